@@ -19,7 +19,7 @@ use crate::common::{Result, through, transfer};
 const WARM_UP: Duration = Duration::from_secs(1);
 const WINDOW: Duration = Duration::from_secs(5);
 
-/// The results of one round: of the transfers, and of the pings beside them.
+/// The results of one round: of the transfers, and of the pings at the same time.
 struct Sample {
     gbit_per_s: f64,
     /// Round-trip times of the answered pings, in milliseconds, sorted.

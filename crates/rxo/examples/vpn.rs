@@ -32,7 +32,7 @@ impl<S: FrameSink> Vpn<S> {
         self.batch.push(Frame::new(packet, now));
     }
 
-    /// Ends the batch: called when the tunnel's socket has no more packets at present.
+    /// Ends the batch. Called when the tunnel's socket has no more packets.
     fn on_end_of_batch(&mut self, now: Instant) -> Result<(), DeviceError> {
         let (tun, mut sent) = (&mut self.tun, Ok(()));
         self.engine.poll(&mut self.batch, now, |deliveries| sent = tun.transmit(deliveries.iter()));
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Creates the packets of two bulk flows, as they come out of the tunnel, in turn.
+/// Creates the packets of two bulk flows, alternately, as they come out of the tunnel.
 fn decrypted() -> impl Iterator<Item = Vec<u8>> {
     (0..40).map(|n| {
         let (flow, index) = (n % 2, n / 2);

@@ -1,5 +1,5 @@
-//! Desk: lets any thread ask a question of a thread that works in turns; the answer is given between two
-//! turns.
+//! Desk: lets any thread ask a question of a thread that works in turns (passes of its loop), which answers
+//! between two turns.
 //!
 //! This module is separate from the questions, because workers and hosts answer in the same way. Contract:
 //! the working thread never blocks here and, while no question is waiting, reads one flag per turn. A
@@ -87,7 +87,7 @@ impl<Q> Desk<Q> {
         let answers = desks.iter().zip(left).map(|(desk, answer)| {
             let answer = desk.await_answer(&answer, patience);
             if answer.is_none() {
-                // The others have had the same time.
+                // The other threads have had the same time to answer.
                 patience = Duration::ZERO;
             }
             answer
@@ -251,7 +251,7 @@ mod tests {
                 }
             };
             assert_eq!(answers[1], None);
-            // Those that have not answered end now.
+            // Threads that have not answered end now.
             for n in [0, 2, 3].into_iter().filter(|&n| answers[n].is_none()) {
                 let answer = desks[n].ask(|reply| Question::Double(4, reply), || {}, LONG);
                 assert_eq!(answer, Some(8));

@@ -31,7 +31,7 @@ impl Tun for Counted {
     }
 }
 
-/// Creates `count` packets of two bulk transfers, in turn.
+/// Creates `count` packets of two bulk transfers, alternately.
 pub(crate) fn decrypted(count: u32) -> Vec<Vec<u8>> {
     let packet = |n: u32| {
         rxo_testkit::seg()

@@ -42,7 +42,8 @@ pub struct ConnectionFigures {
     pub min_rtt_us: Option<f64>,
     /// The retransmission timeout, in microseconds.
     pub rto_us: f64,
-    /// The number of times that the retransmission timeout was doubled since the last progress.
+    /// The number of times in a row that the retransmission timeout was doubled; 0 after an acknowledgement
+    /// of new data.
     pub backoff: u32,
     /// The payload of a full segment to the peer (MSS), in bytes.
     pub mss: u32,

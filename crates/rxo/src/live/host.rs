@@ -372,7 +372,7 @@ impl<I: Descriptors> Waiter<I> for SystemWaiter {
         let mut list = WaitList::new();
         list.add(source, Interest::Readable);
         list.add(Some(&alarm), Interest::Readable);
-        // A source that is ready shows that when it is read.
+        // A read shows whether the source has frames.
         list.wait(Some(timeout)).map(|_| ()).map_err(cannot_wait)
     }
 }

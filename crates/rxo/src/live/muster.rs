@@ -92,7 +92,7 @@ mod tests {
         let mut muster = Muster::new(2);
         let complete: Vec<_> = (1..6).map(|n| muster.record(0, frames(n), true)).collect();
         assert_eq!(complete, [false, true, true, true, true]);
-        // It reports again, and both are complete together.
+        // The worker reports again, and both reports are complete together.
         assert!(muster.record(1, frames(9), true));
         assert!(!muster.record(0, frames(9), true));
     }

@@ -144,7 +144,7 @@ impl Workers {
             if watch.all_fit(starts.len()) {
                 starts.iter().for_each(|start| _ = start.send(()));
             }
-            // Whoever still waits to begin ends.
+            // Threads that still wait for the start end now.
             drop(starts);
             watch.until_all_have_ended((stop, &halt), observe);
             for thread in threads {

@@ -42,8 +42,8 @@ impl Port {
 pub struct PortSettings {
     /// The VLANs that the port carries.
     pub vlans: Vlans,
-    /// The only address behind the port: frames from another address are dropped, and frames for an unknown
-    /// address do not leave by this port. `None` for a port that learns addresses.
+    /// The only address of the device at this port: frames from another address are dropped, and frames for
+    /// an unknown address do not leave by this port. `None` for a port that learns addresses.
     pub fixed: Option<MacAddress>,
 }
 

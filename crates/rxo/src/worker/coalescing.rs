@@ -31,7 +31,7 @@ pub enum Coalesce {
     Auto,
 }
 
-/// The error for a text other than `auto`, `on` and `off`.
+/// The error for text other than `auto`, `on` and `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("give auto, on or off")]
 pub struct BadCoalesce;

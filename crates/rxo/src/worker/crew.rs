@@ -93,7 +93,7 @@ impl Crew {
     }
 
     /// Changes the policy of all engines; see [`Question::ChangePolicy`]. `None` if a worker does not answer
-    /// within `patience`; the others have changed then.
+    /// within `patience`; the others have changed nevertheless.
     pub fn change_policy(
         &self,
         policy: Policy,

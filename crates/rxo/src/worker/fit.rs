@@ -1,6 +1,6 @@
 //! Fit: checks that two devices and a configuration work together.
 //!
-//! The check precedes the first frame, so that a policy is never partly in force, and no frame is received
+//! The check precedes the first frame, so that a policy never applies only in part, and no frame is received
 //! that cannot be delivered.
 
 use std::time::Duration;

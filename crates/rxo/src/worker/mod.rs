@@ -5,10 +5,10 @@
 //!  nic.sink   <--frames, as they are-----------  host.source    (ToNic)
 //! ```
 //!
-//! In a turn, the worker receives a batch from the nic, the engine coalesces it, and the host's sink gets the
-//! deliveries. Then the worker forwards the frames from the host. Last, `next` decides whether to start the
-//! next turn at once, to pause so that the next batch is full, or to wait until frames arrive or a deadline
-//! passes.
+//! In a turn (one pass of its loop), the worker receives a batch from the nic, the engine coalesces it, and
+//! the host's sink gets the deliveries. Then the worker forwards the frames from the host. Last, `next`
+//! decides whether to start the next turn at once, to pause so that the next batch is full, or to wait until
+//! frames arrive or a deadline passes.
 //!
 //! The worker is generic over the devices and over [`Waiter`], which provides the clock. Tests run the same
 //! loop on links in memory and virtual time.

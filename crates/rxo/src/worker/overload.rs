@@ -295,7 +295,7 @@ mod tests {
             assert_eq!(codel.gap(count).as_micros(), gap_us, "{count}");
         }
         let mut dropping = codel.begin(at_ms(100));
-        // A long patience, so that only the pace matters.
+        // The interval is long, so that only the pace matters.
         dropping.patience_ends_at = at_ms(1_000_000);
         (codel.dropping, codel.standing_at) = (Some(dropping), Some(at_ms(100)));
         let seen = drops(&mut codel, (100, 500), ms(6));

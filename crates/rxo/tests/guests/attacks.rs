@@ -1,4 +1,4 @@
-//! Twelve guests, one of which does its worst. What the others get is counted, on virtual time.
+//! Tests of twelve guests, one of which attacks the others: they count, on virtual time, what the others get.
 
 use std::time::Duration;
 
@@ -13,22 +13,24 @@ use crate::world::{BROADCAST, Ended, Event, PEER, World, addressed, fixed, mac, 
 
 const GUESTS: u8 = 12;
 const ATTACKER: usize = 0;
-/// Whose traffic is looked at.
+/// The guest whose traffic is checked.
 const NEIGHBOUR: u8 = 7;
-/// Where it sends to beside the nic.
+/// The guest that the neighbour sends to, besides the nic.
 const FRIEND: u8 = 8;
 
-/// A tenth of a second, in which the neighbour sends and gets a frame every 100 µs.
+/// The number of frames in a tenth of a second, in which the neighbour sends and receives a frame every 100
+/// µs.
 const FRAMES: u32 = 1_000;
 const BETWEEN_US: u64 = 100;
-/// No frame is later than this.
+/// The longest delay that a frame may have.
 const LATEST: Duration = Duration::from_millis(5);
 
 fn at_us(n: u32) -> u64 {
     1_000 + u64::from(n) * BETWEEN_US
 }
 
-/// The neighbour's traffic: to and from the nic, and to a friend. The nic has room for 64 frames a millisecond.
+/// Creates the neighbour's traffic: to and from the nic, and to a friend. The nic has room for 64 frames per
+/// millisecond.
 fn world() -> World {
     let world = World::new(&fixed(GUESTS));
     for n in 0..FRAMES {
@@ -48,7 +50,8 @@ fn config() -> WorkerConfig {
     WorkerConfig { overload: None, ..WorkerConfig::new(Policy::linux_gro()) }
 }
 
-/// Asserts that `sent` has all frames of the neighbour's traffic from `from`, in order and in time.
+/// Asserts that `sent` contains all frames of the neighbour's traffic that come from `from`, in order and in
+/// time.
 fn all_in_time(sent: &[Sent], from: u8, what: &str) {
     let own = sent.iter().filter(|sent| sent.bytes[6..12] == mac(from).0);
     let mut own = own.filter(|sent| sent.bytes.len() == 14 + 4);
@@ -60,7 +63,7 @@ fn all_in_time(sent: &[Sent], from: u8, what: &str) {
     }
 }
 
-/// Asserts that the neighbour has its traffic as if it were alone.
+/// Asserts that the neighbour's traffic arrives as if it were alone.
 fn is_unharmed(ended: &Ended) {
     all_in_time(&ended.to_nic, NEIGHBOUR, "to the nic");
     all_in_time(&ended.to_guests[usize::from(FRIEND)], NEIGHBOUR, "to the friend");
@@ -75,7 +78,7 @@ fn alone_the_neighbour_has_all_its_traffic() {
     is_unharmed(&world().run_with(config()));
 }
 
-/// Ten times as many small frames as the nic has room for.
+/// The attacker sends ten times as many small frames as the nic has room for.
 #[test]
 fn a_flood_of_small_frames_to_the_nic_takes_its_own_share() {
     let world = world();
@@ -107,18 +110,19 @@ fn large_broadcasts_reach_the_others_within_the_budget() {
     let attacker = &ended.totals.guests[ATTACKER];
     assert_eq!(attacker.host_in.frames, attacker.nic_out.frames + attacker.nic_out.dropped_frames);
     assert_eq!(attacker.over_budget, attacker.nic_out.dropped_frames);
-    // 60 kB are 42 segments; 5,000 at once, and 500 more in a tenth of a second.
+    // 60 kB are 42 segments. The budget allows 5,000 segments at once, and 500 more in a tenth of a second.
     let most = (Budget::STORM + Budget::STORM * 4 / 10) / 42 + 1;
     let got =
         ended.to_guests[usize::from(NEIGHBOUR)].iter().filter(|sent| sent.bytes.len() > 60_000);
     let got = got.count() as u64;
     assert!((119..=most).contains(&got), "{got} of at most {most}");
-    // One copy serves all eleven.
+    // All eleven guests share one copy.
     let copied: u64 = ended.totals.guests.iter().map(|guest| guest.nic_in.bytes_copied_aside).sum();
     assert!(copied < (got + 5) * 61_000 + 1_000_000, "{copied} bytes");
 }
 
-/// Frames for addresses that nobody has sent from reach the wire, and the others only within the budget.
+/// Frames for addresses that nobody has sent from reach the wire; they reach the other guests only within the
+/// budget.
 #[test]
 fn a_stream_to_an_unknown_address_leaves_by_the_nic() {
     const SENT: u32 = 8_000;
@@ -132,14 +136,14 @@ fn a_stream_to_an_unknown_address_leaves_by_the_nic() {
     let ended = world.run_with(config());
     assert_eq!(ended.to_nic.len(), SENT as usize, "none is lost");
     let flooded = ended.to_guests[usize::from(FRIEND)].len() as u64;
-    // As many at once as in a second, and those of the 0.4 s that it takes.
+    // The budget allows as many frames at once as in a second, and those of the 0.4 s that the test takes.
     let most = Budget::STORM + Budget::STORM * 4 / 10 + 10;
     assert!((Budget::STORM..=most).contains(&flooded), "{flooded}");
     let attacker = &ended.totals.guests[ATTACKER];
     assert_eq!((attacker.over_budget, attacker.nic_out.dropped), (u64::from(SENT) - flooded, 0));
 }
 
-/// It reads nothing, and everybody sends to it.
+/// The attacker reads nothing, and everybody sends to it.
 #[test]
 fn a_guest_that_never_reads_costs_nobody_but_itself() {
     let world = world();
@@ -157,7 +161,7 @@ fn a_guest_that_never_reads_costs_nobody_but_itself() {
     assert_eq!(lost + kept, u64::from(FRAMES) * u64::from(GUESTS - 1));
 }
 
-/// Its frames are held for as long as any policy may, so that its lane has few buffers left.
+/// The attacker's frames are held for as long as any policy may hold, so that its lane has few buffers left.
 #[test]
 fn frames_that_are_held_for_a_guest_find_other_memory() {
     let hold = Duration::from_millis(50);
@@ -180,7 +184,7 @@ fn a_guest_with_a_rate_sends_no_faster_and_loses_nothing() {
     for n in 0..2_000 {
         world.at_us(n * 10, Event::FromGuest(ATTACKER, plain(PEER, mac(ATTACKER as u8), &text)));
     }
-    // 1,000 bytes each; 200 at once, and 10 in a millisecond.
+    // Frames of 1,000 bytes: 200 at once, and 10 per millisecond.
     let limit = Budget { rate: Some(10_000_000), burst: 200_000, ..Budget::default() };
     let ended = world.run_limited(config(), &[limit]);
     assert_eq!(ended.to_nic.len(), 2_000);

@@ -47,7 +47,7 @@ fn each_guest_gets_its_own_aggregates() {
     assert!(ended.to_nic.is_empty());
 }
 
-/// Another guest behind the same socket must not get what was for the one before.
+/// Another guest behind the same socket must not get what was meant for the previous one.
 #[test]
 fn a_guest_that_goes_is_forgotten() {
     for leaves in [false, true] {

@@ -1,4 +1,5 @@
-//! Guests on threads of their own, on links in memory and real time. Conditions are waited for, not times.
+//! Tests of guests on their own threads, on links in memory and in real time. The tests wait for conditions,
+//! not for times.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -21,12 +22,12 @@ use crate::world::{PEER, TRUNK, fixed, mac, plain};
 const PATIENCE: Duration = Duration::from_secs(60);
 const FRAMES: u32 = 5_000;
 
-/// Whether a device makes its thread wait.
+/// A gate at which a device makes its thread wait while it is closed.
 #[derive(Default)]
 struct Gate {
     is_closed: Mutex<bool>,
     opened: Condvar,
-    /// Threads that have come to it while it was closed.
+    /// The number of threads that came to the gate while it was closed.
     waiting: AtomicU64,
 }
 
@@ -45,7 +46,8 @@ impl Gate {
     }
 }
 
-/// A guest's device that blocks whoever sends to it while its gate is closed, as a hostile front end may.
+/// A guest's device that blocks every thread that sends to it while its gate is closed, as a hostile front
+/// end may.
 struct Hostile {
     sink: MemorySink,
     gate: Arc<Gate>,
@@ -69,7 +71,7 @@ impl FrameSink for Hostile {
     }
 }
 
-/// Looks at everything again and again.
+/// A waiter that reports everything as ready, again and again.
 struct Restless(std::time::Instant);
 
 impl<NI, NO, HI, HO> Waiter<NI, NO, HI, HO> for Restless {
@@ -165,7 +167,8 @@ impl Run {
         Self { from_nic, to_nic, from_guests, to_guests, gates, desk, lines, stop, thread }
     }
 
-    /// Sends from the nic and from guest 2 to guest 1, from guest 1 to the nic, and waits until all is there.
+    /// Sends from the nic and from guest 2 to guest 1, and from guest 1 to the nic. Waits until everything
+    /// has arrived.
     fn others_go_on(&self) {
         for n in 0..FRAMES {
             let text = n.to_be_bytes();
@@ -173,7 +176,7 @@ impl Run {
             self.from_guests[2].push(&plain(mac(1), mac(2), &text));
             self.from_guests[1].push(&plain(PEER, mac(1), &text));
             if n % 64 == 0 {
-                // No faster than a lane has room.
+                // Sends no faster than the lane has room.
                 wait_until("some are there", || self.to_guests[1].packets() as u32 + 512 > 2 * n);
             }
         }
@@ -226,7 +229,7 @@ fn a_guest_whose_thread_is_blocked_delays_nobody_and_goes_on() {
     wait_until("it is named", || {
         run.said("guest 1 of 3 hangs: its thread has made no turn for 1s")
     });
-    // Whoever asks has an answer, with what guest 0 told last, and a change reaches it later.
+    // A question is answered, with what guest 0 told last, and a change reaches guest 0 later.
     let counters = run.desk.ask(Question::Counters, || {}, PATIENCE).unwrap();
     assert_eq!(counters.guests[1].host_out.frames, u64::from(2 * FRAMES));
     assert!(counters.guests[0].stalls > 0);
@@ -246,7 +249,7 @@ fn a_guest_whose_thread_is_blocked_delays_nobody_and_goes_on() {
     assert_eq!(totals.all.imbalance.total(), 0, "{totals:?}");
 }
 
-/// The end does not wait for it, either.
+/// The end of the run does not wait for the guest either.
 #[test]
 fn a_guest_that_hangs_does_not_keep_a_run_from_ending() {
     let run = Run::start();

@@ -70,7 +70,7 @@ const ALL: ImpairmentSettings = ImpairmentSettings {
     ..NONE
 };
 
-/// Returns the number of bytes in each direction: that of the environment, or `usual`.
+/// Returns the number of bytes in each direction: that of the environment variable, or `usual`.
 fn bytes(usual: u64) -> u64 {
     std::env::var("RXO_INTEROP_BYTES").map_or(usual, |text| text.parse().unwrap())
 }

@@ -24,13 +24,13 @@ pub(crate) enum Difference {
     OddExtensions,
     /// rxo does not fragment datagrams (`GSO_UDP`); the kernel does.
     Fragmentation,
-    /// rxo leaves out the bytes behind the IP packet; the kernel takes them for payload.
+    /// rxo leaves out the bytes after the IP packet; the kernel takes them for payload.
     Trailing,
     /// rxo refuses a packet that is shorter than its IP header says; the kernel corrects the length.
     CutShort,
     /// The kernel refuses a segment size of 65,535, a value with a special meaning inside it.
     LargestSize,
-    /// The kernel refuses a GSO frame of UDP whose checksum is not partial, or whose header has the ECN bit.
+    /// The kernel refuses a UDP GSO frame whose checksum is not partial, or whose header has the ECN bit.
     OddDatagrams,
     /// rxo computes all checksums anew. The kernel continues the value in the field, so that its checksums
     /// are wrong if that value is not the sum of the pseudo-header.

@@ -37,7 +37,7 @@ fn with(mut whole: Whole, at: usize, number: u16) -> Whole {
     whole
 }
 
-/// Clears the flags of the header, so that it says nothing of the checksum.
+/// Clears the flags of the header, so that it has no information about the checksum.
 fn without_checksum(mut whole: Whole) -> Whole {
     whole.header[0] = 0;
     whole

@@ -19,7 +19,7 @@ pub(crate) enum Difference {
     HeldSideBySide,
     /// rxo delivers segments marked CE one by one, because the host counts packets; the kernel merges them.
     CeMarks,
-    /// rxo ignores padding behind a short packet; the kernel delivers a padded packet by itself.
+    /// rxo ignores padding after a short packet; the kernel delivers a padded packet by itself.
     Padding,
     /// A kernel without 802.1Q coalesces no frames with VLAN tags; rxo does.
     Tags,
@@ -224,7 +224,7 @@ fn is_refused(whole: &Whole, reading: &Reading) -> bool {
         Reading::Nothing(_) | Reading::OtherProtocol | Reading::Tunnel(..) => return false,
         Reading::Addresses(..) | Reading::Fragment(_) | Reading::Unknown(_) => return true,
     };
-    // True for a datagram without payload, without checksum, or with bytes behind it.
+    // True for a datagram without payload, without checksum, or with bytes after it.
     let is_odd_datagram = one.udp_length.is_some_and(|length| {
         length == 8 || one.transport_at + length != whole.bytes.len() || one.checksum == 0
     });
@@ -236,7 +236,7 @@ fn is_refused(whole: &Whole, reading: &Reading) -> bool {
 }
 
 /// `true` if an authentication header is among the extension headers: the kernel does not parse the headers
-/// behind it.
+/// after it.
 fn has_authentication(one: &Segment) -> bool {
     let Some((&first, mut rest)) = one.between.split_first().filter(|_| one.v6) else {
         return false;

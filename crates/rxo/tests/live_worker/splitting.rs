@@ -72,8 +72,8 @@ impl Ran {
         self.data.iter().find(|seen| seen.payload_bytes > 0).unwrap().tcp.seq
     }
 
-    /// Returns the ends of the segments that arrived, in bytes from the start of the stream, in order. Ends
-    /// of segments that were sent again with other boundaries are among them.
+    /// Returns the ends of the segments that arrived, in bytes from the start of the stream, in order. The
+    /// result includes the ends of segments that were sent again with other boundaries.
     fn boundaries(&self) -> BTreeSet<u32> {
         let base = self.base();
         let data = self.data.iter().filter(|seen| seen.payload_bytes > 0);
@@ -111,7 +111,7 @@ fn is_pure(seen: &Seen) -> bool {
     seen.payload_bytes == 0 && seen.tcp.flags == TcpFlags::ACK
 }
 
-/// Returns the median.
+/// Returns the median of values with these counts.
 fn median(counts: &BTreeMap<usize, usize>) -> usize {
     let half = counts.values().sum::<usize>() / 2;
     let mut below = 0;

@@ -1,5 +1,5 @@
-//! A neighbour that believes everything it hears: it skips all tags and extension headers, puts fragments together
-//! however they overlap, and verifies nothing.
+//! A neighbour that believes everything it receives: it skips all tags and extension headers, reassembles
+//! fragments however they overlap, and verifies nothing.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,20 +9,20 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub(crate) enum Belief {
     /// A packet came from this address.
     Source(IpAddr),
-    /// This address is taken, by the station with this link-layer address if it says one.
+    /// This address is taken, by the station with this link-layer address if the message contains one.
     Neighbour(IpAddr, Option<[u8; 6]>),
-    /// The station that asks has this link-layer address.
+    /// The station that sends the request has this link-layer address.
     Asker([u8; 6]),
-    /// The sender routes, or tells where to send.
+    /// The sender is a router, or redirects traffic.
     Router,
-    /// The sender serves DHCP.
+    /// The sender is a DHCP server.
     Dhcp,
 }
 
-/// Fragments of one packet: at which offset, their bytes, and whether more follow.
+/// Fragments of one packet: the offset and the bytes of each, and whether more fragments follow.
 type Fragments = Vec<(usize, Vec<u8>, bool)>;
 
-/// The host. Of bytes that two fragments have, the last stays if `last_wins`, otherwise the first.
+/// The host. Of bytes that two fragments contain, it keeps the last if `last_wins`, and otherwise the first.
 pub(crate) struct Believer {
     last_wins: bool,
     fragments: BTreeMap<(IpAddr, u32, u8), Fragments>,
@@ -35,7 +35,7 @@ impl Believer {
         Self { last_wins, fragments: BTreeMap::new() }
     }
 
-    /// Takes a frame, and tells what it makes the host believe.
+    /// Reads a frame, and passes to `tell` what the host believes because of it.
     pub(crate) fn hear(&mut self, frame: &[u8], tell: Tell<'_>) {
         let mut rest = frame.get(12..).unwrap_or_default();
         while let [0x81, 0, _, _, behind @ ..]
@@ -68,7 +68,7 @@ impl Believer {
             |at: usize| Ipv4Addr::new(packet[at], packet[at + 1], packet[at + 2], packet[at + 3]);
         match (ip(14), ip(24)) {
             (Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED) => {}
-            // A probe: whoever has this address, or wants it, has a rival.
+            // A probe: a host that has this address, or wants it, has a rival.
             (Ipv4Addr::UNSPECIFIED, target) => tell(Belief::Neighbour(target.into(), Some(mac))),
             (sender, _) => tell(Belief::Neighbour(sender.into(), Some(mac))),
         }
@@ -103,7 +103,7 @@ impl Believer {
         self.upper(source, fixed[6], payload, 40, tell);
     }
 
-    /// Reads what is behind an IP header, at most so many headers deep.
+    /// Reads what follows an IP header, at most `depth` headers deep.
     fn upper(&mut self, source: IpAddr, next: u8, bytes: &[u8], depth: u8, tell: Tell<'_>) {
         let is_extension = matches!(next, 0 | 43 | 60 | 135 | 139 | 140) && source.is_ipv6();
         if depth == 0 {
@@ -122,7 +122,8 @@ impl Believer {
                 let field = u16::from_be_bytes([*high, *low]);
                 let key = (source, u32::from(*id), depth);
                 let offset = usize::from(field & 0xfff8);
-                // The header of the packet is the one that the first fragment names: a byte before its payload.
+                // The next header of the packet is the one in the first fragment; it is stored as a byte
+                // before that fragment's payload.
                 let name = if offset == 0 { &[*inner][..] } else { &[] };
                 let named = [name, payload].concat();
                 let at = if offset == 0 { 0 } else { offset + 1 };
@@ -165,7 +166,8 @@ impl Believer {
     }
 }
 
-/// The bytes behind a header of `header` bytes, without those beyond the length in the packet. A length of 0 says nothing.
+/// Returns the bytes after a header of `header` bytes, without those beyond the length field of the packet. A
+/// length of 0 is ignored.
 fn cut(packet: &[u8], high: u8, low: u8, more: usize, header: usize) -> Option<&[u8]> {
     let total = more + usize::from(u16::from_be_bytes([high, low]));
     let packet = packet.get(..total).filter(|_| total > header).unwrap_or(packet);
@@ -196,7 +198,7 @@ fn discovery(source: IpAddr, message: &[u8], tell: Tell<'_>) {
     }
 }
 
-/// The addresses in options of this type, until one has no length.
+/// Passes to `tell` the addresses in options of this type, until an option has no length.
 fn addresses(mut options: &[u8], wanted: u8, tell: &mut dyn FnMut([u8; 6])) {
     while let [kind, units, a, b, c, d, e, f, ..] = *options {
         if units == 0 {

@@ -1,4 +1,4 @@
-//! What a guarded guest may make its neighbours believe.
+//! Tests of what a guarded guest can make its neighbours believe.
 
 use proptest::collection::vec;
 use proptest::prelude::{any, proptest};
@@ -21,7 +21,7 @@ fn data() -> Vec<u8> {
     (0..200_000).map(|_| random.next() as u8).collect()
 }
 
-/// The harness finds each kind of lie where there is no guard, and a guard refuses no more than it must.
+/// Without a guard the harness finds each kind of lie, and a guard refuses no more than it must.
 #[test]
 fn without_a_guard_each_lie_is_believed() {
     let (_, lies) = harness::lies(&data(), None);

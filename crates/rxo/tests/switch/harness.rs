@@ -1,5 +1,5 @@
-//! A guarded guest sends anything, and a naive neighbour believes everything that reaches it: also fragments that overlap,
-//! and what hides behind tags and extension headers.
+//! A guarded guest that sends anything, and naive neighbours that believe everything that reaches them,
+//! including overlapping fragments, and what is hidden behind tags and extension headers.
 //!
 //! Shared by the property test and the fuzz target `switch`.
 
@@ -22,10 +22,11 @@ const OWN_V6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7
 const OTHER_V6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 const OWN_LINK_LOCAL: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x50, 0x54, 0, 0xff, 0xfe, 0, 0, 2];
 
-/// Sends the frames that `data` describes. Returns how many passed.
+/// Sends the frames that `data` describes. Returns the number of frames that passed.
 ///
 /// # Panics
-/// If the neighbour believes something that the guest may not say, or a frame goes where it may not.
+/// If the neighbour believes something that the guest may not claim, or a frame reaches a port that it must
+/// not reach.
 pub(crate) fn run(data: &[u8]) -> u64 {
     let ips = vec![OWN_V4.into(), OWN_V6.into()];
     let (passed, lies) = lies(data, Some(Guard { ips, ..Guard::default() }));
@@ -33,8 +34,8 @@ pub(crate) fn run(data: &[u8]) -> u64 {
     passed
 }
 
-/// Sends the frames that `data` describes through a switch with this guard at the guest. Returns how many passed, and
-/// what the neighbours believe wrongly.
+/// Sends the frames that `data` describes through a switch with this guard at the guest. Returns the number
+/// of frames that passed, and the false beliefs of the neighbours.
 pub(crate) fn lies(data: &[u8], guard: Option<Guard>) -> (u64, Vec<(Belief, Vec<u8>)>) {
     let mut bytes = Bytes(data);
     let mut switch = switch(guard);
@@ -64,7 +65,8 @@ pub(crate) fn lies(data: &[u8], guard: Option<Guard>) -> (u64, Vec<(Belief, Vec<
     (passed, lies)
 }
 
-/// A wire, the guest, a port that learns, and two that are isolated from each other.
+/// Creates a switch with a wire, the guest, a port that learns, and two ports that are isolated from each
+/// other.
 fn switch(guard: Option<Guard>) -> Switch {
     let port = |vlans, fixed| PortSettings { vlans, fixed };
     let own = guard.as_ref().map(|_| MacAddress(OWN));
@@ -91,7 +93,7 @@ fn is_right(belief: &Belief) -> bool {
     }
 }
 
-/// Bytes that decide something each; 0 at the end.
+/// Bytes each of which decides something; 0 after the end.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -184,7 +186,7 @@ fn v6(bytes: &mut Bytes<'_>) -> Vec<u8> {
     packet
 }
 
-/// An upper layer that is worth forging, or any bytes.
+/// Returns an upper layer that is worth forging, or any bytes.
 fn upper(bytes: &mut Bytes<'_>) -> (u8, Vec<u8>) {
     let (protocol, mut upper) = match bytes.next() % 5 {
         0 => (17, vec![0, 67, bytes.one_of(&[0, 2]), bytes.one_of(&[67, 68, 34]), 0, 8, 0, 0]),

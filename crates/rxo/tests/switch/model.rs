@@ -159,8 +159,8 @@ proptest! {
     }
 }
 
-/// Returns the tag of a frame, and its VLAN: on a trunk port that of the tag, on an access port that of the
-/// port.
+/// Returns the tag of a frame, and its VLAN: that of the tag on a trunk port, and that of the port on an
+/// access port.
 fn tag_and_vlan(event: &Event) -> (Tag, u16) {
     match ports()[event.port].vlans {
         Vlans::Only(own) => (Tag::None, own),

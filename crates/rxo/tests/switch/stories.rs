@@ -183,7 +183,7 @@ fn every_reason_to_drop_has_its_frame() {
     assert!(DropReason::ALL.iter().all(|reason| dropped(reason) > 0));
 }
 
-/// A frame of device 4 with an IPv4 packet from 10.0.0.`host`.
+/// Creates a frame of device 4 with an IPv4 packet from 10.0.0.`host`.
 fn ip(to: MacAddress, host: u8, protocol: u8, upper: &[u8]) -> Frame<Vec<u8>> {
     let mut frame = frame(to, mac(4), Tag::None);
     frame.bytes.truncate(14);
@@ -193,7 +193,7 @@ fn ip(to: MacAddress, host: u8, protocol: u8, upper: &[u8]) -> Frame<Vec<u8>> {
     frame
 }
 
-/// A claim of device 4 that it has 10.0.0.`host`.
+/// Creates an ARP packet in which device 4 claims 10.0.0.`host`.
 fn arp(host: u8) -> Frame<Vec<u8>> {
     let mut bytes = [BROADCAST.0, mac(4).0].concat();
     bytes.extend([8, 6, 0, 1, 8, 0, 6, 4, 0, 2]);
@@ -220,7 +220,7 @@ fn isolated_ports_reach_all_but_each_other() {
     assert_eq!(ports(send(3, BROADCAST)), [0, 1, 2, 4]);
 }
 
-/// A router at port 0 asks; 1 and 2 are guests, and 3 is one that routes.
+/// A router at port 0 sends queries; 1 and 2 are guests, and 3 is a guest that routes.
 #[test]
 fn a_group_goes_to_its_members_and_to_routers() {
     const GROUP: MacAddress = MacAddress([1, 0, 0x5e, 1, 2, 3]);

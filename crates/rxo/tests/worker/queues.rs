@@ -1,4 +1,4 @@
-//! The order of flows across queues: 16 workers between the queues of two devices, in virtual time.
+//! Tests of the order of flows across queues: 16 workers between the queues of two devices, in virtual time.
 //!
 //! Each worker runs its own loop on its own thread, but only the one that holds the baton runs. A worker gives
 //! it up at each reading of the clock and at each wait, to one that a seed chooses, so that any two workers
@@ -33,7 +33,7 @@ fn by_flow(frame: &[u8], _: usize) -> usize {
     shard_of(&key(frame), WORKERS as u32) as usize
 }
 
-/// A rule that no device may have.
+/// A rule that no device may use.
 fn in_turn(_: &[u8], number: usize) -> usize {
     number % WORKERS
 }
@@ -42,7 +42,7 @@ fn key(frame: &[u8]) -> FlowKey {
     parse(frame).unwrap().key
 }
 
-/// The queues of both devices, and what arrives there.
+/// The queues of both devices, and the packets that arrive there.
 struct Network {
     from_nic: Vec<MemoryLink>,
     from_host: Vec<MemoryLink>,
@@ -60,7 +60,8 @@ struct Baton {
     runs: Vec<bool>,
     random: Random,
     now: Instant,
-    /// Frames that are still to arrive: of the nic, or of the host, at a queue.
+    /// Frames that are still to arrive: the time, whether the nic receives the frame, the queue, and the
+    /// frame.
     events: VecDeque<(Instant, bool, usize, Frame<Vec<u8>>)>,
 }
 
@@ -143,7 +144,7 @@ impl<'n> Clock<'n> {
         self.network.passed.wait_while(baton, |baton| baton.holder != Some(self.n)).unwrap()
     }
 
-    /// Lets others run. Returns the time when it is this worker's turn again.
+    /// Lets others run. Returns the time at which this worker runs again.
     fn pass(&self) -> Instant {
         let mut baton = self.network.baton.lock().unwrap();
         self.network.pass(&mut baton);
@@ -170,7 +171,8 @@ impl<NI, NO, HI, HO> Waiter<NI, NO, HI, HO> for Clock<'_> {
     }
 }
 
-/// The flow with this number, at the sequence number `seq`, as it comes from the nic or goes to it.
+/// Creates a segment of the flow with this number, at the sequence number `seq`, as it comes from the nic or
+/// goes to it.
 fn frame(flow: u32, seq: u32, bytes: usize, is_from_nic: bool, at: Instant) -> Frame<Vec<u8>> {
     let packet = seg().ports(40_000 + flow as u16, 443).seq(seq).len(bytes);
     let packet = if flow.is_multiple_of(3) { packet.v6() } else { packet };
@@ -184,7 +186,8 @@ fn frame(flow: u32, seq: u32, bytes: usize, is_from_nic: bool, at: Instant) -> F
     frame
 }
 
-/// Flows in runs of some segments, mixed, in both directions; each goes to the queue that `steering` chooses.
+/// Creates flows in both directions, in mixed runs of a few segments; each segment goes to the queue that
+/// `steering` chooses.
 fn traffic(seed: u64, steering: Steering) -> VecDeque<(Instant, bool, usize, Frame<Vec<u8>>)> {
     let mut random = Random::new(seed ^ 0x5eed);
     let mut next: HashMap<(u32, bool), u32> = HashMap::new();
@@ -219,7 +222,7 @@ fn in_order(sent: &[Sent]) -> Result<usize, String> {
         let payload = bytes.len() - tcp - usize::from(bytes[tcp + 12] >> 4) * 4;
         let flow = bytes[22..tcp].to_vec();
         let flow = (flow, bytes[tcp..tcp + 4].to_vec());
-        // The part of an IPv4 header before the addresses changes with each packet.
+        // The part of an IPv4 header before the addresses differs from packet to packet.
         let flow = if tcp == 34 { (bytes[26..34].to_vec(), flow.1) } else { flow };
         let expected = next.entry(flow).or_insert(1_000_u32);
         if seq != *expected {
@@ -236,7 +239,7 @@ fn policy(hold: Hold) -> Policy {
     Policy { hold, tunnels: TunnelRule::Off, ..Policy::linux_gro().with_udp_if(false) }
 }
 
-/// The payload bytes of `traffic`, from the nic and from the host.
+/// Returns the number of payload bytes in `traffic`, from the nic and from the host.
 fn offered(seed: u64) -> [usize; 2] {
     let mut bytes = [0; 2];
     for (_, is_from_nic, _, frame) in traffic(seed, by_flow) {
@@ -256,7 +259,7 @@ fn each_flow_keeps_its_order_across_sixteen_queues() {
         let carried = [in_order(&to_host).unwrap(), in_order(&to_nic).unwrap()];
         assert_eq!(carried, offered(seed), "seed {seed}");
         assert!(to_host.iter().any(|packet| packet.frames > 1), "something was coalesced");
-        // Every worker had a part in it, and lost nothing of it.
+        // Every worker carried some of the traffic, and lost none of it.
         for reading in readings {
             assert!(reading.nic_in.frames > 100 && reading.host_in.frames > 30, "{reading:?}");
             // The counters of the links are those of all workers.
@@ -266,7 +269,7 @@ fn each_flow_keeps_its_order_across_sixteen_queues() {
     }
 }
 
-/// The check can fail: with a rule that spreads a flow, workers overtake each other.
+/// Shows that the check can fail: with a rule that spreads a flow, workers overtake each other.
 #[test]
 fn a_flow_that_is_spread_over_queues_is_out_of_order() {
     let network = Network::new(1, in_turn);

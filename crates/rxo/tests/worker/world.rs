@@ -23,9 +23,9 @@ pub(crate) enum Event {
     FromNic(Frame<Vec<u8>>),
     /// The host sends a frame.
     FromHost(Frame<Vec<u8>>),
-    /// The nic accepts this number of packets more; `None` removes the limit.
+    /// The nic accepts this many more packets; `None` removes the limit.
     NicRoom(Option<usize>),
-    /// The host's device accepts this number of packets more; `None` removes the limit.
+    /// The host's device accepts this many more packets; `None` removes the limit.
     HostRoom(Option<usize>),
     /// The nic is removed.
     NicGone,

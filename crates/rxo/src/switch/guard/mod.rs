@@ -55,7 +55,8 @@ impl Guard {
         if arp.assigns && !self.serves_dhcp {
             return Err(DropReason::ForeignDhcp);
         }
-        // A probe says nothing of its sender, but whoever has the target would give it up (RFC 5227, section 2.1.1).
+        // A probe does not claim an address for its sender, but a host that has the target would give it up
+        // (RFC 5227, section 2.1.1).
         let claimed = if arp.sender.is_unspecified() { arp.target } else { arp.sender };
         let is_own = own.is_none_or(|own| own == arp.sender_mac);
         if is_own && (claimed.is_unspecified() || self.may_have(own, claimed.into())) {

@@ -30,7 +30,8 @@ impl Guard {
             return Err(DropReason::ForeignNeighbour);
         }
         let options = message.get(options_at..).ok_or(DropReason::Malformed)?;
-        // A probe says nothing of its sender, but whoever has the target would give it up (RFC 4862, section 5.4.3).
+        // A probe does not claim an address for its sender, but a host that has the target would give it up
+        // (RFC 4862, section 5.4.3).
         let claims = kind == ADVERTISEMENT || kind == SOLICITATION && source.is_unspecified();
         if claims {
             let target: &[u8; 16] =

@@ -70,7 +70,7 @@ fn arp_speaks_for_own_addresses_only() {
     for (frame, expected) in rows {
         assert_eq!(checked(&frame), expected, "{frame:x?}");
     }
-    // QEMU announces a guest so, and a reply would give its receiver an address.
+    // QEMU announces a guest with this frame; a reply would give its receiver an address.
     for (operation, expected) in [(3, Ok(())), (4, DHCP)] {
         let mut reverse = arp(OWN.0, nobody, nobody);
         (reverse[13], reverse[12], reverse[21]) = (0x35, 0x80, operation);
@@ -94,14 +94,14 @@ fn packets_come_from_own_addresses() {
         (v6(OTHER_V6, 6, &[]), IP),
         (v6(NOBODY, 17, &udp(547)), IP),
         (v6(NOBODY, 58, &[143, 0, 0, 0, 0, 0, 0, 0]), Ok(())),
-        // Protocols of the other version are not what they are there.
+        // Protocols of the other IP version do not have their usual meaning.
         (v6(NOBODY, 2, &join), IP),
         (v4(nobody, 58, &[135; 40]), IP),
     ];
     for (frame, expected) in rows {
         assert_eq!(checked(&frame), expected, "{frame:x?}");
     }
-    // A later fragment has a source, too.
+    // A later fragment has a source address, too.
     let mut later = v4(OTHER_IP, 17, &[0; 8]);
     later[21] = 9;
     assert_eq!(checked(&later), IP);
@@ -184,7 +184,8 @@ fn a_port_that_learns_may_send_for_others_but_not_as_a_router() {
     assert_eq!(check(&v4(OTHER_IP, 6, &[])), Ok(()));
     assert_eq!(check(&v6(OTHER_V6, 58, &neighbour(136, OTHER_V6, 2, OTHER))), Ok(()));
     assert_eq!(check(&v4(OTHER_IP, 17, &udp(68))), DHCP);
-    // One with an Ethernet address of its own, and any IP address, links both by its own only.
+    // A port with a fixed Ethernet address, and any IP address, may link an IP address only to its own
+    // Ethernet address.
     assert_eq!(guard.check(Some(OWN), &Packet::read(&arp(OWN.0, OTHER_IP, OWN_IP))), Ok(()));
     assert_eq!(guard.check(Some(OWN), &Packet::read(&arp(OTHER, OTHER_IP, OWN_IP))), NEIGHBOUR);
     assert_eq!(guard.check(None, &Packet::read(&framed(0x88cc, &[0; 30]))), Ok(()));

@@ -39,12 +39,12 @@ fn extension_headers_are_followed_to_the_upper_layer() {
         (0, options(58).to_vec(), Ok((58, false))),
         (0, [options(60), options(43), options(58)].concat(), Ok((58, false))),
         (51, authentication.to_vec(), Ok((58, false))),
-        // A fragment that is the only one (RFC 6946), a first, and a later one.
+        // An only fragment (RFC 6946), a first one, and a later one.
         (44, fragment(58, 0).to_vec(), Ok((58, false))),
         (44, fragment(58, 1).to_vec(), Ok((58, true))),
         (44, fragment(58, 8).to_vec(), Err("later")),
         (44, [fragment(44, 0), fragment(58, 1)].concat(), Ok((58, true))),
-        // The next fragment could overlap the rest of the chain, or bring it.
+        // The next fragment could overlap the rest of the chain, or contain it.
         (44, [fragment(60, 1), options(58)].concat(), Err("malformed")),
         (44, fragment(60, 1).to_vec(), Err("malformed")),
         (0, vec![58, 1, 0, 0, 0, 0, 0, 0], Err("malformed")),

@@ -139,7 +139,7 @@ impl Snooping {
         let known = members.and_then(|all| all.iter_mut().find(|(own, _)| *own == port));
         match known {
             Some((_, until)) if member.joins => *until = now + MEMBERSHIP,
-            // Others behind the port have this time to say that they are there.
+            // Other members behind the port have this time to report their membership.
             Some((_, until)) => *until = (*until).min(now + LAST_MEMBER),
             None if member.joins => self.join(port, group, now),
             None => {}

@@ -1,4 +1,4 @@
-//! Limits of what a guest may use of what it shares with others, as token buckets.
+//! Limits of what a guest may use of the resources that it shares with others, as token buckets.
 //!
 //! It is separate so that its bounds can be tested alone. No side effects: the time goes in, and a decision
 //! comes out. Contract: in any time `t` a bucket gives at most `rate · t` tokens, its depth, and the amount
@@ -63,7 +63,7 @@ impl Bucket {
     /// rest.
     ///
     /// # Errors
-    /// The time at which the tokens will be available, if they are not at `now`. Nothing is taken then.
+    /// The time at which the tokens will be available, if they are not at `now`; nothing is taken.
     pub(super) fn take(&mut self, tokens: u64, now: Instant) -> Result<(), Instant> {
         self.fill(now);
         let missing = i128::from(tokens.min(self.depth)) * BILLION - self.level;
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(due, at(4_000_005));
         assert!(bucket.take(4, at(4_000_004)).is_err());
         assert_eq!(bucket.take(4, due), Ok(()));
-        // More than it ever has is given when it is full, and owed.
+        // An amount that exceeds the bucket's size is given when the bucket is full, and the rest is owed.
         assert_eq!(bucket.take(15, due), Err(at(14_000_005)));
         assert_eq!(bucket.take(15, at(14_000_005)), Ok(()));
         assert_eq!(bucket.take(1, at(14_000_005)), Err(at(20_000_005)));

@@ -140,7 +140,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
 
     /// Copies a frame into the lanes of the guests at `ports`; several guests share one copy.
     fn copy_to(&mut self, ports: PortSet, from: Port, frame: &Frame<&[u8]>) {
-        // With the tag in its bytes, and without.
+        // One copy with the tag in its bytes, and one without.
         let mut copies: [Option<Arc<[u8]>>; 2] = [None, None];
         for port in ports {
             let tagging = self.switch.tagging(from, port, frame);

@@ -126,7 +126,7 @@ where
         if ports != devices {
             return Err(Misfit::Ports { ports, devices });
         }
-        // The hub tells a standing queue from a short one for all, and lets frames gather; reports are of all.
+        // The hub detects standing queues, pauses and reports for all guests, so their workers do not.
         let each = WorkerConfig {
             pause: Pause::NEVER,
             overload: None,
@@ -140,7 +140,8 @@ where
         let capable = (nic.source.capabilities(), nic.sink.capabilities());
         let (door, mut ends) = (Arc::<Door>::default(), Vec::with_capacity(guests.len()));
         let workers = guests.into_iter().map(|guest| {
-            // The memory of many guests takes a while on a busy machine, which is no hang.
+            // Creating the memory of many guests takes a while on a busy machine, which must not count as a
+            // hang.
             config.count_turn();
             let (of_hub, source, sink) = port::port(&door, capable);
             ends.push(of_hub);
@@ -183,7 +184,7 @@ where
     /// end. For a guest whose thread did not end, returns the last counters that it reported.
     pub fn reading(&mut self) -> Readings {
         let mut guests: Vec<_> = self.workers.iter_mut().map(Worker::reading).collect();
-        // In ascending order, so that each finds its place.
+        // In ascending order, so that each guest finds its place.
         for (n, reading) in &self.lost {
             guests.insert(*n, reading.clone());
         }

@@ -118,7 +118,7 @@ pub(super) fn port<B>(
     let source = PortSource {
         lane: frames,
         state: Arc::clone(&state),
-        // Other guests give GSO frames and say what they know of checksums, whatever the nic does.
+        // Frames of other guests may be GSO frames and have a checksum status, whatever the nic's do.
         capabilities: SourceCapabilities { says_checksum: true, gives_gso: true, ..of_source },
         bytes: 0,
         is_armed: false,
@@ -296,7 +296,7 @@ impl FrameSink for PortSink {
     }
 }
 
-/// Visits no descriptor: that of the source reports room too, because an eventfd becomes readable, never
+/// Visits no descriptor: the source's descriptor reports room too, because an eventfd becomes readable, never
 /// writable.
 impl Descriptors for PortSink {
     fn visit_descriptors<'f>(&'f self, _: &mut dyn FnMut(BorrowedFd<'f>)) {}

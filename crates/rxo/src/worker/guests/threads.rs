@@ -314,11 +314,11 @@ where
         self.stop_all();
         let (begun, mut result) = (waiter.now(), Ok(()));
         loop {
-            // Waiting for a guest is no hang of the hub.
+            // Waiting for a guest must not count as a hang of the hub.
             self.config.count_turn();
             let now = waiter.now();
             let have_ended = self.join();
-            // The last of it after they have ended.
+            // Passes on the last frames of the guests after their threads have ended.
             result = result.and(self.hub.serve(now).map(|_| ()));
             match have_ended {
                 Ok(true) if self.hub.is_served() => break,

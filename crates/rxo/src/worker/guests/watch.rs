@@ -111,7 +111,7 @@ mod tests {
         watch.look(7, true, at(0));
         let seen = found(&mut watch, (1, 5_000), |_| 7, true);
         assert_eq!(seen, [(5, Found::IsLate), (1_000, Found::Hangs)]);
-        // Nothing is put before it any more, and it still hangs.
+        // No frames are queued for the guest any more, and it still hangs.
         assert!(found(&mut watch, (5_000, 6_000), |_| 7, false).is_empty());
         assert_eq!(found(&mut watch, (6_000, 6_010), |_| 8, false), [(6_000, Found::GoesOn)]);
         assert_eq!(found(&mut watch, (6_010, 6_020), |_| 8, true), [(6_015, Found::IsLate)]);
