@@ -372,7 +372,8 @@ impl Session {
 /// Discards what the peer still sends, and checks whether it has received everything.
 fn settle(mut stream: &TcpStream, settling: &mut Settling, buffer: &mut [u8]) -> Result<Step> {
     let mut reads = 0;
-    // First, so that a change after the look is told. A failure is found by the look.
+    // Reads first, so that the check below notices any change that the peer's data makes. The check also
+    // finds a failed connection.
     while reads < MOST_CALLS && stream.read(buffer).is_ok_and(|read| read > 0) {
         reads += 1;
     }

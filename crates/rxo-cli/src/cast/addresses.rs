@@ -10,7 +10,7 @@ use crate::exit::usage;
 /// Parses the addresses of the sender and the group of a cast, and checks that they fit together.
 ///
 /// # Errors
-/// If a text is no address with a port, or the two addresses cannot form a channel.
+/// If an argument is not an address with a port, or the two addresses cannot form a channel.
 pub(super) fn channel(source: &str, group: &str) -> Result<(SocketAddr, SocketAddr)> {
     let sender = address(source, source, "10.0.0.1:7000 or [fd00::1]:7000")?;
     let said = format!("--group {group}");

@@ -22,7 +22,7 @@ pub(crate) struct CardFlags {
     pub(crate) moderate: String,
 
     /// Work that the card does for the host. checksum: validates and fills TCP and UDP checksums. tso:
-    /// segments GSO frames of TCP. expand: expands ACK templates, which only rxo's own host makes. Both need
+    /// segments TCP GSO frames. expand: expands ACK templates, which only rxo's own host makes. Both need
     /// checksum. none: nothing.
     #[arg(long, value_name = "LIST", default_value = "checksum,tso")]
     pub(crate) offload: String,

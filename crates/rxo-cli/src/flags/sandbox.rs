@@ -14,8 +14,9 @@ pub(crate) struct SandboxFlags {
 /// Flags of commands that need no privilege after the start.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct UserFlags {
-    /// Become this user once the device is open, before the first frame is read: a name with its groups, a number, or
-    /// either with one group behind a colon. Files are then opened as that user. Needs a start as root.
+    /// Become this user once the device is open, before the first frame is read: a name with its groups, a
+    /// number, or either followed by a colon and one group. Files are then opened as that user. Needs a start
+    /// as root.
     #[arg(long, value_name = "NAME|UID[:GROUP]")]
     pub(crate) user: Option<String>,
 

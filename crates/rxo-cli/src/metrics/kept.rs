@@ -49,7 +49,7 @@ fn of_host() -> Value {
             .unwrap();
     json["bypass"]["pure_ack"] = 3.into();
     json["flush"]["end_of_poll"] = 4.into();
-    // These are the only counters that are not zero in an idle process.
+    // The following are the only counters that are not zero in an idle process.
     for name in ["resident_bytes", "pooled_bytes"] {
         json["now"][name] = 0.into();
     }

@@ -1,6 +1,6 @@
 //! `rxo run`, `rxo card` and `rxo guest`: a worker between devices until a signal ends it.
 //!
-//! 1. The flags become a [`plan`], also those of the [`mod@card`].
+//! 1. The flags become a [`plan`]; so do those of the [`mod@card`].
 //! 2. The [`survey`] examines the devices of the plan, and limits the policy to the sink.
 //! 3. [`custody`] examines the changes that the run will make to interfaces.
 //! 4. The [`configuration`] is the result. [`mod@dry`] prints it together with all findings.

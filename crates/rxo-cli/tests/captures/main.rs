@@ -65,7 +65,8 @@ fn real_captures_come_back_whatever_the_policy() {
         let policies = Policy::all().into_iter().map(|policy| policy.name);
         for policy in policies.filter(|name| is_small || some.contains(name)) {
             let figures = round(&folder, name, policy);
-            // Requests, responses and fragments: there, other policies end aggregates with PSH.
+            // The capture has requests, responses and fragments, in which other policies end aggregates with
+            // PSH.
             let is_odd = name.starts_with("echo") || name.starts_with("ip_fragments");
             if is_odd && some.contains(&policy) {
                 assert_eq!(figures["aggregates"], 0, "{name} {policy}");

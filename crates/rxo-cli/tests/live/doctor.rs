@@ -126,7 +126,7 @@ fn fine() {
     let (_, of_machine, _) = doctor(lab.host(), "");
     assert_eq!(of_machine.all().len(), 13, "{}", of_machine.0);
     assert_eq!(state(&lab), before, "something is left");
-    // A nic reported as fine works.
+    // A nic reported as fine can be used.
     let (rxo, _) = Rxo::start(lab.host(), SetUp::TakeOver.flags());
     rxo.signal("TERM");
     let (code, _, said) = rxo.end();

@@ -313,7 +313,7 @@ fn source_sends() {
     assert_eq!(server.join().unwrap(), sent);
 }
 
-/// One is open, then all the others; what the sink has of threads and descriptors stays the same.
+/// One connection is opened, then all others; the sink's numbers of threads and descriptors stay the same.
 fn sink_has_many() {
     let lab = Lab::through().unwrap();
     let line =
@@ -339,7 +339,7 @@ fn sink_has_many() {
     assert!(ends.iter().all(|end| hash_of(end) == expected), "{ends:?}");
 }
 
-/// Each exchange is a byte, so none is answered in two pieces.
+/// Each exchange has one byte, so no answer arrives in two pieces.
 fn source_has_many() {
     let lab = Lab::through().unwrap();
     let server = serve(&lab, MANY, |mut stream| {
@@ -358,7 +358,7 @@ fn source_has_many() {
     assert!(server.join().unwrap().into_iter().all(|answered| answered == 20));
 }
 
-/// Fewer than the descriptors that a test may have.
+/// Less than the number of descriptors that a test may have.
 const MANY: usize = 300;
 
 fn source_for_a_time() {

@@ -1,5 +1,5 @@
-//! `rxo guest` with a front end that does its worst, beside a guest that receives. The worst front end blocks the thread
-//! that serves it, so what it does must be nobody else's time.
+//! Tests of `rxo guest` with a hostile front end, together with a guest that receives. The worst front end
+//! blocks the thread that serves it, which must not take time from any other guest.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -34,7 +34,7 @@ pub(crate) const TESTS: &[Test] = &[
 
 const MEMORY_BYTES: u64 = 1 << 16;
 const USER: u64 = 1 << 40;
-/// Entries of a ring, and where its buffers are.
+/// The number of entries of a ring. Its buffers begin at [`BUFFERS`].
 const ENTRIES: u16 = 16;
 const BUFFERS: u64 = 0x8000;
 const BUFFER_BYTES: u64 = 2_048;
@@ -51,7 +51,7 @@ impl Driver {
         Self::connect(path).unwrap()
     }
 
-    /// `None` if the device does not take it now.
+    /// Connects a driver; `None` if the device does not accept it now.
     fn connect(path: &str) -> Option<Self> {
         let (memory, notifications) = (memory(), eventfd());
         let mut channel = Channel::new(UnixStream::connect(path).ok()?).unwrap();
@@ -62,10 +62,10 @@ impl Driver {
         is_sent.then_some(Self { channel, memory, notifications })
     }
 
-    /// From now on whoever notifies it waits.
+    /// Makes every thread wait that notifies the driver from now on.
     fn block(&self) {
         let mut more = u64::MAX - 1;
-        // The counter may have something already, so that less fits.
+        // The counter may have a value already, so that less fits.
         while more > 0 {
             if (&self.notifications).write(&more.to_ne_bytes()).is_err() {
                 more /= 2;
@@ -75,21 +75,21 @@ impl Driver {
     }
 }
 
-/// An eventfd of this process.
+/// Creates an eventfd of this process.
 fn eventfd() -> File {
     let (bell, mut file) = (Bell::new().unwrap(), None);
     bell.visit_descriptors(&mut |fd| file = Some(fd.try_clone_to_owned().unwrap()));
     file.unwrap().into()
 }
 
-/// Memory in which ring 0 has buffers and ring 1 is empty.
+/// Creates memory in which ring 0 has buffers and ring 1 is empty.
 fn memory() -> File {
     let memory = File::from(memfd_create("guest", MemfdFlags::CLOEXEC).unwrap());
     // Zeros, because memory with holes is refused.
     memory.write_all_at(&[0; MEMORY_BYTES as usize], 0).unwrap();
     for n in 0..ENTRIES {
         let at = BUFFERS + u64::from(n) * BUFFER_BYTES;
-        // Written by the device, not chained.
+        // The buffer is for the device to write, and not chained.
         let entry =
             [&at.to_le_bytes()[..], &(BUFFER_BYTES as u32).to_le_bytes(), &[2, 0, 0, 0]].concat();
         memory.write_all_at(&entry, 16 * u64::from(n)).unwrap();
@@ -99,7 +99,7 @@ fn memory() -> File {
     memory
 }
 
-/// The only region.
+/// Creates a request that shares `memory` as the only region.
 fn table(memory: &File) -> Request {
     let (guest_address, bytes) = (0, MEMORY_BYTES);
     let region = Region { guest_address, bytes, user_address: USER, file_offset: 0 };
@@ -130,7 +130,7 @@ fn ring(ring: u32, call: Option<OwnedFd>) -> Vec<Request> {
     ]
 }
 
-/// The totals of a run that was told to end, and what it said.
+/// Ends a run. Returns its totals and its standard error.
 fn ended(rxo: Rxo) -> (Value, String) {
     rxo.signal("INT");
     let (code, mut lines, said) = rxo.end();
@@ -144,12 +144,12 @@ fn all_is_counted(totals: &Value) {
     assert!(imbalance.values().all(|frames| frames == 0), "{totals}");
 }
 
-/// Frames for unknown addresses reach guest 0 as well. The notification of the first blocks its thread.
+/// Frames for unknown addresses reach guest 0 as well. The notification of the first one blocks its thread.
 fn blocks() {
     let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("blocks"));
     let (rxo, _) = Rxo::guests(lab.host(), &sockets.flags(&["", ""]));
     let driver = Driver::start(&sockets.path(0));
-    // It is notified when its ring is ready.
+    // The driver is notified when its ring is ready.
     wait_until("the ring is ready", || (&driver.notifications).read(&mut [0; 8]).is_ok());
     driver.block();
     let bytes = pattern(20_000_000);
@@ -236,7 +236,7 @@ fn storms() {
     all_is_counted(&totals);
 }
 
-/// Connects, sends a request again and again, then descriptors of files that may not be used, and goes.
+/// Connects, repeats a request many times, sends descriptors of files that may not be used, and disconnects.
 fn storm(path: &str) {
     let Ok(stream) = UnixStream::connect(path) else { return };
     let mut channel = Channel::new(stream).unwrap();
@@ -252,13 +252,13 @@ fn storm(path: &str) {
     _ = channel.request(&Request::SetMemTable(table), false);
 }
 
-/// Starts a ring, takes its memory away, and goes.
+/// Starts a ring, truncates its memory, and disconnects.
 fn shrink(path: &str) {
     let Some(driver) = Driver::connect(path) else { return };
     driver.memory.set_len(0).unwrap();
 }
 
-/// Shares the same memory again and again.
+/// Shares the same memory many times.
 fn remap(path: &str) {
     let Some(mut driver) = Driver::connect(path) else { return };
     for _ in 0..100 {
@@ -268,7 +268,7 @@ fn remap(path: &str) {
     }
 }
 
-/// Agrees on the same features again and again, so that its rings are made anew.
+/// Negotiates the same features many times, so that its rings are created again.
 fn features(path: &str) {
     let Some(mut driver) = Driver::connect(path) else { return };
     for _ in 0..1_000 {

@@ -20,8 +20,8 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 pub(crate) const DATAGRAMS: u32 = 300;
-/// So few that both copies of each fit into a socket's buffer: on a busy machine rxo's copies may come all at
-/// once.
+/// So few that both copies of each fit into a socket's buffer: on a busy machine all of rxo's copies may
+/// arrive at once.
 const FEW: u32 = 40;
 
 /// Returns how many of the datagrams that the peer sent once arrived: without duplicates, and in total.

@@ -278,7 +278,7 @@ fn nice_values() {
         tasks.sort_by_key(|&task| (task != worker, task));
         let nice = |task: u32| -> i32 {
             let stat = fs::read_to_string(format!("/proc/{worker}/task/{task}/stat")).unwrap();
-            // The 17th field after the name is the nice value.
+            // The nice value is the 17th field after the name.
             stat.rsplit_once(") ").unwrap().1.split(' ').nth(16).unwrap().parse().unwrap()
         };
         let values: Vec<i32> = tasks.into_iter().map(nice).collect();

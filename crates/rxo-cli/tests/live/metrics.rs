@@ -168,7 +168,7 @@ fn slow_readers() {
     loopback_up(&lab);
     let (rxo, _) = Rxo::start(lab.host(), &format!("{RUN} --metrics {ADDRESS}"));
     lab.attach_host("rxo0").unwrap();
-    // As many as the server accepts; some send a request and read nothing.
+    // As many clients as the server accepts; some of them send a request and read nothing.
     let mut readers: Vec<_> = (0..8).map(|_| connect(lab.host(), ADDRESS)).collect();
     readers[..4].iter_mut().for_each(|reader| reader.write_all(GET).unwrap());
     let config = BulkConfig { bytes_per_connection: Some(10_000_000), ..BulkConfig::default() };

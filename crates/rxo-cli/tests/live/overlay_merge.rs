@@ -25,7 +25,7 @@ const BYTES: u64 = 6_000_000;
 struct Overlay {
     is_outer_v6: bool,
     has_checksum: bool,
-    /// Set if the inner checksums are complete, like those from another machine.
+    /// `true` if the inner checksums are complete, like those from another machine.
     is_complete: bool,
 }
 

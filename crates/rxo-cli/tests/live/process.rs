@@ -48,7 +48,7 @@ impl Rxo {
         Self::started(namespace, command(&format!("guest --json {flags}")))
     }
 
-    /// Starts it under this soft limit of open files.
+    /// Starts `rxo guest --json` like [`Rxo::guests`], under this soft limit of open files.
     pub(crate) fn guests_within(
         namespace: &Namespace,
         flags: &str,

@@ -1,6 +1,6 @@
 //! Runs the shell commands of README.md and docs/ verbatim.
 //!
-//! Each command either runs in a network with the names and addresses of the text, or is listed in
+//! Each command either runs in a network with the names and addresses of the documentation, or is listed in
 //! [`NOT_HERE`] with a reason. A new or changed command fails the test until it is in one of the two.
 
 use std::cell::RefCell;
@@ -210,7 +210,7 @@ fn every_command() {
     }
 }
 
-/// A directory like a checkout, in which the commands run, and the network of the text.
+/// A directory like a checkout, in which the commands run, and the network of the documentation.
 struct Desk {
     lab: Lab,
     scratch: Scratch,
@@ -390,7 +390,7 @@ fn connect(from: &Namespace, to: &str) -> TcpStream {
 
 fn file_server() {
     let desk = Desk::new("server");
-    // The interface must have no address at all, as the text demands.
+    // The interface must have no address at all, as the documentation requires.
     desk.lab.host().set_sysctl("net.ipv6.conf.eth1.disable_ipv6", "1").unwrap();
     let files = "mount -t tmpfs none /srv && mkdir /srv/files && echo here > /srv/files/a.txt";
     let mut server = desk.start(&format!("{files} && exec {SERVE}"));

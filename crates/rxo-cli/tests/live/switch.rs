@@ -53,7 +53,7 @@ impl Sockets {
         self.0.join(format!("{guest}.sock")).display().to_string()
     }
 
-    /// The flags of `rxo guest` with these guests, each with what its port carries.
+    /// Returns the flags of `rxo guest` with these guests, each with the settings of its port.
     pub(crate) fn flags(&self, ports: &[&str]) -> String {
         let guests = ports.iter().enumerate();
         let guests = guests.map(|(n, port)| {
@@ -86,7 +86,7 @@ fn address(guest: usize) -> IpAddr {
     [10, 77, 0, 2 + guest as u8].into()
 }
 
-/// Sends `bytes` to a guest that receives, and waits until it has all.
+/// Sends `bytes` to a guest that receives, and waits until the guest has received everything.
 pub(crate) fn send(from: &Namespace, guest: usize, bytes: &[u8]) {
     let stream = connect(from, &format!("{}:7000", address(guest)));
     (&stream).write_all(bytes).unwrap();
@@ -107,7 +107,7 @@ fn send_from(lab: &Lab, source: &str) -> Vec<Value> {
     }
 }
 
-/// That a sink received `bytes`, and nothing else.
+/// Asserts that a sink received `bytes`, and nothing else.
 pub(crate) fn received(sink: Child, bytes: &[u8]) {
     let totals = json(&sink.wait_with_output().unwrap()).pop().unwrap();
     let got = (totals["bytes"].as_u64(), totals["ends"][0]["crc32"].as_str());
@@ -214,9 +214,9 @@ fn guarded() {
     send(lab.peer(), 0, &bytes);
     received(good, &bytes);
     let mut thief = spawn(lab.host(), &line(&host(1, 9)));
-    // It has asked whether others have the address.
+    // The guest has asked whether others have the address.
     while rxo.next()["guests"][1]["refused"].as_u64() == Some(0) {}
-    // Whoever asks for the address gets no answer.
+    // A request for the address gets no answer.
     let stream = lab.peer().run(|| {
         let to = "10.77.0.9:7000".parse().unwrap();
         std::net::TcpStream::connect_timeout(&to, Duration::from_secs(3))
@@ -251,7 +251,7 @@ fn isolated() {
     totals(rxo);
 }
 
-/// Each could have eight pairs of queues.
+/// Each guest could have eight pairs of queues.
 fn many() {
     let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("many"));
     let (rxo, _) = Rxo::guests_within(lab.host(), &sockets.flags(&[""; 24]), 256);
@@ -262,8 +262,8 @@ fn many() {
     totals(rxo);
 }
 
-/// Guest 0 stands still with a full ring. The transfer to guest 1 ends all the same, what is for guest 0 is
-/// dropped and counted, and its own transfer goes on when it does.
+/// Guest 0 stops with a full ring. The transfer to guest 1 completes nevertheless, frames for guest 0 are
+/// dropped and counted, and its own transfer continues when guest 0 does.
 fn stopped() {
     let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("stopped"));
     let flags = format!("{} --stats 100ms", sockets.flags(&["", ""]));

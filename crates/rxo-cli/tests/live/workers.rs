@@ -35,8 +35,8 @@ fn count(value: &Value) -> u64 {
     value.as_u64().unwrap()
 }
 
-/// Asserts that every frame was counted, and that the workers' counters add up. Drops by overload are counted, and how many
-/// there are is the machine's affair.
+/// Asserts that every frame was counted, and that the workers' counters add up. Drops by overload are
+/// counted, but their number depends on the machine.
 fn assert_all_counted(totals: &Value) {
     for name in ["unaccounted", "unsent"] {
         assert_eq!(totals[name], 0, "{name}: {totals}");
@@ -56,7 +56,7 @@ fn both_ways() {
     for set_up in SetUp::ALL {
         let flags = format!("{WORKERS} --stats 100ms");
         let (lab, rxo) = setup::start(set_up, LabOptions::default(), &flags);
-        // Of so many connections some belong to each worker.
+        // With so many connections, each worker has some.
         transfer(lab.peer(), lab.host(), lab.host_address(), 32, 500_000);
         transfer(lab.host(), lab.peer(), lab.peer_address(), 32, 500_000);
         // The receiver of datagrams checks their order.
@@ -80,7 +80,7 @@ fn one_connection() {
     let mut workers = totals["workers"].as_array().unwrap().clone();
     workers.sort_by_key(|worker| count(&worker["packets"]));
     let [other, its] = &workers[..] else { panic!("{totals}") };
-    // The other one has what belongs to no connection, at most.
+    // The other worker has at most what belongs to no connection.
     assert!(count(&its["packets"]) > 2_000 && count(&its["sent"]) > 50, "{totals}");
     assert!(count(&other["packets"]) < 50 && count(&other["sent"]) < 50, "{totals}");
 }
@@ -108,7 +108,7 @@ fn asked_together() {
     assert_eq!(names, ["worker 1", "worker 2"]);
     for policy in ["none", "menon-2008", "linux-gro"].into_iter().cycle().take(12) {
         asked(&socket, &format!("policy={policy}"));
-        // A TAP cannot carry it, so nobody changes.
+        // A TAP cannot carry it, so no worker changes its policy.
         refusal(&socket, "policy=remember");
         let is_in_force = || engines().iter().all(|engine| engine["policy"] == policy);
         wait_until("both follow it", is_in_force);
@@ -121,7 +121,7 @@ fn asked_together() {
     assert_all_counted(&totals(rxo));
 }
 
-/// The threads of the workers: the processors that each may use, and its nice value.
+/// Returns the threads of the workers: name, the processors that the thread may use, and its nice value.
 fn threads(worker: u32) -> Vec<(String, String, i64)> {
     let tasks = fs::read_dir(format!("/proc/{worker}/task")).unwrap().flatten();
     let mut found: Vec<_> = tasks

@@ -154,7 +154,8 @@ fn silent_readers() {
     let before = server.resident_bytes();
     let request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     let clients: Vec<_> = (0..READERS).map(|_| client(&server, request)).collect();
-    // All have received the beginning, so all are being answered; then none reads on.
+    // Every client has received the beginning of its answer, so all are being answered; then none reads any
+    // further.
     for client in &clients {
         let mut line = String::new();
         BufReader::with_capacity(64, client).read_line(&mut line).unwrap();

@@ -141,7 +141,7 @@ fn sent_by_command() {
     assert_eq!(counts, [4, 3, 1], "{said:?}");
     assert!(total["fast_path"]["consumed"].as_u64().unwrap() > 0, "{total}");
     // One ACK of 66 bytes for 16 segments of each receiver is 0.9 % of the bytes; one for each segment would
-    // be 14 %.
+    // make it 14 %.
     let share = total["return_share"].as_f64().unwrap();
     assert!((0.002..0.1).contains(&share), "{total}");
     // Three receivers acknowledge one of 16 segments each, and more while one of them catches up.
@@ -152,7 +152,7 @@ fn sent_by_command() {
         (Some(3), Some(0)),
         "{total}"
     );
-    // Each byte was sent once, and those that the restarted receiver had missed once more.
+    // Each byte was sent once; those that the restarted receiver had missed were sent twice.
     assert!(sent() < 300_000_000, "{}", sent());
 }
 

@@ -18,7 +18,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("hostlife_a_router_that_goes_takes_its_route_with_it", a_router_that_goes),
 ];
 
-/// As short as a busy machine permits, in seconds.
+/// Lifetimes in seconds, as short as a busy machine permits.
 const SHORT: Lifetimes = Lifetimes { router: 4, valid: 4, preferred: 3 };
 const VALID: Duration = Duration::from_secs(4);
 

@@ -98,7 +98,7 @@ fn an_object() {
     let rxo = start(&lab, true);
     let route = sorted(&lab, "ip route show 198.51.102.0/24");
     assert!(route.contains("via 10.77.0.1 dev eth1") && !route.contains("nhid"), "{route}");
-    // Also after the record has been rewritten.
+    // The same must hold after the record has been rewritten.
     shell(&lab, &["ip address add 10.77.0.9/24 dev eth1"]);
     thread::sleep(Duration::from_millis(500));
     shell(&lab, &["ip address delete 10.77.0.9/24 dev eth1"]);
@@ -115,7 +115,7 @@ fn a_short_lease() {
         let has = || sorted(&lab, "ip -o address show dev eth1").contains("10.77.0.50");
         let before = state(&lab);
         let rxo = start(&lab, takes_part);
-        // Longer than the first lease.
+        // Waits longer than the first lease.
         for _ in 0..12 {
             shell(&lab, &[RENEW]);
             thread::sleep(Duration::from_millis(500));
