@@ -2,7 +2,7 @@
 //!
 //! This module is separate from the sources that use it, because the decision is the same for all.
 //! Descriptions are not reliable: kernels omit tunnels, some frames are longer than their own headers can
-//! say, and a guest may say anything.
+//! express, and a guest may claim anything.
 
 use rxo_frame::{ChecksumStatus, Gso, LinkKind};
 use rxo_vnet::{Invalid, admit};

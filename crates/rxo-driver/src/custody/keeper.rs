@@ -35,7 +35,7 @@ pub struct Keeper {
     reloads: Option<Reloads>,
     /// The number of times that the user has asked the run to end.
     asked: usize,
-    /// Follows the host's network while changes are in force; `None` at other times.
+    /// Follows the host's network while the run's changes are made; `None` at other times.
     following: Option<Following>,
     confirmation: Confirmation,
     /// The worker's pulse, and the longest permitted time without a beat; `None` if the worker is not

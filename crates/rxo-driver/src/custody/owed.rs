@@ -34,7 +34,7 @@ impl Owed<'_> {
     /// Writes the record for `link`; the file is replaced atomically.
     ///
     /// # Errors
-    /// If the directory is not writable, as without root.
+    /// If the directory is not writable, for example without root.
     pub(super) fn write(&self, link: &Link) -> Result<(), DeviceError> {
         let mut lines = vec![record::identity(link)];
         lines.extend(self.has_gro.then(|| GRO.to_owned()));
@@ -212,7 +212,7 @@ fn renamed(device: &DeviceName) -> Option<(u32, String)> {
         let is_it = link.name == names.parked && is_free && is_of(&text, &link);
         is_it.then_some((index, link.name))
     })?;
-    // While a run goes on, its TAP has the name rightly.
+    // While a run is active, its TAP has the name legitimately.
     let is_left = taken.is_none() || InterfaceLock::take(&device.to_string(), index).is_ok();
     is_left.then_some((index, name))
 }

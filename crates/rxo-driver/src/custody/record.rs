@@ -33,7 +33,7 @@ const DAMAGED: &str = "damaged";
 /// Writes the record of the interface with this index.
 ///
 /// # Errors
-/// If the directory is not writable, as without root, or the file system is full.
+/// If the directory is not writable, for example without root, or the file system is full.
 pub(super) fn write(index: u32, lines: &[String]) -> Result<(), DeviceError> {
     let path =
         path(index).map_err(|error| fault::system("cannot tell the network namespace", error))?;

@@ -96,7 +96,8 @@ impl Arrivals {
         let counted = match (&self.statistics, self.is_shared) {
             (Some(_), _) => {
                 let received = self.received()?;
-                // Read after the interface's counter, so that a frame in between hides a loss and is none.
+                // Read after the interface's counter: a frame in between hides a loss, but does not appear as
+                // one.
                 let of_others = self.others.iter().map(|other| other.packets()).sum();
                 received.saturating_sub(of_others)
             }

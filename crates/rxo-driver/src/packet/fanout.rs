@@ -62,7 +62,7 @@ impl PacketSource {
     }
 }
 
-// From <linux/if_packet.h>.
+// linux/if_packet.h.
 const PACKET_FANOUT: c_int = 18;
 const PACKET_FANOUT_DATA: c_int = 22;
 const CBPF: c_int = 6;

@@ -1,5 +1,5 @@
 //! Ring: memory shared with the kernel (`TPACKET_V2`), with slots that the kernel fills and this process
-//! lends.
+//! lends to the users of its frames.
 //!
 //! A slot belongs to the kernel, to this process, or to the owner of its buffer. The kernel writes only into
 //! slots whose status is zero, in ring order. A lent slot has a status of our own ([`LENT`]), so the kernel

@@ -63,8 +63,8 @@ impl Sent {
     /// Returns the number of packets of this port that have left the interface. `None` if the count is
     /// unknown, or if packets of the other ports are still queued.
     pub(super) fn departed(&mut self) -> Option<u64> {
-        // Read before the queues are looked at, so that a packet that is written meanwhile hides a loss and
-        // is none.
+        // Read before the queues are examined: a packet that is written meanwhile hides a loss, but does not
+        // appear as one.
         let of_others: u64 = self.others.iter().map(Other::written).sum();
         let mut others = self.others.iter();
         let is_empty = others.all(|it| sys::unsent_bytes(it.socket.as_fd()).is_ok_and(|n| n == 0));

@@ -297,8 +297,8 @@ impl TapDevice {
         }
     }
 
-    /// Returns how many packets of the host's stack the kernel has dropped since the device was opened,
-    /// because the queue was full; 0 if unknown.
+    /// Returns the number of packets of the host's stack that the kernel has dropped because the queue was
+    /// full, since the device was opened; 0 if unknown.
     pub(super) fn dropped(&self) -> u64 {
         let now = self.statistics.as_ref().and_then(Statistics::read);
         now.map_or(0, |now| now.sent_drops.saturating_sub(self.dropped_before))

@@ -60,7 +60,8 @@ impl Shared {
     /// them any more.
     ///
     /// # Errors
-    /// If the regions are larger than `allowed`, or a region cannot be mapped. Nothing has changed then.
+    /// If the regions are larger than `allowed`, or a region cannot be mapped; nothing has changed in that
+    /// case.
     pub(super) fn follow(&mut self, session: &Session, allowed: GuestMemory) -> io::Result<Self> {
         let regions = session.regions();
         check_sum(regions, allowed)?;

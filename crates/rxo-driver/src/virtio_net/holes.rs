@@ -29,7 +29,7 @@ const BLOCK_BYTES: u64 = 512;
 /// If the range has a hole; the error contains the remedy.
 pub(super) fn refuse(file: &File, range: &Range<u64>) -> io::Result<()> {
     let metadata = file.metadata()?;
-    // Pages that were allocated and never written look like holes below.
+    // Pages that were allocated but never written look like holes here.
     if metadata.blocks() * BLOCK_BYTES >= metadata.len() {
         return Ok(());
     }

@@ -153,7 +153,7 @@ unsafe impl Send for Mapped {}
 // SAFETY: as above; nothing is accessible through a shared reference.
 unsafe impl Sync for Mapped {}
 
-/// Creates a file of `bytes` zeros in memory that cannot be sealed, and so may shrink.
+/// Creates a file of `bytes` zeros in memory that cannot be sealed, and may therefore shrink.
 #[cfg(test)]
 pub(crate) fn unsealed_file(bytes: u64) -> OwnedFd {
     // SAFETY: the name is a C string.
@@ -268,7 +268,7 @@ mod tests {
         assert!(memory.write(100, &bytes) && !loss.is_lost(), "this page is there");
         assert!(memory.write(5_000, &[9; 100]));
         assert_eq!((loss.is_lost(), pages(&file)), (true, 2), "nothing was charged");
-        // A page that was never written, but allocated, is there.
+        // A page that was allocated but never written is present.
         let file = File::from(memory_file(4_096).unwrap());
         let (mapping, loss) = refused(&file, 0..4_096).unwrap();
         let mut memory = Memory::new();

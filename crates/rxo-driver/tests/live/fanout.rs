@@ -113,7 +113,7 @@ fn others_by_addresses() {
     }
 }
 
-/// Frames of the time in which the sockets are no group yet come to several.
+/// Frames that arrive before the sockets form a group can arrive at several of them.
 fn forgotten() {
     let pair = Pair::silent();
     let stop = AtomicBool::new(false);
@@ -145,7 +145,7 @@ impl Drop for Stopping<'_> {
     }
 }
 
-/// The first source accounts for what no socket got, the others for their own.
+/// The first source counts the frames that no socket received; each other source counts its own losses.
 fn counted_once() {
     let pair = Pair::silent();
     let mut sources = open(&pair);

@@ -58,7 +58,7 @@ impl Joint {
     }
 }
 
-/// Forwards a batch, every frame as several slices; returns the number of super-packets among them.
+/// Forwards a batch, every frame as several slices; returns the number of GSO frames among them.
 fn carry(source: &mut impl FrameSource, sink: &mut impl FrameSink) -> u64 {
     let mut frames = Vec::new();
     source.receive(&mut frames, 64).unwrap();
