@@ -111,7 +111,8 @@ impl<'a> Frame<'a> {
         svg.line("fig-axis", at(self.area.x, ground), at(self.area.right(), ground));
     }
 
-    /// Marks every labelled value on the axis, and writes its label unless that would touch the one before.
+    /// Marks every labelled value on the axis, and writes its label unless that would touch the previous
+    /// label.
     fn draw_names(&self, svg: &mut Svg) {
         let mut taken = f64::NEG_INFINITY;
         for (&tick, name) in self.x.ticks.iter().zip(&self.x.names) {

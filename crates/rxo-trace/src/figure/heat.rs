@@ -56,7 +56,7 @@ impl HeatMap {
         }
     }
 
-    /// Draws the names of the columns, except those that would touch the one before.
+    /// Draws the names of the columns, except those that would touch the previous name.
     fn draw_columns(&self, svg: &mut Svg, grid: &Grid) {
         let mut taken = f64::NEG_INFINITY;
         for (column, name) in self.columns.iter().enumerate() {

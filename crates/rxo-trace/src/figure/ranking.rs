@@ -22,7 +22,7 @@ pub struct Bar {
     pub name: String,
     /// The value, which determines the bar's length. Negative and infinite values have no bar.
     pub value: f64,
-    /// The value as text, which is written behind the bar.
+    /// The value as text, which is written after the bar.
     pub text: String,
     /// The number of the bar's colour, 0 to 7.
     pub colour: usize,

@@ -32,7 +32,7 @@ impl Area {
     }
 }
 
-/// The part of a text that is at the point where the text is drawn.
+/// The part of a text that lies at the point where the text is drawn: its start, middle or end.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
     Start,
@@ -47,7 +47,7 @@ pub(super) struct Svg {
 }
 
 impl Svg {
-    /// Writes a text of `class` with its baseline at `point`.
+    /// Writes text of `class` with its baseline at `point`.
     pub(super) fn text(&mut self, class: &str, anchor: Anchor, point: Point, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",

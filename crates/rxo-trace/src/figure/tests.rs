@@ -317,13 +317,13 @@ fn a_column_has_room_only_for_bars_that_it_has() {
     let tipped = |class: &str| {
         let begin = format!("<rect class=\"{class}\" x=\"");
         let mut rectangles = svg.split(begin.as_str()).skip(1);
-        // The legend's has no title, and ends at once.
+        // The bar in the legend has no title, so its element ends at once.
         let is_bar = |rectangle: &&str| !rectangle.split('>').next().unwrap().ends_with('/');
         let bar = rectangles.find(is_bar).unwrap();
         let number = |text: &str| text.split('"').next().unwrap().parse::<f64>().unwrap();
         number(bar) + number(bar.split("width=\"").nth(1).unwrap()) / 2.0
     };
-    // In the middle of its half, not beside it.
+    // The bar is in the middle of its half, not beside it.
     let (paper, here) = (tipped("fig-bar-hollow"), tipped("fig-solid"));
     let names: Vec<f64> = svg
         .split("text-anchor=\"middle\" x=\"")

@@ -60,7 +60,7 @@ fn read(bytes: &SharedBytes, link: LinkType) -> Taken {
 
 #[cold]
 fn cut(taken: Taken, record: &Record, link: LinkType, mode: ChecksumMode) -> Taken {
-    // The missing end may be only padding behind the packet.
+    // The missing end may be only padding after the packet.
     if matches!(taken.kind, PacketKind::Segment(_)) || record.original_bytes > LONGEST {
         return Taken { is_cut: true, ..taken };
     }

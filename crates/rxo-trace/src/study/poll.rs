@@ -33,7 +33,7 @@ pub enum PollRule {
     Host(Duration),
 }
 
-/// Error: a text is not a poll rule.
+/// The error for text that is not a poll rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadPollRule;
 

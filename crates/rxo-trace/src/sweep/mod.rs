@@ -77,9 +77,9 @@ impl Grid {
 /// The reason why a sweep is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SweepError {
-    /// The text of a sweep is not `key=values`.
+    /// The sweep is not of the form `key=values`.
     Form {
-        /// The text, as it was typed.
+        /// The sweep, as it was typed.
         text: String,
     },
     /// A value, or a range of values, is invalid for the setting.

@@ -122,8 +122,8 @@ impl Comparison {
         Self { flows: Flows::new(limits), packets: [0; 2], ended: [None; 2] }
     }
 
-    /// Returns the capture to read next, which is the one that is behind. `None` if both have ended, or enough
-    /// differences were found.
+    /// Returns the capture to read next, which is the one with fewer waiting bytes. `None` if both have
+    /// ended, or enough differences were found.
     #[must_use]
     pub fn next_side(&self) -> Option<Side> {
         if self.flows.has_enough() {

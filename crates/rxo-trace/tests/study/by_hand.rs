@@ -1,4 +1,4 @@
-//! A study reports what an engine does that is driven by hand, packet by packet.
+//! Tests that a study reports the same as an engine that is driven by hand, packet by packet.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -144,7 +144,7 @@ fn interfaces_are_devices_of_their_own() {
         })
         .collect();
     let report = study(settings(point("linux-gro", "packets:64")), &interfaces, &both);
-    // On one device, each segment would have come twice, and nothing would have merged.
+    // On one device, each segment would have arrived twice, and nothing would have been merged.
     assert_eq!((report.outcome.aggregates, report.outcome.eliminated), (2, 38));
 }
 

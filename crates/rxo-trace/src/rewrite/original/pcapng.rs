@@ -8,8 +8,8 @@ use rxo_capture::{CaptureWriter, Described, Interface, Packet, Part, Verbatim};
 use super::super::order::Given;
 use super::super::{RewriteError, To};
 
-/// A pcapng file with its original sections, interfaces and times. Each section and interface is
-/// written between the same packets as in the original, because a section ends the one before it.
+/// A pcapng file with its original sections, interfaces and times. Each section and interface is written
+/// between the same packets as in the original, because a section ends the previous one.
 #[derive(Debug)]
 pub(in super::super) struct SameFile<'w> {
     writer: CaptureWriter<To<'w>>,

@@ -6,8 +6,8 @@
 //! * `sums`: the figures that are simply added: counts, flows by key, the course over time.
 //! * `captures`: the files, and the numbers by which flows refer to them.
 //! * `run`: the beginning and the end of a part. Everything that spans the cut between neighbours (a pause,
-//!   two ACKs that could be aggregated) is counted when they are joined, and so is the possible error of a
-//!   cut without a long pause.
+//!   two ACKs that could be aggregated) is counted when they are joined, like the possible error of a cut
+//!   without a long pause.
 //! * `recipe`: the settings that all parts must share.
 //! * `save`: parts as bytes.
 //!
