@@ -78,7 +78,7 @@ impl MachineReading {
         let this = this.to_str().and_then(|it| it.parse().ok()).unwrap_or_default();
         let lines =
             entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_number));
-        // A process may end before it is read; its parent then has its time.
+        // A process may end before it is read; its time is then part of its parent's.
         let lines = lines.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok());
         let totals = Totals::of(&stat, allowed(&status), quota).ok_or_else(|| {
             LabError::Unsupported(format!("{STAT} has no line of a core that {STATUS} allows"))
@@ -143,7 +143,7 @@ impl Totals {
             else {
                 continue;
             };
-            // The line without a number is the sum.
+            // The line without a number is the total.
             let Ok(core) = core.parse() else { continue };
             if allowed.is_some_and(|list| !is_in(list, core)) {
                 totals.is_part = true;

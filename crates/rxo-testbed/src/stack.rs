@@ -63,7 +63,7 @@ impl Namespace {
     }
 }
 
-/// Returns the contents of a file; an empty text if the file does not exist, as in a kernel without IPv6.
+/// Returns the contents of a file; an empty string if the file does not exist, as in a kernel without IPv6.
 fn or_empty(text: io::Result<String>) -> io::Result<String> {
     match text {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),

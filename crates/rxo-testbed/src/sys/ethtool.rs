@@ -66,8 +66,8 @@ fn halves(word: u64) -> [u32; 2] {
     [0, 4].map(|at| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]))
 }
 
-/// Runs the command in the first of `words`. The kernel reads and writes as many words as that command and the counts
-/// among them imply: those of the callers above.
+/// Runs the command in the first of `words`. The kernel reads and writes as many words as the command and the
+/// counts in `words` imply; all callers are above.
 fn call(socket: &impl AsRawFd, name: &str, words: &mut [u32]) -> io::Result<()> {
     // SAFETY: ifreq consists of bytes and integers, for which all zeros is valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

@@ -49,7 +49,7 @@ fn a_transfer_costs_both_sides() {
         if part(&window, "sender") > some && part(&window, "receiver") > some {
             break (window, begin.elapsed());
         }
-        // On a busy machine it takes longer.
+        // On a busy machine this takes longer.
         assert!(started.elapsed() < LONG, "{window:?}");
     };
     transfer.stop().unwrap();
@@ -86,7 +86,7 @@ fn threads_outside_a_part_are_the_rest() {
     let before = meter.read().unwrap();
     thread::spawn(|| use_core_for(Duration::from_millis(50))).join().unwrap();
     let used = meter.read().unwrap().since(&before);
-    // The thread has ended and still counts.
+    // The thread has ended, and its time still counts.
     assert!(used.rest > Duration::from_millis(30), "{used:?}");
     assert!(used.rest < Duration::from_millis(400), "{used:?}");
     assert_eq!(used.part("nobody"), Some(Duration::ZERO));
