@@ -123,7 +123,7 @@ fn the_last_line_of_a_pipe_needs_no_end() {
 fn one_client_too_many_is_told_so() {
     let (socket, _server) = Socket::served("many");
     let mut there: Vec<_> = (0..MOST_CLIENTS).map(|_| socket.connect()).collect();
-    // All are connected once the last one is answered.
+    // Once the last client has an answer, all are connected.
     there.last_mut().unwrap().write_all(b"{\"request\":\"in\"}\n").unwrap();
     assert!(line(there.pop().unwrap()).contains("\"in\""));
     there.push(socket.connect());

@@ -79,7 +79,7 @@ fn readers_that_take_nothing_and_send_nothing_delay_nobody() {
         assert!(is_page(&said(connect(address), GET), 8 << 20));
     }
     assert!(is_page(&said(half, "\r\n"), 8 << 20), "whoever goes on is answered");
-    // They are dropped after their time, not before.
+    // The clients are dropped after their time limit, not before.
     let closed = said(silent, "");
     assert_eq!(closed, "");
     drop(slow);
@@ -95,7 +95,7 @@ fn readers_beyond_the_limit_are_told_so() {
     drop(waiting);
     let begun = std::time::Instant::now();
     loop {
-        // The server notices that they have gone in its next round.
+        // The server notices in its next round that the clients have gone.
         let mut stream = connect(address);
         _ = stream.write_all(GET.as_bytes());
         let mut answer = String::new();

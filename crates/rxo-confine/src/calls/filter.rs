@@ -20,7 +20,7 @@ pub(super) fn restrict(rules: &[Rule]) -> Result<Option<usize>, ConfineError> {
     let absent: Vec<Rule> = ABSENT.iter().copied().map(Rule::Always).collect();
     let absent = compiled(&absent, SeccompAction::Allow, SeccompAction::Errno(ENOSYS));
     let (allowed, absent) = allowed.and_then(|it| Ok((it, absent?))).map_err(refused)?;
-    // In this order: the list forbids the call that installs another filter.
+    // The order matters: the list forbids the call that installs another filter.
     match apply_filter(&absent).and_then(|()| apply_filter(&allowed)) {
         Ok(()) => Ok(Some(rules_by_call(rules).len())),
         Err(error) if is_missing(&error) => Ok(None),

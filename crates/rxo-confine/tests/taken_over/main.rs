@@ -64,7 +64,7 @@ fn assert_succeed(scene: &Scene, confinement: Confinement, names: &[&'static str
 fn whoever_is_not_confined_gets_everything_through_that_the_test_may() {
     let scene = Scene::new();
     let open = Confinement { is_open: true, ..Confinement::default() };
-    // Each on a separate thread, because some attempts change it.
+    // Each attempt runs on a separate thread, because some of them change it.
     for attempt in ATTEMPTS.iter().filter(|attempt| attempt.needs.are_met()) {
         let (open, scene) = (open.clone(), scene.clone());
         let tried = thread::spawn(move || {
@@ -164,7 +164,7 @@ fn what_restores_interfaces_starts_no_program_and_reaches_no_process() {
     let mut devices = interfaces.to_vec();
     devices.push("a queue of io_uring");
     let mut keeper = interfaces.to_vec();
-    // The process that it watches.
+    // The process that the restorer watches.
     keeper.push("kill a sibling");
     let sibling = scene.sibling();
     let rows = [
