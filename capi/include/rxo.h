@@ -47,13 +47,14 @@
 #define RXO_CHECKSUM_UNKNOWN 0
 // The device has verified the checksum.
 #define RXO_CHECKSUM_VERIFIED 1
-// The checksum covers all from `checksum_start` on; it must be written `checksum_offset` bytes after that.
+// The checksum covers everything from `checksum_start` to the end; it must be written `checksum_offset`
+// bytes after that start.
 #define RXO_CHECKSUM_PARTIAL 2
 // The packet is not a GSO frame.
 #define RXO_GSO_NONE 0
-// The packet is a GSO frame of TCP over IPv4.
+// The packet is a TCP GSO frame over IPv4.
 #define RXO_GSO_TCP4 1
-// The packet is a GSO frame of TCP over IPv6.
+// The packet is a TCP GSO frame over IPv6.
 #define RXO_GSO_TCP6 4
 // The packet is a GSO frame of UDP datagrams of equal size.
 #define RXO_GSO_UDP 5

@@ -12,9 +12,9 @@ use crate::engine::{RXO_CHECKSUM_PARTIAL, RXO_CHECKSUM_UNKNOWN, RXO_CHECKSUM_VER
 
 /// The packet is not a GSO frame.
 pub const RXO_GSO_NONE: u8 = 0;
-/// The packet is a GSO frame of TCP over IPv4.
+/// The packet is a TCP GSO frame over IPv4.
 pub const RXO_GSO_TCP4: u8 = 1;
-/// The packet is a GSO frame of TCP over IPv6.
+/// The packet is a TCP GSO frame over IPv6.
 pub const RXO_GSO_TCP6: u8 = 4;
 /// The packet is a GSO frame of UDP datagrams of equal size.
 pub const RXO_GSO_UDP: u8 = 5;
