@@ -56,7 +56,7 @@ impl RollCall {
         Self { turns: vec![0; workers] }
     }
 
-    /// Returns `true` if each worker has made a turn since the last call that returned `true`.
+    /// Returns `true` if each worker has run a turn since the last call that returned `true`.
     pub(super) fn is_complete(&mut self, turns: impl Iterator<Item = u64> + Clone) -> bool {
         let is_complete = self.turns.iter().zip(turns.clone()).all(|(last, now)| *last != now);
         if is_complete {

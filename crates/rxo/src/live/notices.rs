@@ -29,7 +29,7 @@ impl Notices {
         }
     }
 
-    /// Passes the lines about counters that are due to `observe`.
+    /// Passes to `observe` the lines about counters that are due.
     pub(super) fn of_counters(&mut self, readings: &Readings, observe: Observer<'_>) {
         let alarms = self.alarm.lines(readings.all.elapsed, Violations::of(&readings.all));
         alarms.for_each(|line| observe(Event::Notice(line)));

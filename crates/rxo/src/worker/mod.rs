@@ -380,8 +380,8 @@ where
         self.turn(|work| timed(waiter, work), awake)
     }
 
-    /// Ignores frames that a source delays while their sink is blocked, because a turn could not forward
-    /// them.
+    /// Returns the time of the next deadline; `None` if there is none. Ignores frames that a source delays
+    /// while their sink is blocked, because a turn could not forward them.
     fn deadline(&self) -> Option<Instant> {
         let Self { to_host, to_nic, config, .. } = self;
         let gives_host = config.directions.to_host() && !to_host.outlet.is_blocked();

@@ -72,14 +72,14 @@ impl WorkClock {
         self.idle.take().map(|idle| idle.not_worked > idle.worked)
     }
 
-    /// Returns how long a frame that arrived at `then` has waited until `now` because of the worker's work:
-    /// the time in which the worker ran, or zero if it did not run for most of the wait.
+    /// Returns the time for which a frame that arrived at `then` has waited until `now` because of the
+    /// worker's work: the time in which the worker ran, or zero if it did not run for most of the wait.
     pub(super) fn wait_by_work(&self, then: Instant, now: Instant) -> Duration {
         let worked = self.worked(then, now);
         if worked * 2 < now.since(then) { Duration::ZERO } else { worked }
     }
 
-    /// Returns how long the worker ran between `then` and `now`. Without a sample, returns the whole time.
+    /// Returns the time for which the worker ran between `then` and `now`; the whole time without a sample.
     fn worked(&self, then: Instant, now: Instant) -> Duration {
         let Some(last) = self.samples.back() else { return now.since(then) };
         if last.at <= then {
@@ -99,7 +99,7 @@ impl WorkClock {
 }
 
 impl Sample {
-    /// Returns how long the worker ran between two samples.
+    /// Returns the time for which the worker ran between two samples.
     fn worked_since(self, earlier: Self) -> Duration {
         self.cpu.saturating_sub(earlier.cpu).min(self.at.since(earlier.at))
     }

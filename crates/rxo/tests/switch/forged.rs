@@ -21,7 +21,7 @@ fn data() -> Vec<u8> {
     (0..200_000).map(|_| random.next() as u8).collect()
 }
 
-/// Without a guard the harness finds each kind of lie, and a guard refuses no more than it must.
+/// Without a guard the harness finds each kind of lie; a guard does not refuse more than necessary.
 #[test]
 fn without_a_guard_each_lie_is_believed() {
     let (_, lies) = harness::lies(&data(), None);

@@ -20,7 +20,7 @@ pub struct Lingering {
 }
 
 impl Lingering {
-    /// Returns the reasons that follow from the host's `counters`; `None` if the host may end.
+    /// Returns the reasons to wait that the host's `counters` show; `None` if the host may end.
     fn of(counters: &HostCounters) -> Option<Self> {
         let HostCounters { orphans: closing, last_acks_left, .. } = *counters;
         let is_needed = closing > 0 || !last_acks_left.is_zero();

@@ -118,7 +118,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is asked for and when: never more than the rate, the depth and one request, and all that was promised.
+        /// For any requests at any times, the bucket gives no more than the rate, the depth and one request
+        /// allow, and everything that it promised.
         #[test]
         fn it_gives_the_rate_and_the_depth_and_keeps_its_word(
             (rate, depth) in (1_u64..10_000_000_000, 1_u64..1_000_000),

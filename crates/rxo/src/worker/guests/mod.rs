@@ -236,8 +236,8 @@ where
         &mut self.times
     }
 
-    /// Receives a batch from the nic, lets every guest's worker make a turn, and passes on what the guests
-    /// sent. If one worker fails, the others still make theirs.
+    /// Receives a batch from the nic, lets every guest's worker run a turn, and passes on what the guests
+    /// sent. If one worker fails, the others still run theirs.
     fn take_turn<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,
