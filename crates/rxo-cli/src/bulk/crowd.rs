@@ -229,8 +229,9 @@ impl<'a> Crowd<'a> {
 const DOOR: u64 = u64::MAX;
 /// Maximum number of connections that are being opened at a time.
 const MOST_OPENING: usize = 256;
-/// The time between two checks of sessions that wait for a time, for up to 64 sessions.
+/// The time between two checks of the sessions that wait for a point in time, if these are at most
+/// [`MOST_LOOKED_AT_OFTEN`].
 const LOOK: Duration = Duration::from_millis(1);
-/// The number of sessions for which [`LOOK`] applies; the time between two checks grows in proportion beyond
-/// it.
+/// The largest number of sessions for which [`LOOK`] applies; the time between two checks grows in proportion
+/// beyond it.
 const MOST_LOOKED_AT_OFTEN: usize = 64;

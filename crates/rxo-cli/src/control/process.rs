@@ -51,13 +51,13 @@ pub(crate) trait Engines: Send {
     /// the user has chosen the hold.
     fn profile(&self, policy: Policy, is_hold_said: bool) -> Policy;
 
-    /// Changes the policy of all engines. Returns a text that says when the change takes effect.
+    /// Changes the policy of all engines. Returns text that says when the change takes effect.
     ///
     /// # Errors
     /// If an engine cannot follow the policy; then no engine changes.
     fn change(&self, policy: Policy) -> Result<String, Refusal>;
 
-    /// Sets when frames go through the engines: always, never, or while that pays. Returns a text that says
+    /// Sets when frames go through the engines: always, never, or while that pays. Returns text that says
     /// when the change takes effect.
     ///
     /// # Errors

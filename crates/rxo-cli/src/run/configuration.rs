@@ -52,13 +52,13 @@ pub(super) struct Configuration {
     impair: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     impair_back: Option<String>,
-    /// The work of the emulated network card; left out without one.
+    /// The work of the emulated network card; left out if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     card: Option<CardPlan>,
-    /// The socket of `rxo ctl`; left out without one.
+    /// The socket of `rxo ctl`; left out if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     control: Option<String>,
-    /// The address of the metrics; left out without one.
+    /// The address of the metrics; left out if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<String>,
     /// Mechanism that keeps the kernel's own stack off packet interfaces.

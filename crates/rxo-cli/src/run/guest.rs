@@ -52,8 +52,8 @@ pub(super) struct GuestConfiguration {
     /// The guest's rights besides its address, as text.
     #[serde(skip)]
     rights: String,
-    /// Maximum rate at which the guest sends, in bytes per second; left out without a limit. So is the next
-    /// field, the bytes at once after a pause.
+    /// Maximum rate at which the guest sends, in bytes per second; left out without a limit, like the number
+    /// of bytes at once after a pause in `burst_bytes`.
     #[serde(skip_serializing_if = "Option::is_none")]
     rate_bytes_per_s: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -89,8 +89,8 @@ impl Reloader {
         Ok(json!({ "file": file, "changed": changed, "takes_effect": moment }))
     }
 
-    /// Makes the worker follow `plan`. Returns a text that says when that takes effect. Changes by `rxo ctl` since the
-    /// last reload are undone, and their flags added to `changed`.
+    /// Makes the worker follow `plan`. Returns text that says when that takes effect. Changes by `rxo ctl`
+    /// since the last reload are undone, and their flags added to `changed`.
     fn change(&self, plan: &Plan, changed: &mut Vec<String>) -> Result<String, Refusal> {
         let mut name = |key: &str, is_among: &[&str]| {
             if !changed.iter().any(|one| is_among.contains(&one.as_str())) {

@@ -71,7 +71,7 @@ fn get(mut stream: &TcpStream) -> Vec<u8> {
     answer
 }
 
-/// Sends datagrams that the rule drops. Returns how many were sent.
+/// Sends datagrams that the rule drops. Returns the number of datagrams sent.
 fn refused_datagrams(peer: &Namespace) -> u64 {
     let socket = peer.run(|| UdpSocket::bind("10.77.0.1:9999").unwrap()).unwrap();
     (0..5).map(|_| u64::from(socket.send_to(b"dropped", "10.77.0.2:7").is_ok())).sum()

@@ -24,7 +24,8 @@ pub(crate) const DATAGRAMS: u32 = 300;
 /// arrive at once.
 const FEW: u32 = 40;
 
-/// Returns how many of the datagrams that the peer sent once arrived: without duplicates, and in total.
+/// Sends datagrams from the peer, each once. Returns the number of those that arrived: without duplicates,
+/// and in total.
 pub(crate) fn received(lab: &Lab, to: IpAddr) -> (usize, usize) {
     received_of(DATAGRAMS, lab, to)
 }

@@ -222,8 +222,8 @@ fn others_change_networks() {
     assert_eq!(number(&totals, "/unaccounted"), 0, "{totals}");
 }
 
-/// Returns how long a process waited for the lock while a network with this many pairs of interfaces was
-/// removed.
+/// Returns the time for which a process waited for the lock while a network with this many pairs of
+/// interfaces was removed.
 fn lock_is_held_by_a_crowd_of(pairs: usize, lab: &Lab) -> Duration {
     let crowd = Namespace::new("crowd").unwrap();
     for n in 0..pairs {
@@ -291,8 +291,8 @@ fn nice_values() {
     assert_eq!(of("--nice 5"), (5, false));
 }
 
-/// Prints the figures of requests and of a 100 Mbit/s transfer beside busy loops, without rxo and with it at
-/// several nice values.
+/// Prints the figures of requests and of a 100 Mbit/s transfer while busy loops run, without rxo and with it
+/// at several nice values.
 fn measure_beside_busy_loops() {
     for round in 0..ROUNDS {
         let direct = Lab::direct(KernelGro::On).unwrap();

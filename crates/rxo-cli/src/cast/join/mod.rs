@@ -84,7 +84,7 @@ fn open(option: &'static str, name: &str) -> Result<Device> {
     Ok(device)
 }
 
-/// Two devices, and the decisions about the frames between them.
+/// Two devices, and the [`Join`] that decides about each frame between them.
 struct Bridge {
     /// The source of the nic's frames. It splits GSO frames, because a decision concerns single segments.
     nic: DeviceSource,
