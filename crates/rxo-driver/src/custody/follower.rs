@@ -34,7 +34,8 @@ pub(super) struct Seen {
     pub(super) has_carrier: bool,
 }
 
-/// Decides what a run must do: the state of the interfaces that it follows, and the orders that are waiting.
+/// The decision what a run must do, made from the state of the interfaces that it follows and the orders that
+/// are waiting.
 #[derive(Debug)]
 pub(super) struct Follower {
     /// The interfaces that existed before the run, the nic first.

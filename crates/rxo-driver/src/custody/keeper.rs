@@ -344,7 +344,8 @@ impl Keeper {
         self.following.as_ref().map_or(most, |following| following.patience(most))
     }
 
-    /// Kills a worker that is silent. `None` once the time for a killed worker's devices to close is over.
+    /// Kills a worker that is silent. Returns `None` once the time is over in which a killed worker's devices
+    /// must have closed.
     fn look_at_worker(&mut self, note: &mut impl FnMut(&str)) -> Option<()> {
         let now = clock::now();
         if let Some(until) = self.hung {

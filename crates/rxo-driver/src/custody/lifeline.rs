@@ -71,7 +71,7 @@ impl Lifeline {
     pub(super) fn name_worker(&self, worker: &Worker) {
         let Some(file) = worker.descriptor() else { return };
         let [a, b, c, d] = worker.number().to_ne_bytes();
-        // If the restorer is gone, the run goes on without it.
+        // If the restorer is gone, the run continues without it.
         _ = descriptors::send(self.channel.as_fd(), &[WORKER, a, b, c, d], &[file.as_fd()]);
     }
 

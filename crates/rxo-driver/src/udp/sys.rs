@@ -153,7 +153,7 @@ pub(super) fn send(
 
 /// Writes the control message that makes the message a train. Returns its length in bytes.
 fn set_datagram_bytes(control: &mut Control, bytes: usize) -> usize {
-    // SAFETY: the control is aligned for a header and has space for it and for a number behind it.
+    // SAFETY: the control is aligned for a header and has space for it and for a number after it.
     unsafe {
         let header: *mut libc::cmsghdr = (&raw mut *control).cast();
         (*header).cmsg_level = libc::SOL_UDP;

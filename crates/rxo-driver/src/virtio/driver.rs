@@ -190,7 +190,7 @@ impl Driver {
         self.send.needs_notify()
     }
 
-    /// Returns how many times the back end has violated the rules of the rings.
+    /// Returns the number of times that the back end has violated the rules of the rings.
     pub(super) fn invalid(&self) -> u64 {
         self.receive.iter().map(DriverQueue::invalid).sum::<u64>() + self.send.invalid()
     }

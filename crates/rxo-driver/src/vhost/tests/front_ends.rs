@@ -151,7 +151,7 @@ fn files_that_cannot_be_closed_use_up_no_descriptors() {
     }
 }
 
-/// A file of one front end blocks the thread that closes it, and the files of another are closed all the same.
+/// A file of one front end blocks the thread that closes it; the files of another are closed nevertheless.
 #[test]
 fn files_that_cannot_be_closed_delay_those_of_no_other_guest() {
     let (mut hostile, mut other) = (Stage::new("closes-not"), Stage::new("closes"));
