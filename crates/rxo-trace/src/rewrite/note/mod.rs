@@ -4,7 +4,7 @@
 //! original record byte for byte: headers, arrival times, positions in the file, link headers,
 //! padding, original lengths. It is only a codec: no files, no engine.
 //!
-//! # How it is so small
+//! # Why a note is small
 //! Headers are predicted from the last segment to the first. The merged header is the last
 //! segment's except for sequence number, IP ID, lengths and flags, and each segment's header
 //! resembles that of the next. Checksums are computed. Only deviations from the prediction are

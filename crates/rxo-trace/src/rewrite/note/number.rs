@@ -11,7 +11,7 @@ pub(crate) fn put_number(to: &mut Vec<u8>, mut number: u64) {
     to.push(number as u8);
 }
 
-/// Appends `number` to `to` in such a way that numbers near 0 of either sign are short.
+/// Appends `number` to `to`. Numbers near 0 take few bytes, whatever their sign.
 pub(crate) fn put_signed(to: &mut Vec<u8>, number: i64) {
     put_number(to, (number << 1 ^ number >> 63) as u64);
 }
