@@ -156,8 +156,8 @@ pub fn run<E: Experiment>(experiment: &E, stop: &AtomicBool) -> Result<()> {
     report.partial.map_or(Ok(()), |why| Err(partial(why)))
 }
 
-/// Obtains the privilege to create network namespaces. Returns "root" or "user-namespace", by the way in
-/// which it was obtained. Must be called before any thread starts, because only a single-threaded process can
+/// Obtains the privilege to create network namespaces. Returns "root" if the process is root, and otherwise
+/// "user-namespace". Must be called before any thread starts, because only a single-threaded process can
 /// enter a user namespace.
 ///
 /// # Errors

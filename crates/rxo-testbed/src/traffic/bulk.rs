@@ -319,7 +319,7 @@ fn split(ends: Vec<Ends>, config: &BulkConfig) -> Result<(Vec<SendingEnd>, Vec<R
     Ok(sides)
 }
 
-/// Distributes `all` in turn over at most `shares` parts, none of which is empty.
+/// Distributes `all` over at most `shares` parts, one element to each part at a time; no part is empty.
 pub(super) fn deal<T>(all: Vec<T>, shares: usize) -> impl Iterator<Item = Vec<T>> {
     let mut dealt: Vec<Vec<T>> = (0..shares.min(all.len())).map(|_| Vec::new()).collect();
     let count = dealt.len();
