@@ -182,7 +182,7 @@ bool rxo_next(struct rxo_engine *e, struct rxo_delivery *d);
 // `rxo_next`.
 void rxo_release(struct rxo_engine *e, void (*give_back)(void *cookie));
 
-// Copies the totals of the engine. `size` is `sizeof(rxo_counters)`; only so many bytes are written.
+// Copies the totals of the engine. `size` is `sizeof(rxo_counters)`; no more bytes are written.
 int rxo_count(const struct rxo_engine *e, struct rxo_counters *counters, size_t size);
 
 // The reasons why frames were bypassed and aggregates were flushed, by `index` from 0 on: the static name,

@@ -292,7 +292,7 @@ pub unsafe extern "C" fn rxo_release(
     e.hand.forget_released();
 }
 
-/// Copies the totals of the engine. `size` is `sizeof(rxo_counters)`; only so many bytes are written.
+/// Copies the totals of the engine. `size` is `sizeof(rxo_counters)`; no more bytes are written.
 ///
 /// # Safety
 /// `e` is from `rxo_new`; `size` bytes can be written at `counters`.
