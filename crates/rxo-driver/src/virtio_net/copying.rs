@@ -24,8 +24,8 @@ pub enum FrameLayout {
     #[default]
     Frames,
     /// All headers are in one piece, and the payload of each frame is in its own piece, so a packet has one
-    /// piece more than frames. The header of a single frame is found by parsing; a card that splits headers
-    /// finds it in hardware. A frame without payload, or with a VLAN tag to insert, has one piece.
+    /// more piece than it has frames. The header of a single frame is found by parsing; a card that splits
+    /// headers finds it in hardware. A frame without payload, or with a VLAN tag to insert, has one piece.
     Pages,
 }
 

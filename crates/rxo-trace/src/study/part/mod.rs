@@ -38,7 +38,7 @@ use super::{Settings, Study, outcome};
 use crate::projection::{ASSUMED_FROM, Costs};
 use crate::report::Report;
 
-/// The place of a part in a series: files that are read one after the other as if they were one.
+/// The place of a part in a series of files, which are read in order as if they were one file.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
