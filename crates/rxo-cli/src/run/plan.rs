@@ -22,7 +22,7 @@ use crate::exit::usage;
 use crate::flags::{ChecksumFlag, GuestFlags, LiveFlags, PolicyFlags, RunFlags, WayFlags};
 use crate::numbers::parse_time;
 use crate::rules;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{self, Sandbox};
 use crate::workers::WorkersPlan;
 
 /// The devices of a run, its policy and its output.
@@ -100,7 +100,7 @@ impl Plan {
             policy: policy_for_guests(&flags.policy)?,
             tap: flags.tap.clone(),
             wait_for_nic: flags.wait_for_nic,
-isolates: !flags.no_isolation && takes_all([&devices[0].1, &devices[1].1]),
+            isolates: !flags.no_isolation && takes_all([&devices[0].1, &devices[1].1]),
             upgrade: flags.upgrade.clone(),
             ..Self::between(devices, &flags.live)?.with_way(&flags.way)?
         })
@@ -260,7 +260,8 @@ fn can_upgrade(upgrades: bool, nic: &DeviceName, host: Option<&DeviceName>) -> R
     if !upgrades {
         return Ok(());
     }
-    if nic.kind().interface != Some(Origin::Existing) {
+    let is_exclusive = sandbox::attaches_programs(nic);
+    if is_exclusive || nic.kind().interface != Some(Origin::Existing) {
         return Err(usage(format!(
             "--upgrade needs a nic that two processes can open; give --nic packet:IFNAME, not {nic}"
         )));

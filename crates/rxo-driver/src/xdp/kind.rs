@@ -26,6 +26,7 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
     },
     // The queue of a frame is chosen by the card, and not by the rule that all devices share.
     queues: None,
+    inherit: None,
 };
 
 fn check_name(name: &str) -> Result<(), &'static str> {

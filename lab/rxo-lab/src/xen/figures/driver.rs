@@ -43,8 +43,7 @@ pub(super) fn table_v(costs: &[Cost]) -> Figure {
                 0.23,
                 "DA at 2.55 frames a poll",
             ),
-            bar("BO and DA take it to 0.4 of Xen's", da, 0.4, "BO+DA at 2.55 frames a poll")
-                .aim(),
+            bar("BO and DA take it to 0.4 of Xen's", da, 0.4, "BO+DA at 2.55 frames a poll").aim(),
             bar("at full load to 0.23", da_full, 0.23, "BO+DA at 32 frames a poll").aim(),
             Statement::new(
                 "the driver part falls by more than LRO's",
