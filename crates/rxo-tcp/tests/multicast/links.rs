@@ -23,6 +23,8 @@ pub(crate) struct Links {
     pub(crate) byte_time: Duration,
     /// The seed that decides which segments are lost.
     pub(crate) random: u64,
+    /// The number of bytes that the sender's link has carried, headers included.
+    pub(crate) sent_bytes: u64,
     free_at: Instant,
     flights: BTreeMap<(Instant, u64), (To, Wire)>,
     carried: u64,
@@ -34,6 +36,7 @@ impl Links {
             loss: 0,
             byte_time: Duration::ZERO,
             random: 1,
+            sent_bytes: 0,
             free_at: Instant::ZERO,
             flights: BTreeMap::new(),
             carried: 0,
@@ -48,7 +51,9 @@ impl Links {
     /// Returns the time at which the sender's link has sent `wire`, which it carries after all earlier
     /// segments.
     pub(crate) fn has_left(&mut self, now: Instant, wire: &Wire) -> Instant {
-        let time = self.byte_time * (wire.text.len() as u32 + HEADER_BYTES);
+        let bytes = wire.text.len() as u32 + HEADER_BYTES;
+        self.sent_bytes += u64::from(bytes);
+        let time = self.byte_time * bytes;
         self.free_at = self.leaves_after(now) + time;
         self.free_at
     }

@@ -5,10 +5,12 @@ mod dormant;
 mod forged;
 mod late;
 mod links;
+mod loss;
 mod room;
 mod script;
 mod settings;
 mod slow;
+mod unicasts;
 mod whole;
 #[path = "../harness/wire.rs"]
 mod wire;
