@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use rxo_frame::SharedBytes;
-use rxo_tcp::{Late, MemberId, Outcome, Progress, Refusal, Repairs, Slow};
+use rxo_tcp::{Control, Late, MemberId, Outcome, Progress, Refusal, Repairs, Slow};
 
 use crate::socket::{Accept, Listening};
 
@@ -35,6 +35,8 @@ pub struct CastConfig {
     pub late_time: Option<Duration>,
     /// The way in which lost data is repaired.
     pub repairs: Repairs,
+    /// The congestion control of the group.
+    pub control: Control,
     /// Maximum number of bytes that not all receivers have acknowledged; 64 KiB to 1 GiB.
     pub buffer_bytes: u32,
 }

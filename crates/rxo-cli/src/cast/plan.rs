@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use rxo::live::host::{CAST_BUFFER_BYTES, cast_sender};
-use rxo::tcp::{Late, Repairs, Slow};
+use rxo::tcp::{Control, Late, Repairs, Slow};
 use rxo_host::{CastConfig, HostConfig};
 
 use super::addresses;
@@ -48,6 +48,7 @@ impl Plan {
             late,
             late_time,
             repairs: repairs(&flags.repair)?,
+            control: control(&flags.control)?,
             buffer_bytes: CAST_BUFFER_BYTES,
         };
         Ok(Self { host, config, receivers, wait, json: flags.json })
@@ -122,6 +123,14 @@ fn repairs(text: &str) -> Result<Repairs> {
     }
 }
 
+fn control(text: &str) -> Result<Control> {
+    match text {
+        "leader" => Ok(Control::Leader),
+        "paper" => Ok(Control::Paper),
+        _ => Err(usage(format!("--control {text}: choose leader or paper"))),
+    }
+}
+
 const MOST_RECEIVERS: usize = 65_536;
 /// Number of sockets in addition to one per receiver: for connections that are opening, refused, or just ended.
 const MORE_SOCKETS: usize = 1_024;
@@ -188,6 +197,10 @@ mod tests {
         }
         assert_eq!(repairs("each").unwrap(), Repairs::Each);
         assert_eq!(repairs("group:3").unwrap(), Repairs::Group { least: 3 });
+        assert_eq!(control("leader").unwrap(), Control::default());
+        assert_eq!(control("paper").unwrap(), Control::Paper);
+        let said = control("tcp").unwrap_err().to_string();
+        assert_eq!(said, "--control tcp: choose leader or paper");
         let least = Slow::EjectBelow { time: Duration::from_secs(5), bytes: 500_000 };
         assert_eq!(slow("eject:5s,least:100k").unwrap(), least);
         for wrong in ["wait,least:100k", "eject:5s,most:1", "eject:5s,least:", "least:100k"] {

@@ -312,6 +312,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
             late: config.late,
             late_time: config.late_time,
             repairs: config.repairs,
+            control: config.control,
         });
         connections.listeners.push(Arc::clone(&listening));
         let mut cast = Self {

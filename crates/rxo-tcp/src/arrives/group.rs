@@ -2,8 +2,9 @@
 //! section 4).
 //!
 //! One such segment serves many receivers, so the fields that differ between receivers are ignored: the ACK
-//! number, the window and TSecr. SEQ, text, PSH, FIN and TSval are used. The ignored fields are replaced by
-//! this connection's current values, and the segment takes the ordinary path, fast paths included.
+//! number and the window. SEQ, text, PSH, FIN and TSval count. TSecr names the receiver that leads the
+//! congestion control of the group, which acknowledges each segment at once. The ignored fields are replaced by this
+//! connection's current values, and the segment takes the ordinary path, fast paths included.
 //!
 //! On a single connection the ACK number exposes forged segments (RFC 5961, section 5). In segments to a
 //! group, the timestamp exposes them: TSval must be a value that the peer's clock can have reached since the
@@ -95,6 +96,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             bytes: segment.text_bytes(),
             flags: segment.flags,
             value: segment.options.timestamp.map(|timestamp| timestamp.value),
+            leader: segment.options.timestamp.map_or(0, |timestamp| timestamp.echo),
         };
         let own = self.judge(now, fields)?;
         let options = SegmentOptions { timestamp: own.timestamp, ..SegmentOptions::default() };
@@ -115,7 +117,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
             return None;
         }
         add(&mut self.group_counts.taken, 1);
-        // The timestamp echo lies in the future, so that it yields no round-trip sample.
+        if fields.leader == Self::name(self.pair.source()) {
+            self.acks.answer_next();
+        }
+        // An echo of the future, so that no round-trip time is measured by it.
         let echo = self.timestamps.clock(now).wrapping_add(1);
         Some(Own {
             ack: self.snd.una,
@@ -160,13 +165,16 @@ struct Fields {
     flags: TcpFlags,
     /// TSval of the segment; `None` without the timestamp option.
     value: Option<u32>,
+    /// TSecr: the name of the receiver that acknowledges each segment at once; 0 if there is none.
+    leader: u32,
 }
 
 impl Fields {
     #[inline]
     fn of<B>(segment: &PlainSegment<B>, bytes: u32) -> Self {
         let value = segment.timestamp.map(|timestamp| timestamp.value);
-        Self { seq: segment.seq, bytes, flags: segment.flags, value }
+        let leader = segment.timestamp.map_or(0, |timestamp| timestamp.echo);
+        Self { seq: segment.seq, bytes, flags: segment.flags, value, leader }
     }
 
     /// Returns SEG.LEN, the number of sequence numbers that the segment occupies. A SYN is not counted,

@@ -81,6 +81,9 @@ pub(crate) struct Acked {
 enum Chosen {
     Cubic(Cubic),
     Reno(Reno),
+    /// The owner of the connection has a window of its own for new text. This one limits only what is
+    /// retransmitted after a timeout; otherwise packet conservation does.
+    Owners,
 }
 
 /// The state that a loss changes, saved before the loss.
@@ -137,12 +140,30 @@ impl Congestion {
         }
     }
 
+    /// Returns SMSS: the size of a full segment, in bytes.
+    pub(crate) fn mss(&self) -> u32 {
+        self.window.mss
+    }
+
     /// Returns the congestion window, in bytes.
     pub(crate) fn cwnd(&self) -> u32 {
         self.window.cwnd
     }
 
-    /// Returns the number of bytes that may be sent now, in addition to `in_flight` bytes.
+    /// Leaves the control of new text to the owner of the connection.
+    pub(crate) fn leave_to_owner(&mut self) {
+        (self.chosen, self.bbr) = (Chosen::Owners, None);
+        self.window.ssthresh = MAX_WINDOW_BYTES;
+        self.set_cwnd(MAX_WINDOW_BYTES);
+    }
+
+    /// Returns `true` if the owner of the connection controls new text.
+    #[inline]
+    pub(crate) fn is_owners(&self) -> bool {
+        matches!(self.chosen, Chosen::Owners)
+    }
+
+    /// Returns the number of bytes that may leave now, in addition to `in_flight` bytes.
     #[inline]
     pub(crate) fn allowed(&self, in_flight: u32) -> u32 {
         let usable = self.window.cwnd.saturating_sub(self.tokens.held_bytes());
@@ -251,6 +272,7 @@ impl Congestion {
         match &mut self.chosen {
             Chosen::Cubic(cubic) => cubic.avoid(&mut self.window, acked),
             Chosen::Reno(reno) => reno.avoid(&mut self.window, acked),
+            Chosen::Owners => {}
         }
     }
 
@@ -263,6 +285,7 @@ impl Congestion {
         self.window.ssthresh = match &mut self.chosen {
             Chosen::Cubic(cubic) => cubic.threshold(&self.window, in_flight),
             Chosen::Reno(reno) => reno.threshold(&self.window, in_flight),
+            Chosen::Owners => MAX_WINDOW_BYTES,
         };
     }
 
@@ -313,6 +336,7 @@ impl Congestion {
         match &mut self.chosen {
             Chosen::Cubic(cubic) => cubic.was_idle(idle),
             Chosen::Reno(reno) => reno.was_idle(idle),
+            Chosen::Owners => {}
         }
     }
 
@@ -351,7 +375,7 @@ impl Congestion {
     /// Halves a window that was not filled for five minutes, again after every further five minutes (RFC
     /// 7661, section 4.4.3).
     fn lower_unused(&mut self, now: Instant) {
-        if now.nanos_since(self.filled_at) <= UNUSED_LASTS_NS {
+        if now.nanos_since(self.filled_at) <= UNUSED_LASTS_NS || self.is_owners() {
             return;
         }
         let first = self.window.first();

@@ -7,6 +7,7 @@
 //! timers work as in any other connection.
 
 use alloc::boxed::Box;
+use core::net::IpAddr;
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::{FlowKey, SeqNumber};
@@ -15,6 +16,7 @@ use super::Connection;
 use super::buffers::BYTES_FOR_A_RANGE;
 use super::plan::Why;
 use super::terms::Terms;
+use crate::congestion::Congestion;
 use crate::sequence::{distance, earlier, later};
 use crate::timer::Timer;
 use crate::timestamps::Timestamps;
@@ -48,11 +50,17 @@ pub struct GroupEdge {
     pub una: SeqNumber,
     /// SND.NXT: the next sequence number to be sent for the first time.
     pub nxt: SeqNumber,
-    /// The send limit, from the peer's window and the congestion window: new data before this sequence number
-    /// may be sent. None may be sent if the limit is not after SND.NXT.
+    /// The send limit: new text before this sequence number may leave; if it is not after SND.NXT, none may.
+    /// The peer's window sets it, and the congestion window unless the group has one of its own.
     pub limit: SeqNumber,
     /// Eff.snd.MSS: the text of a full segment, in bytes.
     pub mss: u32,
+    /// The number of bytes between SND.UNA and SND.NXT that count as in flight.
+    pub in_flight: u32,
+    /// The number of bytes after SND.UNA that the receiver holds out of order.
+    pub sacked: u32,
+    /// The number of loss events so far, at most one a flight; it wraps.
+    pub loss_events: u32,
 }
 
 /// The sends of the group that a receiver in catch-up may already have, although its own connection has not
@@ -82,11 +90,34 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.terms = Terms::with_iss(seed.iss);
     }
 
-    /// Lets the group send all new data from now on; this connection then only retransmits lost data. Does
-    /// nothing for a connection without a group.
-    pub fn follow_group(&mut self) {
+    /// Lets the group send all new text from now on; this connection then only retransmits lost text. If the
+    /// group `controls` the congestion, the connection's own window does not limit the group. Does nothing
+    /// for a connection without a group.
+    pub fn follow_group(&mut self, controls: bool) {
         if self.terms.let_owner_send() {
             self.ahead = None;
+            if controls {
+                self.congestion.leave_to_owner();
+            }
+        }
+    }
+
+    /// Takes over from the group: from now on this connection sends the rest of the text by itself, and
+    /// catches up.
+    pub(crate) fn leave_group(&mut self) {
+        self.terms.send_again();
+        self.ahead = Some(Box::new(Ahead { sent: self.snd.nxt, acked: self.snd.una }));
+        self.congestion = Congestion::new(&self.config, self.snd.mss);
+    }
+
+    /// Returns the name that a group gives to the receiver at `address` in its segments.
+    pub(crate) fn name(address: IpAddr) -> u32 {
+        match address {
+            IpAddr::V4(address) => address.to_bits(),
+            IpAddr::V6(address) => {
+                let bits = address.to_bits();
+                (bits ^ bits >> 32 ^ bits >> 64 ^ bits >> 96) as u32
+            }
         }
     }
 
@@ -204,19 +235,28 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// data waits to be retransmitted.
     #[must_use]
     pub fn group_edge(&self) -> GroupEdge {
-        let may_send =
-            self.state.sends_text() && !self.recovery.has_lost() && self.recovery.has_room();
         let in_flight = self.recovery.in_flight();
-        let allowed = if may_send { self.congestion.allowed(in_flight) } else { 0 };
+        let may_send = self.state.sends_text() && self.recovery.has_room();
+        let allowed = match self.congestion.is_owners() {
+            true if may_send => MOST_ALLOWED,
+            false if may_send && !self.recovery.has_lost() => self.congestion.allowed(in_flight),
+            _ => 0,
+        };
         let window = self.snd.una + self.snd.wnd;
         GroupEdge {
             una: self.snd.una,
             nxt: self.snd.nxt,
             limit: earlier(later(self.snd.nxt, self.snd.una) + allowed, window),
             mss: self.snd.mss,
+            in_flight,
+            sacked: self.recovery.sacked(),
+            loss_events: self.recovery.loss_events(),
         }
     }
 }
+
+/// The allowance of a connection whose owner controls the congestion: as large as any window.
+const MOST_ALLOWED: u32 = 1 << 30;
 
 /// The shortest time that a group waits for an acknowledgement before it probes (RFC 8985, section 7.2,
 /// TLP.max_ack_delay). Its receivers acknowledge few segments, with a delay. An early probe would repeat a

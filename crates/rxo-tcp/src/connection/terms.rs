@@ -48,6 +48,11 @@ impl Terms {
         has_chosen
     }
 
+    /// Lets the connection send its text by itself again.
+    pub(crate) fn send_again(&mut self) {
+        self.owner = self.owner.min(Owner::ChoosesIss);
+    }
+
     /// Returns the initial sequence number (ISS) that the owner has chosen; `None` if it has chosen none.
     #[inline]
     pub(crate) fn iss(self) -> Option<SeqNumber> {

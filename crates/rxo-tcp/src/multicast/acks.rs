@@ -63,8 +63,12 @@ impl Group {
         now: Instant,
     ) -> bool {
         let (all, nxt) = (self.nxt, self.seq(self.nxt));
-        // The last acknowledgements end connections, so they take the slow path.
-        if self.has_sent_all() || !connection.expects_dormant_ack(record, nxt) {
+        // The last acknowledgements end connections, and the first that comes without a leader makes one, so they
+        // take the slow path.
+        if self.has_sent_all()
+            || self.lacks_leader()
+            || !connection.expects_dormant_ack(record, nxt)
+        {
             return false;
         }
         let Some(una) = self.position(record.ack, all) else { return false };
@@ -92,6 +96,12 @@ impl Group {
             // The connection's own timers are off. No further send may come to start the group's timer, so
             // start it here.
             sends.check_again(now);
+        }
+        if let Some(controller) = &mut self.controller
+            && controller.is_led_by(id)
+        {
+            let (round_trip_ns, mss) = (connection.round_trip_ns(), self.mss);
+            controller.advance((una, una, una), round_trip_ns, (now, all, mss));
         }
         true
     }

@@ -28,6 +28,21 @@ pub struct GroupConfig {
     pub late_time: Option<Duration>,
     /// The way in which lost text is repaired.
     pub repairs: Repairs,
+    /// The congestion control of the group.
+    pub control: Control,
+}
+
+/// The congestion control of a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Control {
+    /// The group has one congestion window, led by the receiver with the worst path: only its losses lower
+    /// the window (pgmcc, Rizzo 2000; RFC 4654, section 2). A receiver that has gone silent delays nobody: it
+    /// catches up by its own connection when it answers again.
+    #[default]
+    Leader,
+    /// The smallest congestion window of all receivers limits the group (Chan and Cheriton 2013, section 4),
+    /// so that independent losses multiply.
+    Paper,
 }
 
 /// The treatment of a receiver that delays the others.

@@ -41,8 +41,12 @@ impl Group {
     /// ACK number and window have no meaning. After every event, call it until it returns `None`; the
     /// returned segment counts as sent.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
+        if let Some(controller) = &mut self.controller {
+            controller.forget_repairs(now);
+        }
         let Some((bytes, ends)) = self.next_send() else {
             let waits = self.waits();
+            self.hold(waits, now);
             self.run_late_clock(waits, now);
             if waits {
                 self.wait_for(now);
@@ -68,7 +72,7 @@ impl Group {
             return None;
         }
         let unsent = self.text.end() - self.nxt;
-        let allowed = least.limit.saturating_sub(self.nxt);
+        let allowed = least.limit.min(self.controlled_limit()).saturating_sub(self.nxt);
         let most = unsent.min(allowed).min(self.config.large_send_bytes.max(self.mss).into());
         // `most` is at most a GSO frame, so it fits.
         let most = most as u32;
@@ -105,7 +109,7 @@ impl Group {
         let fin = if ends { TcpFlags::FIN } else { TcpFlags::default() };
         let mut options = OptionBytes::default();
         let value = Timestamps::new(self.config.seed.timestamp_offset).clock(now);
-        options.push_timestamp(Timestamp { value, echo: 0 });
+        options.push_timestamp(Timestamp { value, echo: self.leader_name() });
         let size = is_large.then(|| u16::try_from(self.mss).unwrap_or(u16::MAX));
         Transmit {
             seq: self.seq(start),

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use rxo_frame::{Duration, Instant, SharedBytes};
 
 use super::acks::Sleep;
+use super::control::{Heard, PathNews};
 use super::outcome::LEAST_SEGMENT_BYTES;
 use super::tree::Least;
 use super::{Group, GroupEvent, Late, Outcome, Progress, Refusal};
@@ -24,6 +25,13 @@ pub(super) struct Member {
     pub(super) sleep: Sleep,
     /// `true` if the group sends all new text to this receiver.
     pub(super) is_led: bool,
+    /// `true` if the receiver is silent, and leaves the group at its connection's next event.
+    pub(super) leaves: bool,
+    /// The acknowledged position when the receiver was last silent and left the group: it returns only after
+    /// a later one. `None` if it has not left.
+    pub(super) left_at: Option<u64>,
+    /// The receiver's part in the congestion control of the group.
+    pub(super) path: PathNews,
     /// `true` if the receiver joined after the first byte was sent.
     pub(super) is_late: bool,
     /// The text of a full segment to the receiver, in bytes.
@@ -96,6 +104,9 @@ impl Group {
             send: self.sends.next(),
             sleep: Sleep::Awake,
             is_led: false,
+            leaves: false,
+            left_at: None,
+            path: PathNews::new(connection.pair().destination()),
             is_late: self.nxt > 0,
             mss: u32::MAX,
             is_shut: false,
@@ -168,9 +179,20 @@ impl Group {
         if member.given < self.text.end() || self.text.length().is_some() && !member.is_shut {
             self.lend_what_there_is(id, connection);
         }
-        if !is_behind {
-            return;
+        if is_behind {
+            self.report_sends(id, connection, now);
         }
+        if self.leaves(id) {
+            self.leave(id, connection);
+        }
+    }
+
+    fn report_sends<B: AsRef<[u8]>>(
+        &mut self,
+        id: MemberId,
+        connection: &mut Connection<B>,
+        now: Instant,
+    ) {
         let Self { members, sends, config, .. } = self;
         let Some(Some(member)) = members.get_mut(id as usize) else { return };
         let first = config.seed.iss + 1;
@@ -222,6 +244,7 @@ impl Group {
         let Some(Some(member)) = self.members.get(id as usize) else { return };
         let Some(una) = self.position(edge.una, member.una) else { return };
         let is_dormant = member.is_dormant();
+        let has_answered = member.left_at.is_none_or(|at| una > at);
         let (is_led, has_all) = (member.is_led, self.text.length().is_some_and(|all| una > all));
         let nxt = match is_dormant {
             true => Some(self.nxt),
@@ -242,9 +265,11 @@ impl Group {
             let limit = self.position(edge.limit, una).unwrap_or(una);
             self.set_least(id, Least { limit, una });
             self.limit_segments(id, edge.mss);
+            self.control(id, Heard::of(&edge, una, connection), now);
         } else if is_led {
             self.set_least(id, Least::NONE);
-        } else if nxt == Some(self.nxt) {
+            self.end_lead(id);
+        } else if nxt == Some(self.nxt) && has_answered {
             self.lead(id, connection, now);
         } else {
             self.ask_for_text(id, connection);
@@ -259,7 +284,7 @@ impl Group {
         if let Some(Some(member)) = self.members.get_mut(id as usize) {
             (member.is_led, member.send) = (true, next);
         }
-        connection.follow_group();
+        connection.follow_group(self.controller.is_some());
         // The acknowledged position of the slowest member may be lower now.
         self.patience.forget_pace();
         self.before(id, connection, now);
@@ -385,6 +410,7 @@ impl Group {
     /// Removes a member, and recomputes the slowest position and the smallest segment size without it.
     fn remove(&mut self, id: MemberId) {
         self.set_least(id, Least::NONE);
+        self.end_lead(id);
         if let Some(member) = self.members[id as usize].take() {
             self.change_segments(member.mss, u32::MAX);
             if member.is_late {

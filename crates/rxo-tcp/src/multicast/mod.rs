@@ -16,6 +16,8 @@
 //! * `text.rs`: the text that not all receivers have.
 //! * `emit.rs`: the next segment to the group.
 //! * `repair.rs`: repairs to the group of text that several receivers miss.
+//! * `control.rs`: the congestion control of the group, led by its worst receiver.
+//! * `silent.rs`: releases the group from receivers that do not answer.
 //! * `slow.rs`: ejects receivers that delay the others for too long.
 //! * `late.rs`: limits the time that late receivers may add.
 //!
@@ -27,12 +29,14 @@
 
 mod acks;
 mod config;
+mod control;
 mod emit;
 mod late;
 mod member;
 mod outcome;
 mod repair;
 mod sends;
+mod silent;
 mod slow;
 mod text;
 mod tree;
@@ -43,7 +47,8 @@ use alloc::vec::Vec;
 use rxo_frame::Instant;
 use rxo_wire::SeqNumber;
 
-pub use self::config::{GroupConfig, Late, Repairs, Slow};
+pub use self::config::{Control, GroupConfig, Late, Repairs, Slow};
+use self::control::Controller;
 use self::late::Latecomers;
 use self::member::Member;
 pub use self::member::MemberId;
@@ -71,6 +76,7 @@ pub struct Group {
     members: Vec<Option<Member>>,
     free: Vec<MemberId>,
     tree: Tree,
+    controller: Option<Controller>,
     sends: Sends,
     wanted: Vec<Wanted>,
     repairs: VecDeque<Repair>,
@@ -89,7 +95,7 @@ impl Group {
     /// # Examples
     /// ```
     /// use rxo_frame::{Instant, SharedBytes};
-    /// use rxo_tcp::{Group, GroupConfig, GroupSeed, Late, Repairs, Secret, Slow};
+    /// use rxo_tcp::{Control, Group, GroupConfig, GroupSeed, Late, Repairs, Secret, Slow};
     /// use rxo_wire::FlowKey;
     ///
     /// let to_group = FlowKey::v4(0x0a00_0001, 0xe000_0102, 5000 << 16 | 5001, 0);
@@ -103,6 +109,7 @@ impl Group {
     ///     late: Late::Refuse,
     ///     late_time: None,
     ///     repairs: Repairs::Each,
+    ///     control: Control::Leader,
     /// });
     /// let mut text = SharedBytes::from(b"to all".to_vec());
     /// assert_eq!(group.write(&mut text), 6);
@@ -120,6 +127,7 @@ impl Group {
             members: Vec::new(),
             free: Vec::new(),
             tree: Tree::new(config.most_receivers),
+            controller: Controller::of(&config),
             sends: Sends::default(),
             wanted: Vec::new(),
             repairs: VecDeque::new(),
@@ -174,14 +182,19 @@ impl Group {
     /// Returns the time at which [`Group::on_timeout`] must be called; `None` if no timer runs.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
-        [self.sends.check_at(), self.patience.next()].into_iter().flatten().min()
+        let release = self.controller.as_ref().and_then(Controller::release_at);
+        [self.sends.check_at(), self.patience.next(), release].into_iter().flatten().min()
     }
 
     /// Runs the timers that are due at `now`, possibly none.
     pub fn on_timeout(&mut self, now: Instant) {
+        if let Some(controller) = &mut self.controller {
+            controller.release(now);
+        }
         if self.sends.take_check(now) {
             self.touch_behind();
             self.wake_overdue(now);
+            self.release_from_silent(now);
         }
         if self.patience.take_due(now) {
             self.eject_slow(now);

@@ -170,6 +170,7 @@ impl Group {
                 true => Some(Way::Alone(same.len())),
                 false => self.repaired.way(same, least, is_over, now),
             };
+            self.count_repairs(way, end - start, same, now);
             match way {
                 Some(Way::ToGroup) => self.repairs.push_back(Repair { start, end, to: None }),
                 Some(Way::Alone(_)) => {
@@ -181,6 +182,19 @@ impl Group {
         }
         wanted.clear();
         self.wanted = wanted;
+    }
+
+    /// Counts repairs that leave now as a part of what is in flight. Those of the leader alone are counted by
+    /// its connection.
+    fn count_repairs(&mut self, way: Option<Way>, bytes: u64, same: &[Wanted], now: Instant) {
+        let Some(controller) = &mut self.controller else { return };
+        let is_leaders = |it: &&Wanted| controller.is_led_by(it.id);
+        let copies = match way {
+            Some(Way::ToGroup) => usize::from(!same.iter().any(|it| is_leaders(&it))),
+            Some(Way::Alone(_)) => same.len() - same.iter().filter(is_leaders).count(),
+            None => 0,
+        };
+        controller.count_repairs(bytes as u32 * copies as u32, now);
     }
 
     /// Returns the next repair; `None` if there is none. [`Group::repair_segment`] returns its segment.

@@ -52,6 +52,11 @@ impl Group {
         self.patience.pace.get_or_insert((now, self.tree.least().una));
     }
 
+    /// Returns the time since which text has waited for receivers; `None` if no text waits.
+    pub(super) fn blocked_since(&self) -> Option<Instant> {
+        self.patience.blocked_since
+    }
+
     /// Records that no text waits for receivers.
     pub(super) fn wait_no_more(&mut self) {
         self.patience.blocked_since = None;
@@ -124,12 +129,13 @@ impl Group {
 
     /// Returns `true` if a member allows less than one more segment or, after the last segment, has not
     /// acknowledged everything.
-    fn is_blocking(&self, id: MemberId) -> bool {
+    pub(super) fn is_blocking(&self, id: MemberId) -> bool {
         let least = self.tree.get(id as usize);
         if self.has_sent_all() {
             least.una < self.nxt
         } else {
-            least.limit < self.nxt + u64::from(self.mss)
+            let limit = if self.is_leader(id) { self.controlled_limit() } else { u64::MAX };
+            least.limit.min(limit) < self.nxt + u64::from(self.mss)
         }
     }
 }

@@ -127,6 +127,11 @@ impl Acks {
         self.segment = Within::Answered { is_alone: true };
     }
 
+    /// Makes the next segment be acknowledged at once.
+    pub(crate) fn answer_next(&mut self) {
+        self.quick = self.quick.max(1);
+    }
+
     /// Counts a segment with `bytes` bytes of text in order. Returns `true` if the segment owes an
     /// acknowledgement, as every second full segment does (RFC 9293, section 3.8.6.3).
     #[inline]

@@ -62,6 +62,8 @@ pub(crate) struct Recovery {
     has_reduced: bool,
     /// The number of segments retransmitted so far.
     resent_segments: u32,
+    /// The number of loss events so far, at most one a flight; it wraps.
+    loss_events: u32,
 }
 
 /// The phase of loss recovery.
@@ -94,6 +96,7 @@ impl Recovery {
             reduced_until: None,
             has_reduced: false,
             resent_segments: 0,
+            loss_events: 0,
         }
     }
 
@@ -275,6 +278,17 @@ impl Recovery {
         core::mem::take(&mut self.has_reduced)
     }
 
+    /// Returns the number of loss events so far, at most one a flight; it wraps.
+    #[inline]
+    pub(crate) fn loss_events(&self) -> u32 {
+        self.loss_events
+    }
+
+    /// Returns the number of bytes that the peer holds out of order.
+    pub(crate) fn sacked(&self) -> u32 {
+        self.board.sacked()
+    }
+
     /// Returns `true` if the congestion window has already been reduced for the flight that contains `una`. A
     /// loss and a mark in one flight count as one (RFC 3168, section 6.1.2).
     fn is_answered(&self, una: SeqNumber) -> bool {
@@ -285,6 +299,7 @@ impl Recovery {
     fn reduce(&mut self, nxt: SeqNumber, congestion: &mut Congestion) {
         congestion.on_loss(self.flight_size(congestion));
         (self.reduced_until, self.has_reduced) = (Some(nxt), true);
+        self.loss_events = self.loss_events.wrapping_add(1);
     }
 
     /// Returns the timeout of the tail loss probe in nanoseconds (RFC 8985, section 7.2); `None` if no probe

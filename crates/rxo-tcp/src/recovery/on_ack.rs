@@ -262,6 +262,8 @@ impl Recovery {
         let was_recovery = matches!(self.phase, Phase::Recovery { .. });
         if was_recovery {
             congestion.set_cwnd(self.window_after(congestion.ssthresh()));
+        } else if congestion.is_owners() {
+            congestion.set_cwnd(congestion.ssthresh());
         }
         self.phase = Phase::Open;
         self.suspect = None;

@@ -1,6 +1,8 @@
 //! The links between a sender and its receivers: each segment is delayed, or lost.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use rxo_frame::{Duration, Instant};
 
@@ -19,13 +21,18 @@ pub(crate) type ByGroup = bool;
 pub(crate) struct Links {
     /// The number of lost segments per 1000, in each direction.
     pub(crate) loss: u64,
+    /// The time before which nothing is lost.
+    pub(crate) lossy_from: Instant,
     /// The time that the sender's link needs for a byte; zero if it has no limit.
     pub(crate) byte_time: Duration,
     /// The seed that decides which segments are lost.
     pub(crate) random: u64,
     /// The number of bytes that the sender's link has carried, headers included.
     pub(crate) sent_bytes: u64,
-    free_at: Instant,
+    /// The longest time that a segment waits for the sender's link; one that would wait longer is lost.
+    pub(crate) most_queued: Duration,
+    /// The time at which the link has sent everything. Several senders may share it.
+    pub(crate) free_at: Rc<Cell<Instant>>,
     flights: BTreeMap<(Instant, u64), (To, Wire)>,
     carried: u64,
 }
@@ -34,10 +41,12 @@ impl Links {
     pub(crate) fn new() -> Self {
         Self {
             loss: 0,
+            lossy_from: Instant::ZERO,
             byte_time: Duration::ZERO,
             random: 1,
             sent_bytes: 0,
-            free_at: Instant::ZERO,
+            most_queued: Duration::MAX,
+            free_at: Rc::default(),
             flights: BTreeMap::new(),
             carried: 0,
         }
@@ -45,22 +54,26 @@ impl Links {
 
     /// Returns the time at which the sender's link has sent everything that has left by `now`.
     pub(crate) fn leaves_after(&self, now: Instant) -> Instant {
-        self.free_at.max(now)
+        self.free_at.get().max(now)
     }
 
     /// Returns the time at which the sender's link has sent `wire`, which it carries after all earlier
-    /// segments.
+    /// segments; [`NEVER`] if there is no room for it.
     pub(crate) fn has_left(&mut self, now: Instant, wire: &Wire) -> Instant {
+        if self.leaves_after(now).since(now) > self.most_queued {
+            return NEVER;
+        }
         let bytes = wire.text.len() as u32 + HEADER_BYTES;
         self.sent_bytes += u64::from(bytes);
         let time = self.byte_time * bytes;
-        self.free_at = self.leaves_after(now) + time;
-        self.free_at
+        let free_at = self.leaves_after(now) + time;
+        self.free_at.set(free_at);
+        free_at
     }
 
     /// Carries `wire`, which leaves at `at`, unless it is lost.
     pub(crate) fn carry(&mut self, to: To, wire: Wire, at: Instant) {
-        if self.happens(self.loss) {
+        if at == NEVER || at >= self.lossy_from && self.happens(self.loss) {
             return;
         }
         // Receivers and sender poll ten thousand times per second.
@@ -89,6 +102,8 @@ impl Links {
     }
 }
 
+/// The time at which a segment for which the link has no room has left.
+const NEVER: Instant = Instant::from_nanos(u64::MAX);
 const DELAY: Duration = Duration::from_micros(200);
 pub(crate) const ROUND_TRIP: Duration = Duration::from_micros(400);
 const HEADER_BYTES: u32 = 66;

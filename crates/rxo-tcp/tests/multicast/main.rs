@@ -2,6 +2,7 @@
 //! virtual time.
 
 mod dormant;
+mod fair;
 mod forged;
 mod late;
 mod links;
@@ -9,6 +10,7 @@ mod loss;
 mod room;
 mod script;
 mod settings;
+mod silent;
 mod slow;
 mod unicasts;
 mod whole;

@@ -183,7 +183,8 @@ impl Room {
         self.sides.iter().all(has_it)
     }
 
-    fn step(&mut self) -> bool {
+    /// Returns the time of the next event; `None` if there is none.
+    pub(crate) fn next_event(&self) -> Option<Instant> {
         let arrival = self.links.next_at();
         let sides = self.sides.iter().filter_map(|side| side.tcp.poll_at());
         let present = self.receivers.iter().filter(|it| it.absent_until <= self.now);
@@ -196,7 +197,12 @@ impl Room {
             .chain(receivers)
             .chain(back)
             .chain(self.group.poll_at());
-        let Some(next) = all.min() else { return false };
+        all.min()
+    }
+
+    /// Runs the next event. Returns `false` if there is none.
+    pub(crate) fn step(&mut self) -> bool {
+        let Some(next) = self.next_event() else { return false };
         self.now = self.now.max(next);
         self.deliver();
         self.fire();

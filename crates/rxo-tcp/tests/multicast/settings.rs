@@ -1,7 +1,7 @@
 //! The settings of the sender and the receivers of a room, and the stream.
 
 use rxo_frame::{Duration, SharedBytes};
-use rxo_tcp::{AckPolicy, Config, GroupConfig, GroupSeed, Late, Repairs, Slow};
+use rxo_tcp::{AckPolicy, Config, Control, GroupConfig, GroupSeed, Late, Repairs, Slow};
 use rxo_wire::SeqNumber;
 
 pub(crate) const ISS: SeqNumber = SeqNumber(u32::MAX - 100_000);
@@ -17,6 +17,7 @@ pub(crate) fn group_config() -> GroupConfig {
         late: Late::Refuse,
         late_time: Some(Duration::from_secs(60)),
         repairs: Repairs::Group { least: 2 },
+        control: Control::default(),
     }
 }
 

@@ -35,7 +35,7 @@ impl Unicasts {
     /// Runs until each receiver has everything. Returns the time that this took.
     pub(crate) fn run(&mut self) -> Duration {
         let begun = self.now;
-        (0..self.downloads.len()).for_each(|number| self.serve(number));
+        self.begin();
         while self.downloads.iter().any(|it| it.read < self.bytes) {
             self.step();
             assert!(self.now.since(begun) < Duration::from_secs(3_600), "it does not end");
@@ -43,9 +43,25 @@ impl Unicasts {
         self.now.since(begun)
     }
 
-    fn step(&mut self) {
+    /// Begins the handshakes.
+    pub(crate) fn begin(&mut self) {
+        (0..self.downloads.len()).for_each(|number| self.serve(number));
+    }
+
+    /// Returns the number of bytes that the receivers have.
+    pub(crate) fn read(&self) -> usize {
+        self.downloads.iter().map(|it| it.read).sum()
+    }
+
+    /// Returns the time of the next event; `None` if there is none.
+    pub(crate) fn next_event(&self) -> Option<Instant> {
         let timers = self.downloads.iter().flat_map(|it| [it.from.poll_at(), it.to.poll_at()]);
-        let next = timers.chain([self.links.next_at()]).flatten().min().expect("an event");
+        timers.chain([self.links.next_at()]).flatten().min()
+    }
+
+    /// Runs the next event.
+    pub(crate) fn step(&mut self) {
+        let next = self.next_event().expect("an event");
         self.now = self.now.max(next);
         let mut dirty = Vec::new();
         while let Some((to, wire)) = self.links.arrived(self.now) {

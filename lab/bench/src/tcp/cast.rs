@@ -7,8 +7,8 @@
 
 use rxo_frame::{Duration, Instant, SharedBytes};
 use rxo_tcp::{
-    Arrival, Config, Connection, Ecn, Group, GroupConfig, GroupSeed, Late, MemberId, Repairs,
-    Segment, SegmentOptions, Slow,
+    Arrival, Config, Connection, Control, Ecn, Group, GroupConfig, GroupSeed, Late, MemberId,
+    Repairs, Segment, SegmentOptions, Slow,
 };
 use rxo_wire::tcp::{AckRecord, Timestamp};
 use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
@@ -62,6 +62,7 @@ impl Scene {
             late: Late::Refuse,
             late_time: None,
             repairs: Repairs::Group { least: 2 },
+            control: Control::Paper,
         });
         let mut scene = Self {
             group,

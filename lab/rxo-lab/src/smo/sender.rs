@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use rxo::live::host::{CAST_BUFFER_BYTES, cast_sender};
-use rxo::tcp::{Late, Outcome, Repairs, Slow};
+use rxo::tcp::{Control, Late, Outcome, Repairs, Slow};
 use rxo::{FrameSink, FrameSource, Instant};
 use rxo_coalesce::PureAckRule;
 use rxo_host::{
@@ -79,6 +79,7 @@ where
             late: Late::Refuse,
             late_time: None,
             repairs: Repairs::Group { least: 2 },
+            control: Control::Paper,
             buffer_bytes: CAST_BUFFER_BYTES,
         })?;
         Ok(Self {

@@ -11,7 +11,7 @@ use rxo_frame::{Frame, Instant};
 use rxo_host::{
     Cast, CastConfig, CastEvent, FastModules, Host, HostConfig, SharedBytes, TcpStream,
 };
-use rxo_tcp::{Late, Outcome, Refusal, Repairs, Slow};
+use rxo_tcp::{Control, Late, Outcome, Refusal, Repairs, Slow};
 use rxo_wire::parse_ip;
 
 use crate::world::{MemoryHost, drain, options, pattern};
@@ -32,6 +32,7 @@ fn cast_config() -> CastConfig {
         late: Late::Refuse,
         late_time: Some(Duration::from_secs(60)),
         repairs: Repairs::Group { least: 2 },
+        control: Control::default(),
         buffer_bytes: 1 << 20,
     }
 }

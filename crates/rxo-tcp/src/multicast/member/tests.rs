@@ -4,7 +4,9 @@ use alloc::vec::Vec;
 use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
 
 use super::*;
-use crate::{Config, Ecn, GroupConfig, Repairs, Secret, Segment, SegmentOptions, Slow, Transmit};
+use crate::{
+    Config, Control, Ecn, GroupConfig, Repairs, Secret, Segment, SegmentOptions, Slow, Transmit,
+};
 
 const NOW: Instant = Instant::from_micros(1_000_000);
 
@@ -19,6 +21,7 @@ fn group() -> Group {
         late: Late::CatchUp,
         late_time: None,
         repairs: Repairs::Each,
+        control: Control::Paper,
     })
 }
 

@@ -1,0 +1,309 @@
+//! The congestion control of a group: one window, led by the receiver with the worst path.
+//!
+//! Separate from the windows of the connections. A group that may send as much as the smallest of them allows
+//! is lowered by every loss of every receiver: with independent losses the rate drops to zero as receivers
+//! are added (RFC 2887, section 3.3.2.2). Here only the leader's losses lower the window, once a round trip,
+//! and only its acknowledgements make it grow, so that the group takes what one connection to its worst
+//! receiver would take (pgmcc, Rizzo 2000; RFC 4654, section 2). The worst path is the one with the lowest
+//! rate of a TCP connection, which is proportional to the square root of the distance between losses, divided
+//! by the round trip (Mathis et al. 1997). The windows of all receivers still bound the group, and repairs
+//! count as in flight for a round trip.
+//!
+//! The group's segments name the leader, which acknowledges each of them at once: a small window waits for
+//! no delayed acknowledgement.
+
+use alloc::collections::VecDeque;
+use core::net::IpAddr;
+
+use rxo_frame::{Duration, Instant};
+use rxo_wire::SeqNumber;
+
+use super::{Control, Group, GroupConfig, MemberId};
+use crate::congestion::{Acked, Congestion};
+use crate::{Algorithm, Config, Connection, GroupEdge};
+
+/// The congestion control of a group. Positions are offsets in the stream.
+#[derive(Debug)]
+pub(super) struct Controller {
+    congestion: Congestion,
+    leader: Option<MemberId>,
+    /// The name of the leader in the group's segments; 0 without one.
+    name: u32,
+    /// The number of bytes that the leader has.
+    delivered: u64,
+    /// The number of bytes of the stream that are not in flight to the leader: it has them, or they are lost.
+    settled: u64,
+    round_trip_ns: u64,
+    /// The position up to which text had been sent when the window was last lowered.
+    lowered_until: u64,
+    /// The repairs that have left within the last round trip, with their sum in bytes.
+    repairs: VecDeque<(Instant, u32)>,
+    repairing: u32,
+}
+
+/// A receiver's part in the congestion control.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PathNews {
+    /// The name of the receiver in the group's segments.
+    name: u32,
+    /// The number of loss events of its connection that have been counted.
+    loss_events: u32,
+    /// The mean distance between losses in bytes; 0 before the first.
+    distance: u64,
+    /// The position of the last loss.
+    lost_at: u64,
+    round_trip_ns: u64,
+}
+
+/// The news of a receiver after an event of its connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heard {
+    una: u64,
+    delivered: u64,
+    settled: u64,
+    loss_events: u32,
+    round_trip_ns: u64,
+    has_timed_out: bool,
+}
+
+impl Heard {
+    pub(super) fn of<B: AsRef<[u8]>>(edge: &GroupEdge, una: u64, from: &Connection<B>) -> Self {
+        let outstanding = (edge.nxt - edge.una).unsigned_abs();
+        Self {
+            una,
+            delivered: una + u64::from(edge.sacked),
+            settled: una + u64::from(outstanding.saturating_sub(edge.in_flight)),
+            loss_events: edge.loss_events,
+            round_trip_ns: from.round_trip_ns(),
+            has_timed_out: from.has_timed_out(),
+        }
+    }
+}
+
+impl PathNews {
+    pub(super) fn new(address: IpAddr) -> Self {
+        let name = Connection::<&[u8]>::name(address);
+        Self { name, loss_events: 0, distance: 0, lost_at: 0, round_trip_ns: 0 }
+    }
+
+    /// Counts a loss event at `heard`.
+    fn note_loss(&mut self, heard: &Heard) {
+        let distance = heard.una.saturating_sub(self.lost_at).max(1);
+        self.distance = match self.distance {
+            0 => distance,
+            mean => (mean * (WEIGHT - 1) + distance) / WEIGHT,
+        };
+        self.lost_at = self.lost_at.max(heard.una);
+    }
+
+    /// Returns `true` if this path is clearly worse than `other`, so that it leads instead.
+    fn is_worse_than(&self, other: &Self, una: u64) -> bool {
+        let cost = |path: &Self, of: &Self| {
+            u128::from(path.round_trip_ns).pow(2) * u128::from(of.distance_at(una))
+        };
+        cost(self, other) * 9 > cost(other, self) * 16
+    }
+
+    /// Returns the distance between losses: the mean, or the present distance if that is longer already.
+    fn distance_at(&self, una: u64) -> u64 {
+        self.distance.max(una.saturating_sub(self.lost_at)).max(1)
+    }
+}
+
+impl Controller {
+    pub(super) fn of(config: &GroupConfig) -> Option<Self> {
+        let congestion = || {
+            Congestion::new(
+                &Config { congestion: Algorithm::Reno, ..Config::default() },
+                config.largest_segment_bytes,
+            )
+        };
+        (config.control == Control::Leader).then(|| Self {
+            congestion: congestion(),
+            leader: None,
+            name: 0,
+            delivered: 0,
+            settled: 0,
+            round_trip_ns: 0,
+            lowered_until: 0,
+            repairs: VecDeque::new(),
+            repairing: 0,
+        })
+    }
+
+    #[inline]
+    pub(super) fn is_led_by(&self, id: MemberId) -> bool {
+        self.leader == Some(id)
+    }
+
+    pub(super) fn release_at(&self) -> Option<Instant> {
+        self.congestion.release_at()
+    }
+
+    pub(super) fn release(&mut self, now: Instant) {
+        self.congestion.release(now);
+    }
+
+    /// Takes what the leader has acknowledged, what it has, and what is not in flight to it, as positions. `nxt` is the position up to
+    /// which text has been sent, `mss` the text of a full segment.
+    #[inline]
+    pub(super) fn advance(
+        &mut self,
+        (una, delivered, settled): (u64, u64, u64),
+        round_trip_ns: u64,
+        (now, nxt, mss): (Instant, u64, u32),
+    ) {
+        let bytes = delivered.saturating_sub(self.delivered);
+        (self.delivered, self.settled) = (self.delivered.max(delivered), settled);
+        self.round_trip_ns = round_trip_ns;
+        if bytes == 0 || una < self.lowered_until {
+            return;
+        }
+        if self.congestion.mss() != mss {
+            self.congestion.set_mss(mss);
+        }
+        self.congestion.on_ack(&Acked {
+            now,
+            bytes: bytes as u32,
+            rtt: Duration::from_nanos(round_trip_ns),
+            ack: SeqNumber(delivered as u32),
+            nxt: SeqNumber(nxt as u32),
+            sample_ns: Some(round_trip_ns),
+            after_timeout: false,
+        });
+    }
+
+    /// Lowers the window for a loss among what was sent before `nxt`: to one segment if the leader has
+    /// `timed_out`.
+    fn lower(&mut self, nxt: u64, timed_out: Option<u32>) {
+        self.lowered_until = nxt;
+        self.congestion.on_loss(self.congestion.flight().min(self.congestion.cwnd()));
+        self.congestion.set_cwnd(timed_out.unwrap_or(self.congestion.ssthresh()));
+    }
+
+    fn lead_by(&mut self, id: MemberId, name: u32, heard: &Heard) {
+        (self.leader, self.name) = (Some(id), name);
+        (self.delivered, self.settled) = (heard.delivered, heard.settled);
+    }
+
+    /// Returns the number of bytes in flight before `nxt`, repairs of the last round trip included.
+    fn in_flight(&self, nxt: u64) -> u32 {
+        (nxt.saturating_sub(self.settled) as u32).saturating_add(self.repairing)
+    }
+
+    /// Returns the position up to which new text may leave after `nxt`.
+    fn limit(&self, nxt: u64, mss: u32) -> u64 {
+        let allowed = self.congestion.allowed(self.in_flight(nxt));
+        // Without anything in flight no acknowledgement would come.
+        let least = if nxt <= self.settled { mss } else { 0 };
+        nxt + u64::from(allowed.max(least))
+    }
+
+    pub(super) fn count_repairs(&mut self, bytes: u32, now: Instant) {
+        if bytes > 0 {
+            self.repairs.push_back((now, bytes));
+            self.repairing = self.repairing.saturating_add(bytes);
+        }
+    }
+
+    /// Forgets the repairs that left more than a round trip ago.
+    #[inline]
+    pub(super) fn forget_repairs(&mut self, now: Instant) {
+        while let Some((at, bytes)) = self.repairs.front().copied()
+            && at.plus_nanos(self.round_trip_ns) <= now
+        {
+            self.repairs.pop_front();
+            self.repairing = self.repairing.saturating_sub(bytes);
+        }
+    }
+}
+
+impl Group {
+    /// Takes the news of a member that follows the group.
+    pub(super) fn control(&mut self, id: MemberId, heard: Heard, now: Instant) {
+        let Self { controller: Some(controller), members, nxt, mss, .. } = self else { return };
+        let leaders = controller.leader.and_then(|id| members.get(id as usize)?.as_ref());
+        let leaders = leaders.map(|leader| leader.path);
+        let Some(Some(member)) = members.get_mut(id as usize) else { return };
+        let path = &mut member.path;
+        path.round_trip_ns = heard.round_trip_ns;
+        let has_lost = path.loss_events != heard.loss_events;
+        path.loss_events = heard.loss_events;
+        if has_lost {
+            path.note_loss(&heard);
+        }
+        if !controller.is_led_by(id) {
+            // A receiver that does not answer may be gone; `silent.rs` decides about it.
+            let is_worse = |leader| path.is_worse_than(&leader, heard.una);
+            let leads = match leaders {
+                Some(leader) => has_lost && !heard.has_timed_out && is_worse(leader),
+                None => true,
+            };
+            if !leads {
+                return;
+            }
+            controller.lead_by(id, path.name, &heard);
+        }
+        // Once for everything that was sent within a round trip.
+        if has_lost && heard.una >= controller.lowered_until {
+            controller.lower(*nxt, heard.has_timed_out.then_some(*mss));
+        }
+        let at = (heard.una, heard.delivered, heard.settled);
+        controller.advance(at, heard.round_trip_ns, (now, *nxt, *mss));
+    }
+
+    /// Ends the lead of a member, if it leads. The next member that is heard of leads.
+    pub(super) fn end_lead(&mut self, id: MemberId) {
+        if let Some(controller) = self.controller.as_mut().filter(|it| it.is_led_by(id)) {
+            (controller.leader, controller.name) = (None, 0);
+            controller.settled = self.nxt;
+        }
+    }
+
+    /// Lowers the window for a leader that is silent, and lets the next member that is heard of lead.
+    pub(super) fn replace_leader(&mut self) {
+        let Some(controller) = &mut self.controller else { return };
+        controller.lower(self.nxt, None);
+        if let Some(leader) = controller.leader {
+            self.end_lead(leader);
+        }
+    }
+
+    /// Returns `true` if the next member that is heard of becomes the leader.
+    #[inline]
+    pub(super) fn lacks_leader(&self) -> bool {
+        self.controller.as_ref().is_some_and(|it| it.leader.is_none())
+    }
+
+    pub(super) fn is_leader(&self, id: MemberId) -> bool {
+        self.controller.as_ref().is_some_and(|it| it.is_led_by(id))
+    }
+
+    /// Returns the name of the leader for the group's segments; 0 without one.
+    pub(super) fn leader_name(&self) -> u32 {
+        self.controller.as_ref().map_or(0, |it| it.name)
+    }
+
+    /// Returns the position up to which the congestion control of the group allows new text.
+    pub(super) fn controlled_limit(&self) -> u64 {
+        self.controller.as_ref().map_or(u64::MAX, |it| it.limit(self.nxt, self.mss))
+    }
+
+    /// Tells the congestion control that nothing more leaves now. Text `waits` for receivers or for the
+    /// window.
+    pub(super) fn hold(&mut self, waits: bool, now: Instant) {
+        let least = self.nxt + u64::from(self.mss);
+        let is_by_window = waits && self.controlled_limit() < least.min(self.tree.least().limit);
+        if let Some(controller) = &mut self.controller {
+            let in_flight = controller.in_flight(self.nxt);
+            controller.congestion.on_held(now, is_by_window, in_flight);
+            if waits || self.is_buffer_full() {
+                // `silent.rs` must look at the receivers although nothing arrives.
+                self.sends.check_again(now);
+            }
+        }
+    }
+}
+
+/// The weight of all earlier distances between losses beside the last, plus one.
+const WEIGHT: u64 = 8;

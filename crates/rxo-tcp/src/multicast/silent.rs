@@ -1,0 +1,99 @@
+//! Releases a group from receivers that do not answer: a stopped host, or one whose network has failed.
+//!
+//! Separate from `slow.rs`, which ejects: here a receiver stays a member, and only the group stops to wait
+//! for it. Its own connection repeats what is lost, and the receiver catches up when it answers again. If it
+//! does not, `slow.rs` ejects it.
+
+use rxo_frame::{Duration, Instant};
+
+use super::member::Member;
+use super::tree::Least;
+use super::{Group, MemberId};
+use crate::Connection;
+
+impl Group {
+    /// Releases the group from members that delay it and are silent, unless more than half of all are: then
+    /// the fault is here, or between here and all of them. A leader is replaced before its retransmission
+    /// timer expires, because the acknowledgements of others show that the group's segments arrive.
+    pub(super) fn release_from_silent(&mut self, now: Instant) {
+        let waits = self.blocked_since().is_some() || self.is_buffer_full();
+        if self.controller.is_none() || !waits || self.has_sent_all() {
+            return;
+        }
+        let is_quiet = |member: &&Member| member.is_silent(QUIET_AFTER, self.nxt, now);
+        let led = self.members.iter().flatten().filter(|member| member.is_led);
+        let (all, quiet) = (led.clone().count(), led.filter(is_quiet).count());
+        if quiet == 0 || 2 * quiet > all || all == 1 {
+            return;
+        }
+        for id in 0..self.members.len() as MemberId {
+            if !self.is_blocking(id) && !self.holds_buffer(id) {
+                continue;
+            }
+            if self.is_silent(id, SILENT_AFTER, now) && self.has_open_window(id) {
+                self.release_from(id);
+            } else if self.is_leader(id) && self.is_silent(id, QUIET_AFTER, now) {
+                self.replace_leader();
+            }
+        }
+    }
+
+    /// Returns `true` if there is no room for text that could be sent.
+    pub(super) fn is_buffer_full(&self) -> bool {
+        self.text.length().is_none() && self.text.room() < self.mss
+    }
+
+    fn holds_buffer(&self, id: MemberId) -> bool {
+        self.is_buffer_full() && self.tree.get(id as usize).una == self.tree.least().una
+    }
+
+    fn is_silent(&self, id: MemberId, time: Duration, now: Instant) -> bool {
+        let member = self.members.get(id as usize).and_then(Option::as_ref);
+        member.is_some_and(|member| member.is_silent(time, self.nxt, now))
+    }
+
+    /// Returns `true` if a member's window is open: a receiver whose window is closed answers probes.
+    fn has_open_window(&self, id: MemberId) -> bool {
+        let its = self.tree.get(id as usize);
+        its != Least::NONE && its.limit.saturating_sub(its.una) >= u64::from(self.mss)
+    }
+
+    #[inline]
+    pub(super) fn leaves(&self, id: MemberId) -> bool {
+        self.members.get(id as usize).is_some_and(|it| it.as_ref().is_some_and(|it| it.leaves))
+    }
+
+    fn release_from(&mut self, id: MemberId) {
+        let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
+        member.leaves = true;
+        if member.is_dormant() {
+            member.sleep = super::acks::Sleep::Wakes;
+        }
+        self.touched.push_back(id);
+    }
+
+    /// Lets the connection of a silent member send by itself what the receiver lacks.
+    pub(super) fn leave<B: AsRef<[u8]>>(&mut self, id: MemberId, connection: &mut Connection<B>) {
+        connection.leave_group();
+        let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
+        (member.leaves, member.is_led, member.left_at) = (false, false, Some(member.una));
+        self.set_least(id, Least::NONE);
+        self.end_lead(id);
+    }
+}
+
+impl Member {
+    /// Returns `true` if text is outstanding and the receiver has made no progress for `time`, and for a round
+    /// trip and a quarter: after one, everything that is on its way would have been acknowledged.
+    fn is_silent(&self, time: Duration, nxt: u64, now: Instant) -> bool {
+        let time = Duration::from_nanos(self.round_trip_ns / 4 * 5).max(time);
+        self.is_led && !self.leaves && self.una < nxt && now >= self.progress.1 + time
+    }
+}
+
+/// The shortest time without progress after which a leader is replaced: twice the longest delay of an
+/// acknowledgement (`rxo cast receive`).
+const QUIET_AFTER: Duration = Duration::from_millis(10);
+/// The shortest time without progress after which a receiver counts as silent: as long as the shortest
+/// retransmission timeout of a sender to a group.
+const SILENT_AFTER: Duration = Duration::from_millis(50);

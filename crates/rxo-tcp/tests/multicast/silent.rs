@@ -1,0 +1,64 @@
+//! Receivers that stop for a while, or for ever, and do not hold the others up.
+
+use rxo_frame::{Duration, Instant};
+use rxo_tcp::Outcome;
+
+use crate::room::{FOR_EVER, Room, group_config, spread_config};
+
+/// Returns the time in which the first of `receivers` receivers get 10 MB over 100 Mbit/s while the last
+/// `stopped` do not run before `until`, and the room afterwards.
+fn cast(receivers: usize, stopped: usize, until: impl Fn(Instant) -> Instant) -> (Duration, Room) {
+    let mut room = Room::new(group_config(), 0, 10_000_000);
+    room.links.byte_time = Duration::from_nanos(80);
+    (0..receivers as u16).for_each(|number| {
+        room.come(spread_config(number % 16));
+    });
+    room.begin();
+    let begun = room.now;
+    room.run_until(|room| room.group.progress().slowest > 2_000_000);
+    let until = until(room.now);
+    for receiver in &mut room.receivers[receivers - stopped..] {
+        receiver.absent_until = until;
+    }
+    let running = receivers - stopped;
+    room.run_until(|room| room.receivers[..running].iter().all(|it| it.read == 10_000_000));
+    (room.now.since(begun), room)
+}
+
+#[test]
+fn a_stopped_receiver_costs_the_others_less_than_a_tenth() {
+    let (alone, _) = cast(5, 0, |now| now);
+    for (receivers, stopped) in [(2, 1), (5, 1), (5, 2)] {
+        let (time, mut room) = cast(receivers, stopped, |now| now + Duration::from_secs(3));
+        assert!(time < alone * 11 / 10, "{time:?} instead of {alone:?}, {stopped} of {receivers}");
+        room.finish();
+        assert_eq!(room.done(), receivers, "{:?}", room.outcomes());
+    }
+}
+
+#[test]
+fn a_killed_receiver_costs_the_others_less_than_a_tenth_and_is_ejected() {
+    let (alone, _) = cast(5, 0, |now| now);
+    let (time, mut room) = cast(5, 1, |_| FOR_EVER);
+    assert!(time < alone * 11 / 10, "{time:?} instead of {alone:?}");
+    room.finish();
+    assert_eq!(room.done(), 4, "{:?}", room.outcomes());
+    assert_eq!(room.sides[4].outcome, Some(Outcome::Ejected(Duration::from_secs(10))));
+}
+
+/// If nobody answers, the fault is not the receivers': the group waits for them.
+#[test]
+fn a_group_waits_when_all_are_silent() {
+    let (_, mut room) = cast(3, 0, |now| now);
+    room.finish();
+    let mut room = Room::new(group_config(), 3, 4_000_000);
+    room.begin();
+    room.run_until(|room| room.group.progress().slowest > 1_000_000);
+    for receiver in &mut room.receivers {
+        receiver.absent_until = room.now + Duration::from_secs(1);
+    }
+    room.run_until(|room| room.group.has_sent_all());
+    assert_eq!(room.group.progress().catching_up, 0);
+    room.finish();
+    assert_eq!(room.done(), 3, "{:?}", room.outcomes());
+}
