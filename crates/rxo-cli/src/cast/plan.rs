@@ -48,7 +48,7 @@ impl Plan {
             late,
             late_time,
             repairs: repairs(&flags.repair)?,
-            control: control(&flags.control)?,
+            control: pace(&flags.pace)?,
             buffer_bytes: CAST_BUFFER_BYTES,
         };
         Ok(Self { host, config, receivers, wait, json: flags.json })
@@ -123,11 +123,11 @@ fn repairs(text: &str) -> Result<Repairs> {
     }
 }
 
-fn control(text: &str) -> Result<Control> {
+fn pace(text: &str) -> Result<Control> {
     match text {
         "leader" => Ok(Control::Leader),
         "paper" => Ok(Control::Paper),
-        _ => Err(usage(format!("--control {text}: choose leader or paper"))),
+        _ => Err(usage(format!("--pace {text}: choose leader or paper"))),
     }
 }
 
@@ -197,10 +197,10 @@ mod tests {
         }
         assert_eq!(repairs("each").unwrap(), Repairs::Each);
         assert_eq!(repairs("group:3").unwrap(), Repairs::Group { least: 3 });
-        assert_eq!(control("leader").unwrap(), Control::default());
-        assert_eq!(control("paper").unwrap(), Control::Paper);
-        let said = control("tcp").unwrap_err().to_string();
-        assert_eq!(said, "--control tcp: choose leader or paper");
+        assert_eq!(pace("leader").unwrap(), Control::default());
+        assert_eq!(pace("paper").unwrap(), Control::Paper);
+        let said = pace("tcp").unwrap_err().to_string();
+        assert_eq!(said, "--pace tcp: choose leader or paper");
         let least = Slow::EjectBelow { time: Duration::from_secs(5), bytes: 500_000 };
         assert_eq!(slow("eject:5s,least:100k").unwrap(), least);
         for wrong in ["wait,least:100k", "eject:5s,most:1", "eject:5s,least:", "least:100k"] {

@@ -70,7 +70,7 @@ pub(crate) struct CastSendFlags {
     /// Congestion control of the group: leader, one window for all, led by the receiver with the worst path; or paper,
     /// the smallest window of all receivers, as in the paper by Chan and Cheriton.
     #[arg(long, value_name = "HOW", default_value = "leader")]
-    pub(crate) control: String,
+    pub(crate) pace: String,
 
     /// Send the file alone, without its name, length and hash: for receivers that are not rxo cast receive.
     #[arg(long)]

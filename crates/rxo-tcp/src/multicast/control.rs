@@ -7,7 +7,8 @@
 //! receiver would take (pgmcc, Rizzo 2000; RFC 4654, section 2). The worst path is the one with the lowest
 //! rate of a TCP connection, which is proportional to the square root of the distance between losses, divided
 //! by the round trip (Mathis et al. 1997). The windows of all receivers still bound the group, and repairs
-//! count as in flight for a round trip.
+//! count as in flight for a round trip. A loss while no queue has grown lowers the window less (Veno): it is
+//! one of a bad link, not of congestion.
 //!
 //! The group's segments name the leader, which acknowledges each of them at once: a small window waits for
 //! no delayed acknowledgement.
@@ -34,6 +35,8 @@ pub(super) struct Controller {
     /// The number of bytes of the stream that are not in flight to the leader: it has them, or they are lost.
     settled: u64,
     round_trip_ns: u64,
+    /// The shortest round trip of the leader.
+    least_round_trip_ns: u64,
     /// The position up to which text had been sent when the window was last lowered.
     lowered_until: u64,
     /// The repairs that have left within the last round trip, with their sum in bytes.
@@ -53,6 +56,7 @@ pub(super) struct PathNews {
     /// The position of the last loss.
     lost_at: u64,
     round_trip_ns: u64,
+    least_round_trip_ns: u64,
 }
 
 /// The news of a receiver after an event of its connection.
@@ -83,7 +87,14 @@ impl Heard {
 impl PathNews {
     pub(super) fn new(address: IpAddr) -> Self {
         let name = Connection::<&[u8]>::name(address);
-        Self { name, loss_events: 0, distance: 0, lost_at: 0, round_trip_ns: 0 }
+        Self {
+            name,
+            loss_events: 0,
+            distance: 0,
+            lost_at: 0,
+            round_trip_ns: 0,
+            least_round_trip_ns: u64::MAX,
+        }
     }
 
     /// Counts a loss event at `heard`.
@@ -125,6 +136,7 @@ impl Controller {
             delivered: 0,
             settled: 0,
             round_trip_ns: 0,
+            least_round_trip_ns: u64::MAX,
             lowered_until: 0,
             repairs: VecDeque::new(),
             repairing: 0,
@@ -156,6 +168,7 @@ impl Controller {
         let bytes = delivered.saturating_sub(self.delivered);
         (self.delivered, self.settled) = (self.delivered.max(delivered), settled);
         self.round_trip_ns = round_trip_ns;
+        self.least_round_trip_ns = self.least_round_trip_ns.min(round_trip_ns);
         if bytes == 0 || una < self.lowered_until {
             return;
         }
@@ -177,12 +190,26 @@ impl Controller {
     /// `timed_out`.
     fn lower(&mut self, nxt: u64, timed_out: Option<u32>) {
         self.lowered_until = nxt;
-        self.congestion.on_loss(self.congestion.flight().min(self.congestion.cwnd()));
-        self.congestion.set_cwnd(timed_out.unwrap_or(self.congestion.ssthresh()));
+        let flight = self.congestion.flight().min(self.congestion.cwnd());
+        let lowered = if self.has_queue(flight) { flight / 2 } else { flight / 5 * 4 };
+        self.congestion.on_loss(flight);
+        let window = lowered.max(self.congestion.ssthresh());
+        self.congestion.set_cwnd(timed_out.unwrap_or(window));
     }
 
-    fn lead_by(&mut self, id: MemberId, name: u32, heard: &Heard) {
-        (self.leader, self.name) = (Some(id), name);
+    /// Returns `true` if the round trip shows that data of this sender waits in a queue, so that a loss is
+    /// one of congestion (Veno; Fu and Liew 2003, section 3).
+    fn has_queue(&self, flight: u32) -> bool {
+        let waits_ns = self.round_trip_ns.saturating_sub(self.least_round_trip_ns);
+        let queued = u128::from(flight) * u128::from(waits_ns);
+        let least = u128::from(QUEUED_SEGMENTS * self.congestion.mss());
+        queued >= least * u128::from(self.round_trip_ns)
+    }
+
+    fn lead_by(&mut self, id: MemberId, path: &PathNews, heard: &Heard) {
+        (self.leader, self.name) = (Some(id), path.name);
+        self.round_trip_ns = path.round_trip_ns;
+        self.least_round_trip_ns = path.least_round_trip_ns;
         (self.delivered, self.settled) = (heard.delivered, heard.settled);
     }
 
@@ -227,6 +254,7 @@ impl Group {
         let Some(Some(member)) = members.get_mut(id as usize) else { return };
         let path = &mut member.path;
         path.round_trip_ns = heard.round_trip_ns;
+        path.least_round_trip_ns = path.least_round_trip_ns.min(heard.round_trip_ns);
         let has_lost = path.loss_events != heard.loss_events;
         path.loss_events = heard.loss_events;
         if has_lost {
@@ -242,7 +270,9 @@ impl Group {
             if !leads {
                 return;
             }
-            controller.lead_by(id, path.name, &heard);
+            // The loss with which it takes the lead does not lower the window: among many receivers somebody
+            // always has just lost more than the others.
+            return controller.lead_by(id, path, &heard);
         }
         // Once for everything that was sent within a round trip.
         if has_lost && heard.una >= controller.lowered_until {
@@ -305,5 +335,7 @@ impl Group {
     }
 }
 
+/// The number of segments in a queue from which on a loss counts as one of congestion (Veno's beta).
+const QUEUED_SEGMENTS: u32 = 3;
 /// The weight of all earlier distances between losses beside the last, plus one.
 const WEIGHT: u64 = 8;

@@ -1,13 +1,13 @@
 //! Common repairs: text that several receivers miss is retransmitted once, to the group.
 //!
-//! Each connection detects the losses of its receiver and counts a segment as retransmitted when it returns
-//! it. The owner defers those segments to the end of its poll ([`Group::defer`]); then a segment that several
-//! connections want is sent once. Connections detect a loss at different times: requests within one round
-//! trip count together, and while the segment is on its way to the group further requests are dropped. If the
-//! segment is lost again, each connection detects the loss again. After the FIN is sent, a segment goes to
-//! the group only once, then to single receivers. A receiver that has not answered since a timeout also gets
-//! its repairs alone: its acknowledgements may be lost, and receivers rarely answer text that they have from
-//! the group.
+//! Each connection detects the losses of its receiver and counts a segment as repeated when it hands it out.
+//! The owner defers those segments to the end of its poll ([`Group::defer`]); then a segment that several
+//! connections want leaves once. Connections detect a loss at different times: requests within one round trip
+//! count together, and while the segment is on its way to the group further requests are dropped. If it is
+//! lost again, each connection detects that again. While most segments are wanted by several receivers, the
+//! first request already repairs for all ([`Repaired::forget_before`]). After the FIN has left, a segment goes to the group only
+//! once, then to single receivers. A receiver that has not answered a timeout gets its repairs alone as well:
+//! its acknowledgements may be lost, and receivers rarely answer text that they have from the group.
 
 use alloc::collections::BTreeMap;
 
@@ -41,13 +41,20 @@ struct Head {
 
 /// The last repair of each segment that not all receivers have, by the position of its first byte.
 #[derive(Debug, Default)]
-pub(super) struct Repaired(BTreeMap<u64, Last>);
+pub(super) struct Repaired {
+    last: BTreeMap<u64, Last>,
+    /// The share of segments that enough receivers for a repair to the group have asked for, in parts of
+    /// [`ALL`]: the mean of the last ones.
+    shared: u32,
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Last {
     end: u64,
     at: Instant,
     way: Way,
+    /// The number of receivers that have asked for the segment, each time counted.
+    asked: usize,
     /// `true` if any repair of the segment was sent to the group.
     was_to_group: bool,
 }
@@ -67,9 +74,14 @@ impl Repaired {
     fn way(&mut self, same: &[Wanted], least: usize, is_over: bool, now: Instant) -> Option<Way> {
         let (start, end) = (same[0].start, same[0].end);
         let round_trip_ns = same.iter().map(|it| it.round_trip_ns).max().unwrap_or_default();
-        let last = self.0.get(&start).filter(|last| last.end == end);
-        let was_to_group = last.is_some_and(|last| last.was_to_group);
-        let is_recent = |last: &&Last| now < last.at.plus_nanos(round_trip_ns);
+        let is_shared = self.shared > ALL / 2;
+        let mut last = self.last.get_mut(&start).filter(|last| last.end == end);
+        if let Some(last) = &mut last {
+            last.asked += same.len();
+        }
+        let asked = last.as_ref().map_or(same.len(), |last| last.asked);
+        let was_to_group = last.as_ref().is_some_and(|last| last.was_to_group);
+        let is_recent = |last: &&mut Last| now < last.at.plus_nanos(round_trip_ns);
         let before = match last.filter(is_recent).map(|last| last.way) {
             Some(Way::ToGroup) => return None,
             Some(Way::Alone(count)) => count,
@@ -77,22 +89,26 @@ impl Repaired {
         };
         let count = before + same.len();
         let may_be_to_group = !(is_over && was_to_group);
-        let is_to_group = may_be_to_group && count >= least.max(2);
+        let is_to_group = may_be_to_group && (count >= least.max(2) || is_shared);
         let way = if is_to_group { Way::ToGroup } else { Way::Alone(count) };
-        if self.0.len() >= MOST_REPAIRED {
-            // A receiver can request any byte, so the record is bounded. A segment that is no longer recorded
-            // may be sent once more.
-            self.0.clear();
+        if self.last.len() >= MOST_REPAIRED {
+            // A receiver can request any byte, so the record is bounded. A forgotten segment may leave once
+            // more.
+            self.last.clear();
         }
         let was_to_group = was_to_group || is_to_group;
-        self.0.insert(start, Last { end, at: now, way, was_to_group });
+        self.last.insert(start, Last { end, at: now, way, asked, was_to_group });
         Some(way)
     }
 
-    /// Drops the record of segments that all receivers have: those before `una`.
-    pub(super) fn forget_before(&mut self, una: u64) {
-        while let Some(first) = self.0.first_entry().filter(|it| it.get().end <= una) {
-            first.remove();
+    /// Drops the record of segments that all receivers have: those before `una`. If most of them were wanted
+    /// by `least` receivers, and the group `predicts`, the next ones go to the group when the first receiver
+    /// asks for them.
+    pub(super) fn forget_before(&mut self, una: u64, least: usize, predicts: bool) {
+        while let Some(first) = self.last.first_entry().filter(|it| it.get().end <= una) {
+            let is_shared = first.remove().asked >= least && predicts;
+            self.shared += if is_shared { ALL / SHARE_WEIGHT } else { 0 };
+            self.shared -= self.shared / SHARE_WEIGHT;
         }
     }
 }
@@ -159,7 +175,8 @@ impl Group {
         if self.wanted.is_empty() {
             return;
         }
-        self.repaired.forget_before(self.text.start());
+        let predicts = self.controller.is_some();
+        self.repaired.forget_before(self.text.start(), least.max(2), predicts);
         let is_over = self.has_sent_all();
         let mut wanted = core::mem::take(&mut self.wanted);
         let what = |it: &Wanted| (it.start, it.end, it.has_timed_out);
@@ -219,6 +236,11 @@ impl Group {
 /// Maximum number of repairs to remember: more than the segments in a window of 4 MiB.
 const MOST_REPAIRED: usize = 4_096;
 
+/// The whole of a share.
+const ALL: u32 = 1 << 16;
+/// The weight of all earlier segments beside the last, plus one.
+const SHARE_WEIGHT: u32 = 32;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,9 +287,28 @@ mod tests {
         let mut repaired = Repaired::default();
         for start in 0..3 * MOST_REPAIRED as u64 {
             repaired.way(&[wanted(start, 1)], 2, false, Instant::ZERO);
-            assert!(repaired.0.len() <= MOST_REPAIRED);
+            assert!(repaired.last.len() <= MOST_REPAIRED);
         }
-        repaired.forget_before(u64::MAX);
-        assert!(repaired.0.is_empty());
+        repaired.forget_before(u64::MAX, 2, true);
+        assert!(repaired.last.is_empty());
+    }
+
+    #[test]
+    fn what_most_want_twice_goes_to_the_group_at_once() {
+        for (predicts, least, first) in
+            [(true, 2, Way::ToGroup), (true, 3, Way::Alone(1)), (false, 2, Way::Alone(1))]
+        {
+            let mut repaired = Repaired::default();
+            for start in 0..100 {
+                let two = [wanted(1_000 * start, 1), wanted(1_000 * start, 2)];
+                repaired.way(&two, least, false, Instant::ZERO);
+            }
+            repaired.forget_before(100_000, least, predicts);
+            let way = repaired.way(&[wanted(100_000, 1)], least, false, Instant::ZERO);
+            assert_eq!(way, Some(first), "{predicts}, {least}");
+            let late = [wanted(100_000, 2)];
+            let again = repaired.way(&late, least, false, Instant::ZERO);
+            assert_eq!(again.is_none(), first == Way::ToGroup, "it is on its way");
+        }
     }
 }

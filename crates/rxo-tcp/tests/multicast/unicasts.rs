@@ -87,7 +87,7 @@ impl Unicasts {
     fn serve(&mut self, number: usize) {
         let Self { now, links, downloads, .. } = self;
         let Download { from, to, rest, read } = &mut downloads[number];
-        let got: usize = to.readable().into_iter().map(<[u8]>::len).sum();
+        let got: usize = to.readable().map(<[u8]>::len).sum();
         to.consume(got);
         *read += got;
         // Before the handshake nothing is taken.

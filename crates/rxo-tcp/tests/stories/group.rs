@@ -16,7 +16,8 @@ fn receiver() -> Scene {
     Scene::established(config())
 }
 
-/// Returns a segment to the group, whose ACK number, window and TSecr this connection must ignore.
+/// Returns a segment to the group, whose ACK number and window this connection must ignore. TSecr names
+/// another receiver.
 fn to_group(seq: u32, len: u32) -> Peer {
     seg().seq(seq).len(len).ack(77_777).win(3).ts(20, 1 << 30)
 }
@@ -190,6 +191,21 @@ fn receivers_acknowledge_at_different_segments() {
     let mut scene = Scene::established(Config { acks, ..config() });
     scene.hears((1..9).map(|number| to_group(1 + number * MSS, MSS)));
     assert_eq!(scene.out(), [". 1:1 ack 1 sack 1001-9001"]);
+}
+
+/// TSecr names the receiver that leads the group's congestion control.
+#[test]
+fn only_the_receiver_that_a_segment_names_acknowledges_it_at_once() {
+    let acks = AckPolicy::Spread { segments: 8, offset: 0 };
+    let mut scene = Scene::established(Config { acks, ..config() });
+    let std::net::IpAddr::V4(own) = scene.tcp.pair().source() else { panic!("IPv4") };
+    let names = [0, own.to_bits(), own.to_bits() ^ 1, own.to_bits()];
+    let answers = (0_u32..).zip(names).map(|(number, name)| {
+        scene.hears([to_group(1 + number * MSS, MSS).ts(20, name)]);
+        scene.reads();
+        scene.out().len()
+    });
+    assert_eq!(answers.collect::<Vec<_>>(), [0, 1, 0, 1]);
 }
 
 /// Returns the segments of a test: the position, the length, and `true` for one sent to the group.

@@ -141,7 +141,7 @@ fn start_sender(file: &Path, way: Way, receivers: usize) -> Result<Process> {
         format!("--receivers={receivers}"),
         format!("--fast-path={fast}"),
     ]);
-    command.args(["--raw", "--json", "--wait=120s", "--control=paper"]);
+    command.args(["--raw", "--json", "--wait=120s", "--pace=paper"]);
     Process::spawn("rxo cast send", &mut command)
 }
 
