@@ -53,6 +53,11 @@ impl Timestamps {
         self.recent
     }
 
+    /// Returns the time at which the peer's last timestamp arrived.
+    pub(crate) fn recent_at(&self) -> Instant {
+        self.recent_at
+    }
+
     /// Returns `true` if the peer's clock can show `value` now: timestamps are in use, the value is not old,
     /// and it exceeds the last value by at most two ticks for each millisecond since then, plus ten thousand.
     /// A tick is at least a millisecond (RFC 7323, section 5.4).

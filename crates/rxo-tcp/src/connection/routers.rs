@@ -129,9 +129,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let is_full = self.snd.outstanding() >= self.snd.mss;
         let smaller =
             Path::next_smaller(self.snd.mss, self.headers(), self.pair.source().is_ipv4());
-        // The owner sends each segment to many peers: one unresponsive peer must not make the segments
-        // smaller.
-        let may_doubt = is_time && is_full && !self.terms.owner_sends();
+        // The owner's segments serve many peers: one unresponsive peer must not make all of them smaller.
+        let may_doubt = is_time && is_full && !self.terms.owner_has_sent();
         if let Some(mss) = smaller.filter(|_| may_doubt) {
             self.path.counts.black_holes += 1;
             // The peer may have been unreachable for segments of any size: as soon as one arrives, a full

@@ -22,6 +22,8 @@ pub(crate) struct Terms {
 enum Owner {
     Nothing,
     ChoosesIss,
+    /// The owner has sent text, and the connection has taken over.
+    HasSentText,
     SendsText,
 }
 
@@ -50,7 +52,12 @@ impl Terms {
 
     /// Lets the connection send its text by itself again.
     pub(crate) fn send_again(&mut self) {
-        self.owner = self.owner.min(Owner::ChoosesIss);
+        self.owner = self.owner.min(Owner::HasSentText);
+    }
+
+    /// Returns `true` if the owner sends new text, or did before the connection took over.
+    pub(crate) fn owner_has_sent(self) -> bool {
+        self.owner >= Owner::HasSentText
     }
 
     /// Returns the initial sequence number (ISS) that the owner has chosen; `None` if it has chosen none.

@@ -57,6 +57,8 @@ pub(super) struct PathNews {
     lost_at: u64,
     round_trip_ns: u64,
     least_round_trip_ns: u64,
+    /// The arrival time of its last segment that was no acknowledgement in order.
+    pub(super) heard_at: Instant,
 }
 
 /// The news of a receiver after an event of its connection.
@@ -68,6 +70,8 @@ pub(super) struct Heard {
     loss_events: u32,
     round_trip_ns: u64,
     has_timed_out: bool,
+    /// The arrival time of the last segment of the receiver, by its timestamp.
+    heard_at: Instant,
 }
 
 impl Heard {
@@ -80,6 +84,7 @@ impl Heard {
             loss_events: edge.loss_events,
             round_trip_ns: from.round_trip_ns(),
             has_timed_out: from.has_timed_out(),
+            heard_at: from.timestamps.recent_at(),
         }
     }
 }
@@ -94,6 +99,7 @@ impl PathNews {
             lost_at: 0,
             round_trip_ns: 0,
             least_round_trip_ns: u64::MAX,
+            heard_at: Instant::ZERO,
         }
     }
 
@@ -253,7 +259,7 @@ impl Group {
         let leaders = leaders.map(|leader| leader.path);
         let Some(Some(member)) = members.get_mut(id as usize) else { return };
         let path = &mut member.path;
-        path.round_trip_ns = heard.round_trip_ns;
+        (path.round_trip_ns, path.heard_at) = (heard.round_trip_ns, heard.heard_at);
         path.least_round_trip_ns = path.least_round_trip_ns.min(heard.round_trip_ns);
         let has_lost = path.loss_events != heard.loss_events;
         path.loss_events = heard.loss_events;

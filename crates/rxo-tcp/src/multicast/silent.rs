@@ -83,17 +83,18 @@ impl Group {
 }
 
 impl Member {
-    /// Returns `true` if text is outstanding and the receiver has made no progress for `time`, and for a round
+    /// Returns `true` if text is outstanding and nothing has come from the receiver for `time`, and for a round
     /// trip and a quarter: after one, everything that is on its way would have been acknowledged.
     fn is_silent(&self, time: Duration, nxt: u64, now: Instant) -> bool {
         let time = Duration::from_nanos(self.round_trip_ns / 4 * 5).max(time);
-        self.is_led && !self.leaves && self.una < nxt && now >= self.progress.1 + time
+        let heard_at = self.progress.1.max(self.path.heard_at);
+        self.is_led && !self.leaves && self.una < nxt && now >= heard_at + time
     }
 }
 
-/// The shortest time without progress after which a leader is replaced: twice the longest delay of an
+/// The shortest silence after which a leader is replaced: twice the longest delay of an
 /// acknowledgement (`rxo cast receive`).
 const QUIET_AFTER: Duration = Duration::from_millis(10);
-/// The shortest time without progress after which a receiver counts as silent: as long as the shortest
-/// retransmission timeout of a sender to a group.
-const SILENT_AFTER: Duration = Duration::from_millis(50);
+/// The shortest time after which a receiver that says nothing counts as silent. A process on a busy machine
+/// often waits 50 ms for its turn, and catching up costs the bytes of its part twice.
+const SILENT_AFTER: Duration = Duration::from_millis(100);

@@ -1,7 +1,7 @@
 //! A cast under independent losses, beside as many unicasts over the same links.
 
 use rxo_frame::Duration;
-use rxo_tcp::{Control, GroupConfig};
+use rxo_tcp::GroupConfig;
 
 use crate::room::{Room, group_config, spread_config};
 use crate::unicasts::Unicasts;
@@ -54,12 +54,11 @@ impl Case {
 #[test]
 #[ignore = "prints a table, for minutes"]
 fn prints_casts_beside_unicasts_under_loss() {
-    println!("| loss | receivers | cast | of the file | as in the paper | | unicasts | |");
+    println!("| loss | receivers | cast | times the file | unicasts | times the file |");
     for receivers in [5, 20, 168] {
         for loss in [0, 1, 10, 30] {
             let case = Case { receivers, bytes: 10_000_000, loss, byte_time: GIGABIT };
-            let paper = GroupConfig { control: Control::Paper, ..group_config() };
-            let costs = [case.cast(group_config()), case.cast(paper), case.unicasts()];
+            let costs = [case.cast(group_config()), case.unicasts()];
             let cells = costs.map(|cost| {
                 let files = cost.bytes as f64 / case.bytes as f64;
                 format!("{:.2} s | {files:.2}", cost.time.as_secs_f64())
