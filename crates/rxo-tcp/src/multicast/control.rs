@@ -57,6 +57,8 @@ pub(super) struct PathNews {
     lost_at: u64,
     round_trip_ns: u64,
     least_round_trip_ns: u64,
+    /// The number of bytes that it had then, out of order or not.
+    pub(super) delivered: u64,
     /// The arrival time of its last segment that was no acknowledgement in order.
     pub(super) heard_at: Instant,
 }
@@ -99,6 +101,7 @@ impl PathNews {
             lost_at: 0,
             round_trip_ns: 0,
             least_round_trip_ns: u64::MAX,
+            delivered: 0,
             heard_at: Instant::ZERO,
         }
     }
@@ -203,6 +206,15 @@ impl Controller {
         self.congestion.set_cwnd(timed_out.unwrap_or(window));
     }
 
+    /// Ends slow start at the first loss of any receiver once a queue has grown: who leads is not known yet,
+    /// and the next doubling would put repairs behind a queue of seconds.
+    fn end_slow_start(&mut self, heard: &Heard, nxt: u64) {
+        let is_starting = self.congestion.is_starting() && heard.una >= self.lowered_until;
+        if is_starting && self.has_queue(self.congestion.flight()) {
+            self.lower(nxt, None);
+        }
+    }
+
     /// Returns `true` if the round trip shows that data of this sender waits in a queue, so that a loss is
     /// one of congestion (Veno; Fu and Liew 2003, section 3).
     fn has_queue(&self, flight: u32) -> bool {
@@ -260,6 +272,7 @@ impl Group {
         let Some(Some(member)) = members.get_mut(id as usize) else { return };
         let path = &mut member.path;
         (path.round_trip_ns, path.heard_at) = (heard.round_trip_ns, heard.heard_at);
+        path.delivered = heard.delivered;
         path.least_round_trip_ns = path.least_round_trip_ns.min(heard.round_trip_ns);
         let has_lost = path.loss_events != heard.loss_events;
         path.loss_events = heard.loss_events;
@@ -274,6 +287,9 @@ impl Group {
                 None => true,
             };
             if !leads {
+                if has_lost {
+                    controller.end_slow_start(&heard, *nxt);
+                }
                 return;
             }
             // The loss with which it takes the lead does not lower the window: among many receivers somebody

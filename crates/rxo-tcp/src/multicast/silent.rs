@@ -23,14 +23,19 @@ impl Group {
         let is_quiet = |member: &&Member| member.is_silent(QUIET_AFTER, self.nxt, now);
         let led = self.members.iter().flatten().filter(|member| member.is_led);
         let (all, quiet) = (led.clone().count(), led.filter(is_quiet).count());
-        if quiet == 0 || 2 * quiet > all || all == 1 {
+        // If half of all have everything, no queue of the sender's holds what the others lack.
+        let whole = self.members.iter().flatten().filter(|it| it.is_led && it.una == self.nxt);
+        if quiet == 0 || 2 * quiet > all || all == 1 || 2 * whole.count() < all {
             return;
         }
         for id in 0..self.members.len() as MemberId {
             if !self.is_blocking(id) && !self.holds_buffer(id) {
                 continue;
             }
-            if self.is_silent(id, SILENT_AFTER, now) && self.has_open_window(id) {
+            if self.is_silent(id, SILENT_AFTER, now)
+                && self.has_open_window(id)
+                && self.lacks_most(id)
+            {
                 self.release_from(id);
             } else if self.is_leader(id) && self.is_silent(id, QUIET_AFTER, now) {
                 self.replace_leader();
@@ -50,6 +55,16 @@ impl Group {
     fn is_silent(&self, id: MemberId, time: Duration, now: Instant) -> bool {
         let member = self.members.get(id as usize).and_then(Option::as_ref);
         member.is_some_and(|member| member.is_silent(time, self.nxt, now))
+    }
+
+    /// Returns `true` if a member lacks at least half of what is outstanding: one that lacks less waits for a
+    /// repair.
+    fn lacks_most(&self, id: MemberId) -> bool {
+        let member = self.members.get(id as usize).and_then(Option::as_ref);
+        member.is_some_and(|member| {
+            let lacks = self.nxt.saturating_sub(member.path.delivered.max(member.una));
+            2 * lacks >= self.nxt - member.una.min(self.nxt)
+        })
     }
 
     /// Returns `true` if a member's window is open: a receiver whose window is closed answers probes.
