@@ -123,7 +123,7 @@ pub(crate) struct Scene {
     pub(crate) tcp: Connection<Vec<u8>>,
     pub(crate) now: Instant,
     iss: SeqNumber,
-    first_ts: u32,
+    pub(crate) first_ts: u32,
 }
 
 impl Scene {
