@@ -89,6 +89,41 @@ pub struct Policy {
     pub needs_records: bool,
 }
 
+impl Policy {
+    /// The policy of `inet_lro`, the Linux kernel's first large receive offload. The other profiles are
+    /// written as differences from it. It stands beside the fields, so that a new field has its value for all
+    /// profiles here.
+    const BASE: Self = Self {
+        name: "inet-lro",
+        paper: "Linux inet_lro (2007), as in Oi & Nakajima 2009, section II.B",
+        coalesce: true,
+        max_segments: 64,
+        max_bytes: 64 * 1_024 - 1_500,
+        buffer_bytes: u32::MAX,
+        flows: 8,
+        ack: AckRule::Latest,
+        window: WindowRule::Latest,
+        options: OptionRule::TimestampNotDecreasing,
+        psh: PshRule::Keep,
+        fin: FinRule::Bypass,
+        ece: EceRule::Bypass,
+        ce: CeRule::Bypass,
+        needs_df: false,
+        zero_echo: false,
+        payload: PayloadRule::Any,
+        pure_acks: PureAckRule::Bypass,
+        max_acks: 64,
+        keep_every: 64,
+        sack_superset: false,
+        udp: UdpRule::Off,
+        tunnels: TunnelRule::Off,
+        extension_headers: false,
+        hold: Hold::EndOfPoll,
+        max_hold: Duration::from_millis(1),
+        needs_records: false,
+    };
+}
+
 /// The changes of the acknowledgement number that are allowed from one segment to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckRule {

@@ -8,41 +8,6 @@ use super::{
 };
 
 const MAX_PACKET_BYTES: u32 = 65_535;
-/// The maximum time of a hold beyond a poll, unless a profile sets its own.
-const MAX_HOLD: Duration = Duration::from_millis(1);
-
-/// The policy of `inet_lro`, the Linux kernel's first large receive offload. The other profiles are written as
-/// differences from it.
-const INET_LRO: Policy = Policy {
-    name: "inet-lro",
-    paper: "Linux inet_lro (2007), as in Oi & Nakajima 2009, section II.B",
-    coalesce: true,
-    max_segments: 64,
-    max_bytes: 64 * 1_024 - 1_500,
-    buffer_bytes: u32::MAX,
-    flows: 8,
-    ack: AckRule::Latest,
-    window: WindowRule::Latest,
-    options: OptionRule::TimestampNotDecreasing,
-    psh: PshRule::Keep,
-    fin: FinRule::Bypass,
-    ece: EceRule::Bypass,
-    ce: CeRule::Bypass,
-    needs_df: false,
-    zero_echo: false,
-    payload: PayloadRule::Any,
-    pure_acks: PureAckRule::Bypass,
-    max_acks: 64,
-    keep_every: 64,
-    sack_superset: false,
-    udp: UdpRule::Off,
-    tunnels: TunnelRule::Off,
-    extension_headers: false,
-    hold: Hold::EndOfPoll,
-    max_hold: MAX_HOLD,
-    needs_records: false,
-};
-
 impl Policy {
     /// Returns every profile, in the order in which they are listed to users.
     #[must_use]
@@ -96,7 +61,7 @@ impl Policy {
             udp: UdpRule::Auto,
             tunnels: TunnelRule::Auto,
             extension_headers: true,
-            ..INET_LRO
+            ..Self::BASE
         }
     }
 
@@ -116,7 +81,7 @@ impl Policy {
             zero_echo: true,
             pure_acks: PureAckRule::Record,
             needs_records: true,
-            ..INET_LRO
+            ..Self::BASE
         }
     }
 
@@ -133,14 +98,14 @@ impl Policy {
             options: OptionRule::TimestampOnly,
             ece: EceRule::Equal,
             zero_echo: true,
-            ..INET_LRO
+            ..Self::BASE
         }
     }
 
     /// Returns the policy of Linux's first large receive offload, `inet_lro`.
     #[must_use]
     pub const fn inet_lro() -> Self {
-        INET_LRO
+        Self::BASE
     }
 
     /// Returns the policy of `inet_lro` as changed for Myri10GE, which aggregates pure ACKs (Gallatin 2007).
@@ -151,7 +116,7 @@ impl Policy {
             name: "gallatin-2007",
             paper: "Gallatin 2007, LRO ack aggregation",
             pure_acks: PureAckRule::Single,
-            ..INET_LRO
+            ..Self::BASE
         }
     }
 
@@ -172,7 +137,7 @@ impl Policy {
             zero_echo: true,
             hold: Hold::EveryNPackets(20),
             max_hold: Duration::from_micros(200),
-            ..INET_LRO
+            ..Self::BASE
         }
     }
 
@@ -203,7 +168,7 @@ impl Policy {
             paper: "Oi & Nakajima 2009, section II.C",
             max_bytes: MAX_PACKET_BYTES,
             hold: Hold::EveryNthPoll(2),
-            ..INET_LRO
+            ..Self::BASE
         }
     }
 }
