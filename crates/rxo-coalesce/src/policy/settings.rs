@@ -119,58 +119,43 @@ fn name_of<T: PartialEq>(value: &T, words: &[(&str, T)]) -> String {
     words.iter().find(|(_, known)| known == value).map_or("", |(name, _)| *name).into()
 }
 
+/// The words for `true` and `false`; the first of each is the one that is shown.
 const SWITCH: &[(&str, bool)] = &[("yes", true), ("no", false), ("on", true), ("off", false)];
-const ACK: &[(&str, AckRule)] = &[
-    ("equal", AckRule::Equal),
-    ("latest", AckRule::Latest),
-    ("not-decreasing", AckRule::NotDecreasing),
-];
-const WINDOW: &[(&str, WindowRule)] =
-    &[("equal", WindowRule::Equal), ("latest", WindowRule::Latest)];
-const OPTIONS: &[(&str, OptionRule)] = &[
-    ("identical", OptionRule::Identical),
-    ("timestamp", OptionRule::TimestampOnly),
-    ("timestamp-not-decreasing", OptionRule::TimestampNotDecreasing),
-];
-const PSH: &[(&str, PshRule)] = &[
-    ("keep", PshRule::Keep),
-    ("close", PshRule::AppendThenClose),
-    ("close-alone-as-is", PshRule::AppendThenCloseAloneAsIs),
-];
-const FIN: &[(&str, FinRule)] = &[("bypass", FinRule::Bypass), ("close", FinRule::AppendThenClose)];
-const ECE: &[(&str, EceRule)] = &[("bypass", EceRule::Bypass), ("equal", EceRule::Equal)];
-const CE: &[(&str, CeRule)] = &[("bypass", CeRule::Bypass), ("equal", CeRule::Equal)];
-const PAYLOAD: &[(&str, PayloadRule)] =
-    &[("any", PayloadRule::Any), ("same-then-shorter", PayloadRule::SameThenShorter)];
 
-const PURE_ACKS: &[(&str, PureAckRule)] = &[
-    ("bypass", PureAckRule::Bypass),
-    ("single", PureAckRule::Single),
-    ("record", PureAckRule::Record),
-];
+/// Returns literals as text: `a, b or c`.
+macro_rules! listed {
+    ($one:literal) => { $one };
+    ($one:literal, $other:literal) => { concat!($one, " or ", $other) };
+    ($one:literal, $($rest:literal),+) => { concat!($one, ", ", listed!($($rest),+)) };
+}
 
-const UDP: &[(&str, UdpRule)] =
-    &[("off", UdpRule::Off), ("equal", UdpRule::Equal), ("auto", UdpRule::Auto)];
-const TUNNELS: &[(&str, TunnelRule)] =
-    &[("off", TunnelRule::Off), ("on", TunnelRule::On), ("auto", TunnelRule::Auto)];
-
-const KEYS: &str = "the settings are coalesce, max_segments, max_bytes, buffer_bytes, flows, ack, \
-                    window, options, psh, fin, ece, ce, needs_df, zero_echo, payload, pure_acks, max_acks, keep_every, \
-                    sack_superset, udp, tunnels, extension_headers, hold, max_hold";
-
-/// Defines the setting of a field that accepts a fixed set of words.
-macro_rules! words {
-    ($field:ident, $words:ident, $accepted:literal) => {
+/// Defines the setting of a field that is `true` or `false`.
+macro_rules! switch {
+    ($field:ident,) => {
         Setting {
             name: stringify!($field),
-            accepted: $accepted,
-            set: |policy, text| word(text, $words).map(|value| policy.$field = value),
-            show: |policy| name_of(&policy.$field, $words),
+            accepted: "yes or no",
+            set: |policy, text| word(text, SWITCH).map(|value| policy.$field = value),
+            show: |policy| name_of(&policy.$field, SWITCH),
         }
     };
 }
 
-/// Defines the setting of a field that accepts a number in a range.
+/// Defines the setting of a field that is a rule, with the word for each value. A note may follow the words in
+/// the description of what is accepted.
+macro_rules! words {
+    ($field:ident, $rule:ident: $($word:literal = $value:ident),+ $(; $note:literal)?) => {{
+        const WORDS: &[(&str, $rule)] = &[$(($word, $rule::$value)),+];
+        Setting {
+            name: stringify!($field),
+            accepted: concat!(listed!($($word),+) $(, " ", $note)?),
+            set: |policy, text| word(text, WORDS).map(|value| policy.$field = value),
+            show: |policy| name_of(&policy.$field, WORDS),
+        }
+    }};
+}
+
+/// Defines the setting of a field that is a number in a range.
 macro_rules! number {
     ($field:ident, $from:expr, $to:expr, $accepted:literal) => {
         Setting {
@@ -182,47 +167,75 @@ macro_rules! number {
     };
 }
 
-const SETTINGS: &[Setting] = &[
-    words!(coalesce, SWITCH, "yes or no"),
-    number!(max_segments, 1, u16::MAX, "a number from 1 to 65535"),
-    number!(max_bytes, 576, 65_535, "a number from 576 to 65535 (the whole IP packet)"),
-    number!(buffer_bytes, 512, u32::MAX, "a number from 512 to 4294967295 (payload only)"),
-    number!(flows, 1, 4_096, "a number from 1 to 4096"),
-    words!(ack, ACK, "equal, latest or not-decreasing"),
-    words!(window, WINDOW, "equal or latest"),
-    words!(options, OPTIONS, "identical, timestamp or timestamp-not-decreasing"),
-    words!(psh, PSH, "keep, close or close-alone-as-is"),
-    words!(fin, FIN, "bypass or close"),
-    words!(ece, ECE, "bypass or equal"),
-    words!(ce, CE, "bypass or equal"),
-    words!(needs_df, SWITCH, "yes or no"),
-    words!(zero_echo, SWITCH, "yes or no"),
-    words!(payload, PAYLOAD, "any or same-then-shorter"),
-    words!(pure_acks, PURE_ACKS, "bypass, single or record"),
-    number!(max_acks, 1, u16::MAX, "a number from 1 to 65535"),
-    number!(keep_every, 1, u16::MAX, "a number from 1 to 65535 (1 keeps every pure ACK)"),
-    words!(sack_superset, SWITCH, "yes or no"),
-    words!(udp, UDP, "off, equal or auto (equal where the receiver can segment UDP)"),
-    words!(
-        tunnels,
-        TUNNELS,
-        "off, on or auto (on where the receiver can segment TCP inside tunnels)"
+/// Defines the setting of a field with a form of its own: a function that reads it and one that shows it.
+macro_rules! text {
+    ($field:ident, $read:expr, $show:expr, $accepted:literal) => {
+        Setting {
+            name: stringify!($field),
+            accepted: $accepted,
+            set: |policy, text| $read(text).map(|value| policy.$field = value),
+            show: |policy| $show(policy.$field),
+        }
+    };
+}
+
+/// Defines all settings, each by the name of its field and the macro that defines its form, and the list of
+/// their names.
+macro_rules! settings {
+    (
+        $first:ident: $first_form:ident($($first_values:tt)*),
+        $($field:ident: $form:ident($($values:tt)*),)*
+    ) => {
+        const KEYS: &str =
+            concat!("the settings are ", stringify!($first) $(, ", ", stringify!($field))*);
+        const SETTINGS: &[Setting] =
+            &[$first_form!($first, $($first_values)*) $(, $form!($field, $($values)*))*];
+    };
+}
+
+settings! {
+    coalesce: switch(),
+    max_segments: number(1, u16::MAX, "a number from 1 to 65535"),
+    max_bytes: number(576, 65_535, "a number from 576 to 65535 (the whole IP packet)"),
+    buffer_bytes: number(512, u32::MAX, "a number from 512 to 4294967295 (payload only)"),
+    flows: number(1, 4_096, "a number from 1 to 4096"),
+    ack: words(AckRule: "equal" = Equal, "latest" = Latest, "not-decreasing" = NotDecreasing),
+    window: words(WindowRule: "equal" = Equal, "latest" = Latest),
+    options: words(
+        OptionRule: "identical" = Identical, "timestamp" = TimestampOnly,
+        "timestamp-not-decreasing" = TimestampNotDecreasing
     ),
-    words!(extension_headers, SWITCH, "yes or no"),
-    Setting {
-        name: "hold",
-        accepted: "end-of-poll, polls:N, packets:N, a time such as 100us (at most 100ms), or auto, \
-                   auto:TIME or auto:TIME,POLLS",
-        set: |policy, text| text.parse().ok().map(|value| policy.hold = value),
-        show: |policy| policy.hold.to_string(),
-    },
-    Setting {
-        name: "max_hold",
-        accepted: "a time from 1us to 100ms",
-        set: |policy, text| duration(text).map(|value| policy.max_hold = value),
-        show: |policy| micros(policy.max_hold),
-    },
-];
+    psh: words(
+        PshRule: "keep" = Keep, "close" = AppendThenClose,
+        "close-alone-as-is" = AppendThenCloseAloneAsIs
+    ),
+    fin: words(FinRule: "bypass" = Bypass, "close" = AppendThenClose),
+    ece: words(EceRule: "bypass" = Bypass, "equal" = Equal),
+    ce: words(CeRule: "bypass" = Bypass, "equal" = Equal),
+    needs_df: switch(),
+    zero_echo: switch(),
+    payload: words(PayloadRule: "any" = Any, "same-then-shorter" = SameThenShorter),
+    pure_acks: words(PureAckRule: "bypass" = Bypass, "single" = Single, "record" = Record),
+    max_acks: number(1, u16::MAX, "a number from 1 to 65535"),
+    keep_every: number(1, u16::MAX, "a number from 1 to 65535 (1 keeps every pure ACK)"),
+    sack_superset: switch(),
+    udp: words(
+        UdpRule: "off" = Off, "equal" = Equal, "auto" = Auto;
+        "(equal where the receiver can segment UDP)"
+    ),
+    tunnels: words(
+        TunnelRule: "off" = Off, "on" = On, "auto" = Auto;
+        "(on where the receiver can segment TCP inside tunnels)"
+    ),
+    extension_headers: switch(),
+    hold: text(
+        |text: &str| text.parse().ok(),
+        |hold: Hold| hold.to_string(),
+        "end-of-poll, polls:N, packets:N, a time such as 100us (at most 100ms), or auto, auto:TIME or \
+         auto:TIME,POLLS"
+    ),
+    max_hold: text(duration, micros, "a time from 1us to 100ms"),
+}
 
 const MAX_POLLS: u32 = 1_000;
 const MAX_HOLD: Duration = Duration::from_millis(100);
