@@ -40,7 +40,7 @@ impl<B: FrameBuffer> Engine<B> {
 
     /// Flushes every flow inside a tunnel. The frame in `slot` may hide a segment of any of them.
     pub(super) fn flush_tunnels(&mut self, slot: u32) {
-        if self.takes_tunnels {
+        if self.config.policy.takes_tunnels() {
             self.flush_addresses(&IN_TUNNELS, slot);
         }
     }

@@ -77,13 +77,12 @@ pub struct Engine<B> {
     /// The payload, in bytes, up to which all plain segments obey the static rules of the policy; 0 if it
     /// also has a rule about DF or a zero timestamp echo, which plain segments may break.
     plain_payload_bytes: u32,
-    /// `true` if the policy coalesces UDP.
+    /// `true` if the policy coalesces UDP. A copy, because every frame that is not the next expected one asks.
+    /// The rules ask the policy.
     takes_datagrams: bool,
     /// `false` if no segment with payload is ever held. Then the fast tiers are skipped: they would only add
     /// cost before the rules decide.
     holds_data: bool,
-    /// `true` if the policy coalesces inside tunnels.
-    takes_tunnels: bool,
     /// The number of polls since the last flush of all flows.
     polls: u32,
     /// The number of packets until the next flush of all flows.
@@ -130,7 +129,6 @@ impl<B: FrameBuffer> Engine<B> {
             plain_payload_bytes: plain_payload(policy),
             takes_datagrams: policy.takes_datagrams(),
             holds_data: most_payload(policy) > 0,
-            takes_tunnels: policy.takes_tunnels(),
             polls: 0,
             packets_left: packet_window(policy.hold),
             oldest_arrival: Instant::ZERO,

@@ -28,7 +28,7 @@ impl<B: FrameBuffer> Engine<B> {
     #[inline]
     pub(super) fn tunnel_of(&self, parsed: &Parsed) -> Option<Tunnel> {
         match parsed.transport {
-            Transport::Udp(_) if self.takes_tunnels => {
+            Transport::Udp(_) if self.config.policy.takes_tunnels() => {
                 Tunnel::of_port(parsed.key.destination_port())
             }
             _ => None,
