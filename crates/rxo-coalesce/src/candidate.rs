@@ -58,11 +58,7 @@ impl<'a> Candidate<'a> {
     #[inline]
     #[must_use]
     pub const fn kind(&self) -> Kind {
-        match self.at.payload_bytes() {
-            _ if self.is_datagram => Kind::Datagrams,
-            0 => Kind::PureAck,
-            _ => Kind::Data,
-        }
+        Kind::of_candidate(self.at.payload_bytes(), self.is_datagram)
     }
 
     /// Reads the segment in `frame` from fixed offsets. Its IP header begins at `network` and has neither

@@ -6,10 +6,11 @@
 use rxo_frame::{Frame, Gather, Offload, VlanTag};
 use rxo_wire::{FlowKey, Offsets};
 
+use crate::Kind;
 use crate::acks::Acks;
 use crate::aggregate::Aggregate;
 use crate::links::{FrameChain, NONE};
-use crate::single::{Kind, Single};
+use crate::single::Single;
 use crate::slots::{ChainFrames, IntoFrames};
 use crate::store::{Ready, Store};
 

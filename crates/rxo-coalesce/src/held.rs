@@ -14,8 +14,8 @@ use rxo_wire::{
 use crate::ack_point::AckPoint;
 use crate::links::FrameChain;
 use crate::shape::Shape;
-use crate::single::{Kind, Starts};
-use crate::{Candidate, FlushReason, PayloadRule, Policy};
+use crate::single::Starts;
+use crate::{Candidate, FlushReason, Kind, PayloadRule, Policy};
 
 /// The change of the IPv4 identification from segment to segment within an aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,17 +160,7 @@ impl Segment {
     /// The content of the segment: [`Kind::Data`], [`Kind::PureAck`] or [`Kind::Datagrams`].
     #[inline]
     pub(crate) const fn kind(&self) -> Kind {
-        kind(self.payload_bytes, self.at)
-    }
-}
-
-/// Classifies a segment by its payload and its transport protocol. Datagrams without payload are never held.
-#[inline]
-const fn kind(payload_bytes: u32, at: Starts) -> Kind {
-    match payload_bytes {
-        0 => Kind::PureAck,
-        _ if at.is_datagram() => Kind::Datagrams,
-        _ => Kind::Data,
+        Kind::of_candidate(self.payload_bytes, self.at.is_datagram())
     }
 }
 
@@ -249,7 +239,7 @@ impl Held {
     #[inline]
     #[must_use]
     pub const fn kind(&self) -> Kind {
-        kind(self.payload_bytes, self.at)
+        Kind::of_candidate(self.payload_bytes, self.at.is_datagram())
     }
 
     /// The IP protocol number: TCP or UDP.

@@ -101,6 +101,7 @@ mod engine;
 mod expected;
 mod held;
 mod histogram;
+mod kind;
 mod links;
 mod merge;
 mod owned;
@@ -129,6 +130,7 @@ pub use delivery::{Deliveries, Delivery, Taken};
 pub use engine::Engine;
 pub use held::{Held, IdPattern};
 pub use histogram::Histogram;
+pub use kind::Kind;
 pub use merge::ChecksumForm;
 pub use owned::OwnedDelivery;
 pub use policy::{
@@ -137,6 +139,6 @@ pub use policy::{
 };
 pub use reason::{BypassReason, FlushReason};
 pub use record::SegmentRecord;
-pub use single::{Kind, Single};
+pub use single::Single;
 pub use slots::{ChainFrames, IntoFrames};
 pub use verdict::{Verdict, verdict};

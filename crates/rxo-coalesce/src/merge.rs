@@ -11,7 +11,7 @@ use rxo_frame::Frame;
 use rxo_wire::checksum::Sum;
 use rxo_wire::tcp::CHECKSUM_AT;
 use rxo_wire::udp::{self, never_zero};
-use rxo_wire::{IpVersion, PROTOCOL_TCP, PROTOCOL_UDP};
+use rxo_wire::{IpVersion, PROTOCOL_TCP};
 
 use crate::candidate::MAX_HEADER_BYTES;
 use crate::held::Held;
@@ -174,7 +174,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         match form {
             ChecksumForm::PseudoHeader => {
                 let held = self.held;
-                let protocol = if UDP { PROTOCOL_UDP } else { PROTOCOL_TCP };
+                let protocol = if UDP { held.protocol() } else { PROTOCOL_TCP };
                 let seed = held.pseudo_header(protocol, held.payload_bytes).fold();
                 self.put_checksum::<UDP>(to, seed);
             }

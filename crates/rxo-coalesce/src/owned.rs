@@ -14,13 +14,14 @@ use alloc::boxed::Box;
 
 use rxo_frame::{Frame, FrameBuffer, Gather, Offload, VlanTag};
 
+use crate::Kind;
 use crate::acks::Acks;
 use crate::aggregate::Aggregate;
 use crate::delivery::{Deliveries, Delivery, Taken};
 use crate::held::Held;
 use crate::links::FrameChain;
 use crate::merge::MergedHeader;
-use crate::single::{Kind, Single, Starts};
+use crate::single::{Single, Starts};
 use crate::slots::{IntoFrames, Slots};
 use crate::store::{Ready, Store};
 

@@ -6,24 +6,9 @@
 
 use rxo_frame::Frame;
 use rxo_wire::tcp::FixedHeader;
-use rxo_wire::{FlowKey, Offsets, Parsed, TcpFlags, Transport, class_and_length};
+use rxo_wire::{FlowKey, Offsets, Parsed, Transport, class_and_length};
 
-/// ECN flags (RFC 3168, RFC 9768), which a pure ACK may have.
-const MARKS: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR).union(TcpFlags::AE);
-
-/// The content of a delivery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// TCP segments with payload, including coalesced ones inside a tunnel. A single one in a tunnel is
-    /// [`Kind::Other`].
-    Data,
-    /// Coalesced UDP datagrams. A single datagram is [`Kind::Other`].
-    Datagrams,
-    /// TCP segments without payload and with no flags but ACK and ECN flags.
-    PureAck,
-    /// Anything else: SYN, FIN and RST without payload, fragments, other protocols, unreadable frames.
-    Other,
-}
+use crate::Kind;
 
 /// The offsets of IP header and transport header in a frame, in bytes, and a bit for UDP. For a segment held
 /// inside a tunnel these are the inner headers. One number, so that one instruction copies it. The offset of
@@ -140,13 +125,7 @@ impl<'a, B: AsRef<[u8]>> Single<'a, B> {
     #[must_use]
     pub fn kind(&self) -> Kind {
         let Some((at, tcp)) = self.offsets().zip(self.tcp()) else { return Kind::Other };
-        if at.payload_bytes() > 0 {
-            Kind::Data
-        } else if tcp.flags().without(MARKS) == TcpFlags::ACK {
-            Kind::PureAck
-        } else {
-            Kind::Other
-        }
+        Kind::of_segment(at.payload_bytes(), tcp.flags())
     }
 
     /// Returns the offsets of headers and payload, as [`parse`](rxo_wire::parse()) would return them, without

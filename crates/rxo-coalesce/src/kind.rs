@@ -1,0 +1,44 @@
+//! The kinds of packets that are coalesced, and which one a packet is.
+//!
+//! Separate because a candidate, a held flow and a delivery must agree on it: only packets of one kind are
+//! held together.
+
+use rxo_wire::TcpFlags;
+
+/// The content of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// TCP segments with payload, including coalesced ones inside a tunnel. A single one in a tunnel is
+    /// [`Kind::Other`].
+    Data,
+    /// Coalesced UDP datagrams. A single datagram is [`Kind::Other`].
+    Datagrams,
+    /// TCP segments without payload and with no flags but ACK and ECN flags.
+    PureAck,
+    /// Anything else: SYN, FIN and RST without payload, fragments, other protocols, unreadable frames.
+    Other,
+}
+
+impl Kind {
+    /// Classifies a packet that may be coalesced.
+    #[inline]
+    pub(crate) const fn of_candidate(payload_bytes: u32, is_datagram: bool) -> Self {
+        match payload_bytes {
+            _ if is_datagram => Self::Datagrams,
+            0 => Self::PureAck,
+            _ => Self::Data,
+        }
+    }
+
+    /// Classifies a TCP segment that may have any flags.
+    #[inline]
+    pub(crate) fn of_segment(payload_bytes: u32, flags: TcpFlags) -> Self {
+        match payload_bytes {
+            0 if flags.without(MARKS) != TcpFlags::ACK => Self::Other,
+            bytes => Self::of_candidate(bytes, false),
+        }
+    }
+}
+
+/// ECN flags (RFC 3168, RFC 9768), which a pure ACK may have.
+const MARKS: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR).union(TcpFlags::AE);
