@@ -20,12 +20,13 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Classifies a packet that may be coalesced.
+    /// Classifies a packet that may be coalesced. A datagram without payload may not, so the payload decides
+    /// first: most callers only ask for pure ACKs.
     #[inline]
     pub(crate) const fn of_candidate(payload_bytes: u32, is_datagram: bool) -> Self {
         match payload_bytes {
-            _ if is_datagram => Self::Datagrams,
             0 => Self::PureAck,
+            _ if is_datagram => Self::Datagrams,
             _ => Self::Data,
         }
     }
