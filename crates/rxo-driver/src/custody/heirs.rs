@@ -145,7 +145,7 @@ pub struct Successor {
 /// A successor whose predecessor hands over.
 #[derive(Debug)]
 pub struct Succeeding {
-    /// The channel to the keeper, for [`Control::succeeding`](super::Control::succeeding).
+    /// The channel to the keeper, for [`Control::new`](super::Control::new).
     pub channel: UnixStream,
     /// The end of a socket from which the [`Estate`](crate::succession::Estate) comes.
     pub estate: UnixStream,
