@@ -47,8 +47,7 @@
 #define RXO_CHECKSUM_UNKNOWN 0
 // The device has verified the checksum.
 #define RXO_CHECKSUM_VERIFIED 1
-// The checksum covers everything from `checksum_start` to the end; it must be written `checksum_offset`
-// bytes after that start.
+// The checksum covers all from `checksum_start` to the end; it is written `checksum_offset` bytes after it.
 #define RXO_CHECKSUM_PARTIAL 2
 // The packet is not a GSO frame.
 #define RXO_GSO_NONE 0

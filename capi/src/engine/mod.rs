@@ -34,8 +34,7 @@ pub const RXO_COMPLETE: u32 = 8;
 pub const RXO_CHECKSUM_UNKNOWN: u8 = 0;
 /// The device has verified the checksum.
 pub const RXO_CHECKSUM_VERIFIED: u8 = 1;
-/// The checksum covers everything from `checksum_start` to the end; it must be written `checksum_offset`
-/// bytes after that start.
+/// The checksum covers all from `checksum_start` to the end; it is written `checksum_offset` bytes after it.
 pub const RXO_CHECKSUM_PARTIAL: u8 = 2;
 
 /// A receive engine. Use it from one thread at a time.

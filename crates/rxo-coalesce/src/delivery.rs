@@ -48,7 +48,7 @@ impl<'a, B: AsRef<[u8]>> Deliveries<'a, B> {
         store.ready[self.taken..].iter().map(move |ready| Delivery::new(store, *ready))
     }
 
-    /// Takes the next delivery, to own its frames; `None` after the last.
+    /// Takes the next delivery, so that the caller can own its frames. Returns `None` after the last.
     pub fn take_next(&mut self) -> Option<Taken<'_, B>> {
         let ready = *self.store.ready.get(self.taken)?;
         self.taken += 1;

@@ -93,7 +93,8 @@ pub(crate) enum Reach {
     Nothing,
     /// The held segments of the packet's flow.
     Flow,
-    /// The held segments of every flow between the packet's addresses, because its ports are unknown or may be wrong.
+    /// The held segments of every flow between the packet's addresses. The packet's own flow is not certain: its ports
+    /// are unknown or may be wrong.
     Addresses,
 }
 

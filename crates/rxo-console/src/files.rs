@@ -61,7 +61,7 @@ impl Drop for Unfinished {
     }
 }
 
-/// Returns `true` if the file is a pipe, or a device other than a disk, which is written directly.
+/// Returns `true` if the file is a pipe or a character device. Such a file is written directly, and not replaced.
 pub(crate) fn takes_a_stream(found: &Metadata) -> bool {
     found.file_type().is_fifo() || found.file_type().is_char_device()
 }

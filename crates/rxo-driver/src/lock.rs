@@ -115,8 +115,8 @@ impl Folder {
         (is_own && folder.open(ENTRANCE).is_ok()).then_some(folder)
     }
 
-    /// Waits until no other process is taking a lock, and returns the locked entrance file. A process holds
-    /// that file only while it takes a lock.
+    /// Acquires the entrance file, which serializes the processes that take a lock; blocks until it is free. The
+    /// caller drops it as soon as its lock is taken.
     fn enter(&self) -> io::Result<File> {
         let entrance = self.open(ENTRANCE)?;
         entrance.lock()?;

@@ -98,8 +98,8 @@ pub enum Step<'c> {
     /// A request was answered, completely or as far as the answer could be written. The owner may close the
     /// files, and reports nothing.
     Answered(Exchange),
-    /// If it is known how many written bytes have not arrived, report them with [`Conversation::on_its_way`];
-    /// then shut down sending. The written bytes must still be delivered.
+    /// Report the number of written bytes that have not arrived with [`Conversation::on_its_way`], if it is known;
+    /// then shut down sending. Do not discard those bytes.
     Finish,
     /// Report the written bytes that have not arrived, as in [`Step::Finish`]. If all have arrived, or the
     /// connection is readable, read as in [`Step::Read`]; received bytes are ignored. Otherwise wait, at most

@@ -109,7 +109,7 @@ impl<B: AsRef<[u8]>> Segment<B> {
     }
 }
 
-/// Text that stays in its original buffer.
+/// The payload of a segment, which stays in its original buffer. Never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload<B> {
     buffer: B,

@@ -148,7 +148,7 @@ impl Endpoint {
 }
 
 impl Opening {
-    /// Returns `true` if the connection `stream` is open.
+    /// Returns `true` if the opening is over and `stream` is open; `false` while the peer has yet to answer.
     ///
     /// # Errors
     /// If the peer refuses, or has not answered in time.

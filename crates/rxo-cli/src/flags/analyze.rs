@@ -49,8 +49,8 @@ pub(crate) struct AnalyzeFlags {
     #[arg(long, value_name = "DIR")]
     pub(crate) parquet: Option<PathBuf>,
 
-    /// Analyze only the Nth of M parts of about the same length, cut at pauses. Needs no other part; give the
-    /// same files, --part 1/M to M/M, and merge what --save writes.
+    /// Analyze only part N of M. The parts are about equally long, and split at pauses. Each is independent: run
+    /// 1/M to M/M with the same files and --save, then merge the saved files with rxo analyze FILE…
     #[arg(long, value_name = "N/M", requires = "save")]
     pub(crate) part: Option<String>,
 

@@ -24,12 +24,12 @@ type Result<T, E = DeviceError> = std::result::Result<T, E>;
 #[derive(Debug)]
 pub(super) struct Held {
     device: String,
-    /// The interface's current index; `name` is its current name. After the interface was deleted and
-    /// replaced, `holdings` still belong to the first one.
+    /// The current index of the interface. It changes if the interface is deleted and replaced.
     index: u32,
+    /// The current name of the interface.
     name: String,
     /// The addresses, routes and permanent neighbours to restore. During a takeover they follow what the TAP
-    /// has now.
+    /// has now. Not read again if the interface is replaced.
     holdings: Holdings,
     settings: Settings,
     /// The interface's names, which the TAP has during the run. `None` if the interface keeps them.

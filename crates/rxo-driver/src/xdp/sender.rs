@@ -161,7 +161,7 @@ fn entry(address: u64, len: usize, options: u32) -> [u64; 2] {
     [address, u64::from_ne_bytes([a, b, c, d, e, f, g, h])]
 }
 
-/// The most pieces of a frame that every kernel sends: its skb has 17 fragments.
+/// The maximum number of pieces of a frame that every kernel sends (`MAX_SKB_FRAGS` is at least 17).
 const MOST_PIECES: usize = 17;
 
 #[cfg(test)]

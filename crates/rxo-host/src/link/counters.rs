@@ -6,7 +6,7 @@ rxo_frame::counters! {
     /// Counters of frames by outcome. Each frame that is not TCP counts once.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct LinkCounters {
-        /// ARP packets and neighbour discovery messages that passed the gate.
+        /// ARP packets and neighbour discovery messages that were accepted as meant for this host.
         pub neighbour_messages: u64,
         /// Claims of an address of this host by another host.
         pub conflicts: u64,
@@ -16,7 +16,7 @@ rxo_frame::counters! {
         pub answers: u64,
         /// Neighbours that were not stored because the table held only gateways.
         pub neighbours_refused: u64,
-        /// Queries about groups, of IGMP and MLD, that passed the gate.
+        /// Queries about groups, of IGMP and MLD, that were accepted as meant for this host.
         pub group_queries: u64,
         /// Queries about groups in a version that does not support sources. They are answered by a report of
         /// the current version.

@@ -177,8 +177,11 @@ impl Root {
         lists.iter().find(|list| Arc::ptr_eq(&list.turn, turn))?.names.upgrade()
     }
 
-    /// Stores `names` in the list that belongs to `turn`, for other conversations. Adds the memory of `names`
-    /// to that of all held lists in one step, so that the limit holds whatever other threads do.
+    /// Stores `names` in the list that belongs to `turn`, so that other conversations can share them. The limit of
+    /// memory is checked under the lock of all lists, so that concurrent calls cannot exceed it.
+    ///
+    /// # Errors
+    /// [`Problem::Busy`] if the lists would exceed [`MOST_HELD_BYTES`].
     fn hold(&self, turn: &Arc<Mutex<()>>, names: &Arc<Names>) -> Result<(), Problem> {
         let mut lists = lock(&self.lists);
         let held = lists.iter().filter_map(|list| list.names.upgrade());

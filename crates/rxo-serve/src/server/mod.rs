@@ -62,7 +62,8 @@ pub struct Server<'c> {
 }
 
 impl<'c> Server<'c> {
-    /// Creates a server of the directory `root`. Its reader threads call `wake` when the next turn is due.
+    /// Creates a server of the directory `root`. Its reader threads call `wake` after each job, so that the owner
+    /// runs the next turn.
     pub fn new(root: Arc<Root>, rules: Rules, wake: Arc<dyn Fn() + Send + Sync>) -> Self {
         let shared = Shared {
             readers: Readers::new(Arc::clone(&root), rules.readers, rules.clients, wake),

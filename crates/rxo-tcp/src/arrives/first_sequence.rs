@@ -14,8 +14,8 @@ use crate::timer::Timer;
 use crate::{Connection, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Drops an unacceptable segment and answers it by an acknowledgement. An unacceptable reset is dropped
-    /// without an answer.
+    /// Checks the timestamp, then the sequence number. Drops an unacceptable segment, and answers it with an
+    /// acknowledgement unless it is a reset.
     pub(super) fn check_sequence(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
         self.check_timestamp(now, segment)?;
         if self.is_acceptable(segment) || self.opens_simultaneously(segment) {

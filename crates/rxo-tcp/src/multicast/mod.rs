@@ -70,7 +70,7 @@ pub struct Group {
     nxt: u64,
     /// The text of a full segment in bytes: the smallest limit of all receivers.
     mss: u32,
-    /// The number of receivers with that smallest limit.
+    /// The number of receivers whose own limit is `mss`.
     smallest: usize,
     is_started: bool,
     members: Vec<Option<Member>>,

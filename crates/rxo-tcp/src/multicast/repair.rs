@@ -62,7 +62,7 @@ struct Last {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     ToGroup,
-    /// The repair is sent to this number of receivers, each alone.
+    /// The repair is sent by unicast to each of this number of receivers.
     Alone(usize),
 }
 

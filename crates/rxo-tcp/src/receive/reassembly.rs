@@ -85,7 +85,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         self.runs.shrink_to(runs);
     }
 
-    /// Frees the memory if there is no text.
+    /// Frees the memory of the queues if no text is held.
     pub(crate) fn free_unused(&mut self) {
         if self.runs.is_empty() {
             (self.runs, self.pieces) = (VecDeque::new(), VecDeque::new());

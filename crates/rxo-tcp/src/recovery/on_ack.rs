@@ -327,7 +327,8 @@ impl Recovery {
     }
 }
 
-/// The window after a justified timeout, in segments (RFC 5682, section 2.1, step 3 (a)).
+/// The congestion window, in segments, after F-RTO has found that a timeout was genuine (RFC 5682, section 2.1, step 3
+/// (a)).
 const SEGMENTS_AFTER_F_RTO: u32 = 3;
 
 /// Returns `true` if `block` lies within the outstanding data (RFC 2018, section 5).

@@ -23,7 +23,7 @@ const SLAB: usize = 4_096;
 const FIRST_PLACES: usize = 8_192;
 const NO_VLAN: u16 = u16::MAX;
 
-/// The figures of one flow, as they are counted.
+/// The running totals of one flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Flow {
     #[serde(with = "wire_key")]

@@ -162,7 +162,7 @@ pub struct Study {
     lanes: Lanes,
     sources: Vec<Source>,
     recipe: Recipe,
-    /// The time of the first packet, as its record has it; `None` before it.
+    /// The timestamp of the first record; `None` until a record is read.
     first_at: Option<Instant>,
     /// The times of the first and the last packet that the filter accepted, on the clock; `None` before the first.
     accepted: Option<(Instant, Instant)>,

@@ -196,7 +196,8 @@ fn overruns(report: &Report) -> Option<String> {
     })
 }
 
-/// Returns the note on parts that were cut at places where earlier packets matter; `None` if there are none.
+/// Returns the note that the number of eliminated packets is not exact, because the capture was split at pauses too short
+/// for the poll rule; `None` if it is exact.
 fn cuts(report: &Report) -> Option<String> {
     let outcome = &report.outcome;
     (outcome.eliminated_error > 0).then(|| {

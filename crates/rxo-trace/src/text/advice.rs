@@ -35,7 +35,7 @@ pub(super) fn text(advice: &Advice) -> Option<String> {
     Some(text)
 }
 
-/// Formats the results of other poll rules; empty if the user's sweep shows them.
+/// Formats the comparison of poll rules as a table. Empty if `polls` is, as after a sweep by the user.
 fn polls(polls: &[TriedPoll]) -> String {
     if polls.is_empty() {
         return String::new();

@@ -55,7 +55,7 @@ pub enum BuildError {
     NoRoom {
         /// The number of bytes that the header or field needs.
         needed: usize,
-        /// The number of bytes that the caller gave.
+        /// The length of the caller's slice, in bytes.
         given: usize,
     },
     /// Options or an extension header are too long for their length field.

@@ -19,7 +19,7 @@ pub struct Split {
     pub stretch_acks: u64,
     /// The number of stretch ACKs that were split; each became an ACK template.
     pub templates: u64,
-    /// The number of ACKs that were sent for the ACK templates, including the host's own.
+    /// The number of ACKs that were sent for ACK templates: the host's stretch ACKs and those inserted for them.
     pub expanded: u64,
     /// The number of data segments delivered to the host whose boundaries the splitter has recorded.
     pub segments: u64,

@@ -181,7 +181,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
     }
 }
 
-/// The sink during one call of the engine, and its first failure.
+/// Sends what the engine delivers during one call, and keeps the sink's first failure.
 struct Sent<'a, K> {
     sink: &'a mut K,
     splitting: Option<&'a mut Splitting>,

@@ -9,10 +9,10 @@ use std::hash::{BuildHasher, RandomState};
 use rxo_frame::{Frame, LinkKind};
 use rxo_wire::{FlowHasher, FlowKey, Unparsed, parse, parse_ip};
 
-/// Counters. Twice as many as a batch has flows share few.
+/// The number of counters: twice the 256 frames of a default batch, so that few flows share one.
 const COUNTERS: usize = 512;
 
-/// What flows have in a batch.
+/// The bytes of each flow in a batch, and the share that none may exceed.
 #[derive(Clone, Debug)]
 pub(super) struct Weights {
     link: LinkKind,
@@ -24,7 +24,7 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    /// Counters for frames that begin with this header.
+    /// Creates counters for frames that begin with this header.
     pub(super) fn new(link: LinkKind) -> Self {
         let hasher = FlowHasher::new(RandomState::new().hash_one(0));
         let (bytes, sorted) = (Box::new([0; COUNTERS]), Vec::with_capacity(COUNTERS));

@@ -60,7 +60,7 @@ rxo_frame::counters! {
         pub valid: u64,
         /// ACK templates that were discarded: they are malformed, or no function to expand them is set.
         pub not_expanded: u64,
-        /// Checksums that were validated and are wrong. Such a frame passes with the status `Unknown`.
+        /// Single frames whose checksum was validated and is wrong. They pass with the status `Unknown`.
         pub invalid: u64,
     }
 }

@@ -24,7 +24,8 @@ where
     HO: FrameSink + Send + 'static,
     F: FnMut(Report<'_, NO, HO>),
 {
-    /// Begins or finishes what is asked and what is due.
+    /// Begins to answer the pending question or, if there is none, to gather the report that is due, unless an
+    /// answer is being gathered already. Finishes an answer once it is complete.
     pub(super) fn attend_questions(&mut self, now: Instant) {
         if self.gathering.is_none() {
             if let Some(question) = self.question.take() {
@@ -77,7 +78,7 @@ where
         }
     }
 
-    /// Whether each guest's device carries a policy.
+    /// Checks that each guest's device carries `policy`.
     fn check(&self, policy: Policy) -> Result<(), Misfit> {
         for guest in &self.guests {
             let policy = carried(policy, guest.takes)?;

@@ -139,12 +139,12 @@ pub(super) struct Threaded<'g, NI: FrameSource<Buffer: PortBuffer>, NO, HI: Fram
     stop_guests: Arc<AtomicBool>,
     heard: Receiver<String>,
     lines: Vec<String>,
-    /// What the observer is to be called for.
+    /// The report for which the observer is to be called; `None` if none is due.
     pub(super) due: Option<Due>,
     pub(super) question: Option<Question>,
     pub(super) gathering: Option<Gathering>,
     next_look: Instant,
-    /// `true` if the hub's door is armed, so that guests knock when they have queued a frame.
+    /// `true` after the hub has announced that it may wait, so that a guest wakes it after queuing a frame.
     is_armed: Cell<bool>,
     pub(super) observe: F,
 }
