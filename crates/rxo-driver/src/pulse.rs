@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -17,8 +17,8 @@ use crate::sys::check;
 #[derive(Clone, Copy, Debug)]
 pub struct Pulse {
     page: &'static Page,
-    /// The memory, for a process that is not forked.
-    file: &'static OwnedFd,
+    /// The memory, for a process that is not forked; `None` if it is for forked ones only.
+    file: Option<&'static OwnedFd>,
 }
 
 #[derive(Debug)]
@@ -41,11 +41,20 @@ pub(crate) enum Duty {
 }
 
 impl Pulse {
-    /// Makes the shared memory, which is never unmapped.
+    /// Makes memory that processes forked later share, and that is never unmapped.
     ///
     /// # Errors
     /// If the system has no memory left.
     pub fn new() -> io::Result<Self> {
+        Ok(Self { page: map(libc::MAP_ANONYMOUS, -1)?, file: None })
+    }
+
+    /// Makes memory that can also be sent to a process that is not forked. It is a file, of which a process may not be
+    /// permitted to write any (`RLIMIT_FSIZE`).
+    ///
+    /// # Errors
+    /// If the system has no memory left, or permits no file.
+    pub fn to_be_sent() -> io::Result<Self> {
         // SAFETY: the name is a C string.
         let file = check(unsafe { libc::memfd_create(c"rxo-pulse".as_ptr(), libc::MFD_CLOEXEC) })?;
         // SAFETY: the descriptor is new and has no other owner.
@@ -59,22 +68,12 @@ impl Pulse {
     /// # Errors
     /// If the system refuses.
     pub(crate) fn inherit(file: OwnedFd) -> io::Result<Self> {
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        let (bytes, fd) = (size_of::<Page>(), file.as_raw_fd());
-        // SAFETY: the call creates a mapping of one page, at an address that the kernel chooses.
-        let page = unsafe { libc::mmap(null_mut(), bytes, access, libc::MAP_SHARED, fd, 0) };
-        if page == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the page is aligned, never unmapped, and only read and written by atomic operations. Processes of one run
-        // made the file, which has this length and never another.
-        let page = unsafe { &*page.cast::<Page>() };
-        Ok(Self { page, file: Box::leak(Box::new(file)) })
+        Ok(Self { page: map(0, file.as_raw_fd())?, file: Some(Box::leak(Box::new(file))) })
     }
 
-    /// Returns the memory, to be sent to another process.
-    pub(crate) fn file(self) -> BorrowedFd<'static> {
-        self.file.as_fd()
+    /// Returns the memory, to be sent to another process; `None` if it is for forked ones only.
+    pub(crate) fn file(self) -> Option<BorrowedFd<'static>> {
+        self.file.map(AsFd::as_fd)
     }
 
     /// Returns the counter that the worker increments in each turn.
@@ -103,14 +102,29 @@ impl Pulse {
     }
 }
 
+/// Maps a page of the file `fd`, or of no file if `kind` says so.
+fn map(kind: i32, fd: RawFd) -> io::Result<&'static Page> {
+    let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | kind);
+    // SAFETY: the call creates a mapping of one page, at an address that the kernel chooses.
+    let page = unsafe { libc::mmap(null_mut(), size_of::<Page>(), access, kind, fd, 0) };
+    if page == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the page is zeroed at first, aligned, never unmapped, and only read and written by atomic operations.
+    // Processes of one run made the file, which has this length and never another.
+    Ok(unsafe { &*page.cast::<Page>() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_duty_is_read_as_it_was_written() {
-        let pulse = Pulse::new().unwrap();
-        let other = Pulse::inherit(pulse.file().try_clone_to_owned().unwrap()).unwrap();
+        assert!(Pulse::new().unwrap().file().is_none());
+        let pulse = Pulse::to_be_sent().unwrap();
+        let other = pulse.file().unwrap().try_clone_to_owned().unwrap();
+        let other = Pulse::inherit(other).unwrap();
         assert_eq!((pulse.duty(), pulse.beats()), (Duty::Nobody, 0));
         for duty in [Duty::Worker, Duty::Keeper, Duty::Nobody] {
             pulse.expect(duty);

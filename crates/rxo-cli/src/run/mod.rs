@@ -94,7 +94,8 @@ fn execute(plan: Plan, file: Option<FileOfRun>, dry_run: bool) -> Result<()> {
     if let Some(successor) = succession::find(&plan)? {
         return succession::succeed(plan, file, successor);
     }
-    let pulse = Pulse::new().context("cannot share memory with a second process")?;
+    let pulse = if plan.upgrade.is_some() { Pulse::to_be_sent() } else { Pulse::new() };
+    let pulse = pulse.context("cannot share memory with a second process")?;
     let existing = plan.existing();
     if existing.is_empty() {
         return carry_out(prepare(plan, file)?, pulse, None);

@@ -94,7 +94,7 @@ impl Heirs {
             _ = Order::Quit.send(&channel);
             return Wanted::Failed;
         };
-        let pulse: Vec<_> = pulse.map(Pulse::file).into_iter().collect();
+        let pulse: Vec<_> = pulse.and_then(Pulse::file).into_iter().collect();
         if Order::Welcome.send_with(&channel, &pulse).is_err() {
             return Wanted::Failed;
         }

@@ -132,10 +132,12 @@ fn sent_by_command() {
     }
     let (said, ended_at) = said.join().unwrap();
     assert_eq!(sender.wait().unwrap().code(), Some(0), "{said:?}");
-    let (total, at) = said.last().unwrap();
-    // A receiver that missed the last ACK repeats its segment, and the sender must answer.
-    let stayed = ended_at - *at;
-    assert!(stayed > Duration::from_millis(500), "it ended {stayed:?} after its last line");
+    let (total, _) = said.last().unwrap();
+    // A receiver that missed the last ACK repeats its segment, and the sender must answer. Others may be waited for
+    // after it.
+    let is_done = |(line, _): &&(String, Instant)| line.contains("\"outcome\":\"done\"");
+    let stayed = ended_at - said.iter().rfind(is_done).unwrap().1;
+    assert!(stayed > Duration::from_millis(500), "it ended {stayed:?} after its last receiver");
     let total: Value = serde_json::from_str(total).unwrap();
     let counts = ["receivers", "done", "failed"].map(|name| total[name].as_u64().unwrap());
     assert_eq!(counts, [4, 3, 1], "{said:?}");
@@ -144,9 +146,10 @@ fn sent_by_command() {
     // make it 14 %.
     let share = total["return_share"].as_f64().unwrap();
     assert!((0.002..0.1).contains(&share), "{total}");
-    // Three receivers acknowledge one of 16 segments each, and more while one of them catches up.
+    // Three receivers acknowledge at most one of 16 segments each, fewer by one ACK for all that arrives together,
+    // and more while one of them catches up.
     let acks = total["acks_a_segment"].as_f64().unwrap();
-    assert!((0.05..2.0).contains(&acks), "{total}");
+    assert!((0.005..2.0).contains(&acks), "{total}");
     assert_eq!(
         (total["expected"].as_u64(), total["refused"].as_u64()),
         (Some(3), Some(0)),
