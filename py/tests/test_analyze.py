@@ -93,7 +93,7 @@ def test_the_report_is_a_page_and_text_and_json(capture, tmp_path):
         ({"policy": "lro"}, "policy: there is no policy 'lro'"),
         ({"settings": {"flows": 0}}, "settings: flows=0 is invalid: a number from 1 to 4096"),
         ({"sweep": "flows=1..99"}, "sweep: 99 combinations: at most 64"),
-        ({"checksum": "maybe"}, "checksum maybe is invalid: verify, partial or trust"),
+        ({"checksum": "maybe"}, "checksum maybe is invalid: auto, verify, partial or trust"),
         ({"flow": "port"}, 'flow "port": ends too early'),
     ],
 )
