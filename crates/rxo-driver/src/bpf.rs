@@ -32,7 +32,7 @@ impl Instruction {
     }
 }
 
-/// What a program is for, and what it may do.
+/// The kind of a program, which decides what it may do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     /// Chooses the queue of a frame (`BPF_PROG_TYPE_SOCKET_FILTER`).

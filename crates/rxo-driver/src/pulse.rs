@@ -49,8 +49,8 @@ impl Pulse {
         Ok(Self { page: map(libc::MAP_ANONYMOUS, -1)?, file: None })
     }
 
-    /// Makes memory that can also be sent to a process that is not forked. It is a file, of which a process may not be
-    /// permitted to write any (`RLIMIT_FSIZE`).
+    /// Makes memory that can also be sent to a process that is not forked. It is a file, and a limit on the size of
+    /// files (`RLIMIT_FSIZE`) may forbid it.
     ///
     /// # Errors
     /// If the system has no memory left, or permits no file.

@@ -22,7 +22,7 @@ pub(crate) const VERSION: u32 = 1;
 /// The time for which traffic waits at most for an heir.
 pub const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What is handed over.
+/// The possessions of a run that its successor receives.
 #[derive(Debug)]
 pub struct Estate {
     /// The instant until which the other process has read the nic.

@@ -62,7 +62,7 @@ pub(super) struct WorkerFigures {
     pub(super) totals: Option<WorkerTotals>,
 }
 
-/// What a worker did until its end.
+/// The totals of a worker at its end.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct WorkerTotals {
     /// Number of the worker's connections that ended.

@@ -37,7 +37,7 @@ pub(super) struct Plan {
     pub(super) card: Option<CardPlan>,
     /// The guests of `rxo guest`; none for `rxo run`.
     pub(super) guests: Vec<Guest>,
-    /// What the only guest may share, if the host's device or the nic is one.
+    /// The memory that the only guest may share, if the host's device or the nic is one.
     pub(super) memory: GuestMemory,
     pub(super) policy: Policy,
     /// The setting of `--coalesce`.

@@ -302,8 +302,8 @@ fn end_at_once(ended: Ended) -> ! {
     std::process::exit(0)
 }
 
-/// The time before a worker is told to stop of which a successor gets the frames, too, in nanoseconds: a turn that had begun
-/// may not have read them, and none may be lost.
+/// The time in nanoseconds before a worker is told to stop, whose frames the successor receives as well: a turn that had
+/// begun may not have read them, and none may be lost.
 const TWICE_NS: u64 = 1_000_000;
 
 /// Makes the middleware between devices and workers; `None` if the plan needs none.

@@ -173,7 +173,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 const FAREWELL: Duration = Duration::from_secs(1);
 /// Memory for cached pages of the served files, in bytes, divided among the loops.
 const CACHE_BYTES: usize = 64 << 20;
-/// Number of threads that read files, divided among the loops, of which each has one. The disk serves few requests at once, so more threads would only wait longer.
+/// The number of threads that read files, divided among the loops; each has at least one. The disk serves few requests
+/// at once, so more threads would only wait longer.
 const READERS: usize = 4;
 /// Maximum time that a client waits for a file to be read from the disk.
 const DISK: Duration = Duration::from_secs(30);

@@ -38,7 +38,7 @@ enum Heir {
     Asks(Worker),
 }
 
-/// What the keeper must do.
+/// The keeper's next task after a message of a successor.
 #[derive(Debug)]
 pub(super) enum Wanted {
     Nothing,

@@ -56,7 +56,7 @@ impl Form {
 /// One encoded packet of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
-    /// The index of the caller's packet of which this message is the whole or a part.
+    /// The index of the caller's packet; this message is the whole packet or a part of it.
     pub(crate) item: usize,
     /// The index of the frame within that packet; `None` if the message is the whole packet.
     pub(crate) part: Option<usize>,

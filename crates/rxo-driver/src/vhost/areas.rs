@@ -1,4 +1,4 @@
-//! What a front end shares beside the memory of its guest: the log of dirty pages, by which it is migrated, and the record of
+//! Areas that a front end shares beside the memory of its guest: the log of dirty pages, by which it is migrated, and the record of
 //! chains in flight, by which the next back end goes on.
 //!
 //! Separate from the memory, because both are optional, are used by all queues, and outlive none of them. Contract: their

@@ -146,7 +146,7 @@ const JUMP_IF_GREATER: u32 = 0x2d;
 const CALL: u32 = 0x85;
 const EXIT: u32 = 0x95;
 
-/// What a source register says of a value: it is the descriptor of a map, or the number of a kernel function.
+/// The kinds of a value that a source register names: it is the descriptor of a map, or the number of a kernel function.
 const IS_MAP: u8 = 1;
 const IS_KERNEL_FUNCTION: u8 = 2;
 /// `bpf_redirect_map`, `bpf_xdp_adjust_head`, `XDP_ABORTED` and `XDP_PASS`.

@@ -1,4 +1,4 @@
-//! Ring: one of the four queues between this process and the kernel, of which one side writes and the other reads.
+//! Ring: one of the four queues between this process and the kernel. One side writes, the other reads.
 //!
 //! This module is separate because it is index arithmetic alone: it runs over any memory. Contract: an entry is visible to
 //! the other side only after `publish`, and its place may be written again only after `release`. Indices grow without end

@@ -139,7 +139,7 @@ impl Scene {
     }
 }
 
-/// Opens connections to `to`, one listener of which has each.
+/// Opens connections to `to`. One listener of that address accepts each.
 fn open(by: &[Handle], to: SocketAddr) -> Vec<TcpStream> {
     let open = |n: usize| by[n % by.len()].connect_nonblocking(to).unwrap();
     (0..CONNECTIONS).map(open).collect()

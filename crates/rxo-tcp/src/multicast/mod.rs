@@ -9,8 +9,8 @@
 //! * `acks.rs`: the fast path of acknowledgements, for dormant members.
 //! * `tree.rs`: the send limit and the acknowledged position of all receivers, O(log n) for an
 //!   acknowledgement.
-//! * `sends.rs`: the times of the last sends, of which a connection is informed at its next event, so that
-//!   the cost of a send does not grow with the number of receivers.
+//! * `sends.rs`: the times of the last sends. A connection learns them at its next event, so that the
+//!   cost of a send does not grow with the number of receivers.
 //! * `member.rs`: one receiver: its joining, its data, and the calls before and after each event.
 //! * `outcome.rs`: the events for the owner.
 //! * `text.rs`: the text that not all receivers have.

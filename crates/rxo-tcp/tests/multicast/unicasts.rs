@@ -24,7 +24,7 @@ pub(crate) struct Unicasts {
 }
 
 impl Unicasts {
-    /// Opens `count` connections, over each of which `bytes` bytes are sent.
+    /// Opens `count` connections, and sends `bytes` bytes over each.
     pub(crate) fn new(count: usize, bytes: usize) -> Self {
         let now = Instant::from_micros(1_000_000);
         let text = stream(bytes);

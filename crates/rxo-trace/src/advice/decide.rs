@@ -141,8 +141,8 @@ fn worth(cores: Cores) -> String {
 mod tests {
     use super::*;
 
-    /// Returns the decision for a million packets of 1,000 bytes in `seconds` seconds, `eliminated` of which
-    /// are eliminated.
+    /// Returns the decision for a million packets of 1,000 bytes in `seconds` seconds; coalescing eliminates
+    /// `eliminated` of them.
     fn decided(seconds: u64, poll: &str, eliminated: u64) -> Decision {
         let traffic = Traffic {
             packets: 1_000_000,

@@ -49,7 +49,8 @@ pub struct Traffic {
     pub bytes: u64,
     /// The time from the first packet to the last, in nanoseconds.
     pub duration_ns: u64,
-    /// The time that rates are computed from, in nanoseconds: `duration_ns`, of which each pause counts as 10 ms.
+    /// The time that rates are computed from, in nanoseconds: `duration_ns`, with 10 ms in place of each
+    /// pause.
     pub active_ns: u64,
     /// The number of pauses: times without packets of more than a second, which mistakes of the capture's clock may be,
     /// too.
