@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Output};
+use std::process::{Command, Output};
 
 use rxo_testbed::{Lab, Namespace};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use crate::control::socket::copied_command;
 use crate::hostlife::rules::nft;
 use crate::hostlife::{lab, state};
 use crate::owed::{Place, kill_both};
-use crate::process::{Rxo, command, run};
+use crate::process::{Rxo, Sleeping, command, run};
 use crate::report::Scratch;
 use crate::setup::SetUp;
 use crate::takeover::shell;
@@ -136,10 +136,9 @@ fn fine() {
 /// Changes of the machine, each with the check that must detect it.
 fn broken() {
     let container = Namespace::new("container").unwrap();
-    let sleep = || Command::new("sleep").arg("600").spawn();
-    let sleep = Sleeping(container.run(sleep).unwrap().unwrap());
+    let sleep = Sleeping::start(&container);
     let macvlan =
-        format!("ip link add mv0 link eth1 netns {} type macvlan mode bridge", sleep.0.id());
+        format!("ip link add mv0 link eth1 netns {} type macvlan mode bridge", sleep.id());
     let rows: [(&[&str], &str, &str); 5] = [
         (
             &["nft add table ip t", "nft add chain ip t c", "nft add rule ip t c iif eth1 accept"],
@@ -178,16 +177,6 @@ fn broken() {
         let line = String::from_utf8(real.stderr).unwrap();
         assert_eq!(line, format!("rxo: --nic packet:eth1: {text}; {remedy}\n"));
         assert_eq!(state(&lab), before);
-    }
-}
-
-/// A process that keeps a network namespace alive.
-struct Sleeping(Child);
-
-impl Drop for Sleeping {
-    fn drop(&mut self) {
-        _ = self.0.kill();
-        _ = self.0.wait();
     }
 }
 

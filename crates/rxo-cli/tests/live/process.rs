@@ -137,6 +137,28 @@ impl Drop for Rxo {
     }
 }
 
+/// A process that keeps a network namespace alive, killed on drop.
+pub(crate) struct Sleeping(Child);
+
+impl Sleeping {
+    /// Starts a process in `namespace` that does nothing.
+    pub(crate) fn start(namespace: &Namespace) -> Self {
+        let sleep = || Command::new("sleep").arg("600").spawn();
+        Self(namespace.run(sleep).unwrap().unwrap())
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Sleeping {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
 /// Returns the worker of `keeper`, if it exists yet.
 pub(crate) fn worker_of(keeper: u32) -> Option<u32> {
     processes().find(|&number| parent(number) == Some(keeper) && !cleans_up(number))

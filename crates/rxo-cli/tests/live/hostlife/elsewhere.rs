@@ -1,12 +1,10 @@
 //! Interfaces in other network namespaces that are based on the nic, as container networks create them.
 
-use std::process::Command;
-
 use rxo_testbed::{Lab, Namespace};
 
 use super::{end, lab, start, state, succeeds};
 use crate::Test;
-use crate::process::run;
+use crate::process::{Sleeping, run};
 use crate::setup::SetUp;
 use crate::takeover::shell;
 
@@ -28,21 +26,14 @@ const WAYS: [(&str, &str, bool); 3] = [
 fn a_macvlan() {
     for (what, command, has_process) in WAYS {
         let (lab, container) = (lab(), Namespace::new("container").unwrap());
-        let sleep = || Command::new("sleep").arg("600").spawn();
-        let mut process = container.run(sleep).unwrap().unwrap();
+        let process = Sleeping::start(&container);
         shell(&lab, &[&command.replace("PID", &process.id().to_string())]);
-        if !has_process {
-            process.kill().unwrap();
-            process.wait().unwrap();
-        }
+        let _process = has_process.then_some(process);
         assert!(succeeds(&container, "ip link set mv0 up"), "{what}");
         is_refused(&lab, what);
         assert!(succeeds(&container, "ip link delete mv0"), "{what}");
         // The other end of the nic's veth is also in another namespace, but is not based on the nic.
         end(start(&lab, true));
-        // In one row the process has already ended.
-        _ = process.kill();
-        _ = process.wait();
     }
 }
 
