@@ -3,7 +3,7 @@
 use std::thread;
 
 use anyhow::Result;
-use rxo_driver::{DeviceName, Interface, KINDS, Origin};
+use rxo_driver::{DeviceName, Interface, KINDS, Origin, may_use_cpu};
 
 use crate::exit::usage;
 use crate::flags::WorkersFlags;
@@ -67,11 +67,17 @@ impl WorkersPlan {
         self.count.is_some_and(|count| count > 1)
     }
 
-    /// Checks that several workers can share each of `devices`.
+    /// Checks that several workers can share each of `devices`, and that they may use their processors.
     ///
     /// # Errors
-    /// If a device has a single queue.
+    /// If a device has a single queue, or this process may not use a processor: the first such one is named.
     pub(crate) fn check(&self, devices: &[&DeviceName]) -> Result<()> {
+        let used = self.cpus.iter().take(self.count.unwrap_or(MOST) as usize);
+        if let Some(cpu) = used.copied().find(|&cpu| !may_use_cpu(cpu)) {
+            return Err(usage(format!(
+                "--cpus: cannot bind a worker to processor {cpu}; `nproc` counts those that may be used"
+            )));
+        }
         let single = devices.iter().find(|device| !device.kind().has_queues());
         match (self.count, single) {
             (Some(count @ 2..), Some(device)) => {
@@ -171,6 +177,16 @@ mod tests {
             said,
             "--workers 2: vhost:/s has one queue; give 1, or use packet:IFNAME, tap:NAME, tun:NAME"
         );
+    }
+
+    #[test]
+    fn a_processor_that_may_not_be_used_is_refused_in_the_order_of_the_list() {
+        let nic = "packet:eth1".parse().unwrap();
+        for (list, first) in [("8190-8191", 8190), ("8191,8190", 8191)] {
+            let said = plan("2", Some(list)).unwrap().check(&[&nic]).unwrap_err().to_string();
+            let expected = format!("--cpus: cannot bind a worker to processor {first}; `nproc`");
+            assert!(said.starts_with(&expected), "{said}");
+        }
     }
 
     #[test]

@@ -19,6 +19,17 @@ pub fn bind_to_cpu(cpu: u16) -> io::Result<()> {
     check(bound as libc::c_int).map(drop)
 }
 
+/// Returns `true` if the calling thread may run on `cpu`; `true` too if the system does not say which it may use.
+#[must_use]
+pub fn may_use_cpu(cpu: u16) -> bool {
+    let mut set = [0_u64; CPUS / 64];
+    let bytes = size_of_val(&set);
+    // SAFETY: the kernel writes at most `bytes` bytes into a live array.
+    let got = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, bytes, set.as_mut_ptr()) };
+    let word = set.get(usize::from(cpu) / 64).copied().unwrap_or_default();
+    got < 0 || word & 1 << (cpu % 64) != 0
+}
+
 /// Maximum number of processors of a Linux system.
 const CPUS: usize = 8_192;
 
@@ -40,6 +51,8 @@ mod tests {
             bind_to_cpu(first).unwrap();
             assert_eq!(allowed(), first.to_string());
             assert!(bind_to_cpu(8_191).is_err() && bind_to_cpu(u16::MAX).is_err());
+            assert!(may_use_cpu(first) && !may_use_cpu(8_191) && !may_use_cpu(u16::MAX));
+            assert!((0..64).filter(|&cpu| may_use_cpu(cpu)).eq([first]));
         })
         .join()
         .unwrap();

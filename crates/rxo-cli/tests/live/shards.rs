@@ -270,7 +270,7 @@ fn refused() {
         ),
         (
             "source --nic packet:wire0 --ip 10.77.0.2/24 10.77.0.1:7 --workers 2 --cpus 1023-1024",
-            "cannot bind a worker to processor 102",
+            "cannot bind a worker to processor 1023",
         ),
         (
             "serve /tmp --nic packet:wire0 --ip 10.77.0.2/24 --workers 2 --cpus 3",
