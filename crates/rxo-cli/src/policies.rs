@@ -82,9 +82,17 @@ const RULES: [&str; 8] =
     ["policy", "ack", "window", "options", "psh", "fin", "payload sizes", "extensions"];
 const RULES_OF: &[&str] =
     &["ack", "window", "options", "psh", "fin", "payload", "extension_headers"];
-const OWN: [&str; 7] =
-    ["policy", "with ECE", "marked CE", "needs DF", "may echo zero", "UDP", "in tunnels"];
-const OWN_OF: &[&str] = &["ece", "ce", "needs_df", "zero_echo", "udp", "tunnels"];
+const OWN: [&str; 8] = [
+    "policy",
+    "with ECE",
+    "marked CE",
+    "IPv4 ID",
+    "needs DF",
+    "may echo zero",
+    "UDP",
+    "in tunnels",
+];
+const OWN_OF: &[&str] = &["ece", "ce", "ip_id", "needs_df", "zero_echo", "udp", "tunnels"];
 const ACKS: [&str; 5] = ["policy", "pure acks", "at most", "keep every", "newer SACK covers"];
 const ACKS_OF: &[&str] = &["pure_acks", "max_acks", "keep_every", "sack_superset"];
 
@@ -125,8 +133,8 @@ fn notes() -> String {
          keep every: of single ones at least every Nth is delivered. `rxo run --ack-aggregate` is\n\
          pure_acks=single with any policy.\n\
          Change a field with `rxo run --set`: coalesce, max_segments, max_bytes, buffer_bytes\n\
-         (payload), flows, ack, window, options, psh, fin, payload (sizes), ece, ce, needs_df,\n\
-         zero_echo, pure_acks, max_acks, keep_every, sack_superset, extension_headers, udp, tunnels\n\
+         (payload), flows, ack, window, options, psh, fin, payload (sizes), ece, ce, ip_id,\n\
+         needs_df, zero_echo, pure_acks, max_acks, keep_every, sack_superset, extension_headers, udp, tunnels\n\
          (TCP in VXLAN and Geneve), hold (held until), max_hold. hold=auto:50us holds while the receiver is\n\
          busy (device permitting).",
         records.join(", ")

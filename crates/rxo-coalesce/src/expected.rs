@@ -159,6 +159,8 @@ pub(crate) fn id_step(pattern: IdPattern, last: u64, next: u64) -> Option<u16> {
     let step = match pattern {
         IdPattern::Fixed => 0,
         IdPattern::Incrementing => 1,
+        // The tier that parses whole headers knows whether the policy allows it.
+        IdPattern::Mixed => return None,
         IdPattern::Undecided => ((next >> 16) as u16).wrapping_sub((last >> 16) as u16),
     };
     // Equal IDs without DF would identify fragments of one packet.

@@ -15,7 +15,7 @@ use crate::ack_point::AckPoint;
 use crate::links::FrameChain;
 use crate::shape::Shape;
 use crate::single::Starts;
-use crate::{Candidate, FlushReason, Kind, PayloadRule, Policy};
+use crate::{Candidate, FlushReason, IdRule, Kind, PayloadRule, Policy};
 
 /// The change of the IPv4 identification from segment to segment within an aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub enum IdPattern {
     Fixed,
     /// The ID of each segment is one more than that of the segment before.
     Incrementing,
+    /// The IDs follow no rule; allowed only by [`IdRule::Any`].
+    Mixed,
 }
 
 /// The segments that a flow holds: all with payload, all pure ACKs, or all UDP datagrams.
@@ -95,7 +97,8 @@ pub(crate) struct Segment {
     pub(crate) arrived_at: Instant,
     pub(crate) seq: SeqNumber,
     pub(crate) payload_bytes: u32,
-    /// The difference between its IPv4 ID and that of the last held segment; 0 if the flow holds none.
+    /// The increment of its IPv4 ID over that of the last held segment, as `verdict::regular_step` returns it; 0 if
+    /// the flow holds none.
     pub(crate) id_step: u16,
     pub(crate) at: Starts,
     pub(crate) header_bytes: u16,
@@ -225,6 +228,9 @@ impl Held {
     #[inline]
     pub(crate) fn append(&mut self, next: &Segment, policy: &Policy) {
         self.decide_id(next.id_step);
+        if policy.ip_id == IdRule::Any {
+            self.admit_any_id(next.id_step);
+        }
         self.next_seq = next.seq + next.payload_bytes;
         self.flags = self.flags | next.flags;
         self.segments += 1;
@@ -266,6 +272,18 @@ impl Held {
     fn decide_id(&mut self, step: u16) {
         if self.id_pattern == IdPattern::Undecided && self.version == IpVersion::V4 {
             self.id_pattern = if step == 0 { IdPattern::Fixed } else { IdPattern::Incrementing };
+        }
+    }
+
+    /// Gives up the pattern of the IPv4 IDs if `step` breaks it.
+    fn admit_any_id(&mut self, step: u16) {
+        let is_broken = match self.id_pattern {
+            IdPattern::Undecided | IdPattern::Mixed => false,
+            IdPattern::Fixed => step != 0,
+            IdPattern::Incrementing => step != 1,
+        };
+        if is_broken {
+            self.id_pattern = IdPattern::Mixed;
         }
     }
 

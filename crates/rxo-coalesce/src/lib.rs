@@ -134,8 +134,8 @@ pub use kind::Kind;
 pub use merge::ChecksumForm;
 pub use owned::OwnedDelivery;
 pub use policy::{
-    AckRule, CeRule, EceRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, PureAckRule,
-    SettingError, TunnelRule, UdpRule, UnknownPolicy, WindowRule,
+    AckRule, CeRule, EceRule, FinRule, Hold, IdRule, OptionRule, PayloadRule, Policy, PshRule,
+    PureAckRule, SettingError, TunnelRule, UdpRule, UnknownPolicy, WindowRule,
 };
 pub use reason::{BypassReason, FlushReason};
 pub use record::SegmentRecord;

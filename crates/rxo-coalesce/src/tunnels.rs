@@ -12,7 +12,7 @@ use rxo_wire::udp::{CHECKSUM_AT, LENGTH_AT};
 use rxo_wire::{IpVersion, PROTOCOL_TCP, PROTOCOL_UDP, Parsed, Transport};
 
 use crate::candidate::{MAX_HEADER_BYTES, is_marked_ce, odd_ip};
-use crate::{BypassReason, Candidate, CeRule, FlushReason, Held, IdPattern, Policy};
+use crate::{BypassReason, Candidate, CeRule, FlushReason, Held, Policy};
 
 /// A parsed tunnel packet: its inner headers, and the outer ones in two forms.
 #[derive(Clone, Copy, Debug)]
@@ -191,17 +191,12 @@ impl Around {
     /// needs DF, or incrementing. `first` and `last` are the first and last held frame.
     fn id_follows(self, held: &Held, first: &[u8], last: &[u8], next: &[u8]) -> bool {
         let (Some(before), Some(id)) = (self.id(last), self.id(next)) else { return true };
-        let pattern = match self.id(first) {
-            _ if held.segments == 1 => IdPattern::Undecided,
-            first if first == Some(before) => IdPattern::Fixed,
-            _ => IdPattern::Incrementing,
-        };
         let has_df = next.get(self.network + 6).is_some_and(|flags| flags & 0x40 != 0);
         let (stays, counts) = (id == before && has_df, id == before.wrapping_add(1));
-        match pattern {
-            IdPattern::Undecided => stays || counts,
-            IdPattern::Fixed => stays,
-            IdPattern::Incrementing => counts,
+        match self.id(first) {
+            _ if held.segments == 1 => stays || counts,
+            first if first == Some(before) => stays,
+            _ => counts,
         }
     }
 }

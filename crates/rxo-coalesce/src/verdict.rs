@@ -10,8 +10,8 @@ use rxo_wire::{IpVersion, TcpFlags};
 
 use crate::single::Starts;
 use crate::{
-    AckRule, BypassReason, Candidate, FlushReason, Held, IdPattern, OptionRule, PayloadRule,
-    Policy, PshRule, WindowRule,
+    AckRule, BypassReason, Candidate, FlushReason, Held, IdPattern, IdRule, OptionRule,
+    PayloadRule, Policy, PshRule, WindowRule,
 };
 
 /// The decision on a candidate: hold, append, flush or deliver.
@@ -127,7 +127,7 @@ fn mismatch(
         return Some(FlushReason::OutOfSequence);
     }
     ip_fields(last, candidate)
-        .or_else(|| (!id_follows(held, last, candidate)).then_some(FlushReason::IpId))
+        .or_else(|| (!id_follows(held, last, candidate, policy)).then_some(FlushReason::IpId))
         .or_else(|| if is_datagram { None } else { transport(last, candidate, policy) })
         .or_else(|| link_bytes(last, candidate))
         .or_else(|| if is_datagram { None } else { option_bytes(last, candidate) })
@@ -156,21 +156,40 @@ pub(crate) fn ip_fields(last: &Candidate<'_>, candidate: &Candidate<'_>) -> Opti
 }
 
 /// Returns `true` if the IPv4 ID follows the pattern: constant or incrementing by one, decided at the second
-/// segment. A constant ID needs DF: without it, equal IDs would identify fragments of one packet.
+/// segment; or if the policy allows any. Datagrams must always follow it, because their receiver segments them.
 #[inline]
-fn id_follows(held: &Held, last: &Candidate<'_>, candidate: &Candidate<'_>) -> bool {
-    let ip = &candidate.ip;
-    if ip.version == IpVersion::V6 {
+fn id_follows(
+    held: &Held,
+    last: &Candidate<'_>,
+    candidate: &Candidate<'_>,
+    policy: &Policy,
+) -> bool {
+    if candidate.ip.version == IpVersion::V6 {
         return true;
     }
-    let fixed = ip.id == last.ip.id && ip.dont_fragment;
-    let incrementing = ip.id == last.ip.id.wrapping_add(1);
-    match held.id_pattern {
-        IdPattern::Undecided => fixed || incrementing,
-        IdPattern::Fixed => fixed,
-        IdPattern::Incrementing => incrementing,
+    let step = regular_step(last, candidate);
+    let follows = match held.id_pattern {
+        IdPattern::Undecided => step <= 1,
+        IdPattern::Fixed => step == 0,
+        IdPattern::Incrementing => step == 1,
+        IdPattern::Mixed => false,
+    };
+    follows || (policy.ip_id == IdRule::Any && !candidate.is_datagram)
+}
+
+/// Returns the increment of the IPv4 ID from `last` to `next` if it is regular: 1, or 0 with DF. Returns
+/// [`IRREGULAR`] for any other, and for equal IDs without DF, which would identify fragments of one packet.
+#[inline]
+pub(crate) const fn regular_step(last: &Candidate<'_>, next: &Candidate<'_>) -> u16 {
+    match next.ip.id.wrapping_sub(last.ip.id) {
+        1 => 1,
+        0 if next.ip.dont_fragment => 0,
+        _ => IRREGULAR,
     }
 }
+
+/// Stands for every increment of the IPv4 ID that is not regular.
+const IRREGULAR: u16 = 2;
 
 /// Compares the fields of the TCP headers by the rules of the policy. Returns the first rule that is broken.
 #[inline]

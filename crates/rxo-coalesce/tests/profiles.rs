@@ -1,8 +1,8 @@
 //! Each profile equals its column in the table of the design.
 
 use rxo_coalesce::{
-    AckRule, CeRule, EceRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, UdpRule,
-    WindowRule,
+    AckRule, CeRule, EceRule, FinRule, Hold, IdRule, OptionRule, PayloadRule, Policy, PshRule,
+    UdpRule, WindowRule,
 };
 
 const KIB: u32 = 1024;
@@ -27,7 +27,7 @@ fn the_profiles_are_those_of_the_design() {
     for (policy, expected) in [
         (
             Policy::menon_2008(),
-            (20, most, 64, A::NotDecreasing, any, timestamp, P::Keep, F::Bypass),
+            (20, most, 1024, A::NotDecreasing, any, timestamp, P::Keep, F::Bypass),
         ),
         (Policy::inet_lro(), (64, lro, 8, A::Latest, any, forward, P::Keep, F::Bypass)),
         (Policy::gallatin_2007(), (64, lro, 8, A::Latest, any, forward, P::Keep, F::Bypass)),
@@ -72,6 +72,8 @@ fn marks_df_and_echoes_are_those_of_the_design() {
         };
         let Policy { ece, ce, needs_df, zero_echo, .. } = policy;
         assert_eq!((ece, ce, needs_df, zero_echo), expected, "{}", policy.name);
+        let compares = matches!(policy.name, "linux-gro" | "remember" | "none");
+        assert_eq!(policy.ip_id == IdRule::Regular, compares, "{}: no paper does", policy.name);
         assert_eq!(ce == CeRule::Equal, policy.needs_records, "{}: marks are told", policy.name);
     }
 }

@@ -20,6 +20,8 @@ pub struct Rules {
     pub(crate) psh: Psh,
     pub(crate) appends_fin: bool,
     pub(crate) any_size: bool,
+    /// `true` if the IPv4 IDs of TCP segments may be any.
+    pub(crate) any_id: bool,
     /// `true` if data segments with ECE join others with ECE.
     pub(crate) merges_ece: bool,
     /// `true` if segments marked CE join others marked CE.
@@ -114,7 +116,7 @@ impl Rules {
             "menon-2008" => Self {
                 max_segments: 20,
                 max_bytes: BIGGEST_PACKET,
-                flows: 64,
+                flows: 1024,
                 ack: Change::Forward,
                 options: Options::OnlyTimestamp { may_go_back: true },
                 merges_ece: true,
@@ -137,6 +139,7 @@ impl Rules {
                 psh: Psh::Closes,
                 merges_ece: true,
                 merges_ce: true,
+                any_id: false,
                 zero_echo: true,
                 pure_acks: PureAcks::Record,
                 ..inet_lro
@@ -158,6 +161,7 @@ impl Rules {
             psh: Psh::Kept,
             appends_fin: false,
             any_size: true,
+            any_id: true,
             merges_ece: false,
             merges_ce: false,
             needs_df: false,
@@ -202,6 +206,7 @@ impl Rules {
             merges_ece: true,
             zero_echo: true,
             any_size: false,
+            any_id: false,
             merges_extensions: true,
             ..inet_lro
         }

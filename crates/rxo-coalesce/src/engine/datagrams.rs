@@ -15,6 +15,7 @@ use super::prefetch::{prefetch_header_in, prefetch_payload_in};
 use crate::datagrams::{ExpectedDatagram, plain_datagram, with_datagram};
 use crate::held::Segment;
 use crate::shape::Shape;
+use crate::verdict::regular_step;
 use crate::{Candidate, FlushReason, Kind, Verdict, verdict};
 
 impl<B: FrameBuffer> Engine<B> {
@@ -75,7 +76,7 @@ impl<B: FrameBuffer> Engine<B> {
         found: Option<u16>,
         last: Option<&Candidate<'_>>,
     ) -> Option<u16> {
-        segment.id_step = last.map_or(0, |last| candidate.ip.id.wrapping_sub(last.ip.id));
+        segment.id_step = last.map_or(0, |last| regular_step(last, candidate));
         let held = found.map(|flow| &self.store.held[usize::from(flow)]);
         let verdict = verdict(held.zip(last), candidate, &self.config.policy);
         self.counters.datagrams += 1;

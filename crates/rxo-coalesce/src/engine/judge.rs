@@ -5,6 +5,7 @@ use rxo_frame::FrameBuffer;
 use super::Engine;
 use crate::acks::ack_verdict;
 use crate::held::Segment;
+use crate::verdict::regular_step;
 use crate::{Candidate, FlushReason, Kind, Verdict, verdict};
 
 impl<B: FrameBuffer> Engine<B> {
@@ -18,7 +19,7 @@ impl<B: FrameBuffer> Engine<B> {
         found: Option<u16>,
         last: Option<&Candidate<'_>>,
     ) -> Option<u16> {
-        segment.id_step = last.map_or(0, |last| candidate.ip.id.wrapping_sub(last.ip.id));
+        segment.id_step = last.map_or(0, |last| regular_step(last, candidate));
         let verdict = self.verdict(found.zip(last), candidate, &segment);
         self.apply(verdict, found, &segment)
     }

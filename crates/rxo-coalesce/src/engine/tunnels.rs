@@ -19,7 +19,7 @@ use crate::held::Segment;
 use crate::shape::Shape;
 use crate::single::Starts;
 use crate::tunnels::{self, Around, Tunnelled, outer_rules};
-use crate::verdict::apart;
+use crate::verdict::{apart, regular_step};
 use crate::{BypassReason, Candidate, FlushReason, Kind, Verdict, candidate, verdict};
 
 impl<B: FrameBuffer> Engine<B> {
@@ -116,7 +116,7 @@ impl<B: FrameBuffer> Engine<B> {
         let last = held.and_then(|held| self.last_inside(at.held(held.chain.tail)));
         let mut verdict = verdict(held.zip(last.as_ref()), candidate, policy);
         if let (Verdict::Append(_), Some(held), Some(last)) = (verdict, held, &last) {
-            segment.id_step = candidate.ip.id.wrapping_sub(last.ip.id);
+            segment.id_step = regular_step(last, candidate);
             let first = at.held(held.chain.head).bytes();
             if let Some(flush) = found.mismatch((held, first, last.bytes), candidate, policy) {
                 verdict = apart(flush, candidate, policy);

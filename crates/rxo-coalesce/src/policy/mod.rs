@@ -56,6 +56,8 @@ pub struct Policy {
     pub ece: EceRule,
     /// The treatment of segments marked CE.
     pub ce: CeRule,
+    /// The IPv4 IDs that are allowed within an aggregate.
+    pub ip_id: IdRule,
     /// `true` if only IPv4 data segments with DF are coalesced.
     pub needs_df: bool,
     /// `true` if data segments whose timestamp echoes zero may be coalesced.
@@ -108,6 +110,7 @@ impl Policy {
         fin: FinRule::Bypass,
         ece: EceRule::Bypass,
         ce: CeRule::Bypass,
+        ip_id: IdRule::Any,
         needs_df: false,
         zero_echo: false,
         payload: PayloadRule::Any,
@@ -196,6 +199,17 @@ pub enum CeRule {
     Bypass,
     /// Segments marked CE are coalesced, but only with each other: the receiver counts segments, not packets.
     Equal,
+}
+
+/// The IPv4 IDs that are allowed within an aggregate of TCP segments. Datagrams always follow
+/// [`IdRule::Regular`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdRule {
+    /// The IDs are equal, with DF set, or each is one more than the one before. A segment that continues neither
+    /// pattern starts another aggregate.
+    Regular,
+    /// The IDs may be any, as in the papers, which do not compare them.
+    Any,
 }
 
 /// The payload sizes that are allowed within an aggregate.
@@ -332,6 +346,7 @@ impl Policy {
             && matches!(self.window, WindowRule::Equal)
             && matches!(self.options, OptionRule::Identical)
             && matches!(self.payload, PayloadRule::SameThenShorter)
+            && matches!(self.ip_id, IdRule::Regular)
             && matches!(self.psh, PshRule::AppendThenClose)
     }
 

@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use super::{
-    AckRule, CeRule, EceRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, PureAckRule,
-    TunnelRule, UdpRule, WindowRule,
+    AckRule, CeRule, EceRule, FinRule, Hold, IdRule, OptionRule, PayloadRule, Policy, PshRule,
+    PureAckRule, TunnelRule, UdpRule, WindowRule,
 };
 
 const MAX_PACKET_BYTES: u32 = 65_535;
@@ -56,6 +56,7 @@ impl Policy {
             psh: PshRule::AppendThenClose,
             fin: FinRule::AppendThenClose,
             ece: EceRule::Equal,
+            ip_id: IdRule::Regular,
             zero_echo: true,
             payload: PayloadRule::SameThenShorter,
             udp: UdpRule::Auto,
@@ -78,6 +79,7 @@ impl Policy {
             psh: PshRule::AppendThenClose,
             ece: EceRule::Equal,
             ce: CeRule::Equal,
+            ip_id: IdRule::Regular,
             zero_echo: true,
             pure_acks: PureAckRule::Record,
             needs_records: true,
@@ -93,7 +95,7 @@ impl Policy {
             paper: "Menon & Zwaenepoel 2008, section 3",
             max_segments: 20,
             max_bytes: MAX_PACKET_BYTES,
-            flows: 64,
+            flows: 1_024,
             ack: AckRule::NotDecreasing,
             options: OptionRule::TimestampOnly,
             ece: EceRule::Equal,

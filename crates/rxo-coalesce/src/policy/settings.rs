@@ -8,8 +8,8 @@ use core::str::FromStr;
 use core::time::Duration;
 
 use super::{
-    AUTO_POLLS, AckRule, CeRule, EceRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule,
-    PureAckRule, TunnelRule, UdpRule, WindowRule,
+    AUTO_POLLS, AckRule, CeRule, EceRule, FinRule, Hold, IdRule, OptionRule, PayloadRule, Policy,
+    PshRule, PureAckRule, TunnelRule, UdpRule, WindowRule,
 };
 
 /// Error: no profile has this name.
@@ -212,6 +212,7 @@ settings! {
     fin: words(FinRule: "bypass" = Bypass, "close" = AppendThenClose),
     ece: words(EceRule: "bypass" = Bypass, "equal" = Equal),
     ce: words(CeRule: "bypass" = Bypass, "equal" = Equal),
+    ip_id: words(IdRule: "regular" = Regular, "any" = Any),
     needs_df: switch(),
     zero_echo: switch(),
     payload: words(PayloadRule: "any" = Any, "same-then-shorter" = SameThenShorter),

@@ -62,11 +62,18 @@ fn windows(acks: &ShownAcks) -> impl Iterator<Item = u16> {
 }
 
 #[test]
-fn two_ids_apart_are_never_merged() {
-    never_merged(&[seg().df(false).id(7), seg().seq(200).df(false).id(60_000)]);
-    never_merged(&[seg().id(7), seg().seq(200).id(60_000)]);
-    never_merged(&[seg().id(7), seg().seq(200).id(6)]);
-    never_merged(&[seg().id(7), seg().seq(200).id(9)]);
+fn two_ids_apart_are_never_merged_where_ids_count() {
+    for id in [60_000, 6, 9] {
+        under_every_policy(&[seg().id(7), seg().seq(200).id(id)], |policy, groups| {
+            let compares = matches!(policy, "linux-gro" | "remember" | "none");
+            let expected = if compares { alone(2) } else { vec![vec![0, 1]] };
+            assert_eq!(groups, expected, "{policy}, ID {id}; no paper compares IDs");
+        });
+        for policy in ["linux-gro", "remember"] {
+            let packets = [seg().df(false).id(7), seg().df(false).seq(200).id(id)];
+            assert_eq!(groups(&deliver_under(policy, &packets).0), alone(2), "{policy}, no DF");
+        }
+    }
 }
 
 #[test]

@@ -351,7 +351,7 @@ fn merged(delivery: Delivery<'_, Numbered>, aggregate: &Aggregate<'_, Numbered>)
         gso: offload.gso,
         vlan: delivery.vlan(),
         fixed_id: match aggregate.id_pattern() {
-            IdPattern::Undecided => None,
+            IdPattern::Undecided | IdPattern::Mixed => None,
             IdPattern::Fixed => Some(true),
             IdPattern::Incrementing => Some(false),
         },

@@ -1,7 +1,7 @@
 //! Converts the set-up of a script to the engine's types.
 
 use rxo_coalesce::{
-    CeRule, ChecksumForm, Config, EceRule, Hold, Policy, PureAckRule, TunnelRule, UdpRule,
+    CeRule, ChecksumForm, Config, EceRule, Hold, IdRule, Policy, PureAckRule, TunnelRule, UdpRule,
 };
 use rxo_testkit::oracle::{HoldRule, PureAcks};
 use rxo_testkit::script::{Form, Setup};
@@ -18,6 +18,10 @@ pub(crate) fn config(setup: &Setup) -> Config {
     policy.max_acks = setup.max_acks.unwrap_or(policy.max_acks);
     policy.keep_every = setup.keep_every.unwrap_or(policy.keep_every);
     policy.sack_superset = setup.sack_superset.unwrap_or(policy.sack_superset);
+    policy.ip_id = setup.any_id.map_or(policy.ip_id, |any| match any {
+        true => IdRule::Any,
+        false => IdRule::Regular,
+    });
     policy.needs_df = setup.needs_df.unwrap_or(policy.needs_df);
     policy.zero_echo = setup.zero_echo.unwrap_or(policy.zero_echo);
     policy.udp = setup.udp.map_or(policy.udp, |merges| match merges {

@@ -212,7 +212,7 @@ const REASONS: &[(&str, &str, &str)] = &[
         "",
     ),
     ("hop_limit_changed", "TTL or hop limit changed: another path", ""),
-    ("ip_id", "the IPv4 ID neither stayed equal nor counted up", ""),
+    ("ip_id", "the IPv4 ID neither stayed equal nor counted up", "--set ip_id=any"),
     ("df_changed", "the DF bit changed", ""),
     ("flow_label_changed", "the IPv6 flow label changed", ""),
     (

@@ -34,7 +34,7 @@ pub(super) fn difference<B>(
     (next.seq != expected)
         .then_some("out_of_sequence")
         .or_else(|| ip_header(first, next))
-        .or_else(|| (!next.v6 && !id_follows(held, next)).then_some("ip_id"))
+        .or_else(|| (!next.v6 && !rules.any_id && !id_follows(held, next)).then_some("ip_id"))
         .or_else(|| tcp_header(last, next, rules))
         .or_else(|| rest.iter().find_map(broken))
 }
@@ -95,14 +95,15 @@ pub(super) fn link(segment: &Segment) -> impl PartialEq + use<'_> {
 /// Returns `true` if the ID continues as the second segment established: constant (only with DF) or counting.
 fn id_follows<B>(held: &[(&Frame<B>, &Segment)], next: &Segment) -> bool {
     let ids: Vec<u16> = held.iter().map(|(_, segment)| segment.id).chain([next.id]).collect();
-    run_on(&ids, next.dont_fragment)
+    are_fixed(&ids, next.dont_fragment).is_some()
 }
 
-/// Returns `true` if all IDs are equal and DF is set, or each is one more than the previous.
-pub(super) fn run_on(ids: &[u16], has_df: bool) -> bool {
+/// Returns `true` if all IDs are equal and DF is set, `false` if each is one more than the previous, and `None` if they
+/// have neither pattern.
+pub(crate) fn are_fixed(ids: &[u16], has_df: bool) -> Option<bool> {
     let fixed = ids.windows(2).all(|pair| pair[1] == pair[0]) && has_df;
     let counts = ids.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1));
-    fixed || counts
+    (fixed || counts).then_some(fixed)
 }
 
 fn tcp_header(last: &Segment, next: &Segment, rules: &Rules) -> Option<&'static str> {

@@ -92,7 +92,7 @@ impl Oracle<'_> {
 fn ids_follow(held: &[&Outer], next: &Outer) -> bool {
     let mut ids: Vec<u16> = held.iter().map(|outer| outer.segment.id).collect();
     ids.push(next.segment.id);
-    differ::run_on(&ids, next.segment.dont_fragment)
+    differ::are_fixed(&ids, next.segment.dont_fragment).is_some()
 }
 
 fn outer_refusal<B>(frame: &Frame<B>, outer: &Outer, is_readable: bool) -> Option<&'static str> {

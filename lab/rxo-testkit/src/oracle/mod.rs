@@ -20,7 +20,7 @@ use rxo_frame::{Frame, Instant, Load};
 
 use crate::rules::Psh;
 pub use crate::rules::{HoldRule, PureAcks, Rules};
-pub(crate) use differ::MOST_DATAGRAMS;
+pub(crate) use differ::{MOST_DATAGRAMS, are_fixed};
 pub use due::{Due, Why};
 
 use crate::naive::{Content, Ends, Fault, Reading, Segment};

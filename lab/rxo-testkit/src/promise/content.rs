@@ -5,6 +5,7 @@ use rxo_frame::{ChecksumStatus, Frame, GsoKind, GsoTunnel, UdpTunnel};
 use super::{Merged, Observed, Record, Shown};
 use crate::Script;
 use crate::naive::{ChecksumField, FixedIds, Reading, Segment, checksum_at, merge, resegment_with};
+use crate::oracle::are_fixed;
 use crate::script::Form;
 
 /// Checks that header, payload, metadata and records of every aggregate match its segments.
@@ -147,7 +148,7 @@ fn records_are_right(script: &Script, shown: &Shown, merged: &Merged, segments: 
     let last = &shown.frames[shown.frames.len() - 1];
     assert_eq!(merged.arrivals, (arrival(&shown.frames[0]), arrival(last)));
     let ids: Vec<u16> = segments.iter().map(|segment| segment.id).collect();
-    let fixed = (!segments[0].v6).then(|| ids[0] == ids[1]);
+    let fixed = (!segments[0].v6).then(|| are_fixed(&ids, segments[0].dont_fragment)).flatten();
     assert_eq!(merged.fixed_id, fixed, "IDs {ids:?}");
     let outer = segments.iter().filter_map(|segment| segment.outer.as_ref());
     let ids: Vec<u16> = outer.filter(|it| !it.segment.v6).map(|it| it.segment.id).collect();

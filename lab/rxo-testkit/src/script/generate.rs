@@ -119,6 +119,7 @@ pub(super) fn any_setup([policy, flows, hold, switches, seed]: [u8; 5]) -> Setup
         },
         merges_ce: choice(flows / 5),
         merges_ece: choice(flows / 40),
+        any_id: choice(policy / 11),
         needs_df: choice(hold / 8),
         zero_echo: choice(hold / 16),
         udp: [None, Some(true), Some(true), None, None, None, None, Some(false)]

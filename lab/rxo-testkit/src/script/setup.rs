@@ -46,6 +46,8 @@ pub struct Setup {
     pub merges_ce: Option<bool>,
     /// Override: `true` if data segments with ECE merge with each other.
     pub merges_ece: Option<bool>,
+    /// Override: `true` if the IPv4 IDs of TCP segments may be any.
+    pub any_id: Option<bool>,
     /// Override: `true` if only segments with DF merge.
     pub needs_df: Option<bool>,
     /// Override: `true` if a timestamp's TSecr may be zero.
@@ -94,6 +96,7 @@ impl Setup {
             sack_superset: None,
             merges_ce: None,
             merges_ece: None,
+            any_id: None,
             needs_df: None,
             zero_echo: None,
             udp: None,
@@ -128,6 +131,7 @@ impl Setup {
             sack_superset: self.sack_superset.unwrap_or(profile.sack_superset),
             merges_ce: self.merges_ce.unwrap_or(profile.merges_ce),
             merges_ece: self.merges_ece.unwrap_or(profile.merges_ece),
+            any_id: self.any_id.unwrap_or(profile.any_id),
             needs_df: self.needs_df.unwrap_or(profile.needs_df),
             zero_echo: self.zero_echo.unwrap_or(profile.zero_echo),
             udp: self.udp.unwrap_or(profile.udp),
@@ -139,6 +143,6 @@ impl Setup {
     /// Returns `true` if segmenting an aggregate must restore its packets.
     #[must_use]
     pub fn is_resegmentable(&self) -> bool {
-        self.policy == "linux-gro"
+        self.policy == "linux-gro" && self.any_id != Some(true)
     }
 }

@@ -6,7 +6,7 @@ use rxo_wire::FlowHash;
 
 use super::*;
 use crate::held::Segment;
-use crate::verdict::verdict;
+use crate::verdict::{regular_step, verdict};
 use crate::{Candidate, Held, candidate};
 use Verdict::{Append, Bypass, FlushThenBypass, FlushThenStart, Start};
 
@@ -18,6 +18,7 @@ pub(super) fn all() -> impl Iterator<Item = Row> {
     rows(gro, refused())
         .chain(rows(Policy::none(), vec![(vec![], seg(), Bypass(BypassReason::CoalescingOff))]))
         .chain(rows(lro, refused_by_lro()))
+        .chain(rows(lro, any_id()))
         .chain(rows(Policy::rsc_2006(), refused_by_rsc()))
         .chain(rows(gro, starts()))
         .chain(rows(gro, differs_in_ip()))
@@ -60,6 +61,18 @@ fn refused_by_lro() -> Vec<(Vec<Packet>, Packet, Verdict)> {
         (seg().v6().extension(0, &[1, 4]), BypassReason::IpOptions),
     ];
     rows.into_iter().map(|(next, reason)| (vec![], next, Bypass(reason))).collect()
+}
+
+/// Rows for IPv4 IDs that follow no pattern, where the policy does not compare them.
+fn any_id() -> Vec<(Vec<Packet>, Packet, Verdict)> {
+    let without_df = |packet: Packet| packet.df(false);
+    vec![
+        (vec![seg()], at(100).id(7), Append(None)),
+        (vec![seg().id(1), at(100).id(2)], at(200).id(2), Append(None)),
+        (vec![seg().id(2), at(100).id(2)], at(200).id(3), Append(None)),
+        (vec![seg().id(1), at(100).id(9)], at(200).id(10), Append(None)),
+        (vec![without_df(seg())], without_df(at(100)), Append(None)),
+    ]
 }
 
 /// Rows for segments that only the network card's profile refuses, and for its treatment of PSH.
@@ -174,7 +187,9 @@ fn judge(row: &Row) -> Verdict {
     held.begin(&segment(&last, &last_tcp, first));
     for frame in others {
         let (parsed, tcp) = read(frame);
-        let id_step = parsed.ip.id.wrapping_sub(last.ip.id);
+        let candidates = [(&last, &last_tcp), (&parsed, &tcp)];
+        let [before, next] = candidates.map(|(parsed, tcp)| Candidate::new(parsed, tcp, frame));
+        let id_step = regular_step(&before, &next);
         held.append(&Segment { id_step, ..segment(&parsed, &tcp, frame) }, &row.policy);
         (last, last_tcp) = (parsed, tcp);
     }
