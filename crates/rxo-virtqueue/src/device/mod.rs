@@ -7,6 +7,7 @@
 mod inflight;
 mod logged;
 mod packed;
+mod ring;
 mod split;
 mod walk;
 mod writer;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 pub use inflight::{InflightError, inflight_bytes};
 use logged::{Logged, Written};
 use packed::PackedDevice;
+use ring::Ring;
 use split::SplitDevice;
 use walk::{Access, Walk};
 pub use writer::{Overrun, Writer};
@@ -463,117 +465,5 @@ impl DeviceQueue {
         fit: Fit,
     ) -> Result<Writer<'q>, Refused> {
         self.reserve_with(memory, (bytes, fit), |queue, cursor| queue.next_writable(memory, cursor))
-    }
-}
-
-/// The device side of a split or a packed ring. Calls per frame are dispatched here by a predictable branch.
-#[derive(Debug)]
-enum Ring {
-    Split(SplitDevice),
-    Packed(PackedDevice),
-}
-
-macro_rules! either {
-    ($ring:expr, $side:ident => $call:expr) => {
-        match $ring {
-            Ring::Split($side) => $call,
-            Ring::Packed($side) => $call,
-        }
-    };
-}
-
-impl Ring {
-    #[inline]
-    const fn cursor(&self) -> Position {
-        either!(self, ring => ring.cursor())
-    }
-
-    #[inline(always)]
-    fn next(&mut self, memory: &Memory, cursor: &mut Position, walk: &mut Walk) -> Next {
-        either!(self, ring => ring.next(memory, cursor, walk))
-    }
-
-    /// Returns the chain at `cursor`, and moves the cursor past it, if it is a single writable buffer inside
-    /// one region. Otherwise returns `None` and changes nothing; [`Ring::next`] then handles the entry.
-    #[inline(always)]
-    fn next_single(
-        &self,
-        memory: &Memory,
-        cursor: &mut Position,
-        walk: &mut Walk,
-    ) -> Option<Chain> {
-        either!(self, ring => ring.next_single(memory, cursor, walk))
-    }
-
-    #[inline]
-    const fn consume(&mut self, to: Position) {
-        either!(self, ring => ring.consume(to));
-    }
-
-    #[inline]
-    fn put_used(&mut self, head: Head, written: u32) {
-        either!(self, ring => ring.put_used(head, written));
-    }
-
-    /// Returns to the driver as many of `chains`, which are the next ones of the ring, as `bytes` bytes fill. Returns
-    /// the number of these chains.
-    #[inline]
-    fn put_filled(&mut self, chains: &[Chain], bytes: u32) -> u16 {
-        let (mut buffers, mut left) = (0, bytes);
-        either!(self, ring => for chain in chains {
-            if left == 0 {
-                break;
-            }
-            let written = left.min(chain.writable_bytes);
-            left -= written;
-            buffers += 1;
-            ring.put_used(chain.head, written);
-            ring.consume(chain.after);
-        });
-        buffers
-    }
-
-    #[inline]
-    fn publish(&mut self) {
-        either!(self, ring => ring.publish());
-    }
-
-    fn track(&mut self, mapping: &Arc<Mapping>, offset: u64) -> Result<(), InflightError> {
-        either!(self, ring => ring.track(mapping, offset))
-    }
-
-    /// Returns what the next publication will have written.
-    fn unpublished(&self) -> [Written; 3] {
-        either!(self, ring => ring.unpublished())
-    }
-
-    /// Returns where the device's setting for notifications is.
-    fn setting(&self) -> Written {
-        either!(self, ring => ring.setting())
-    }
-
-    #[inline]
-    fn needs_notify(&mut self) -> bool {
-        either!(self, ring => ring.needs_notify())
-    }
-
-    fn disable_notifications(&mut self) {
-        either!(self, ring => ring.disable_notifications());
-    }
-
-    fn enable_notifications(&mut self, of: Position) -> bool {
-        either!(self, ring => ring.enable_notifications(of))
-    }
-
-    fn has_unpublished(&self) -> bool {
-        either!(self, ring => ring.has_unpublished())
-    }
-
-    fn backlog(&self) -> Option<u16> {
-        either!(self, ring => ring.backlog())
-    }
-
-    fn base(&self) -> u32 {
-        either!(self, ring => ring.base())
     }
 }
