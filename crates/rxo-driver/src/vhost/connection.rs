@@ -1,29 +1,29 @@
 //! Connection: one front end, with its session, its memory, and its usable queues.
 
+mod put;
+
 use std::fmt::Display;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rxo_frame::{Instant, Load, PoolBuf};
-use rxo_virtqueue::{Base, DeviceQueue, Fit, Layout, Memory, QueueConfig, Refused, Taken};
-use rxo_vnet::{BUFFER_COUNT_AT, VIRTIO_HEADER_BYTES};
+use rxo_virtqueue::Taken;
 
 use super::announcement::announcement;
 use super::areas::{Areas, inflight_file};
 use super::moderator::Moderator;
 use super::options::{GuestMemory, GuestOptions};
 use super::places::PayloadPlaces;
+use super::queue::{Queue, is_in, layout};
 use super::shared::Shared;
 use crate::clock;
-use crate::vhost_user::features::{EVENT_IDX, INDIRECT_DESC, MRG_RXBUF, RING_PACKED};
+use crate::vhost_user::features::RING_PACKED;
 use crate::vhost_user::foreign::Discards;
-use crate::vhost_user::{Change, Channel, Done, Message, Ring, Session};
+use crate::vhost_user::{Change, Channel, Done, Message, Session};
 use crate::virtio_net::{
-    Accepts, Buffers, Events, Given, Link, Notifier, PacketRing, Token, Watched, header_bytes,
-    queue_of,
+    Accepts, Buffers, Events, Given, Link, Notifier, Token, Watched, header_bytes,
 };
 use crate::wait::has_hung_up;
 
@@ -66,17 +66,6 @@ pub(crate) struct Connection {
     announced: Option<[u8; 6]>,
     /// The memory that files for chains in flight may still take, in bytes.
     inflight_left: u64,
-}
-
-#[derive(Debug)]
-struct Queue {
-    queue: DeviceQueue,
-    call: Option<Notifier>,
-    /// The guest's notifications; `None` if the guest sends none.
-    kick: Option<Watched>,
-    /// The instant since which the guest has posted too few buffers; it was asked to notify when it posts
-    /// more.
-    starved_since: Option<Instant>,
 }
 
 impl Connection {
@@ -334,7 +323,7 @@ impl Connection {
         let usable = self.session.usable(n).filter(|_| !self.shared.memory().regions().is_empty());
         if let Some(ring) = usable {
             let made =
-                make_queue(self.shared.memory(), self.session.features(), ring, &self.events);
+                Queue::new(self.shared.memory(), self.session.features(), ring, &self.events);
             let wrong = |why: String| invalid(format!("ring {n}: {why}"));
             let mut queue = made.map_err(wrong)?;
             let layout = layout(self.session.features());
@@ -439,134 +428,6 @@ impl Link for Connection {
         let backlog = |ring: &usize| self.queues[*ring].as_ref()?.queue.backlog().map(u32::from);
         Some(Load { unread: self.receivers.iter().map(backlog).sum::<Option<u32>>()? })
     }
-}
-
-impl PacketRing for Connection {
-    fn put<'p>(
-        &mut self,
-        header: [u8; VIRTIO_HEADER_BYTES],
-        bytes: usize,
-        pieces: impl Iterator<Item = &'p [u8]>,
-    ) -> io::Result<()> {
-        let header = &header[..self.header_bytes()];
-        let merges = self.session.features() & MRG_RXBUF != 0;
-        let fit =
-            if merges { Fit::Merged { count_at: BUFFER_COUNT_AT as u32 } } else { Fit::OneChain };
-        let down = || io::Error::from_raw_os_error(libc::ENETDOWN);
-        let too_large = || io::Error::from_raw_os_error(libc::EMSGSIZE);
-        let mut pieces = pieces.peekable();
-        let first = pieces.peek().copied().unwrap_or_default();
-        let chosen = queue_of(first, self.receivers.len());
-        let ring = self.receivers.get(chosen).copied();
-        let Some(Queue { queue, starved_since, .. }) = ring.and_then(|n| self.queues[n].as_mut())
-        else {
-            return Err(down());
-        };
-        let all = u32::try_from(header.len() + bytes).map_err(|_| too_large())?;
-        for _ in 0..MOST_ATTEMPTS {
-            let refused = match queue.reserve(self.shared.memory(), all, fit) {
-                Ok(mut writer) => {
-                    if let Some(places) = self.places {
-                        places.count(&writer, (header, all), first);
-                    }
-                    writer.write(header);
-                    pieces.for_each(|piece| writer.write(piece));
-                    self.has_put = true;
-                    let finished = writer.finish().map(|_| ()).map_err(|_| too_large());
-                    if starved_since.take().is_some() {
-                        queue.disable_notifications();
-                    }
-                    return finished;
-                }
-                Err(refused) => refused,
-            };
-            match refused {
-                _ if queue.is_broken() => return Err(down()),
-                Refused::DoesNotFit { .. } => return Err(too_large()),
-                Refused::Invalid(_) => {}
-                Refused::NoBuffers | Refused::TooFew { .. } => {
-                    self.moderator.hasten();
-                    let now = clock::now();
-                    let since = *starved_since.get_or_insert(now);
-                    if queue.enable_notifications_of_more() {
-                        continue;
-                    }
-                    let is_in_vain = matches!(refused, Refused::TooFew { is_all, .. }
-                        if is_all || now.since(since) >= IN_VAIN);
-                    let code = if is_in_vain { libc::ENOBUFS } else { libc::EAGAIN };
-                    return Err(io::Error::from_raw_os_error(code));
-                }
-            }
-        }
-        Err(io::Error::from_raw_os_error(libc::EAGAIN))
-    }
-}
-
-/// The time without enough buffers after which a GSO frame is segmented. A guest without the event index does
-/// not report whether it has posted all its buffers.
-const IN_VAIN: Duration = Duration::from_millis(10);
-
-/// Maximum number of attempts to find buffers for a packet. If a guest posts more invalid chains than that,
-/// the packet waits.
-const MOST_ATTEMPTS: usize = 8;
-
-impl Queue {
-    /// Publishes used buffers. Returns `true` if the guest was notified.
-    fn finish(&mut self) -> bool {
-        self.queue.publish();
-        self.notify()
-    }
-
-    /// Notifies the guest of published buffers. Returns `false` if the guest wants no notification.
-    fn notify(&mut self) -> bool {
-        let Some(call) = &self.call else { return false };
-        let wants = self.queue.needs_notify();
-        if wants {
-            call.notify();
-        }
-        wants
-    }
-}
-
-/// Returns `true` if the memory contains all parts of a ring.
-fn is_in(memory: &Memory, ring: &Ring) -> bool {
-    ring.addresses.is_some_and(|parts| {
-        let parts = [parts.descriptors, parts.driver, parts.device];
-        parts.into_iter().all(|at| memory.guest_address(at).is_some())
-    })
-}
-
-fn make_queue(
-    memory: &Memory,
-    features: u64,
-    ring: &Ring,
-    events: &Arc<Events>,
-) -> Result<Queue, String> {
-    let has = |bits| features & bits != 0;
-    let addresses = ring.addresses.ok_or("it has no addresses")?;
-    let guest_address = |user: u64| {
-        memory.guest_address(user).ok_or_else(|| format!("{user:#x} is in no region of memory"))
-    };
-    let config = QueueConfig {
-        layout: layout(features),
-        size: ring.size,
-        descriptors: guest_address(addresses.descriptors)?,
-        driver: guest_address(addresses.driver)?,
-        device: guest_address(addresses.device)?,
-        event_index: has(EVENT_IDX),
-        indirect: has(INDIRECT_DESC),
-    };
-    let queue = DeviceQueue::new(memory, &config, Base::Vring(ring.base));
-    let queue = queue.map_err(|error| error.to_string())?;
-    let watched = ring.kick().map(|kick| events.watch(kick, Token::Notification)).transpose();
-    let call = ring.call().map(Notifier::to).transpose();
-    let cannot = |error: io::Error| format!("its notifications cannot be used: {error}");
-    let (call, kick) = (call.map_err(cannot)?, watched.map_err(cannot)?);
-    Ok(Queue { queue, call, kick, starved_since: None })
-}
-
-const fn layout(features: u64) -> Layout {
-    if features & RING_PACKED != 0 { Layout::Packed } else { Layout::Split }
 }
 
 pub(super) fn invalid(why: impl Display) -> io::Error {

@@ -4,7 +4,7 @@
 //! guest's transmit rings are then a source, and its receive rings a sink.
 //!
 //! * `backend` is the device: one front end at a time, which may disconnect and connect again.
-//! * `connection` is one front end: its session, its memory, its queues.
+//! * `connection` is one front end: its session, its memory, its queues. `queue` is one of them.
 //! * `options` is what a guest is offered; `moderator` decides when it is notified.
 //! * `shared` is the memory of a front end, as it is mapped.
 //! * `areas` is what a front end shares beside it, to migrate its guest and to reconnect.
@@ -27,6 +27,7 @@ mod kind;
 mod moderator;
 mod options;
 mod places;
+mod queue;
 mod shared;
 #[cfg(test)]
 mod tests;
