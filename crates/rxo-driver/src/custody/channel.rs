@@ -5,19 +5,11 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 
-use rxo_device::DeviceError;
 use rxo_frame::Instant;
 
-use super::Custody;
-use super::held::Held;
-use super::reload::{Reload, ReloadAsker};
-use crate::lock::InterfaceLock;
-use crate::{clock, descriptors, fault};
+use super::reload::Reload;
+use crate::descriptors;
 
 /// A message from the keeper to the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,252 +170,6 @@ impl Report {
     }
 }
 
-/// The worker's side of a run in two processes. Reports to the keeper, and restores the interfaces if the
-/// keeper is gone, unless another process restores them. During the run a thread [listens](Self::listen) to
-/// the keeper, so that the worker is told to stop even while it is busy.
-#[derive(Debug)]
-pub struct Control {
-    channel: UnixStream,
-    stop: Arc<AtomicBool>,
-    /// Orders that the listening thread forwards; `None` before [`listen`](Self::listen) starts it.
-    orders: Option<Receiver<Order>>,
-    /// The receiver of reload requests; `None` once [`reloads`](Self::reloads) has returned it.
-    reloads: Option<Receiver<Reload>>,
-    custody: Custody,
-    restores: bool,
-    asides: Asides,
-}
-
-/// A successor that waits for the devices.
-#[derive(Debug)]
-pub struct Heir {
-    /// The socket for the [`Estate`](crate::succession::Estate).
-    pub socket: UnixStream,
-    /// The instant at which the worker was told to stop.
-    pub asked_at: Instant,
-}
-
-/// Orders beside the answers to reports.
-#[derive(Clone, Debug)]
-struct Asides {
-    reload: Sender<Reload>,
-    stop: Arc<AtomicBool>,
-    /// `true` once the keeper has ordered the end of the run.
-    is_over: Arc<AtomicBool>,
-    /// The successor that waits, if there is one.
-    heir: Arc<Mutex<Option<Heir>>>,
-}
-
-impl Control {
-    /// Creates the worker's side without its listening thread. `stop` is set when the user asks the run to
-    /// end, and when the keeper is gone.
-    #[must_use]
-    pub fn new(channel: UnixStream, custody: Custody, stop: Arc<AtomicBool>) -> Self {
-        let (reload, reloads) = self::channel();
-        let (is_over, heir) = (Arc::default(), Arc::default());
-        let asides = Asides { reload, stop: Arc::clone(&stop), is_over, heir };
-        Self {
-            channel,
-            stop,
-            orders: None,
-            reloads: Some(reloads),
-            custody,
-            restores: true,
-            asides,
-        }
-    }
-
-    /// Returns a successor that waits for the devices; `None` if the run goes on or ends.
-    #[must_use]
-    pub fn heir(&self) -> Option<Heir> {
-        let mut heir = self.asides.heir.lock().unwrap_or_else(PoisonError::into_inner);
-        heir.take().filter(|_| !self.asides.is_over.load(Ordering::Relaxed))
-    }
-
-    /// Withdraws the order to stop that came with a successor, because it has failed. The end of the run stays.
-    pub fn go_on(&self) {
-        let is_over = self.asides.is_over.load(Ordering::Relaxed);
-        self.stop.store(is_over, Ordering::Relaxed);
-    }
-
-    /// Starts the listening thread. Give up privileges before this call, because a running thread keeps its
-    /// own.
-    ///
-    /// # Errors
-    /// If the thread cannot be started.
-    pub fn listen(&mut self) -> Result<(), DeviceError> {
-        let (sender, orders) = self::channel();
-        let asides = self.asides.clone();
-        let started = self.channel.try_clone().and_then(|from| {
-            let thread = thread::Builder::new().name("rxo-control".to_owned());
-            thread.spawn(move || pass_on(&from, &sender, &asides))
-        });
-        started.map_err(|error| fault::system("cannot start a thread that takes orders", error))?;
-        self.orders = Some(orders);
-        Ok(())
-    }
-
-    /// Leaves the restoring of interfaces to the [`Restorer`](super::Restorer) if the keeper is gone, because
-    /// this process may have given up the privileges for it.
-    pub const fn leave_to_restorer(&mut self) {
-        self.restores = false;
-    }
-
-    /// Reports that the devices are open, and waits until the keeper has prepared the interfaces. `tap` is
-    /// the index of the host's TAP, if there is one, and the descriptor that keeps it alive. Returns `None`
-    /// if the keeper is gone or refuses the run; a keeper that refuses it prints the reason.
-    ///
-    /// # Errors
-    /// If the TAP was deleted, or the system has no descriptors left.
-    pub fn opened(
-        &mut self,
-        tap: Option<(u32, BorrowedFd<'_>)>,
-    ) -> Result<Option<Begun>, DeviceError> {
-        let Some((index, file)) = tap else { return Ok(self.begin(Report::Opened(0), &[])) };
-        if !self.custody.takes_over {
-            self.custody.note_tap(index, Vec::new())?;
-            return Ok(self.begin(Report::Opened(index), &[]));
-        }
-        // The TAP gets the name of the nic, and a second rxo on this name must be refused.
-        let lock = InterfaceLock::take(&self.custody.host, index)?;
-        // The keeper gets both descriptors too: if the worker dies, the TAP must live until its addresses
-        // have moved back.
-        let files = [file, lock.as_fd()];
-        let kept = files.into_iter().map(|file| file.try_clone_to_owned());
-        let kept = kept.collect::<io::Result<Vec<_>>>();
-        let kept = kept.map_err(|error| fault::system("cannot keep the host's TAP", error))?;
-        self.custody.note_tap(index, kept)?;
-        Ok(self.begin(Report::Opened(index), &files))
-    }
-
-    /// Returns the receiver of requests to read the file of the run's flags again, and a handle that makes
-    /// such a request. The receiver also yields earlier requests; after the first call it yields nothing.
-    ///
-    /// # Errors
-    /// If the system has no descriptors left.
-    pub fn reloads(&mut self) -> Result<(Receiver<Reload>, ReloadAsker), DeviceError> {
-        let asker = self.channel.try_clone();
-        let asker = asker.map_err(|error| fault::system("cannot ask for a file again", error))?;
-        Ok((self.reloads.take().unwrap_or_else(|| self::channel().1), ReloadAsker(asker)))
-    }
-
-    /// Returns a handle by which another thread confirms the run.
-    ///
-    /// # Errors
-    /// If the system has no descriptors left.
-    pub fn confirmer(&self) -> Result<Confirmer, DeviceError> {
-        let channel = self.channel.try_clone();
-        channel.map(Confirmer).map_err(|error| fault::system("cannot take a confirmation", error))
-    }
-
-    /// Returns `true` if the nic was deleted.
-    #[must_use]
-    pub fn has_lost_nic(&self) -> bool {
-        self.custody.has_lost_nic()
-    }
-
-    /// Reports that the interface with this index has replaced the nic and is open. Returns the instant
-    /// before which every frame went to the kernel; `None` in the same cases as [`opened`](Self::opened).
-    ///
-    /// # Errors
-    /// If that interface was deleted as well.
-    pub fn nic_is_back(&mut self, index: u32) -> Result<Option<Instant>, DeviceError> {
-        self.custody.succeed(index)?;
-        Ok(self.begin(Report::NicIsBack(index), &[]).map(|begun| begun.closed_at))
-    }
-
-    /// Reports that the nic was deleted, and waits until its name is free for a new interface. Returns
-    /// `false` if the keeper is gone or cannot free the name; a keeper that cannot free it prints the reason.
-    pub fn nic_is_gone(&self) -> bool {
-        matches!(self.report(Report::NicIsGone, &[]), Some(Order::Begin(_)))
-    }
-
-    /// Reports that the devices are closed, and waits until the keeper has restored everything. If the keeper
-    /// is gone, restores everything itself, unless that is [left](Self::leave_to_restorer) to another
-    /// process. Returns a line for each change that this process could not undo.
-    pub fn closed(&mut self) -> Vec<String> {
-        match self.report(Report::Closed, &[]) {
-            None if self.restores => self.custody.give_back(),
-            _ => Vec::new(),
-        }
-    }
-
-    fn begin(&mut self, report: Report, files: &[BorrowedFd<'_>]) -> Option<Begun> {
-        match self.report(report, files)? {
-            Order::Begin(begun) => {
-                self.custody.held.iter_mut().for_each(Held::has_lent);
-                Some(begun)
-            }
-            _ => None,
-        }
-    }
-
-    /// Sends `report` to the keeper and waits for its next order. `None` if the keeper is gone.
-    fn report(&self, report: Report, files: &[BorrowedFd<'_>]) -> Option<Order> {
-        if report.send(&self.channel, files).is_err() {
-            self.stop.store(true, Ordering::Relaxed);
-            return None;
-        }
-        match &self.orders {
-            Some(orders) => orders.recv().ok(),
-            None => next_answer(&self.channel, &self.asides),
-        }
-    }
-}
-
-/// Confirms a run that otherwise ends after a timeout; see
-/// [`Keeper::confirm_within`](super::Keeper::confirm_within).
-#[derive(Debug)]
-pub struct Confirmer(UnixStream);
-
-impl Confirmer {
-    /// Confirms the run. Further calls change nothing.
-    ///
-    /// # Errors
-    /// If the keeper is gone.
-    pub fn confirm(&self) -> io::Result<()> {
-        Report::Confirmed.send(&self.0, &[])
-    }
-}
-
-/// Returns the next order that answers a report; `None`, after setting `stop`, if the keeper is gone.
-/// Meanwhile follows all other orders.
-fn next_answer(from: &UnixStream, asides: &Asides) -> Option<Order> {
-    loop {
-        match Order::receive(from) {
-            Ok((Order::Stop, _)) => {
-                asides.is_over.store(true, Ordering::Relaxed);
-                asides.stop.store(true, Ordering::Relaxed);
-            }
-            Ok((order @ Order::Reload { .. }, files)) => {
-                // The receiver may be dropped already; then the request has no effect.
-                _ = order.reload(files).map(|it| asides.reload.send(it));
-            }
-            Ok((Order::HandOver, files)) => {
-                let asked_at = clock::now();
-                let socket = files.into_iter().next().map(UnixStream::from);
-                let heir = socket.map(|socket| Heir { socket, asked_at });
-                *asides.heir.lock().unwrap_or_else(PoisonError::into_inner) = heir;
-                asides.stop.store(true, Ordering::Relaxed);
-            }
-            Ok((order, _)) => return Some(order),
-            Err(_) => {
-                asides.is_over.store(true, Ordering::Relaxed);
-                asides.stop.store(true, Ordering::Relaxed);
-                return None;
-            }
-        }
-    }
-}
-
-fn pass_on(from: &UnixStream, to: &Sender<Order>, asides: &Asides) {
-    while let Some(order) = next_answer(from, asides) {
-        if to.send(order).is_err() {
-            return;
-        }
-    }
-}
-
 fn message(kind: u8, number: u64) -> [u8; BYTES] {
     let mut message = [kind; BYTES];
     message[1..].copy_from_slice(&number.to_ne_bytes());
@@ -448,7 +194,6 @@ fn receive(from: &UnixStream) -> io::Result<(u8, u64, Vec<OwnedFd>)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Claim;
     use super::*;
 
     #[test]
@@ -475,24 +220,5 @@ mod tests {
         }
         Report::Opened(7).send(&worker, &[worker.as_fd(); 2]).unwrap();
         assert_eq!(Report::receive(&keeper).unwrap().1.len(), 2);
-    }
-
-    #[test]
-    fn a_keeper_that_is_gone_is_an_order_to_stop() {
-        let (keeper, worker) = UnixStream::pair().unwrap();
-        let stop = Arc::new(AtomicBool::new(false));
-        let (nic, host) = ("tap:a".parse().unwrap(), "tap:b".parse().unwrap());
-        let (nic, host) = (("--nic", &nic), ("--host", &host));
-        let claim = Claim { nic, host, takes_over: false, isolates: false, makes_host: true };
-        let custody = Custody::examine(claim).unwrap();
-        let mut control = Control::new(worker, custody, Arc::clone(&stop));
-        drop(keeper);
-        assert_eq!(control.opened(None).unwrap(), None);
-        assert_eq!(control.closed(), Vec::<String>::new());
-        assert!(stop.swap(false, Ordering::Relaxed));
-        control.listen().unwrap();
-        while !stop.load(Ordering::Relaxed) {
-            thread::yield_now();
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Keeper: a process that waits beside the worker, and restores the interfaces once the worker has ended, for
 //! whatever reason.
 
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -13,10 +13,12 @@ use rxo_frame::Instant;
 use super::Custody;
 use super::activity::Activity;
 use super::channel::{Begun, Order, Report};
+use super::confirmation::Confirmation;
 use super::following::Following;
 use super::heirs::{Heirs, Wanted};
 use super::lifeline::Lifeline;
 use super::reload::{Hangup, Reloads};
+use super::requests::Requests;
 use super::watch::Watch;
 use crate::guard::{self, Worker};
 use crate::listener::Listener;
@@ -62,74 +64,12 @@ pub struct Keeper {
     is_closed: bool,
 }
 
-/// The state of the user's confirmation, without which the run ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Confirmation {
-    /// No confirmation is needed, or it has been given.
-    Enough,
-    /// The confirmation must be given within this time after the first change.
-    Within(Duration),
-    /// The confirmation must be given before this instant.
-    Before(Instant),
-    /// The confirmation was not given in time. The worker may end by itself until `kill_at`.
-    Missed { kill_at: Instant },
-    /// The confirmation was not given in time, and the worker was killed.
-    Killed,
-}
-
-/// The time that a worker has to end by itself after the confirmation was not given.
-const GRACE: Duration = Duration::from_secs(3);
-
-impl Confirmation {
-    /// Returns the state of the confirmation that follows at the time `now`; `None` if the state does not
-    /// change.
-    fn at(self, now: Instant) -> Option<Self> {
-        match self {
-            Self::Before(end) if now >= end => Some(Self::Missed { kill_at: now + GRACE }),
-            Self::Missed { kill_at } if now >= kill_at => Some(Self::Killed),
-            _ => None,
-        }
-    }
-
-    /// Returns `true` if the confirmation was not given in time.
-    const fn is_missing(self) -> bool {
-        matches!(self, Self::Missed { .. } | Self::Killed)
-    }
-}
-
-/// The stream by which the user's requests to end the run arrive; `None` once it is closed.
-#[derive(Debug)]
-pub(super) struct Requests(pub(super) Option<UnixStream>);
-
 /// Maximum time for which the keeper waits until a killed worker's devices are closed: a call that hangs in
 /// the kernel may last longer.
 const DYING: Duration = Duration::from_millis(200);
 
 /// The interval between checks for changes of which the kernel sends no notice.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
-
-impl Requests {
-    pub(super) fn new(stream: UnixStream) -> io::Result<Self> {
-        stream.set_nonblocking(true)?;
-        Ok(Self(Some(stream)))
-    }
-
-    /// Returns the number of requests to end the run since the last call. Drops the stream when it is closed,
-    /// so that nothing waits on it.
-    pub(super) fn count(&mut self) -> usize {
-        let Some(mut stream) = self.0.as_ref() else { return 0 };
-        // A user does not send more than 16 at once; the rest is read by the next call.
-        match stream.read(&mut [0; 16]) {
-            Ok(0) => {
-                self.0 = None;
-                0
-            }
-            Ok(new) => new,
-            // No request is waiting.
-            Err(_) => 0,
-        }
-    }
-}
 
 impl Keeper {
     /// Creates the keeper of `custody` for `worker`. Each byte that `requests` yields is a request of the
@@ -507,37 +447,3 @@ impl Keeper {
 
 /// The exit code of a run that was not confirmed.
 const UNCONFIRMED: i32 = 1;
-
-#[cfg(test)]
-mod tests {
-    use std::io::Write;
-
-    use super::*;
-
-    #[test]
-    fn a_run_that_nobody_confirms_is_ended_and_then_killed() {
-        let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
-        let waits = Confirmation::Before(at(10));
-        assert_eq!(waits.at(at(9)), None);
-        let missed = waits.at(at(10)).unwrap();
-        assert_eq!(missed, Confirmation::Missed { kill_at: at(10) + GRACE });
-        assert_eq!(missed.at(at(10)), None);
-        assert_eq!(missed.at(at(10) + GRACE), Some(Confirmation::Killed));
-        assert!(missed.is_missing() && Confirmation::Killed.is_missing());
-        for enough in [Confirmation::Enough, Confirmation::Within(GRACE), Confirmation::Killed] {
-            assert_eq!(enough.at(at(1_000)), None);
-        }
-    }
-
-    #[test]
-    fn after_the_last_request_there_is_nothing_to_wait_for() {
-        let (requests, mut ask) = UnixStream::pair().unwrap();
-        let mut requests = Requests::new(requests).unwrap();
-        assert_eq!(requests.count(), 0);
-        ask.write_all(&[0; 2]).unwrap();
-        assert_eq!(requests.count(), 2);
-        drop(ask);
-        assert_eq!((requests.count(), requests.0.is_none()), (0, true));
-        assert_eq!(requests.count(), 0);
-    }
-}

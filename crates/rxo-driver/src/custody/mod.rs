@@ -48,6 +48,8 @@
 mod activity;
 mod channel;
 mod checks;
+mod confirmation;
+mod control;
 mod follower;
 mod following;
 mod groups;
@@ -59,6 +61,7 @@ mod names;
 mod owed;
 mod record;
 mod reload;
+mod requests;
 mod tap;
 mod watch;
 
@@ -68,7 +71,8 @@ use std::path::PathBuf;
 use rxo_device::DeviceError;
 use rxo_frame::Instant;
 
-pub use channel::{Begun, Confirmer, Control, Heir};
+pub use channel::Begun;
+pub use control::{Confirmer, Control, Heir};
 pub use heirs::{Succeeding, Successor};
 pub use keeper::Keeper;
 pub use lifeline::{Lifeline, Lives, Restorer, secure};

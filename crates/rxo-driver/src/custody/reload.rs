@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use super::channel::{Order, Report};
-use super::keeper::Requests;
+use super::requests::Requests;
 
 /// An order to the worker to read the file of the run's flags, and to apply them.
 #[derive(Debug)]
