@@ -7,7 +7,9 @@ use anyhow::Result;
 use rxo_driver::GuestOptions;
 use serde::Serialize;
 
-use super::plan::{self, Plan, takes_all};
+use super::checks::{can_wait_for, takes_all};
+use super::plan::Plan;
+use super::values::device;
 use crate::exit::usage;
 use crate::flags::CardFlags;
 use crate::numbers::parse_time;
@@ -30,9 +32,9 @@ pub(super) struct CardPlan {
 /// # Errors
 /// If a name, a time or an offload is invalid; the message describes valid values.
 pub(super) fn plan(flags: &CardFlags) -> Result<Plan> {
-    let nic = plan::device("--wire", &flags.wire)?;
-    plan::can_wait_for(flags.wait_for_nic, "--wire", &nic)?;
-    let host = plan::device("--guest", &flags.guest)?;
+    let nic = device("--wire", &flags.wire)?;
+    can_wait_for(flags.wait_for_nic, "--wire", &nic)?;
+    let host = device("--guest", &flags.guest)?;
     if host.kind().prefix != "vhost" {
         return Err(usage(format!(
             "--guest {host} is no socket on which a host connects; give vhost:PATH"

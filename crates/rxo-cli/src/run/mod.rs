@@ -11,6 +11,7 @@
 
 mod acks;
 mod card;
+mod checks;
 mod configuration;
 mod devices;
 mod dry;
@@ -22,6 +23,7 @@ mod say;
 mod session;
 mod succession;
 mod survey;
+mod values;
 
 use anyhow::{Context, Result};
 use rxo_confine::Confinement;

@@ -3,26 +3,26 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use rxo::worker::Coalesce;
 use rxo_coalesce::{Hold, Policy};
 use rxo_console::log::Form;
-use rxo_device::middleware::{BadImpairment, ImpairmentSettings};
+use rxo_device::middleware::ImpairmentSettings;
 use rxo_driver::custody::Claim;
 use rxo_driver::{DeviceName, GuestMemory, Origin};
-use rxo_frame::LinkKind;
 
 use super::acks;
 use super::card::CardPlan;
-use super::guest::{Guest, memory_bytes};
+use super::checks::{can_take_over, can_upgrade, can_wait_for, takes_all};
+use super::guest::Guest;
 use super::survey::Survey;
+use super::values::{self, device};
 use crate::control::Doors;
 use crate::defaults::POLICY;
 use crate::exit::usage;
 use crate::flags::{ChecksumFlag, GuestFlags, LiveFlags, PolicyFlags, RunFlags, WayFlags};
-use crate::numbers::parse_time;
 use crate::rules;
-use crate::sandbox::{self, Sandbox};
+use crate::sandbox::Sandbox;
 use crate::workers::WorkersPlan;
 
 /// The devices of a run, its policy and its output.
@@ -176,16 +176,16 @@ impl Plan {
         Ok(Self {
             policy: if flags.ack_aggregate { acks::aggregated(policy)? } else { policy },
             workers,
-            memory: guest_memory(flags, [&nic, &host])?,
+            memory: values::guest_memory(flags, [&nic, &host])?,
             tap: flags.tap.clone(),
             impair: [
-                impairment("--impair", flags.impair.as_deref())?,
-                impairment("--impair-back", flags.impair_back.as_deref())?,
+                values::impairment("--impair", flags.impair.as_deref())?,
+                values::impairment("--impair-back", flags.impair_back.as_deref())?,
             ],
             take_over: flags.take_over,
             wait_for_nic: flags.wait_for_nic,
             isolates: !flags.no_isolation && takes_all([&nic, &host]),
-            confirm: flags.confirm.as_deref().map(confirm).transpose()?,
+            confirm: flags.confirm.as_deref().map(values::confirm).transpose()?,
             upgrade: flags.upgrade.clone(),
             ..Self::between([("--nic", nic), ("--host", host)], &flags.live)?
                 .with_way(&flags.way)?
@@ -211,7 +211,7 @@ impl Plan {
             coalesce: Coalesce::On,
             ack_split: None,
             trust_checksums: false,
-            stats: stats(&live.stats)?,
+            stats: values::stats(&live.stats)?,
             workers: WorkersPlan::default(),
             tap: None,
             impair: [None, None],
@@ -223,54 +223,19 @@ impl Plan {
             upgrade: None,
             json: live.json,
             log: live.log.log.into(),
-            watchdog: watchdog(&live.watchdog)?,
-            nice: nice(&live.nice)?,
+            watchdog: values::watchdog(&live.watchdog)?,
+            nice: values::nice(&live.nice)?,
             sandbox: Sandbox::from_flags(&live.sandbox),
         })
     }
 
     fn with_way(self, way: &WayFlags) -> Result<Self> {
         Ok(Self {
-            coalesce: coalesce(&way.coalesce)?,
-            ack_split: ack_split(&way.ack_split)?,
+            coalesce: values::coalesce(&way.coalesce)?,
+            ack_split: values::ack_split(&way.ack_split)?,
             trust_checksums: way.checksum == ChecksumFlag::Trust,
             ..self
         })
-    }
-}
-
-/// Returns `true` if no device is one queue of its interface, whose other queues stay the kernel's.
-pub(super) fn takes_all(devices: [&DeviceName; 2]) -> bool {
-    devices.iter().all(|device| device.rest().is_none())
-}
-
-/// Checks that the run can wait for this nic: a nic that rxo itself makes does not come back by itself.
-pub(super) fn can_wait_for(waits: bool, flag: &str, nic: &DeviceName) -> Result<()> {
-    if !waits || nic.kind().interface == Some(Origin::Existing) {
-        return Ok(());
-    }
-    Err(usage(format!(
-        "--wait-for-nic waits for a nic, which {flag} {nic} makes by itself; give {flag} \
-         packet:IFNAME"
-    )))
-}
-
-/// Checks that a later rxo can open the nic beside this one, and gets the host.
-fn can_upgrade(upgrades: bool, nic: &DeviceName, host: Option<&DeviceName>) -> Result<()> {
-    if !upgrades {
-        return Ok(());
-    }
-    let is_exclusive = sandbox::attaches_programs(nic);
-    if is_exclusive || nic.kind().interface != Some(Origin::Existing) {
-        return Err(usage(format!(
-            "--upgrade needs a nic that two processes can open; give --nic packet:IFNAME, not {nic}"
-        )));
-    }
-    match host.filter(|host| !host.kind().can_be_inherited()) {
-        None => Ok(()),
-        Some(host) => Err(usage(format!(
-            "--upgrade hands over tap:NAME, tun:NAME or vhost:PATH, and not --host {host}"
-        ))),
     }
 }
 
@@ -285,105 +250,6 @@ pub(super) fn for_guests(policy: Policy, is_hold_said: bool) -> Policy {
     let hold = if policy.name == POLICY && !is_hold_said { Hold::AUTO } else { policy.hold };
     Policy { hold, ..policy }
 }
-
-pub(super) fn device(flag: &'static str, text: &str) -> Result<DeviceName> {
-    text.parse().context(flag)
-}
-
-/// Checks that the TAP can take over the nic's configuration: only an existing interface has one.
-fn can_take_over(nic: &DeviceName, host: &DeviceName) -> Result<()> {
-    let (from, to) = (nic.kind(), host.kind());
-    let origins = (from.interface, to.interface);
-    if origins == (Some(Origin::Existing), Some(Origin::Made))
-        && to.link == Some(LinkKind::Ethernet)
-    {
-        return Ok(());
-    }
-    Err(usage(format!(
-        "--take-over moves what a nic has to a TAP, and does nothing with --nic {nic} --host \
-         {host}; give --nic packet:IFNAME --host tap:NAME"
-    )))
-}
-
-/// Returns what the guest behind one of these devices may share: memory without holes, unless `--sparse` allows them.
-fn guest_memory(flags: &RunFlags, devices: [&DeviceName; 2]) -> Result<GuestMemory> {
-    let Some(memory) = &flags.memory else {
-        return Ok(GuestMemory { may_be_sparse: false, ..GuestMemory::default() });
-    };
-    if devices.iter().all(|device| device.kind().prefix != "vhost") {
-        let [nic, host] = devices;
-        return Err(usage(format!(
-            "--memory bounds what a guest shares, and --nic {nic} --host {host} have none; give \
-             --host vhost:PATH"
-        )));
-    }
-    let bytes = memory_bytes(memory, || format!("--memory {memory}"))?;
-    Ok(GuestMemory { most_bytes: Some(bytes), may_be_sparse: flags.sparse })
-}
-
-fn impairment(flag: &str, text: Option<&str>) -> Result<Option<ImpairmentSettings>> {
-    let parsed = text.map(str::parse).transpose();
-    parsed.map_err(|error: BadImpairment| usage(format!("{flag} {error}")))
-}
-
-fn coalesce(text: &str) -> Result<Coalesce> {
-    text.parse().map_err(|error| usage(format!("--coalesce {text}: {error}")))
-}
-
-fn ack_split(text: &str) -> Result<Option<u16>> {
-    match text.parse() {
-        _ if text == "off" => Ok(None),
-        Ok(every) if (1..=MOST_SEGMENTS_AN_ACK).contains(&every) => Ok(Some(every)),
-        _ => Err(usage(format!(
-            "--ack-split {text}: give 2, or another number of segments from 1 to \
-             {MOST_SEGMENTS_AN_ACK}, or off"
-        ))),
-    }
-}
-
-fn stats(text: &str) -> Result<Option<Duration>> {
-    match parse_time(text) {
-        Some(Duration::ZERO) => Ok(None),
-        Some(time) if (SHORTEST..=LONGEST).contains(&time) => Ok(Some(time)),
-        _ => Err(usage(format!("--stats {text}: give a time from 100ms to 3600s, or 0s for none"))),
-    }
-}
-
-fn watchdog(text: &str) -> Result<Option<Duration>> {
-    match parse_time(text) {
-        _ if text == "off" => Ok(None),
-        Some(time) if (LEAST_SILENCE..=MOST_SILENCE).contains(&time) => Ok(Some(time)),
-        _ => Err(usage(format!("--watchdog {text}: give a time from 300ms to 60s, or off"))),
-    }
-}
-
-fn nice(text: &str) -> Result<Option<i8>> {
-    match text.parse() {
-        _ if text == "keep" => Ok(None),
-        Ok(nice) if (FIRST..=LAST).contains(&nice) => Ok(Some(nice)),
-        _ => Err(usage(format!("--nice {text}: give a number from -20 to 19, or keep"))),
-    }
-}
-
-fn confirm(text: &str) -> Result<Duration> {
-    let time = parse_time(text).filter(|time| (SOONEST..=LONGEST).contains(time));
-    time.ok_or_else(|| {
-        usage(format!("--confirm {text}: give a time from 1s to 3600s, such as 60s"))
-    })
-}
-
-/// Minimum value of `--watchdog`. An idle worker makes ten turns per second.
-const LEAST_SILENCE: Duration = Duration::from_millis(300);
-const MOST_SILENCE: Duration = Duration::from_secs(60);
-/// The nice values of Linux.
-const FIRST: i8 = -20;
-const LAST: i8 = 19;
-/// Minimum value of `--confirm`, because no user confirms sooner.
-const SOONEST: Duration = Duration::from_secs(1);
-/// Maximum value of `--ack-split`; beyond it, no ACK would be missing.
-const MOST_SEGMENTS_AN_ACK: u16 = 64;
-const SHORTEST: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_secs(3_600);
 
 #[cfg(test)]
 mod tests {

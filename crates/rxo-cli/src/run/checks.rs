@@ -1,0 +1,62 @@
+//! Checks: which flags and devices go together.
+
+use anyhow::Result;
+use rxo_driver::{DeviceName, Origin};
+use rxo_frame::LinkKind;
+
+use crate::exit::usage;
+use crate::sandbox;
+
+/// Returns `true` if no device is one queue of its interface, whose other queues stay the kernel's.
+pub(super) fn takes_all(devices: [&DeviceName; 2]) -> bool {
+    devices.iter().all(|device| device.rest().is_none())
+}
+
+/// Checks that the run can wait for this nic: a nic that rxo itself makes does not come back by itself.
+pub(super) fn can_wait_for(waits: bool, flag: &str, nic: &DeviceName) -> Result<()> {
+    if !waits || nic.kind().interface == Some(Origin::Existing) {
+        return Ok(());
+    }
+    Err(usage(format!(
+        "--wait-for-nic waits for a nic, which {flag} {nic} makes by itself; give {flag} \
+         packet:IFNAME"
+    )))
+}
+
+/// Checks that a later rxo can open the nic beside this one, and gets the host.
+pub(super) fn can_upgrade(
+    upgrades: bool,
+    nic: &DeviceName,
+    host: Option<&DeviceName>,
+) -> Result<()> {
+    if !upgrades {
+        return Ok(());
+    }
+    let is_exclusive = sandbox::attaches_programs(nic);
+    if is_exclusive || nic.kind().interface != Some(Origin::Existing) {
+        return Err(usage(format!(
+            "--upgrade needs a nic that two processes can open; give --nic packet:IFNAME, not {nic}"
+        )));
+    }
+    match host.filter(|host| !host.kind().can_be_inherited()) {
+        None => Ok(()),
+        Some(host) => Err(usage(format!(
+            "--upgrade hands over tap:NAME, tun:NAME or vhost:PATH, and not --host {host}"
+        ))),
+    }
+}
+
+/// Checks that the TAP can take over the nic's configuration: only an existing interface has one.
+pub(super) fn can_take_over(nic: &DeviceName, host: &DeviceName) -> Result<()> {
+    let (from, to) = (nic.kind(), host.kind());
+    let origins = (from.interface, to.interface);
+    if origins == (Some(Origin::Existing), Some(Origin::Made))
+        && to.link == Some(LinkKind::Ethernet)
+    {
+        return Ok(());
+    }
+    Err(usage(format!(
+        "--take-over moves what a nic has to a TAP, and does nothing with --nic {nic} --host \
+         {host}; give --nic packet:IFNAME --host tap:NAME"
+    )))
+}
