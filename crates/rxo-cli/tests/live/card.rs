@@ -1,14 +1,11 @@
 //! `rxo card` as the network card of another rxo process: `rxo sink` and `rxo source` with `virtio:PATH`,
 //! which shares memory with it.
 
-use std::io::Write;
-use std::net::Shutdown;
-
 use rxo_testbed::Lab;
 use serde_json::Value;
 
 use crate::Test;
-use crate::endpoint::{AT_HOST, connect, hash, json, pattern, read_all};
+use crate::endpoint::{AT_HOST, connect, hash, json, pattern, read_all, send_all};
 use crate::guests::{Socket, totals};
 use crate::process::{Rxo, run, spawn};
 
@@ -49,10 +46,7 @@ fn received(name: &str, flags: &str, of_sink: &str) -> Value {
     let sink = spawn(lab.host(), &line);
     let stream = connect(lab.peer(), AT_HOST);
     let bytes = pattern(BYTES);
-    (&stream).write_all(&bytes).unwrap();
-    stream.shutdown(Shutdown::Write).unwrap();
-    // The sink closes the connection once it has received everything.
-    assert_eq!(read_all(&stream), b"");
+    send_all(&stream, &bytes);
     let (totals, crc) = totals(json(&sink.wait_with_output().unwrap()));
     assert_eq!((totals["bytes"].as_u64(), crc), (Some(BYTES.into()), hash(&bytes)));
     ended(card)
@@ -68,9 +62,7 @@ fn unplugged() {
     lab.connect_again(Lab::WIRE_INTERFACE).unwrap();
     let stream = connect(lab.peer(), AT_HOST);
     let bytes = pattern(1_000_000);
-    (&stream).write_all(&bytes).unwrap();
-    stream.shutdown(Shutdown::Write).unwrap();
-    assert_eq!(read_all(&stream), b"");
+    send_all(&stream, &bytes);
     let (_, crc) = totals(json(&sink.wait_with_output().unwrap()));
     assert_eq!(crc, hash(&bytes));
     ended(card);

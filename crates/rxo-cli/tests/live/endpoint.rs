@@ -1,9 +1,9 @@
-//! `rxo cat`, `rxo sink` and `rxo source` with plain Linux sockets at the other end.
+//! `rxo sink` and `rxo source` with plain Linux sockets at the other end.
 
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
-use std::process::{Child, Command, Output};
+use std::process::{Child, Output};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -11,16 +11,9 @@ use rxo_testbed::{Deaf, Lab, Namespace};
 use serde_json::Value;
 
 use crate::Test;
-use crate::process::{run, spawn, wait_until};
+use crate::process::{run, signal, spawn, wait_until};
 
 pub(crate) const TESTS: &[Test] = &[
-    ("cat_pipes_both_ways_and_closes_half", cat_connects),
-    ("cat_waits_for_a_peer", cat_listens),
-    ("cat_stands_on_a_tap_and_a_tun_over_ipv4_and_ipv6", cat_on_each_device),
-    ("cat_says_why_it_cannot_connect", cat_is_refused),
-    ("cat_says_when_the_peer_did_not_get_all", cat_is_cut_off),
-    ("cat_waits_for_a_peer_that_pauses", cat_waits_for_a_pause),
-    ("interrupted_before_the_peer_had_all_cat_says_so", cat_is_interrupted),
     ("a_source_says_when_the_peer_did_not_get_all", source_is_cut_off),
     ("a_sink_receives_what_linux_sends", sink_receives),
     ("a_source_sends_what_linux_receives", source_sends),
@@ -35,9 +28,9 @@ pub(crate) const TESTS: &[Test] = &[
     ("in_a_namespace_without_addresses_none_is_refused", lone),
 ];
 
-const HOST: &str = "--nic packet:wire0 --ip 10.77.0.2/24";
+pub(crate) const HOST: &str = "--nic packet:wire0 --ip 10.77.0.2/24";
 pub(crate) const AT_HOST: &str = "10.77.0.2:7000";
-const AT_PEER: &str = "10.77.0.1:7000";
+pub(crate) const AT_PEER: &str = "10.77.0.1:7000";
 
 pub(crate) fn pattern(bytes: u32) -> Vec<u8> {
     (0..bytes).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
@@ -78,6 +71,41 @@ pub(crate) fn read_all(mut stream: &TcpStream) -> Vec<u8> {
     all
 }
 
+/// Writes `bytes` and ends this direction. Waits until the other side has received everything, and ends its own.
+pub(crate) fn send_all(mut stream: &TcpStream, bytes: &[u8]) {
+    stream.write_all(bytes).unwrap();
+    finish(stream);
+}
+
+/// Ends this direction, and waits until the other side, which sends nothing, ends its own.
+pub(crate) fn finish(stream: &TcpStream) {
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(read_all(stream), b"");
+}
+
+/// Runs `rxo` with `line` on a TAP and on a TUN, over IPv4 and over IPv6, and passes each process to `check`, with the
+/// peer's namespace and the address at which the process listens.
+pub(crate) fn on_each_device(line: &str, check: impl Fn(Child, &Namespace, &str)) {
+    let namespace = Namespace::new("peer").unwrap();
+    let versions = if namespace.has_ipv6() { 2 } else { 1 };
+    let rows = [
+        ("10.9.0.1", 24, "10.9.0.2", "10.9.0.2:7000"),
+        ("fd09::1", 64, "fd09::2", "[fd09::2]:7000"),
+    ];
+    for (peer, prefix, host, listening) in &rows[..versions] {
+        for kind in ["tap", "tun"] {
+            let device = format!("--nic {kind}:rxo0 --ip {host}/{prefix} --listen 7000");
+            let child = spawn(&namespace, &format!("{line} {device}"));
+            let interface = namespace.interface("rxo0");
+            wait_until("the device is there", || interface.exists());
+            interface.add_address(peer.parse().unwrap(), *prefix).unwrap();
+            interface.up().unwrap();
+            check(child, &namespace, listening);
+            wait_until("the device is gone", || !interface.exists());
+        }
+    }
+}
+
 pub(crate) fn json(output: &Output) -> Vec<Value> {
     let said = String::from_utf8_lossy(&output.stderr);
     // On a busy machine the peer's last ACK or its FIN may be late.
@@ -95,100 +123,11 @@ fn lines(output: &Output) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-pub(crate) fn signal(child: &Child, name: &str) {
-    let command = format!("kill -{name} {}", child.id());
-    assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success());
-}
-
-/// One direction of a connection may be closed while the other continues, in either order.
-fn cat_connects() {
-    let lab = Lab::through().unwrap();
-    let server = serve(&lab, 1, |stream| {
-        let all = read_all(&stream);
-        // The other direction is still open.
-        (&stream).write_all(&pattern(1_500_000)).unwrap();
-        all
-    });
-    let mut cat = spawn(lab.host(), &format!("cat {HOST} {AT_PEER} --fast-path on"));
-    cat.stdin.take().unwrap().write_all(&pattern(3_000_000)).unwrap();
-    let output = cat.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains("rxo: fast path (pure-ack): "), "{said}");
-    assert!(output.stdout == pattern(1_500_000), "{} bytes came", output.stdout.len());
-    let sent = server.join().unwrap().remove(0);
-    assert!(sent == pattern(3_000_000), "{} bytes arrived", sent.len());
-}
-
 /// Checks for exit code 3 and one line on standard error, which is returned.
-fn ends_incomplete(output: &Output) -> String {
+pub(crate) fn ends_incomplete(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!((output.status.code(), said.lines().count()), (Some(3), 1), "{said}");
     said
-}
-
-/// The peer may shut down its direction, reads a little, and closes: in the state in which rxo only waits for
-/// the ACK of its sent data.
-fn cat_is_cut_off() {
-    for ends_first in [true, false] {
-        let lab = Lab::through().unwrap();
-        let server = serve(&lab, 1, move |mut stream| {
-            if ends_first {
-                stream.shutdown(Shutdown::Write).unwrap();
-            }
-            stream.read_exact(&mut [0; 13_033]).unwrap();
-            // By now all of standard input is in the connection's buffer.
-            thread::sleep(Duration::from_millis(300));
-        });
-        let mut cat = spawn(lab.host(), &format!("cat {HOST} {AT_PEER}"));
-        // After the connection is gone, the input is not read to its end.
-        _ = cat.stdin.take().unwrap().write_all(&pattern(3_000_000));
-        let said = ends_incomplete(&cat.wait_with_output().unwrap());
-        server.join().unwrap();
-        assert!(said.contains("the peer d"), "{said}");
-    }
-}
-
-fn cat_waits_for_a_pause() {
-    let lab = Lab::through().unwrap();
-    let server = serve(&lab, 1, |stream| {
-        stream.shutdown(Shutdown::Write).unwrap();
-        thread::sleep(Duration::from_secs(12));
-        read_all(&stream)
-    });
-    let mut cat = spawn(lab.host(), &format!("cat {HOST} {AT_PEER}"));
-    cat.stdin.take().unwrap().write_all(&pattern(3_000_000)).unwrap();
-    let output = cat.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    let all = server.join().unwrap().remove(0);
-    assert!(all == pattern(3_000_000), "{} bytes arrived", all.len());
-}
-
-fn cat_is_interrupted() {
-    let lab = Lab::through().unwrap();
-    let (stop, stopped) = std::sync::mpsc::channel::<()>();
-    let listener =
-        lab.peer().run(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 7000)).unwrap()).unwrap();
-    let (connect, connected) = std::sync::mpsc::channel();
-    let server = thread::spawn(move || {
-        let stream = listener.accept().unwrap().0;
-        stream.shutdown(Shutdown::Write).unwrap();
-        connect.send(()).unwrap();
-        // The peer neither reads nor closes.
-        _ = stopped.recv();
-    });
-    let mut cat = spawn(lab.host(), &format!("cat {HOST} {AT_PEER}"));
-    let mut input = cat.stdin.take().unwrap();
-    let writer = thread::spawn(move || input.write_all(&pattern(3_000_000)));
-    connected.recv().unwrap();
-    thread::sleep(Duration::from_millis(300));
-    signal(&cat, "INT");
-    let said = ends_incomplete(&cat.wait_with_output().unwrap());
-    assert!(said.contains("interrupted before"), "{said}");
-    drop(stop);
-    server.join().unwrap();
-    // The pipe's reader is gone.
-    _ = writer.join().unwrap();
 }
 
 fn source_is_cut_off() {
@@ -198,58 +137,6 @@ fn source_is_cut_off() {
     let said = ends_incomplete(&output);
     server.join().unwrap();
     assert!(said.contains(AT_PEER) && said.contains("reset"), "{said}");
-}
-
-fn cat_listens() {
-    let lab = Lab::through().unwrap();
-    let mut cat = spawn(lab.host(), &format!("cat {HOST} --listen 7000"));
-    let stream = connect(lab.peer(), AT_HOST);
-    (&stream).write_all(&pattern(100_000)).unwrap();
-    stream.shutdown(Shutdown::Write).unwrap();
-    // The peer has closed its direction; later input still arrives.
-    let mut input = cat.stdin.take().unwrap();
-    input.write_all(b"the last word").unwrap();
-    drop(input);
-    assert_eq!(read_all(&stream), b"the last word");
-    let output = cat.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(output.stdout == pattern(100_000));
-}
-
-fn cat_on_each_device() {
-    let namespace = Namespace::new("peer").unwrap();
-    let versions = if namespace.has_ipv6() { 2 } else { 1 };
-    let rows = [
-        ("10.9.0.1", 24, "10.9.0.2", "10.9.0.2:7000"),
-        ("fd09::1", 64, "fd09::2", "[fd09::2]:7000"),
-    ];
-    for (peer, prefix, host, listening) in &rows[..versions] {
-        for kind in ["tap", "tun"] {
-            let line = format!("cat --nic {kind}:rxo0 --ip {host}/{prefix} --listen 7000");
-            let cat = spawn(&namespace, &line);
-            let interface = namespace.interface("rxo0");
-            wait_until("the device is there", || interface.exists());
-            interface.add_address(peer.parse().unwrap(), *prefix).unwrap();
-            interface.up().unwrap();
-            let stream = connect(&namespace, listening);
-            (&stream).write_all(&pattern(300_000)).unwrap();
-            stream.shutdown(Shutdown::Write).unwrap();
-            let output = cat.wait_with_output().unwrap();
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert_eq!(output.status.code(), Some(0), "{line}: {said}");
-            assert!(output.stdout == pattern(300_000), "{line}: {} bytes", output.stdout.len());
-            assert_eq!(read_all(&stream), b"");
-            wait_until("the device is gone", || !interface.exists());
-        }
-    }
-}
-
-fn cat_is_refused() {
-    let lab = Lab::through().unwrap();
-    let output = run(lab.host(), &format!("cat {HOST} {AT_PEER}"));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
-    assert!(said.contains(AT_PEER) && said.contains("refused"), "{said}");
 }
 
 fn sink_receives() {
@@ -262,10 +149,7 @@ fn sink_receives() {
         .into_iter()
         .map(|(stream, bytes)| {
             thread::spawn(move || {
-                (&stream).write_all(&pattern(bytes)).unwrap();
-                stream.shutdown(Shutdown::Write).unwrap();
-                // The sink closes the connection once it has received everything.
-                assert_eq!(read_all(&stream), b"");
+                send_all(&stream, &pattern(bytes));
             })
         })
         .collect();
@@ -329,8 +213,7 @@ fn sink_has_many() {
     }
     assert_eq!(["task", "fd"].map(has), before);
     for stream in streams {
-        stream.shutdown(Shutdown::Write).unwrap();
-        assert_eq!(read_all(&stream), b"");
+        finish(&stream);
     }
     let totals = json(&sink.wait_with_output().unwrap()).pop().unwrap();
     let ends = totals["ends"].as_array().unwrap();
@@ -453,7 +336,7 @@ fn a_signal() {
     let sink = spawn(lab.host(), &format!("sink {HOST} --listen 7000 --json --interval 0s"));
     let stream = connect(lab.peer(), AT_HOST);
     (&stream).write_all(&pattern(1_000_000)).unwrap();
-    signal(&sink, "INT");
+    signal("INT", sink.id());
     let output = sink.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!((output.status.code(), said.lines().count()), (Some(3), 1), "{said}");
@@ -475,7 +358,7 @@ fn killed_half_way() {
         interface.up().unwrap();
         let stream = connect(&namespace, "10.9.0.2:7000");
         (&stream).write_all(&pattern(2_000_000)).unwrap();
-        signal(&sink, way);
+        signal(way, sink.id());
         let status = sink.wait().unwrap();
         assert_eq!(status.code(), if way == "KILL" { None } else { Some(3) });
         wait_until("the TAP is gone", || !interface.exists());

@@ -2,7 +2,6 @@
 //! `virtio:PATH`, which shares memory with it.
 
 use std::io::Write;
-use std::net::Shutdown;
 use std::path::PathBuf;
 use std::thread;
 
@@ -10,7 +9,7 @@ use rxo_testbed::Lab;
 use serde_json::Value;
 
 use crate::Test;
-use crate::endpoint::{AT_HOST, connect, hash, json, pattern, read_all};
+use crate::endpoint::{AT_HOST, connect, hash, json, pattern, read_all, send_all};
 use crate::process::{Rxo, run, signal, spawn, wait_until};
 
 pub(crate) const TESTS: &[Test] = &[
@@ -71,10 +70,7 @@ fn receives() {
     let sink = spawn(lab.host(), &line);
     let stream = connect(lab.peer(), AT_HOST);
     let bytes = pattern(20_000_000);
-    (&stream).write_all(&bytes).unwrap();
-    stream.shutdown(Shutdown::Write).unwrap();
-    // The sink closes the connection once it has received everything.
-    assert_eq!(read_all(&stream), b"");
+    send_all(&stream, &bytes);
     let (totals, crc) = totals(json(&sink.wait_with_output().unwrap()));
     assert_eq!((totals["bytes"].as_u64(), crc), (Some(20_000_000), hash(&bytes)));
     assert!(socket.0.exists());
@@ -93,9 +89,7 @@ fn copied() {
     let sink = spawn(lab.host(), &line);
     let stream = connect(lab.peer(), AT_HOST);
     let bytes = pattern(2_000_000);
-    (&stream).write_all(&bytes).unwrap();
-    stream.shutdown(Shutdown::Write).unwrap();
-    assert_eq!(read_all(&stream), b"");
+    send_all(&stream, &bytes);
     let (_, crc) = totals(json(&sink.wait_with_output().unwrap()));
     assert_eq!(crc, hash(&bytes));
     rxo.signal("INT");
@@ -138,9 +132,7 @@ fn killed() {
     wait_until("the worker ends", || !std::path::Path::new(&format!("/proc/{worker}")).exists());
     assert!(socket.0.exists(), "a killed process leaves its socket");
     let sender = thread::spawn(move || {
-        (&stream).write_all(&second).unwrap();
-        stream.shutdown(Shutdown::Write).unwrap();
-        assert_eq!(read_all(&stream), b"");
+        send_all(&stream, &second);
     });
     let (rxo, _) = Rxo::start(lab.host(), &socket.run());
     sender.join().unwrap();

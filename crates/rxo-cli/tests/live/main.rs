@@ -9,6 +9,7 @@ mod bad_input;
 mod calibrate;
 mod card;
 mod cast;
+mod cat;
 mod coalesce;
 mod conformance;
 mod control;
@@ -43,6 +44,7 @@ mod sending;
 mod setup;
 mod shards;
 mod switch;
+mod switch_vlan;
 mod takeover;
 mod traffic;
 mod unit;
@@ -98,6 +100,7 @@ fn short_tests() -> impl Iterator<Item = &'static Test> {
         calibrate::TESTS,
         card::TESTS,
         cast::TESTS,
+        cat::TESTS,
         coalesce::TESTS,
         conformance::TESTS,
         control::TESTS,
@@ -126,6 +129,7 @@ fn short_tests() -> impl Iterator<Item = &'static Test> {
         sending::TESTS,
         shards::TESTS,
         switch::TESTS,
+        switch_vlan::TESTS,
         takeover::TESTS,
         traffic::TESTS,
         upgrade::TESTS,

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::Test;
 use crate::control::asked;
-use crate::endpoint::{AT_HOST, connect, pattern, read_all};
+use crate::endpoint::{AT_HOST, connect, finish, pattern, read_all};
 use crate::process::{LONG, Rxo, command, run, spawn, wait_until};
 use crate::report::Scratch;
 use crate::traffic::totals;
@@ -223,8 +223,7 @@ fn of_hosts() {
     let missing =
         json.keys().find(|name| !page.contains_key(*name) && !name.starts_with("rxo_now_"));
     assert_eq!(missing, None);
-    stream.shutdown(std::net::Shutdown::Write).unwrap();
-    assert_eq!(read_all(&stream), b"");
+    finish(&stream);
     assert!(sink.wait_with_output().unwrap().status.success());
 
     fs::write(scratch.file("hello"), "hello").unwrap();

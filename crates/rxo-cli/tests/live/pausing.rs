@@ -10,7 +10,7 @@ use rxo_testbed::{Lab, LabOptions, Offload};
 use serde_json::Value;
 
 use crate::Test;
-use crate::process::wait_until;
+use crate::process::{signal, wait_until};
 use crate::setup::SetUp;
 
 pub(crate) const TESTS: &[Test] = &[
@@ -51,17 +51,12 @@ fn let_intervals_pass(transfer: &BulkTransfer, time: Duration) {
     }
 }
 
-fn signal(child: &Child) {
-    let kill = format!("kill -TERM {}", child.id());
-    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-}
-
 fn a_reader_that_pauses() {
     let lab = SetUp::TakeOver.lab(LabOptions::default());
     let (mut child, mut reader, transfer) = start(&lab);
     let_intervals_pass(&transfer, Duration::from_secs(8));
     assert!(transfer.stop().unwrap().is_intact());
-    signal(&child);
+    signal("TERM", child.id());
     let mut text = String::new();
     reader.read_to_string(&mut text).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
@@ -87,7 +82,7 @@ fn a_reader_that_never_comes_back() {
     let unread = || rustix::io::ioctl_fionread(&reader).unwrap();
     wait_until("the pipe has no room for the totals", || unread() > 3_000);
     drop(transfer);
-    signal(&child);
+    signal("TERM", child.id());
     // The network is given back before the run waits for any reader.
     wait_until("the TAP is gone", || !lab.host().interface("rxo0").exists());
     wait_until("the nic is as it was", || nic.offload(Offload::GenericReceive).unwrap());

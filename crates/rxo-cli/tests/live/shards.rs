@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Output};
 use std::thread;
@@ -14,9 +14,12 @@ use serde_json::Value;
 
 use crate::Test;
 use crate::control::{asked, asked_for_pages};
-use crate::endpoint::{AT_HOST, connect, hash, hash_of, json, pattern, read_all, serve, signal};
+use crate::endpoint::{
+    AT_HOST, AT_PEER, HOST, connect, finish, hash, hash_of, json, on_each_device, pattern,
+    read_all, send_all, serve,
+};
 use crate::metrics::socket_page;
-use crate::process::{run, spawn, wait_until};
+use crate::process::{run, signal, spawn, wait_until};
 use crate::report::Scratch;
 
 pub(crate) const TESTS: &[Test] = &[
@@ -29,8 +32,6 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_worker_of_a_host_that_cannot_be_is_refused", refused),
 ];
 
-const HOST: &str = "--nic packet:wire0 --ip 10.77.0.2/24";
-const AT_PEER: &str = "10.77.0.1:7000";
 const TWO: &str = "--workers 2 --json";
 const CONNECTIONS: usize = 24;
 
@@ -87,9 +88,7 @@ fn fill(sink: Child, from: &Namespace, to: &str) {
     let send = |n| {
         let stream = connect(from, to);
         thread::spawn(move || {
-            (&stream).write_all(&pattern(bytes(n))).unwrap();
-            stream.shutdown(Shutdown::Write).unwrap();
-            assert_eq!(read_all(&stream), b"");
+            send_all(&stream, &pattern(bytes(n)));
         })
     };
     let senders: Vec<_> = (0..CONNECTIONS).map(send).collect();
@@ -109,25 +108,8 @@ fn sink_on_packet() {
 }
 
 fn sink_on_tap_and_tun() {
-    let namespace = Namespace::new("peer").unwrap();
-    let versions = if namespace.has_ipv6() { 2 } else { 1 };
-    let rows = [
-        ("10.9.0.1", 24, "10.9.0.2", "10.9.0.2:7000"),
-        ("fd09::1", 64, "fd09::2", "[fd09::2]:7000"),
-    ];
-    for (peer, prefix, host, listening) in &rows[..versions] {
-        for kind in ["tap", "tun"] {
-            let flags = format!("--connections {CONNECTIONS} --hash {TWO} --cpus 0-1");
-            let device = format!("--nic {kind}:rxo0 --ip {host}/{prefix} --listen 7000");
-            let sink = spawn(&namespace, &format!("sink {device} {flags}"));
-            let interface = namespace.interface("rxo0");
-            wait_until("the device is there", || interface.exists());
-            interface.add_address(peer.parse().unwrap(), *prefix).unwrap();
-            interface.up().unwrap();
-            fill(sink, &namespace, listening);
-            wait_until("the device is gone", || !interface.exists());
-        }
-    }
+    let line = format!("sink --connections {CONNECTIONS} --hash {TWO} --cpus 0-1");
+    on_each_device(&line, fill);
 }
 
 fn source() {
@@ -162,8 +144,7 @@ fn requests() {
     let sink = spawn(lab.host(), &format!("sink {HOST} --listen 7000 --rr {flags}"));
     // The first connection finds the host there; it is one of the sink's.
     let first = connect(lab.peer(), AT_HOST);
-    first.shutdown(Shutdown::Write).unwrap();
-    assert_eq!(read_all(&first), b"");
+    finish(&first);
     let peer = "--nic packet:eth0 --ip 10.77.0.9/24";
     let flags = format!("--connections {} {TWO} --rr 100 --bytes 5000", CONNECTIONS - 1);
     let asker = json(&run(lab.peer(), &format!("source {peer} {AT_HOST} {flags}"))).pop().unwrap();
@@ -196,7 +177,7 @@ impl Open {
     }
 
     fn end(self, name: &str) -> Output {
-        signal(&self.sink, name);
+        signal(name, self.sink.id());
         self.sink.wait_with_output().unwrap()
     }
 }

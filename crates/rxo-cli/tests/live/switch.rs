@@ -1,43 +1,33 @@
 //! `rxo guest`: several guests behind one interface, each another rxo process with `virtio:PATH`.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, Shutdown, UdpSocket};
+use std::net::{IpAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rxo::live::Station;
-use rxo::switch::{PortSettings, Switch, SwitchOptions, Vlans};
-use rxo::{Policy, WorkerConfig};
-use rxo_driver::{Device, DeviceOptions};
 use rxo_testbed::{Lab, Namespace};
 use serde_json::Value;
 
 use crate::Test;
-use crate::endpoint::{connect, hash, json, pattern, read_all};
-use crate::process::{self, Rxo, run, spawn, wait_until};
+use crate::endpoint::{connect, hash, json, pattern, send_all};
+use crate::process::{LONG, Rxo, run, signal, spawn, wait_until};
 
 pub(crate) const TESTS: &[Test] = &[
     ("four_guests_receive_at_once", four),
     ("a_guest_sends_to_another", between),
     ("a_guest_leaves_and_returns_while_another_receives", returns),
     ("a_guest_that_is_stopped_delays_nobody", stopped),
-    ("guests_of_a_vlan_are_apart_from_others", apart),
     ("a_guest_with_an_address_that_is_not_its_own_reaches_nobody", guarded),
     ("isolated_guests_reach_the_peer_and_not_each_other", isolated),
     ("24_guests_start_under_a_low_limit_of_open_files", many),
-    ("a_guest_of_a_vlan_reaches_the_peer_with_its_tag", tagged),
     ("a_killed_switch_is_replaced_and_connections_go_on", killed),
     ("a_nic_that_is_unplugged_ends_the_run_or_is_waited_for", unplugged),
     ("a_switch_that_cannot_work_says_so_in_one_line", refused),
     ("a_dry_run_shows_each_guest_and_makes_no_socket", dry),
 ];
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Sockets in a folder of their own, which is removed at the end.
 pub(crate) struct Sockets(PathBuf);
@@ -65,7 +55,7 @@ impl Sockets {
 
     /// Returns the flags of a guest's host. A restarted one has the same hardware address, which the peer
     /// knows.
-    fn host(&self, guest: usize) -> String {
+    pub(crate) fn host(&self, guest: usize) -> String {
         let (path, ip) = (self.path(guest), address(guest));
         format!("--nic virtio:{path} --ip {ip}/24 --mac 52:54:00:00:00:{guest:02x}")
     }
@@ -82,20 +72,18 @@ impl Drop for Sockets {
     }
 }
 
-fn address(guest: usize) -> IpAddr {
+pub(crate) fn address(guest: usize) -> IpAddr {
     [10, 77, 0, 2 + guest as u8].into()
 }
 
 /// Sends `bytes` to a guest that receives, and waits until the guest has received everything.
 pub(crate) fn send(from: &Namespace, guest: usize, bytes: &[u8]) {
     let stream = connect(from, &format!("{}:7000", address(guest)));
-    (&stream).write_all(bytes).unwrap();
-    stream.shutdown(Shutdown::Write).unwrap();
-    assert_eq!(read_all(&stream), b"");
+    send_all(&stream, bytes);
 }
 
 /// Runs a source repeatedly until the guest that it sends to listens.
-fn send_from(lab: &Lab, source: &str) -> Vec<Value> {
+pub(crate) fn send_from(lab: &Lab, source: &str) -> Vec<Value> {
     let begun = Instant::now();
     loop {
         let output = run(lab.host(), source);
@@ -103,7 +91,7 @@ fn send_from(lab: &Lab, source: &str) -> Vec<Value> {
             return json(&output);
         }
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains("cannot connect to") && begun.elapsed() < PATIENCE, "{said}");
+        assert!(said.contains("cannot connect to") && begun.elapsed() < LONG, "{said}");
     }
 }
 
@@ -115,7 +103,7 @@ pub(crate) fn received(sink: Child, bytes: &[u8]) {
 }
 
 /// Ends the run with SIGINT and returns its totals.
-fn totals(rxo: Rxo) -> Value {
+pub(crate) fn totals(rxo: Rxo) -> Value {
     rxo.signal("INT");
     let (code, mut lines, said) = rxo.end();
     assert_eq!(code, Some(0), "{said}");
@@ -272,15 +260,13 @@ fn stopped() {
     let (still, lively) = (sockets.sink(&lab, 0), sockets.sink(&lab, 1));
     let stream = connect(lab.peer(), &format!("{}:7000", address(0)));
     (&stream).write_all(&bytes[..1_000_000]).unwrap();
-    signal(&still, "STOP");
+    signal("STOP", still.id());
     let socket = lab.peer().run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
     wait_until_dropped(&mut rxo, &socket);
     send(lab.peer(), 1, &bytes);
     received(lively, &bytes);
-    signal(&still, "CONT");
-    (&stream).write_all(&bytes[1_000_000..]).unwrap();
-    stream.shutdown(Shutdown::Write).unwrap();
-    assert_eq!(read_all(&stream), b"");
+    signal("CONT", still.id());
+    send_all(&stream, &bytes[1_000_000..]);
     received(still, &bytes);
     let totals = totals(rxo);
     let dropped = |guest: usize| totals["guests"][guest]["dropped"].as_u64().unwrap();
@@ -308,95 +294,6 @@ fn wait_until_dropped(rxo: &mut Rxo, socket: &UdpSocket) {
     panic!("nothing is dropped for a guest that does not read");
 }
 
-fn signal(child: &Child, name: &str) {
-    let command = format!("kill -{name} {}", child.id());
-    assert!(std::process::Command::new("sh").args(["-c", &command]).status().unwrap().success());
-}
-
-/// Guests 0 and 1 are in VLAN 7 and reach each other; guest 2 is in none and gets none of their frames.
-fn apart() {
-    let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("apart"));
-    let flags = sockets.flags(&[",vlan=7", ",vlan=7", ""]);
-    let (rxo, _) = Rxo::guests(lab.host(), &flags);
-    let (sink, other) = (sockets.sink(&lab, 0), sockets.sink(&lab, 2));
-    let (host, to) = (sockets.host(1), address(0));
-    let source = format!("source {host} {to}:7000 --bytes 2000000 --json --interval 0s");
-    send_from(&lab, &source);
-    json(&sink.wait_with_output().unwrap());
-    let bytes = pattern(1_000_000);
-    send(lab.peer(), 2, &bytes);
-    received(other, &bytes);
-    let totals = totals(rxo);
-    let got = totals["guests"][2]["bytes"].as_u64().unwrap();
-    assert!(got < 1_500_000, "{got} bytes, of which a million are its own");
-}
-
-/// The peer joins VLAN 7 with a separate interface.
-fn tagged() {
-    let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("tagged"));
-    let vlan = lab.peer().interface("vlan7");
-    if vlan.create_vlan(&lab.peer().interface(Lab::PEER_INTERFACE), 7).is_ok() {
-        return cross_tagged(&lab, &sockets);
-    }
-    // This kernel has no VLAN interfaces, so a TAP behind our own switch replaces it.
-    let (stop, (ready, is_ready)) = (AtomicBool::new(false), mpsc::channel());
-    thread::scope(|scope| {
-        let _stop = StopAtEnd(&stop);
-        scope.spawn(|| lab.peer().run(|| tag_for_the_peer(&stop, &ready)).unwrap());
-        is_ready.recv_timeout(PATIENCE).unwrap();
-        cross_tagged(&lab, &sockets);
-    });
-}
-
-/// Sets a flag on drop, also during a panic.
-struct StopAtEnd<'a>(&'a AtomicBool);
-
-impl Drop for StopAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// Gives the peer a TAP `vlan7`, whose frames carry tag 7 on the peer's interface.
-fn tag_for_the_peer(stop: &AtomicBool, ready: &mpsc::Sender<()>) {
-    let open = |name: &str, bring_up| {
-        let options = DeviceOptions { bring_up, ..DeviceOptions::default() };
-        Device::open(&name.parse().unwrap(), options).unwrap()
-    };
-    let nic = open(&format!("packet:{}", Lab::PEER_INTERFACE), false);
-    let tap = open("tap:vlan7", true);
-    let ports = [Vlans::All, Vlans::Only(7)].map(|vlans| PortSettings { vlans, fixed: None });
-    let switch = Switch::new(ports.to_vec(), SwitchOptions::default()).unwrap();
-    let config = WorkerConfig::new(Policy::none());
-    ready.send(()).unwrap();
-    let station = Station::switched(nic, vec![tap], switch, config);
-    station.run(stop, |_| {}).unwrap().result.unwrap();
-}
-
-/// Transfers from the peer's interface `vlan7` to a guest of VLAN 7. A guest of another VLAN gets none of the
-/// frames.
-fn cross_tagged(lab: &Lab, sockets: &Sockets) {
-    let vlan = lab.peer().interface("vlan7");
-    vlan.add_address([10, 78, 0, 1].into(), 24).unwrap();
-    vlan.up().unwrap();
-    let ports = [",vlan=7,mac=52:54:00:00:00:02", ",vlan=8"];
-    let (rxo, _) = Rxo::guests(lab.host(), &sockets.flags(&ports));
-    let line = format!(
-        "sink --nic virtio:{} --ip 10.78.0.2/24 --mac 52:54:00:00:00:02 --listen 7000 --hash --json \
-         --interval 0s",
-        sockets.path(0)
-    );
-    let sink = spawn(lab.host(), &line);
-    let bytes = pattern(4_000_000);
-    let stream = connect(lab.peer(), "10.78.0.2:7000");
-    (&stream).write_all(&bytes).unwrap();
-    stream.shutdown(Shutdown::Write).unwrap();
-    assert_eq!(read_all(&stream), b"");
-    received(sink, &bytes);
-    let totals = totals(rxo);
-    assert_eq!(totals["guests"][1]["frames"], 0, "{totals}");
-}
-
 fn killed() {
     let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("killed"));
     let flags = sockets.flags(&["", ""]);
@@ -406,17 +303,15 @@ fn killed() {
     let streams = [0, 1].map(|n| connect(lab.peer(), &format!("{}:7000", address(n))));
     streams.iter().for_each(|mut stream| stream.write_all(&bytes[..1_000_000]).unwrap());
     let worker = rxo.worker();
-    process::signal("KILL", rxo.restorer());
+    signal("KILL", rxo.restorer());
     rxo.signal_worker("KILL");
     rxo.signal("KILL");
     drop(rxo);
     wait_until("the worker ends", || !Path::new(&format!("/proc/{worker}")).exists());
     assert!(Path::new(&sockets.path(0)).exists(), "a killed process leaves its sockets");
     let (rxo, _) = Rxo::guests(lab.host(), &flags);
-    for mut stream in &streams {
-        stream.write_all(&bytes[1_000_000..]).unwrap();
-        stream.shutdown(Shutdown::Write).unwrap();
-        assert_eq!(read_all(stream), b"");
+    for stream in &streams {
+        send_all(stream, &bytes[1_000_000..]);
     }
     sinks.into_iter().for_each(|sink| received(sink, &bytes));
     totals(rxo);
@@ -450,7 +345,7 @@ fn unplugged() {
 /// would.
 fn ask_for_features(path: &str) {
     let mut front = UnixStream::connect(path).unwrap();
-    front.set_read_timeout(Some(PATIENCE)).unwrap();
+    front.set_read_timeout(Some(LONG)).unwrap();
     // GET_FEATURES, version 1, no payload.
     let request = [1_u32, 1, 0].map(u32::to_ne_bytes).concat();
     front.write_all(&request).unwrap();

@@ -1,7 +1,6 @@
 //! A running rxo is replaced by the next one, which goes on with its guests: streams stay whole.
 
 use std::io::Write;
-use std::net::Shutdown;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -11,7 +10,7 @@ use rxo_testbed::Lab;
 
 use crate::Test;
 use crate::control::asked;
-use crate::endpoint::{AT_HOST, connect, hash, json, pattern, read_all};
+use crate::endpoint::{AT_HOST, connect, finish, hash, json, pattern};
 use crate::guests::{Socket, totals};
 use crate::process::{LONG, Rxo, spawn, wait_until};
 
@@ -87,8 +86,7 @@ fn five_times() {
         wait_until("the stream flows", || sent.load(Ordering::Relaxed) > before + 20);
         drop(end);
         let bytes = sender.join().unwrap();
-        stream.shutdown(Shutdown::Write).unwrap();
-        assert_eq!(read_all(&stream), b"");
+        finish(&stream);
         assert_eq!(first.id(), keeper, "the first process keeps the run");
         first.signal("INT");
         let (code, _, said) = first.end();
@@ -162,8 +160,7 @@ fn failing() {
         }
         sender.join().unwrap();
     });
-    stream.shutdown(Shutdown::Write).unwrap();
-    assert_eq!(read_all(&stream), b"");
+    finish(&stream);
     let (totals, crc) = totals(json(&sink.wait_with_output().unwrap()));
     assert_eq!((totals["bytes"].as_u64(), crc), (Some(20_000_000), hash(&bytes)));
     first.signal("INT");

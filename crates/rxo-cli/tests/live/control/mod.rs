@@ -3,7 +3,7 @@
 pub(crate) mod socket;
 
 use std::io::Write;
-use std::net::{Shutdown, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::Output;
 use std::thread;
@@ -14,7 +14,7 @@ use rxo_testbed::{Lab, Namespace};
 use serde_json::Value;
 
 use crate::Test;
-use crate::endpoint::{AT_HOST, connect, hash, json, pattern, read_all, serve};
+use crate::endpoint::{AT_HOST, connect, hash, json, pattern, read_all, send_all, serve};
 use crate::process::{Rxo, command, run, spawn, wait_until};
 use crate::report::Scratch;
 use crate::traffic::totals;
@@ -258,12 +258,7 @@ fn toggled_host() {
     let sink = spawn(lab.host(), &line);
     let streams = [connect(lab.peer(), AT_HOST), connect(lab.peer(), AT_HOST)];
     let bytes = pattern(60_000_000);
-    let send = |stream: &TcpStream| {
-        let mut stream = stream;
-        stream.write_all(&bytes).unwrap();
-        stream.shutdown(Shutdown::Write).unwrap();
-        assert_eq!(read_all(stream), b"");
-    };
+    let send = |stream: &TcpStream| send_all(stream, &bytes);
     thread::scope(|scope| {
         let senders = streams.each_ref().map(|stream| scope.spawn(move || send(stream)));
         let mut session = Session::open(&socket).unwrap();
