@@ -7,6 +7,7 @@ mod fanout;
 mod forward;
 mod locks;
 mod network;
+mod packet_faults;
 mod packet_sink;
 mod packet_source;
 mod packets;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
     }
     let groups = [
         packet_source::TESTS,
+        packet_faults::TESTS,
         fanout::TESTS,
         packet_sink::TESTS,
         tap::TESTS,
