@@ -9,8 +9,6 @@ pub struct SourceCapabilities {
     pub link: LinkKind,
     /// The maximum length of an IP packet on the network, in bytes.
     pub mtu: u32,
-    /// `true` if the source's frames have a checksum status other than `Unknown`.
-    pub says_checksum: bool,
     /// `true` if some of the source's frames are GSO frames.
     pub gives_gso: bool,
 }
@@ -32,8 +30,6 @@ pub struct SinkCapabilities {
     /// `true` if the sink segments GSO frames in tunnels over UDP (a [`UdpTunnel`](rxo_frame::UdpTunnel)). A
     /// sink of the operating system without this support sends the segments instead.
     pub segments_tunnels: bool,
-    /// `true` if the sink sends packets in several pieces without copying them.
-    pub gathers: bool,
     /// `true` if the sink completes partial checksums, or delivers to a receiver that does not need them
     /// complete.
     pub completes_checksums: bool,
@@ -41,4 +37,21 @@ pub struct SinkCapabilities {
     ///
     /// [`GsoKind::AckTemplate`]: rxo_frame::GsoKind::AckTemplate
     pub expands_acks: bool,
+}
+
+impl SinkCapabilities {
+    /// Returns the capabilities of a sink that segments TCP and UDP GSO frames of up to 65,535 bytes and completes
+    /// checksums. It segments no tunnels, and expands no ACK templates.
+    #[must_use]
+    pub const fn with_gso(link: LinkKind, mtu: u32) -> Self {
+        Self {
+            link,
+            mtu,
+            gso_bytes: 65_535,
+            segments_udp: true,
+            segments_tunnels: false,
+            completes_checksums: true,
+            expands_acks: false,
+        }
+    }
 }

@@ -302,7 +302,6 @@ impl FrameSink for MemorySink {
             gso_bytes,
             segments_udp,
             segments_tunnels,
-            gathers: true,
             completes_checksums: true,
             expands_acks,
         }
@@ -368,7 +367,7 @@ impl FrameSource for MemorySource {
 
     fn capabilities(&self) -> SourceCapabilities {
         let MemoryOptions { link, mtu, gso_bytes, .. } = self.link.options;
-        SourceCapabilities { link, mtu, says_checksum: true, gives_gso: gso_bytes > 0 }
+        SourceCapabilities { link, mtu, gives_gso: gso_bytes > 0 }
     }
 
     fn receive(

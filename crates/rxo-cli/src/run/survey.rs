@@ -96,14 +96,8 @@ impl Survey {
     /// If the device cannot carry the policy's aggregates at all.
     pub(super) fn carried(&self, plan: &Plan) -> Result<Policy> {
         let sink = SinkCapabilities {
-            link: self.link,
-            mtu: self.mtu,
-            gso_bytes: 65_535,
-            segments_udp: true,
             segments_tunnels: true,
-            gathers: true,
-            completes_checksums: true,
-            expands_acks: false,
+            ..SinkCapabilities::with_gso(self.link, self.mtu)
         };
         let Policy { udp, tunnels, .. } = plan.policy;
         carried(plan.policy, sink)

@@ -73,7 +73,7 @@ impl FrameSource for Receiver {
 
     fn capabilities(&self) -> SourceCapabilities {
         let (link, mtu) = (LinkKind::RawIp, 1_300);
-        SourceCapabilities { link, mtu, says_checksum: false, gives_gso: false }
+        SourceCapabilities { link, mtu, gives_gso: false }
     }
 
     fn receive(
@@ -120,7 +120,6 @@ impl Port for Sender {
             gso_bytes: 0,
             segments_udp: false,
             segments_tunnels: false,
-            gathers: true,
             completes_checksums: false,
             expands_acks: false,
         }

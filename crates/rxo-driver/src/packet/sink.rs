@@ -14,9 +14,6 @@ use crate::transmit::batch::Sealed;
 use crate::transmit::{SendMmsg, Writer, Written};
 use crate::{fault, sys};
 
-/// The largest IP packet that the kernel segments, in bytes.
-const LARGEST_PACKET_BYTES: u32 = 65_535;
-
 impl DeviceSink {
     /// Opens a sink on the interface `name`, which must be up. The kernel completes partial checksums and
     /// segments aggregates, or lets the interface do it.
@@ -70,16 +67,7 @@ impl PacketPort {
 
 impl Port for PacketPort {
     fn capabilities(&self) -> SinkCapabilities {
-        SinkCapabilities {
-            link: LinkKind::Ethernet,
-            mtu: self.mtu,
-            gso_bytes: LARGEST_PACKET_BYTES,
-            segments_udp: true,
-            segments_tunnels: false,
-            gathers: true,
-            completes_checksums: true,
-            expands_acks: false,
-        }
+        SinkCapabilities::with_gso(LinkKind::Ethernet, self.mtu)
     }
 
     fn label(&self) -> &str {

@@ -284,12 +284,7 @@ impl FrameSource for PacketSource {
     type Buffer = DeviceBuf;
 
     fn capabilities(&self) -> SourceCapabilities {
-        SourceCapabilities {
-            link: LinkKind::Ethernet,
-            mtu: self.mtu,
-            says_checksum: true,
-            gives_gso: true,
-        }
+        SourceCapabilities { link: LinkKind::Ethernet, mtu: self.mtu, gives_gso: true }
     }
 
     fn receive(

@@ -14,9 +14,6 @@ use crate::transmit::batch::Sealed;
 use crate::transmit::{Writer, Writev, Written};
 use crate::uring::Uring;
 
-/// The largest GSO frame that the kernel accepts as an IP packet, in bytes.
-const LARGEST_PACKET_BYTES: u32 = 65_535;
-
 /// The way in which writes are submitted to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SubmitMode {
@@ -56,14 +53,9 @@ impl TapPort {
 impl Port for TapPort {
     fn capabilities(&self) -> SinkCapabilities {
         SinkCapabilities {
-            link: self.device.kind.link(),
-            mtu: self.mtu,
-            gso_bytes: LARGEST_PACKET_BYTES,
             segments_udp: self.device.offloads.udp,
             segments_tunnels: self.device.offloads.tunnels,
-            gathers: true,
-            completes_checksums: true,
-            expands_acks: false,
+            ..SinkCapabilities::with_gso(self.device.kind.link(), self.mtu)
         }
     }
 

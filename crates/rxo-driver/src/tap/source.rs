@@ -80,12 +80,7 @@ impl FrameSource for TapSource {
     type Buffer = DeviceBuf;
 
     fn capabilities(&self) -> SourceCapabilities {
-        SourceCapabilities {
-            link: self.device.kind.link(),
-            mtu: self.mtu,
-            says_checksum: true,
-            gives_gso: true,
-        }
+        SourceCapabilities { link: self.device.kind.link(), mtu: self.mtu, gives_gso: true }
     }
 
     fn receive(

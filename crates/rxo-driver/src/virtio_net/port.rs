@@ -15,9 +15,6 @@ use crate::interface::Interface;
 use crate::transmit::batch::Sealed;
 use crate::transmit::{Writer, Written};
 
-/// The largest packet that a ring accepts, as an IP packet in bytes.
-const LARGEST_PACKET_BYTES: u32 = 65_535;
-
 /// The sending port over a side's rings.
 #[derive(Debug)]
 pub(crate) struct RingPort<S> {
@@ -46,14 +43,9 @@ impl<S: Side> RingPort<S> {
 impl<S: Side> Port for RingPort<S> {
     fn capabilities(&self) -> SinkCapabilities {
         SinkCapabilities {
-            link: LinkKind::Ethernet,
-            mtu: self.mtu,
-            gso_bytes: LARGEST_PACKET_BYTES,
             segments_udp: self.segments_udp,
-            segments_tunnels: false,
-            gathers: true,
-            completes_checksums: true,
             expands_acks: self.expands_acks,
+            ..SinkCapabilities::with_gso(LinkKind::Ethernet, self.mtu)
         }
     }
 

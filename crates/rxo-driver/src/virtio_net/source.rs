@@ -162,12 +162,7 @@ impl<S: Side> FrameSource for RingSource<S> {
     type Buffer = DeviceBuf;
 
     fn capabilities(&self) -> SourceCapabilities {
-        SourceCapabilities {
-            link: LinkKind::Ethernet,
-            mtu: self.mtu,
-            says_checksum: true,
-            gives_gso: true,
-        }
+        SourceCapabilities { link: LinkKind::Ethernet, mtu: self.mtu, gives_gso: true }
     }
 
     fn receive(

@@ -18,9 +18,6 @@ use crate::transmit::batch::Sealed;
 use crate::transmit::{Writer, Written};
 use crate::virtio_net::{Accepts, Copies, Copying, Encoder};
 
-/// The largest GSO frame that is segmented here, as an IP packet in bytes.
-const LARGEST_PACKET_BYTES: u32 = 65_535;
-
 /// The port of an AF_XDP socket that sends.
 #[derive(Debug)]
 pub(super) struct XdpPort {
@@ -67,16 +64,7 @@ impl XdpPort {
 
 impl Port for XdpPort {
     fn capabilities(&self) -> SinkCapabilities {
-        SinkCapabilities {
-            link: LinkKind::Ethernet,
-            mtu: self.mtu,
-            gso_bytes: LARGEST_PACKET_BYTES,
-            segments_udp: true,
-            segments_tunnels: false,
-            gathers: true,
-            completes_checksums: true,
-            expands_acks: false,
-        }
+        SinkCapabilities::with_gso(LinkKind::Ethernet, self.mtu)
     }
 
     fn label(&self) -> &str {

@@ -191,9 +191,8 @@ impl FrameSource for XdpSource {
     type Buffer = DeviceBuf;
 
     fn capabilities(&self) -> SourceCapabilities {
-        let Properties { mtu, is_virtual, .. } = self.properties;
-        let link = LinkKind::Ethernet;
-        SourceCapabilities { link, mtu, says_checksum: is_virtual, gives_gso: false }
+        let (link, mtu) = (LinkKind::Ethernet, self.properties.mtu);
+        SourceCapabilities { link, mtu, gives_gso: false }
     }
 
     fn receive(

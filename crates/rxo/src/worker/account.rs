@@ -115,12 +115,7 @@ mod tests {
         type Buffer = Vec<u8>;
 
         fn capabilities(&self) -> SourceCapabilities {
-            SourceCapabilities {
-                link: LinkKind::Ethernet,
-                mtu: 1_500,
-                says_checksum: false,
-                gives_gso: false,
-            }
+            SourceCapabilities { link: LinkKind::Ethernet, mtu: 1_500, gives_gso: false }
         }
 
         fn receive(

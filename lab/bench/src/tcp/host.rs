@@ -263,13 +263,7 @@ impl FrameSource for Device {
     type Buffer = Buffer;
 
     fn capabilities(&self) -> SourceCapabilities {
-        let says_checksum = !self.checksums;
-        SourceCapabilities {
-            link: LinkKind::RawIp,
-            mtu: MTU as u32,
-            says_checksum,
-            gives_gso: self.takes_large,
-        }
+        SourceCapabilities { link: LinkKind::RawIp, mtu: MTU as u32, gives_gso: self.takes_large }
     }
 
     fn receive(
@@ -329,7 +323,6 @@ impl FrameSink for Device {
             gso_bytes: if self.takes_large { u16::MAX.into() } else { 0 },
             segments_udp: false,
             segments_tunnels: false,
-            gathers: false,
             completes_checksums: !self.checksums,
             expands_acks: false,
         }

@@ -39,7 +39,7 @@ impl<'f> FrameSource for Queue<'f> {
 
     fn capabilities(&self) -> SourceCapabilities {
         let link = LinkKind::Ethernet;
-        SourceCapabilities { link, mtu: MTU, says_checksum: true, gives_gso: false }
+        SourceCapabilities { link, mtu: MTU, gives_gso: false }
     }
 
     fn receive(
@@ -93,16 +93,7 @@ impl Sink {
 
 impl FrameSink for Sink {
     fn capabilities(&self) -> SinkCapabilities {
-        SinkCapabilities {
-            link: LinkKind::Ethernet,
-            mtu: MTU,
-            gso_bytes: 65_535,
-            segments_udp: true,
-            segments_tunnels: false,
-            gathers: true,
-            completes_checksums: true,
-            expands_acks: false,
-        }
+        SinkCapabilities::with_gso(LinkKind::Ethernet, MTU)
     }
 
     fn transmit<'a, G: Gather<'a>>(

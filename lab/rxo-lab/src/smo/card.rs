@@ -129,7 +129,7 @@ impl FrameSource for Card {
 
     fn capabilities(&self) -> SourceCapabilities {
         let link = LinkKind::Ethernet;
-        SourceCapabilities { link, mtu: MTU, says_checksum: true, gives_gso: false }
+        SourceCapabilities { link, mtu: MTU, gives_gso: false }
     }
 
     fn receive(
@@ -174,16 +174,8 @@ impl FrameSource for Card {
 
 impl FrameSink for Card {
     fn capabilities(&self) -> SinkCapabilities {
-        SinkCapabilities {
-            link: LinkKind::Ethernet,
-            mtu: MTU,
-            gso_bytes: u16::MAX.into(),
-            segments_udp: false,
-            segments_tunnels: false,
-            gathers: true,
-            completes_checksums: true,
-            expands_acks: false,
-        }
+        let with_gso = SinkCapabilities::with_gso(LinkKind::Ethernet, MTU);
+        SinkCapabilities { segments_udp: false, ..with_gso }
     }
 
     fn transmit<'a, G: Gather<'a>>(

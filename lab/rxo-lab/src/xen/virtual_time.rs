@@ -174,16 +174,8 @@ struct Discard(SinkCounters);
 
 impl FrameSink for Discard {
     fn capabilities(&self) -> SinkCapabilities {
-        SinkCapabilities {
-            link: LinkKind::Ethernet,
-            mtu: 1_500,
-            gso_bytes: 65_535,
-            segments_udp: false,
-            segments_tunnels: false,
-            gathers: true,
-            completes_checksums: true,
-            expands_acks: false,
-        }
+        let with_gso = SinkCapabilities::with_gso(LinkKind::Ethernet, 1_500);
+        SinkCapabilities { segments_udp: false, ..with_gso }
     }
 
     fn transmit<'a, G: Gather<'a>>(

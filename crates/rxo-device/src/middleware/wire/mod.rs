@@ -183,11 +183,7 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>> FrameSource for WireSource<S> {
     type Buffer = S::Buffer;
 
     fn capabilities(&self) -> SourceCapabilities {
-        SourceCapabilities {
-            says_checksum: self.validates,
-            gives_gso: false,
-            ..self.source.capabilities()
-        }
+        SourceCapabilities { gives_gso: false, ..self.source.capabilities() }
     }
 
     fn receive(

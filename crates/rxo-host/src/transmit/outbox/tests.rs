@@ -93,14 +93,9 @@ impl Scene {
 
     fn outbox(&self, gso_bytes: u32) -> Outbox {
         let capabilities = SinkCapabilities {
-            link: self.link,
-            mtu: 1_500,
             gso_bytes,
-            segments_udp: false,
-            segments_tunnels: false,
-            gathers: true,
             completes_checksums: self.completes_checksums,
-            expands_acks: false,
+            ..SinkCapabilities::with_gso(self.link, 1_500)
         };
         Outbox::new(Shape::new(capabilities, OWN, true), Stopwatch::new(None))
     }

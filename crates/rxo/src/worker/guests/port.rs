@@ -118,8 +118,8 @@ pub(super) fn port<B>(
     let source = PortSource {
         lane: frames,
         state: Arc::clone(&state),
-        // Frames of other guests may be GSO frames and have a checksum status, whatever the nic's do.
-        capabilities: SourceCapabilities { says_checksum: true, gives_gso: true, ..of_source },
+        // Frames of other guests may be GSO frames, whatever the nic's are.
+        capabilities: SourceCapabilities { gives_gso: true, ..of_source },
         bytes: 0,
         is_armed: false,
         buffer: PhantomData,
