@@ -18,9 +18,8 @@ use super::driver::Driver;
 use super::layout::{Places, START};
 use crate::clock;
 use crate::vhost_user::features::{
-    ACK_TEMPLATES, CSUM, EVENT_IDX, GUEST_CSUM, GUEST_ECN, GUEST_TSO4, GUEST_TSO6, GUEST_USO4,
-    GUEST_USO6, HOST_ECN, HOST_TSO4, HOST_TSO6, HOST_USO, MQ, MRG_RXBUF, PROTOCOL_FEATURES,
-    PROTOCOL_MQ, PROTOCOL_MTU, PROTOCOL_REPLY_ACK, PROTOCOL_STATUS, RING_PACKED, VERSION_1,
+    ACK_TEMPLATES, DEVICE_OFFERS, INDIRECT_DESC, LOG_ALL, MQ, PROTOCOL_FEATURES, PROTOCOL_MQ,
+    PROTOCOL_MTU, PROTOCOL_REPLY_ACK, PROTOCOL_STATUS, RSC_EXT, VERSION_1,
 };
 use crate::vhost_user::foreign::Discards;
 use crate::vhost_user::{
@@ -32,23 +31,8 @@ use crate::virtio_net::{Notifier, mapping};
 /// The virtio features that the driver uses if the back end offers them. `RSC_EXT` (segment counts) is left
 /// out: the segment size says as much, and the device would have to complete each aggregate's checksum for
 /// it.
-pub(super) const WANTED: u64 = CSUM
-    | GUEST_CSUM
-    | GUEST_TSO4
-    | GUEST_TSO6
-    | GUEST_ECN
-    | HOST_TSO4
-    | HOST_TSO6
-    | HOST_ECN
-    | GUEST_USO4
-    | GUEST_USO6
-    | HOST_USO
-    | ACK_TEMPLATES
-    | MRG_RXBUF
-    | EVENT_IDX
-    | PROTOCOL_FEATURES
-    | VERSION_1
-    | RING_PACKED;
+pub(super) const WANTED: u64 =
+    DEVICE_OFFERS & !(MQ | RSC_EXT | LOG_ALL | INDIRECT_DESC) | ACK_TEMPLATES;
 
 /// The settings that a driver requests from a back end.
 #[derive(Clone, Copy, Debug)]
