@@ -43,6 +43,16 @@ pub(crate) fn down(device: &str, name: &str) -> Finding {
     Finding::breaks("state", format!("{device} is down"), remedy)
 }
 
+/// Converts an error of the open `device`, which no longer exists if `is_gone`. Returns `None` if the device is
+/// down and may come back.
+pub(crate) fn lost(device: &str, is_gone: bool, error: io::Error) -> Option<DeviceError> {
+    match is_gone {
+        true => Some(DeviceError::Gone(device.to_owned())),
+        false if means_down(&error) => None,
+        false => Some(system(format!("{device} failed while in use"), error)),
+    }
+}
+
 /// Returns `true` if `error` means that the device exists, but is down.
 pub(crate) fn means_down(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENETDOWN | libc::EIO))

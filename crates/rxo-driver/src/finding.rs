@@ -50,8 +50,17 @@ impl State {
 }
 
 impl Finding {
+    fn new(
+        state: State,
+        name: &'static str,
+        found: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { name, device: None, state, found: found.into(), remedy: remedy.into() }
+    }
+
     pub(crate) fn fine(name: &'static str, found: impl Into<String>) -> Self {
-        Self { name, device: None, state: State::Fine, found: found.into(), remedy: String::new() }
+        Self::new(State::Fine, name, found, "")
     }
 
     pub(crate) fn limited(
@@ -59,13 +68,7 @@ impl Finding {
         found: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        Self {
-            name,
-            device: None,
-            state: State::Limited,
-            found: found.into(),
-            remedy: remedy.into(),
-        }
+        Self::new(State::Limited, name, found, remedy)
     }
 
     pub(crate) fn breaks(
@@ -73,13 +76,7 @@ impl Finding {
         found: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        Self {
-            name,
-            device: None,
-            state: State::Breaks,
-            found: found.into(),
-            remedy: remedy.into(),
-        }
+        Self::new(State::Breaks, name, found, remedy)
     }
 
     /// Returns the finding with `device` as the device that was checked.
@@ -89,8 +86,7 @@ impl Finding {
 
     /// Creates the finding for a check that this process may not do without the privilege `needs`.
     pub(crate) fn not_run(name: &'static str, needs: &str) -> Self {
-        let (found, remedy) = (format!("needs {needs}"), "run as root".to_owned());
-        Self { name, device: None, state: State::NotRun, found, remedy }
+        Self::new(State::NotRun, name, format!("needs {needs}"), "run as root")
     }
 
     /// Creates the finding for a check that failed with `error`: [`State::NotRun`] if the privilege `needs`

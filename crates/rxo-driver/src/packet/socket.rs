@@ -86,13 +86,7 @@ impl Opened {
 /// Converts an error of an open socket to the error for the caller; `None` if the link is down, because it
 /// comes back on the same socket.
 pub(super) fn lost(device: &str, socket: BorrowedFd<'_>, error: io::Error) -> Option<DeviceError> {
-    if fault::means_gone(&error) || is_deleted(socket) {
-        Some(DeviceError::Gone(device.to_owned()))
-    } else if fault::means_down(&error) {
-        None
-    } else {
-        Some(fault::system(format!("{device} failed while in use"), error))
-    }
+    fault::lost(device, fault::means_gone(&error) || is_deleted(socket), error)
 }
 
 /// Returns `true` if the socket's interface was deleted. A new interface of the same name does not count.

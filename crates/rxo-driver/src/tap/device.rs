@@ -191,51 +191,52 @@ impl TapDevice {
             held => held,
         };
         let before = if existed { Some(Before::read(&interface, &file)?) } else { None };
-        let offloads = Offloads::default();
-        let (statistics, dropped_before) = (Statistics::of(interface.index()?).ok(), 0);
-        let is_first = true;
-        let mut device = Self {
-            label,
-            kind,
-            interface,
-            offloads,
-            file,
-            before,
-            statistics,
-            is_first,
-            dropped_before,
-            _lock: lock,
-        };
-        device.offloads = offload::enable(device.file.as_fd(), kind)
-            .map_err(|e| fault::opening(&device.label, e))?;
+        let mut device = Self::new(label, kind, interface, file);
+        (device.before, device._lock) = (before, lock);
+        device.enable_offloads()?;
         if device.interface.queue_packets()? < QUEUE_PACKETS {
             // The owner of a persistent interface may open it without the privilege to change it.
             let _shorter_is_fine = device.interface.set_queue_packets(QUEUE_PACKETS);
         }
-        device.dropped_before = device.dropped();
+        device.begin_to_count()?;
         Ok(device)
     }
 
     fn inherit(name: &str, kind: TapKind, file: File) -> Result<Self, DeviceError> {
-        let label = format!("{kind}:{name}");
         let interface = Interface::find(name)?;
-        let offloads =
-            offload::enable(file.as_fd(), kind).map_err(|error| fault::opening(&label, error))?;
-        let statistics = Statistics::of(interface.index()?).ok();
-        let mut device = Self {
+        let mut device = Self::new(format!("{kind}:{name}"), kind, interface, file);
+        device.enable_offloads()?;
+        device.begin_to_count()?;
+        Ok(device)
+    }
+
+    /// Creates the only queue of an interface that this process has made.
+    fn new(label: String, kind: TapKind, interface: Interface, file: File) -> Self {
+        Self {
             label,
             kind,
             interface,
-            offloads,
+            offloads: Offloads::default(),
             file,
             before: None,
-            statistics,
+            statistics: None,
             is_first: true,
             dropped_before: 0,
             _lock: None,
-        };
-        device.dropped_before = device.dropped();
-        Ok(device)
+        }
+    }
+
+    fn enable_offloads(&mut self) -> Result<(), DeviceError> {
+        let enabled = offload::enable(self.file.as_fd(), self.kind);
+        self.offloads = enabled.map_err(|error| fault::opening(&self.label, error))?;
+        Ok(())
+    }
+
+    /// Opens the interface's counters. Packets that were dropped before do not count.
+    fn begin_to_count(&mut self) -> Result<(), DeviceError> {
+        self.statistics = Statistics::of(self.interface.index()?).ok();
+        self.dropped_before = self.dropped();
+        Ok(())
     }
 
     /// Opens one more queue of this interface. The settings of the interface are those of the first.
@@ -245,18 +246,9 @@ impl TapDevice {
         let attachment = Attachment::Further;
         offload::attach(file.as_fd(), *kind, name, attachment)
             .map_err(|error| refused(label, (*kind, attachment), name, error))?;
-        Ok(Self {
-            label: label.clone(),
-            kind: *kind,
-            interface: Interface::find(name)?,
-            offloads: *offloads,
-            file,
-            before: None,
-            statistics: None,
-            is_first: false,
-            dropped_before: 0,
-            _lock: None,
-        })
+        let mut queue = Self::new(label.clone(), *kind, Interface::find(name)?, file);
+        (queue.offloads, queue.is_first) = (*offloads, false);
+        Ok(queue)
     }
 
     /// Loads the rule by which the kernel chooses the queue of each packet: a flow stays in one queue, in
@@ -277,24 +269,8 @@ impl TapDevice {
     /// Creates a device that reads and writes `descriptor`.
     #[cfg(test)]
     pub(super) fn for_tests(descriptor: std::os::fd::OwnedFd) -> Self {
-        let file = File::from(descriptor);
         let interface = Interface::find("lo").expect("every system has one");
-        let (label, kind) = ("tap:test".to_owned(), TapKind::Tap);
-        let offloads = Offloads::default();
-        let (before, statistics, dropped_before) = (None, None, 0);
-        let (is_first, _lock) = (true, None);
-        Self {
-            label,
-            kind,
-            interface,
-            offloads,
-            file,
-            before,
-            statistics,
-            is_first,
-            dropped_before,
-            _lock,
-        }
+        Self::new("tap:test".to_owned(), TapKind::Tap, interface, File::from(descriptor))
     }
 
     /// Returns the number of packets of the host's stack that the kernel has dropped because the queue was

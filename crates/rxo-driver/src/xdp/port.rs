@@ -76,13 +76,7 @@ impl Port for XdpPort {
     }
 
     fn lost(&self, error: io::Error) -> Option<DeviceError> {
-        if self.interface.index().is_err() {
-            Some(DeviceError::Gone(self.device.clone()))
-        } else if fault::means_down(&error) {
-            None
-        } else {
-            Some(fault::system(format!("{} failed while in use", self.device), error))
-        }
+        fault::lost(&self.device, self.interface.index().is_err(), error)
     }
 
     fn is_batched(&self) -> bool {

@@ -147,8 +147,7 @@ impl XdpSource {
         if self.is_gone {
             return Some(DeviceError::Gone(self.device.clone()));
         }
-        let error = error.filter(|error| !fault::means_down(error))?;
-        Some(fault::system(format!("{} failed while in use", self.device), error))
+        fault::lost(&self.device, false, error?)
     }
 }
 
