@@ -17,7 +17,7 @@ pub(crate) struct AckPoint {
 
 /// The difference between a pure ACK and the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum News {
+pub(crate) enum AckChange {
     /// The next ACK has a higher number, or the same number with another window.
     More,
     /// The next ACK has the same number and window.
@@ -49,13 +49,13 @@ impl AckPoint {
 
     /// Returns how `next` differs from this ACK.
     #[inline]
-    pub(crate) fn news(self, next: Self) -> News {
+    pub(crate) fn compare(self, next: Self) -> AckChange {
         if next.ack.is_before(self.ack) {
-            News::Less
+            AckChange::Less
         } else if next == self {
-            News::Same
+            AckChange::Same
         } else {
-            News::More
+            AckChange::More
         }
     }
 }

@@ -162,10 +162,10 @@ pub fn candidate<'a>(parsed: &'a Parsed, policy: &Policy) -> Result<&'a TcpSegme
         return Err(BypassReason::BadIpChecksum);
     }
     if parsed.ip.has_options || parsed.ip.reserved_bit {
-        odd_ip(parsed, policy)?;
+        check_ip(parsed, policy)?;
     }
     if are_odd(tcp.flags) {
-        odd_flags(tcp.flags, parsed.payload_bytes() == 0, policy)?;
+        check_flags(tcp.flags, parsed.payload_bytes() == 0, policy)?;
     }
     if tcp.urgent != 0 {
         return Err(BypassReason::Urg);
@@ -231,7 +231,7 @@ fn rare_rules(ip: &Ip, tcp: &TcpSegment, policy: &Policy) -> Result<(), BypassRe
 }
 
 #[cold]
-pub(crate) fn odd_ip(parsed: &Parsed, policy: &Policy) -> Result<(), BypassReason> {
+pub(crate) fn check_ip(parsed: &Parsed, policy: &Policy) -> Result<(), BypassReason> {
     if parsed.ip.reserved_bit {
         return Err(BypassReason::ReservedBit);
     }
@@ -253,7 +253,7 @@ pub(crate) const fn are_odd(flags: TcpFlags) -> bool {
 /// Judges flags other than ACK and PSH. Segments with ECE or AE may be merged if all have the same flags; the
 /// verdict compares them.
 #[cold]
-pub(crate) fn odd_flags(
+pub(crate) fn check_flags(
     flags: TcpFlags,
     is_empty: bool,
     policy: &Policy,

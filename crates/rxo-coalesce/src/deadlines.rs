@@ -36,7 +36,7 @@ impl Deadlines {
 
     /// Returns `true` if the free entries might not suffice for all flows; the caller must then call
     /// [`Deadlines::clear`].
-    pub(crate) fn is_crowded(&self) -> bool {
+    pub(crate) fn needs_compaction(&self) -> bool {
         self.arrivals.len() > 2 * self.flows
     }
 

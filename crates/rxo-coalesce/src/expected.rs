@@ -104,7 +104,7 @@ impl<'a, S: Shape> Expected<'a, S> {
     /// Returns `true` if `next` is the expected segment, apart from its TCP checksum. `SHORT` is explained at
     /// [`headers_in`]. `BARE` requires [`Expected::is_bare`], and then less is compared.
     #[inline(always)]
-    pub(crate) fn is_met_by<B: AsRef<[u8]>, const SHORT: bool, const BARE: bool>(
+    pub(crate) fn matches<B: AsRef<[u8]>, const SHORT: bool, const BARE: bool>(
         &self,
         next: &Frame<B>,
     ) -> bool {

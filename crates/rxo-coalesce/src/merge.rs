@@ -126,11 +126,11 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         let held = self.held;
         let end = u32::from(held.header_bytes) + held.payload_bytes;
         if let Some(ip) = field_mut::<20>(merged, around.network) {
-            around.write_ip(ip, self.first.bytes(), said(end - around.network as u32));
+            around.write_ip(ip, self.first.bytes(), length_field(end - around.network as u32));
         }
         let datagram_bytes = end - around.transport as u32;
         let Some(udp) = field_mut::<8>(merged, around.transport) else { return };
-        [udp[4], udp[5]] = said(datagram_bytes).to_be_bytes();
+        [udp[4], udp[5]] = length_field(datagram_bytes).to_be_bytes();
         if !around.has_checksum || form == ChecksumForm::Verified {
             return;
         }
@@ -196,7 +196,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         let packet = self.held.packet_bytes();
         let Some(ip) = field_mut::<20>(merged, network) else { return };
         if self.held.version == IpVersion::V6 {
-            [ip[4], ip[5]] = said(packet - 40).to_be_bytes();
+            [ip[4], ip[5]] = length_field(packet - 40).to_be_bytes();
             return;
         }
         // The checksum of the last header is right, so only the changed words are updated (RFC 1624).
@@ -206,8 +206,8 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         let unchanged = Sum::word(!u16::from_be_bytes([ip[10], ip[11]]))
             + Sum::word(!u16::from_be_bytes([ip[2], ip[3]]))
             + Sum::word(!u16::from_be_bytes([ip[4], ip[5]]));
-        let sum = unchanged + Sum::word(said(packet)) + Sum::word(id);
-        [ip[2], ip[3]] = said(packet).to_be_bytes();
+        let sum = unchanged + Sum::word(length_field(packet)) + Sum::word(id);
+        [ip[2], ip[3]] = length_field(packet).to_be_bytes();
         [ip[4], ip[5]] = id.to_be_bytes();
         [ip[10], ip[11]] = sum.checksum().to_be_bytes();
     }
@@ -274,7 +274,7 @@ fn field_mut<const N: usize>(
 
 /// Returns a length as an IP header states it: 0 if it exceeds 16 bits.
 #[inline]
-fn said(bytes: u32) -> u16 {
+fn length_field(bytes: u32) -> u16 {
     u16::try_from(bytes).unwrap_or(0)
 }
 

@@ -46,7 +46,7 @@ struct Entry {
 
 /// The state of an index entry that a search reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Met {
+pub(crate) enum IndexEntry {
     /// The flow at this index was flushed, so its entry is stale.
     Gone,
     /// The flow is between other hosts; its last frame is in this slot.
@@ -84,15 +84,15 @@ impl Pairs {
     /// Finds the flows between the hosts whose hash is `pair`; `meet` returns the state of a flow index.
     /// [`Pairs::next_found`] then returns the flows, the least recently used first, together with the surplus flows of
     /// a crowded bucket.
-    pub(crate) fn search(&mut self, pair: FlowHash, mut meet: impl FnMut(u16) -> Met) {
+    pub(crate) fn search(&mut self, pair: FlowHash, mut meet: impl FnMut(u16) -> IndexEntry) {
         let mut flow = self.buckets[usize::from(self.bucket(pair))];
         let mut others = 0;
         while let Some(Entry { after, .. }) = self.entries.get(usize::from(flow)).copied() {
             work::done(1);
             match meet(flow) {
-                Met::Gone => self.remove(flow),
-                Met::Other(_) if others < MOST_OTHERS => others += 1,
-                Met::Meant(tail) | Met::Other(tail) => {
+                IndexEntry::Gone => self.remove(flow),
+                IndexEntry::Other(_) if others < MOST_OTHERS => others += 1,
+                IndexEntry::Meant(tail) | IndexEntry::Other(tail) => {
                     self.remove(flow);
                     self.found.push((tail, flow));
                 }
@@ -153,7 +153,7 @@ mod tests {
             for stranger in 10_000..11_000 {
                 pairs.search(hash(stranger), |_| {
                     met += 1;
-                    Met::Other(0)
+                    IndexEntry::Other(0)
                 });
             }
             assert!(met < 1_000, "{flows} flows: {met} met in 1,000 searches");
@@ -166,7 +166,7 @@ mod tests {
         [3, 5, 1].iter().for_each(|flow| pairs.note(*flow, hash(7)));
         pairs.note(2, hash(8));
         let tails = [0, 90, 0, 30, 0, 60];
-        pairs.search(hash(7), |flow| Met::Meant(tails[usize::from(flow)]));
+        pairs.search(hash(7), |flow| IndexEntry::Meant(tails[usize::from(flow)]));
         assert_eq!(found(&mut pairs), [3, 5, 1]);
         pairs.search(hash(7), |flow| panic!("{flow} was found before"));
         assert_eq!(found(&mut pairs), []);
@@ -180,11 +180,11 @@ mod tests {
         let mut met = Vec::new();
         pairs.search(hash(7), |flow| {
             met.push(flow);
-            Met::Gone
+            IndexEntry::Gone
         });
         assert_eq!(met, [2, 0]);
         pairs.search(hash(7), |flow| panic!("{flow} is gone"));
-        pairs.search(hash(9), |_| Met::Meant(1));
+        pairs.search(hash(9), |_| IndexEntry::Meant(1));
         assert_eq!(found(&mut pairs), [1]);
     }
 
@@ -192,12 +192,12 @@ mod tests {
     fn others_of_a_full_bucket_are_found_too_so_that_the_next_search_is_short() {
         let mut pairs = Pairs::new(64, 64);
         (0..64).for_each(|flow| pairs.note(flow, hash(7)));
-        pairs.search(hash(7), |flow| Met::Other(u32::from(flow)));
+        pairs.search(hash(7), |flow| IndexEntry::Other(u32::from(flow)));
         assert_eq!(found(&mut pairs), (0..64 - MOST_OTHERS as u16).collect::<Vec<_>>());
         let mut met = 0;
         pairs.search(hash(7), |flow| {
             met += 1;
-            Met::Other(u32::from(flow))
+            IndexEntry::Other(u32::from(flow))
         });
         assert_eq!((met, found(&mut pairs)), (MOST_OTHERS, Vec::new()));
     }

@@ -14,7 +14,7 @@ use rxo_wire::{
     plain_v4_checksum,
 };
 
-use crate::candidate::{are_odd, odd_flags};
+use crate::candidate::{are_odd, check_flags};
 use crate::shape::Shape;
 use crate::{BypassReason, Policy};
 
@@ -27,7 +27,7 @@ const RESERVED_BIT: u16 = 0x8000;
 
 /// The class of a packet, as far as fixed offsets show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum PacketClass {
     /// The packet is delivered untouched. `ip_bytes` is the length of the packet's IP header in bytes if it
     /// is a TCP segment with valid lengths; otherwise 0.
     Refused { reason: BypassReason, ip_bytes: usize },
@@ -39,7 +39,7 @@ pub(crate) enum Shown {
     Nothing,
 }
 
-impl Shown {
+impl PacketClass {
     /// Refuses a packet that is not TCP, or cannot be parsed.
     #[inline]
     const fn unread(reason: BypassReason) -> Self {
@@ -49,15 +49,15 @@ impl Shown {
 
 /// Classifies `packet`, which begins with its IP header, under `policy`.
 #[inline(always)]
-pub(crate) fn shown<S: Shape>(packet: &[u8], policy: &Policy) -> Shown {
+pub(crate) fn classify<S: Shape>(packet: &[u8], policy: &Policy) -> PacketClass {
     let shown = match S::VERSION {
-        IpVersion::V4 => shown_v4(packet, policy),
-        IpVersion::V6 => shown_v6(packet, policy),
+        IpVersion::V4 => classify_v4(packet, policy),
+        IpVersion::V6 => classify_v6(packet, policy),
     };
-    shown.unwrap_or(Shown::Nothing)
+    shown.unwrap_or(PacketClass::Nothing)
 }
 
-/// Returns the flow key of a packet that [`shown`] classifies. Its ports are valid only if the packet is a
+/// Returns the flow key of a packet that [`classify`] classifies. Its ports are valid only if the packet is a
 /// TCP segment that is not malformed.
 pub(crate) fn flow<S: Shape>(packet: &[u8]) -> FlowKey {
     let word = |at: usize| {
@@ -77,7 +77,7 @@ pub(crate) fn flow<S: Shape>(packet: &[u8]) -> FlowKey {
 }
 
 #[inline(always)]
-fn shown_v4(packet: &[u8], policy: &Policy) -> Option<Shown> {
+fn classify_v4(packet: &[u8], policy: &Policy) -> Option<PacketClass> {
     let ip: &[u8; V4_BYTES] = packet.first_chunk()?;
     // The checks are in the order of the parser, so that a packet gets the same reason.
     let (header_bytes, total) = (usize::from(ip[0] & 0x0f) * 4, half(ip[2], ip[3]).into());
@@ -85,21 +85,21 @@ fn shown_v4(packet: &[u8], policy: &Policy) -> Option<Shown> {
         return None;
     }
     if header_bytes < V4_BYTES || total < header_bytes {
-        return Some(Shown::unread(BypassReason::Malformed));
+        return Some(PacketClass::unread(BypassReason::Malformed));
     }
     let Some(body) = packet.get(header_bytes..total) else {
-        return Some(Shown::unread(BypassReason::Truncated));
+        return Some(PacketClass::unread(BypassReason::Truncated));
     };
     let fragment = half(ip[6], ip[7]);
     if fragment & FRAGMENT != 0 {
-        return Some(Shown::unread(BypassReason::Fragment));
+        return Some(PacketClass::unread(BypassReason::Fragment));
     }
     if ip[9] != PROTOCOL_TCP {
-        return other_protocol(ip[9], body, policy).map(Shown::unread);
+        return other_protocol(ip[9], body, policy).map(PacketClass::unread);
     }
     let tcp = match Segment::read(body) {
         Ok(tcp) => tcp,
-        Err(reason) => return Some(Shown::unread(reason)),
+        Err(reason) => return Some(PacketClass::unread(reason)),
     };
     // Pure ACKs that may be aggregated have other rules.
     if tcp.is_empty && policy.ack_limit() >= 2 {
@@ -112,9 +112,9 @@ fn shown_v4(packet: &[u8], policy: &Policy) -> Option<Shown> {
     } else if header_bytes != V4_BYTES {
         BypassReason::IpOptions
     } else {
-        return tcp.shown(policy, header_bytes);
+        return tcp.classify(policy, header_bytes);
     };
-    Some(Shown::Refused { reason, ip_bytes: header_bytes })
+    Some(PacketClass::Refused { reason, ip_bytes: header_bytes })
 }
 
 #[inline(always)]
@@ -126,22 +126,22 @@ fn is_v4_checksum_right(packet: &[u8], header_bytes: usize) -> bool {
 }
 
 #[inline]
-fn shown_v6(packet: &[u8], policy: &Policy) -> Option<Shown> {
+fn classify_v6(packet: &[u8], policy: &Policy) -> Option<PacketClass> {
     let ip: &[u8; V6_BYTES] = packet.first_chunk()?;
     if ip[0] >> 4 != 6 || is_extension_header(ip[6]) {
         return None;
     }
     let total = V6_BYTES + usize::from(half(ip[4], ip[5]));
     let Some(body) = packet.get(V6_BYTES..total) else {
-        return Some(Shown::unread(BypassReason::Truncated));
+        return Some(PacketClass::unread(BypassReason::Truncated));
     };
     if ip[6] != PROTOCOL_TCP {
-        return other_protocol(ip[6], body, policy).map(Shown::unread);
+        return other_protocol(ip[6], body, policy).map(PacketClass::unread);
     }
     match Segment::read(body) {
         Ok(tcp) if tcp.is_empty && policy.ack_limit() >= 2 => None,
-        Ok(tcp) => tcp.shown(policy, V6_BYTES),
-        Err(reason) => Some(Shown::unread(reason)),
+        Ok(tcp) => tcp.classify(policy, V6_BYTES),
+        Err(reason) => Some(PacketClass::unread(reason)),
     }
 }
 
@@ -187,11 +187,11 @@ impl<'a> Segment<'a> {
 
     /// Classifies the segment, whose IP header has `ip_bytes` and is valid.
     #[inline(always)]
-    fn shown(&self, policy: &Policy, ip_bytes: usize) -> Option<Shown> {
-        let refused = |reason| Some(Shown::Refused { reason, ip_bytes });
+    fn classify(&self, policy: &Policy, ip_bytes: usize) -> Option<PacketClass> {
+        let refused = |reason| Some(PacketClass::Refused { reason, ip_bytes });
         let flags = self.header.flags();
         let is_odd = are_odd(flags);
-        if is_odd && let Err(reason) = odd_flags(flags, self.is_empty, policy) {
+        if is_odd && let Err(reason) = check_flags(flags, self.is_empty, policy) {
             return refused(reason);
         }
         if self.header.urgent() != 0 {
@@ -200,7 +200,7 @@ impl<'a> Segment<'a> {
         if self.is_empty {
             return refused(BypassReason::PureAck);
         }
-        (!is_odd).then_some(Shown::Ordinary)
+        (!is_odd).then_some(PacketClass::Ordinary)
     }
 }
 

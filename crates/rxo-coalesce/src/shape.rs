@@ -70,7 +70,7 @@ pub(crate) trait Shape {
     fn is_checksum_right(packet: &[u8]) -> bool;
 
     /// Returns `true` if the packet is a fragment or has the reserved bit set.
-    fn is_odd(packet: &[u8]) -> bool;
+    fn is_unusual(packet: &[u8]) -> bool;
 
     /// Returns `true` if the packet may be marked CE (RFC 3168 section 5): it has the bit that ECT(0) lacks.
     fn may_be_marked_ce(packet: &[u8]) -> bool;
@@ -125,7 +125,7 @@ impl Shape for V4 {
     }
 
     #[inline]
-    fn is_odd(packet: &[u8]) -> bool {
+    fn is_unusual(packet: &[u8]) -> bool {
         !matches!(packet, [_, _, _, _, _, _, 0x00 | 0x40, 0, ..])
     }
 
@@ -197,7 +197,7 @@ impl Shape for V6 {
     }
 
     #[inline]
-    fn is_odd(_packet: &[u8]) -> bool {
+    fn is_unusual(_packet: &[u8]) -> bool {
         false
     }
 

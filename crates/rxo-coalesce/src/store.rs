@@ -115,7 +115,7 @@ impl<B: AsRef<[u8]>> Store<B> {
     }
 
     /// Returns the number of frames in the store that were not delivered.
-    pub(crate) fn here(&self) -> usize {
+    pub(crate) fn undelivered(&self) -> usize {
         self.slots.frames.len() - self.gaps
     }
 
@@ -139,7 +139,7 @@ impl<B: AsRef<[u8]>> Store<B> {
     /// Moves all frames out of the store, so that they can be read while all other state is written. No
     /// aggregate may be read or delivered before [`Store::take_back`].
     #[inline]
-    pub(crate) fn lend_frames(&mut self) -> Vec<Frame<B>> {
+    pub(crate) fn take_frames(&mut self) -> Vec<Frame<B>> {
         core::mem::take(&mut self.slots.frames)
     }
 
@@ -368,7 +368,7 @@ impl<B: AsRef<[u8]>> Store<B> {
 
     /// Adds to the index of deadlines the flows that began since its last update.
     fn note_arrivals(&mut self) {
-        if self.deadlines.is_crowded() {
+        if self.deadlines.needs_compaction() {
             self.deadlines.clear();
             self.marks.deadlines = 0;
         }

@@ -11,7 +11,7 @@ use rxo_wire::tunnel::{Carrier, Inside, Tunnel};
 use rxo_wire::udp::{CHECKSUM_AT, LENGTH_AT};
 use rxo_wire::{IpVersion, PROTOCOL_TCP, PROTOCOL_UDP, Parsed, Transport};
 
-use crate::candidate::{MAX_HEADER_BYTES, is_marked_ce, odd_ip};
+use crate::candidate::{MAX_HEADER_BYTES, check_ip, is_marked_ce};
 use crate::{BypassReason, Candidate, CeRule, FlushReason, Held, Policy};
 
 /// A parsed tunnel packet: its inner headers, and the outer ones in two forms.
@@ -49,7 +49,7 @@ pub(crate) fn read(
         return Err(BypassReason::BadIpChecksum);
     }
     if outer.ip.has_options || outer.ip.reserved_bit {
-        odd_ip(outer, policy)?;
+        check_ip(outer, policy)?;
         return Err(BypassReason::IpOptions);
     }
     let Transport::Udp(udp) = outer.transport else { return Err(BypassReason::UdpTunnel) };

@@ -59,13 +59,13 @@ pub fn verdict(
     };
     match mismatch(held, last, candidate, policy) {
         None => Verdict::Append(close_after(held, candidate, policy)),
-        Some(flush) => apart(flush, candidate, policy),
+        Some(flush) => separate(flush, candidate, policy),
     }
 }
 
 /// Returns the verdict on a candidate that does not join its flow, which is flushed for the reason `flush`.
 #[inline]
-pub(crate) fn apart(flush: FlushReason, candidate: &Candidate<'_>, policy: &Policy) -> Verdict {
+pub(crate) fn separate(flush: FlushReason, candidate: &Candidate<'_>, policy: &Policy) -> Verdict {
     match alone(candidate, policy) {
         Ok(close) => Verdict::FlushThenStart(flush, close),
         Err(reason) => Verdict::FlushThenBypass(flush, reason),

@@ -93,7 +93,7 @@ impl Victim {
     }
 
     /// Runs an attack. Returns an error with the figures if the steps exceed the bound.
-    fn withstand(&mut self, assault: &Assault) -> Result<(), String> {
+    fn run_attack(&mut self, assault: &Assault) -> Result<(), String> {
         self.take(&assault.before);
         let (steps, moved, polls) = (work::steps(), self.moved, self.polls);
         self.take(&assault.polls);
@@ -113,7 +113,7 @@ fn no_sender_makes_a_frame_or_a_poll_expensive() {
     for adversary in Adversary::ALL {
         let assault = adversary.assault(&hash);
         for policy in policies() {
-            let withstood = Victim::new(policy, true).withstand(&assault);
+            let withstood = Victim::new(policy, true).run_attack(&assault);
             assert_eq!(withstood, Ok(()), "{adversary}");
         }
     }
@@ -153,7 +153,7 @@ fn nor_does_any_mixture() {
         let assault = Adversary::Mixed(seed).assault(&hash);
         let policies = policies();
         let policy = policies[seed as usize * 5 % policies.len()];
-        assert_eq!(Victim::new(policy, false).withstand(&assault), Ok(()), "seed {seed}");
+        assert_eq!(Victim::new(policy, false).run_attack(&assault), Ok(()), "seed {seed}");
     }
 }
 

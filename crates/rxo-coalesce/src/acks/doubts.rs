@@ -64,7 +64,7 @@ impl Doubts {
     }
 
     /// Returns `true` if the hosts of `pair` were put in doubt after the epoch `since`; `epoch` is the current one.
-    pub(super) fn is_any(&self, pair: FlowHash, since: u16, epoch: u16) -> bool {
+    pub(super) fn contains(&self, pair: FlowHash, since: u16, epoch: u16) -> bool {
         let since = age(since, epoch);
         // Doubts since then have left the ring.
         if since > KEPT {
@@ -120,9 +120,9 @@ mod tests {
         let mut doubts = Doubts::new();
         doubts.note(SOME, 3);
         doubts.note(NEIGHBOUR, 4);
-        assert!(doubts.is_any(SOME, 2, 4) && !doubts.is_any(SOME, 3, 4));
-        assert!(doubts.is_any(NEIGHBOUR, 3, 4) && !doubts.is_any(NEIGHBOUR, 4, 4));
-        assert!(!doubts.is_any(FlowHash(9), 2, 4));
+        assert!(doubts.contains(SOME, 2, 4) && !doubts.contains(SOME, 3, 4));
+        assert!(doubts.contains(NEIGHBOUR, 3, 4) && !doubts.contains(NEIGHBOUR, 4, 4));
+        assert!(!doubts.contains(FlowHash(9), 2, 4));
     }
 
     #[test]
@@ -131,7 +131,7 @@ mod tests {
         doubts.note(NEIGHBOUR, 2);
         (3..1_000).for_each(|epoch| doubts.note(SOME, epoch));
         assert_eq!(doubts.ring[index(999)].before, 2);
-        assert!(doubts.is_any(NEIGHBOUR, 1, 999) && !doubts.is_any(NEIGHBOUR, 2, 999));
+        assert!(doubts.contains(NEIGHBOUR, 1, 999) && !doubts.contains(NEIGHBOUR, 2, 999));
     }
 
     #[test]
@@ -140,16 +140,16 @@ mod tests {
         let chosen = |number: u16| FlowHash(7 + u64::from(KEPT) * u64::from(number));
         (3..1_003).for_each(|epoch| doubts.note(chosen(epoch), epoch));
         let before = work::steps();
-        assert!(doubts.is_any(SOME, 2, 1_002), "the doubts of its bucket are too many to know");
+        assert!(doubts.contains(SOME, 2, 1_002), "the doubts of its bucket are too many to know");
         assert!(work::steps() - before <= MOST_IN_BUCKET as u64);
-        assert!(!doubts.is_any(SOME, 995, 1_002), "all since are known");
+        assert!(!doubts.contains(SOME, 995, 1_002), "all since are known");
     }
 
     #[test]
     fn what_is_too_long_ago_to_be_known_is_in_doubt() {
         let mut doubts = Doubts::new();
         (2..=KEPT + 2).for_each(|epoch| doubts.note(NEIGHBOUR, epoch));
-        assert!(!doubts.is_any(SOME, 2, KEPT + 2), "all doubts since are kept");
-        assert!(doubts.is_any(SOME, 1, KEPT + 2), "the first is not");
+        assert!(!doubts.contains(SOME, 2, KEPT + 2), "all doubts since are kept");
+        assert!(doubts.contains(SOME, 1, KEPT + 2), "the first is not");
     }
 }

@@ -82,10 +82,10 @@ pub(crate) fn follows<S: Shape, B: AsRef<[u8]>>(
 ) -> Option<AckPoint> {
     let (old, new) = (last.bytes().get(network..)?, next.bytes().get(network..)?);
     let said = match (S::VERSION, *old.get(S::IP_BYTES + 12)?) {
-        (IpVersion::V4, OFFSET_TIMESTAMP) => said_after::<20, 52>(old, new)?,
-        (IpVersion::V4, OFFSET_BARE) => said_after::<20, 40>(old, new)?,
-        (IpVersion::V6, OFFSET_TIMESTAMP) => said_after::<40, 72>(old, new)?,
-        (IpVersion::V6, OFFSET_BARE) => said_after::<40, 60>(old, new)?,
+        (IpVersion::V4, OFFSET_TIMESTAMP) => read_following::<20, 52>(old, new)?,
+        (IpVersion::V4, OFFSET_BARE) => read_following::<20, 40>(old, new)?,
+        (IpVersion::V6, OFFSET_TIMESTAMP) => read_following::<40, 72>(old, new)?,
+        (IpVersion::V6, OFFSET_BARE) => read_following::<40, 60>(old, new)?,
         _ => return None,
     };
     is_alike(last, next, network).then_some(said)
@@ -94,7 +94,10 @@ pub(crate) fn follows<S: Shape, B: AsRef<[u8]>>(
 /// Returns the ACK number and the window of the packet `new` if it may follow the ACK in `old`; otherwise
 /// `None`.
 #[inline(always)]
-fn said_after<const IP: usize, const HEADERS: usize>(old: &[u8], new: &[u8]) -> Option<AckPoint> {
+fn read_following<const IP: usize, const HEADERS: usize>(
+    old: &[u8],
+    new: &[u8],
+) -> Option<AckPoint> {
     let before = Before::<IP, HEADERS>::of(old.first_chunk()?);
     before.next(new.first_chunk()?).map(|(said, _)| said)
 }

@@ -44,7 +44,7 @@ struct Set([Entry; WAYS]);
 
 /// The recorded state of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum FlowRecord {
     /// The flow has no entry: nothing is recorded about its ACKs.
     Nothing,
     /// The flow acknowledged this number or a later one. The next ACK may be a duplicate, unless it
@@ -91,19 +91,19 @@ impl Memory {
     /// Returns the recorded state of the flow. `pair` computes the hash of its two hosts; it is called only
     /// if a doubt arose since the flow's last ACK.
     #[inline(always)]
-    pub(crate) fn recall(&self, flow: FlowHash, pair: impl FnOnce() -> FlowHash) -> Known {
+    pub(crate) fn recall(&self, flow: FlowHash, pair: impl FnOnce() -> FlowHash) -> FlowRecord {
         match self.entry(flow) {
-            None => Known::Nothing,
-            Some(entry) if entry.epoch == self.epoch || !self.is_doubted(entry, pair) => {
-                Known::Said(AckPoint { ack: entry.ack, window: entry.window })
+            None => FlowRecord::Nothing,
+            Some(entry) if entry.epoch == self.epoch || !self.is_in_doubt(entry, pair) => {
+                FlowRecord::Said(AckPoint { ack: entry.ack, window: entry.window })
             }
-            Some(entry) => Known::AtLeast(entry.ack),
+            Some(entry) => FlowRecord::AtLeast(entry.ack),
         }
     }
 
     #[cold]
-    fn is_doubted(&self, entry: &Entry, pair: impl FnOnce() -> FlowHash) -> bool {
-        let is_any = |doubts: &Doubts| doubts.is_any(pair(), entry.epoch, self.epoch);
+    fn is_in_doubt(&self, entry: &Entry, pair: impl FnOnce() -> FlowHash) -> bool {
+        let is_any = |doubts: &Doubts| doubts.contains(pair(), entry.epoch, self.epoch);
         entry.epoch == DOUBTED || self.doubts.as_ref().is_some_and(is_any)
     }
 
@@ -148,7 +148,7 @@ impl Memory {
 
     /// Puts the last ACK of every flow between these hosts in doubt. Their ACK numbers remain as lower
     /// bounds.
-    pub(crate) fn doubt(&mut self, pair: FlowHash) {
+    pub(crate) fn invalidate(&mut self, pair: FlowHash) {
         let Some(doubts) = &mut self.doubts else { return };
         self.epoch = next(self.epoch);
         doubts.note(pair, self.epoch);
@@ -212,24 +212,24 @@ mod tests {
     /// The pair of hosts between which all flows of these tests run.
     const HOSTS: FlowHash = FlowHash(1_000);
 
-    fn recall(memory: &Memory, flow: u64) -> Known {
+    fn recall(memory: &Memory, flow: u64) -> FlowRecord {
         memory.recall(FlowHash(flow), || HOSTS)
     }
 
-    fn said(ack: u32) -> Known {
-        Known::Said(point(ack))
+    fn said(ack: u32) -> FlowRecord {
+        FlowRecord::Said(point(ack))
     }
 
     #[test]
     fn what_was_said_last_is_known() {
         let mut memory = Memory::new(8);
-        assert_eq!(recall(&memory, 7), Known::Nothing);
+        assert_eq!(recall(&memory, 7), FlowRecord::Nothing);
         memory.remember(FlowHash(7), point(1));
         memory.remember(FlowHash(7), point(2));
         memory.remember(FlowHash(8), point(9));
         assert_eq!(recall(&memory, 7), said(2));
         memory.forget(FlowHash(7));
-        assert_eq!(recall(&memory, 7), Known::Nothing);
+        assert_eq!(recall(&memory, 7), FlowRecord::Nothing);
         assert_eq!(recall(&memory, 8), said(9));
     }
 
@@ -238,11 +238,11 @@ mod tests {
         let mut memory = Memory::new(8);
         for (ack, bound) in [(5, 5), (9, 9), (7, 9)] {
             memory.raise(FlowHash(7), SeqNumber(ack));
-            assert_eq!(recall(&memory, 7), Known::AtLeast(SeqNumber(bound)));
+            assert_eq!(recall(&memory, 7), FlowRecord::AtLeast(SeqNumber(bound)));
         }
         memory.remember(FlowHash(7), point(20));
         memory.raise(FlowHash(7), SeqNumber(8));
-        assert_eq!(recall(&memory, 7), Known::AtLeast(SeqNumber(20)));
+        assert_eq!(recall(&memory, 7), FlowRecord::AtLeast(SeqNumber(20)));
     }
 
     #[test]
@@ -251,7 +251,7 @@ mod tests {
         for flow in 1..=5 {
             memory.remember(FlowHash(flow), point(flow as u32));
         }
-        assert_eq!(recall(&memory, 1), Known::Nothing);
+        assert_eq!(recall(&memory, 1), FlowRecord::Nothing);
         for flow in 2..=5 {
             assert_eq!(recall(&memory, flow), said(flow as u32));
         }
@@ -276,10 +276,10 @@ mod tests {
         for round in 0..70_000 {
             memory.remember(FlowHash(7), point(round));
             assert_eq!(recall(&memory, 7), said(round));
-            memory.doubt(HOSTS);
-            assert_eq!(recall(&memory, 7), Known::AtLeast(SeqNumber(round)));
+            memory.invalidate(HOSTS);
+            assert_eq!(recall(&memory, 7), FlowRecord::AtLeast(SeqNumber(round)));
         }
-        assert_eq!(recall(&memory, 8), Known::Nothing);
+        assert_eq!(recall(&memory, 8), FlowRecord::Nothing);
     }
 
     #[test]
@@ -287,9 +287,9 @@ mod tests {
         let mut memory = Memory::new(4_096);
         memory.remember(FlowHash(7), point(1));
         for stranger in 0..200_000 {
-            memory.doubt(FlowHash(HOSTS.0 + 1 + stranger));
+            memory.invalidate(FlowHash(HOSTS.0 + 1 + stranger));
             if stranger >= u64::from(KEPT) {
-                assert_eq!(recall(&memory, 7), Known::AtLeast(SeqNumber(1)), "{stranger}");
+                assert_eq!(recall(&memory, 7), FlowRecord::AtLeast(SeqNumber(1)), "{stranger}");
             }
         }
     }
@@ -299,11 +299,11 @@ mod tests {
         let mut memory = Memory::new(8);
         memory.remember(FlowHash(7), point(1));
         for stranger in 0..u64::from(KEPT) {
-            memory.doubt(FlowHash(HOSTS.0 + 1 + stranger));
+            memory.invalidate(FlowHash(HOSTS.0 + 1 + stranger));
             assert_eq!(recall(&memory, 7), said(1));
         }
-        memory.doubt(FlowHash(0));
-        assert_eq!(recall(&memory, 7), Known::AtLeast(SeqNumber(1)), "too many to know all");
+        memory.invalidate(FlowHash(0));
+        assert_eq!(recall(&memory, 7), FlowRecord::AtLeast(SeqNumber(1)), "too many to know all");
     }
 
     #[test]
@@ -311,7 +311,7 @@ mod tests {
         let mut memory = Memory::off();
         memory.remember(FlowHash(7), point(1));
         memory.forget(FlowHash(7));
-        assert_eq!(recall(&memory, 7), Known::Nothing);
+        assert_eq!(recall(&memory, 7), FlowRecord::Nothing);
         assert!(memory.is_off());
     }
 }

@@ -22,6 +22,6 @@ mod sack;
 
 pub use delivery::Acks;
 pub(crate) use follows::{Following, follow, follows};
-pub(crate) use memory::{Known, Memory};
+pub(crate) use memory::{FlowRecord, Memory};
 pub(crate) use recent::Recent;
 pub(crate) use rules::{ack_candidate, ack_verdict, is_pure};

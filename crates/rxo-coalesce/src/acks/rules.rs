@@ -7,8 +7,8 @@ use rxo_wire::tcp::{OptionLayout, Options};
 use rxo_wire::{Offsets, Parsed, TcpFlags, TcpSegment, Transport};
 
 use super::sack::Sack;
-use crate::ack_point::{AckPoint, News};
-use crate::candidate::{is_marked_ce, odd_ip};
+use crate::ack_point::{AckChange, AckPoint};
+use crate::candidate::{check_ip, is_marked_ce};
 use crate::verdict::{ip_fields, link_bytes};
 use crate::{BypassReason, Candidate, CeRule, FlushReason, Held, Policy, PureAckRule, Verdict};
 
@@ -36,7 +36,7 @@ pub(crate) fn ack_candidate<'a>(
         return Err(BypassReason::BadIpChecksum);
     }
     if parsed.ip.has_options || parsed.ip.reserved_bit {
-        odd_ip(parsed, policy)?;
+        check_ip(parsed, policy)?;
     }
     flags(tcp.flags)?;
     if tcp.urgent != 0 {
@@ -111,12 +111,12 @@ pub(crate) fn ack_verdict(
         let (old, new) = (blocks(last), blocks(next));
         old.zip(new).is_some_and(|(old, new)| new.repeats(&old))
     };
-    match said(&last.tcp).news(said(&next.tcp)) {
-        News::Less => Verdict::FlushThenBypass(FlushReason::Ack, BypassReason::OldAck),
-        News::Same if !next_has_blocks || repeats_blocks() => {
+    match said(&last.tcp).compare(said(&next.tcp)) {
+        AckChange::Less => Verdict::FlushThenBypass(FlushReason::Ack, BypassReason::OldAck),
+        AckChange::Same if !next_has_blocks || repeats_blocks() => {
             Verdict::FlushThenBypass(FlushReason::Repeated, BypassReason::DuplicateAck)
         }
-        News::Same | News::More => match mismatch(last, next, has_blocks) {
+        AckChange::Same | AckChange::More => match mismatch(last, next, has_blocks) {
             None => {
                 let is_full = held.segments + 1 >= policy.ack_limit();
                 Verdict::Append(is_full.then_some(FlushReason::AckLimit))

@@ -65,7 +65,7 @@ impl<'a, S: Shape> ExpectedDatagram<'a, S> {
 
     /// Returns `true` if `next` is the expected datagram. Does not verify its checksum.
     #[inline]
-    pub(crate) fn is_met_by<B: AsRef<[u8]>>(&self, next: &Frame<B>) -> bool {
+    pub(crate) fn matches<B: AsRef<[u8]>>(&self, next: &Frame<B>) -> bool {
         let bytes = next.bytes();
         if bytes.len() != self.last.len() {
             return false;

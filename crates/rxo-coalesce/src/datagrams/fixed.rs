@@ -17,7 +17,7 @@ pub(crate) fn plain_datagram<S: Shape, B: AsRef<[u8]>>(
     let packet = frame.bytes().get(network..)?;
     let (_, packet_bytes) = class_and_length(packet)?;
     let header: &[u8; HEADER_BYTES] = packet.get(S::IP_BYTES..packet_bytes)?.first_chunk()?;
-    if S::datagram_key(packet).is_none() || S::is_odd(packet) || !S::is_checksum_right(packet) {
+    if S::datagram_key(packet).is_none() || S::is_unusual(packet) || !S::is_checksum_right(packet) {
         return None;
     }
     let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);

@@ -2,7 +2,7 @@
 
 use rxo_wire::{Offsets, Parsed, UdpDatagram};
 
-use crate::candidate::odd_ip;
+use crate::candidate::check_ip;
 use crate::{BypassReason, Policy};
 
 /// Destination ports of tunnels that must not be coalesced, because the kernel coalesces their inner packets
@@ -23,7 +23,7 @@ pub(crate) fn datagram(
         return Err(BypassReason::BadIpChecksum);
     }
     if parsed.ip.has_options || parsed.ip.reserved_bit {
-        odd_ip(parsed, policy)?;
+        check_ip(parsed, policy)?;
     }
     with_datagram(parsed.key.destination_port(), udp, parsed.at, policy)
 }

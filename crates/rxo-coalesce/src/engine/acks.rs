@@ -9,8 +9,8 @@ use rxo_wire::{FlowKey, Parsed, TcpFlags, Transport};
 
 use super::Engine;
 use super::cursor::flow_key;
-use crate::ack_point::News;
-use crate::acks::Known;
+use crate::ack_point::AckChange;
+use crate::acks::FlowRecord;
 use crate::held::Segment;
 use crate::{BypassReason, Kind, Verdict};
 
@@ -25,15 +25,15 @@ impl<B: FrameBuffer> Engine<B> {
         }
         let said = segment.acks.said;
         let known = match self.memory.recall(segment.acks.flow, || self.pair(&segment.key)) {
-            Known::Said(last) => Some(last.news(said)),
-            Known::AtLeast(ack) => said.ack.is_before(ack).then_some(News::Less),
-            Known::Nothing => None,
+            FlowRecord::Said(last) => Some(last.compare(said)),
+            FlowRecord::AtLeast(ack) => said.ack.is_before(ack).then_some(AckChange::Less),
+            FlowRecord::Nothing => None,
         };
         match known {
-            Some(News::Same) | None if segment.acks.says_more => Verdict::Start(None),
-            Some(News::More) => Verdict::Start(None),
-            Some(News::Same) => Verdict::Bypass(BypassReason::DuplicateAck),
-            Some(News::Less) => Verdict::Bypass(BypassReason::OldAck),
+            Some(AckChange::Same) | None if segment.acks.says_more => Verdict::Start(None),
+            Some(AckChange::More) => Verdict::Start(None),
+            Some(AckChange::Same) => Verdict::Bypass(BypassReason::DuplicateAck),
+            Some(AckChange::Less) => Verdict::Bypass(BypassReason::OldAck),
             None => Verdict::Bypass(BypassReason::FirstAck),
         }
     }
@@ -41,13 +41,13 @@ impl<B: FrameBuffer> Engine<B> {
     /// Returns `true` if the last ACK that `flow` holds still differs from the last delivered one after
     /// `segment` is appended. A window update followed by its reversal would leave an ACK equal to the
     /// last delivered one: if only the last ACK is delivered, that would be a duplicate which nobody sent.
-    pub(super) fn says_on(&self, flow: u16, segment: &Segment) -> bool {
+    pub(super) fn adds_to(&self, flow: u16, segment: &Segment) -> bool {
         let (held, said) = (&self.store.acks[usize::from(flow)], segment.acks.said);
         if self.memory.is_off() || segment.acks.says_more || said.advances(held.said) {
             return true;
         }
         let pair = || self.pair(&segment.key);
-        matches!(self.memory.recall(held.flow, pair), Known::Said(before) if before != said)
+        matches!(self.memory.recall(held.flow, pair), FlowRecord::Said(before) if before != said)
     }
 
     /// Records the ACK number and window of `segment`, now the last one that `flow` holds.
@@ -84,7 +84,7 @@ impl<B: FrameBuffer> Engine<B> {
             return;
         }
         if reason.may_hide_segment() {
-            self.memory.doubt(self.pair(key));
+            self.memory.invalidate(self.pair(key));
         }
         let Transport::Tcp(tcp) = parsed.transport else { return };
         if !self.is_intact(frame, parsed) {

@@ -29,7 +29,7 @@ use crate::{FlushReason, Held, Hold, Policy};
 
 /// The number of segments above which a larger aggregate saves little (Menon & Zwaenepoel 2008, section 5.2).
 const ENOUGH_SEGMENTS: u32 = 20;
-/// The value of [`Seen::share`] that stands for one segment per poll (fixed point, 8 fractional bits).
+/// The value of [`LastGain::share`] that stands for one segment per poll (fixed point, 8 fractional bits).
 const ONE_SEGMENT: u32 = 256;
 
 /// The state of adaptive hold between polls.
@@ -44,14 +44,14 @@ pub(super) struct Pace {
     /// The number of the current poll, which wraps around.
     poll: u32,
     /// For each flow index, the flow's state at the end of the last poll in which it gained a segment.
-    seen: Box<[Seen]>,
+    seen: Box<[LastGain]>,
     /// The flows that gained no segment lately, by the poll at whose end they are flushed.
     exits: Exits,
 }
 
 /// A flow's state at the end of the last poll in which it gained a segment.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct LastGain {
     /// The number of the last poll in which the flow gained a segment.
     poll: u32,
     segments: u32,
@@ -67,7 +67,7 @@ impl Pace {
         let Hold::Auto { budget, most_polls } = policy.hold else { return Self::default() };
         // A quarter of `u64::MAX`, more than a century: `gap_ns` adds up four times this value.
         let budget_ns = nanos(budget).min(u64::MAX / 4);
-        let seen = core::iter::repeat_n(Seen::default(), flows).collect();
+        let seen = core::iter::repeat_n(LastGain::default(), flows).collect();
         let exits = Exits::new(flows);
         Self { budget_ns, most_polls, gap_ns: budget_ns, last_end: None, poll: 0, seen, exits }
     }
@@ -82,7 +82,7 @@ impl Pace {
     }
 
     /// Returns `true` if a flow held since `arrival` would exceed its budget by the end of the next poll.
-    fn is_spent(&self, arrival: Instant, now: Instant) -> bool {
+    fn exceeds_budget(&self, arrival: Instant, now: Instant) -> bool {
         now.nanos_since(arrival).saturating_add(self.gap_ns) >= self.budget_ns
     }
 
@@ -94,9 +94,9 @@ impl Pace {
         is_carried: bool,
         now: Instant,
     ) -> Option<FlushReason> {
-        let is_spent = self.is_spent(held.first_arrival, now);
+        let is_spent = self.exceeds_budget(held.first_arrival, now);
         let seen = self.seen.get_mut(usize::from(flow))?;
-        seen.see(self.poll, held.segments, is_carried);
+        seen.update(self.poll, held.segments, is_carried);
         if held.segments == 1 {
             Some(FlushReason::LoneSegment)
         } else if held.segments >= ENOUGH_SEGMENTS {
@@ -115,11 +115,11 @@ impl Pace {
     }
 }
 
-impl Seen {
+impl LastGain {
     /// Updates the flow's state at the end of poll number `poll`, when the flow holds `segments` segments. A flow that
     /// is not carried over began in this poll. A carried flow gained nothing in the polls since its last update, so its
     /// share decays.
-    fn see(&mut self, poll: u32, segments: u32, is_carried: bool) {
+    fn update(&mut self, poll: u32, segments: u32, is_carried: bool) {
         let gained = |before: u32| (segments - before).saturating_mul(ONE_SEGMENT);
         *self = if is_carried {
             let polls = poll.wrapping_sub(self.poll);
@@ -176,7 +176,7 @@ impl<B: FrameBuffer> Engine<B> {
         let carried_to = self.store.marks.poll;
         let (mut exits, poll) = (core::mem::take(&mut pace.exits), pace.poll);
         let flows = core::iter::from_fn(|| exits.take(poll));
-        self.store.find_noted(flows, |arrival| pace.is_spent(arrival, now));
+        self.store.find_noted(flows, |arrival| pace.exceeds_budget(arrival, now));
         pace.exits = exits;
         // Flows without a gain were used before this poll, so they precede its frames in the order of
         // flushing.

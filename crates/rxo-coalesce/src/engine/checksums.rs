@@ -64,7 +64,7 @@ impl<B: FrameBuffer> Engine<B> {
     /// checksum, which slower tiers handle: checking its position would cost every segment, and few frames
     /// here have one.
     #[inline(always)]
-    pub(super) fn is_plainly_right<S: Shape>(
+    pub(super) fn is_plain_and_right<S: Shape>(
         &self,
         frame: &Frame<B>,
         plain: Plain,

@@ -119,7 +119,7 @@ impl<B: FrameBuffer> Engine<B> {
         let mut rest = frames.get(..most as usize).unwrap_or(frames);
         let all = rest.len();
         while let [frame, after @ ..] = rest
-            && expected.is_met_by(frame)
+            && expected.matches(frame)
             && verification.is_none_or(|sum| {
                 prefetch_payload_in(after);
                 sum.holds(frame, self.config.summer)

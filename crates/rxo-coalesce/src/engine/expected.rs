@@ -120,7 +120,7 @@ impl<B: FrameBuffer> Engine<B> {
         let mut room = S::ZEROS;
         let expected =
             Expected::<S>::after::<B, false>(held, last, next.bytes(), at.network(), &mut room)?;
-        let is_next = expected.steps() != 0 && expected.is_met_by::<B, false, false>(next);
+        let is_next = expected.steps() != 0 && expected.matches::<B, false, false>(next);
         if !is_next || !held.has_room(&self.config.policy) {
             return None;
         }
@@ -156,7 +156,7 @@ impl<B: FrameBuffer> Engine<B> {
 
     /// Appends the frames behind the one at `at` that continue its flow. The rules hold the frame at `at`,
     /// which may be of any kind, in `flow`. Returns the slot behind the last appended frame.
-    pub(super) fn go_on(&mut self, at: Cursor<'_, B>, flow: u16) -> u32 {
+    pub(super) fn append_following(&mut self, at: Cursor<'_, B>, flow: u16) -> u32 {
         let held = &self.store.held[usize::from(flow)];
         let (version, kind, starts) = (held.version, held.kind(), held.at);
         let at = at.with_network(starts.network().into());
@@ -256,7 +256,7 @@ impl<B: FrameBuffer> Engine<B> {
 }
 
 /// Counts the leading `frames` that continue a run, and prefetches headers ahead of them. `is_verified`
-/// receives a frame and those after it. `SHORT` and `BARE` are explained at [`Expected::is_met_by`].
+/// receives a frame and those after it. `SHORT` and `BARE` are explained at [`Expected::matches`].
 #[inline(always)]
 fn count_run<S: Shape, B: AsRef<[u8]>, const SHORT: bool, const BARE: bool>(
     mut expected: Expected<'_, S>,
@@ -265,7 +265,7 @@ fn count_run<S: Shape, B: AsRef<[u8]>, const SHORT: bool, const BARE: bool>(
 ) -> u32 {
     let all = frames.len();
     while let [frame, rest @ ..] = frames
-        && expected.is_met_by::<B, SHORT, BARE>(frame)
+        && expected.matches::<B, SHORT, BARE>(frame)
         && is_verified(frame, rest)
     {
         prefetch_header_in(rest);

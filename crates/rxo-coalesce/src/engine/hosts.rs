@@ -6,7 +6,7 @@ use rxo_wire::{FlowHash, FlowHasher, FlowKey};
 
 use super::Engine;
 use crate::FlushReason;
-use crate::pairs::Met;
+use crate::pairs::IndexEntry;
 use crate::slots::Slots;
 use crate::store::Store;
 
@@ -64,11 +64,11 @@ impl<B: FrameBuffer> Engine<B> {
             let tail = held.chain.tail;
             // A flushed flow leaves a stale entry, whose `tail` is no longer the last frame of a chain.
             if tail >= slot || !links.is_last_of(tail, flow) {
-                Met::Gone
+                IndexEntry::Gone
             } else if may_belong(key, &held.key) {
-                Met::Meant(tail)
+                IndexEntry::Meant(tail)
             } else {
-                Met::Other(tail)
+                IndexEntry::Other(tail)
             }
         });
         while let Some(flow) = self.store.pairs.next_found() {

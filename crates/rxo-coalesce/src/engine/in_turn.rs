@@ -72,7 +72,7 @@ impl<B: FrameBuffer> Engine<B> {
         while count < room
             && let [frame, rest @ ..] = frames
         {
-            if expected.is_met_by::<B, false, false>(frame) && is_intact(frame) {
+            if expected.matches::<B, false, false>(frame) && is_intact(frame) {
                 self.store.slots.links.append(tail, at, 1, flow);
                 tail = at;
                 count += 1;

@@ -38,7 +38,7 @@ impl<B: FrameBuffer> Engine<B> {
             (Kind::PureAck, None) => self.ack_alone(segment),
             (Kind::PureAck, Some((flow, last))) => {
                 match ack_verdict((of(flow), last), candidate, policy) {
-                    Verdict::Append(_) if !self.says_on(flow, segment) => {
+                    Verdict::Append(_) if !self.adds_to(flow, segment) => {
                         Verdict::FlushThenStart(FlushReason::Window, None)
                     }
                     verdict => verdict,

@@ -179,7 +179,7 @@ impl<B: FrameBuffer> Engine<B> {
     /// slots and not [`Engine::counters`], so that each can be used to check the other.
     #[must_use]
     pub fn held_frames(&self) -> usize {
-        self.store.here()
+        self.store.undelivered()
     }
 
     /// Returns `true` if a segment of the flow `key` is held. Such a segment would be overtaken by a packet

@@ -15,7 +15,7 @@ use super::checksums::is_described_oddly;
 use super::cursor::{Cursor, flow_key};
 use crate::candidate::with_payload;
 use crate::held::Segment;
-use crate::refused::{Shown, flow, shown};
+use crate::refused::{PacketClass, classify, flow};
 use crate::shape::Shape;
 use crate::single::Starts;
 use crate::{Candidate, Kind};
@@ -26,10 +26,10 @@ impl<B: FrameBuffer> Engine<B> {
     #[inline(always)]
     pub(super) fn take_ordinary<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<Taken> {
         let packet = at.packet()?;
-        match shown::<S>(packet, &self.config.policy) {
-            Shown::Ordinary => self.judge_ordinary::<S>(at),
+        match classify::<S>(packet, &self.config.policy) {
+            PacketClass::Ordinary => self.judge_ordinary::<S>(at),
             // A refused segment changes the recorded last ACK of its flow, which only the full rules update.
-            Shown::Refused { reason, ip_bytes } if self.memory.is_off() => {
+            PacketClass::Refused { reason, ip_bytes } if self.memory.is_off() => {
                 if !self.table.is_empty() {
                     self.make_way(reason, &flow_key(flow::<S>(packet), at.frame()?), at.slot());
                 }
@@ -37,7 +37,7 @@ impl<B: FrameBuffer> Engine<B> {
                 self.deliver_untouched(at.slot(), starts, reason);
                 Some(Taken::Left)
             }
-            Shown::Refused { .. } | Shown::Nothing => None,
+            PacketClass::Refused { .. } | PacketClass::Nothing => None,
         }
     }
 

@@ -52,7 +52,7 @@ impl<B: FrameBuffer> Engine<B> {
         if !S::is_checksum_right(packet) {
             return None;
         }
-        if !self.is_plainly_right::<S>(frame, plain, packet) {
+        if !self.is_plain_and_right::<S>(frame, plain, packet) {
             return None;
         }
         Some(plain)
@@ -83,7 +83,7 @@ impl<B: FrameBuffer> Engine<B> {
         if !S::is_checksum_right(packet) || S::may_be_marked_ce(packet) {
             return None;
         }
-        if !self.is_plainly_right::<S>(frame, plain, packet) {
+        if !self.is_plain_and_right::<S>(frame, plain, packet) {
             return None;
         }
         let key = flow_key(plain.key, frame);

@@ -67,7 +67,7 @@ impl<B: FrameBuffer> Engine<B> {
     /// Processes the frames of the store, starting at the slot `from`.
     #[inline(always)]
     fn take_from(&mut self, from: u32) {
-        let frames = self.store.lend_frames();
+        let frames = self.store.take_frames();
         self.take_all(&frames, from);
         self.store.take_back(frames);
     }
@@ -164,7 +164,7 @@ impl<B: FrameBuffer> Engine<B> {
     #[inline(never)]
     fn take_ruled(&mut self, at: Cursor<'_, B>) -> u32 {
         match self.take_by_rules(at) {
-            Taken::Held(flow) => self.go_on(at, flow),
+            Taken::Held(flow) => self.append_following(at, flow),
             Taken::Left => at.slot() + 1,
         }
     }

@@ -19,7 +19,7 @@ use crate::held::Segment;
 use crate::shape::Shape;
 use crate::single::Starts;
 use crate::tunnels::{self, Around, Tunnelled, outer_rules};
-use crate::verdict::{apart, regular_step};
+use crate::verdict::{regular_step, separate};
 use crate::{BypassReason, Candidate, FlushReason, Kind, Verdict, candidate, verdict};
 
 impl<B: FrameBuffer> Engine<B> {
@@ -119,7 +119,7 @@ impl<B: FrameBuffer> Engine<B> {
             segment.id_step = regular_step(last, candidate);
             let first = at.held(held.chain.head).bytes();
             if let Some(flush) = found.mismatch((held, first, last.bytes), candidate, policy) {
-                verdict = apart(flush, candidate, policy);
+                verdict = separate(flush, candidate, policy);
             }
         }
         self.counters.tunnelled += 1;
@@ -164,7 +164,7 @@ impl<B: FrameBuffer> Engine<B> {
             Expected::<S>::after::<B, false>(held, last, next.bytes(), network, &mut room)?;
         let policy = &self.config.policy;
         if expected.steps() == 0
-            || !expected.is_met_by::<B, false, false>(next)
+            || !expected.matches::<B, false, false>(next)
             || !held.has_room(policy)
         {
             return None;

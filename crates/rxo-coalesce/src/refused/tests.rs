@@ -19,14 +19,14 @@ use crate::{Candidate, candidate};
 /// Returns the reason that the fixed offsets give; `None` if they do not refuse the packet.
 fn by_offsets(packet: &[u8], policy: &Policy) -> Option<BypassReason> {
     let reason = |shown| match shown {
-        Shown::Refused { reason, .. } => Some(reason),
-        Shown::Ordinary | Shown::Nothing => None,
+        PacketClass::Refused { reason, .. } => Some(reason),
+        PacketClass::Ordinary | PacketClass::Nothing => None,
     };
-    reason(shown::<V4>(packet, policy)).or_else(|| reason(shown::<V6>(packet, policy)))
+    reason(classify::<V4>(packet, policy)).or_else(|| reason(classify::<V6>(packet, policy)))
 }
 
 fn is_ordinary<S: Shape>(packet: &[u8]) -> bool {
-    shown::<S>(packet, &Policy::linux_gro()) == Shown::Ordinary
+    classify::<S>(packet, &Policy::linux_gro()) == PacketClass::Ordinary
 }
 
 /// Returns the reason that the full parse and the rules give; `None` if they accept the packet.
