@@ -132,7 +132,7 @@ impl Conversation {
     }
 
     /// Returns `true` if the conversation has ended at time `now`, or if the client was too slow.
-    pub(crate) fn is_over(&self, now: Instant) -> bool {
+    pub(crate) fn has_ended(&self, now: Instant) -> bool {
         let is_done = self.has_ended && self.output.is_empty() && self.input.is_empty();
         is_done || now >= self.due
     }
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(client.to_write(), b"\n");
         client.on_written(1, now);
         assert_eq!(client.next_request(), whole("two"));
-        assert!(!client.is_over(now));
+        assert!(!client.has_ended(now));
     }
 
     #[test]
@@ -182,12 +182,12 @@ mod tests {
         let mut client = Conversation::new(Framing::Lines, now);
         client.on_read(b"last");
         client.on_read(b"");
-        assert!(!client.is_over(now));
+        assert!(!client.has_ended(now));
         assert_eq!(client.next_request(), whole("last"));
         client.answer(b"1\n".to_vec(), now);
-        assert!(!client.is_over(now));
+        assert!(!client.has_ended(now));
         client.on_written(2, now);
-        assert!(client.is_over(now));
+        assert!(client.has_ended(now));
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(client.next_request(), Some(Asked::TooLong));
         client.answer(b"no\n".to_vec(), now);
         client.on_written(3, now);
-        assert!(client.is_over(now));
+        assert!(client.has_ended(now));
     }
 
     #[test]
@@ -208,13 +208,13 @@ mod tests {
         let mut client = Conversation::new(Framing::Lines, now);
         let later = now + PATIENCE - Duration::from_millis(1);
         client.on_read(b"slo");
-        assert!(!client.is_over(later) && client.is_over(now + PATIENCE));
+        assert!(!client.has_ended(later) && client.has_ended(now + PATIENCE));
         client.on_read(b"w\n");
         _ = client.next_request();
         client.answer(b"1\n".to_vec(), later);
-        assert!(!client.is_over(now + PATIENCE));
+        assert!(!client.has_ended(now + PATIENCE));
         client.on_written(1, later);
-        assert!(client.is_over(later + PATIENCE), "half an answer is not taken");
+        assert!(client.has_ended(later + PATIENCE), "half an answer is not taken");
     }
 
     #[test]
@@ -232,7 +232,7 @@ mod tests {
                 assert_eq!(client.next_request(), whole(head));
                 client.answer(b"1".to_vec(), now);
                 client.on_written(1, now);
-                assert!(client.is_over(now) && client.next_request().is_none());
+                assert!(client.has_ended(now) && client.next_request().is_none());
             }
         }
     }
@@ -244,6 +244,6 @@ mod tests {
         client.on_read(b"GET / HTTP/1.1\r\n");
         client.on_read(b"");
         assert_eq!(client.next_request(), None);
-        assert!(client.is_over(now));
+        assert!(client.has_ended(now));
     }
 }

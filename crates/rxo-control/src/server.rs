@@ -176,7 +176,7 @@ impl<S: Service> Clients<S> {
             let is_ready = ready.next().is_some_and(|is_ready| *is_ready);
             let fate = if is_ready { client.turn(service) } else { Ok(Fate::Stays) };
             // An error means that the client has gone, which is not a failure of the server.
-            fate.is_ok_and(|fate| fate == Fate::Stays) && !client.talk.is_over(Instant::now())
+            fate.is_ok_and(|fate| fate == Fate::Stays) && !client.talk.has_ended(Instant::now())
         });
     }
 
@@ -185,7 +185,7 @@ impl<S: Service> Clients<S> {
         loop {
             match self.door.accept() {
                 Ok(stream) => self.admit(stream),
-                Err(error) if has_gone(&error) => {}
+                Err(error) if is_transient(&error) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // The client stays in the queue. Retrying at once would only waste CPU time.
                 Err(_) => {
@@ -251,7 +251,7 @@ impl Client {
 }
 
 /// Returns `true` for an error of `accept` that requires no pause: the client has gone, or a signal arrived.
-fn has_gone(error: &io::Error) -> bool {
+fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted)
 }
 

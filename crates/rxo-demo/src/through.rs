@@ -52,7 +52,7 @@ pub fn start(lab: &Lab, manner: Manner, core: Option<usize>) -> Result<Running<R
         ready();
         let ack_split = manner.ack_split;
         let config = WorkerConfig { ack_split, ..WorkerConfig::new(manner.policy) };
-        let observe = |event: Event<'_>| say(&event);
+        let observe = |event: Event<'_>| print(&event);
         let station = Station::new(nic, host, config);
         let station = match manner.impair {
             [None, None] => station,
@@ -86,7 +86,7 @@ fn middleware([to_host, back]: [Option<ImpairmentSettings>; 2]) -> Result<Middle
     })
 }
 
-fn say(event: &Event<'_>) {
+fn print(event: &Event<'_>) {
     if let Event::Notice(line) = event {
         rxo_console::output::note(line);
     }

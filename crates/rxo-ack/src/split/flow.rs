@@ -12,7 +12,7 @@ use super::window::{Edges, Offer, edge};
 pub(super) struct Flow {
     pub(super) runs: Runs,
     /// The number and window of the host's newest ACK; `None` before the first one.
-    last: Option<Said>,
+    last: Option<HostAck>,
     /// The window scaling that the host offered; the next field is the peer's offer.
     pub(super) host: Offer,
     pub(super) peer: Offer,
@@ -24,7 +24,7 @@ pub(super) struct Flow {
 
 /// The ACK number and the window of a frame from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct HostAck {
     pub(super) ack: SeqNumber,
     pub(super) window: u16,
     /// The right edge of the window that this frame advertises; `None` while the window scale is unknown.
@@ -116,7 +116,7 @@ impl Flow {
             return;
         }
         self.last =
-            Some(Said { ack, window, edge: self.shift().map(|shift| edge(ack, window, shift)) });
+            Some(HostAck { ack, window, edge: self.shift().map(|shift| edge(ack, window, shift)) });
         self.runs.forget_until(ack);
     }
 
@@ -125,7 +125,7 @@ impl Flow {
     pub(super) fn host_syn(&mut self, offer: Offer, ack: Option<SeqNumber>, window: u16) {
         let peer = if ack.is_some() { self.peer } else { Offer::Unknown };
         *self = Self { host: offer, peer, ..Self::default() };
-        self.last = ack.map(|ack| Said { ack, window, edge: Some(edge(ack, window, 0)) });
+        self.last = ack.map(|ack| HostAck { ack, window, edge: Some(edge(ack, window, 0)) });
     }
 
     /// Records a SYN of the peer. `is_answer` is `true` if it answers the host's SYN.

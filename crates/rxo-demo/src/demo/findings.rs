@@ -12,7 +12,7 @@ use super::side_by_side::{Cells, SideBySide, verdict};
 use crate::wrap::count;
 
 /// The findings of the demo: a row for each of the five paths, and the settings.
-pub(crate) type Found = SideBySide<Row, Setup>;
+pub(crate) type DemoFindings = SideBySide<Row, Setup>;
 
 /// The settings of the demo, so that it can be repeated.
 #[derive(Debug, Serialize)]
@@ -27,7 +27,7 @@ pub(crate) struct Setup {
     pub(super) policy: serde_json::Map<String, serde_json::Value>,
 }
 
-impl Found {
+impl DemoFindings {
     /// Makes the findings from `rows`, which were measured by `plan`.
     pub(super) fn new(rows: Vec<Row>, plan: &Plan) -> Self {
         Self { sentence: Some(sentence(&rows)), rows, setup: plan.setup() }

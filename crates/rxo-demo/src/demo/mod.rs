@@ -20,7 +20,7 @@ mod transfer;
 
 use anyhow::Result;
 
-use self::findings::Found;
+use self::findings::DemoFindings;
 use self::path::Path;
 pub(crate) use self::plan::Plan;
 use self::row::Row;
@@ -29,23 +29,23 @@ use crate::experiment::{Experiment, Output};
 use crate::turns::{Cases, Turns};
 
 impl Experiment for Plan {
-    type Findings = Found;
+    type Findings = DemoFindings;
 
     fn steps(&self) -> Result<usize> {
         Ok(self.rounds * self.paths().len())
     }
 
-    fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
+    fn measure(&self, turns: &Turns<'_>) -> Result<DemoFindings> {
         let paths = self.paths();
         let cases = Cases { cases: paths, rounds: self.rounds, rotated: paths.len() };
         let name = |path: Path| path.name().to_owned();
         let samples = turns.measure(cases, name, |path, _| measure::measure(path, self), line)?;
         let rows = paths.iter().zip(&samples);
         let rows = rows.filter_map(|(&path, samples)| Row::of(path, self.connections, samples));
-        Ok(Found::new(rows.collect(), self))
+        Ok(DemoFindings::new(rows.collect(), self))
     }
 
-    fn notes(&self, found: &Found) -> Vec<String> {
+    fn notes(&self, found: &DemoFindings) -> Vec<String> {
         vec![found.legend()]
     }
 

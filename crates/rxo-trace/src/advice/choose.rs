@@ -114,7 +114,7 @@ pub(super) fn from_grid(sweep: &Sweep, wanted: f64) -> Option<(Vec<Candidates<'_
         let ranks = ranks(sweep, *a).cmp(&ranks(sweep, *b));
         ranks.then(share(*b).total_cmp(&share(*a)))
     })?;
-    let axes = (0..sweep.axes.len()).map(|axis| along(sweep, axis, chosen)).collect();
+    let axes = (0..sweep.axes.len()).map(|axis| outcomes_along(sweep, axis, chosen)).collect();
     Some((axes, share(chosen)))
 }
 
@@ -139,7 +139,7 @@ fn index_on(sweep: &Sweep, axis: usize, place: usize) -> usize {
 
 /// Returns the values of one axis with their outcomes, all other axes having the values of the outcome at index
 /// `place`.
-fn along(sweep: &Sweep, axis: usize, place: usize) -> Candidates<'_> {
+fn outcomes_along(sweep: &Sweep, axis: usize, place: usize) -> Candidates<'_> {
     let is_beside = |other: &usize| {
         (0..sweep.axes.len()).all(|each| {
             each == axis || index_on(sweep, each, *other) == index_on(sweep, each, place)

@@ -19,7 +19,7 @@ pub(crate) fn decision(
 ) -> Decision {
     let cores = Load::of(traffic, costs).map(|load| load.cores(outcome));
     let is_at_most = polls::is_at_most(&outcome.poll);
-    let refusal = cannot_say(traffic, outcome);
+    let refusal = unanswerable_reason(traffic, outcome);
     let is_decided = !is_at_most && refusal.is_none();
     let is_worth_it = cores.filter(|_| is_decided).map(|cores| cores.saved() >= WORTH_CORES);
     let sentence = || {
@@ -41,9 +41,9 @@ pub(crate) fn decision(
 }
 
 /// Returns the reason why the capture cannot answer, with the remedy; `None` if it can.
-fn cannot_say(traffic: &Traffic, outcome: &Outcome) -> Option<String> {
+fn unanswerable_reason(traffic: &Traffic, outcome: &Outcome) -> Option<String> {
     let Traffic { super_packets, super_bytes, bytes, .. } = *traffic;
-    (outcome.packets > 0 && is_much(super_bytes, bytes)).then(|| {
+    (outcome.packets > 0 && is_significant(super_bytes, bytes)).then(|| {
         format!(
             "This capture cannot say: {} of its bytes are in {} packets that are larger than any link allows, so they were              merged before the capture, or not yet segmented. Capture again after `ethtool -K IF gro off lro off tso off \
              gso off`.",
@@ -57,7 +57,7 @@ fn cannot_say(traffic: &Traffic, outcome: &Outcome) -> Option<String> {
 fn accepted(traffic: &Traffic) -> String {
     let Checksums { ref mode, unfinished, cut, right, wrong, .. } = traffic.checksums;
     let all = right + wrong + unfinished + cut;
-    let what = match (is_much(unfinished, all), is_much(cut, all)) {
+    let what = match (is_significant(unfinished, all), is_significant(cut, all)) {
         _ if mode != "auto" => return String::new(),
         (true, true) => "that were not finished, or whose packets were cut,",
         (true, false) => "that were not finished",
@@ -71,7 +71,7 @@ fn accepted(traffic: &Traffic) -> String {
 fn while_packets_come(traffic: &Traffic, cores: Option<Cores>) -> String {
     let Traffic { duration_ns, active_ns, .. } = *traffic;
     let pauses_ns = duration_ns.saturating_sub(active_ns);
-    if cores.is_none() || !is_much(pauses_ns, duration_ns) {
+    if cores.is_none() || !is_significant(pauses_ns, duration_ns) {
         return String::new();
     }
     format!(
@@ -82,7 +82,7 @@ fn while_packets_come(traffic: &Traffic, cores: Option<Cores>) -> String {
 }
 
 /// Returns `true` if `part` is so much of `all` that a reader must know of it before the result.
-const fn is_much(part: u64, all: u64) -> bool {
+const fn is_significant(part: u64, all: u64) -> bool {
     part > 0 && part >= all / 10
 }
 
@@ -114,10 +114,10 @@ fn sentence(
     let better = better_poll.map_or(String::new(), |poll| {
         format!(" A longer wait saves more: --poll {poll} says how much.")
     });
-    format!("{}{better}", worth(cores))
+    format!("{}{better}", format_savings(cores))
 }
 
-fn worth(cores: Cores) -> String {
+fn format_savings(cores: Cores) -> String {
     let saved = cores.saved();
     if saved >= WORTH_CORES {
         format!("Worth it: it saves {} of a core at this rate.", percent(saved))
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_saving_just_below_the_threshold_is_not_shown_as_the_threshold() {
-        let saved = |share: f64| worth(Cores { without: share, with: 0.0 });
+        let saved = |share: f64| format_savings(Cores { without: share, with: 0.0 });
         assert!(saved(0.009_99).starts_with("Not worth it: it saves 0.99 % of a core"));
     }
 

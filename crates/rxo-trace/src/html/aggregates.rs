@@ -14,7 +14,7 @@ pub(super) fn section(outcome: &Outcome) -> Section {
         text: vec![sentence(outcome)],
         code: Vec::new(),
         drawings: drawings(&[
-            Shown {
+            ShownDistribution {
                 what: segments,
                 title: "Aggregates with at most so many segments",
                 whose: "of all aggregates",
@@ -22,7 +22,7 @@ pub(super) fn section(outcome: &Outcome) -> Section {
                 one: 1.0,
                 is_whole: true,
             },
-            Shown {
+            ShownDistribution {
                 what: bytes,
                 title: "Aggregates with at most so much payload",
                 whose: "of all aggregates",
@@ -55,7 +55,7 @@ pub(super) fn hold_section(outcome: &Outcome) -> Section {
         title: "Hold time",
         text: vec![text],
         code: Vec::new(),
-        drawings: drawings(&[Shown {
+        drawings: drawings(&[ShownDistribution {
             what: hold,
             title: "First segments that waited at most so long",
             whose: "of all first segments",
@@ -80,7 +80,7 @@ fn sentence(outcome: &Outcome) -> String {
 }
 
 /// A distribution with the texts of its figure.
-struct Shown<'a> {
+struct ShownDistribution<'a> {
     what: &'a Distribution,
     title: &'static str,
     /// The total of which the figure shows shares.
@@ -92,14 +92,16 @@ struct Shown<'a> {
     is_whole: bool,
 }
 
-fn drawings(all: &[Shown<'_>]) -> Vec<Drawing> {
+fn drawings(all: &[ShownDistribution<'_>]) -> Vec<Drawing> {
     let some = all.iter().filter(|shown| shown.what.count > 0);
     some.map(|shown| Drawing::of(&figure(shown))).collect()
 }
 
 /// Returns the figure with the share of values up to each value. The line is horizontal between two values
 /// that occur.
-fn figure(&Shown { what, title, whose, unit, one, is_whole }: &Shown<'_>) -> Figure {
+fn figure(
+    &ShownDistribution { what, title, whose, unit, one, is_whole }: &ShownDistribution<'_>,
+) -> Figure {
     let points = risers(what).into_iter().map(|(value, share)| (value as f64 / one, share));
     let (median, most) = (what.p50 as f64 / one, what.max as f64 / one);
     let x = Axis { is_whole: is_whole && most > 1.0, ..Axis::linear(unit).between(0.0, most) };

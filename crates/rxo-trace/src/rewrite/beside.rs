@@ -131,7 +131,7 @@ pub(super) fn bytes(reader: &mut Reader<'_>) -> Result<Vec<u8>, BadNote> {
 }
 
 /// Splits a packet's options into the original ones, and the contents of rxo's own, joined.
-pub(super) fn apart(options: &Options) -> (PacketOptions, Vec<u8>) {
+pub(super) fn split(options: &Options) -> (PacketOptions, Vec<u8>) {
     let (mut before, mut ours) = (PacketOptions::new(), Vec::new());
     options.each_little_endian(|code, value| {
         let bytes = (code == CUSTOM_CODE)
@@ -154,7 +154,7 @@ fn begins_as_ours(bytes: &[u8]) -> bool {
 
 /// Returns `true` if one of the options was written by rxo.
 pub(super) fn is_ours(options: &Options) -> bool {
-    !options.is_empty() && !apart(options).1.is_empty()
+    !options.is_empty() && !split(options).1.is_empty()
 }
 
 /// The code of a custom option whose value is bytes that must not be copied.

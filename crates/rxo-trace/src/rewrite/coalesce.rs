@@ -7,7 +7,7 @@ use rxo_frame::Frame;
 use serde::Serialize;
 
 use super::RewriteError;
-use super::To;
+use super::RewriteOutput;
 use super::beside::is_ours;
 use super::held::Carried;
 use super::lane::Lane;
@@ -117,7 +117,7 @@ impl<'w> Coalescer<'w> {
         let comment =
             format!("coalesced by rxo: policy {}, poll {}", point.policy.name, point.poll);
         Ok(Self {
-            sink: Sink::new(To(output), origin, comment),
+            sink: Sink::new(RewriteOutput(output), origin, comment),
             settings,
             clock: Clock::default(),
             lanes: Vec::new(),

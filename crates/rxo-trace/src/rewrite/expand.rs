@@ -6,14 +6,14 @@ use rxo_capture::{Capture, CaptureError, Clock, Described, Record, limits};
 use rxo_frame::Instant;
 use serde::Serialize;
 
-use super::beside::{Beside, PacketOptions, apart};
+use super::beside::{Beside, PacketOptions, split};
 use super::digest::{Around, Digest, Summed};
 use super::note::{self, BadNote, Merged};
-use super::order::{Given, Order};
+use super::order::{Order, RestoredRecord};
 use super::origin::Origin;
 use super::original::{FileFormat, Original, clocks};
 use super::remark::{End, Remark};
-use super::{RewriteError, To};
+use super::{RewriteError, RewriteOutput};
 
 /// The totals of restoring a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -81,7 +81,7 @@ impl<'w> Expander<'w> {
     ) -> Result<Self, RewriteError> {
         let origin = Origin::read(capture)?;
         let mut expander = Self {
-            file: Original::begin(To(output), &origin, format)?,
+            file: Original::begin(RewriteOutput(output), &origin, format)?,
             is_packed: capture.format().compression.is_some(),
             pcap_header: origin.pcap_header,
             described: Vec::new(),
@@ -180,7 +180,7 @@ impl<'w> Expander<'w> {
         let (options, ours) = if record.options.is_empty() {
             <(PacketOptions, Vec<u8>)>::default()
         } else {
-            apart(&record.options)
+            split(&record.options)
         };
         let Remark { described, note, beside, end } = Remark::read(&ours).map_err(bad)?;
         self.learn(described)?;
@@ -213,7 +213,7 @@ impl<'w> Expander<'w> {
         for (number, restored) in restored.into_iter().enumerate() {
             let own = beside.next_if(|(of, _)| *of == number).map(|(_, beside)| beside);
             let Beside { time, head, options } = own.unwrap_or_default();
-            let given = Given {
+            let given = RestoredRecord {
                 interface: record.interface,
                 at: Instant::from_nanos(restored.at_ns),
                 time,
@@ -230,7 +230,7 @@ impl<'w> Expander<'w> {
         Ok(())
     }
 
-    fn give(&mut self, given: &Given) -> Result<(), RewriteError> {
+    fn give(&mut self, given: &RestoredRecord) -> Result<(), RewriteError> {
         let clock = self.clocks.get(given.interface as usize).copied();
         let clock = clock.ok_or(RewriteError::Changed("a packet is of an unknown interface"))?;
         let ticks = given.time.ticks(given.at, clock);
@@ -254,7 +254,7 @@ fn single(
     record: Record,
     options: PacketOptions,
     beside: Vec<(usize, Beside)>,
-) -> Result<Given, BadNote> {
+) -> Result<RestoredRecord, BadNote> {
     let mut beside = beside.into_iter();
     let Beside { time, head, .. } = match beside.next() {
         Some((0, beside)) if beside.options.is_empty() => beside,
@@ -264,7 +264,7 @@ fn single(
     if beside.next().is_some() {
         return Err(BadNote("speaks of more packets than it has"));
     }
-    Ok(Given {
+    Ok(RestoredRecord {
         interface: record.interface,
         at: record.at,
         time,

@@ -71,9 +71,9 @@ pub(crate) use self::remark::restored;
 
 /// The output of a rewritten capture. One type for all outputs, so that the code that writes is compiled once. Writes
 /// to it are buffered.
-struct To<'w>(&'w mut dyn Write);
+struct RewriteOutput<'w>(&'w mut dyn Write);
 
-impl Write for To<'_> {
+impl Write for RewriteOutput<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes)
     }
@@ -83,9 +83,9 @@ impl Write for To<'_> {
     }
 }
 
-impl fmt::Debug for To<'_> {
+impl fmt::Debug for RewriteOutput<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("To(..)")
+        f.write_str("RewriteOutput(..)")
     }
 }
 

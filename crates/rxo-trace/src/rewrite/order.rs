@@ -11,7 +11,7 @@ use super::{MOST_BYTES, MOST_RECORDS};
 
 /// A record that was restored, with the data that is written for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Given {
+pub(super) struct RestoredRecord {
     pub(super) interface: u32,
     pub(super) at: Instant,
     pub(super) time: Time,
@@ -22,7 +22,7 @@ pub(super) struct Given {
     pub(super) options: PacketOptions,
 }
 
-impl Given {
+impl RestoredRecord {
     /// Returns the memory that the record takes, in bytes, without the chunk of its bytes.
     fn cost(&self) -> usize {
         self.head.as_ref().len() + self.options.len()
@@ -34,7 +34,7 @@ impl Given {
 pub(super) struct Order {
     /// The position of the first of `waiting`, which is returned next.
     next: u64,
-    waiting: VecDeque<Option<Given>>,
+    waiting: VecDeque<Option<RestoredRecord>>,
     /// The memory of the waiting records, in bytes. A shared chunk counts fully until its last record is returned.
     bytes: usize,
 }
@@ -53,7 +53,7 @@ impl Order {
 
     /// Adds the record at position `place`. The chunk of its bytes must have been announced by
     /// [`Order::expect_chunk`].
-    pub(super) fn put(&mut self, place: u64, record: Given) -> Result<(), BadNote> {
+    pub(super) fn put(&mut self, place: u64, record: RestoredRecord) -> Result<(), BadNote> {
         let index = place.checked_sub(self.next).ok_or(BadNote("stood where another did"))?;
         let index = usize::try_from(index).unwrap_or(usize::MAX);
         // Twice the limit of the coalescing side, because that side checks only from time to time.
@@ -85,7 +85,7 @@ impl Order {
     }
 
     /// Returns the record at the next position; `None` if it has not arrived.
-    pub(super) fn next(&mut self) -> Option<Given> {
+    pub(super) fn next(&mut self) -> Option<RestoredRecord> {
         self.waiting.front().and_then(Option::as_ref)?;
         let record = self.waiting.pop_front().flatten()?;
         self.next += 1;
@@ -112,8 +112,8 @@ const RECORD_BYTES: usize = rxo_capture::limits::RECORD_BYTES;
 mod tests {
     use super::*;
 
-    fn given(number: u8) -> Given {
-        Given {
+    fn given(number: u8) -> RestoredRecord {
+        RestoredRecord {
             interface: 0,
             at: Instant::ZERO,
             time: Time::AsClock,
@@ -151,7 +151,7 @@ mod tests {
         let chunk = SharedBytes::from(vec![7; 1_000]);
         order.expect_chunk(1_000);
         for place in [0, 1, 3] {
-            order.put(place, Given { bytes: chunk.from_offset(999), ..given(0) }).unwrap();
+            order.put(place, RestoredRecord { bytes: chunk.from_offset(999), ..given(0) }).unwrap();
         }
         drop(chunk);
         assert_eq!((numbers(&mut order), order.bytes), (vec![7, 7], 1_000));

@@ -2,7 +2,7 @@
 
 use rxo_capture::{Capture, Described};
 
-use super::beside::{UNKNOWN, apart, is_ours};
+use super::beside::{UNKNOWN, is_ours, split};
 use super::note::{BadNote, Reader};
 use super::remark::End;
 use super::{MAGIC, RewriteError, outline};
@@ -39,7 +39,7 @@ impl Origin {
     /// # Errors
     /// If the capture was not coalesced, or if the description was changed.
     pub(super) fn read(capture: &Capture) -> Result<Self, RewriteError> {
-        let ours = capture.section().map(|section| apart(section).1).unwrap_or_default();
+        let ours = capture.section().map(|section| split(section).1).unwrap_or_default();
         if ours.is_empty() {
             return Err(RewriteError::NotCoalesced);
         }

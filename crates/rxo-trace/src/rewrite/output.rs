@@ -11,7 +11,7 @@ use super::beside::PacketOptions;
 use super::origin::Origin;
 use super::original::clocks;
 use super::remark::{End, Remark, customs};
-use super::{RewriteError, To};
+use super::{RewriteError, RewriteOutput};
 
 /// A packet that is written to the coalesced file.
 #[derive(Debug)]
@@ -44,15 +44,15 @@ pub(super) struct Output<'w> {
 
 #[derive(Debug)]
 enum File<'w> {
-    NotBegun(To<'w>),
-    Begun(CaptureWriter<To<'w>>),
+    NotBegun(RewriteOutput<'w>),
+    Begun(CaptureWriter<RewriteOutput<'w>>),
     /// Beginning the file failed, so nothing can be written.
     Lost,
 }
 
 impl<'w> Output<'w> {
     /// Creates an output that has written nothing. `comment` is for readers of the file.
-    pub(super) fn new(file: To<'w>, origin: Origin, comment: String) -> Self {
+    pub(super) fn new(file: RewriteOutput<'w>, origin: Origin, comment: String) -> Self {
         let (file, described) = (File::NotBegun(file), Vec::new());
         Self {
             origin,

@@ -7,7 +7,7 @@
 
 use rxo_capture::{Custom, Described, Record};
 
-use super::beside::{Beside, UNKNOWN, apart, bytes, put_bytes};
+use super::beside::{Beside, UNKNOWN, bytes, put_bytes, split};
 use super::note::{self, BadNote, Merged, Reader, Restored, put_number};
 use super::{ENTERPRISE, MAGIC, outline};
 
@@ -131,7 +131,7 @@ pub(crate) fn restored(record: &Record) -> Option<Result<Vec<Restored>, BadNote>
     if record.options.is_empty() {
         return None;
     }
-    let (_, ours) = apart(&record.options);
+    let (_, ours) = split(&record.options);
     let note = Remark::read(&ours).map(|remark| remark.note).transpose()?;
     let bytes = record.bytes.as_ref();
     let merged = Merged { bytes, at_ns: record.at.as_nanos(), expected_place: 0 };

@@ -8,7 +8,7 @@ use rxo_coalesce::{Aggregate, Deliveries, Delivery};
 use rxo_wire::Offsets;
 use rxo_wire::checksum::Summer;
 
-use super::beside::{Beside, PacketOptions, apart};
+use super::beside::{Beside, PacketOptions, split};
 use super::digest::{Around, Digest, Summed};
 use super::held::{Carried, Held};
 use super::note::{self, Merged, Original, Outer};
@@ -16,7 +16,7 @@ use super::origin::Origin;
 use super::output::{Output, Written};
 use super::remark::{End, Remark};
 use super::span::Span;
-use super::{Coalesced, RewriteError, To, merged};
+use super::{Coalesced, RewriteError, RewriteOutput, merged};
 use crate::numbered::Numbered;
 
 /// The sink of the engines, which writes the coalesced file.
@@ -39,7 +39,7 @@ pub(super) struct Sink<'w> {
 
 impl<'w> Sink<'w> {
     /// Creates a sink that has written nothing.
-    pub(super) fn new(output: To<'w>, origin: Origin, comment: String) -> Self {
+    pub(super) fn new(output: RewriteOutput<'w>, origin: Origin, comment: String) -> Self {
         Self {
             output: Output::new(output, origin, comment),
             interfaces: Vec::new(),
@@ -282,5 +282,5 @@ fn detached(written: &Written) -> SharedBytes {
 
 /// Returns the options of a record, without those that rxo has written.
 fn options_of(record: &Record) -> PacketOptions {
-    if record.options.is_empty() { PacketOptions::new() } else { apart(&record.options).0 }
+    if record.options.is_empty() { PacketOptions::new() } else { split(&record.options).0 }
 }

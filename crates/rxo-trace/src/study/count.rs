@@ -4,7 +4,7 @@ use rxo_capture::LinkType;
 use serde::{Deserialize, Serialize};
 
 use super::checksum::Finding;
-use super::intake::Taken;
+use super::intake::ParsedRecord;
 use super::packet_kind::Segment;
 use crate::report::Protocol;
 
@@ -68,7 +68,7 @@ impl Count {
 
     /// Counts a packet that the filter accepts.
     #[inline]
-    pub(super) fn packet(&mut self, taken: &Taken) {
+    pub(super) fn packet(&mut self, taken: &ParsedRecord) {
         self.packets += 1;
         self.bytes += taken.wire_bytes;
         self.cut_packets += u64::from(taken.is_cut);
@@ -77,7 +77,12 @@ impl Count {
 
     /// Counts the TCP segment or UDP datagram of a packet. `finding` is the result for its checksum, if it was checked.
     #[inline]
-    pub(super) fn segment(&mut self, segment: &Segment, finding: Option<Finding>, taken: &Taken) {
+    pub(super) fn segment(
+        &mut self,
+        segment: &Segment,
+        finding: Option<Finding>,
+        taken: &ParsedRecord,
+    ) {
         match segment.protocol {
             Protocol::Tcp => {
                 self.tcp_packets += 1;

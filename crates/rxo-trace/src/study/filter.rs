@@ -39,7 +39,7 @@ pub struct Filter {
 struct Term {
     is_negated: bool,
     side: Side,
-    what: What,
+    what: FilterKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ enum Side {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum FilterKind {
     Network { prefix: u128, length: u8, is_v6: bool },
     Port(u16),
 }
@@ -78,7 +78,7 @@ impl Term {
     }
 }
 
-impl What {
+impl FilterKind {
     fn matches(self, address: IpAddr, port: u16) -> bool {
         match self {
             Self::Port(wanted) => port == wanted,
@@ -179,13 +179,13 @@ impl<'a> Words<'a> {
         } else {
             Side::Either
         };
-        Ok(Term { is_negated, side, what: self.what()? })
+        Ok(Term { is_negated, side, what: self.parse_kind()? })
     }
 
-    fn what(&mut self) -> Result<What, FilterError> {
+    fn parse_kind(&mut self) -> Result<FilterKind, FilterError> {
         if self.take("port") {
             let word = self.next().unwrap_or_default();
-            return word.parse().map(What::Port).map_err(|_| error(word, PORT));
+            return word.parse().map(FilterKind::Port).map_err(|_| error(word, PORT));
         }
         _ = self.take("host") || self.take("net");
         let word = self.next().unwrap_or_default();
@@ -193,7 +193,7 @@ impl<'a> Words<'a> {
     }
 }
 
-fn network(word: &str) -> Option<What> {
+fn network(word: &str) -> Option<FilterKind> {
     let (address, length) = word.split_once('/').map_or((word, None), |(a, l)| (a, Some(l)));
     let address: IpAddr = address.parse().ok()?;
     // Flow keys contain IPv4-mapped addresses as IPv4 addresses.
@@ -204,7 +204,7 @@ fn network(word: &str) -> Option<What> {
         None => longest,
         Some(text) => text.parse().ok().filter(|length| *length <= longest)?,
     };
-    Some(What::Network { prefix: bits(address) & mask(length, is_v6), length, is_v6 })
+    Some(FilterKind::Network { prefix: bits(address) & mask(length, is_v6), length, is_v6 })
 }
 
 fn error(word: &str, expected: &'static str) -> FilterError {

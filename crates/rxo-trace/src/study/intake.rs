@@ -16,7 +16,7 @@ const LONGEST: u32 = 65_535 + 64;
 
 /// A record that was parsed for a study.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct ParsedRecord {
     /// The packet for the engines; `None` if it is not IP, or its link type is unknown.
     pub(super) network: Option<Network>,
     pub(super) kind: PacketKind,
@@ -32,11 +32,11 @@ pub(super) struct Taken {
 
 /// Parses a record of an interface with the link type `link`.
 #[inline]
-pub(super) fn take(record: &Record, link: LinkType, mode: ChecksumMode) -> Taken {
+pub(super) fn take(record: &Record, link: LinkType, mode: ChecksumMode) -> ParsedRecord {
     let taken = read(&record.bytes, link);
     let held_bytes = record.bytes.as_ref().len() as u64;
     let wire_bytes = held_bytes.max(record.original_bytes.into());
-    let taken = Taken { wire_bytes, ..taken };
+    let taken = ParsedRecord { wire_bytes, ..taken };
     if wire_bytes > held_bytes {
         cut(taken, record, link, mode)
     } else if matches!(taken.kind, PacketKind::Short(_)) {
@@ -47,7 +47,7 @@ pub(super) fn take(record: &Record, link: LinkType, mode: ChecksumMode) -> Taken
 }
 
 #[inline]
-fn read(bytes: &SharedBytes, link: LinkType) -> Taken {
+fn read(bytes: &SharedBytes, link: LinkType) -> ParsedRecord {
     let network = link.network(bytes);
     let kind = match &network {
         Some(network) => {
@@ -55,14 +55,14 @@ fn read(bytes: &SharedBytes, link: LinkType) -> Taken {
         }
         None => PacketKind::Other,
     };
-    Taken { network, kind, wire_bytes: 0, is_cut: false, is_short: false, is_whole: true }
+    ParsedRecord { network, kind, wire_bytes: 0, is_cut: false, is_short: false, is_whole: true }
 }
 
 #[cold]
-fn cut(taken: Taken, record: &Record, link: LinkType, mode: ChecksumMode) -> Taken {
+fn cut(taken: ParsedRecord, record: &Record, link: LinkType, mode: ChecksumMode) -> ParsedRecord {
     // The missing end may be only padding after the packet.
     if matches!(taken.kind, PacketKind::Segment(_)) || record.original_bytes > LONGEST {
-        return Taken { is_cut: true, ..taken };
+        return ParsedRecord { is_cut: true, ..taken };
     }
     whole(taken, padded(record, record.original_bytes, link), mode)
 }
@@ -70,20 +70,20 @@ fn cut(taken: Taken, record: &Record, link: LinkType, mode: ChecksumMode) -> Tak
 /// Returns `taken` with the length that the IP header states, for a record that ends too early. Fields that the header
 /// does not determine stay unchanged.
 #[cold]
-fn short(taken: Taken, record: &Record, link: LinkType, mode: ChecksumMode) -> Taken {
-    let taken = Taken { is_cut: true, is_short: true, ..taken };
+fn short(taken: ParsedRecord, record: &Record, link: LinkType, mode: ChecksumMode) -> ParsedRecord {
+    let taken = ParsedRecord { is_cut: true, is_short: true, ..taken };
     let longest = padded(record, LONGEST, link);
     let (PacketKind::Segment(segment), Some(network)) = (&longest.kind, &longest.network) else {
         return taken;
     };
     let beyond = network.packet.as_ref().len() as u32 - segment.at.end;
     let wire_bytes = LONGEST - beyond;
-    let taken = Taken { wire_bytes: wire_bytes.into(), ..taken };
+    let taken = ParsedRecord { wire_bytes: wire_bytes.into(), ..taken };
     whole(taken, padded(record, wire_bytes, link), mode)
 }
 
 /// Parses the record as if it had `bytes` bytes, with zeros for the missing ones.
-fn padded(record: &Record, bytes: u32, link: LinkType) -> Taken {
+fn padded(record: &Record, bytes: u32, link: LinkType) -> ParsedRecord {
     let mut whole = Vec::with_capacity(bytes as usize);
     whole.extend_from_slice(record.bytes.as_ref());
     whole.resize(bytes as usize, 0);
@@ -91,9 +91,9 @@ fn padded(record: &Record, bytes: u32, link: LinkType) -> Taken {
 }
 
 /// Returns `taken` with the sizes of `whole`, and also with its bytes if its checksum is accepted.
-fn whole(taken: Taken, whole: Taken, mode: ChecksumMode) -> Taken {
+fn whole(taken: ParsedRecord, whole: ParsedRecord, mode: ChecksumMode) -> ParsedRecord {
     let network = if mode.accepts_cut() { whole.network } else { taken.network };
-    Taken { network, kind: whole.kind, is_cut: true, is_whole: false, ..taken }
+    ParsedRecord { network, kind: whole.kind, is_cut: true, is_whole: false, ..taken }
 }
 
 #[cfg(test)]
@@ -112,7 +112,7 @@ mod tests {
         }
     }
 
-    fn payload_bytes(taken: &Taken) -> u32 {
+    fn payload_bytes(taken: &ParsedRecord) -> u32 {
         match taken.kind {
             PacketKind::Segment(segment) => segment.at.payload_bytes(),
             ref other => panic!("{other:?}"),

@@ -64,7 +64,7 @@ use self::checksum::Finding;
 use self::chosen::Chosen;
 use self::count::Count;
 use self::flows::{NO_FLOW, Sighting};
-use self::intake::Taken;
+use self::intake::ParsedRecord;
 use self::lanes::Lanes;
 use self::packet_kind::{PacketKind, Segment};
 use self::part::Recipe;
@@ -239,7 +239,7 @@ impl Study {
         if self.is_between
             && let Some(first) = records.first()
         {
-            self.cross_over(first.at);
+            self.begin_capture(first.at);
         }
         for record in records.drain(..) {
             self.take_one(interfaces, record);
@@ -248,7 +248,7 @@ impl Study {
     }
 
     /// Changes to the next capture, whose first packet was captured at `at`.
-    fn cross_over(&mut self, at: Instant) {
+    fn begin_capture(&mut self, at: Instant) {
         self.is_between = false;
         if self.clock.is_far(at) {
             self.lanes.rejoin(self.clock.now(), &mut self.chosen);
@@ -303,7 +303,12 @@ impl Study {
 
     /// Counts a TCP segment or datagram. Returns the number of its flow and its checksum status.
     #[inline]
-    fn segment(&mut self, segment: &Segment, taken: &Taken, at: Instant) -> (u32, ChecksumStatus) {
+    fn segment(
+        &mut self,
+        segment: &Segment,
+        taken: &ParsedRecord,
+        at: Instant,
+    ) -> (u32, ChecksumStatus) {
         let bytes = taken.network.as_ref().map(|network| network.packet.as_ref());
         let bytes = bytes.unwrap_or_default();
         // Without a capture the number wraps to one that no capture has.

@@ -10,9 +10,9 @@ use crate::report::{Distribution, Outcome, ReasonCount, Report};
 use crate::study::{PollRule, parse_time};
 
 /// A function that selects one of the distributions of an outcome.
-type Of = fn(&Outcome) -> &Distribution;
+type DistributionOf = fn(&Outcome) -> &Distribution;
 
-const DISTRIBUTIONS: [(&str, Of); 5] = [
+const DISTRIBUTIONS: [(&str, DistributionOf); 5] = [
     ("segments_per_aggregate", |outcome| &outcome.segments_per_aggregate),
     ("payload_per_aggregate_bytes", |outcome| &outcome.bytes_per_aggregate),
     ("hold_ns", |outcome| &outcome.hold_ns),

@@ -24,7 +24,7 @@ fn table(reasons: &[ReasonCount]) -> String {
     let mut table =
         Table::new(&["reason", "count", "share", "what it means; what would change it"]);
     for reason in reasons {
-        let told = if reason.share < MAIN_SHARE { String::new() } else { told(reason) };
+        let told = if reason.share < MAIN_SHARE { String::new() } else { describe(reason) };
         table.row([
             reason.reason.clone(),
             grouped(reason.count),
@@ -35,7 +35,7 @@ fn table(reasons: &[ReasonCount]) -> String {
     table.render()
 }
 
-fn told(reason: &ReasonCount) -> String {
+fn describe(reason: &ReasonCount) -> String {
     match &reason.remedy {
         Some(remedy) => format!("{}; {remedy}", reason.meaning),
         None => reason.meaning.clone(),

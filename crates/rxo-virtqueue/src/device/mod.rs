@@ -119,7 +119,7 @@ struct Head {
 }
 
 /// The result of reading the ring at a cursor, which then moves past the entry read.
-enum Next {
+enum RingEntry {
     Empty,
     Chain(Head),
     Invalid(InvalidChain, Option<Head>),
@@ -316,12 +316,12 @@ impl DeviceQueue {
             return Ok(None);
         }
         match self.ring.next(memory, cursor, &mut self.walk) {
-            Next::Empty => Ok(None),
-            Next::Chain(head) => {
+            RingEntry::Empty => Ok(None),
+            RingEntry::Chain(head) => {
                 let writable_bytes = self.walk.writable_bytes;
                 Ok(Some(Chain { head, writable_bytes, after: *cursor }))
             }
-            Next::Invalid(kind, head) => {
+            RingEntry::Invalid(kind, head) => {
                 if self.walk.is_writing() {
                     self.give_up(kind, head, *cursor);
                 } else {
@@ -329,7 +329,7 @@ impl DeviceQueue {
                 }
                 Err(kind)
             }
-            Next::Broken(kind) => {
+            RingEntry::Broken(kind) => {
                 self.is_broken = true;
                 self.invalid.count(kind);
                 Err(kind)

@@ -5,7 +5,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::inflight::{InflightError, PackedInflight};
 use super::walk::{Rules, Walk};
-use super::{Base, Chain, Head, InvalidChain, Next, Written};
+use super::{Base, Chain, Head, InvalidChain, RingEntry, Written};
 use crate::config::{Areas, ConfigError, DESCRIPTOR_BYTES, QueueConfig};
 use crate::memory::{Mapping, Memory};
 use crate::notify::{FLAG_DESCRIPTOR, FLAG_DISABLE, FLAG_ENABLE, packed_passes};
@@ -87,8 +87,13 @@ impl PackedDevice {
     }
 
     #[inline(always)]
-    pub(super) fn next(&mut self, memory: &Memory, cursor: &mut Position, walk: &mut Walk) -> Next {
-        let Some(first) = self.available_at(*cursor) else { return Next::Empty };
+    pub(super) fn next(
+        &mut self,
+        memory: &Memory,
+        cursor: &mut Position,
+        walk: &mut Walk,
+    ) -> RingEntry {
+        let Some(first) = self.available_at(*cursor) else { return RingEntry::Empty };
         walk.begin_chain();
         let (mut descriptor, mut descriptors, mut at) = (first, 1, *cursor);
         let mut outcome = Ok(());
@@ -101,7 +106,7 @@ impl PackedDevice {
                 break;
             }
             if descriptors == self.rules.size {
-                return Next::Broken(InvalidChain::TooLong);
+                return RingEntry::Broken(InvalidChain::TooLong);
             }
             at = at.ahead(1, self.rules.size);
             descriptors += 1;
@@ -110,8 +115,8 @@ impl PackedDevice {
         let head = Head { id: descriptor.link, descriptors };
         *cursor = cursor.ahead(descriptors, self.rules.size);
         match outcome {
-            Ok(()) => Next::Chain(head),
-            Err(kind) => Next::Invalid(kind, Some(head)),
+            Ok(()) => RingEntry::Chain(head),
+            Err(kind) => RingEntry::Invalid(kind, Some(head)),
         }
     }
 

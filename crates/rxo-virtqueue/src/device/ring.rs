@@ -7,7 +7,7 @@ use super::logged::Written;
 use super::packed::PackedDevice;
 use super::split::SplitDevice;
 use super::walk::Walk;
-use super::{Chain, Head, Next};
+use super::{Chain, Head, RingEntry};
 use crate::memory::{Mapping, Memory};
 use crate::ring::Position;
 
@@ -34,7 +34,12 @@ impl Ring {
     }
 
     #[inline(always)]
-    pub(super) fn next(&mut self, memory: &Memory, cursor: &mut Position, walk: &mut Walk) -> Next {
+    pub(super) fn next(
+        &mut self,
+        memory: &Memory,
+        cursor: &mut Position,
+        walk: &mut Walk,
+    ) -> RingEntry {
         either!(self, ring => ring.next(memory, cursor, walk))
     }
 

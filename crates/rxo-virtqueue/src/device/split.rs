@@ -5,7 +5,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::inflight::{InflightError, SplitInflight};
 use super::walk::{Rules, Walk};
-use super::{Base, Chain, Head, InvalidChain, Next, Written};
+use super::{Base, Chain, Head, InvalidChain, RingEntry, Written};
 use crate::config::{Areas, QueueConfig};
 use crate::memory::{Mapping, Memory};
 use crate::notify::split_passes;
@@ -76,7 +76,12 @@ impl SplitDevice {
     }
 
     #[inline(always)]
-    pub(super) fn next(&mut self, memory: &Memory, cursor: &mut Position, walk: &mut Walk) -> Next {
+    pub(super) fn next(
+        &mut self,
+        memory: &Memory,
+        cursor: &mut Position,
+        walk: &mut Walk,
+    ) -> RingEntry {
         if cursor.index == self.known_available {
             let available = self.available_index();
             let pending = available.wrapping_sub(self.next_available);
@@ -84,11 +89,11 @@ impl SplitDevice {
             // cursor.
             let seen = cursor.index.wrapping_sub(self.next_available);
             if pending > self.rules.size || pending < seen {
-                return Next::Broken(InvalidChain::AvailableIndex);
+                return RingEntry::Broken(InvalidChain::AvailableIndex);
             }
             self.known_available = available;
             if cursor.index == available {
-                return Next::Empty;
+                return RingEntry::Empty;
             }
         }
         let at = ENTRIES_AT + 2 * usize::from(cursor.index & (self.rules.size - 1));
@@ -98,13 +103,13 @@ impl SplitDevice {
         }
         cursor.index = cursor.index.wrapping_add(1);
         if head >= self.rules.size {
-            return Next::Invalid(InvalidChain::DescriptorIndex, None);
+            return RingEntry::Invalid(InvalidChain::DescriptorIndex, None);
         }
         let entry = Head { id: head, descriptors: 1 };
         walk.begin_chain();
         match self.follow(memory, head, walk) {
-            Ok(()) => Next::Chain(entry),
-            Err(kind) => Next::Invalid(kind, Some(entry)),
+            Ok(()) => RingEntry::Chain(entry),
+            Err(kind) => RingEntry::Invalid(kind, Some(entry)),
         }
     }
 

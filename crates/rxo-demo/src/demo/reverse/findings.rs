@@ -12,7 +12,7 @@ use crate::sending::{Row, Way};
 use crate::wrap::count;
 
 /// The findings: a row for each of the three ways in which ACKs reach the sender, and the settings.
-pub(crate) type Found = SideBySide<Row, Measured>;
+pub(crate) type ReverseFindings = SideBySide<Row, Measured>;
 
 /// The settings of `rxo demo --reverse`, so that it can be repeated.
 #[derive(Debug, Serialize)]
@@ -29,7 +29,7 @@ pub(crate) struct Measured {
     policy: serde_json::Map<String, serde_json::Value>,
 }
 
-impl Found {
+impl ReverseFindings {
     /// Makes the findings from `rows`, which were measured by the plan.
     pub(super) fn new(rows: Vec<Row>, Plan { rounds, setup, .. }: &Plan) -> Self {
         let policy = Way::AckAggregate.policy();

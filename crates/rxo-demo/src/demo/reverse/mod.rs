@@ -15,7 +15,7 @@ use rxo_console::fault::usage;
 use rxo_console::numbers::ratio;
 use rxo_testbed::AckRate;
 
-use self::findings::Found;
+use self::findings::ReverseFindings;
 use crate::experiment::{Experiment, Output};
 use crate::flags::DemoFlags;
 use crate::sending::{Row, Sample, Setup, Way, measure};
@@ -45,22 +45,22 @@ impl Plan {
 }
 
 impl Experiment for Plan {
-    type Findings = Found;
+    type Findings = ReverseFindings;
 
     fn steps(&self) -> Result<usize> {
         Ok(self.rounds * Way::ALL.len())
     }
 
-    fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
+    fn measure(&self, turns: &Turns<'_>) -> Result<ReverseFindings> {
         let cases = Cases { cases: &Way::ALL, rounds: self.rounds, rotated: Way::ALL.len() };
         let name = |way: Way| way.name().to_owned();
         let samples = turns.measure(cases, name, |way, _| measure(way, &self.setup), line)?;
         let rows = Way::ALL.iter().zip(&samples);
         let rows = rows.filter_map(|(&way, samples)| Row::of(way, self.setup.connections, samples));
-        Ok(Found::new(rows.collect(), self))
+        Ok(ReverseFindings::new(rows.collect(), self))
     }
 
-    fn notes(&self, found: &Found) -> Vec<String> {
+    fn notes(&self, found: &ReverseFindings) -> Vec<String> {
         vec![found.legend()]
     }
 

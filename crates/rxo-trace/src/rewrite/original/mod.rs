@@ -8,9 +8,9 @@ use rxo_capture::{Clock, Described, Part};
 
 use self::pcap::PcapFile;
 use self::pcapng::{FreshFile, SameFile};
-use super::order::Given;
+use super::order::RestoredRecord;
 use super::origin::Origin;
-use super::{RewriteError, To};
+use super::{RewriteError, RewriteOutput};
 
 /// A format of capture files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(super) enum Original<'w> {
 impl<'w> Original<'w> {
     /// Begins the restored file, in `format` or, if that is `None`, in the format of the original capture.
     pub(super) fn begin(
-        output: To<'w>,
+        output: RewriteOutput<'w>,
         origin: &Origin,
         format: Option<FileFormat>,
     ) -> Result<Self, RewriteError> {
@@ -61,7 +61,11 @@ impl<'w> Original<'w> {
     }
 
     /// Writes the next record. `ticks` is its time in the unit of the original capture; `None` if it has no time.
-    pub(super) fn write(&mut self, record: &Given, ticks: Option<u64>) -> Result<(), RewriteError> {
+    pub(super) fn write(
+        &mut self,
+        record: &RestoredRecord,
+        ticks: Option<u64>,
+    ) -> Result<(), RewriteError> {
         match self {
             Self::Pcap(file) => file.write(record, ticks),
             Self::Same(file) => file.write(record, ticks),

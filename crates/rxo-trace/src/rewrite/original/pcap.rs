@@ -4,13 +4,13 @@ use std::io::{BufWriter, Write};
 
 use rxo_capture::{Clock, Part, WriteError};
 
-use super::super::order::Given;
-use super::super::{RewriteError, To};
+use super::super::order::RestoredRecord;
+use super::super::{RewriteError, RewriteOutput};
 
 /// A pcap file that is being written.
 #[derive(Debug)]
 pub(in super::super) struct PcapFile<'w> {
-    output: BufWriter<To<'w>>,
+    output: BufWriter<RewriteOutput<'w>>,
     /// The header of the original capture; `None` if the original is pcapng.
     header: Option<[u8; 24]>,
     shape: Shape,
@@ -55,7 +55,7 @@ pub(super) fn clock(header: &[u8; 24]) -> Clock {
 const NANOS_MAGIC: [u8; 4] = [0xa1, 0xb2, 0x3c, 0x4d];
 
 impl<'w> PcapFile<'w> {
-    pub(super) fn new(output: To<'w>, header: Option<[u8; 24]>) -> Self {
+    pub(super) fn new(output: RewriteOutput<'w>, header: Option<[u8; 24]>) -> Self {
         let shape = header.as_ref().map_or(Shape::NANOS, Shape::of);
         let output = BufWriter::with_capacity(BUFFER_BYTES, output);
         Self { output, header, shape, clock: Clock::pcap(shape.unit_ns), has_begun: false }
@@ -83,7 +83,11 @@ impl<'w> PcapFile<'w> {
         self.put(&header)
     }
 
-    pub(super) fn write(&mut self, record: &Given, ticks: Option<u64>) -> Result<(), RewriteError> {
+    pub(super) fn write(
+        &mut self,
+        record: &RestoredRecord,
+        ticks: Option<u64>,
+    ) -> Result<(), RewriteError> {
         if !record.head.as_ref().is_empty() {
             self.put(record.head.as_ref())?;
             return self.put(record.bytes.as_ref());
@@ -104,7 +108,11 @@ impl<'w> PcapFile<'w> {
     }
 
     /// Returns the ticks of a record in the pcap file, given its `ticks` in a pcapng file, which has another clock.
-    fn converted(&self, record: &Given, ticks: Option<u64>) -> Result<Option<u64>, RewriteError> {
+    fn converted(
+        &self,
+        record: &RestoredRecord,
+        ticks: Option<u64>,
+    ) -> Result<Option<u64>, RewriteError> {
         if !record.options.is_empty() {
             return Err(RewriteError::NotForPcap("comments or other options of packets"));
         }

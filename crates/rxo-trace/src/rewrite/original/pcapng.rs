@@ -5,14 +5,14 @@ use std::collections::VecDeque;
 
 use rxo_capture::{CaptureWriter, Described, Interface, Packet, Part, Verbatim};
 
-use super::super::order::Given;
-use super::super::{RewriteError, To};
+use super::super::order::RestoredRecord;
+use super::super::{RewriteError, RewriteOutput};
 
 /// A pcapng file with its original sections, interfaces and times. Each section and interface is written
 /// between the same packets as in the original, because a section ends the previous one.
 #[derive(Debug)]
 pub(in super::super) struct SameFile<'w> {
-    writer: CaptureWriter<To<'w>>,
+    writer: CaptureWriter<RewriteOutput<'w>>,
     /// The sections and interfaces that are not written yet.
     waiting: VecDeque<Described>,
     records: u64,
@@ -23,7 +23,7 @@ pub(in super::super) struct SameFile<'w> {
 }
 
 impl<'w> SameFile<'w> {
-    pub(super) fn new(output: To<'w>) -> Self {
+    pub(super) fn new(output: RewriteOutput<'w>) -> Self {
         let writer = CaptureWriter::verbatim(output);
         Self { writer, waiting: VecDeque::new(), records: 0, interfaces: 0, first_interface: 0 }
     }
@@ -32,7 +32,11 @@ impl<'w> SameFile<'w> {
         self.waiting.extend(described.iter().cloned());
     }
 
-    pub(super) fn write(&mut self, record: &Given, ticks: Option<u64>) -> Result<(), RewriteError> {
+    pub(super) fn write(
+        &mut self,
+        record: &RestoredRecord,
+        ticks: Option<u64>,
+    ) -> Result<(), RewriteError> {
         while let Some(next) = self.waiting.pop_front_if(|next| next.records_before <= self.records)
         {
             self.put(&next.part)?;
@@ -83,10 +87,10 @@ const NOT_DESCRIBED: RewriteError =
 
 /// A pcapng file that is made from a pcap file, with times in nanoseconds.
 #[derive(Debug)]
-pub(in super::super) struct FreshFile<'w>(CaptureWriter<To<'w>>);
+pub(in super::super) struct FreshFile<'w>(CaptureWriter<RewriteOutput<'w>>);
 
 impl<'w> FreshFile<'w> {
-    pub(super) fn new(output: To<'w>) -> Result<Self, RewriteError> {
+    pub(super) fn new(output: RewriteOutput<'w>) -> Result<Self, RewriteError> {
         Ok(Self(CaptureWriter::new(output, APPLICATION)?))
     }
 
@@ -98,7 +102,7 @@ impl<'w> FreshFile<'w> {
         Ok(())
     }
 
-    pub(super) fn write(&mut self, record: &Given) -> Result<(), RewriteError> {
+    pub(super) fn write(&mut self, record: &RestoredRecord) -> Result<(), RewriteError> {
         let packet = Packet {
             interface: record.interface,
             at: record.at,
