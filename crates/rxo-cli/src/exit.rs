@@ -60,7 +60,7 @@ fn report(result: Result<()>) -> ExitCode {
     if error.chain().any(is_broken_pipe) {
         return ExitCode::SUCCESS;
     }
-    log::say(Level::Error, &one_line(&error));
+    log::write(Level::Error, &one_line(&error));
     ExitCode::from(code(&error))
 }
 

@@ -168,7 +168,7 @@ impl HostPlan {
         let Workers { count: workers, cpus } = self.workers.resolve(&[&self.nic]);
         let threads = HostThreads { workers, cpus: cpus.clone(), log: point, confine };
         let started = host::start_threads(&self.nic, options, config, threads);
-        let host = started.map_err(|error| whose_fault(error, &self.nic))?;
+        let host = started.map_err(|error| with_device(error, &self.nic))?;
         if let Some(line) = host.notice() {
             output::note(line);
         }
@@ -280,7 +280,7 @@ const MEMORY: RangeInclusive<u64> = 1_000_000..=1_000_000_000_000;
 
 /// Adds the device's name to an error that does not contain it. An error that other flags would avoid becomes
 /// a usage error.
-fn whose_fault(error: StartError, nic: &DeviceName) -> Error {
+fn with_device(error: StartError, nic: &DeviceName) -> Error {
     let error = match error {
         // The error names the privilege that could not be given up.
         StartError::Confine(error) => return error.into(),

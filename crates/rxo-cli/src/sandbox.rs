@@ -52,7 +52,7 @@ impl Sandbox {
 
 /// Warns the user of each limit that this kernel does not support.
 pub(crate) fn warn_of_gaps(in_force: &InForce) {
-    in_force.gaps().iter().for_each(|gap| log::say(Level::Warning, gap));
+    in_force.gaps().iter().for_each(|gap| log::write(Level::Warning, gap));
 }
 
 /// Returns `true` if a run with `device` may have to connect to the device's socket again after the other

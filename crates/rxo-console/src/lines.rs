@@ -117,7 +117,7 @@ impl Lines {
     }
 
     /// Counts a line that was not queued as dropped.
-    pub(crate) fn leave_out(&self) {
+    pub(crate) fn count_skipped(&self) {
         self.shared.lock().skipped += 1;
     }
 
@@ -138,7 +138,7 @@ impl Lines {
     fn queue(&self, text: String, most: usize) {
         let mut state = self.shared.lock();
         if state.waiting.len() < most {
-            state.say_skipped();
+            state.print_skipped();
             state.waiting.push_back(Line::Text(text));
             self.shared.changed.notify_all();
         } else {
@@ -153,7 +153,7 @@ impl State {
         self.waiting.iter().map(Line::lines).sum::<u64>() + self.skipped + self.writing
     }
 
-    fn say_skipped(&mut self) {
+    fn print_skipped(&mut self) {
         if self.skipped > 0 {
             self.waiting.push_back(Line::Skipped(std::mem::take(&mut self.skipped)));
         }
@@ -189,7 +189,7 @@ impl Shared {
         loop {
             // After a failure the thread waits for another line: retrying at once would only waste CPU time.
             if state.waiting.is_empty() && state.failure.is_none() {
-                state.say_skipped();
+                state.print_skipped();
             }
             let Some(line) = state.waiting.pop_front() else {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);

@@ -85,12 +85,12 @@ pub fn begin(form: Form, nic: &str) -> Result<()> {
 }
 
 /// Writes one log line. After [`begin`] it never blocks; before, it waits up to 5 seconds for a reader that pauses.
-pub fn say(level: Level, text: &str) {
+pub fn write(level: Level, text: &str) {
     let Some(log) = LOG.get() else { return write_now(level, text) };
     let mut limit = log.limit.lock().unwrap_or_else(PoisonError::into_inner);
     // The error that ends a command must not be dropped by the rate limit.
     if level != Level::Error && !limit.admits(Instant::now()) {
-        return log.lines.leave_out();
+        return log.lines.count_skipped();
     }
     drop(limit);
     log.lines.offer(log.rendered(level, text));

@@ -59,5 +59,5 @@ pub fn fields<'a>(values: impl Iterator<Item = (&'a str, String)>) -> Map<String
 
 /// Logs `line` at the level of events that the user should see ([`Level::Notice`]).
 pub fn note(line: &str) {
-    log::say(Level::Notice, line);
+    log::write(Level::Notice, line);
 }

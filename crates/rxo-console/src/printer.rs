@@ -73,5 +73,5 @@ impl Printer {
 fn failed(why: &io::Error) {
     let line =
         format!("standard output cannot be written: {why}; work goes on without these lines");
-    log::say(Level::Warning, &line);
+    log::write(Level::Warning, &line);
 }

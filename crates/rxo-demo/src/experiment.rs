@@ -145,7 +145,7 @@ pub fn run<E: Experiment>(experiment: &E, stop: &AtomicBool) -> Result<()> {
         load,
         notes: experiment.notes(&findings),
         files: files.transpose()?.unwrap_or_default(),
-        partial: turns.why_ended().or_else(|| findings.damage()),
+        partial: turns.end_reason().or_else(|| findings.damage()),
         findings,
     };
     print(&report, *json, || report.text())?;

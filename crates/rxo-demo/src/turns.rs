@@ -94,7 +94,7 @@ impl<'a> Turns<'a> {
     }
 
     /// Returns the reason why measuring ended early; `None` if the user did not interrupt.
-    pub fn why_ended(&self) -> Option<String> {
+    pub fn end_reason(&self) -> Option<String> {
         let why = "stopped by a signal: this is what was measured until then";
         self.is_ended().then(|| why.to_owned())
     }
@@ -143,7 +143,7 @@ mod tests {
             Ok(case)
         };
         assert_eq!(turns.measure(cases, name, measure, line).unwrap(), [vec![10], vec![20, 20]]);
-        assert!(turns.why_ended().is_some());
+        assert!(turns.end_reason().is_some());
     }
 
     #[test]

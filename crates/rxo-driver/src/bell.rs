@@ -51,7 +51,7 @@ impl Bell {
     }
 
     /// Makes the bell unreadable again: forgets all rings so far.
-    pub fn silence(&self) {
+    pub fn clear(&self) {
         self.0.forget();
     }
 }

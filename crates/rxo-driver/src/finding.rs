@@ -80,7 +80,7 @@ impl Finding {
     }
 
     /// Returns the finding with `device` as the device that was checked.
-    pub(crate) fn about(self, device: &DeviceName) -> Self {
+    pub(crate) fn for_device(self, device: &DeviceName) -> Self {
         Self { device: Some(device.to_string()), ..self }
     }
 

@@ -64,7 +64,7 @@ impl Isolation {
     pub fn of_addresses(interface: &str, addresses: &[IpAddr]) -> Option<Self> {
         let index = Interface::find(interface).ok()?.index().ok()?.unsigned_abs();
         let first = addresses.first()?.to_string().replace(':', "_");
-        if addresses.len() > MOST_ADDRESSES || addresses.iter().any(is_systems) {
+        if addresses.len() > MOST_ADDRESSES || addresses.iter().any(is_system_address) {
             return None;
         }
         let isolation = Self::named(index, format!("rxo-{index}-{first}")).ok()?;
@@ -216,7 +216,7 @@ fn batch(netlink: &Netlink, changes: &[&Request]) -> io::Result<()> {
 }
 
 /// Returns `true` if `address` is one of the system's own: dropping frames for it would cut the system off.
-fn is_systems(address: &IpAddr) -> bool {
+fn is_system_address(address: &IpAddr) -> bool {
     UdpSocket::bind((*address, 0)).is_ok()
 }
 

@@ -88,7 +88,7 @@ impl Pulse {
     }
 
     /// Sets the process that must work from now on.
-    pub(crate) fn expect(self, duty: Duty) {
+    pub(crate) fn set_duty(self, duty: Duty) {
         self.page.duty.store(duty as u8, Ordering::Relaxed);
     }
 
@@ -127,7 +127,7 @@ mod tests {
         let other = Pulse::inherit(other).unwrap();
         assert_eq!((pulse.duty(), pulse.beats()), (Duty::Nobody, 0));
         for duty in [Duty::Worker, Duty::Keeper, Duty::Nobody] {
-            pulse.expect(duty);
+            pulse.set_duty(duty);
             assert_eq!((pulse.duty(), other.duty()), (duty, duty));
         }
     }

@@ -47,7 +47,7 @@ impl Service {
     }
 
     /// Notifies the service manager of the state change `notice`.
-    pub fn tell(&self, notice: Notice) {
+    pub fn notify(&self, notice: Notice) {
         let text = match notice {
             Notice::Ready => "READY=1",
             Notice::Stopping => "STOPPING=1",
@@ -82,13 +82,13 @@ mod tests {
         let manager = UnixDatagram::bind_addr(&address).unwrap();
         let service = Service { manager: connect(&name), watchdog: None };
         for (notice, text) in [(Notice::Ready, "READY=1"), (Notice::Stopping, "STOPPING=1")] {
-            service.tell(notice);
+            service.notify(notice);
             let mut bytes = [0; 64];
             let read = manager.recv(&mut bytes).unwrap();
             assert_eq!(&bytes[..read], text.as_bytes());
         }
         drop(manager);
-        service.tell(Notice::Alive);
-        Service::default().tell(Notice::Ready);
+        service.notify(Notice::Alive);
+        Service::default().notify(Notice::Ready);
     }
 }

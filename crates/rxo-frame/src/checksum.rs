@@ -21,7 +21,7 @@ pub enum ChecksumStatus {
 
 impl ChecksumStatus {
     /// Returns `true` if the payload need not be verified. A partial checksum must be known to be the
-    /// packet's own: see [`ChecksumStatus::vouches_for`].
+    /// packet's own: see [`ChecksumStatus::covers_payload`].
     #[inline]
     #[must_use]
     pub const fn is_trusted(self) -> bool {
@@ -41,7 +41,7 @@ impl ChecksumStatus {
     /// ```
     #[inline(always)]
     #[must_use]
-    pub const fn vouches_for(self, transport: usize, field: u16) -> bool {
+    pub const fn covers_payload(self, transport: usize, field: u16) -> bool {
         match self {
             Self::Unknown => false,
             Self::Verified => true,
@@ -51,11 +51,11 @@ impl ChecksumStatus {
 
     /// Returns `true` if a checksum is partial, but is not the one of the transport header at offset `transport`. Then
     /// it belongs to an inner packet, and completing it will change the payload. `field` is the offset as in
-    /// [`ChecksumStatus::vouches_for`].
+    /// [`ChecksumStatus::covers_payload`].
     #[inline(always)]
     #[must_use]
     pub const fn is_elsewhere(self, transport: usize, field: u16) -> bool {
-        self.is_partial() && !self.vouches_for(transport, field)
+        self.is_partial() && !self.covers_payload(transport, field)
     }
 
     /// Returns `true` if the checksum is partial, so that it must still be completed.

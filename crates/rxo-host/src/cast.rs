@@ -56,9 +56,9 @@ pub enum CastEvent {
         /// The reason for the refusal.
         why: Refusal,
     },
-    /// A receiver that catches up needs data from earlier in the stream: answer with [`Cast::lend`].
+    /// A receiver that catches up needs data from earlier in the stream: answer with [`Cast::provide`].
     WantsText {
-        /// The id of the receiver, to be passed to [`Cast::lend`].
+        /// The id of the receiver, to be passed to [`Cast::provide`].
         id: MemberId,
         /// The position of the first missing byte in the stream, in bytes.
         from: u64,
@@ -109,7 +109,7 @@ pub(crate) enum CastAct {
     Start,
     Text(SharedBytes),
     Finish,
-    Lend(MemberId, SharedBytes),
+    Provide(MemberId, SharedBytes),
     Close,
 }
 
@@ -129,7 +129,7 @@ pub(crate) struct Opened<B> {
 
 /// Sends actions on one cast to the worker; hides the type of buffer.
 pub(crate) trait CastPost: Send + Sync {
-    fn act(&self, act: CastAct);
+    fn apply(&self, act: CastAct);
 }
 
 /// A stream that one host sends to a group of receivers. Dropping it resets all receivers that have not
@@ -156,7 +156,7 @@ impl Cast {
 
     /// Starts to send to the receivers that have joined so far.
     pub fn start(&self) {
-        self.post.act(CastAct::Start);
+        self.post.apply(CastAct::Start);
     }
 
     /// Returns the number of bytes that [`Cast::write`] accepts now.
@@ -173,21 +173,21 @@ impl Cast {
         let bytes = piece.len();
         if bytes > 0 {
             self.written += bytes as u64;
-            self.post.act(CastAct::Text(piece));
+            self.post.apply(CastAct::Text(piece));
         }
         bytes
     }
 
     /// Ends the stream after the last byte written.
     pub fn finish(&self) {
-        self.post.act(CastAct::Finish);
+        self.post.apply(CastAct::Finish);
     }
 
     /// Answers [`CastEvent::WantsText`] with data that starts at the requested position; the data may be
     /// shorter than requested. After an empty answer the receiver gets no further data.
-    pub fn lend(&self, id: MemberId, text: SharedBytes) {
-        self.post.act(CastAct::Lend(id, text));
-        self.post.act(CastAct::Lend(id, SharedBytes::default()));
+    pub fn provide(&self, id: MemberId, text: SharedBytes) {
+        self.post.apply(CastAct::Provide(id, text));
+        self.post.apply(CastAct::Provide(id, SharedBytes::default()));
     }
 
     /// Waits for the next event, at most for `timeout`; `None` if there was none.
@@ -208,7 +208,7 @@ impl Cast {
 
 impl Drop for Cast {
     fn drop(&mut self) {
-        self.post.act(CastAct::Close);
+        self.post.apply(CastAct::Close);
     }
 }
 

@@ -189,7 +189,7 @@ impl Memory {
         };
         let for_growth = self.left().checked_sub(self.for_new)?;
         let part = (for_growth / GROWTHS).max(LEAST_PART_BYTES).min(for_growth);
-        let granted = share.towards(wanted, part)?;
+        let granted = share.partial_growth(wanted, part)?;
         let more = text_bytes(granted).checked_sub(text_bytes(share.buffers))?;
         let rest = |left: u64| left.checked_sub(more).filter(|left| *left >= self.for_new);
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).ok()?;
@@ -254,7 +254,7 @@ impl Share {
     }
 
     /// Returns `true` if only the fixed amount is reserved.
-    pub(crate) const fn is_at_rest(&self) -> bool {
+    pub(crate) const fn has_only_fixed(&self) -> bool {
         !self.holds.sending && !self.holds.receiving
     }
 
@@ -309,7 +309,7 @@ impl Share {
     /// Returns the buffer sizes on the way to `wanted` that take about `most_bytes` more; `None` if no
     /// direction gains enough to justify moving its data. A direction whose wanted size is smaller keeps its
     /// size.
-    fn towards(&self, wanted: Buffers, most_bytes: u64) -> Option<Buffers> {
+    fn partial_growth(&self, wanted: Buffers, most_bytes: u64) -> Option<Buffers> {
         let has = self.buffers;
         let wanted = wanted.larger(has);
         let all = text_bytes(wanted).checked_sub(text_bytes(has)).filter(|bytes| *bytes > 0)?;

@@ -36,7 +36,7 @@ pub(crate) enum Command<B> {
     /// Accept no more connections for this listener.
     Unlisten(Arc<Listening<B>>),
     /// Process a frame that another shard received.
-    Hear(News),
+    Receive(News),
     /// Run a round: a thread waits for its end.
     Turn,
     /// Act on the cast. Boxed, so that the queue's entries stay small.
@@ -123,21 +123,21 @@ impl<B> Post<B> {
     }
 
     /// Queues a frame from another shard for this shard, or drops it if too many such frames wait.
-    pub(crate) fn tell(&self, news: News) {
+    pub(crate) fn send_news(&self, news: News) {
         if self.news.fetch_add(1, Ordering::Relaxed) < MOST_NEWS {
-            self.send(Command::Hear(news));
+            self.send(Command::Receive(news));
         } else {
-            self.one_is_heard();
+            self.record_processed();
         }
     }
 
     /// Records that one frame from another shard was processed or dropped.
-    pub(crate) fn one_is_heard(&self) {
+    pub(crate) fn record_processed(&self) {
         self.news.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Records that the worker is about to sleep. The worker must check its queue once more after this call.
-    pub(crate) fn fall_asleep(&self) {
+    pub(crate) fn announce_sleep(&self) {
         self.is_asleep.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }

@@ -167,7 +167,7 @@ mod tests {
     fn where_gso_frames_come_there_is_room_for_more() {
         let queue = ring();
         let slots = queue.room();
-        let came = |bytes| (0..1_000).for_each(|_| queue.recent.came(&gso_frame(bytes)));
+        let came = |bytes| (0..1_000).for_each(|_| queue.recent.record(&gso_frame(bytes)));
         came(1 << 15);
         assert_eq!(queue.room(), MOST_LARGE_BYTES);
         came(10 << 10);
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(queue.room(), LEAST_LARGE_BYTES);
         came(2 * 1_500);
         assert_eq!(queue.room(), 2 * slots);
-        (0..100).for_each(|_| queue.recent.came(&Frame::new(vec![0; 66], Instant::ZERO)));
+        (0..100).for_each(|_| queue.recent.record(&Frame::new(vec![0; 66], Instant::ZERO)));
         assert_eq!(queue.room(), slots, "never less than for full frames");
         let larger = Queue::new(Some(1 << 20), 1_500);
         assert!(larger.room() > MOST_LARGE_BYTES);
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn missing_text_takes_room_until_windows_are_small_again() {
         let (queue, near) = (ring(), Some(Duration::from_micros(100)));
-        (0..1_000).for_each(|_| queue.recent.came(&gso_frame(1 << 16)));
+        (0..1_000).for_each(|_| queue.recent.record(&gso_frame(1 << 16)));
         queue.changed(0, 40 << 20);
         queue.lost(Some(Duration::from_secs(1)));
         assert_eq!(queue.room(), MOST_LARGE_BYTES, "on a long path that says nothing of the ring");
@@ -207,7 +207,7 @@ mod tests {
         queue.changed(0, 2_000 * LEAST_WINDOW_BYTES);
         let grown = || queue.grown(LEAST_WINDOW_BYTES, 6 << 20, near);
         assert_eq!(grown(), LEAST_WINDOW_BYTES);
-        (0..1_000).for_each(|_| queue.recent.came(&gso_frame(5 * 1_500)));
+        (0..1_000).for_each(|_| queue.recent.record(&gso_frame(5 * 1_500)));
         assert_eq!(grown(), LEAST_LARGE_WINDOW);
         assert_eq!(queue.grown(LEAST_LARGE_WINDOW, 6 << 20, near), LEAST_LARGE_WINDOW);
         queue.lost(near);

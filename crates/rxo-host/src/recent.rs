@@ -28,7 +28,7 @@ impl RecentFrames {
 
     /// Records a received frame, or one of several equal ones. Only one thread may call it.
     #[inline]
-    pub(crate) fn came<B: AsRef<[u8]>>(&self, frame: &Frame<B>) {
+    pub(crate) fn record<B: AsRef<[u8]>>(&self, frame: &Frame<B>) {
         // With its link header even a single segment is longer than the MTU, so length alone does not
         // identify a GSO frame.
         let bytes = frame.gso.map_or(0, |_| frame.bytes().len() as u32);
@@ -96,23 +96,23 @@ mod tests {
     fn a_batch_of_gso_frames_fits_a_cache() {
         let recent = RecentFrames::new(1_500);
         assert_eq!(recent.batch_frames(256), 256);
-        (0..100).for_each(|_| recent.came(&gso_frame(1 << 16)));
+        (0..100).for_each(|_| recent.record(&gso_frame(1 << 16)));
         assert_eq!((recent.batch_frames(256), recent.batch_frames(1)), (2, 1));
-        (0..100).for_each(|_| recent.came(&frame(66)));
+        (0..100).for_each(|_| recent.record(&frame(66)));
         assert_eq!(recent.batch_frames(256), 256);
     }
 
     #[test]
     fn a_full_frame_with_the_header_of_its_link_is_no_gso_frame() {
         let recent = RecentFrames::new(1_500);
-        (0..100).for_each(|_| recent.came(&frame(1_518)));
+        (0..100).for_each(|_| recent.record(&frame(1_518)));
         assert!(!recent.has_gso());
     }
 
     #[test]
     fn the_largest_is_bounded() {
         let recent = RecentFrames::new(1_500);
-        (0..100).for_each(|_| recent.came(&gso_frame((1 << 16) + 14)));
+        (0..100).for_each(|_| recent.record(&gso_frame((1 << 16) + 14)));
         assert_eq!((recent.bytes(), recent.batch_frames(0)), (1 << 16, 0));
     }
 }

@@ -90,9 +90,9 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> ShardSeat<B> {
         I: FrameSource<Buffer = B>,
         O: FrameSink,
     {
-        let mut shard = self.sit(source, sink)?;
+        let mut shard = self.join(source, sink)?;
         let posts = self.meeting.wait()?;
-        self.introduce(&mut shard, &posts);
+        self.connect_shards(&mut shard, &posts);
         Ok((shard, Handle::new(Shards::new(posts))))
     }
 
@@ -107,14 +107,14 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> ShardSeat<B> {
     {
         let mut shards = Vec::with_capacity(seats.len());
         for (seat, (source, sink)) in seats.iter().zip(queues) {
-            shards.push(seat.sit(source, sink)?);
+            shards.push(seat.join(source, sink)?);
         }
         let posts: Vec<_> = shards.iter().map(|shard| Arc::clone(shard.post())).collect();
-        seats.iter().zip(&mut shards).for_each(|(seat, shard)| seat.introduce(shard, &posts));
+        seats.iter().zip(&mut shards).for_each(|(seat, shard)| seat.connect_shards(shard, &posts));
         Ok((shards, Handle::new(Shards::new(posts))))
     }
 
-    fn sit<I, O>(&self, source: I, sink: O) -> Result<Host<I, O>, HostError>
+    fn join<I, O>(&self, source: I, sink: O) -> Result<Host<I, O>, HostError>
     where
         I: FrameSource<Buffer = B>,
         O: FrameSink,
@@ -124,13 +124,13 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> ShardSeat<B> {
         Ok(shard)
     }
 
-    fn introduce<I, O>(&self, shard: &mut Host<I, O>, posts: &[Arc<Post<B>>])
+    fn connect_shards<I, O>(&self, shard: &mut Host<I, O>, posts: &[Arc<Post<B>>])
     where
         I: FrameSource<Buffer = B>,
         O: FrameSink,
     {
         let others = posts.iter().enumerate().filter(|(index, _)| *index != self.index() as usize);
-        shard.meet(others.map(|(_, post)| Arc::clone(post)).collect());
+        shard.set_other_shards(others.map(|(_, post)| Arc::clone(post)).collect());
     }
 }
 

@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::lookup::Facts;
-use crate::ranges::{self, Wanted};
+use crate::ranges::{self, RangeChoice};
 use crate::request::{Conditions, Method};
 
 /// The version of a file as HTTP describes it: its entity tag, and the time of its last change.
@@ -68,9 +68,9 @@ pub(crate) fn outcome(method: Method, asked: &Conditions, version: &Version) -> 
         // A range is only defined for GET (RFC 9110, section 14.2).
         Some(range) if method == Method::Get && is_range_of(asked, version) => {
             match ranges::wanted(range, version.bytes) {
-                Wanted::Whole => Outcome::Whole,
-                Wanted::Part { from, bytes } => Outcome::Part { from, bytes },
-                Wanted::Nothing => Outcome::NoSuchRange,
+                RangeChoice::Whole => Outcome::Whole,
+                RangeChoice::Part { from, bytes } => Outcome::Part { from, bytes },
+                RangeChoice::Nothing => Outcome::NoSuchRange,
             }
         }
         _ => Outcome::Whole,

@@ -16,7 +16,7 @@ use crate::lookup::{Found, Lookup, Problem};
 use crate::names::Names;
 use crate::refusal::Refusal;
 use crate::request::{Method, Request};
-use crate::search::{Need, Next, Search, Told};
+use crate::search::{FileReply, Need, Next, Search};
 use crate::sending::{Due, Manner, Part, Sending};
 
 /// A client's connection as a state machine.
@@ -85,7 +85,7 @@ pub enum Step<'c> {
     Find(Lookup),
     /// Read the names of the directory that was found last; then call [`Conversation::listed`].
     List,
-    /// Write at least one byte of `bytes` and `part`; then call [`Conversation::wrote`].
+    /// Write at least one byte of `bytes` and `part`; then call [`Conversation::on_written`].
     Write {
         /// The bytes to write first; may be empty if there is a part.
         bytes: &'c [u8],
@@ -98,7 +98,7 @@ pub enum Step<'c> {
     /// A request was answered, completely or as far as the answer could be written. The owner may close the
     /// files, and reports nothing.
     Answered(Exchange),
-    /// Report the number of written bytes that have not arrived with [`Conversation::on_its_way`], if it is known;
+    /// Report the number of written bytes that have not arrived with [`Conversation::in_flight_bytes`], if it is known;
     /// then shut down sending. Do not discard those bytes.
     Finish,
     /// Report the written bytes that have not arrived, as in [`Step::Finish`]. If all have arrived, or the
@@ -138,11 +138,11 @@ enum State {
         until: Option<Instant>,
         has_begun: bool,
     },
-    /// Looks up the file of a request. `told` is the reply to the last lookup.
+    /// Looks up the file of a request. `reply` answers the last lookup.
     Searching {
         request: Request,
         search: Search,
-        told: Option<Told>,
+        reply: Option<FileReply>,
         begun: Instant,
     },
     /// Writes an answer.
@@ -198,7 +198,7 @@ impl Conversation {
     /// Creates the conversation with a client for which there is no capacity. The client gets status 503 with
     /// the sentence `why`, and its bytes are ignored. It has [`Limits::linger`] to accept the answer, and the
     /// same time again until the connection is closed.
-    pub fn turned_away(why: &'static str, limits: &Limits, now: Now) -> Self {
+    pub fn refused(why: &'static str, limits: &Limits, now: Now) -> Self {
         // The answer is short, so its length adds no time.
         let least_rate = u64::MAX;
         let limits = Limits { piece: limits.linger, least_rate, ..*limits };
@@ -237,7 +237,7 @@ impl Conversation {
             State::Waiting { .. } if !bytes.is_empty() => self.heads.received(bytes),
             State::Waiting { .. } => self.state = State::Finishing { may_speak: false },
             State::Lingering { .. } if bytes.is_empty() => self.state = State::Over,
-            State::Draining(ref drain) if bytes.is_empty() && drain.is_over() => {
+            State::Draining(ref drain) if bytes.is_empty() && drain.is_complete() => {
                 self.state = State::Over;
             }
             _ => {}
@@ -246,26 +246,26 @@ impl Conversation {
 
     /// Reports the number of written bytes that have not arrived at the client. An owner that cannot know the
     /// number need not call this.
-    pub fn on_its_way(&mut self, bytes: u64) {
+    pub fn in_flight_bytes(&mut self, bytes: u64) {
         if let State::Draining(drain) = &mut self.state {
-            drain.told(bytes);
+            drain.set_in_flight(bytes);
         }
     }
 
     /// Reports the result of [`Step::Find`].
     pub fn found(&mut self, result: Result<Found, Problem>) {
-        self.tell(Told::Found(result));
+        self.on_reply(FileReply::Found(result));
     }
 
     /// Reports the result of [`Step::List`].
     pub fn listed(&mut self, result: Result<Arc<Names>, Problem>) {
-        self.tell(Told::Names(result));
+        self.on_reply(FileReply::Names(result));
     }
 
     /// Reports the result of [`Step::Write`]: the number of bytes written.
-    pub fn wrote(&mut self, bytes: usize) {
+    pub fn on_written(&mut self, bytes: usize) {
         if let State::Sending(outgoing) = &mut self.state {
-            outgoing.sending.wrote(bytes);
+            outgoing.sending.on_written(bytes);
         }
     }
 
@@ -274,9 +274,9 @@ impl Conversation {
         self.is_broken = true;
     }
 
-    fn tell(&mut self, reply: Told) {
-        if let State::Searching { told, .. } = &mut self.state {
-            *told = Some(reply);
+    fn on_reply(&mut self, new: FileReply) {
+        if let State::Searching { reply, .. } = &mut self.state {
+            *reply = Some(new);
         }
     }
 
@@ -294,14 +294,14 @@ impl Conversation {
             State::Sending(outgoing) => Some(self.send_on(outgoing, now.instant)),
             _ if self.is_broken => Some(Act::Close),
             State::Waiting { until, has_begun } => self.wait(until, has_begun, now),
-            State::Searching { request, search, told: Some(told), begun } => {
-                match search.told(told, &request, now.date) {
+            State::Searching { request, search, reply: Some(reply), begun } => {
+                match search.with_reply(reply, &request, now.date) {
                     Next::Search(search) => self.search(request, search, begun),
                     Next::Answer(answer) => self.send(Some(request), answer, begun, now),
                 }
                 None
             }
-            State::Searching { request, search, told: None, begun } => {
+            State::Searching { request, search, reply: None, begun } => {
                 let act = match search.need() {
                     Need::Find(lookup) => Act::Find(lookup),
                     Need::List => Act::List,
@@ -383,7 +383,7 @@ impl Conversation {
     }
 
     fn search(&mut self, request: Request, search: Search, begun: Instant) {
-        self.state = State::Searching { request, search, told: None, begun };
+        self.state = State::Searching { request, search, reply: None, begun };
     }
 
     /// Starts to send `answer` to `request`, which is `None` if the request could not be parsed.

@@ -14,7 +14,7 @@ use crate::limits::Limits;
 #[derive(Debug)]
 pub(crate) struct Drain {
     /// The number of bytes in flight that was reported last.
-    told: u64,
+    in_flight: u64,
     /// Number of bytes in flight, and the time since which it has not decreased; `None` before the first
     /// check.
     left: Option<(u64, Instant)>,
@@ -41,29 +41,31 @@ impl Drain {
     /// Creates a drain without bytes in flight. If bytes in flight are reported later, `may_speak` becomes
     /// `true`.
     pub(crate) const fn new(may_speak: bool) -> Self {
-        Self { told: 0, left: None, begun: None, is_overdue: false, may_speak }
+        Self { in_flight: 0, left: None, begun: None, is_overdue: false, may_speak }
     }
 
     /// Records the reported number of bytes in flight.
-    pub(crate) const fn told(&mut self, bytes: u64) {
-        self.told = bytes;
+    pub(crate) const fn set_in_flight(&mut self, bytes: u64) {
+        self.in_flight = bytes;
     }
 
     /// Returns `true` if all written bytes have arrived.
-    pub(crate) const fn is_over(&self) -> bool {
-        self.told == 0
+    pub(crate) const fn is_complete(&self) -> bool {
+        self.in_flight == 0
     }
 
     /// Returns the next action at the time `now`.
     pub(crate) fn next(&mut self, limits: &Limits, now: Instant) -> Wait {
-        if self.is_over() {
+        if self.is_complete() {
             return Wait::Over;
         }
         self.may_speak = true;
-        let (all, begun) = *self.begun.get_or_insert((self.told, now));
+        let (all, begun) = *self.begun.get_or_insert((self.in_flight, now));
         let (_, since) = *match self.left {
-            Some((left, _)) if left <= self.told => self.left.get_or_insert((self.told, now)),
-            _ => self.left.insert((self.told, now)),
+            Some((left, _)) if left <= self.in_flight => {
+                self.left.get_or_insert((self.in_flight, now))
+            }
+            _ => self.left.insert((self.in_flight, now)),
         };
         let until = limits.deadline(since, begun, all);
         if now < until {
@@ -87,7 +89,7 @@ mod tests {
         let limits = Limits::default();
         for second in 0.. {
             let now = begin + Duration::from_secs(second);
-            drain.told(1_000_000_u64.saturating_sub(second * taken_each_second));
+            drain.set_in_flight(1_000_000_u64.saturating_sub(second * taken_each_second));
             let mut wait = drain.next(&limits, now);
             if wait == Wait::Until(now) {
                 wait = drain.next(&limits, now);
@@ -115,11 +117,11 @@ mod tests {
     #[test]
     fn nobody_is_late_before_it_is_asked() {
         let (mut drain, begin, limits) = (Drain::new(true), Instant::now(), Limits::default());
-        drain.told(1_000);
+        drain.set_in_flight(1_000);
         let late = begin + Duration::from_secs(40);
         assert!(matches!(drain.next(&limits, begin), Wait::Until(_)));
         assert_eq!(drain.next(&Limits { least_rate: 0, ..limits }, late), Wait::Until(late));
-        drain.told(999);
+        drain.set_in_flight(999);
         let wait = drain.next(&Limits { least_rate: 0, ..limits }, late);
         assert_eq!(wait, Wait::Until(late + limits.linger));
     }

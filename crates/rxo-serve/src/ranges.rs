@@ -4,7 +4,7 @@
 
 /// The part of a file that a `Range` field selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum RangeChoice {
     /// The whole file, because the field does not contain a range that is served.
     Whole,
     /// `bytes` bytes, at least one, starting at offset `from`.
@@ -14,36 +14,36 @@ pub(crate) enum Wanted {
 }
 
 /// Returns the part of a file of `length` bytes that the value `field` of a `Range` field selects.
-pub(crate) fn wanted(field: &str, length: u64) -> Wanted {
-    let Some((unit, set)) = field.split_once('=') else { return Wanted::Whole };
+pub(crate) fn wanted(field: &str, length: u64) -> RangeChoice {
+    let Some((unit, set)) = field.split_once('=') else { return RangeChoice::Whole };
     if !unit.trim().eq_ignore_ascii_case("bytes") || set.contains(',') {
-        return Wanted::Whole;
+        return RangeChoice::Whole;
     }
-    let Some((first, last)) = set.trim().split_once('-') else { return Wanted::Whole };
+    let Some((first, last)) = set.trim().split_once('-') else { return RangeChoice::Whole };
     match (number(first), number(last)) {
         (Some(Some(first)), Some(last)) => between(first, last, length),
         (Some(None), Some(Some(bytes))) => suffix(bytes, length),
-        _ => Wanted::Whole,
+        _ => RangeChoice::Whole,
     }
 }
 
-fn between(first: u64, last: Option<u64>, length: u64) -> Wanted {
+fn between(first: u64, last: Option<u64>, length: u64) -> RangeChoice {
     if last.is_some_and(|last| last < first) {
-        return Wanted::Whole;
+        return RangeChoice::Whole;
     }
     if first >= length {
-        return Wanted::Nothing;
+        return RangeChoice::Nothing;
     }
     let last = last.unwrap_or(u64::MAX).min(length - 1);
-    Wanted::Part { from: first, bytes: last - first + 1 }
+    RangeChoice::Part { from: first, bytes: last - first + 1 }
 }
 
-fn suffix(bytes: u64, length: u64) -> Wanted {
+fn suffix(bytes: u64, length: u64) -> RangeChoice {
     match (bytes, length) {
-        (0, _) => Wanted::Nothing,
+        (0, _) => RangeChoice::Nothing,
         // A suffix of an empty file is the whole file; no `Content-Range` can express it.
-        (_, 0) => Wanted::Whole,
-        _ => Wanted::Part { from: length.saturating_sub(bytes), bytes: bytes.min(length) },
+        (_, 0) => RangeChoice::Whole,
+        _ => RangeChoice::Part { from: length.saturating_sub(bytes), bytes: bytes.min(length) },
     }
 }
 
@@ -61,7 +61,7 @@ fn number(text: &str) -> Option<Option<u64>> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::Wanted::{Nothing, Part, Whole};
+    use super::RangeChoice::{Nothing, Part, Whole};
     use super::*;
 
     #[test]

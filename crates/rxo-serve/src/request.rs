@@ -50,7 +50,7 @@ impl Request {
             Ok(Status::Complete(length)) if length == head.len() => Self::of(&parsed),
             Ok(_) => Err(MALFORMED),
             Err(httparse::Error::TooManyHeaders) => Err(Refusal::new(431, "too many fields")),
-            Err(httparse::Error::Version) => match as_spoken(head) {
+            Err(httparse::Error::Version) => match as_http_1_1(head) {
                 Some(head) => Self::parse(&head),
                 None => Err(Refusal::new(505, "only HTTP/1.1 and HTTP/1.0 are spoken")),
             },
@@ -90,7 +90,7 @@ impl Request {
 
 /// Returns the head with its later version of HTTP/1 replaced by HTTP/1.1, because recipients must treat both
 /// alike (RFC 9110, section 2.5). `None` for any other version.
-fn as_spoken(head: &[u8]) -> Option<Vec<u8>> {
+fn as_http_1_1(head: &[u8]) -> Option<Vec<u8>> {
     let line = head.split(|byte| *byte == b'\n').next()?;
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let [rest @ .., b' ', b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9'] = line else {

@@ -1,6 +1,6 @@
 //! Finds the answer to a request, with one request to the file system at a time. Pure and total.
 //!
-//! A [`Search`] returns what it needs ([`Search::need`]), receives the result ([`Search::told`]), and becomes
+//! A [`Search`] returns what it needs ([`Search::need`]), receives the result ([`Search::with_reply`]), and becomes
 //! the answer or the next search: first for the target, then for the index page of a directory, then for the
 //! directory's names.
 
@@ -45,7 +45,7 @@ pub(crate) enum Need {
 
 /// The reply of the file system to a [`Need`].
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum FileReply {
     Found(Result<Found, Problem>),
     Names(Result<Arc<Names>, Problem>),
 }
@@ -78,14 +78,14 @@ impl Search {
 
     /// Processes the reply to [`Search::need`]. Returns the answer, or the search that continues. `now`
     /// determines the age of a file.
-    pub(crate) fn told(self, told: Told, request: &Request, now: SystemTime) -> Next {
+    pub(crate) fn with_reply(self, told: FileReply, request: &Request, now: SystemTime) -> Next {
         let stage = self.stage;
         let next = match (stage, told) {
-            (Stage::Target, Told::Found(found)) => self.at_target(found, request, now),
-            (Stage::Index, Told::Found(found)) => self.at_index(found, request, now),
-            (Stage::Names, Told::Names(names)) => self.listing(names),
+            (Stage::Target, FileReply::Found(found)) => self.at_target(found, request, now),
+            (Stage::Index, FileReply::Found(found)) => self.at_index(found, request, now),
+            (Stage::Names, FileReply::Names(names)) => self.listing(names),
             // The reply does not belong to this lookup.
-            (_, Told::Found(_) | Told::Names(_)) => Err(Problem::Unreadable.into()),
+            (_, FileReply::Found(_) | FileReply::Names(_)) => Err(Problem::Unreadable.into()),
         };
         next.unwrap_or_else(|refusal| Next::Answer(Answer::refusal(refusal)))
     }
@@ -101,7 +101,7 @@ impl Search {
                 let kind = types::of(self.target.name().unwrap_or(b""));
                 Ok(Next::Answer(document(file, kind, request, now)))
             }
-            Found::Folder if !self.target.is_folder => Ok(Next::Answer(elsewhere(&self.target))),
+            Found::Folder if !self.target.is_folder => Ok(Next::Answer(redirection(&self.target))),
             Found::Folder => Ok(Next::Search(Self { stage: Stage::Index, ..self })),
             Found::Other => Err(FORBIDDEN),
         }
@@ -140,7 +140,7 @@ impl Search {
 
 /// Returns the redirection to the URL of a directory with a trailing `/`, without which relative links in the
 /// directory's page would be wrong.
-fn elsewhere(target: &Target) -> Answer {
+fn redirection(target: &Target) -> Answer {
     let url = target.folder_url();
     let text = format!("This is a directory: {url}\n");
     Answer::text(301, "text/plain; charset=utf-8", text).with("Location", url)
@@ -194,11 +194,11 @@ mod tests {
             let told = match search.need() {
                 Need::Find(lookup) => {
                     asked.push(lookup.path.to_string_lossy().into_owned());
-                    Told::Found(*results.next().unwrap())
+                    FileReply::Found(*results.next().unwrap())
                 }
-                Need::List => Told::Names(Ok(Arc::default())),
+                Need::List => FileReply::Names(Ok(Arc::default())),
             };
-            match search.told(told, &request, SystemTime::now()) {
+            match search.with_reply(told, &request, SystemTime::now()) {
                 Next::Search(next) => search = next,
                 Next::Answer(answer) => return (answer.status, asked),
             }
@@ -232,8 +232,8 @@ mod tests {
     #[test]
     fn a_reply_to_another_question_is_our_fault() {
         let request = Request::parse(b"GET / HTTP/1.0\r\n\r\n").unwrap();
-        let told = Told::Names(Ok(Arc::default()));
-        let next = Search::of("/").unwrap().told(told, &request, SystemTime::now());
+        let told = FileReply::Names(Ok(Arc::default()));
+        let next = Search::of("/").unwrap().with_reply(told, &request, SystemTime::now());
         assert!(matches!(next, Next::Answer(Answer { status: 500, .. })));
     }
 }

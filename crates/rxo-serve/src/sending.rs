@@ -96,7 +96,7 @@ impl Sending {
             if self.written < self.piece_bytes() {
                 return self.write_due(limits, now);
             }
-            self.turn_over();
+            self.end_piece();
             if matches!(self.rest, Content::Known) {
                 return Due::Nothing;
             }
@@ -112,7 +112,7 @@ impl Sending {
     }
 
     /// Records that `bytes` bytes of [`Sending::unwritten`] were written.
-    pub(crate) fn wrote(&mut self, bytes: usize) {
+    pub(crate) fn on_written(&mut self, bytes: usize) {
         self.written = self.piece_bytes().min(self.written + bytes);
     }
 
@@ -158,7 +158,7 @@ impl Sending {
     }
 
     /// Ends the current piece, all of which was written.
-    fn turn_over(&mut self) {
+    fn end_piece(&mut self) {
         self.sent += self.piece_bytes() as u64;
         self.bytes += self.content;
         self.buffer.clear();

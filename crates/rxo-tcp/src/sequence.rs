@@ -23,7 +23,7 @@ pub(crate) fn before(seq: SeqNumber, bytes: u32) -> SeqNumber {
 }
 
 /// Returns `true` if the sequence numbers, counted from `origin`, wrap between `from` and `to`.
-pub(crate) fn comes_round(origin: SeqNumber, from: SeqNumber, to: SeqNumber) -> bool {
+pub(crate) fn wraps_between(origin: SeqNumber, from: SeqNumber, to: SeqNumber) -> bool {
     counted(origin, to) < counted(origin, from)
 }
 
@@ -47,7 +47,7 @@ mod tests {
         let (mut at, mut rounds, mut bytes) = (origin, 0_u16, 0_u64);
         for step in [0, 15, 1, 1 << 30, u32::MAX / 2, u32::MAX / 2, 7, 1 << 30, 1 << 30, 1 << 30] {
             let next = at + step;
-            rounds += u16::from(comes_round(origin, at, next));
+            rounds += u16::from(wraps_between(origin, at, next));
             (at, bytes) = (next, bytes + u64::from(step));
             assert_eq!(after_rounds(rounds, origin, at), bytes, "after {step}");
         }

@@ -99,7 +99,7 @@ impl Timestamps {
     /// Returns `true` if recording the timestamp `option` at `now` would change nothing, wherever its segment
     /// begins.
     #[inline]
-    pub(crate) fn is_settled(&self, option: Option<Timestamp>, now: Instant) -> bool {
+    pub(crate) fn is_unchanged_by(&self, option: Option<Timestamp>, now: Instant) -> bool {
         let is_recorded = |stamp: Timestamp| {
             (self.recent, self.recent_at, self.recent_echo) == (stamp.value, now, stamp.echo)
         };

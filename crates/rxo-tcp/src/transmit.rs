@@ -48,7 +48,7 @@ impl Transmit<'_> {
     pub fn later(&self) -> impl Iterator<Item = Self> {
         self.later_acks.iter().map(|owed| {
             let mut one = Self { later_acks: &[], ..*self };
-            one.say(owed);
+            one.set_acknowledgement(owed);
             one
         })
     }
@@ -56,7 +56,7 @@ impl Transmit<'_> {
     /// Replaces the fields of this segment by those of the acknowledgement `owed`, one of its
     /// [`Transmit::later_acks`]. Cheaper than [`Transmit::later`], which copies.
     #[inline]
-    pub fn say(&mut self, owed: &AckOwed) {
+    pub fn set_acknowledgement(&mut self, owed: &AckOwed) {
         (self.ack, self.window) = (owed.ack, owed.window);
         self.options.set_echo(owed.echo);
     }

@@ -85,7 +85,7 @@ impl<'a> Crowd<'a> {
     /// Lets all sessions continue that are ready. If none is, waits for one, for at most `most`. Returns
     /// `false` once all sessions have ended.
     pub(super) fn turn(&mut self, most: Duration) -> bool {
-        if self.endpoint.is_over() {
+        if self.endpoint.should_stop() {
             self.interrupt();
         }
         self.connect();
@@ -188,7 +188,7 @@ impl<'a> Crowd<'a> {
         let Some(place) = self.sessions.get_mut(token as usize) else { return };
         let Some(session) = place else { return };
         let was_opening = session.is_opening();
-        let ended = match session.go_on(&mut self.shared) {
+        let ended = match session.proceed(&mut self.shared) {
             Ok(Step::Ends) => Some(Ok(session.done())),
             Err(error) => Some(Err(error)),
             Ok(Step::Waits) => None,

@@ -1,7 +1,7 @@
 //! Session: does the work of one connection, as far as possible without waiting.
 //!
 //! Separate from the [`crowd`](super::crowd) because it knows only one stream: the crowd calls
-//! [`Session::go_on`] whenever the stream is ready. State that a session needs only during a call is in
+//! [`Session::proceed`] whenever the stream is ready. State that a session needs only during a call is in
 //! [`Shared`], once for all sessions, so that 10,000 sessions do not need 10,000 buffers.
 
 use std::io::{self, Read, Write};
@@ -18,7 +18,7 @@ use rxo_testbed::traffic::Pattern;
 
 use super::meter::Meter;
 use super::plan::{Amount, Plan, Work};
-use crate::endpoint::{Opening, incomplete, is_wait};
+use crate::endpoint::{Opening, incomplete, is_timeout};
 use crate::exit::partial;
 
 /// The result of a connection that has ended.
@@ -86,7 +86,7 @@ enum Stage {
     Settling(Settling),
 }
 
-/// The result of a call of [`Session::go_on`].
+/// The result of a call of [`Session::proceed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// The session waits for its stream.
@@ -156,14 +156,14 @@ impl Session {
     ///
     /// # Errors
     /// If the connection fails.
-    pub(super) fn go_on(&mut self, shared: &mut Shared) -> Result<Step> {
+    pub(super) fn proceed(&mut self, shared: &mut Shared) -> Result<Step> {
         if let Stage::Opening(opening) = &self.stage {
-            if !opening.is_over(&self.stream)? {
+            if !opening.is_connected(&self.stream)? {
                 return Ok(Step::Waits);
             }
             self.begin(shared)?;
         }
-        let step = self.work_and_settle(shared);
+        let step = self.work_and_drain(shared);
         step.with_context(|| format!("connection with {}", self.peer))
     }
 
@@ -222,9 +222,9 @@ impl Session {
         });
     }
 
-    fn work_and_settle(&mut self, shared: &mut Shared) -> Result<Step> {
+    fn work_and_drain(&mut self, shared: &mut Shared) -> Result<Step> {
         if let Stage::Settling(settling) = &mut self.stage {
-            return settle(&self.stream, settling, &mut shared.buffer);
+            return drain(&self.stream, settling, &mut shared.buffer);
         }
         let step = self.work(shared)?;
         if step != Step::Ends {
@@ -358,7 +358,7 @@ impl Session {
     fn read(&self, to: &mut [u8]) -> Result<Option<usize>> {
         match (&self.stream).read(to) {
             Ok(read) => Ok(Some(read)),
-            Err(error) if is_wait(&error) => Ok(None),
+            Err(error) if is_timeout(&error) => Ok(None),
             Err(error) => Err(incomplete("cannot receive", &error)),
         }
     }
@@ -370,7 +370,7 @@ impl Session {
 }
 
 /// Discards what the peer still sends, and checks whether it has received everything.
-fn settle(mut stream: &TcpStream, settling: &mut Settling, buffer: &mut [u8]) -> Result<Step> {
+fn drain(mut stream: &TcpStream, settling: &mut Settling, buffer: &mut [u8]) -> Result<Step> {
     let mut reads = 0;
     // Reads first, so that the check below notices any change that the peer's data makes. The check also
     // finds a failed connection.
@@ -385,7 +385,7 @@ fn settle(mut stream: &TcpStream, settling: &mut Settling, buffer: &mut [u8]) ->
 fn taken(written: io::Result<usize>) -> Result<usize> {
     match written {
         Ok(written) => Ok(written),
-        Err(error) if is_wait(&error) => Ok(0),
+        Err(error) if is_timeout(&error) => Ok(0),
         Err(error) => Err(incomplete("cannot send", &error)),
     }
 }

@@ -22,7 +22,7 @@ use crate::loops;
 
 /// The result of all sessions.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct SessionResults {
     begun: Reading,
     ended: Reading,
     done: Vec<Done>,
@@ -42,7 +42,11 @@ type OfWorker = (Vec<Done>, Vec<Error>, Option<Histogram<u64>>);
 ///
 /// # Errors
 /// If the port is taken, a thread has failed, or figures have no form as JSON. Failures of connections are in the result.
-pub(super) fn until_done(plan: &Plan, endpoint: &Endpoint, printer: &Printer) -> Result<Watched> {
+pub(super) fn until_done(
+    plan: &Plan,
+    endpoint: &Endpoint,
+    printer: &Printer,
+) -> Result<SessionResults> {
     let workers = endpoint.host().handles();
     let meters = Meters::new(workers.len());
     let places = Places::divided(plan.connections, workers.len(), endpoint.accepts());
@@ -64,8 +68,8 @@ pub(super) fn until_done(plan: &Plan, endpoint: &Endpoint, printer: &Printer) ->
     let (of_workers, ended) = (of_workers?, meters.read());
     shown?;
     let begun = meters.begun().unwrap_or_else(|| ended.clone());
-    let was_interrupted = endpoint.was_asked();
-    Watched::new((begun, ended), of_workers, was_interrupted)
+    let was_interrupted = endpoint.is_signalled();
+    SessionResults::new((begun, ended), of_workers, was_interrupted)
 }
 
 /// Runs the sessions of one worker until the last has ended.
@@ -92,7 +96,7 @@ fn line(plan: &Plan, meters: &Meters, last: &mut Option<Reading>) -> Result<Opti
     show::interval(plan, &Figures::between("interval", &begun, &from, now)).map(Some)
 }
 
-impl Watched {
+impl SessionResults {
     fn new(
         (begun, ended): (Reading, Reading),
         of_workers: Vec<OfWorker>,

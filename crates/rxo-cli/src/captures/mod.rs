@@ -27,7 +27,7 @@ pub(crate) fn open(input: &Input, stop: &Arc<AtomicBool>) -> Result<(Batches, St
 }
 
 /// Returns the reason why a capture was not read to its end, given its last `step`; `None` if it was.
-pub(crate) fn why_partial(step: &Step) -> Option<String> {
+pub(crate) fn partial_reason(step: &Step) -> Option<String> {
     match step {
         Step::More | Step::Over => None,
         Step::Damaged(error) => Some(error.to_string()),

@@ -8,7 +8,7 @@ use rxo_capture::{Batches, Capture, CaptureError, Record, Step, WriteError};
 use rxo_console::output_file::{OutputFile, Report};
 use rxo_trace::rewrite::RewriteError;
 
-use super::{Input, Progress, open, why_partial};
+use super::{Input, Progress, open, partial_reason};
 use crate::exit::usage;
 use crate::stop;
 
@@ -34,7 +34,7 @@ impl<'i> Rewriting<'i> {
         let (batches, step) = open(input, &stop::on_request()?)?;
         if needs_packets
             && batches.records.is_empty()
-            && let Some(why) = why_partial(&step)
+            && let Some(why) = partial_reason(&step)
         {
             return Err(Error::msg(why));
         }
@@ -53,7 +53,7 @@ impl<'i> Rewriting<'i> {
 
     /// Returns the reason why the capture was not read to its end; `None` if it was.
     pub(crate) fn missing(&self) -> Option<String> {
-        why_partial(&self.step)
+        partial_reason(&self.step)
     }
 
     /// Returns the error at which reading the capture ended; `None` if there was none.
@@ -77,7 +77,7 @@ impl<'i> Rewriting<'i> {
         loop {
             let Batches { capture, records, .. } = &mut self.batches;
             let taken = take(capture, records);
-            taken.map_err(|error| self.blame(error))?;
+            taken.map_err(|error| self.with_name(error))?;
             if !matches!(self.step, Step::More) {
                 progress.finish();
                 return Ok(());
@@ -96,7 +96,7 @@ impl<'i> Rewriting<'i> {
     }
 
     /// Adds the name of the file, or of the flag, that caused `error` to the error.
-    pub(crate) fn blame(&self, error: RewriteError) -> Error {
+    pub(crate) fn with_name(&self, error: RewriteError) -> Error {
         let about = match error {
             RewriteError::Config(error) => return usage(format!("--set, --hold: {error}")),
             RewriteError::Write(WriteError::Io(error)) => {

@@ -55,7 +55,7 @@ impl Plan {
     }
 
     /// Sets the time limit of late receivers for a file of `bytes` bytes, unless the flags set a limit.
-    pub(super) fn is_for(&mut self, bytes: u64) {
+    pub(super) fn set_file_bytes(&mut self, bytes: u64) {
         self.config.late_time.get_or_insert(late_time(bytes));
     }
 

@@ -103,7 +103,7 @@ struct Receiver<'a> {
 
 impl Receiver<'_> {
     /// Returns `true` if receiving must stop: a signal has arrived, or the host has ended.
-    fn is_over(&self) -> bool {
+    fn should_stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || !self.host.is_running()
     }
 
@@ -114,7 +114,7 @@ impl Receiver<'_> {
         loop {
             match self.try_connect(begun) {
                 Ok(stream) => return Ok(stream),
-                Err(error) if self.is_over() || begun.elapsed() >= self.plan.wait => {
+                Err(error) if self.should_stop() || begun.elapsed() >= self.plan.wait => {
                     return Err(error).with_context(to);
                 }
                 Err(_) => wait::pause(BETWEEN_TRIES),
@@ -126,7 +126,7 @@ impl Receiver<'_> {
         let Plan { source, group, wait, .. } = *self.plan;
         let stream = self.host.handle().join_nonblocking(source, group)?;
         while !stream.is_connected()? {
-            if self.is_over() {
+            if self.should_stop() {
                 bail!("interrupted");
             }
             if begun.elapsed() >= wait {
@@ -166,7 +166,7 @@ impl Receiver<'_> {
         let report = output.complete(&file)?;
         let figures = self.figures(&head, begun.elapsed(), &hash, &stream.statistics());
         stream.shutdown(Shutdown::Write)?;
-        host::settle(stream, || self.is_over()).map_err(|error| {
+        host::wait_until_delivered(stream, || self.should_stop()).map_err(|error| {
             partial(format!("the file is complete, but the sender may not know: {error}"))
         })?;
         match self.plan.json {
@@ -264,11 +264,11 @@ impl Read for Incoming<'_> {
         let mut stream = self.stream;
         loop {
             // Checked before each read: a steady stream of data must not delay the end.
-            if self.receiver.is_over() {
+            if self.receiver.should_stop() {
                 return Err(io::Error::other("interrupted"));
             }
             match stream.read(to) {
-                Err(error) if crate::endpoint::is_wait(&error) => {}
+                Err(error) if crate::endpoint::is_timeout(&error) => {}
                 read => return read,
             }
         }

@@ -33,7 +33,7 @@ pub(crate) fn command(flags: &CastSendFlags) -> Result<()> {
 fn send(flags: &CastSendFlags) -> Result<()> {
     let mut plan = Plan::from_flags(flags)?;
     let outgoing = Outgoing::open(&flags.file, flags.raw)?;
-    plan.is_for(outgoing.bytes);
+    plan.set_file_bytes(outgoing.bytes);
     let sockets = Doors::of_metrics(&flags.metrics)?.bind()?;
     let stop = stop::on_request()?;
     let host = plan.host.start_with(Vec::new(), |config| plan.configure(config))?;
@@ -197,14 +197,14 @@ impl Sender<'_> {
                 self.tally.refuse(peer, why.to_string());
             }
             CastEvent::WantsText { id, from, bytes } => {
-                self.cast.lend(id, self.outgoing.earlier(from, bytes)?);
+                self.cast.provide(id, self.outgoing.earlier(from, bytes)?);
             }
             CastEvent::Ended { peer, outcome, bytes, repaired_bytes, time } => {
                 self.tally.end(peer, outcome);
                 self.clear();
                 let seconds = rounded(time.as_secs_f64(), 3);
                 let (receiver, outcome) = (peer.to_string(), outcome.to_string());
-                self.say(&Line { receiver, outcome, bytes, repaired_bytes, seconds })?;
+                self.print(&Line { receiver, outcome, bytes, repaired_bytes, seconds })?;
             }
             CastEvent::Progress(progress) => {
                 self.tally.progress = progress;
@@ -214,7 +214,7 @@ impl Sender<'_> {
         Ok(())
     }
 
-    fn say(&self, line: &Line) -> Result<()> {
+    fn print(&self, line: &Line) -> Result<()> {
         if self.plan.json {
             self.printer.line(output::json(line)?);
             return Ok(());
@@ -265,18 +265,18 @@ impl Sender<'_> {
     fn interrupted(&self, time: Duration, carried: Carried) -> Result<()> {
         self.clear();
         let sent = self.tally.progress.group.sent.min(self.outgoing.bytes);
-        self.say_total(&self.figures(sent, time, carried))?;
+        self.print_total(&self.figures(sent, time, carried))?;
         bail!("interrupted; the receivers that are not done have no file")
     }
 
-    fn say_total(&self, total: &Total) -> Result<()> {
+    fn print_total(&self, total: &Total) -> Result<()> {
         let json = self.plan.json;
         self.printer.line(if json { output::json(total)? } else { total.text() });
         Ok(())
     }
 
     fn total(&self, time: Duration, carried: Carried) -> Result<()> {
-        self.say_total(&self.figures(self.outgoing.bytes, time, carried))?;
+        self.print_total(&self.figures(self.outgoing.bytes, time, carried))?;
         match self.tally.shortfall(self.plan.receivers, self.plan.wait) {
             Some(why) => bail!(why),
             None => Ok(()),

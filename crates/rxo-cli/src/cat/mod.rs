@@ -15,7 +15,7 @@ use anyhow::{Context, Error, Result};
 use rxo_host::TcpStream;
 
 use crate::control::{Doors, with_sockets_removed};
-use crate::endpoint::{Endpoint, EndpointPlan, incomplete, is_wait, settle};
+use crate::endpoint::{Endpoint, EndpointPlan, incomplete, is_timeout, wait_until_delivered};
 use crate::exit::partial;
 use crate::flags::CatFlags;
 use crate::hosting::FastTotals;
@@ -51,9 +51,9 @@ fn pipe(endpoint: &Endpoint, stream: &TcpStream) -> Result<()> {
         match sending.recv_timeout(LOOK) {
             Ok(outcome) => {
                 outcome?;
-                return settle(endpoint, stream);
+                return wait_until_delivered(endpoint, stream);
             }
-            Err(RecvTimeoutError::Timeout) if !endpoint.is_over() => {}
+            Err(RecvTimeoutError::Timeout) if !endpoint.should_stop() => {}
             Err(_) => return Err(partial("interrupted before the end of standard input")),
         }
     }
@@ -93,7 +93,7 @@ fn send_all(to: &mut impl Write, mut rest: &[u8]) -> io::Result<()> {
     while !rest.is_empty() {
         match to.write(rest) {
             Ok(written) => rest = &rest[written..],
-            Err(error) if is_wait(&error) => {}
+            Err(error) if is_timeout(&error) => {}
             Err(error) => return Err(error),
         }
     }
@@ -111,8 +111,8 @@ fn receive(endpoint: &Endpoint, mut stream: &TcpStream) -> Result<()> {
                 out.write_all(&buffer[..read])?;
                 out.flush()?;
             }
-            Err(error) if is_wait(&error) && !endpoint.is_over() => {}
-            Err(error) if is_wait(&error) => {
+            Err(error) if is_timeout(&error) && !endpoint.should_stop() => {}
+            Err(error) if is_timeout(&error) => {
                 return Err(partial("interrupted before the peer was done"));
             }
             Err(error) => return Err(incomplete("the peer did not come to its end", &error)),

@@ -35,11 +35,11 @@ pub(crate) fn command(flags: &CoalesceFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
     let (mut rewriting, mut file) = Rewriting::begin(&plan.input, &plan.output, false)?;
     let coalescer = Coalescer::new(rewriting.capture(), &mut file, plan.settings);
-    let mut coalescer = coalescer.map_err(|error| rewriting.blame(error))?;
+    let mut coalescer = coalescer.map_err(|error| rewriting.with_name(error))?;
     rewriting.read(|capture, records| coalescer.take(capture, records))?;
     let missing = rewriting.missing();
     let finished = coalescer.finish(rewriting.capture(), missing.is_some());
-    let figures = finished.map_err(|error| rewriting.blame(error))?;
+    let figures = finished.map_err(|error| rewriting.with_name(error))?;
     let output = rewriting.output();
     let report = rewriting.complete(&file)?;
     print(report, &plan, &output, figures, missing.clone())?;

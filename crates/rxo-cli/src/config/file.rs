@@ -12,14 +12,14 @@ use toml_span::value::Key;
 pub(super) struct Entry {
     /// Long name of the flag that the entry sets, without dashes.
     pub(super) key: String,
-    pub(super) given: Given,
+    pub(super) given: EntryValue,
     /// Position in the file at which the entry's value begins.
     pub(super) place: Place,
 }
 
 /// The value of an entry of the configuration file.
 #[derive(Clone, Debug)]
-pub(super) enum Given {
+pub(super) enum EntryValue {
     /// The value of a flag that takes no argument: true or false.
     Switch(bool),
     /// The values of a flag that takes one or several, each with its position in the file.
@@ -42,9 +42,9 @@ impl Entry {
     pub(super) fn arguments(&self) -> Vec<String> {
         let Self { key, given, .. } = self;
         match given {
-            Given::Switch(true) => vec![format!("--{key}")],
-            Given::Switch(false) => Vec::new(),
-            Given::Texts(texts) => {
+            EntryValue::Switch(true) => vec![format!("--{key}")],
+            EntryValue::Switch(false) => Vec::new(),
+            EntryValue::Texts(texts) => {
                 texts.iter().map(|(text, _)| format!("--{key}={text}")).collect()
             }
         }
@@ -54,13 +54,13 @@ impl Entry {
     /// value.
     pub(super) fn place_in(&self, message: &str) -> Place {
         match &self.given {
-            Given::Texts(texts) => {
+            EntryValue::Texts(texts) => {
                 let named = texts
                     .iter()
                     .find(|(text, _)| !text.is_empty() && message.contains(text.as_str()));
                 named.map_or(self.place, |(_, place)| *place)
             }
-            Given::Switch(_) => self.place,
+            EntryValue::Switch(_) => self.place,
         }
     }
 }
@@ -102,7 +102,7 @@ pub(super) fn parse(text: &str, command: &clap::Command) -> Result<Vec<Entry>, F
     let entry = |(key, value): (&Key<'_>, &Value<'_>)| {
         let fault = |byte, line| Fault(place(byte), line);
         let arg = flag(command, &key.name).map_err(|line| fault(key.span.start, line))?;
-        let given = given(arg, value, place)
+        let given = read_value(arg, value, place)
             .map_err(|line| fault(value.span.start, format!("{}: {line}", key.name)))?;
         Ok(Entry { key: key.name.to_string(), given, place: place(value.span.start) })
     };
@@ -132,23 +132,23 @@ fn nearest(command: &clap::Command, key: &str) -> Option<String> {
 }
 
 /// Reads the value of the flag `arg`, and checks that it has the flag's type.
-fn given(
+fn read_value(
     arg: &Arg,
     value: &Value<'_>,
     place: impl Fn(usize) -> Place,
-) -> Result<Given, &'static str> {
+) -> Result<EntryValue, &'static str> {
     let one = |value: &Value<'_>| Some((text(value)?, place(value.span.start)));
     match (arg.get_action(), value.as_array()) {
         (ArgAction::SetTrue, _) => {
-            value.as_bool().map(Given::Switch).ok_or("give true or false, without quotes")
+            value.as_bool().map(EntryValue::Switch).ok_or("give true or false, without quotes")
         }
         (ArgAction::Append, Some(all)) => {
             let texts = all.iter().map(one).collect::<Option<_>>();
-            texts.map(Given::Texts).ok_or("give a list of texts, such as [\"a=1\", \"b=2\"]")
+            texts.map(EntryValue::Texts).ok_or("give a list of texts, such as [\"a=1\", \"b=2\"]")
         }
         (_, Some(_)) => Err("give one value, not a list"),
         (_, None) => one(value)
-            .map(|text| Given::Texts(vec![text]))
+            .map(|text| EntryValue::Texts(vec![text]))
             .ok_or("give a text in quotes, such as \"100us\", or a number"),
     }
 }

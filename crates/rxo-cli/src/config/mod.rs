@@ -81,7 +81,8 @@ impl Source {
         let name = self.path.display().to_string();
         let all = file::parse(text, &run()).map_err(|fault| usage(format!("{name}:{fault}")))?;
         let typed = self.typed_flags();
-        let used: Vec<Entry> = all.into_iter().filter(|entry| !typed.shadows(&entry.key)).collect();
+        let used: Vec<Entry> =
+            all.into_iter().filter(|entry| !typed.overrides(&entry.key)).collect();
         let (begin, end) = self.typed.split_at(2);
         let from_file = used.iter().flat_map(Entry::arguments).map(OsString::from);
         let arguments: Vec<OsString> =
@@ -129,7 +130,7 @@ struct TypedFlags {
 
 impl TypedFlags {
     /// Returns `true` if the typed flags override the entry `key` of the file.
-    fn shadows(&self, key: &str) -> bool {
+    fn overrides(&self, key: &str) -> bool {
         self.given.contains(key) || self.excluded.contains(key)
     }
 }

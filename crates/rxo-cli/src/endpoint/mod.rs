@@ -6,5 +6,5 @@
 mod open;
 mod plan;
 
-pub(crate) use self::open::{Endpoint, Opening, incomplete, is_wait, settle};
+pub(crate) use self::open::{Endpoint, Opening, incomplete, is_timeout, wait_until_delivered};
 pub(crate) use self::plan::EndpointPlan;

@@ -49,8 +49,8 @@ impl Endpoint {
     }
 
     /// Returns `true` if a signal has arrived, or the host has ended.
-    pub(crate) fn is_over(&self) -> bool {
-        self.was_asked() || !self.host.is_running()
+    pub(crate) fn should_stop(&self) -> bool {
+        self.is_signalled() || !self.host.is_running()
     }
 
     /// Returns the flag that is set when the user requests the end.
@@ -59,7 +59,7 @@ impl Endpoint {
     }
 
     /// Returns `true` if a signal has arrived.
-    pub(crate) fn was_asked(&self) -> bool {
+    pub(crate) fn is_signalled(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
@@ -97,7 +97,7 @@ impl Endpoint {
     /// # Errors
     /// If the host has ended.
     pub(crate) fn accept(&self, listeners: &Listeners) -> Result<Option<TcpStream>> {
-        while !self.is_over() {
+        while !self.should_stop() {
             if let Some((stream, _)) = listeners.accept_within(SHORT)? {
                 limit_waits(&stream)?;
                 return Ok(Some(stream));
@@ -112,8 +112,8 @@ impl Endpoint {
     /// If the peer refuses, does not answer in time, or a signal came first.
     fn connect(&self, handle: &Handle) -> Result<TcpStream> {
         let (stream, opening) = self.begin_to_connect(handle)?;
-        while !opening.is_over(&stream)? {
-            if self.is_over() {
+        while !opening.is_connected(&stream)? {
+            if self.should_stop() {
                 bail!("{}: interrupted", cannot_connect(opening.peer));
             }
             wait_readable(&[stream.as_fd()], Some(SHORT))?;
@@ -148,11 +148,11 @@ impl Endpoint {
 }
 
 impl Opening {
-    /// Returns `true` if the opening is over and `stream` is open; `false` while the peer has yet to answer.
+    /// Returns `true` if `stream` is connected; `false` while the peer has yet to answer.
     ///
     /// # Errors
     /// If the peer refuses, or has not answered in time.
-    pub(crate) fn is_over(&self, stream: &TcpStream) -> Result<bool> {
+    pub(crate) fn is_connected(&self, stream: &TcpStream) -> Result<bool> {
         let Self { peer, begun } = *self;
         let is_open = stream.is_connected().with_context(|| cannot_connect(peer))?;
         if !is_open && begun.elapsed() > CONNECT_TIMEOUT {
@@ -173,8 +173,9 @@ fn cannot_connect(peer: SocketAddr) -> String {
 ///
 /// # Errors
 /// If the peer has not received everything: the connection failed, the time was up, or a signal arrived.
-pub(crate) fn settle(endpoint: &Endpoint, stream: &TcpStream) -> Result<()> {
-    host::settle(stream, || endpoint.is_over()).map_err(|error| partial(error.to_string()))
+pub(crate) fn wait_until_delivered(endpoint: &Endpoint, stream: &TcpStream) -> Result<()> {
+    host::wait_until_delivered(stream, || endpoint.should_stop())
+        .map_err(|error| partial(error.to_string()))
 }
 
 /// Creates the error of a connection that failed before one end had received all data. The cause becomes
@@ -184,7 +185,7 @@ pub(crate) fn incomplete(what: &str, error: &io::Error) -> Error {
 }
 
 /// Returns `true` if the error only means that a call timed out.
-pub(crate) fn is_wait(error: &io::Error) -> bool {
+pub(crate) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 

@@ -106,14 +106,14 @@ fn listen(text: &str, ours: &[IpAddr]) -> Result<Vec<SocketAddr>> {
     if let Ok(port @ 1..) = text.parse::<u16>() {
         return Ok(ours.iter().map(|&ip| SocketAddr::new(ip, port)).collect());
     }
-    let address: SocketAddr = text.parse().map_err(|_| wrong_listen(text))?;
+    let address: SocketAddr = text.parse().map_err(|_| invalid_listen(text))?;
     if address.port() == 0 || !ours.contains(&address.ip()) {
-        return Err(wrong_listen(text));
+        return Err(invalid_listen(text));
     }
     Ok(vec![address])
 }
 
-fn wrong_listen(text: &str) -> Error {
+fn invalid_listen(text: &str) -> Error {
     usage(format!(
         "--listen {text}: give a port from 1 to 65535, or an address of --ip with a port"
     ))

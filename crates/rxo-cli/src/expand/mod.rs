@@ -32,14 +32,14 @@ pub(crate) fn command(flags: &ExpandFlags) -> Result<()> {
     let input = Input::new(&flags.input);
     let (mut rewriting, mut file) = Rewriting::begin(&input, &flags.output, true)?;
     let expander = Expander::new(rewriting.capture(), &mut file, format(&flags.output));
-    let mut expander = expander.map_err(|error| rewriting.blame(error))?;
+    let mut expander = expander.map_err(|error| rewriting.with_name(error))?;
     rewriting.read(|_, records| expander.take(records))?;
     let missing = rewriting.missing();
     let finished = match missing {
         Some(_) => expander.finish_partial(rewriting.damage()),
         None => expander.finish(),
     };
-    let figures = finished.map_err(|error| rewriting.blame(error))?;
+    let figures = finished.map_err(|error| rewriting.with_name(error))?;
     let output = rewriting.output();
     let report = rewriting.complete(&file)?;
     let done = Done { input: input.name(), output: &output, figures, partial: missing.clone() };

@@ -14,7 +14,7 @@ use crate::exit::usage;
 /// # Errors
 /// If the system has the address; the message names the remedy.
 pub(super) fn refuse(address: IpAddr) -> Result<()> {
-    if is_the_systems(address) {
+    if is_system_address(address) {
         let remedy = "choose one that no interface has, or take it away with `ip address delete`";
         return Err(usage(format!(
             "--ip {address}: the system has it and would answer too; {remedy}"
@@ -26,7 +26,7 @@ pub(super) fn refuse(address: IpAddr) -> Result<()> {
 /// Returns `true` if an interface of the system in this network namespace has `address`. Lists the addresses, because
 /// in a namespace without any a socket can be bound to every address. Returns `false` if this process may not list
 /// addresses.
-fn is_the_systems(address: IpAddr) -> bool {
+fn is_system_address(address: IpAddr) -> bool {
     let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
     address.is_loopback() || interfaces.iter().any(|interface| interface.ip() == address)
 }

@@ -149,7 +149,7 @@ impl Configuration {
     }
 
     /// Removes the nice value after the system has refused it.
-    pub(super) fn keeps_nice(&mut self) {
+    pub(super) fn remove_nice(&mut self) {
         self.nice = None;
     }
 

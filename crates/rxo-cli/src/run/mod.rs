@@ -165,7 +165,7 @@ fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Re
             if let Some(file) = file {
                 keeper = keeper.reloads_from(file.source.path(), stop::hangups()?)?;
             }
-            keeper = keeper.told_to(Service::of_environment());
+            keeper = keeper.with_service(Service::of_environment());
             if let Some(heirs) = heirs {
                 keeper = keeper.succeeded_by(heirs);
             }

@@ -60,7 +60,7 @@ impl Reloader {
                     // A client that has waited too long has already got an answer.
                     _ = answer.send(followed);
                 } else if let Err(Refusal(line)) = followed {
-                    log::say(Level::Warning, &line);
+                    log::write(Level::Warning, &line);
                 }
             }
         };
@@ -85,7 +85,7 @@ impl Reloader {
         let moment = self.change(&plan, &mut changed)?;
         *follows = loaded.settings;
         let what = if changed.is_empty() { "nothing".to_owned() } else { changed.join(", ") };
-        log::say(Level::Notice, &format!("{file} was read again; changed: {what}"));
+        log::write(Level::Notice, &format!("{file} was read again; changed: {what}"));
         Ok(json!({ "file": file, "changed": changed, "takes_effect": moment }))
     }
 

@@ -139,13 +139,13 @@ impl Engines for Remote {
         };
         let moment = changed?;
         self.state().policy = policy;
-        Ok(said(moment))
+        Ok(describe(moment))
     }
 
     fn coalesce(&self, when: Coalesce) -> Result<String, Refusal> {
         let moment = answered(self.crew.coalesce(Some(when), PATIENCE))?;
         self.state().coalesce = when;
-        Ok(said(moment))
+        Ok(describe(moment))
     }
 }
 
@@ -170,7 +170,7 @@ fn silent() -> Refusal {
 }
 
 /// Formats the time at which a change takes effect.
-fn said(moment: Moment) -> String {
+fn describe(moment: Moment) -> String {
     match moment {
         Moment::NextTurn => NEXT_TURN.to_owned(),
         Moment::WhenThereIsRoom(hosts) => {

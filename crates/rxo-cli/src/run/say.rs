@@ -115,7 +115,7 @@ impl Sayer {
         {
             self.printer.line(line);
         }
-        log::say(Level::Notice, &text);
+        log::write(Level::Notice, &text);
     }
 
     /// Adds the counters of a part of the run that has ended to the totals.

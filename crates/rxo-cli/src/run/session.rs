@@ -106,7 +106,7 @@ impl Session {
         };
         let _until_given_back = self.plan.take_over.then_some(held);
         keeper.closed().iter().for_each(|line| output::note(line));
-        worked?.map_or(Ok(()), |ended| ended.say())
+        worked?.map_or(Ok(()), |ended| ended.print())
     }
 
     /// Gives up the privileges that carrying frames does not need. Must come before the first thread is
@@ -129,8 +129,8 @@ impl Session {
         log::begin(self.plan.log, &self.plan.nic.to_string())?;
         if let Some((nice, error)) = refused {
             let remedy = "other processes may delay frames; CAP_SYS_NICE or --nice keep";
-            log::say(Level::Notice, &format!("--nice {nice} is refused ({error}): {remedy}"));
-            self.configuration.keeps_nice();
+            log::write(Level::Notice, &format!("--nice {nice} is refused ({error}): {remedy}"));
+            self.configuration.remove_nice();
         }
         sandbox::warn_of_gaps(&in_force);
         self.configuration.confined(&in_force);
@@ -201,7 +201,7 @@ impl Session {
                 }
                 sayer.part_ended(&last);
                 remote.part_ended(&last);
-                control.go_on();
+                control.withdraw_stop();
                 (devices, closed_at) = (held.reopen()?, clock::now());
                 continue;
             }
@@ -285,7 +285,7 @@ struct Ended {
 }
 
 impl Ended {
-    fn say(self) -> Result<()> {
+    fn print(self) -> Result<()> {
         let Self { sayer, capture, last, result } = self;
         sayer.totals(&last)?;
         capture.as_ref().map_or(Ok(()), Capture::finish)?;
@@ -296,7 +296,7 @@ impl Ended {
 /// Prints the totals and ends this process. Nothing is closed in order: a socket that is shut down is shut down for the
 /// process that goes on, too.
 fn end_at_once(ended: Ended) -> ! {
-    if let Err(error) = ended.say() {
+    if let Err(error) = ended.print() {
         output::note(&format!("{error:#}"));
     }
     std::process::exit(0)

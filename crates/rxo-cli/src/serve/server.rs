@@ -38,7 +38,7 @@ impl Client for Guest {
         }
     }
 
-    fn on_its_way(&mut self) -> u64 {
+    fn in_flight_bytes(&mut self) -> u64 {
         self.0.unacknowledged_bytes() as u64
     }
 
@@ -82,7 +82,7 @@ impl Loop {
             disk: DISK,
         };
         let wake = readiness.clone();
-        let server = Server::new(root, rules, Arc::new(move || wake.tell(READER)));
+        let server = Server::new(root, rules, Arc::new(move || wake.notify(READER)));
         Ok(Self {
             listeners,
             readiness,

@@ -7,7 +7,7 @@ use rxo_capture::{Batches, LinkType, Position, Step};
 use rxo_trace::verify::{Comparison, ComparisonResult, Limits, Side};
 use serde::Serialize;
 
-use crate::captures::{Input, Progress, open, why_partial};
+use crate::captures::{Input, Progress, open, partial_reason};
 use crate::exit::{partial, usage};
 use crate::flags::VerifyFlags;
 use crate::{output, stop};
@@ -79,7 +79,7 @@ fn compare(
             Step::Over => comparison.end(side),
             Step::Damaged(_) | Step::Stopped(_) => {
                 comparison.cut(side);
-                missing = missing.or_else(|| why_partial(step));
+                missing = missing.or_else(|| partial_reason(step));
             }
         }
         let read = sides.iter().map(|(reading, _)| reading.capture.position().file_bytes_read);

@@ -9,11 +9,11 @@ use super::names::Names;
 use crate::finding::Finding;
 use crate::handover::Holdings;
 use crate::handover::elsewhere::Elsewhere;
-use crate::mentions::{By, Mention};
+use crate::mentions::{Mention, ReferenceKind};
 
 /// The facts about an interface that the checks read.
 #[derive(Debug)]
-pub(super) struct Seen<'a> {
+pub(super) struct InterfaceFacts<'a> {
     pub(super) holdings: &'a Holdings,
     pub(super) elsewhere: &'a Elsewhere,
     /// The facts about taking the interface over; `None` if no TAP does so.
@@ -31,8 +31,8 @@ pub(super) struct Takeover {
 }
 
 /// Returns the findings of all checks on an interface, in the order in which a run refuses them.
-pub(super) fn all(seen: &Seen<'_>) -> Vec<Finding> {
-    let Seen { holdings, elsewhere, takeover } = *seen;
+pub(super) fn all(seen: &InterfaceFacts<'_>) -> Vec<Finding> {
+    let InterfaceFacts { holdings, elsewhere, takeover } = *seen;
     let mut found = vec![place(holdings), containers(holdings, elsewhere)];
     found.push(addresses(holdings, takeover.is_some()));
     if let Some(takeover) = takeover {
@@ -130,8 +130,10 @@ fn name(holdings: &Holdings, takeover: &Takeover) -> Finding {
 fn rules(holdings: &Holdings, takeover: &Takeover) -> Finding {
     let Takeover { names, may_rename, mentions } = takeover;
     let (own, is_renamed) = (&holdings.link().name, names.is_some());
-    let lost: Vec<_> =
-        mentions.iter().filter(|mention| !is_renamed || mention.by != By::Name).collect();
+    let lost: Vec<_> = mentions
+        .iter()
+        .filter(|mention| !is_renamed || mention.by != ReferenceKind::Name)
+        .collect();
     if !lost.is_empty() {
         let rules = in_a_line(&lost);
         let (why, remedy) = if is_renamed {
@@ -169,7 +171,7 @@ pub(super) fn notices(
     let mut found = vec![carrier(device, holdings)];
     if let Some(bound) = bound {
         found.push(sockets(device, bound));
-        if makes_secret_addresses && holdings.hears() {
+        if makes_secret_addresses && holdings.accepts_advertisements() {
             let what = format!("{device} makes IPv6 addresses from a secret (addr_gen_mode)");
             let then = "the TAP makes others at the next advertisement, and those of now end with their lifetime";
             found.push(Finding::limited("address secret", what, then));
@@ -252,21 +254,21 @@ mod tests {
     }
 
     fn of(holdings: &Holdings, elsewhere: &Elsewhere, takeover: Option<&Takeover>) -> Vec<Finding> {
-        all(&Seen { holdings, elsewhere, takeover })
+        all(&InterfaceFacts { holdings, elsewhere, takeover })
     }
 
     fn state(found: &[Finding], name: &str) -> State {
         found.iter().find(|one| one.name == name).unwrap().state
     }
 
-    fn takeover(may_rename: bool, is_renamed: bool, by: &[By]) -> Takeover {
+    fn takeover(may_rename: bool, is_renamed: bool, by: &[ReferenceKind]) -> Takeover {
         let names = Names {
             name: "eth1".to_owned(),
             altnames: Vec::new(),
             parked: "eth1-nic".to_owned(),
             tap: None,
         };
-        let mention = |by: &By| Mention { place: "rule 7".to_owned(), by: *by };
+        let mention = |by: &ReferenceKind| Mention { place: "rule 7".to_owned(), by: *by };
         let mentions = by.iter().map(mention).collect();
         Takeover { names: is_renamed.then_some(names), may_rename, mentions }
     }
@@ -309,8 +311,8 @@ mod tests {
 
     #[test]
     fn rules_are_lost_by_number_and_without_the_name() {
-        use By::{Ingress, Name, Number};
-        let rows: [(bool, bool, &[By], State, State); 7] = [
+        use ReferenceKind::{Ingress, Name, Number};
+        let rows: [(bool, bool, &[ReferenceKind], State, State); 7] = [
             (true, true, &[], State::Fine, State::Fine),
             (true, true, &[Name, Name], State::Fine, State::Fine),
             (true, true, &[Name, Number], State::Fine, State::Breaks),

@@ -81,7 +81,7 @@ impl Control {
     }
 
     /// Withdraws the order to stop that came with a successor, because it has failed. The end of the run stays.
-    pub fn go_on(&self) {
+    pub fn withdraw_stop(&self) {
         let is_over = self.asides.is_over.load(Ordering::Relaxed);
         self.stop.store(is_over, Ordering::Relaxed);
     }
@@ -96,7 +96,7 @@ impl Control {
         let asides = self.asides.clone();
         let started = self.channel.try_clone().and_then(|from| {
             let thread = thread::Builder::new().name("rxo-control".to_owned());
-            thread.spawn(move || pass_on(&from, &sender, &asides))
+            thread.spawn(move || forward_orders(&from, &sender, &asides))
         });
         started.map_err(|error| fault::system("cannot start a thread that takes orders", error))?;
         self.orders = Some(orders);
@@ -191,7 +191,7 @@ impl Control {
     fn begin(&mut self, report: Report, files: &[BorrowedFd<'_>]) -> Option<Begun> {
         match self.report(report, files)? {
             Order::Begin(begun) => {
-                self.custody.held.iter_mut().for_each(Held::has_lent);
+                self.custody.held.iter_mut().for_each(Held::record_takeover);
                 Some(begun)
             }
             _ => None,
@@ -256,7 +256,7 @@ fn next_answer(from: &UnixStream, asides: &Asides) -> Option<Order> {
     }
 }
 
-fn pass_on(from: &UnixStream, to: &Sender<Order>, asides: &Asides) {
+fn forward_orders(from: &UnixStream, to: &Sender<Order>, asides: &Asides) {
     while let Some(order) = next_answer(from, asides) {
         if to.send(order).is_err() {
             return;

@@ -27,7 +27,7 @@ pub(super) enum Order {
 
 /// The last reported state of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct ObservedState {
     pub(super) index: u32,
     pub(super) name: String,
     pub(super) mtu: u32,
@@ -39,7 +39,7 @@ pub(super) struct Seen {
 #[derive(Debug)]
 pub(super) struct Follower {
     /// The interfaces that existed before the run, the nic first.
-    held: Vec<Seen>,
+    held: Vec<ObservedState>,
     /// The index of the TAP that has taken over the nic; `None` if no TAP has.
     tap: Option<u32>,
     adopt: Pending,
@@ -72,7 +72,7 @@ const COST_FACTOR: u32 = 20;
 impl Follower {
     /// Creates a follower of the interfaces `held`, and of the TAP with the index `tap` if it has taken over
     /// the first of them.
-    pub(super) fn new(held: Vec<Seen>, tap: Option<u32>) -> Self {
+    pub(super) fn new(held: Vec<ObservedState>, tap: Option<u32>) -> Self {
         Self { held, tap, adopt: Pending::default(), record: Pending::default() }
     }
 
@@ -81,7 +81,7 @@ impl Follower {
     pub(super) fn notice(&mut self, change: &Change, now: Instant) -> Vec<Order> {
         match change {
             Change::Link { index, name, mtu, has_carrier } => {
-                let seen = Seen {
+                let seen = ObservedState {
                     index: *index,
                     name: name.clone(),
                     mtu: *mtu,
@@ -129,7 +129,7 @@ impl Follower {
         self.record.not_before = now + cost * COST_FACTOR;
     }
 
-    fn link(&mut self, seen: Seen, now: Instant) -> Vec<Order> {
+    fn link(&mut self, seen: ObservedState, now: Instant) -> Vec<Order> {
         if self.tap == Some(seen.index) {
             // The record contains the TAP's names.
             self.record.changed(now);
@@ -179,8 +179,8 @@ mod tests {
         Instant::from_nanos(ms * 1_000_000)
     }
 
-    fn seen(name: &str) -> Seen {
-        Seen { index: NIC, name: name.to_owned(), mtu: 1500, has_carrier: true }
+    fn seen(name: &str) -> ObservedState {
+        ObservedState { index: NIC, name: name.to_owned(), mtu: 1500, has_carrier: true }
     }
 
     fn link(index: u32, name: &str, mtu: u32, has_carrier: bool) -> Change {

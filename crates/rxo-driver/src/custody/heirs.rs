@@ -40,7 +40,7 @@ enum Heir {
 
 /// The keeper's next task after a message of a successor.
 #[derive(Debug)]
-pub(super) enum Wanted {
+pub(super) enum KeeperTask {
     Nothing,
     /// The worker must hand over through this end of a socket.
     HandOver(OwnedFd),
@@ -73,14 +73,16 @@ impl Heirs {
     }
 
     /// Handles a message of the heir. `pulse` is the counter that it increments from then on.
-    pub(super) fn listen(&mut self, pulse: Option<Pulse>) -> Wanted {
-        let Some(heir) = self.heir.take() else { return Wanted::Nothing };
+    pub(super) fn listen(&mut self, pulse: Option<Pulse>) -> KeeperTask {
+        let Some(heir) = self.heir.take() else { return KeeperTask::Nothing };
         match (Report::receive(heir.channel()), heir) {
             (Ok((Report::Succeeds { version, process }, files)), Heir::Silent(channel)) => {
                 self.ask(channel, (version, process), (files, pulse))
             }
-            (Ok((Report::Opened(_), _)), Heir::Asks(worker)) => Wanted::Succeeded(Box::new(worker)),
-            _ => Wanted::Failed,
+            (Ok((Report::Opened(_), _)), Heir::Asks(worker)) => {
+                KeeperTask::Succeeded(Box::new(worker))
+            }
+            _ => KeeperTask::Failed,
         }
     }
 
@@ -89,17 +91,17 @@ impl Heirs {
         channel: UnixStream,
         (version, process): (u32, u32),
         (files, pulse): (Vec<OwnedFd>, Option<Pulse>),
-    ) -> Wanted {
+    ) -> KeeperTask {
         let (Ok([handle, end]), VERSION) = (<[OwnedFd; 2]>::try_from(files), version) else {
             _ = Order::Quit.send(&channel);
-            return Wanted::Failed;
+            return KeeperTask::Failed;
         };
         let pulse: Vec<_> = pulse.and_then(Pulse::file).into_iter().collect();
         if Order::Welcome.send_with(&channel, &pulse).is_err() {
-            return Wanted::Failed;
+            return KeeperTask::Failed;
         }
         self.heir = Some(Heir::Asks(Worker::adopt(channel, Process::from(handle), process)));
-        Wanted::HandOver(end)
+        KeeperTask::HandOver(end)
     }
 
     /// Returns `true` if a successor has asked the worker to hand over.
@@ -114,12 +116,12 @@ impl Heirs {
 
     /// Kills workers that have handed over and hang.
     pub(super) fn end(mut self) {
-        self.look_after_retired();
+        self.forget_ended();
         self.retired.iter().for_each(Worker::kill);
     }
 
     /// Forgets workers that have ended.
-    pub(super) fn look_after_retired(&mut self) {
+    pub(super) fn forget_ended(&mut self) {
         self.retired.retain(|worker| !worker.has_ended());
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use rxo_device::DeviceError;
 
-use super::checks::{self, Seen, Takeover};
+use super::checks::{self, InterfaceFacts, Takeover};
 use super::follower;
 use super::link;
 use super::names::Names;
@@ -44,7 +44,7 @@ pub(super) struct Held {
     has_gro: bool,
     /// `true` once the TAP has been switched on in place of the interface. Before that, the TAP's settings
     /// say nothing about what the user wants.
-    has_lent: bool,
+    is_taken_over: bool,
     lock: Option<InterfaceLock>,
     isolation: Option<Isolation>,
 }
@@ -66,7 +66,11 @@ impl Held {
         let holdings = Holdings::read(&link)?;
         let elsewhere = elsewhere::made_of(link.index);
         let takeover = takes_over.then(|| look_for_tap(&link)).transpose()?;
-        let seen = Seen { holdings: &holdings, elsewhere: &elsewhere, takeover: takeover.as_ref() };
+        let seen = InterfaceFacts {
+            holdings: &holdings,
+            elsewhere: &elsewhere,
+            takeover: takeover.as_ref(),
+        };
         let found = checks::all(&seen);
         let (names, mentions) = takeover.map(|it| (it.names, it.mentions)).unwrap_or_default();
         let held = Self {
@@ -79,7 +83,7 @@ impl Held {
             mentions,
             takes_over,
             has_gro: interface.feature(Feature::Gro).unwrap_or(false),
-            has_lent: false,
+            is_taken_over: false,
             lock: None,
             isolation: None,
         };
@@ -99,8 +103,8 @@ impl Held {
     }
 
     /// Records that the TAP has been switched on in place of the interface.
-    pub(super) const fn has_lent(&mut self) {
-        self.has_lent = true;
+    pub(super) const fn record_takeover(&mut self) {
+        self.is_taken_over = true;
     }
 
     pub(super) const fn holdings(&self) -> &Holdings {
@@ -151,7 +155,7 @@ impl Held {
     pub(super) fn succeed(&mut self, index: u32, was_taken_over: bool) -> Result<()> {
         let link = link(index, &self.device)?;
         let interface = Interface::find(&link.name)?;
-        owed::settle(self.index);
+        owed::remove_record(self.index);
         (self.index, self.name) = (index, link.name.clone());
         if let Some(names) = Names::choose(&link, link.renames().is_ok()).filter(|_| was_taken_over)
         {
@@ -170,9 +174,9 @@ impl Held {
     }
 
     /// Gives `tap` the names and the hardware address of this interface, which has replaced a deleted one.
-    pub(super) fn lend_again(&mut self, tap: &HostTap) -> Result<()> {
+    pub(super) fn move_names_again(&mut self, tap: &HostTap) -> Result<()> {
         let mut link = tap.link()?;
-        self.lend_names(&mut link)?;
+        self.move_names(&mut link)?;
         let nic = Link::read(self.index)?;
         nic.map_or(Ok(()), |nic| link.set_mac(&nic.mac))
     }
@@ -194,8 +198,8 @@ impl Held {
 
     /// Prevents the kernel from sending packets of its own on the interface, because their source addresses
     /// have moved to the TAP.
-    pub(super) fn silence(&self) -> Result<()> {
-        self.settings.silence_ipv6(&self.name)
+    pub(super) fn stop_kernel_packets(&self) -> Result<()> {
+        self.settings.disable_ipv6(&self.name)
     }
 
     /// Stores that `tap` is about to get the interface's names, so that the record contains this.
@@ -207,11 +211,11 @@ impl Held {
 
     pub(super) fn move_to(&mut self, tap: &HostTap) -> Result<()> {
         let mut link = tap.link()?;
-        self.lend_names(&mut link)?;
+        self.move_names(&mut link)?;
         link.set_mac(&self.link().mac)?;
         self.settings.copy_to(&link.name);
         link.set_up(true)?;
-        self.has_lent();
+        self.record_takeover();
         self.holdings.move_to(&link)?;
         if self.holdings.has_link_local() {
             // From here on the kernel may generate addresses as before, because the TAP has the same hardware
@@ -222,7 +226,7 @@ impl Held {
     }
 
     /// Gives the interface's names to `tap`, and isolates the interface under its temporary name too.
-    fn lend_names(&mut self, tap: &mut Link) -> Result<()> {
+    fn move_names(&mut self, tap: &mut Link) -> Result<()> {
         let Some(names) = &self.names else { return Ok(()) };
         let mut nic = link(self.index, &self.device)?;
         // Since Linux 6.16 a netdev chain belongs to a name and can exist before the name does, so no frame
@@ -237,7 +241,7 @@ impl Held {
             isolation.forget(&names.name);
         }
         self.name.clone_from(&names.parked);
-        names.lend(&nic, tap).map_err(|error| cannot_rename(&tap.name, error))
+        names.move_to(&nic, tap).map_err(|error| cannot_rename(&tap.name, error))
     }
 
     /// Moves to `tap` the addresses and routes that the interface has received since the takeover, because
@@ -250,9 +254,9 @@ impl Held {
 
     /// Returns the current state of the interface, for the [`Follower`](follower::Follower). `None` if it was
     /// deleted.
-    pub(super) fn seen(&self) -> Option<follower::Seen> {
+    pub(super) fn seen(&self) -> Option<follower::ObservedState> {
         let Link { index, name, mtu, has_carrier, .. } = Link::read(self.index).ok()??;
-        Some(follower::Seen { index, name, mtu, has_carrier })
+        Some(follower::ObservedState { index, name, mtu, has_carrier })
     }
 
     /// Stores the part of the TAP's current state that concerns this interface.
@@ -286,7 +290,7 @@ impl Held {
         // If the TAP was deleted, its last recorded state is restored.
         let now = tap.and_then(|tap| tap.now(&self.holdings).ok());
         let Some(link) = Link::read(self.index)? else {
-            owed::settle(self.index);
+            owed::remove_record(self.index);
             return Ok(());
         };
         if let (Some(now), Some(tap)) = (&now, tap) {
@@ -299,16 +303,18 @@ impl Held {
             _ => Ok(()),
         };
         let given = give(&self.owed(tap.is_some()), &link);
-        let followed = now.as_ref().map_or(Ok(()), |now| self.settle_link(now));
+        let followed = now.as_ref().map_or(Ok(()), |now| self.apply_tap_changes(now));
         let opened = self.isolation.as_ref().map_or(Ok(()), Isolation::open);
-        owed::settle(self.index);
+        owed::remove_record(self.index);
         named.and(given).and(followed).and(opened)
     }
 
     /// Applies to the interface the settings that were changed on the TAP: the MTU, the labels, and whether
     /// it is up.
-    fn settle_link(&self, now: &TapNow) -> Result<()> {
-        let Some(link) = Link::read(self.index)?.filter(|_| self.has_lent) else { return Ok(()) };
+    fn apply_tap_changes(&self, now: &TapNow) -> Result<()> {
+        let Some(link) = Link::read(self.index)?.filter(|_| self.is_taken_over) else {
+            return Ok(());
+        };
         now.settings.copy_changes(&self.settings, &link.name);
         _ = link.set_labels(&now.link);
         if now.link.mtu != link.mtu {

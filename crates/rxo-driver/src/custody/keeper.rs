@@ -15,7 +15,7 @@ use super::activity::Activity;
 use super::channel::{Begun, Order, Report};
 use super::confirmation::Confirmation;
 use super::following::Following;
-use super::heirs::{Heirs, Wanted};
+use super::heirs::{Heirs, KeeperTask};
 use super::lifeline::Lifeline;
 use super::reload::{Hangup, Reloads};
 use super::requests::Requests;
@@ -51,9 +51,9 @@ pub struct Keeper {
     lifeline: Option<Lifeline>,
     service: Service,
     /// The instant at which the service manager was last notified that the run works.
-    told_at: Instant,
+    notified_at: Instant,
     /// The instant of the last check for changes of which the kernel sends no notice.
-    looked_at: Instant,
+    checked_at: Instant,
     /// The reason why the run cannot begin or continue; `None` unless the keeper has detected one.
     refused: Option<DeviceError>,
     /// Successors of the worker; `None` if the run takes none.
@@ -94,8 +94,8 @@ impl Keeper {
             hung: None,
             lifeline: None,
             service: Service::default(),
-            told_at: clock::now(),
-            looked_at: clock::now(),
+            notified_at: clock::now(),
+            checked_at: clock::now(),
             refused: None,
             heirs: None,
             is_recorded: false,
@@ -150,7 +150,7 @@ impl Keeper {
 
     /// Notifies the service manager when the run is ready, at intervals while it works, and when it ends.
     #[must_use]
-    pub fn told_to(mut self, service: Service) -> Self {
+    pub fn with_service(mut self, service: Service) -> Self {
         self.service = service;
         self
     }
@@ -162,7 +162,7 @@ impl Keeper {
     /// If the interfaces could not be prepared: the reason.
     pub fn keep(mut self, mut note: impl FnMut(&str)) -> Result<Option<i32>, DeviceError> {
         while self.wait(&mut note).is_some() {}
-        self.service.tell(Notice::Stopping);
+        self.service.notify(Notice::Stopping);
         self.give_back(&mut note);
         let Self { worker, asked, refused, confirmation, hung, lifeline, is_closed, heirs, .. } =
             self;
@@ -205,22 +205,22 @@ impl Keeper {
         let heirs = self.heirs.as_ref().map(Heirs::streams).unwrap_or_default();
         let of_heirs = heirs.each_ref().map(|it| list.add(it.as_ref(), Interest::Readable));
         let ready = list.wait(Some(self.patience())).ok()?;
-        self.count_hangups();
-        self.count_requests();
-        self.look_for_confirmation();
-        self.look_at_worker(note)?;
+        self.handle_hangups();
+        self.handle_requests();
+        self.check_confirmation();
+        self.check_worker(note)?;
         let now = clock::now();
-        let looks = now.since(self.looked_at) >= BETWEEN_LOOKS;
+        let looks = now.since(self.checked_at) >= BETWEEN_LOOKS;
         if let Some(following) = &mut self.following {
             if looks {
-                self.looked_at = now;
+                self.checked_at = now;
                 self.custody.follow_names();
                 following.follow_groups(&mut self.custody);
             }
             following.turn(&mut self.custody, note);
         }
         let number = self.worker.number();
-        self.attend_heirs(of_heirs.map(|places| ready.has_any(places)), note);
+        self.serve_heirs(of_heirs.map(|places| ready.has_any(places)), note);
         // What was ready may be the channel of a worker that has just handed over.
         if ready.has(0) && self.worker.number() == number {
             let Ok((report, files)) = Report::receive(&self.worker.channel) else {
@@ -240,22 +240,25 @@ impl Keeper {
     }
 
     /// Handles what successors have sent: connections, and messages.
-    fn attend_heirs(&mut self, [connects, says]: [bool; 2], note: &mut impl FnMut(&str)) {
+    fn serve_heirs(&mut self, [connects, says]: [bool; 2], note: &mut impl FnMut(&str)) {
         let Some(heirs) = &mut self.heirs else { return };
-        heirs.look_after_retired();
+        heirs.forget_ended();
         // Before a connection, because the message is of the process that is there.
-        let wanted =
-            if says { heirs.listen(self.pulse.map(|(pulse, _)| pulse)) } else { Wanted::Nothing };
+        let wanted = if says {
+            heirs.listen(self.pulse.map(|(pulse, _)| pulse))
+        } else {
+            KeeperTask::Nothing
+        };
         if connects {
             heirs.accept();
         }
         match wanted {
-            Wanted::Nothing => {}
-            Wanted::HandOver(end) => {
+            KeeperTask::Nothing => {}
+            KeeperTask::HandOver(end) => {
                 _ = Order::HandOver.send_with(&self.worker.channel, &[end.as_fd()])
             }
-            Wanted::Failed => note("another rxo did not succeed; the run goes on"),
-            Wanted::Succeeded(worker) => {
+            KeeperTask::Failed => note("another rxo did not succeed; the run goes on"),
+            KeeperTask::Succeeded(worker) => {
                 // An heir has a time for each message; a worker speaks when it must.
                 _ = worker.channel.set_read_timeout(None);
                 let before = std::mem::replace(&mut self.worker, *worker);
@@ -273,7 +276,7 @@ impl Keeper {
         self.heirs.as_ref().filter(|heirs| heirs.is_asked())?;
         // It reports once it knows that the devices are its own; its silence is bounded.
         let before = self.worker.number();
-        self.attend_heirs([false, true], note);
+        self.serve_heirs([false, true], note);
         (self.worker.number() != before).then_some(())
     }
 
@@ -286,7 +289,7 @@ impl Keeper {
 
     /// Kills a worker that is silent. Returns `None` once the time is over in which a killed worker's devices
     /// must have closed.
-    fn look_at_worker(&mut self, note: &mut impl FnMut(&str)) -> Option<()> {
+    fn check_worker(&mut self, note: &mut impl FnMut(&str)) -> Option<()> {
         let now = clock::now();
         if let Some(until) = self.hung {
             return (now < until).then_some(());
@@ -300,22 +303,23 @@ impl Keeper {
             note(&format!(
                 "the worker did nothing for {ms} ms ({does}) and is ended; the interfaces are put back"
             ));
-        } else if self.service.period().is_some_and(|period| now.since(self.told_at) >= period) {
-            self.told_at = now;
-            self.service.tell(Notice::Alive);
+        } else if self.service.period().is_some_and(|period| now.since(self.notified_at) >= period)
+        {
+            self.notified_at = now;
+            self.service.notify(Notice::Alive);
         }
         Some(())
     }
 
     /// Sets the process that the host depends on from now on.
-    fn expect(&mut self, duty: Duty) {
+    fn set_duty(&mut self, duty: Duty) {
         let Some((pulse, limit)) = self.pulse else { return };
         let watched = duty == Duty::Worker;
         self.watch = watched.then(|| Watch::new(limit, pulse.beats(), clock::now()));
-        pulse.expect(duty);
+        pulse.set_duty(duty);
     }
 
-    fn count_hangups(&mut self) {
+    fn handle_hangups(&mut self) {
         match self.reloads.as_mut().and_then(Reloads::hangup) {
             Some(Hangup::Reload) => self.reload(false),
             Some(Hangup::Closed) => self.end(1),
@@ -329,7 +333,7 @@ impl Keeper {
         }
     }
 
-    fn count_requests(&mut self) {
+    fn handle_requests(&mut self) {
         let new = self.requests.count();
         self.end(new);
     }
@@ -349,7 +353,7 @@ impl Keeper {
     }
 
     /// Ends the worker if no confirmation has come in time.
-    fn look_for_confirmation(&mut self) {
+    fn check_confirmation(&mut self) {
         let Some(next) = self.confirmation.at(clock::now()) else { return };
         self.confirmation = next;
         match next {
@@ -374,13 +378,13 @@ impl Keeper {
         let begun = match report {
             Report::Opened(tap) => {
                 let begun = self.begin(tap, files, note);
-                begun.inspect(|_| self.service.tell(Notice::Ready))
+                begun.inspect(|_| self.service.notify(Notice::Ready))
             }
             Report::NicIsGone => self.wait_for_nic().map(Begun::recorded),
             Report::NicIsBack(nic) => self.begin_again(nic).map(Begun::recorded),
             Report::Confirmed | Report::Reload | Report::Closed | Report::Succeeds { .. } => {
                 self.is_closed = true;
-                self.service.tell(Notice::Stopping);
+                self.service.notify(Notice::Stopping);
                 self.give_back(note);
                 return Order::PutBack;
             }
@@ -389,7 +393,7 @@ impl Keeper {
             Ok(begun) => {
                 // While there is no nic, the host does not depend on the worker.
                 let is_needed = report != Report::NicIsGone;
-                self.expect(if is_needed { Duty::Worker } else { Duty::Nobody });
+                self.set_duty(if is_needed { Duty::Worker } else { Duty::Nobody });
                 Order::Begin(begun)
             }
             Err(error) => {
@@ -408,7 +412,7 @@ impl Keeper {
         if tap > 0 {
             self.custody.note_tap(tap, files)?;
         }
-        self.expect(Duty::Keeper);
+        self.set_duty(Duty::Keeper);
         // Must precede the first change, so that no change by another program is missed.
         let following = self.following.insert(Following::start()?);
         let (begun, notices) = self.custody.begin()?;
@@ -422,7 +426,7 @@ impl Keeper {
     }
 
     fn begin_again(&mut self, nic: u32) -> Result<Instant, DeviceError> {
-        self.expect(Duty::Keeper);
+        self.set_duty(Duty::Keeper);
         self.custody.succeed(nic)?;
         let closed_at = self.custody.begin_again()?;
         self.following.iter_mut().for_each(|following| following.begin(&mut self.custody));
@@ -438,10 +442,10 @@ impl Keeper {
 
     fn give_back(&mut self, note: &mut impl FnMut(&str)) {
         if self.following.take().is_some() {
-            self.expect(Duty::Keeper);
+            self.set_duty(Duty::Keeper);
             self.custody.give_back().iter().for_each(|line| note(line));
         }
-        self.expect(Duty::Nobody);
+        self.set_duty(Duty::Nobody);
     }
 }
 

@@ -107,10 +107,12 @@ impl Restorer {
             let pause = watch.as_ref().map_or(BETWEEN_LOOKS, |(_, watch)| watch.pause());
             let pause = pause.min(BETWEEN_LOOKS);
             match self.next(pause) {
-                Next::Nothing => {}
-                Next::Worker(file, number) => self.worker = Some((Process::from(file), number)),
-                Next::Dismissed => return,
-                Next::Gone => break,
+                RestorerEvent::Nothing => {}
+                RestorerEvent::Worker(file, number) => {
+                    self.worker = Some((Process::from(file), number))
+                }
+                RestorerEvent::Dismissed => return,
+                RestorerEvent::Gone => break,
             }
         }
         self.await_ends();
@@ -139,28 +141,28 @@ impl Restorer {
         watch.as_mut().is_some_and(|(_, watch)| watch.look(beats, clock::now(), activity))
     }
 
-    fn next(&self, pause: Duration) -> Next {
+    fn next(&self, pause: Duration) -> RestorerEvent {
         let mut list = WaitList::new();
         let channel = self.channel.as_fd();
         list.add(Some(&channel), Interest::Readable);
         match list.wait(Some(pause)) {
             Ok(ready) if ready.has(0) => {}
-            Ok(_) => return Next::Nothing,
+            Ok(_) => return RestorerEvent::Nothing,
             Err(_) => thread::sleep(pause),
         }
         let mut bytes = [0; BYTES];
         match descriptors::receive(self.channel.as_fd(), &mut bytes, libc::MSG_DONTWAIT) {
-            Ok(received) if received.count == 0 => Next::Gone,
-            Ok(_) if bytes[0] == DISMISSED => Next::Dismissed,
+            Ok(received) if received.count == 0 => RestorerEvent::Gone,
+            Ok(_) if bytes[0] == DISMISSED => RestorerEvent::Dismissed,
             Ok(received) => {
                 let [_, number @ ..] = bytes;
-                let worker = |file| Next::Worker(file, u32::from_ne_bytes(number));
-                received.files.into_iter().next().map_or(Next::Nothing, worker)
+                let worker = |file| RestorerEvent::Worker(file, u32::from_ne_bytes(number));
+                received.files.into_iter().next().map_or(RestorerEvent::Nothing, worker)
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Next::Nothing,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Next::Nothing,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => RestorerEvent::Nothing,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => RestorerEvent::Nothing,
             // The socket is broken, so keeper and worker cannot be observed any more.
-            Err(_) => Next::Gone,
+            Err(_) => RestorerEvent::Gone,
         }
     }
 
@@ -183,7 +185,7 @@ impl Restorer {
 }
 
 /// The next event for the restorer.
-enum Next {
+enum RestorerEvent {
     Nothing,
     Worker(OwnedFd, u32),
     Dismissed,
@@ -196,7 +198,7 @@ fn restore(nic: &DeviceName, note: &mut impl FnMut(&str)) {
     let until = clock::now() + PATIENCE;
     loop {
         // At least once: the keeper may have left an unfinished record.
-        match owed::pay(nic, &mut *note) {
+        match owed::restore_here(nic, &mut *note) {
             Ok(true) => return,
             // The lock is not free yet, or another run has the nic and has restored it before.
             Ok(false) | Err(_) if owed::is_owed(nic) && clock::now() < until => {}

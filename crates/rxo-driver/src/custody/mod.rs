@@ -158,7 +158,7 @@ impl Custody {
             let (held, found) = Held::look(flag, device, is_taken)?;
             let found = found.into_iter().chain(held.notices());
             let found = found.chain(owed::findings(device, held.index()));
-            all.extend(found.map(|one| one.about(device)));
+            all.extend(found.map(|one| one.for_device(device)));
         }
         Ok(all)
     }
@@ -237,7 +237,7 @@ impl Custody {
         if let Some((nic, tap)) = self.taken() {
             nic.move_to(tap)?;
         }
-        let silenced = self.held.iter().filter_map(|held| held.silence().err());
+        let silenced = self.held.iter().filter_map(|held| held.stop_kernel_packets().err());
         let unrecorded = recorded.into_iter().filter_map(Result::err);
         let refused = unrecorded.chain(silenced).map(|error| error.to_string());
         let known = self.held.iter().flat_map(Held::notices);
@@ -276,10 +276,10 @@ impl Custody {
         nic.close()?;
         let closed_at = clock::now();
         if let Some(tap) = self.tap.as_ref().filter(|_| takes_over) {
-            nic.lend_again(tap)?;
+            nic.move_names_again(tap)?;
         }
         // The warnings were shown for the first nic already.
-        _ = nic.silence();
+        _ = nic.stop_kernel_packets();
         Ok(closed_at)
     }
 

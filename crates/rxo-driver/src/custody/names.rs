@@ -38,7 +38,7 @@ impl Names {
     ///
     /// # Errors
     /// If the kernel refuses the main name. Alternative names that it refuses are lost without an error.
-    pub(super) fn lend(&self, nic: &Link, tap: &mut Link) -> io::Result<()> {
+    pub(super) fn move_to(&self, nic: &Link, tap: &mut Link) -> io::Result<()> {
         let own = tap.name.clone();
         tap.rename(&self.name)?;
         for altname in &self.altnames {

@@ -11,7 +11,7 @@ use rxo_device::DeviceError;
 use super::held::give;
 use super::link;
 use super::names::Names;
-use super::record::{self, Found};
+use super::record::{self, RecordLookup};
 use crate::handover::{Holdings, Link, Settings};
 use crate::lock::InterfaceLock;
 use crate::{DeviceName, Finding, Interface, State, fault};
@@ -47,7 +47,7 @@ impl Owed<'_> {
 }
 
 /// Removes the record of the interface with this index, because nothing remains to be restored.
-pub(super) fn settle(index: u32) {
+pub(super) fn remove_record(index: u32) {
     record::remove(index);
 }
 
@@ -63,10 +63,10 @@ pub(super) fn lock_and_restore(
     record::remove_unfinished(index);
     record::remove_lost();
     match record::find(index) {
-        Ok(Found::Whole(text)) => give_owed(device, index, &text, note)?,
-        Ok(Found::Damaged) => note(&record::keep_damaged(device, index)),
+        Ok(RecordLookup::Whole(text)) => give_owed(device, index, &text, note)?,
+        Ok(RecordLookup::Damaged) => note(&record::keep_damaged(device, index)),
         // A record that cannot be read cannot be used; the run that failed to write it has reported that.
-        Ok(Found::Nothing) | Err(_) => {}
+        Ok(RecordLookup::Nothing) | Err(_) => {}
     }
     Ok(lock)
 }
@@ -92,12 +92,15 @@ fn lock(device: &DeviceName) -> Result<(u32, InterfaceLock), DeviceError> {
 /// If there is no such interface, another rxo has locked it, the record is damaged, or the system refuses.
 pub fn restore(device: &DeviceName, note: impl FnMut(&str)) -> Result<bool, DeviceError> {
     record::remove_lost();
-    pay(device, note)
+    restore_here(device, note)
 }
 
 /// Restores as [`restore`] does, but keeps the records of other network namespaces: a confined process does
 /// not see all processes, and would remove the records of namespaces that still exist.
-pub(super) fn pay(device: &DeviceName, mut note: impl FnMut(&str)) -> Result<bool, DeviceError> {
+pub(super) fn restore_here(
+    device: &DeviceName,
+    mut note: impl FnMut(&str),
+) -> Result<bool, DeviceError> {
     if recover(device, &mut note)? {
         return Ok(true);
     }
@@ -107,9 +110,9 @@ pub(super) fn pay(device: &DeviceName, mut note: impl FnMut(&str)) -> Result<boo
         fault::system(format!("cannot read what {device} is owed; run as root"), error)
     })?;
     match found {
-        Found::Whole(text) => give_owed(device, index, &text, &mut note).map(|()| true),
-        Found::Damaged => Err(DeviceError::Usage(record::keep_damaged(device, index))),
-        Found::Nothing => Ok(false),
+        RecordLookup::Whole(text) => give_owed(device, index, &text, &mut note).map(|()| true),
+        RecordLookup::Damaged => Err(DeviceError::Usage(record::keep_damaged(device, index))),
+        RecordLookup::Nothing => Ok(false),
     }
 }
 
@@ -122,7 +125,7 @@ pub fn recover(device: &DeviceName, mut note: impl FnMut(&str)) -> Result<bool, 
     let Some((index, _)) = renamed(device) else { return Ok(false) };
     let _lock = InterfaceLock::take(&device.to_string(), index)?;
     match record::find(index) {
-        Ok(Found::Whole(text)) => give_owed(device, index, &text, &mut note).map(|()| true),
+        Ok(RecordLookup::Whole(text)) => give_owed(device, index, &text, &mut note).map(|()| true),
         _ => Ok(false),
     }
 }
@@ -150,7 +153,7 @@ pub fn left(device: &DeviceName) -> Option<Finding> {
     let name = left_as(device)?;
     let remedy = format!("`rxo run --nic {device} --restore` gives its name back");
     let found = format!("a run that was killed left it as `{name}`");
-    Some(Finding::breaks(RECORD, found, remedy).about(device))
+    Some(Finding::breaks(RECORD, found, remedy).for_device(device))
 }
 
 /// Returns two findings: whether another run uses `device`, whose interface has this index, and whether a
@@ -174,14 +177,14 @@ fn record_of(device: &DeviceName, index: u32, is_in_use: bool) -> Finding {
     let restores =
         format!("the next run restores it, and so does `rxo run --nic {device} --restore`");
     match record::find(index) {
-        Ok(Found::Nothing) => Finding::fine(RECORD, "nothing is owed"),
-        Ok(Found::Whole(_)) if is_in_use => Finding::fine(RECORD, "of the run that has it"),
-        Ok(Found::Whole(_)) => Finding::limited(
+        Ok(RecordLookup::Nothing) => Finding::fine(RECORD, "nothing is owed"),
+        Ok(RecordLookup::Whole(_)) if is_in_use => Finding::fine(RECORD, "of the run that has it"),
+        Ok(RecordLookup::Whole(_)) => Finding::limited(
             RECORD,
             format!("a run that was killed owes {device} something"),
             restores,
         ),
-        Ok(Found::Damaged) => {
+        Ok(RecordLookup::Damaged) => {
             let found = format!("the record of what a killed run owes {device} is damaged");
             let remedy = "nothing will be restored from it; compare it with `ip address` and `ip route`, and remove it";
             let path = record::shown(index);
@@ -239,11 +242,11 @@ fn give_owed(
         };
         let given = give(&owed, &link);
         // A second attempt would be refused too, and the record must not keep later runs from the nic.
-        settle(index);
+        remove_record(index);
         given?;
         note(&format!("{device} has back what a run that was killed had taken"));
     }
-    settle(index);
+    remove_record(index);
     Ok(())
 }
 

@@ -19,7 +19,7 @@ use crate::sys::may_make;
 
 /// The result of looking for the record of an interface.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum RecordLookup {
     Nothing,
     /// An intact record: its lines, without the checksum.
     Whole(String),
@@ -75,9 +75,9 @@ pub(super) fn remove_unfinished(index: u32) {
 ///
 /// # Errors
 /// If the file exists and cannot be read.
-pub(super) fn find(index: u32) -> io::Result<Found> {
+pub(super) fn find(index: u32) -> io::Result<RecordLookup> {
     match path(index).and_then(fs::read) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Found::Nothing),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(RecordLookup::Nothing),
         bytes => Ok(opened(&String::from_utf8_lossy(&bytes?))),
     }
 }
@@ -112,7 +112,7 @@ pub(super) fn all_here() -> Vec<(u32, String)> {
     let Ok(here) = namespace() else { return Vec::new() };
     let of_here = records().filter(|(owner, ..)| owner.0 == here);
     let whole = of_here.filter_map(|((_, index), _)| match find(index) {
-        Ok(Found::Whole(text)) => Some((index, text)),
+        Ok(RecordLookup::Whole(text)) => Some((index, text)),
         _ => None,
     });
     whole.collect()
@@ -195,11 +195,11 @@ fn sealed(lines: &[String]) -> String {
     text + CHECKSUM + &format!("{checksum:016x}\n")
 }
 
-fn opened(text: &str) -> Found {
-    let Some((lines, sum)) = text.rsplit_once(CHECKSUM) else { return Found::Damaged };
+fn opened(text: &str) -> RecordLookup {
+    let Some((lines, sum)) = text.rsplit_once(CHECKSUM) else { return RecordLookup::Damaged };
     let is_right =
         sum.ends_with('\n') && u64::from_str_radix(sum.trim_end(), 16) == Ok(checksum(lines));
-    if is_right { Found::Whole(lines.to_owned()) } else { Found::Damaged }
+    if is_right { RecordLookup::Whole(lines.to_owned()) } else { RecordLookup::Damaged }
 }
 
 /// Returns the FNV-1a checksum of `text` (64 bits), which must detect accidents only, not forgery.
@@ -240,13 +240,13 @@ mod tests {
     fn a_record_is_whole_or_damaged_wherever_it_is_cut_or_changed() {
         let lines = ["interface 7 02 boot".to_owned(), "gro".to_owned()];
         let text = sealed(&lines);
-        assert_eq!(opened(&text), Found::Whole("interface 7 02 boot\ngro\n".to_owned()));
+        assert_eq!(opened(&text), RecordLookup::Whole("interface 7 02 boot\ngro\n".to_owned()));
         for cut in 0..text.len() {
-            assert_eq!(opened(&text[..cut]), Found::Damaged, "{cut}");
+            assert_eq!(opened(&text[..cut]), RecordLookup::Damaged, "{cut}");
             let mut changed = text.clone().into_bytes();
             changed[cut] ^= 1;
             let changed = String::from_utf8_lossy(&changed);
-            assert_eq!(opened(&changed), Found::Damaged, "{changed}");
+            assert_eq!(opened(&changed), RecordLookup::Damaged, "{changed}");
         }
     }
 

@@ -116,7 +116,7 @@ impl HostTap {
         self.settings.copy_to(&link.name);
         // IPv6 is switched off and on again: the kernel generates no link-local address for an interface that
         // was down.
-        let silenced = self.settings.silence_ipv6(&link.name);
+        let silenced = self.settings.disable_ipv6(&link.name);
         self.settings.resume_addresses(&link.name);
         let allowed = silenced.and_then(|()| self.settings.allow_ipv6(&link.name));
         allowed.and(self.holdings.give_back(&link))

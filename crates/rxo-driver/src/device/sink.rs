@@ -82,7 +82,7 @@ impl DeviceSink {
     }
 
     /// Says `line` to the user before anything else.
-    pub(crate) fn saying(self, line: String) -> Self {
+    pub(crate) fn with_notice(self, line: String) -> Self {
         Self { opening: Some(line), ..self }
     }
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use rxo_netlink::{Netlink, Request, attribute, u32_at};
 
-use super::link::{HEADER_BYTES, Shown};
+use super::link::{HEADER_BYTES, ListedLink};
 
 /// The other network namespaces, as far as this process can see them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,7 +53,7 @@ fn search(index: u32, files: &[File], is_refused: &mut bool) -> io::Result<Vec<S
         let links =
             netlink.dump(&links.attribute(TARGET, &number.to_ne_bytes())).unwrap_or_default();
         let own = own_number(&netlink);
-        let links = links.iter().filter_map(|link| Shown::read(link));
+        let links = links.iter().filter_map(|link| ListedLink::read(link));
         found.extend(
             links
                 .filter(|link| own.is_some() && link.is_made_of_other(index, own))

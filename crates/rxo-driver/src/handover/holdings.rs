@@ -40,7 +40,7 @@ enum Step {
 
 /// The part of the holdings that an operation covers: IPv4 and IPv6, or only IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Of {
+enum HoldingsPart {
     Both,
     Ipv6,
 }
@@ -66,7 +66,7 @@ impl Holdings {
                 dependents: others.into_iter().filter(says_ours).collect(),
                 addresses,
                 neighbours: neighbours(&netlink, link.index)?,
-                hears: Settings::hears_advertisements(&link.name),
+                hears: Settings::accepts_advertisements(&link.name),
                 read_at: clock::now(),
             })
         };
@@ -98,7 +98,7 @@ impl Holdings {
     }
 
     /// Returns `true` if the kernel accepts router advertisements on the interface.
-    pub(crate) const fn hears(&self) -> bool {
+    pub(crate) const fn accepts_advertisements(&self) -> bool {
         self.hears
     }
 
@@ -163,7 +163,7 @@ impl Holdings {
     /// [`give_back`](Holdings::give_back).
     pub(crate) fn move_to(&self, to: &Link) -> Result<(), DeviceError> {
         let netlink = Netlink::route().map_err(|error| self.cannot("move it", error))?;
-        self.add_to(&netlink, to, Of::Both)?;
+        self.add_to(&netlink, to, HoldingsPart::Both)?;
         let way = (self.link.index, self.link.index);
         let routes = self.routes.iter().filter_map(|route| route.remove(way));
         let addresses = self.addresses.iter().map(|address| address.remove(self.link.index));
@@ -213,7 +213,7 @@ impl Holdings {
     /// # Errors
     /// The first refusal of the kernel. The remaining items are added nevertheless.
     pub(crate) fn give_back(&self, to: &Link) -> Result<(), DeviceError> {
-        let given = self.give(to, Of::Both);
+        let given = self.give(to, HoldingsPart::Both);
         given.and(self.give_dependents())
     }
 
@@ -222,7 +222,7 @@ impl Holdings {
     /// # Errors
     /// Returns the errors of [`Holdings::give_back`].
     pub(crate) fn give_back_ipv6(&self, to: &Link) -> Result<(), DeviceError> {
-        self.give(to, Of::Ipv6)
+        self.give(to, HoldingsPart::Ipv6)
     }
 
     /// Adds the routes of other interfaces again that the kernel removed together with the addresses.
@@ -238,14 +238,14 @@ impl Holdings {
         self.make(&netlink, self.link.index, "the routes", given.collect())
     }
 
-    fn give(&self, to: &Link, of: Of) -> Result<(), DeviceError> {
+    fn give(&self, to: &Link, of: HoldingsPart) -> Result<(), DeviceError> {
         let netlink = Netlink::route().map_err(|error| self.cannot("give it back", error))?;
         self.add_to(&netlink, to, of)
     }
 
     /// Adds the items to `to`: addresses first, then routes without a gateway, then the others, because later
     /// items need earlier ones.
-    fn add_to(&self, netlink: &Netlink, to: &Link, of: Of) -> Result<(), DeviceError> {
+    fn add_to(&self, netlink: &Netlink, to: &Link, of: HoldingsPart) -> Result<(), DeviceError> {
         let elapsed = clock::now().since(self.read_at);
         self.make(netlink, to.index, &to.name, self.steps(to, elapsed, of))
     }
@@ -278,9 +278,9 @@ impl Holdings {
         first_refusal
     }
 
-    fn steps(&self, to: &Link, elapsed: Duration, of: Of) -> Vec<(String, Step)> {
+    fn steps(&self, to: &Link, elapsed: Duration, of: HoldingsPart) -> Vec<(String, Step)> {
         let way = (self.link.index, to.index);
-        let is_meant = |is_ipv6: bool| of == Of::Both || is_ipv6;
+        let is_meant = |is_ipv6: bool| of == HoldingsPart::Both || is_ipv6;
         let addresses = self.addresses.iter().filter(|one| is_meant(one.0.is_ipv6()));
         let addresses = addresses
             .filter(|address| !address.is_duplicate())

@@ -61,9 +61,10 @@ impl Link {
         let links = Netlink::route()
             .and_then(|netlink| netlink.dump(&Request::new(libc::RTM_GETLINK, &[0; HEADER_BYTES])));
         let links = links.map_err(|error| fault::system("cannot list interfaces", error))?;
-        let links: Vec<Shown<'_>> = links.iter().filter_map(|link| Shown::read(link)).collect();
+        let links: Vec<ListedLink<'_>> =
+            links.iter().filter_map(|link| ListedLink::read(link)).collect();
         let Some(own) = links.iter().find(|link| link.index == index) else { return Ok(None) };
-        let is_master = |link: &&Shown<'_>| Some(link.index) == own.number(libc::IFLA_MASTER);
+        let is_master = |link: &&ListedLink<'_>| Some(link.index) == own.number(libc::IFLA_MASTER);
         let uppers = links.iter().filter(|link| link.is_made_of(index));
         Ok(Some(Self {
             index,
@@ -77,8 +78,8 @@ impl Link {
             altnames: own.altnames(),
             alias: own.text(libc::IFLA_IFALIAS),
             group: own.number(libc::IFLA_GROUP).unwrap_or(0),
-            master: links.iter().find(is_master).map(Shown::name),
-            uppers: uppers.map(Shown::name).collect(),
+            master: links.iter().find(is_master).map(ListedLink::name),
+            uppers: uppers.map(ListedLink::name).collect(),
             queues: QUEUES.map(|kind| own.number(kind).unwrap_or(1)),
         }))
     }
@@ -197,13 +198,13 @@ impl Link {
 }
 
 /// An interface as a netlink dump lists it.
-pub(super) struct Shown<'a> {
+pub(super) struct ListedLink<'a> {
     index: u32,
     flags: u32,
     rest: &'a [u8],
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ListedLink<'a> {
     pub(super) fn read(shown: &'a [u8]) -> Option<Self> {
         let (header, rest) = shown.split_at_checked(HEADER_BYTES)?;
         Some(Self { index: u32_at(header, 4)?, flags: u32_at(header, 8)?, rest })

@@ -46,7 +46,7 @@ impl Settings {
 
     /// Returns `true` if the kernel accepts router advertisements on the interface `name`. If the kernel does
     /// not, a program may accept them.
-    pub(crate) fn hears_advertisements(name: &str) -> bool {
+    pub(crate) fn accepts_advertisements(name: &str) -> bool {
         let read = |switch| fs::read_to_string(Protocol::Ipv6.path(name, switch)).ok();
         let accepts = read("accept_ra").and_then(|value| value.trim().parse::<i32>().ok());
         match accepts {
@@ -96,7 +96,7 @@ impl Settings {
     ///
     /// # Errors
     /// If the switch cannot be written.
-    pub(crate) fn silence_ipv6(&self, name: &str) -> Result<(), DeviceError> {
+    pub(crate) fn disable_ipv6(&self, name: &str) -> Result<(), DeviceError> {
         if !self.has_ipv6() {
             return Ok(());
         }

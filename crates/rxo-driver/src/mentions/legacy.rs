@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use super::{By, Mention};
+use super::{Mention, ReferenceKind};
 use crate::handover::Link;
 
 /// The IP versions of `iptables`: for each, the list of its tables in use, and the programs that list its
@@ -42,7 +42,7 @@ fn unlisted<'a>(tables: impl Iterator<Item = &'a str>, program: &str) -> Mention
     let tables = tables.collect::<Vec<_>>().join(", ");
     Mention {
         place: format!("the tables {tables}, which need `{program}` to be listed"),
-        by: By::Name,
+        by: ReferenceKind::Name,
     }
 }
 
@@ -57,7 +57,9 @@ fn of_listing(listing: &str, name: &str) -> Vec<Mention> {
         words.windows(2).any(|pair| ["-i", "-o"].contains(&pair[0]) && is_it(pair[1]))
     };
     let rules = listing.lines().filter(|line| line.starts_with("-A")).filter(names);
-    rules.map(|rule| Mention { place: format!("`iptables {rule}`"), by: By::Name }).collect()
+    rules
+        .map(|rule| Mention { place: format!("`iptables {rule}`"), by: ReferenceKind::Name })
+        .collect()
 }
 
 #[cfg(test)]

@@ -26,12 +26,12 @@ pub(crate) use sockets::bound_to;
 pub struct Mention {
     /// A description of the rule in the form in which its own program lists it.
     pub(crate) place: String,
-    pub(crate) by: By,
+    pub(crate) by: ReferenceKind,
 }
 
 /// The property by which a rule refers to the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum By {
+pub(crate) enum ReferenceKind {
     /// The rule matches any interface that has the name.
     Name,
     /// The rule matches the interface's index, so it does not depend on the name.
@@ -71,5 +71,5 @@ pub(crate) fn of(link: &Link) -> Result<Vec<Mention>, DeviceError> {
 /// If the system refuses to list the rules.
 pub(crate) fn by_number(link: &Link) -> std::io::Result<Vec<Mention>> {
     let listed = [nft::mentions(link)?, policy::mentions(link)?, traffic::mentions(link)?];
-    Ok(listed.into_iter().flatten().filter(|mention| mention.by == By::Number).collect())
+    Ok(listed.into_iter().flatten().filter(|mention| mention.by == ReferenceKind::Number).collect())
 }

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 
 use rxo_netlink::{Netlink, Request, attribute, attributes};
 
-use super::{By, Mention};
+use super::{Mention, ReferenceKind};
 use crate::handover::Link;
 use crate::isolation;
 
@@ -33,7 +33,7 @@ pub(super) fn mentions(link: &Link) -> io::Result<Vec<Mention>> {
         found.extend(of_rule(&netlink, &object, link)?);
     }
     let is_by_name = isolation::binds_by_name(&netlink);
-    let by = if is_by_name { By::Name } else { By::Ingress };
+    let by = if is_by_name { ReferenceKind::Name } else { ReferenceKind::Ingress };
     let chains = dump(GET_CHAIN)?;
     found.extend(
         chains.iter().filter_map(|chain| of_hook(chain, link, (CHAIN_NAME, CHAIN_HOOK), by)),
@@ -48,9 +48,9 @@ pub(super) fn mentions(link: &Link) -> io::Result<Vec<Mention>> {
 #[derive(Debug, PartialEq, Eq)]
 enum Compared {
     /// A value that is contained in the rule itself.
-    Value(By, Vec<u8>),
+    Value(ReferenceKind, Vec<u8>),
     /// The name of a set whose elements are compared.
-    Set(By, String),
+    Set(ReferenceKind, String),
 }
 
 fn of_rule(netlink: &Netlink, object: &[u8], link: &Link) -> io::Result<Option<Mention>> {
@@ -77,7 +77,7 @@ fn of_rule(netlink: &Netlink, object: &[u8], link: &Link) -> io::Result<Option<M
 /// Returns the values and sets that the expressions of a rule compare with an interface. The register of a
 /// comparison contains what was loaded last.
 fn compared(expressions: &[u8]) -> Vec<Compared> {
-    let mut loaded: Vec<(u32, By)> = Vec::new();
+    let mut loaded: Vec<(u32, ReferenceKind)> = Vec::new();
     let mut immediate: Vec<u8> = Vec::new();
     let mut found = Vec::new();
     for (_, expression) in attributes(expressions) {
@@ -106,7 +106,7 @@ fn compared(expressions: &[u8]) -> Vec<Compared> {
                 let value = attribute(attribute(data, 2).unwrap_or_default(), 1);
                 immediate = value.unwrap_or_default().to_vec();
             }
-            "fwd" | "dup" => found.push(Compared::Value(By::Number, immediate.clone())),
+            "fwd" | "dup" => found.push(Compared::Value(ReferenceKind::Number, immediate.clone())),
             _ => {}
         }
     }
@@ -114,28 +114,28 @@ fn compared(expressions: &[u8]) -> Vec<Compared> {
 }
 
 /// Returns the property that a key of `meta` loads: index or name of an interface; `None` for other keys.
-const fn key(key: u32) -> Option<By> {
+const fn key(key: u32) -> Option<ReferenceKind> {
     match key {
-        4 | 5 => Some(By::Number),
-        6 | 7 => Some(By::Name),
+        4 | 5 => Some(ReferenceKind::Number),
+        6 | 7 => Some(ReferenceKind::Name),
         _ => None,
     }
 }
 
 /// Returns `true` if a value in a rule refers to the interface. A name with `*` is compared only up to the
 /// `*`.
-fn is_about(by: By, value: &[u8], link: &Link) -> bool {
+fn is_about(by: ReferenceKind, value: &[u8], link: &Link) -> bool {
     match by {
-        By::Name => [link.name.as_bytes(), &[0; 16]].concat().starts_with(value),
+        ReferenceKind::Name => [link.name.as_bytes(), &[0; 16]].concat().starts_with(value),
         _ => value == link.index.to_ne_bytes(),
     }
 }
 
 /// Returns `true` if a set's key refers to the interface. The key may have several fields, each padded to 4
 /// bytes.
-fn is_in(by: By, key: &[u8], link: &Link) -> bool {
+fn is_in(by: ReferenceKind, key: &[u8], link: &Link) -> bool {
     match by {
-        By::Name => {
+        ReferenceKind::Name => {
             let name = [link.name.as_bytes(), &[0]].concat();
             (0..key.len()).step_by(4).any(|at| key[at..].starts_with(&name))
         }
@@ -167,7 +167,12 @@ fn elements(netlink: &Netlink, header: &[u8], table: &str, set: &str) -> io::Res
 
 /// Returns a mention if a chain or a flow table is attached to the interface, otherwise `None`. Chains of rxo
 /// itself do not count.
-fn of_hook(object: &[u8], link: &Link, (name, hook): (u16, u16), by: By) -> Option<Mention> {
+fn of_hook(
+    object: &[u8],
+    link: &Link,
+    (name, hook): (u16, u16),
+    by: ReferenceKind,
+) -> Option<Mention> {
     let (header, rest) = object.split_at_checked(HEADER_BYTES)?;
     let table = text(attribute(rest, 1)?);
     let hook = attribute(rest, hook)?;
@@ -247,16 +252,22 @@ mod tests {
     fn only_what_was_loaded_of_an_interface_counts() {
         let number = 3_u32.to_ne_bytes();
         let rows = [
-            (vec![meta(1, 4), cmp(1, &number)], vec![Compared::Value(By::Number, number.to_vec())]),
-            (vec![meta(1, 7), cmp(1, b"eth1")], vec![Compared::Value(By::Name, b"eth1".to_vec())]),
+            (
+                vec![meta(1, 4), cmp(1, &number)],
+                vec![Compared::Value(ReferenceKind::Number, number.to_vec())],
+            ),
+            (
+                vec![meta(1, 7), cmp(1, b"eth1")],
+                vec![Compared::Value(ReferenceKind::Name, b"eth1".to_vec())],
+            ),
             // A packet mark that happens to equal the index.
             (vec![meta(1, 4), meta(1, 3), cmp(1, &number)], vec![]),
             (vec![meta(1, 4), cmp(2, &number)], vec![]),
             (
                 vec![meta(1, 4), meta(9, 5), expression("lookup", &[(1, b"set\0")])],
                 vec![
-                    Compared::Set(By::Number, "set".into()),
-                    Compared::Set(By::Number, "set".into()),
+                    Compared::Set(ReferenceKind::Number, "set".into()),
+                    Compared::Set(ReferenceKind::Number, "set".into()),
                 ],
             ),
         ];
@@ -272,11 +283,11 @@ mod tests {
         let rows: [(&[u8], bool); 4] =
             [(b"eth1\0\0\0\0", true), (b"eth", true), (b"eth10\0", false), (b"eth2", false)];
         for (value, is_it) in rows {
-            assert_eq!(is_about(By::Name, value, &link), is_it, "{value:?}");
+            assert_eq!(is_about(ReferenceKind::Name, value, &link), is_it, "{value:?}");
         }
-        assert!(is_in(By::Name, b"\0\0\0\x01eth1\0\0\0\0", &link));
+        assert!(is_in(ReferenceKind::Name, b"\0\0\0\x01eth1\0\0\0\0", &link));
         let fields = [1_u32, 3].map(u32::to_ne_bytes).concat();
-        assert!(is_in(By::Number, &fields, &link));
-        assert!(!is_in(By::Number, &[0, 0, 3, 0, 0, 0, 0, 0], &link));
+        assert!(is_in(ReferenceKind::Number, &fields, &link));
+        assert!(!is_in(ReferenceKind::Number, &[0, 0, 3, 0, 0, 0, 0, 0], &link));
     }
 }

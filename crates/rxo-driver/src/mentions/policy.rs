@@ -4,7 +4,7 @@ use std::io;
 
 use rxo_netlink::{Netlink, Request, attribute, u32_at};
 
-use super::{By, Mention};
+use super::{Mention, ReferenceKind};
 use crate::handover::Link;
 
 pub(super) fn mentions(link: &Link) -> io::Result<Vec<Mention>> {
@@ -13,7 +13,8 @@ pub(super) fn mentions(link: &Link) -> io::Result<Vec<Mention>> {
     let is_it = |rest: &&[u8]| NAMES.iter().any(|kind| attribute(rest, *kind) == Some(&name));
     let found = rules.iter().filter_map(|rule| rule.get(HEADER_BYTES..)).filter(is_it);
     let priority = |rest| attribute(rest, PRIORITY).and_then(|value| u32_at(value, 0)).unwrap_or(0);
-    let mention = |rest| Mention { place: format!("`ip rule` {}", priority(rest)), by: By::Name };
+    let mention =
+        |rest| Mention { place: format!("`ip rule` {}", priority(rest)), by: ReferenceKind::Name };
     Ok(found.map(mention).collect())
 }
 

@@ -5,7 +5,7 @@ use std::io;
 
 use rxo_netlink::{Netlink, Request, attribute, u32_at};
 
-use super::{By, Mention};
+use super::{Mention, ReferenceKind};
 use crate::handover::Link;
 
 pub(super) fn mentions(link: &Link) -> io::Result<Vec<Mention>> {
@@ -40,7 +40,7 @@ fn mention(filter: &[u8], name: &str) -> Option<Mention> {
     let kind = String::from_utf8_lossy(attribute(rest, KIND)?);
     let kind = kind.trim_end_matches('\0');
     let place = format!("`tc filter` {preference} ({kind}) at the ingress of {name}");
-    Some(Mention { place, by: By::Ingress })
+    Some(Mention { place, by: ReferenceKind::Ingress })
 }
 
 /// The length of `tcmsg`, the header of traffic control messages, in bytes.

@@ -154,7 +154,7 @@ pub(crate) struct Slot<'a> {
 impl Slot<'_> {
     /// Lends the frame as a buffer in its slot. Panics if the slot does not contain the whole frame.
     #[inline]
-    pub(crate) fn lend(self) -> SlotBuf {
+    pub(crate) fn into_buffer(self) -> SlotBuf {
         assert!(self.is_whole(), "only what is in the slot can be lent");
         self.map.status(self.slot).store(LENT, Ordering::Relaxed);
         let (bytes, len) = (self.at(usize::from(self.header.tp_mac)), self.header.tp_snaplen);
@@ -180,7 +180,7 @@ impl Slot<'_> {
 
     /// Returns `true` if the kernel has set `flag` in the slot's status.
     #[inline]
-    pub(crate) const fn says(&self, flag: u32) -> bool {
+    pub(crate) const fn has_flag(&self, flag: u32) -> bool {
         self.status & flag != 0
     }
 
@@ -254,7 +254,7 @@ unsafe impl Sync for SlotBuf {}
 impl SlotBuf {
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: `lend` took these bytes from a whole frame in the slot, the map is held, and
+        // SAFETY: `into_buffer` took these bytes from a whole frame in the slot, the map is held, and
         // neither the kernel nor the source writes to a slot that is lent.
         unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), self.len as usize) }
     }
@@ -374,7 +374,7 @@ mod tests {
             let next = (slot + 1) % 64;
             map.fill(slot, 0, VnetHeader::default(), &[7; 60]);
             assert!(!map.is_newest_lent(next), "it is nobody's yet");
-            let lent = map.filled(slot).unwrap().lend();
+            let lent = map.filled(slot).unwrap().into_buffer();
             assert_eq!((lent.bytes(), map.is_newest_lent(next)), (&[7; 60][..], true));
             drop(lent);
             assert!(!map.is_newest_lent(next));

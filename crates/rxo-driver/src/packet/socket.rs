@@ -60,7 +60,7 @@ impl Opened {
     }
 
     /// Lets the interface receive frames for all addresses until the socket is closed.
-    pub(super) fn be_promiscuous(&self) -> Result<(), DeviceError> {
+    pub(super) fn set_promiscuous(&self) -> Result<(), DeviceError> {
         let mut request = libc::packet_mreq::zeroed();
         request.mr_ifindex = self.interface.index()?;
         request.mr_type = libc::PACKET_MR_PROMISC as _;

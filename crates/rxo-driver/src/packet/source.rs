@@ -13,7 +13,7 @@ use rxo_frame::{Frame, Instant, LinkKind, Pool};
 use super::arrivals::Arrivals;
 use super::ring::RingMap;
 use super::socket::{Opened, is_deleted, lost};
-use super::take::{Pools, Taken, discard, take};
+use super::take::{Pools, SlotOutcome, discard, take};
 use crate::buffer::DeviceBuf;
 use crate::clock::StampScale;
 use crate::device::SystemSource;
@@ -86,7 +86,7 @@ impl PacketSource {
         let ring = RingMap::new(opened.socket(), options.ring_slots, mtu)
             .map_err(|e| fault::opening(&opened.device, e))?;
         if options.promiscuous {
-            opened.be_promiscuous()?;
+            opened.set_promiscuous()?;
         }
         opened.bind(libc::ETH_P_ALL as u16)?;
         let Opened { device, interface, socket } = opened;
@@ -194,31 +194,31 @@ impl PacketSource {
             self.ring.prefetch_ahead_of(self.next_slot);
             let scale = *scale.get_or_insert_with(|| StampScale::take(self.empty_at));
             match take(slot, (self.socket.as_fd(), &self.large), scale, &mut look) {
-                Taken::Frame(frame) => {
+                SlotOutcome::Frame(frame) => {
                     self.count(frame.bytes().len());
                     batch.push(frame);
                     looked.given += 1;
                     is_last_given = true;
                 }
-                Taken::Consumed(bytes) => {
+                SlotOutcome::Consumed(bytes) => {
                     self.count(bytes);
                     looked.consume_in_place();
                     is_last_given = false;
                 }
-                Taken::Own => discards -= 1,
-                Taken::CutShort => {
+                SlotOutcome::Own => discards -= 1,
+                SlotOutcome::CutShort => {
                     self.counters.truncated += 1;
                     discards -= 1;
                 }
-                Taken::Invalid => {
+                SlotOutcome::Invalid => {
                     self.counters.invalid += 1;
                     discards -= 1;
                 }
-                Taken::NoBuffer => {
+                SlotOutcome::NoBuffer => {
                     self.lacks_buffer = true;
                     break;
                 }
-                Taken::Failed(error) => match self.lost(error) {
+                SlotOutcome::Failed(error) => match self.lost(error) {
                     Some(lost) => return Err(lost),
                     // The kernel reports this error once; the next read returns the frame.
                     None => {

@@ -22,7 +22,7 @@ use crate::sys;
 const DOT1Q: NonZeroU16 = NonZeroU16::new(0x8100).expect("not zero");
 
 /// The outcome of processing one slot.
-pub(super) enum Taken {
+pub(super) enum SlotOutcome {
     /// A frame, which is passed to the caller.
     Frame(Frame<DeviceBuf>),
     /// A frame of this many bytes was consumed in its slot.
@@ -70,35 +70,35 @@ pub(super) fn take(
     (socket, pools): (BorrowedFd<'_>, &Pools),
     scale: StampScale,
     look: &mut impl FnMut(Frame<&[u8]>) -> Verdict,
-) -> Taken {
+) -> SlotOutcome {
     if slot.packet_type() == libc::PACKET_OUTGOING {
         discard(slot, socket);
-        return Taken::Own;
+        return SlotOutcome::Own;
     }
     if !slot.is_whole() {
         return match take_large(slot, socket, pools, scale) {
-            Taken::Frame(frame) if look(frame.borrowed()) == Verdict::Consumed => {
-                Taken::Consumed(frame.bytes().len())
+            SlotOutcome::Frame(frame) if look(frame.borrowed()) == Verdict::Consumed => {
+                SlotOutcome::Consumed(frame.bytes().len())
             }
             taken => taken,
         };
     }
-    let Some(said) = Said::of(&slot, scale).compared(slot.bytes()) else {
+    let Some(said) = FrameMetadata::of(&slot, scale).compared(slot.bytes()) else {
         slot.give_back();
-        return Taken::Invalid;
+        return SlotOutcome::Invalid;
     };
     if look(said.frame(slot.bytes())) == Verdict::Consumed {
         let bytes = slot.bytes().len();
         slot.give_back();
-        return Taken::Consumed(bytes);
+        return SlotOutcome::Consumed(bytes);
     }
-    Taken::Frame(said.frame(DeviceBuf::slot(slot.lend())))
+    SlotOutcome::Frame(said.frame(DeviceBuf::slot(slot.into_buffer())))
 }
 
 /// The kernel's description of a frame (its metadata), without the frame's bytes.
-struct Said(Frame<()>);
+struct FrameMetadata(Frame<()>);
 
-impl Said {
+impl FrameMetadata {
     #[inline]
     fn of(slot: &Slot<'_>, scale: StampScale) -> Self {
         let vnet = slot.vnet();
@@ -129,7 +129,7 @@ impl Said {
 
 #[inline]
 fn vlan(slot: &Slot<'_>) -> Option<VlanTag> {
-    if !slot.says(libc::TP_STATUS_VLAN_VALID) {
+    if !slot.has_flag(libc::TP_STATUS_VLAN_VALID) {
         return None;
     }
     let (tpid, tci) = slot.vlan();
@@ -139,32 +139,38 @@ fn vlan(slot: &Slot<'_>) -> Option<VlanTag> {
 /// Reads a frame that is larger than a slot from the socket's queue. The kernel fills queue and ring under
 /// one lock, so both have the same order.
 #[cold]
-fn take_large(slot: Slot<'_>, socket: BorrowedFd<'_>, pools: &Pools, scale: StampScale) -> Taken {
-    if !slot.says(libc::TP_STATUS_COPY) {
+fn take_large(
+    slot: Slot<'_>,
+    socket: BorrowedFd<'_>,
+    pools: &Pools,
+    scale: StampScale,
+) -> SlotOutcome {
+    if !slot.has_flag(libc::TP_STATUS_COPY) {
         discard(slot, socket);
-        return Taken::CutShort;
+        return SlotOutcome::CutShort;
     }
     let expected = slot.frame_bytes() as usize + VNET_HEADER_BYTES;
-    let Some(mut buffer) = pools.for_bytes(expected).take() else { return Taken::NoBuffer };
-    let said = Said::of(&slot, scale);
+    let Some(mut buffer) = pools.for_bytes(expected).take() else { return SlotOutcome::NoBuffer };
+    let said = FrameMetadata::of(&slot, scale);
     let read = match sys::receive(socket, &mut buffer) {
         Ok(read) => read,
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-        Err(error) => return Taken::Failed(error),
+        Err(error) => return SlotOutcome::Failed(error),
     };
     slot.give_back();
     if read != expected || read > buffer.len() {
-        return Taken::CutShort;
+        return SlotOutcome::CutShort;
     }
     buffer.truncate(read);
     let bytes = DeviceBuf::pooled(buffer);
-    said.compared(bytes.as_ref()).map_or(Taken::Invalid, |said| Taken::Frame(said.frame(bytes)))
+    said.compared(bytes.as_ref())
+        .map_or(SlotOutcome::Invalid, |said| SlotOutcome::Frame(said.frame(bytes)))
 }
 
 /// Returns a slot to the kernel unused, and discards the queued copy of its frame, if there is one.
 #[cold]
 pub(super) fn discard(slot: Slot<'_>, socket: BorrowedFd<'_>) {
-    if slot.says(libc::TP_STATUS_COPY) {
+    if slot.has_flag(libc::TP_STATUS_COPY) {
         // Reading fewer bytes than the frame has discards the rest.
         let _forgotten = sys::receive(socket, &mut [0; VNET_HEADER_BYTES]);
     }
@@ -192,7 +198,7 @@ mod tests {
         let slot = map.filled(0).unwrap();
         let scale = StampScale::take(Instant::ZERO);
         match take(slot, (socket.as_fd(), &pools), scale, &mut |_| Verdict::Fallback) {
-            Taken::Frame(frame) => frame,
+            SlotOutcome::Frame(frame) => frame,
             _ => panic!("a whole frame is in the slot"),
         }
     }

@@ -46,7 +46,7 @@ impl SendMmsg {
     }
 
     /// Returns `true` if the packet was refused because packets from this socket fill the interface's queue.
-    fn is_crowded(&mut self, error: &io::Error, packet_bytes: usize) -> bool {
+    fn fills_queue(&mut self, error: &io::Error, packet_bytes: usize) -> bool {
         is_no_buffers(error)
             && sys::unsent_bytes(self.socket())
                 .is_ok_and(|queued| self.full_queue.may_pass_later(packet_bytes as u64, queued))
@@ -57,7 +57,7 @@ impl Writer for SendMmsg {
     fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written {
         let mut submissions = 1;
         let sent = self.send(batch, from).or_else(|error| {
-            if self.is_crowded(&error, batch.list()[from].bytes) {
+            if self.fills_queue(&error, batch.list()[from].bytes) {
                 // Reported like a full socket, so that the packet is kept and retried.
                 return Err(io::Error::from_raw_os_error(libc::EAGAIN));
             }

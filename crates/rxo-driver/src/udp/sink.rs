@@ -45,7 +45,7 @@ pub struct UdpSinkCounters {
 
 /// The reaction to an error of the system for the first message of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
+enum SendErrorAction {
     /// The system's queue is full; wait until the socket is writable.
     Wait,
     /// Repeat the same system call.
@@ -105,9 +105,9 @@ impl UdpSink {
             let bytes = match call(&messages[..count]) {
                 Ok(sent) => self.sent(&messages[..sent.min(count)]),
                 Err(error) => match self.refused(&first, &error) {
-                    Answer::Wait => return false,
-                    Answer::Again | Answer::NoTrains => 0,
-                    Answer::Drop => first.bytes.len(),
+                    SendErrorAction::Wait => return false,
+                    SendErrorAction::Again | SendErrorAction::NoTrains => 0,
+                    SendErrorAction::Drop => first.bytes.len(),
                 },
             };
             outbox.advance(bytes);
@@ -124,15 +124,15 @@ impl UdpSink {
         bytes
     }
 
-    fn refused(&mut self, first: &Message<'_>, error: &io::Error) -> Answer {
+    fn refused(&mut self, first: &Message<'_>, error: &io::Error) -> SendErrorAction {
         let answer = answer(error.raw_os_error().unwrap_or(0), first.datagrams() > 1);
         match answer {
-            Answer::Wait | Answer::Again => return answer,
-            Answer::NoTrains => {
+            SendErrorAction::Wait | SendErrorAction::Again => return answer,
+            SendErrorAction::NoTrains => {
                 self.sends_trains = false;
                 self.counters.refused_trains += 1;
             }
-            Answer::Drop => self.counters.dropped += first.datagrams() as u64,
+            SendErrorAction::Drop => self.counters.dropped += first.datagrams() as u64,
         }
         self.counters.last_refusal = error.raw_os_error().unwrap_or(0);
         answer
@@ -145,17 +145,17 @@ impl UdpSink {
     }
 }
 
-const fn answer(code: i32, is_train: bool) -> Answer {
+const fn answer(code: i32, is_train: bool) -> SendErrorAction {
     match code {
-        libc::EAGAIN => Answer::Wait,
-        libc::EINTR => Answer::Again,
+        libc::EAGAIN => SendErrorAction::Wait,
+        libc::EINTR => SendErrorAction::Again,
         // No checksum offload; a datagram longer than the route's MTU; no such option.
         libc::EIO | libc::EINVAL | libc::EMSGSIZE | libc::EOPNOTSUPP | libc::ENOPROTOOPT
             if is_train =>
         {
-            Answer::NoTrains
+            SendErrorAction::NoTrains
         }
-        _ => Answer::Drop,
+        _ => SendErrorAction::Drop,
     }
 }
 

@@ -15,7 +15,7 @@ use crate::listener::Listener;
 use crate::vhost_user::Channel;
 use crate::vhost_user::foreign::Discards;
 use crate::virtio_net::holes;
-use crate::virtio_net::{Attended, Copying, Events, Happened, Notices, Side, Token, Watched};
+use crate::virtio_net::{Attended, Copying, Events, Notices, PendingEvents, Side, Token, Watched};
 
 /// The state that the source and the sink of the device share.
 #[derive(Debug)]
@@ -70,12 +70,12 @@ impl Side for Backend {
     }
 
     fn attend(&mut self) -> Attended {
-        let Happened { on_listener, on_channel, is_notified } = self.events.take();
+        let PendingEvents { on_listener, on_channel, is_notified } = self.events.take();
         let has_changed = on_channel && self.serve();
         if let Some(why) = self.connection.as_ref().and_then(Connection::fault) {
             self.close(&io::Error::other(why));
         }
-        self.say_unlogged();
+        self.report_unlogged();
         if on_listener || self.is_accept_due {
             self.accept();
         }
@@ -179,7 +179,7 @@ impl Backend {
         match connection.serve() {
             Ok(has_changed) => {
                 if has_changed {
-                    self.say_start();
+                    self.report_start();
                 }
                 has_changed
             }
@@ -190,7 +190,7 @@ impl Backend {
         }
     }
 
-    fn say_unlogged(&mut self) {
+    fn report_unlogged(&mut self) {
         let unlogged = self.connection.as_ref().map_or(0, Connection::unlogged);
         if unlogged > 0 && !self.has_said_unlogged {
             self.has_said_unlogged = true;
@@ -200,7 +200,7 @@ impl Backend {
         }
     }
 
-    fn say_start(&mut self) {
+    fn report_start(&mut self) {
         let Some(connection) = &self.connection else { return };
         if self.has_said_start || !connection.is_started() {
             return;

@@ -23,7 +23,7 @@ use crate::vhost_user::features::RING_PACKED;
 use crate::vhost_user::foreign::Discards;
 use crate::vhost_user::{Change, Channel, Done, Message, Session};
 use crate::virtio_net::{
-    Accepts, Buffers, Events, Given, Link, Notifier, Token, Watched, header_bytes,
+    Accepts, Buffers, Events, Link, Notifier, RingRead, Token, Watched, header_bytes,
 };
 use crate::wait::has_hung_up;
 
@@ -257,7 +257,7 @@ impl Connection {
 
     /// Returns the frame that announces a migrated guest, behind its header.
     #[cold]
-    fn announce(&self, mut buffer: PoolBuf, address: [u8; 6]) -> Given {
+    fn announce(&self, mut buffer: PoolBuf, address: [u8; 6]) -> RingRead {
         let (header_bytes, frame) = (self.header_bytes(), announcement(address));
         let bytes = header_bytes + frame.len();
         match buffer.get_mut(..bytes) {
@@ -265,10 +265,10 @@ impl Connection {
                 into[..header_bytes].fill(0);
                 into[header_bytes..].copy_from_slice(&frame);
             }
-            None => return Given::Discarded,
+            None => return RingRead::Discarded,
         }
         buffer.truncate(bytes);
-        Given::Frame(buffer)
+        RingRead::Frame(buffer)
     }
 
     /// Returns the reason why the connection can no longer be used; `None` if it can.
@@ -370,8 +370,8 @@ impl Link for Connection {
         header_bytes(self.session.features())
     }
 
-    fn take(&mut self, buffers: &mut Buffers) -> Given {
-        let Some(mut buffer) = buffers.take() else { return Given::Nothing };
+    fn take(&mut self, buffers: &mut Buffers) -> RingRead {
+        let Some(mut buffer) = buffers.take() else { return RingRead::Nothing };
         if let Some(address) = self.announced.take() {
             return self.announce(buffer, address);
         }
@@ -381,14 +381,14 @@ impl Link for Connection {
             match queue.map(|queue| queue.queue.take(self.shared.memory(), &mut buffer)) {
                 Some(Taken::Frame(bytes)) => {
                     buffer.truncate(bytes);
-                    return Given::Frame(buffer);
+                    return RingRead::Frame(buffer);
                 }
-                Some(Taken::Invalid(_)) => return Given::Discarded,
+                Some(Taken::Invalid(_)) => return RingRead::Discarded,
                 Some(Taken::Empty) | None => self.next = (self.next + 1) % MOST_PAIRS,
             }
         }
         buffers.put_back(buffer);
-        Given::Nothing
+        RingRead::Nothing
     }
 
     fn finish_taking(&mut self) {

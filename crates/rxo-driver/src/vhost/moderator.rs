@@ -32,7 +32,7 @@ impl Moderator {
 
     /// Makes the pending or next notification due at once, because the guest must post buffers before it can
     /// get more packets.
-    pub(super) const fn hasten(&mut self) {
+    pub(super) const fn expedite(&mut self) {
         self.is_urgent = true;
     }
 
@@ -92,10 +92,10 @@ mod tests {
     fn a_guest_without_room_is_notified_at_once() {
         let mut moderator = of_50_us();
         moderator.record(at(100));
-        moderator.hasten();
+        moderator.expedite();
         assert!(moderator.take_due(at(100)));
         // A packet that finds the last buffer is recorded after this call.
-        moderator.hasten();
+        moderator.expedite();
         assert_eq!(moderator.poll_at(), None, "nothing is owed");
         moderator.record(at(200));
         assert!(moderator.take_due(at(200)));

@@ -58,8 +58,8 @@ impl Region {
     /// Returns `true` if the regions share a guest address or an address of the front end.
     #[must_use]
     pub const fn overlaps(&self, other: &Self) -> bool {
-        meet(self.guest_address, self.bytes, other.guest_address, other.bytes)
-            || meet(self.user_address, self.bytes, other.user_address, other.bytes)
+        overlap(self.guest_address, self.bytes, other.guest_address, other.bytes)
+            || overlap(self.user_address, self.bytes, other.user_address, other.bytes)
     }
 
     /// Returns `true` if both regions have the same addresses and the same length.
@@ -70,6 +70,6 @@ impl Region {
     }
 }
 
-const fn meet(a: u64, a_bytes: u64, b: u64, b_bytes: u64) -> bool {
+const fn overlap(a: u64, a_bytes: u64, b: u64, b_bytes: u64) -> bool {
     a < b.saturating_add(b_bytes) && b < a.saturating_add(a_bytes)
 }

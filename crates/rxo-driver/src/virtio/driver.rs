@@ -12,7 +12,7 @@ use rxo_vnet::{BUFFER_COUNT_AT, VIRTIO_HEADER_BYTES};
 
 use super::layout::{LARGE_BYTES, Places, SEND_BUFFERS, START};
 use crate::virtio_net::mapping::{self, Holes};
-use crate::virtio_net::{Buffers, Given, PacketRing};
+use crate::virtio_net::{Buffers, PacketRing, RingRead};
 
 /// The driver's rings, over memory that the back end shares.
 #[derive(Debug)]
@@ -70,29 +70,29 @@ impl Driver {
     /// Copies the next frame into one of `buffers`. Each buffer of the ring is posted again as soon as it was
     /// copied.
     #[inline]
-    pub(super) fn take(&mut self, buffers: &mut Buffers) -> Given {
+    pub(super) fn take(&mut self, buffers: &mut Buffers) -> RingRead {
         for _ in 0..self.receive.len() {
             match self.take_from_next(buffers) {
-                Given::Nothing if self.partial.is_none() => {
+                RingRead::Nothing if self.partial.is_none() => {
                     self.next = (self.next + 1) % self.receive.len();
                 }
                 given => return given,
             }
         }
-        Given::Nothing
+        RingRead::Nothing
     }
 
     #[inline]
-    fn take_from_next(&mut self, buffers: &mut Buffers) -> Given {
+    fn take_from_next(&mut self, buffers: &mut Buffers) -> RingRead {
         if let Some(partial) = self.partial.take() {
             return self.complete(partial);
         }
-        let Some(buffer) = buffers.take() else { return Given::Nothing };
+        let Some(buffer) = buffers.take() else { return RingRead::Nothing };
         match self.receive[self.next].take_used() {
             Ok(Some(used)) => self.begin(buffer, used),
             unused => {
                 buffers.put_back(buffer);
-                self.pass_over(unused)
+                self.handle_unused(unused)
             }
         }
     }
@@ -100,7 +100,7 @@ impl Driver {
     /// Starts a frame with the ring buffer `used`, whose header contains the frame's number of buffers,
     /// nearly always one.
     #[inline]
-    fn begin(&mut self, mut buffer: PoolBuf, used: Used) -> Given {
+    fn begin(&mut self, mut buffer: PoolBuf, used: Used) -> RingRead {
         let bytes = used.written_bytes as usize;
         let is_read = self.read(used, buffer.get_mut(..bytes));
         let count = match is_read.then(|| buffer.get(BUFFER_COUNT_AT..bytes)).flatten() {
@@ -114,26 +114,26 @@ impl Driver {
             return self.complete(Partial { buffer, bytes, buffers, is_bad });
         }
         buffer.truncate(bytes);
-        Given::Frame(buffer)
+        RingRead::Frame(buffer)
     }
 
     /// Appends the remaining buffers of a frame. If some have not arrived, stores the partial frame.
     #[cold]
-    fn complete(&mut self, mut partial: Partial) -> Given {
+    fn complete(&mut self, mut partial: Partial) -> RingRead {
         while partial.buffers > 0 {
             match self.receive[self.next].take_used() {
                 Ok(Some(used)) => self.append(&mut partial, used),
                 Ok(None) => {
                     // A correct back end shows a frame as a whole; this one has published only a part so far.
                     self.partial = Some(partial);
-                    return Given::Nothing;
+                    return RingRead::Nothing;
                 }
-                unused => return self.pass_over(unused),
+                unused => return self.handle_unused(unused),
             }
         }
         let Partial { mut buffer, bytes, is_bad, .. } = partial;
         buffer.truncate(bytes);
-        if is_bad { Given::Discarded } else { Given::Frame(buffer) }
+        if is_bad { RingRead::Discarded } else { RingRead::Frame(buffer) }
     }
 
     fn append(&mut self, partial: &mut Partial, used: Used) {
@@ -156,13 +156,13 @@ impl Driver {
 
     /// Handles a ring that returned no buffer, or a ring buffer whose length is invalid, which is posted
     /// again.
-    fn pass_over(&mut self, unused: Result<Option<Used>, InvalidUsed>) -> Given {
+    fn handle_unused(&mut self, unused: Result<Option<Used>, InvalidUsed>) -> RingRead {
         match unused {
             Err(InvalidUsed::TooLong { token, .. }) => {
                 self.post(token);
-                Given::Discarded
+                RingRead::Discarded
             }
-            _ => Given::Nothing,
+            _ => RingRead::Nothing,
         }
     }
 

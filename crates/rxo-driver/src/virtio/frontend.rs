@@ -12,14 +12,14 @@ use rxo_frame::{Instant, Load};
 use rxo_vnet::VIRTIO_HEADER_BYTES;
 
 use super::driver::Driver;
-use super::handshake::{Handshake, Rings, Wishes};
+use super::handshake::{DriverSettings, Handshake, Rings};
 use crate::clock;
 use crate::fault;
 use crate::vhost_user::Channel;
 use crate::vhost_user::foreign::Discards;
 use crate::virtio_net::{
-    Accepts, Attended, Buffers, Events, Given, Happened, Notices, Notifier, PacketRing, Side,
-    Token, Watched, header_bytes,
+    Accepts, Attended, Buffers, Events, Notices, Notifier, PacketRing, PendingEvents, RingRead,
+    Side, Token, Watched, header_bytes,
 };
 use crate::wait::wait_readable;
 
@@ -30,7 +30,7 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Frontend {
     path: PathBuf,
-    wishes: Wishes,
+    wishes: DriverSettings,
     events: Arc<Events>,
     link: Option<Link>,
     /// A connection whose negotiation is not complete, and its watch.
@@ -61,7 +61,7 @@ impl Side for Frontend {
     }
 
     fn attend(&mut self) -> Attended {
-        let Happened { on_channel, is_notified, .. } = self.events.take();
+        let PendingEvents { on_channel, is_notified, .. } = self.events.take();
         if on_channel && self.link.is_some() {
             self.listen();
         }
@@ -92,7 +92,11 @@ impl Side for Frontend {
 
 impl Frontend {
     /// Connects for the first time, and waits until the negotiation is complete.
-    pub(super) fn open(label: &str, path: &Path, wishes: Wishes) -> Result<Self, DeviceError> {
+    pub(super) fn open(
+        label: &str,
+        path: &Path,
+        wishes: DriverSettings,
+    ) -> Result<Self, DeviceError> {
         let events = Arc::new(Events::new().map_err(|error| fault::opening(label, error))?);
         let discards = Discards::default();
         let link =
@@ -169,7 +173,7 @@ impl Link {
     /// Connects, and waits until the negotiation is complete.
     fn open(
         path: &Path,
-        wishes: Wishes,
+        wishes: DriverSettings,
         discards: &Discards,
         events: &Arc<Events>,
     ) -> io::Result<Self> {
@@ -206,7 +210,7 @@ impl crate::virtio_net::Link for Link {
         header_bytes(self.features)
     }
 
-    fn take(&mut self, buffers: &mut Buffers) -> Given {
+    fn take(&mut self, buffers: &mut Buffers) -> RingRead {
         self.driver.take(buffers)
     }
 

@@ -36,7 +36,7 @@ pub(super) const WANTED: u64 =
 
 /// The settings that a driver requests from a back end.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wishes {
+pub(super) struct DriverSettings {
     /// The virtio features to use if the back end offers them.
     pub(super) features: u64,
     /// The number of queue pairs to use, if the back end has as many. More than one pair requires [`MQ`]
@@ -63,7 +63,7 @@ pub(super) struct Rings {
 #[derive(Debug)]
 pub(super) struct Handshake {
     channel: Channel,
-    wishes: Wishes,
+    wishes: DriverSettings,
     features: u64,
     protocol: u64,
     /// The requests that remain to be sent, in order.
@@ -87,7 +87,11 @@ impl Handshake {
     ///
     /// # Errors
     /// If no process listens there, or its queue of connections is full.
-    pub(super) fn begin(path: &Path, wishes: Wishes, discards: &Discards) -> io::Result<Self> {
+    pub(super) fn begin(
+        path: &Path,
+        wishes: DriverSettings,
+        discards: &Discards,
+    ) -> io::Result<Self> {
         Ok(Self {
             channel: Channel::discarding_to(connect(path)?, discards.clone())?,
             wishes,

@@ -6,7 +6,7 @@ use rxo_device::DeviceError;
 use rxo_frame::LinkKind;
 
 use super::frontend::Frontend;
-use super::handshake::{WANTED, Wishes};
+use super::handshake::{DriverSettings, WANTED};
 use crate::device::{Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink};
 use crate::virtio_net::{Copying, DEFAULT_MTU, RingPort, RingSource, Shared, check_path};
 
@@ -44,7 +44,7 @@ struct Handle(DeviceName);
 impl DeviceHandle for Handle {
     fn open(&self, options: DeviceOptions) -> Result<Device, DeviceError> {
         let (label, mtu) = (self.0.to_string(), options.mtu.unwrap_or(DEFAULT_MTU));
-        let wishes = Wishes { features: WANTED, pairs: 1, mtu };
+        let wishes = DriverSettings { features: WANTED, pairs: 1, mtu };
         let frontend = Frontend::open(&label, Path::new(self.0.name()), wishes)?;
         Ok(device(frontend, &label, mtu))
     }

@@ -39,7 +39,7 @@ pub(crate) struct Watched {
 
 /// The events since the last call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Happened {
+pub(crate) struct PendingEvents {
     pub(crate) on_listener: bool,
     pub(crate) on_channel: bool,
     /// `true` if the other side has notified. The notification is consumed, so the caller must check the
@@ -74,7 +74,7 @@ impl Events {
     }
 
     /// Returns and clears the events since the last call. Does not block.
-    pub(crate) fn take(&self) -> Happened {
+    pub(crate) fn take(&self) -> PendingEvents {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; MOST_EVENTS];
         let (epoll, most) = (self.epoll.as_raw_fd(), MOST_EVENTS as libc::c_int);
         // SAFETY: the kernel writes at most so many events into a live array.
@@ -82,7 +82,7 @@ impl Events {
         // After an interruption by a signal, the next call returns the events.
         let count = count.unwrap_or_default().unsigned_abs() as usize;
         let has = |token: Token| events[..count].iter().any(|event| event.u64 == token as u64);
-        Happened {
+        PendingEvents {
             on_listener: has(Token::Listener),
             on_channel: has(Token::Channel),
             // If the array is full, a notification may be missing from it.
@@ -189,7 +189,8 @@ mod tests {
             notifier.notify();
             notifier.notify();
             assert!(is_ready(&events));
-            let notified = Happened { on_listener: false, on_channel: false, is_notified: true };
+            let notified =
+                PendingEvents { on_listener: false, on_channel: false, is_notified: true };
             assert_eq!(events.take(), notified);
         }
         drop(watched);

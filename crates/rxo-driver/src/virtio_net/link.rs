@@ -67,7 +67,7 @@ pub(crate) trait Link: PacketRing {
     fn header_bytes(&self) -> usize;
 
     /// Copies the other side's next frame into one of `buffers`.
-    fn take(&mut self, buffers: &mut Buffers) -> Given;
+    fn take(&mut self, buffers: &mut Buffers) -> RingRead;
 
     /// Returns the ring buffers of copied frames, and notifies the other side if it wants that.
     fn finish_taking(&mut self);
@@ -89,7 +89,7 @@ pub(crate) trait Link: PacketRing {
 }
 
 /// The outcome of reading from a ring.
-pub(crate) enum Given {
+pub(crate) enum RingRead {
     /// A frame after its header.
     Frame(PoolBuf),
     /// An invalid frame, which was discarded.

@@ -142,11 +142,11 @@ fn install() -> io::Result<()> {
     // SAFETY: the call only reads the signal action; the structure is live.
     check(unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut before) })?;
     BEFORE.store(Box::into_raw(Box::new(before)), Ordering::Release);
-    act()
+    install_handler()
 }
 
 /// Makes this module's handler the action for SIGBUS. Async-signal-safe.
-fn act() -> io::Result<()> {
+fn install_handler() -> io::Result<()> {
     // SAFETY: the structure has only integers and pointers, for which zeros are valid.
     let mut own: libc::sigaction = unsafe { std::mem::zeroed() };
     own.sa_sigaction = on_bus_error as *const () as usize;
@@ -171,11 +171,11 @@ extern "C" fn on_bus_error(
         return;
     }
     // SAFETY: these are the kernel's own arguments.
-    let goes_on = unsafe { pass_on(signal, info, context) };
+    let goes_on = unsafe { call_previous(signal, info, context) };
     // Rust's own handler resets the action to the default, but the memory of guests must stay guarded.
     if goes_on && code <= 0 {
         // An error cannot be reported here: without the action, the next fault kills the process.
-        let _ = act();
+        let _ = install_handler();
     }
 }
 
@@ -205,7 +205,7 @@ fn put_zeros(start: usize, bytes: usize) -> bool {
 ///
 /// # Safety
 /// The arguments must be those of a signal handler.
-unsafe fn pass_on(
+unsafe fn call_previous(
     signal: libc::c_int,
     info: *mut libc::siginfo_t,
     context: *mut libc::c_void,

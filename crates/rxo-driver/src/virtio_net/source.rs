@@ -10,7 +10,7 @@ use rxo_device::{
 };
 use rxo_frame::{ChecksumStatus, Frame, Gso, GsoKind, Instant, LinkKind};
 
-use super::link::{Attended, Given, Link, Side};
+use super::link::{Attended, Link, RingRead, Side};
 use super::{Buffers, Shared};
 use crate::buffer::{DeviceBuf, LARGE_BUFFER_BYTES};
 use crate::clock;
@@ -78,15 +78,15 @@ impl<S: Side> RingSource<S> {
         let (header_bytes, gives) = (link.header_bytes(), link.gives());
         while looked.frames() < budget && discards > 0 {
             let read = match link.take(&mut self.buffers) {
-                Given::Frame(buffer) => {
+                RingRead::Frame(buffer) => {
                     let frame = buffer.get(header_bytes..).unwrap_or_default();
                     let bytes = frame.len();
                     let facts = gives.read(&buffer, bytes).and_then(|said| compared(frame, said));
                     self.invalid_headers += u64::from(facts.is_none());
                     facts.map(|facts| (buffer, facts, bytes))
                 }
-                Given::Discarded => None,
-                Given::Nothing => break,
+                RingRead::Discarded => None,
+                RingRead::Nothing => break,
             };
             let Some((buffer, (checksum, gso), frame_bytes)) = read else {
                 discards -= 1;

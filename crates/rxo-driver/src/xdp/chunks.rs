@@ -176,7 +176,7 @@ impl Received<'_> {
 
     /// Lends the frame as a buffer in its chunk.
     #[inline]
-    pub(super) fn lend(self) -> ChunkBuf {
+    pub(super) fn into_buffer(self) -> ChunkBuf {
         let Self { n, at, len, .. } = self;
         ChunkBuf { chunks: Arc::clone(self.chunks), at, len, n }
     }
@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn a_chunk_that_the_kernel_gives_twice_is_taken_once() {
         let (mut incoming, addresses) = with_kernel(4);
-        let lent = incoming.take(addresses[0] + 256, 60).unwrap().lend();
+        let lent = incoming.take(addresses[0] + 256, 60).unwrap().into_buffer();
         assert!(incoming.take(addresses[0], 60).is_none(), "it is lent");
         drop(lent);
         assert!(incoming.take(addresses[0], 60).is_none(), "it is returned");
@@ -319,7 +319,7 @@ mod tests {
     fn chunks_that_threads_return_come_back_once_each() {
         let (mut incoming, mut addresses) = with_kernel(1_024);
         let mut buffers: Vec<_> =
-            addresses.iter().map(|at| incoming.take(*at, 60).unwrap().lend()).collect();
+            addresses.iter().map(|at| incoming.take(*at, 60).unwrap().into_buffer()).collect();
         let mut seen = Vec::new();
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn a_buffer_outlives_the_source() {
         let (mut incoming, addresses) = with_kernel(1);
-        let buffer = incoming.take(addresses[0] + 256, 60).unwrap().lend();
+        let buffer = incoming.take(addresses[0] + 256, 60).unwrap().into_buffer();
         drop(incoming);
         assert_eq!(buffer.bytes(), [0; 60]);
     }

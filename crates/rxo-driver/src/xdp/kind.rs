@@ -4,7 +4,7 @@ use rxo_device::DeviceError;
 use rxo_frame::LinkKind;
 
 use super::kernel_types;
-use super::open::{Unopened, Wanted};
+use super::open::{DeviceRequest, Unopened};
 use super::program::TagFunction;
 use crate::device::{
     Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, Origin, interface_name,
@@ -49,7 +49,7 @@ impl DeviceHandle for Handle {
     fn open(&self, options: DeviceOptions) -> Result<Device, DeviceError> {
         let (label, name) = (self.name.to_string(), self.name.name());
         let queue = self.name.rest().and_then(|queue| queue.parse().ok());
-        let wanted = Wanted { label: &label, name, queue, tags: self.tags };
+        let wanted = DeviceRequest { label: &label, name, queue, tags: self.tags };
         match wanted.open(options.packet) {
             Ok(device) => Ok(device),
             Err(Unopened::Refused(error)) => Err(error),
@@ -60,7 +60,7 @@ impl DeviceHandle for Handle {
             Err(Unopened::Unavailable(why)) => {
                 let source = Box::new(PacketSource::open(name, options.packet)?);
                 let line = format!("uses the packet ring instead of AF_XDP: {why}");
-                let sink = DeviceSink::packet(name)?.saying(format!("{label} {line}"));
+                let sink = DeviceSink::packet(name)?.with_notice(format!("{label} {line}"));
                 Ok(Device { source, sink })
             }
         }

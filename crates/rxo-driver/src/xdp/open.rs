@@ -24,7 +24,7 @@ use crate::packet::PacketOptions;
 
 /// A device to open.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted<'a> {
+pub(super) struct DeviceRequest<'a> {
     /// The device as the user wrote it.
     pub(super) label: &'a str,
     /// The name of the interface.
@@ -49,7 +49,7 @@ impl From<DeviceError> for Unopened {
     }
 }
 
-impl Wanted<'_> {
+impl DeviceRequest<'_> {
     /// Opens source and sink.
     pub(super) fn open(self, options: PacketOptions) -> Result<Device, Unopened> {
         let Self { label, name, .. } = self;

@@ -25,7 +25,7 @@ pub(super) struct Receiver {
 
 /// The outcome of taking one frame.
 #[derive(Debug)]
-pub(super) enum Taken {
+pub(super) enum ChunkOutcome {
     /// There is no frame.
     Nothing,
     /// A frame, which is passed to the caller.
@@ -98,8 +98,8 @@ impl Receiver {
         pools: &Pools,
         describe: &impl Fn(&[u8]) -> Option<Frame<()>>,
         look: &mut impl FnMut(Frame<&[u8]>) -> Verdict,
-    ) -> Taken {
-        let Some(entry) = self.received.peek(0) else { return Taken::Nothing };
+    ) -> ChunkOutcome {
+        let Some(entry) = self.received.peek(0) else { return ChunkOutcome::Nothing };
         if has_more(entry) {
             return self.take_pieces(pools, describe, look);
         }
@@ -109,16 +109,22 @@ impl Receiver {
         let are_few = self.incoming.are_few();
         let _taken = self.received.pop();
         let Some(frame) = self.incoming.take(entry[0], length(entry)) else {
-            return Taken::Invalid;
+            return ChunkOutcome::Invalid;
         };
         let (bytes, said) = (frame.bytes(), describe(frame.bytes()));
         let len = bytes.len();
         let taken = match said {
-            None => Taken::Invalid,
-            Some(said) if look(said.with_bytes(bytes)) == Verdict::Consumed => Taken::Consumed(len),
+            None => ChunkOutcome::Invalid,
+            Some(said) if look(said.with_bytes(bytes)) == Verdict::Consumed => {
+                ChunkOutcome::Consumed(len)
+            }
             Some(said) => match are_few.then(|| pools.copy(bytes)).flatten() {
-                Some(copy) => Taken::Frame(said.with_bytes(copy.into())),
-                None => return Taken::Frame(said.with_bytes(DeviceBuf::chunk(frame.lend()))),
+                Some(copy) => ChunkOutcome::Frame(said.with_bytes(copy.into())),
+                None => {
+                    return ChunkOutcome::Frame(
+                        said.with_bytes(DeviceBuf::chunk(frame.into_buffer())),
+                    );
+                }
             },
         };
         let n = frame.finish();
@@ -133,11 +139,11 @@ impl Receiver {
         pools: &Pools,
         describe: &impl Fn(&[u8]) -> Option<Frame<()>>,
         look: &mut impl FnMut(Frame<&[u8]>) -> Verdict,
-    ) -> Taken {
+    ) -> ChunkOutcome {
         let (mut bytes, mut pieces) = (0, 0);
         loop {
             // The kernel shows all pieces of a frame at once.
-            let Some(entry) = self.received.peek(pieces) else { return Taken::Nothing };
+            let Some(entry) = self.received.peek(pieces) else { return ChunkOutcome::Nothing };
             bytes += length(entry) as usize;
             pieces += 1;
             if !has_more(entry) {
@@ -147,17 +153,19 @@ impl Receiver {
         let mut buffer = match pools.for_pieces(bytes) {
             Some(pool) => match pool.take() {
                 Some(buffer) => Some(buffer),
-                None => return Taken::NoBuffer,
+                None => return ChunkOutcome::NoBuffer,
             },
             None => None,
         };
         let is_whole = self.gather(pieces, buffer.as_mut());
-        let Some(buffer) = buffer else { return Taken::TooLong };
-        let Some(said) = describe(&buffer).filter(|_| is_whole) else { return Taken::Invalid };
+        let Some(buffer) = buffer else { return ChunkOutcome::TooLong };
+        let Some(said) = describe(&buffer).filter(|_| is_whole) else {
+            return ChunkOutcome::Invalid;
+        };
         if look(said.with_bytes(&buffer[..])) == Verdict::Consumed {
-            return Taken::Consumed(bytes);
+            return ChunkOutcome::Consumed(bytes);
         }
-        Taken::Frame(said.with_bytes(buffer.into()))
+        ChunkOutcome::Frame(said.with_bytes(buffer.into()))
     }
 
     /// Takes `pieces` chunks, copies them into `buffer` one after the other, and gives them to the kernel. Returns `false`

@@ -9,7 +9,7 @@ use rxo_device::{
 };
 use rxo_frame::{ChecksumStatus, Frame, Instant, LinkKind};
 
-use super::receiver::{Pools, Receiver, Taken};
+use super::receiver::{ChunkOutcome, Pools, Receiver};
 use super::shared::Shared;
 use super::{socket, unfinished};
 use crate::buffer::DeviceBuf;
@@ -110,23 +110,23 @@ impl XdpSource {
         while looked.frames() < budget && left > 0 {
             left -= 1;
             let bytes = match receiver.take(pools, &describe, look) {
-                Taken::Nothing => break,
-                Taken::Frame(frame) => {
+                ChunkOutcome::Nothing => break,
+                ChunkOutcome::Frame(frame) => {
                     let bytes = frame.bytes().len();
                     batch.push(frame);
                     looked.given += 1;
                     bytes
                 }
-                Taken::Consumed(bytes) => {
+                ChunkOutcome::Consumed(bytes) => {
                     looked.consume_in_place();
                     bytes
                 }
-                Taken::NoBuffer => {
+                ChunkOutcome::NoBuffer => {
                     self.lacks_buffer = true;
                     break;
                 }
                 discarded => {
-                    let is_invalid = matches!(discarded, Taken::Invalid);
+                    let is_invalid = matches!(discarded, ChunkOutcome::Invalid);
                     counters.invalid += u64::from(is_invalid);
                     counters.truncated += u64::from(!is_invalid);
                     continue;

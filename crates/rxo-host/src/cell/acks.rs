@@ -7,14 +7,14 @@ use rxo_tcp::{Arrival, Connection, Segment};
 use rxo_wire::tcp::AckRecord;
 
 use super::ack_ring::{AckTerms, ENTRIES, Pushed};
-use super::{Cell, Given};
+use super::{ArrivalOutcome, Cell};
 use crate::buffer::Buffer;
 use crate::fast::Records;
 
 /// The outcome for one connection's ACKs of a batch, if its cell was locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WaitingAcks {
-    pub(crate) given: Given,
+    pub(crate) given: ArrivalOutcome,
     /// Number of ACKs that were put into the ring.
     pub(crate) pushed: u64,
     /// Number of ACKs that were overwritten in the ring.
@@ -36,7 +36,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
         terms: AckTerms,
     ) -> Option<WaitingAcks> {
         let Some(mut inner) = self.try_lock() else {
-            return Some(self.put_off_acks(now, records.flatten().copied(), terms));
+            return Some(self.defer_acks(now, records.flatten().copied(), terms));
         };
         if self.run_backlog(&mut inner) {
             // The data is passed on at once, as for every received segment: until the cell is served, the
@@ -58,13 +58,13 @@ impl<B: AsRef<[u8]>> Cell<B> {
     }
 
     #[cold]
-    fn put_off_acks(
+    fn defer_acks(
         &self,
         now: Instant,
         records: impl Iterator<Item = AckRecord>,
         terms: AckTerms,
     ) -> WaitingAcks {
-        let given = Given::Waits;
+        let given = ArrivalOutcome::Waits;
         let mut outcome = WaitingAcks { given, pushed: 0, overwritten: 0, most: 0, refused: 0 };
         for record in records {
             let pushed = match self.backlog.is_empty() {
@@ -77,7 +77,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
             if pushed == Pushed::Refused
                 && !self.backlog.push(now, std::iter::once(Segment::from(&record)), false)
             {
-                outcome.given = Given::Dropped;
+                outcome.given = ArrivalOutcome::Dropped;
             }
         }
         // Pairs with the fence in `Cell::leave`: either this thread gets the lock, or its owner sees the
@@ -85,8 +85,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
         fence(Ordering::SeqCst);
         if let Some(mut inner) = self.try_lock() {
             self.run_backlog(&mut inner);
-            if outcome.given == Given::Waits {
-                outcome.given = Given::Taken;
+            if outcome.given == ArrivalOutcome::Waits {
+                outcome.given = ArrivalOutcome::Taken;
             }
         }
         outcome

@@ -173,18 +173,18 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
     }
 
     fn write_shared(&self, from: &mut SharedBytes) -> io::Result<usize> {
-        self.write_with(|connection, most| lend(connection, from, most))
+        self.write_with(|connection, most| append_shared(connection, from, most))
     }
 
     fn write_both(&self, head: &[u8], text: &mut SharedBytes) -> io::Result<usize> {
         self.write_with(|connection, most| {
             if head.is_empty() {
-                return lend(connection, text, most);
+                return append_shared(connection, text, most);
             }
             let written = connection.send(&head[..head.len().min(most)])?;
             // Once the head is queued, an error of the data after it is not reported.
             let is_all = written == head.len();
-            let lent = if is_all { lend(connection, text, most - written) } else { Ok(0) };
+            let lent = if is_all { append_shared(connection, text, most - written) } else { Ok(0) };
             Ok(written + lent.unwrap_or(0))
         })
     }
@@ -227,14 +227,14 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
         let changed = rxo_tcp::Config { keep_alive: settings, ..rxo_tcp::Config::default() };
         changed.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         self.0.call(|inner| {
-            inner.wish().keep_alive = Some(settings);
+            inner.pending_changes().keep_alive = Some(settings);
             Ok(())
         })
     }
 
     fn set_user_timeout(&self, timeout: Duration) -> io::Result<()> {
         self.0.call(|inner| {
-            inner.wish().user_timeout = Some(timeout);
+            inner.pending_changes().user_timeout = Some(timeout);
             Ok(())
         })
     }
@@ -281,7 +281,7 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
 
 /// Passes at most `most` bytes of `text` to the send buffer without a copy, and removes them from `text`.
 /// They stay in memory until the peer acknowledges them, so they count towards the limit as copied bytes do.
-fn lend<B: AsRef<[u8]>>(
+fn append_shared<B: AsRef<[u8]>>(
     connection: &mut Connection<Buffer<B>>,
     text: &mut SharedBytes,
     most: usize,

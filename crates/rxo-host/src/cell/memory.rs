@@ -68,7 +68,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
             receiving: inner.connection.holds_received_text(),
         };
         self.post.memory().rest(&mut inner.share, in_use);
-        is_free && inner.share.is_at_rest() && !inner.lacks_memory
+        is_free && inner.share.has_only_fixed() && !inner.lacks_memory
     }
 
     /// Gives back the memory of a closed connection, except for data that can still be read.

@@ -47,8 +47,8 @@ pub(crate) use self::reader::{Reader, deadlock, is_reading};
 pub(crate) use self::ready_set::ReadySet;
 pub(crate) use self::signal::{Descriptor, Signal};
 #[cfg(feature = "tokio")]
-pub(crate) use self::tasks::{Tasks, Wish};
-use self::wishes::Wishes;
+pub(crate) use self::tasks::{TaskEvent, Tasks};
+use self::wishes::PendingChanges;
 use crate::buffer::Buffer;
 use crate::memory::Share;
 use crate::post::{Command, Post};
@@ -93,7 +93,7 @@ pub(crate) struct Inner<B> {
     pub(crate) marks: Marks,
     /// The settings that the application has changed and the worker has not applied yet; `None` if there are
     /// none.
-    wishes: Option<Box<Wishes>>,
+    wishes: Option<Box<PendingChanges>>,
     /// `true` if the worker must serve the cell after a call of the application.
     has_work: bool,
     /// `true` while the application waits for memory to send.
@@ -110,7 +110,7 @@ pub(crate) struct Inner<B> {
 
 /// The outcome of passing received segments to a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Given {
+pub(crate) enum ArrivalOutcome {
     /// The connection processed the segments.
     Taken,
     /// The segments wait in the backlog.
@@ -168,7 +168,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
         &self,
         now: Instant,
         arrival: Arrival<Buffer<B>, F, A, S>,
-    ) -> Given
+    ) -> ArrivalOutcome
     where
         F: Frames<Buffer<B>>,
         A: Iterator<Item = AckRecord>,
@@ -184,9 +184,9 @@ impl<B: AsRef<[u8]>> Cell<B> {
                 // The data is passed on at once: the cell may be served some rounds later, and until then the
                 // data would occupy the device's buffers.
                 Self::read_out(&mut inner);
-                Given::Taken
+                ArrivalOutcome::Taken
             }
-            None => self.put_off(now, arrival, false),
+            None => self.defer(now, arrival, false),
         }
     }
 
@@ -223,7 +223,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
         &self,
         now: Instant,
         arrival: Arrival<Buffer<B>, F, A, S>,
-    ) -> Given
+    ) -> ArrivalOutcome
     where
         F: Frames<Buffer<B>>,
         A: Iterator<Item = AckRecord>,
@@ -242,9 +242,9 @@ impl<B: AsRef<[u8]>> Cell<B> {
                     }
                 }
                 Self::read_out(&mut inner);
-                Given::Taken
+                ArrivalOutcome::Taken
             }
-            None => self.put_off(now, arrival, true),
+            None => self.defer(now, arrival, true),
         }
     }
 
@@ -325,7 +325,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
     }
 
     /// Wakes waiting threads if `events` has one that they wait for.
-    pub(crate) fn tell(&self, inner: &Inner<B>, events: Events) {
+    pub(crate) fn wake_waiting(&self, inner: &Inner<B>, events: Events) {
         let told = if inner.reader.is_some() { TOLD_WITH_READER } else { TOLD_AT_ONCE };
         let is_worth_it = events.intersects(told)
             || events.contains(Events::WRITABLE) && inner.connection.has_much_send_room();
@@ -347,7 +347,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
             {
                 self.mark();
             }
-            if self.is_nothing_put_off() {
+            if self.has_no_backlog() {
                 return;
             }
             // If another thread has taken the lock, that thread runs the backlog.
@@ -364,21 +364,21 @@ impl<B: AsRef<[u8]>> Cell<B> {
         }
     }
 
-    fn put_off(
+    fn defer(
         &self,
         now: Instant,
         segments: impl Iterator<Item = Segment<Buffer<B>>>,
         is_to_group: bool,
-    ) -> Given {
+    ) -> ArrivalOutcome {
         let has_room = self.backlog.push(now, segments, is_to_group);
         fence(Ordering::SeqCst);
         match self.try_lock() {
             Some(mut inner) => {
                 self.run_backlog(&mut inner);
-                if has_room { Given::Taken } else { Given::Dropped }
+                if has_room { ArrivalOutcome::Taken } else { ArrivalOutcome::Dropped }
             }
-            None if has_room => Given::Waits,
-            None => Given::Dropped,
+            None if has_room => ArrivalOutcome::Waits,
+            None => ArrivalOutcome::Dropped,
         }
     }
 
@@ -386,7 +386,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
     /// were any.
     #[inline]
     fn run_backlog(&self, inner: &mut Inner<B>) -> bool {
-        !self.is_nothing_put_off() && self.run_put_off(inner)
+        !self.has_no_backlog() && self.run_put_off(inner)
     }
 
     /// Passes the ACKs in the ring and the segments in the backlog to the connection. Out of line, because
@@ -407,7 +407,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
 
     /// Returns `true` if the ring and the backlog are empty.
     #[inline]
-    fn is_nothing_put_off(&self) -> bool {
+    fn has_no_backlog(&self) -> bool {
         self.ring.is_empty() && self.backlog.is_empty()
     }
 

@@ -29,7 +29,7 @@ impl ReadySet {
     }
 
     /// Appends `token`, and wakes the waiting thread unless it has been woken since it last took the tokens.
-    pub(crate) fn tell(&self, token: u64) {
+    pub(crate) fn notify(&self, token: u64) {
         // Sending cannot fail: the receiver lives as long as `self`.
         let _sent = self.told.send(token);
         if !self.is_woken.swap(true, Ordering::SeqCst) {
@@ -72,12 +72,12 @@ mod tests {
     fn tokens_that_come_together_wake_once() {
         let set = ReadySet::new();
         let before = set.signal.changes();
-        (1..=3).for_each(|token| set.tell(token));
+        (1..=3).for_each(|token| set.notify(token));
         assert_eq!(set.signal.changes(), before + 1);
         let mut tokens = Vec::new();
         set.wait(&mut tokens, None);
         assert_eq!(tokens, [1, 2, 3]);
-        set.tell(4);
+        set.notify(4);
         assert_eq!(set.signal.changes(), before + 2);
         set.wait(&mut tokens, None);
         assert_eq!(tokens, [1, 2, 3, 4]);
@@ -88,7 +88,7 @@ mod tests {
     fn no_token_is_missed() {
         let set = ReadySet::new();
         std::thread::scope(|scope| {
-            scope.spawn(|| (0..10_000).for_each(|token| set.tell(token)));
+            scope.spawn(|| (0..10_000).for_each(|token| set.notify(token)));
             let mut tokens = Vec::new();
             while tokens.len() < 10_000 {
                 set.wait(&mut tokens, None);

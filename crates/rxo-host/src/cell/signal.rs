@@ -21,8 +21,8 @@ pub(crate) struct Signal {
     /// Number of changes so far, wrapping. Threads wait on it with a futex.
     changes: AtomicU32,
     waiting: AtomicU32,
-    told: OnceLock<Told>,
-    /// `true` if `told` must be notified of the next change.
+    observer: OnceLock<Observer>,
+    /// `true` if `observer` must be notified of the next change.
     is_armed: AtomicBool,
     #[cfg(feature = "tokio")]
     tasks: super::Tasks,
@@ -30,7 +30,7 @@ pub(crate) struct Signal {
 
 /// The observer of changes, besides threads that block in [`Signal::wait`].
 #[derive(Debug)]
-enum Told {
+enum Observer {
     /// An eventfd that the application polls.
     Descriptor(Weak<OwnedFd>),
     /// A set of sockets that the application waits for, and this socket's token in the set.
@@ -46,7 +46,7 @@ impl Signal {
             let _woken = futex::wake(&self.changes, futex::Flags::PRIVATE, i32::MAX as u32);
         }
         if self.is_armed.load(Ordering::SeqCst) && self.is_armed.swap(false, Ordering::SeqCst) {
-            self.tell();
+            self.notify_observer();
         }
         #[cfg(feature = "tokio")]
         self.tasks.wake();
@@ -86,7 +86,7 @@ impl Signal {
         let made = Arc::new(eventfd(1, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
         // If another thread was faster, the descriptor made here is closed.
         let descriptor = place.0.get_or_init(|| {
-            let _first = self.told.set(Told::Descriptor(Arc::downgrade(&made)));
+            let _first = self.observer.set(Observer::Descriptor(Arc::downgrade(&made)));
             made
         });
         Ok(descriptor.as_fd())
@@ -95,16 +95,16 @@ impl Signal {
     /// Registers the signal with `set` under `token`. Returns `false` if the signal has a set or a descriptor
     /// already.
     pub(crate) fn join(&self, set: &Arc<ReadySet>, token: u64) -> bool {
-        self.told.set(Told::Set(Arc::clone(set), token)).is_ok()
+        self.observer.set(Observer::Set(Arc::clone(set), token)).is_ok()
     }
 
     /// Makes the next change notify the descriptor or the set; for use after a call that would have blocked.
     /// The caller must check the cell once more afterwards.
     pub(crate) fn arm(&self) {
-        match self.told.get() {
+        match self.observer.get() {
             None => return,
-            Some(Told::Set(..)) => {}
-            Some(Told::Descriptor(descriptor)) => {
+            Some(Observer::Set(..)) => {}
+            Some(Observer::Descriptor(descriptor)) => {
                 let Some(descriptor) = descriptor.upgrade() else { return };
                 // Resets the eventfd. Fails if it is not readable, which is the wanted state.
                 let _emptied = rustix::io::read(&*descriptor, &mut [0; 8]);
@@ -113,11 +113,11 @@ impl Signal {
         self.is_armed.store(true, Ordering::SeqCst);
     }
 
-    fn tell(&self) {
-        match self.told.get() {
+    fn notify_observer(&self) {
+        match self.observer.get() {
             None => {}
-            Some(Told::Set(set, token)) => set.tell(*token),
-            Some(Told::Descriptor(descriptor)) => {
+            Some(Observer::Set(set, token)) => set.notify(*token),
+            Some(Observer::Descriptor(descriptor)) => {
                 // If no handle keeps the descriptor, nobody polls it.
                 if let Some(descriptor) = descriptor.upgrade() {
                     // Fails only if the counter is full; then the descriptor is readable anyway.
@@ -174,8 +174,7 @@ mod tests {
         let (signal, place) = (Signal::default(), Descriptor::default());
         let number = signal.descriptor(&place).unwrap().as_raw_fd();
         assert_eq!(signal.descriptor(&place).unwrap().as_raw_fd(), number);
-        let held =
-            || matches!(signal.told.get(), Some(Told::Descriptor(fd)) if fd.strong_count() > 0);
+        let held = || matches!(signal.observer.get(), Some(Observer::Descriptor(fd)) if fd.strong_count() > 0);
         signal.arm();
         assert!(held());
         drop(place);

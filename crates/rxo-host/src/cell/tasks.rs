@@ -14,7 +14,7 @@ pub(crate) struct Tasks(OnceLock<Box<[AtomicWaker; 2]>>);
 
 /// The event that a task waits for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Wish {
+pub(crate) enum TaskEvent {
     /// The task waits for received data, or for a connection to accept.
     Read,
     /// The task waits for free space in the send buffer, or until the connection is established.
@@ -24,7 +24,7 @@ pub(crate) enum Wish {
 impl Tasks {
     /// Stores `waker` for the next change, in place of the waker registered before for the same wish. The
     /// caller must check the cell once more afterwards.
-    pub(crate) fn register(&self, wish: Wish, waker: &Waker) {
+    pub(crate) fn register(&self, wish: TaskEvent, waker: &Waker) {
         self.0.get_or_init(Box::default)[wish as usize].register(waker);
         fence(Ordering::SeqCst);
     }

@@ -85,8 +85,8 @@ fn what_comes_while_an_application_has_it_is_run_when_it_leaves() {
     let scene = Scene::new();
     scene.cell.with(|_| {
         let together = (0..3).map(|n| scene.byte(n));
-        assert_eq!(scene.cell.on_arrival(NOW, Arrival::segments(together)), Given::Waits);
-        assert_eq!(scene.cell.on_arrival(NOW, scene.byte(3).into()), Given::Waits);
+        assert_eq!(scene.cell.on_arrival(NOW, Arrival::segments(together)), ArrivalOutcome::Waits);
+        assert_eq!(scene.cell.on_arrival(NOW, scene.byte(3).into()), ArrivalOutcome::Waits);
     });
     assert!(scene.cell.backlog.is_empty());
     assert_eq!(scene.marks(), 1, "the worker hears of it");
@@ -133,9 +133,9 @@ fn a_full_backlog_drops_what_comes_then() {
     scene.cell.with(|_| {
         let given: Vec<_> =
             (0..2_000).map(|n| scene.cell.on_arrival(NOW, scene.byte(n).into())).collect();
-        let kept = given.iter().take_while(|given| **given == Given::Waits).count();
+        let kept = given.iter().take_while(|given| **given == ArrivalOutcome::Waits).count();
         assert_eq!(kept, 1_024);
-        assert!(given[kept..].iter().all(|given| *given == Given::Dropped));
+        assert!(given[kept..].iter().all(|given| *given == ArrivalOutcome::Dropped));
     });
     // All that waited is there, although the connection keeps fewer buffers.
     assert_eq!(scene.read().len(), 1_024);
@@ -179,7 +179,7 @@ fn nothing_is_lost_disordered_or_left_lying_between_threads() {
         worker.join().unwrap()
     });
     assert_eq!(read.into_inner(), BYTES);
-    assert!(!given.contains(&Given::Dropped));
+    assert!(!given.contains(&ArrivalOutcome::Dropped));
     assert!(cell.backlog.is_empty(), "nothing is left lying");
 }
 

@@ -11,13 +11,13 @@ use crate::buffer::Buffer;
 
 /// Changes to the settings of a connection; `None` leaves a setting as it is.
 #[derive(Debug, Default)]
-pub(super) struct Wishes {
+pub(super) struct PendingChanges {
     /// The new keep-alive settings; `Some(None)` turns keep-alive off.
     pub(super) keep_alive: Option<Option<KeepAlive>>,
     pub(super) user_timeout: Option<Duration>,
 }
 
-impl Wishes {
+impl PendingChanges {
     fn apply<B: AsRef<[u8]>>(self, connection: &mut Connection<Buffer<B>>, now: Instant) {
         if let Some(settings) = self.keep_alive {
             // Cannot fail: the settings were checked when the application passed them.
@@ -32,7 +32,7 @@ impl Wishes {
 impl<B: AsRef<[u8]>> Inner<B> {
     /// Returns the changes that the worker has yet to apply, to be modified by the caller. Marks the cell as
     /// having work for the worker.
-    pub(super) fn wish(&mut self) -> &mut Wishes {
+    pub(super) fn pending_changes(&mut self) -> &mut PendingChanges {
         self.has_work = true;
         self.wishes.get_or_insert_default()
     }

@@ -15,7 +15,7 @@ use rxo_wire::layout;
 use rxo_wire::tcp::AckRecord;
 use rxo_wire::{ETHERNET_HEADER_BYTES, IpVersion, SeqNumber, TcpFlags};
 
-use super::gather::Told;
+use super::gather::AckAndWindow;
 
 /// The prediction of the next ACK: the last ACK, and the sums that its successor must match. By default there
 /// is no prediction.
@@ -90,17 +90,25 @@ impl Expected {
     /// Writes the fields of `frame` into `record` if it is the predicted ACK, without an ECN mark. Returns
     /// the ACK number and the window; otherwise `None`, with `record` unchanged.
     #[inline(always)]
-    pub(super) fn read(&self, frame: &Frame<&[u8]>, record: &mut AckRecord) -> Option<Told> {
+    pub(super) fn read(
+        &self,
+        frame: &Frame<&[u8]>,
+        record: &mut AckRecord,
+    ) -> Option<AckAndWindow> {
         self.read_like(self.layout, frame, record)
     }
 
     /// Reads the predicted ACK if it carries an ECN mark, as [`Expected::read`] does for ACKs without one. A
     /// separate function, so that the mark is a constant in the frequent case.
     #[inline(never)]
-    pub(super) fn read_marked(&self, frame: &Frame<&[u8]>, record: &mut AckRecord) -> Option<Told> {
-        let told = self.read_like(self.marked, frame, record)?;
+    pub(super) fn read_marked(
+        &self,
+        frame: &Frame<&[u8]>,
+        record: &mut AckRecord,
+    ) -> Option<AckAndWindow> {
+        let ack = self.read_like(self.marked, frame, record)?;
         record.ecn = self.ecn;
-        Some(told)
+        Some(ack)
     }
 
     #[inline(always)]
@@ -109,7 +117,7 @@ impl Expected {
         layout: Number,
         frame: &Frame<&[u8]>,
         record: &mut AckRecord,
-    ) -> Option<Told> {
+    ) -> Option<AckAndWindow> {
         match layout {
             Number::N0 => self.read_as::<0>(frame, record),
             Number::N1 => self.read_as::<1>(frame, record),
@@ -131,7 +139,7 @@ impl Expected {
         &self,
         frame: &Frame<&[u8]>,
         record: &mut AckRecord,
-    ) -> Option<Told> {
+    ) -> Option<AckAndWindow> {
         let layout = const { &LAYOUTS[LAYOUT] };
         let bytes = frame.bytes;
         if bytes.len() != layout.bytes || frame.gso.is_some() || frame.vlan.is_some() {
@@ -196,7 +204,7 @@ impl Layout {
     /// Writes the fields of an ACK that matches the prediction into `record`, without the ECN mark. Returns
     /// the ACK number and the window. Writes field by field, which needs few registers.
     #[inline(always)]
-    fn read(&self, frame: &[u8], arrived_at_ns: u64, record: &mut AckRecord) -> Told {
+    fn read(&self, frame: &[u8], arrived_at_ns: u64, record: &mut AckRecord) -> AckAndWindow {
         let word = |at: usize| u32::from_be(word32(frame, self.tcp + at));
         let stamp = |at: usize| if self.has_timestamp { word(at) } else { 0 };
         (record.flags, record.ecn) = (TcpFlags::ACK, 0);

@@ -8,8 +8,8 @@ use rxo_frame::{Frame, Instant};
 use rxo_wire::tcp::AckRecord;
 use rxo_wire::{FlowKey, SeqNumber};
 
-use super::gather::{Told, told};
-use super::order::Known;
+use super::gather::{AckAndWindow, ack_and_window};
+use super::order::SlotState;
 use super::parse::{V4_BYTES, V6_BYTES};
 use super::{FallbackReason, Fast, FastModules};
 use crate::cell::AckTerms;
@@ -38,8 +38,8 @@ impl AckState {
 
     /// Stores the ACK number and window of the last consumed ACK; an ACK that repeats both is a duplicate.
     #[inline]
-    pub(crate) fn remember(&mut self, told: (SeqNumber, u16)) {
-        self.last = told;
+    pub(crate) fn remember(&mut self, ack: (SeqNumber, u16)) {
+        self.last = ack;
     }
 }
 
@@ -49,7 +49,7 @@ pub(crate) trait Lookup {
     fn find(&mut self, key: &FlowKey) -> Option<u32>;
 
     /// Returns the connection at index `place`; `None` if that slot is empty or belongs to another flow.
-    fn at(&self, place: u32, key: &FlowKey) -> Option<Seen>;
+    fn at(&self, place: u32, key: &FlowKey) -> Option<ConnectionSnapshot>;
 
     /// Returns the fast path's state of the connection at index `place`.
     fn state(&mut self, place: u32) -> Option<&mut AckState>;
@@ -60,7 +60,7 @@ pub(crate) trait Lookup {
 
 /// A snapshot of a connection, taken before its first ACK of a batch is gathered.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ConnectionSnapshot {
     pub(crate) place: u32,
     pub(crate) state: AckState,
     /// `true` if segments wait in the connection's backlog.
@@ -105,26 +105,26 @@ impl Fast {
     /// costs the caller few registers.
     #[inline(always)]
     pub(crate) fn takes_expected(&mut self, frame: &Frame<&[u8]>) -> bool {
-        let told = self.gathered.room().and_then(|room| self.expected.read(frame, room));
-        self.gather_expected(told)
+        let ack = self.gathered.room().and_then(|room| self.expected.read(frame, room));
+        self.gather_expected(ack)
     }
 
     /// Does what [`Fast::takes_expected`] does, for ACKs with an ECN mark.
     #[inline]
     fn takes_marked(&mut self, frame: &Frame<&[u8]>) -> bool {
-        let told = self.gathered.room().and_then(|room| self.expected.read_marked(frame, room));
-        self.gather_expected(told)
+        let ack = self.gathered.room().and_then(|room| self.expected.read_marked(frame, room));
+        self.gather_expected(ack)
     }
 
-    /// Gathers the ACK that was written into the free record, if `told` is `Some`; returns `true` in that
+    /// Gathers the ACK that was written into the free record, if `ack` is `Some`; returns `true` in that
     /// case.
     #[inline(always)]
-    fn gather_expected(&mut self, told: Option<Told>) -> bool {
-        if let Some(told) = told {
-            let is_duplicate = self.gathered.append_written(told);
+    fn gather_expected(&mut self, ack: Option<AckAndWindow>) -> bool {
+        if let Some(ack) = ack {
+            let is_duplicate = self.gathered.append_written(ack);
             self.note(is_duplicate);
         }
-        told.is_some()
+        ack.is_some()
     }
 
     /// Records that `frame` takes the slow path, for `reason`.
@@ -164,8 +164,8 @@ impl Fast {
         let (key, spot) = (ack.key, ack.spot);
         let known = self.flows.known(spot);
         let run = match known {
-            Known::Run(number) => self.gathered.place(number).map(|place| (number, place)),
-            Known::Nothing | Known::Blocked => None,
+            SlotState::Run(number) => self.gathered.place(number).map(|place| (number, place)),
+            SlotState::Nothing | SlotState::Blocked => None,
         };
         if let Some((number, place)) = run {
             if !self.config.one_by_one && connections.at(place, &key).is_some() {
@@ -181,7 +181,7 @@ impl Fast {
             }
             // Either the slot goes to another flow, or each ACK has a run of its own.
             if let (Some(last), Some(state)) =
-                (self.gathered.last_told(number), connections.state(place))
+                (self.gathered.last_ack_of(number), connections.state(place))
             {
                 state.remember(last);
             }
@@ -193,7 +193,7 @@ impl Fast {
         if !seen.state.takes_acks() {
             return Err(FallbackReason::NotSynchronized);
         }
-        if known == Known::Blocked || connections.is_held(&key) {
+        if known == SlotState::Blocked || connections.is_held(&key) {
             return Err(FallbackReason::Order);
         }
         // Only the worker fills the backlog, so it stays empty during this batch.
@@ -204,7 +204,7 @@ impl Fast {
         let record = ack.record();
         let run = self.gathered.begin(seen.place, record);
         self.flows.set(spot, run, seen.place);
-        self.note(seen.state.last == told(&record));
+        self.note(seen.state.last == ack_and_window(&record));
         Ok(())
     }
 
@@ -235,7 +235,7 @@ impl Fast {
 /// caller can keep its copy in registers.
 #[cold]
 #[inline(never)]
-fn find(connections: &mut impl Lookup, key: FlowKey) -> Option<Seen> {
+fn find(connections: &mut impl Lookup, key: FlowKey) -> Option<ConnectionSnapshot> {
     let place = connections.find(&key)?;
     connections.at(place, &key)
 }

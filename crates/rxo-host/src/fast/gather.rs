@@ -20,13 +20,13 @@ pub(crate) struct Gathered {
     /// Number of ACKs in `acks` that are in use.
     used: usize,
     /// The ACK number and the window of the ACK gathered last.
-    last: Told,
+    last: AckAndWindow,
     /// Number of stretches that continue a run, instead of beginning one.
     continued: usize,
 }
 
 /// The ACK number and the window of an ACK: it is a duplicate if the ACK before it has the same.
-pub(crate) type Told = (SeqNumber, u16);
+pub(crate) type AckAndWindow = (SeqNumber, u16);
 
 /// A stretch: consecutive ACKs of one connection.
 #[derive(Clone, Copy, Debug)]
@@ -85,12 +85,12 @@ impl Gathered {
     /// Appends an ACK to the run `number`. Returns `true` if it is a duplicate of the run's last ACK.
     #[inline]
     pub(super) fn append(&mut self, number: u32, record: AckRecord) -> bool {
-        let before = self.last_told(number);
+        let before = self.last_ack_of(number);
         if !self.is_last(number) {
             self.continue_run(number);
         }
         self.push(record);
-        before == Some(told(&record))
+        before == Some(ack_and_window(&record))
     }
 
     /// Returns a free record for the next ACK of the run gathered last; `None` if the list is full. After
@@ -103,9 +103,9 @@ impl Gathered {
     /// Appends the record that was written into [`Gathered::room`]. Returns `true` if the record is a
     /// duplicate of the ACK before it.
     #[inline(always)]
-    pub(super) fn append_written(&mut self, told: Told) -> bool {
+    pub(super) fn append_written(&mut self, ack: AckAndWindow) -> bool {
         self.used += 1;
-        std::mem::replace(&mut self.last, told) == told
+        std::mem::replace(&mut self.last, ack) == ack
     }
 
     #[inline(always)]
@@ -117,7 +117,7 @@ impl Gathered {
             *room = record;
         }
         self.used += 1;
-        self.last = told(&record);
+        self.last = ack_and_window(&record);
     }
 
     #[cold]
@@ -150,9 +150,9 @@ impl Gathered {
     /// Returns the ACK number and the window of the last ACK of the run `number`; `None` if no run has this
     /// number.
     #[inline]
-    pub(super) fn last_told(&self, number: u32) -> Option<Told> {
+    pub(super) fn last_ack_of(&self, number: u32) -> Option<AckAndWindow> {
         let last = self.stretches.get(number as usize)?.last;
-        self.acks.get(self.end(last as usize).checked_sub(1)?).map(told)
+        self.acks.get(self.end(last as usize).checked_sub(1)?).map(ack_and_window)
     }
 
     /// Returns the ACKs of a stretch that continues a run, and the number of the run's next stretch.
@@ -188,9 +188,9 @@ pub(crate) struct Records<'a> {
 impl Records<'_> {
     /// Returns the ACK number and the window of the run's last ACK.
     #[inline]
-    pub(crate) fn last_told(&self) -> Option<Told> {
+    pub(crate) fn last_ack_of(&self) -> Option<AckAndWindow> {
         let last = if self.next == END { self.stretch } else { (*self).last()? };
-        last.last().map(told)
+        last.last().map(ack_and_window)
     }
 }
 
@@ -209,7 +209,7 @@ impl<'a> Iterator for Records<'a> {
 
 /// Returns the ACK number and window of `record`.
 #[inline]
-pub(super) fn told(record: &AckRecord) -> Told {
+pub(super) fn ack_and_window(record: &AckRecord) -> AckAndWindow {
     (record.ack, record.window)
 }
 

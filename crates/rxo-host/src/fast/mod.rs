@@ -32,7 +32,7 @@ use thiserror::Error;
 
 pub use self::counters::FastCounters;
 use self::expected::Expected;
-pub(crate) use self::find::{AckState, Lookup, Seen};
+pub(crate) use self::find::{AckState, ConnectionSnapshot, Lookup};
 use self::gather::Gathered;
 pub(crate) use self::gather::Records;
 use self::modules::accounting::Accounts;

@@ -33,7 +33,7 @@ struct Spot {
 
 /// The state of a slot in this batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum SlotState {
     Nothing,
     /// A frame of one of the slot's flows has taken the slow path.
     Blocked,
@@ -59,13 +59,13 @@ impl Flows {
 
     /// Returns the state of the slot `spot`.
     #[inline]
-    pub(super) fn known(&self, spot: usize) -> Known {
+    pub(super) fn known(&self, spot: usize) -> SlotState {
         let Spot { batch, run, .. } = self.spots[spot % SPOTS];
         match run {
-            _ if self.is_all_blocked => Known::Blocked,
-            _ if batch != self.batch => Known::Nothing,
-            BLOCKED => Known::Blocked,
-            run => Known::Run(run),
+            _ if self.is_all_blocked => SlotState::Blocked,
+            _ if batch != self.batch => SlotState::Nothing,
+            BLOCKED => SlotState::Blocked,
+            run => SlotState::Run(run),
         }
     }
 
@@ -85,61 +85,61 @@ impl Flows {
     /// Blocks the slot of `frame`, which takes the slow path; blocks all slots if its flow is unknown.
     #[inline]
     pub(super) fn pass(&mut self, link: LinkKind, frame: &Frame<&[u8]>) {
-        match whose(link, frame.bytes) {
-            Whose::Flow(spot) => {
+        match read_owner(link, frame.bytes) {
+            FlowSlot::Flow(spot) => {
                 let Spot { batch, run, .. } = &mut self.spots[spot % SPOTS];
                 (*batch, *run) = (self.batch, BLOCKED);
             }
-            Whose::Nobody => {}
-            Whose::Unknown => self.is_all_blocked = true,
+            FlowSlot::Nobody => {}
+            FlowSlot::Unknown => self.is_all_blocked = true,
         }
     }
 }
 
 /// The slot of a frame's TCP flow; `Nobody` if the frame is not TCP, `Unknown` if the flow cannot be read at
 /// fixed offsets.
-enum Whose {
+enum FlowSlot {
     Flow(usize),
     Nobody,
     Unknown,
 }
 
 #[inline]
-fn whose(link: LinkKind, bytes: &[u8]) -> Whose {
+fn read_owner(link: LinkKind, bytes: &[u8]) -> FlowSlot {
     let packet = match link {
         LinkKind::RawIp => bytes,
         LinkKind::Ethernet => match ethertype(bytes) {
             Some(ETHERTYPE_IPV4 | ETHERTYPE_IPV6) => {
                 &bytes[ETHERNET_HEADER_BYTES.min(bytes.len())..]
             }
-            Some(ETHERTYPE_ARP) => return Whose::Nobody,
-            _ => return Whose::Unknown,
+            Some(ETHERTYPE_ARP) => return FlowSlot::Nobody,
+            _ => return FlowSlot::Unknown,
         },
     };
     match packet.first() {
-        Some(0x45) => whose_v4(packet),
-        Some(first) if first >> 4 == 6 => whose_v6(packet),
-        _ => Whose::Unknown,
+        Some(0x45) => read_owner_v4(packet),
+        Some(first) if first >> 4 == 6 => read_owner_v6(packet),
+        _ => FlowSlot::Unknown,
     }
 }
 
 #[inline]
-fn whose_v4(packet: &[u8]) -> Whose {
-    let Some(headers) = packet.first_chunk::<24>() else { return Whose::Unknown };
+fn read_owner_v4(packet: &[u8]) -> FlowSlot {
+    let Some(headers) = packet.first_chunk::<24>() else { return FlowSlot::Unknown };
     let is_fragment = u16::from_be_bytes([headers[6], headers[7]]) & 0x3fff != 0;
     match headers[9] {
-        TCP if !is_fragment => Whose::Flow(spot_v4(headers)),
-        UDP if !is_fragment => Whose::Nobody,
-        _ => Whose::Unknown,
+        TCP if !is_fragment => FlowSlot::Flow(spot_v4(headers)),
+        UDP if !is_fragment => FlowSlot::Nobody,
+        _ => FlowSlot::Unknown,
     }
 }
 
 #[inline]
-fn whose_v6(packet: &[u8]) -> Whose {
+fn read_owner_v6(packet: &[u8]) -> FlowSlot {
     match packet.first_chunk::<44>() {
-        Some(headers) if headers[6] == TCP => Whose::Flow(spot_v6(headers)),
-        Some(headers) if headers[6] == UDP => Whose::Nobody,
-        _ => Whose::Unknown,
+        Some(headers) if headers[6] == TCP => FlowSlot::Flow(spot_v6(headers)),
+        Some(headers) if headers[6] == UDP => FlowSlot::Nobody,
+        _ => FlowSlot::Unknown,
     }
 }
 

@@ -61,7 +61,7 @@ impl Expect {
             return Err(FallbackReason::Ip);
         }
         let transport = frame.bytes.len() - packet.len() + TRANSPORT as usize;
-        if !frame.checksum.vouches_for(transport, CHECKSUM_AT as u16) {
+        if !frame.checksum.covers_payload(transport, CHECKSUM_AT as u16) {
             let end = header_bytes + payload_bytes;
             let at = Offsets { network: 0, transport: TRANSPORT, payload: header_bytes, end };
             // A copy, so that the key can stay in registers if nothing must be verified.

@@ -9,8 +9,8 @@ use rxo_frame::{Instant, LinkKind};
 use rxo_wire::{IpVersion, Parsed};
 
 use super::frames::Envelope;
-use super::hears::HOP_LIMIT;
-use super::{Heard, Link};
+use super::receive::HOP_LIMIT;
+use super::{FrameOutcome, Link};
 
 impl Link {
     /// Answers a UDP datagram for this host with "port unreachable" (RFC 1122, section 4.1.3.1; RFC 4443,
@@ -21,7 +21,7 @@ impl Link {
         ip: &Parsed,
         bytes: &[u8],
         now: Instant,
-    ) -> Option<Heard> {
+    ) -> Option<FrameOutcome> {
         let from = self.sender_mac(bytes)?;
         let quoted = bytes.get(ip.at.network as usize..ip.at.end as usize)?;
         let ([kind, code], most) = match ip.ip.version {
@@ -30,7 +30,7 @@ impl Link {
         };
         if !self.may_refuse.take(now) {
             self.counters.held_back += 1;
-            return Some(Heard::Nothing);
+            return Some(FrameOutcome::Nothing);
         }
         let quoted = &quoted[..quoted.len().min(most)];
         let message = [&[kind, code, 0, 0, 0, 0, 0, 0], quoted].concat();
@@ -39,7 +39,7 @@ impl Link {
         let (to, ours): (IpAddr, IpAddr) = (ip.key.source(), ip.key.destination());
         self.push(envelope.icmp(ours, to, &message));
         self.counters.closed_ports += 1;
-        Some(Heard::Nothing)
+        Some(FrameOutcome::Nothing)
     }
 }
 

@@ -7,7 +7,7 @@ use etherparse::icmpv6::{NeighborAdvertisementHeader, TYPE_NEIGHBOR_ADVERTISEMEN
 use etherparse::{Icmpv6Slice, Icmpv6Type};
 
 use super::frames::Envelope;
-use super::gate::Meant;
+use super::gate::Receivers;
 use super::neighbours::Mac;
 
 /// The content of a neighbour discovery message.
@@ -150,10 +150,10 @@ fn message(kind: u8, flags: [u8; 4], target: Ipv6Addr, option: (u8, Mac)) -> [u8
 }
 
 /// Returns the receivers for which an ICMPv6 message of this type is meant.
-pub(super) const fn meant_by(kind: u8) -> Meant {
+pub(super) const fn intended_receivers(kind: u8) -> Receivers {
     match kind {
-        TYPE_NEIGHBOR_SOLICITATION | TYPE_NEIGHBOR_ADVERTISEMENT => Meant::Neighbours,
-        _ => Meant::OneHost,
+        TYPE_NEIGHBOR_SOLICITATION | TYPE_NEIGHBOR_ADVERTISEMENT => Receivers::Neighbours,
+        _ => Receivers::OneHost,
     }
 }
 

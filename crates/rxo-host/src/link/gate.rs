@@ -57,7 +57,7 @@ enum Refusal {
 
 /// The receivers for which a message is meant, which determines the addresses that it may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Meant {
+pub(super) enum Receivers {
     /// One host: echo requests and ICMP errors.
     OneHost,
     /// A connection: its destination is an address of this host, or a joined group with the connection's
@@ -105,7 +105,7 @@ impl Gate {
         &mut self,
         ours: Ours<'_>,
         frame: &Frame<B>,
-        addressed: Option<(&FlowKey, Meant)>,
+        addressed: Option<(&FlowKey, Receivers)>,
         is_right: impl FnOnce() -> bool,
     ) -> bool {
         let checked = self.check_link(frame).and_then(|station| {
@@ -142,12 +142,13 @@ impl Gate {
         ours: Ours<'_>,
         station: Station,
         key: &FlowKey,
-        meant: Meant,
+        meant: Receivers,
     ) -> Result<(), Refusal> {
-        let is_known = meant == Meant::Connection && station == Station::Us && self.last == *key;
+        let is_known =
+            meant == Receivers::Connection && station == Station::Us && self.last == *key;
         if !is_known {
             check_addresses(ours, station, key, meant)?;
-            if meant == Meant::Connection {
+            if meant == Receivers::Connection {
                 self.last = *key;
             }
         }
@@ -170,7 +171,7 @@ impl Gate {
 
 /// Returns `true` if packets of the flow `key` have the addresses of packets for this host alone.
 pub(super) fn may_arrive(ours: Ours<'_>, key: &FlowKey) -> bool {
-    check_addresses(ours, Station::Us, key, Meant::OneHost).is_ok()
+    check_addresses(ours, Station::Us, key, Receivers::OneHost).is_ok()
 }
 
 /// Refuses a packet that is not for this host, by the addresses in `key` and by the packet's Ethernet
@@ -179,25 +180,26 @@ fn check_addresses(
     ours: Ours<'_>,
     station: Station,
     key: &FlowKey,
-    meant: Meant,
+    meant: Receivers,
 ) -> Result<(), Refusal> {
     let (source, destination) = (key.source(), key.destination());
     let Ours { routes, groups } = ours;
     let is_ours = routes.is_ours(destination);
     let is_to_group = match meant {
-        Meant::OneHost => false,
-        Meant::Connection => groups.wants(source, destination),
-        Meant::Neighbours => ours.hears_group(destination),
+        Receivers::OneHost => false,
+        Receivers::Connection => groups.wants(source, destination),
+        Receivers::Neighbours => ours.is_neighbour_group(destination),
     };
     if !is_ours && !is_to_group {
         return Err(Refusal::OtherAddress);
     }
     let is_claimed = source.is_unspecified() || routes.is_ours(source);
-    let is_from_another = routes.may_be_another(source) || meant == Meant::Neighbours && is_claimed;
+    let is_from_another =
+        routes.may_be_another(source) || meant == Receivers::Neighbours && is_claimed;
     if !is_from_another {
         return Err(Refusal::NoSource);
     }
-    if station == Station::Group && meant != Meant::Neighbours && is_ours {
+    if station == Station::Group && meant != Receivers::Neighbours && is_ours {
         return Err(Refusal::GroupStation);
     }
     Ok(())
@@ -212,10 +214,10 @@ pub(super) struct Ours<'a> {
 
 impl Ours<'_> {
     /// Returns `true` if messages of neighbours to `group` are for this host.
-    fn hears_group(self, group: IpAddr) -> bool {
+    fn is_neighbour_group(self, group: IpAddr) -> bool {
         let is_basic = match group {
             IpAddr::V4(group) => group == igmp::ALL_SYSTEMS,
-            IpAddr::V6(group) => super::hears_group(self.routes, group),
+            IpAddr::V6(group) => super::is_neighbour_group(self.routes, group),
         };
         is_basic || self.groups.has(group)
     }

@@ -11,7 +11,7 @@
 //! * `groups/`: memberships of multicast groups (IGMPv3, MLDv2).
 //! * `gate.rs`: decides whether a delivery is for this host at all, TCP included.
 //! * `path.rs`: parses ICMP errors about segments, which TCP then validates.
-//! * `packet.rs`, `hears.rs`: parsing and handling of received frames.
+//! * `packet.rs`, `receive.rs`: parsing and handling of received frames.
 //! * `closed.rs`: answers UDP datagrams with "port unreachable".
 //!
 //! * `probe.rs`: checks whether another station uses one of the host's addresses.
@@ -28,12 +28,12 @@ mod discovery;
 mod frames;
 mod gate;
 mod groups;
-mod hears;
 mod membership;
 mod neighbours;
 mod packet;
 mod path;
 mod probe;
+mod receive;
 mod routes;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -52,7 +52,7 @@ use self::gate::Gate;
 pub use self::gate::GateCounters;
 use self::groups::Groups;
 pub use self::groups::{Channel, ChannelError};
-use self::neighbours::{Ask, Known, Neighbours};
+use self::neighbours::{Ask, NeighbourLookup, Neighbours};
 pub use self::path::{PacketTooBig, Unreachable};
 use self::probe::Probing;
 pub use self::probe::{Conflict, Probe};
@@ -145,7 +145,7 @@ impl std::error::Error for LinkError {}
 pub enum Resolve {
     /// Send the packet to this Ethernet address; it is zero and unused without Ethernet.
     Resolved([u8; 6]),
-    /// The Ethernet address is not known yet, and has been requested. Try again after [`Heard::Neighbour`].
+    /// The Ethernet address is not known yet, and has been requested. Try again after [`FrameOutcome::Neighbour`].
     Pending,
     /// The neighbour did not answer requests for its address.
     Unreachable,
@@ -155,7 +155,7 @@ pub enum Resolve {
 
 /// The consequence of a received frame for the rest of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum FrameOutcome {
     /// The frame needs no further processing. The link may have answered it.
     Nothing,
     /// The neighbour with this address is reachable now: retry packets that waited for it, or for a
@@ -252,14 +252,14 @@ impl Link {
             return Resolve::Resolved([0; 6]);
         }
         match self.neighbours.resolve(hop, now) {
-            Known::Mac(mac) => Resolve::Resolved(mac),
-            Known::Pending => Resolve::Pending,
-            Known::Failed => Resolve::Unreachable,
-            Known::Ask => {
+            NeighbourLookup::Mac(mac) => Resolve::Resolved(mac),
+            NeighbourLookup::Pending => Resolve::Pending,
+            NeighbourLookup::Failed => Resolve::Unreachable,
+            NeighbourLookup::Ask => {
                 self.ask(Ask { ip: hop, mac: None }, now);
                 Resolve::Pending
             }
-            Known::Full => {
+            NeighbourLookup::Full => {
                 self.counters.neighbours_refused += 1;
                 Resolve::Pending
             }
@@ -390,7 +390,7 @@ impl Link {
 
 /// Returns `true` if `group` is the all-nodes group, or the solicited-node group of one of this host's
 /// addresses.
-fn hears_group(routes: &Routes, group: Ipv6Addr) -> bool {
+fn is_neighbour_group(routes: &Routes, group: Ipv6Addr) -> bool {
     let mut ours = routes.addresses().iter().map(IpCidr::address);
     group == discovery::ALL_NODES
         || ours.any(|ip| matches!(ip, IpAddr::V6(ip) if discovery::solicited_node(ip) == group))

@@ -63,7 +63,7 @@ enum State {
 
 /// The result of resolving a neighbour's link-layer address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum NeighbourLookup {
     Mac(Mac),
     /// The address has been requested already, and is not known yet.
     Pending,
@@ -85,7 +85,7 @@ pub(super) struct Ask {
 
 /// The content of a received message about a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Heard {
+pub(super) struct NeighbourMessage {
     pub(super) ip: IpAddr,
     /// The link-layer address in the message; `None` if there is none.
     pub(super) mac: Option<Mac>,
@@ -117,7 +117,7 @@ impl Neighbours {
 
     /// Returns the link-layer address for a packet to the neighbour `ip`. Adds an entry if there is none, and
     /// marks it as used.
-    pub(super) fn resolve(&mut self, ip: IpAddr, now: Instant) -> Known {
+    pub(super) fn resolve(&mut self, ip: IpAddr, now: Instant) -> NeighbourLookup {
         let used = self.change(ip, |entry| {
             entry.used_at = Some(now);
             if entry.state == State::Stale {
@@ -127,21 +127,21 @@ impl Neighbours {
         });
         let Some(entry) = used else { return self.begin(ip, now) };
         match entry.state {
-            State::Incomplete { .. } => Known::Pending,
-            State::Failed => Known::Failed,
-            _ => Known::Mac(entry.mac),
+            State::Incomplete { .. } => NeighbourLookup::Pending,
+            State::Failed => NeighbourLookup::Failed,
+            _ => NeighbourLookup::Mac(entry.mac),
         }
     }
 
-    fn begin(&mut self, ip: IpAddr, now: Instant) -> Known {
+    fn begin(&mut self, ip: IpAddr, now: Instant) -> NeighbourLookup {
         if !self.make_room(true) {
-            return Known::Full;
+            return NeighbourLookup::Full;
         }
         let state = State::Incomplete { asked: 1 };
         let until = now + RETRANSMIT;
         let used_at = Some(now);
         self.insert(ip, Neighbour { mac: [0; 6], state, until, used_at, heard_at: now });
-        Known::Ask
+        NeighbourLookup::Ask
     }
 
     /// Records that packets to `ip` arrive, as reported by the transport (RFC 4861, section 7.3.1).
@@ -156,10 +156,10 @@ impl Neighbours {
 
     /// Processes a message about a neighbour. Returns `true` if the neighbour has just become reachable, so
     /// that waiting packets may be sent (RFC 4861, section 7.2.5; RFC 826).
-    pub(super) fn hear(&mut self, heard: &Heard, now: Instant) -> bool {
+    pub(super) fn update(&mut self, heard: &NeighbourMessage, now: Instant) -> bool {
         let news = self.change(heard.ip, |entry| {
             let had_mac = entry.has_mac();
-            entry.hear(heard, now);
+            entry.update(heard, now);
             entry.has_mac() && !had_mac
         });
         if news.is_none() {
@@ -169,7 +169,7 @@ impl Neighbours {
     }
 
     /// Adds a neighbour that this host did not ask for, if the message was sent to this host.
-    fn learn(&mut self, heard: &Heard, now: Instant) {
+    fn learn(&mut self, heard: &NeighbourMessage, now: Instant) {
         let Some(mac) = heard.mac.filter(|_| heard.is_for_us && !heard.is_answer) else { return };
         if self.make_room(false) {
             let until = now + UNUSED;
@@ -277,7 +277,7 @@ impl Neighbour {
         !matches!(self.state, State::Incomplete { .. } | State::Failed)
     }
 
-    fn hear(&mut self, heard: &Heard, now: Instant) {
+    fn update(&mut self, heard: &NeighbourMessage, now: Instant) {
         let Some(mac) = heard.mac.or(self.has_mac().then_some(self.mac)) else { return };
         self.heard_at = now;
         let differs = self.has_mac() && mac != self.mac;

@@ -16,7 +16,7 @@ use rxo_wire::{parse, parse_ip, udp};
 use super::arp::Arp;
 use super::discovery;
 use super::frames::ETHERTYPE_ARP;
-use super::gate::Meant;
+use super::gate::Receivers;
 use super::groups::mld;
 
 /// The content of a frame, by protocol.
@@ -25,7 +25,7 @@ pub(super) enum Packet {
     /// A TCP segment.
     Segment(Parsed),
     /// An ICMP or ICMPv6 message, with the receivers that it is meant for.
-    Icmp(Parsed, Meant),
+    Icmp(Parsed, Receivers),
     /// An IGMP message.
     Igmp(Parsed),
     /// A UDP datagram.
@@ -53,10 +53,12 @@ impl Packet {
         match (ip.transport, ip.ip.version, message(&ip, bytes)) {
             (Transport::Tcp(_), ..) => Self::Segment(ip),
             (Transport::Udp(_), ..) => Self::Datagram(ip),
-            (Transport::Other(PROTOCOL_ICMP), IpVersion::V4, _) => Self::Icmp(ip, Meant::OneHost),
+            (Transport::Other(PROTOCOL_ICMP), IpVersion::V4, _) => {
+                Self::Icmp(ip, Receivers::OneHost)
+            }
             (Transport::Other(PROTOCOL_IGMP), IpVersion::V4, _) => Self::Igmp(ip),
             (Transport::Other(PROTOCOL_ICMPV6), IpVersion::V6, [kind, ..]) => {
-                Self::Icmp(ip, meant_by(*kind))
+                Self::Icmp(ip, intended_receivers(*kind))
             }
             _ => Self::Other,
         }
@@ -64,12 +66,12 @@ impl Packet {
 
     /// Returns the addresses of the packet, and the receivers that it is meant for. `None` if the packet has
     /// no IP addresses to check.
-    pub(super) const fn addressed(&self) -> Option<(&FlowKey, Meant)> {
+    pub(super) const fn addressed(&self) -> Option<(&FlowKey, Receivers)> {
         match self {
-            Self::Segment(ip) => Some((&ip.key, Meant::Connection)),
+            Self::Segment(ip) => Some((&ip.key, Receivers::Connection)),
             Self::Icmp(ip, meant) => Some((&ip.key, *meant)),
-            Self::Igmp(ip) => Some((&ip.key, Meant::Neighbours)),
-            Self::Datagram(ip) => Some((&ip.key, Meant::OneHost)),
+            Self::Igmp(ip) => Some((&ip.key, Receivers::Neighbours)),
+            Self::Datagram(ip) => Some((&ip.key, Receivers::OneHost)),
             Self::Arp(_) | Self::Other => None,
         }
     }
@@ -88,8 +90,9 @@ impl Packet {
                 ip.ip.checksum_ok && (pseudo + summer.sum(message)).is_valid()
             }
             Self::Datagram(ip) => {
-                let is_trusted =
-                    frame.checksum.vouches_for(ip.at.transport as usize, udp::CHECKSUM_AT as u16);
+                let is_trusted = frame
+                    .checksum
+                    .covers_payload(ip.at.transport as usize, udp::CHECKSUM_AT as u16);
                 ip.ip.checksum_ok && (is_trusted || verify_transport(ip, bytes, summer))
             }
             Self::Arp(_) | Self::Other => true,
@@ -106,13 +109,13 @@ pub(super) fn is_segment_right<B: AsRef<[u8]>>(
     summer: Summer,
 ) -> bool {
     let bytes = frame.bytes();
-    let is_trusted = frame.checksum.vouches_for(at.transport as usize, CHECKSUM_AT as u16);
+    let is_trusted = frame.checksum.covers_payload(at.transport as usize, CHECKSUM_AT as u16);
     verify_ip_header(at, bytes) && (is_trusted || verify_tcp(key, at, bytes, summer))
 }
 
 /// Returns the receivers for which an ICMPv6 message of type `kind` is meant.
-fn meant_by(kind: u8) -> Meant {
-    if kind == mld::QUERY { Meant::Neighbours } else { discovery::meant_by(kind) }
+fn intended_receivers(kind: u8) -> Receivers {
+    if kind == mld::QUERY { Receivers::Neighbours } else { discovery::intended_receivers(kind) }
 }
 
 /// Returns the bytes after the IP header of the packet in the frame `bytes`.

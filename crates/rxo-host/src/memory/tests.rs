@@ -51,7 +51,7 @@ fn each_direction_rests_by_itself() {
     memory.rest(&mut share, Directions { sending: true, receiving: false });
     assert!(memory.left() == sending && share.sends() && !share.receives());
     memory.rest(&mut share, Directions { sending: false, receiving: true });
-    assert!(share.is_at_rest());
+    assert!(share.has_only_fixed());
     assert_eq!(memory.left(), (2 << 30) - IDLE_CONNECTION_BYTES);
 }
 

@@ -117,7 +117,7 @@ pub(crate) struct Part<B> {
 }
 
 impl<B: Send + Sync + 'static> CastPost for Part<B> {
-    fn act(&self, act: CastAct) {
+    fn apply(&self, act: CastAct) {
         self.post.send_cast(CastCommand::Act(Arc::clone(&self.listening), act));
     }
 }

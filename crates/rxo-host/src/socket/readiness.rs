@@ -74,8 +74,8 @@ impl Readiness {
 
     /// Reports `token`, which need not belong to a socket, and wakes a waiting thread. Callable from any
     /// thread; never blocks.
-    pub fn tell(&self, token: u64) {
-        self.set.tell(token);
+    pub fn notify(&self, token: u64) {
+        self.set.notify(token);
     }
 
     /// Appends the tokens that were reported since the last call to `ready`. If there are none, blocks until

@@ -17,7 +17,7 @@ use rxo_frame::SharedBytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{Handle, TcpListener, TcpStream};
-use crate::cell::{Signal, Wish, peer};
+use crate::cell::{Signal, TaskEvent, peer};
 
 impl Handle {
     /// Opens a connection and waits until it is established, as [`Handle::connect`] does.
@@ -37,9 +37,11 @@ impl TcpStream {
     /// # Errors
     /// The reason why the connection failed or was closed.
     pub fn poll_connected(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        poll(self.socket.signal(), Wish::Write, context, || match self.socket.is_connected()? {
-            true => Ok(()),
-            false => Err(io::ErrorKind::WouldBlock.into()),
+        poll(self.socket.signal(), TaskEvent::Write, context, || {
+            match self.socket.is_connected()? {
+                true => Ok(()),
+                false => Err(io::ErrorKind::WouldBlock.into()),
+            }
         })
     }
 
@@ -54,7 +56,7 @@ impl TcpStream {
         from: &mut SharedBytes,
     ) -> Poll<io::Result<usize>> {
         let write = || self.socket.write_shared(from);
-        poll(self.socket.signal(), Wish::Write, context, write)
+        poll(self.socket.signal(), TaskEvent::Write, context, write)
     }
 
     /// Waits for free space in the send buffer and writes without a copy, as [`TcpStream::write_shared`]
@@ -93,7 +95,7 @@ impl TcpStream {
         text: &mut SharedBytes,
     ) -> Poll<io::Result<usize>> {
         let write = || self.socket.write_both(head, text);
-        poll(self.socket.signal(), Wish::Write, context, write)
+        poll(self.socket.signal(), TaskEvent::Write, context, write)
     }
 
     /// Waits for free space in the send buffer and writes `head` and `text` as [`TcpStream::write_both`]
@@ -159,7 +161,7 @@ impl TcpStream {
     ) -> Poll<io::Result<usize>> {
         let mut show = |pieces: &[IoSlice<'_>]| read.take().map_or(0, |read| read(pieces));
         let attempt = || self.socket.read_in_place(&mut show);
-        poll(self.socket.signal(), Wish::Read, context, attempt)
+        poll(self.socket.signal(), TaskEvent::Read, context, attempt)
     }
 }
 
@@ -173,7 +175,7 @@ impl TcpListener {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
         let signal = self.listener.signal();
-        poll(signal, Wish::Read, context, || self.listener.accept()).map_ok(|socket| {
+        poll(signal, TaskEvent::Read, context, || self.listener.accept()).map_ok(|socket| {
             let peer = peer(&socket.pair());
             (TcpStream::new(socket), peer)
         })
@@ -198,7 +200,8 @@ impl AsyncRead for TcpStream {
             return Poll::Ready(Ok(()));
         }
         let read = || self.socket.read(buffer.initialize_unfilled());
-        poll(self.socket.signal(), Wish::Read, context, read).map_ok(|bytes| buffer.advance(bytes))
+        poll(self.socket.signal(), TaskEvent::Read, context, read)
+            .map_ok(|bytes| buffer.advance(bytes))
     }
 }
 
@@ -211,7 +214,7 @@ impl AsyncWrite for TcpStream {
         if data.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        poll(self.socket.signal(), Wish::Write, context, || self.socket.write(data))
+        poll(self.socket.signal(), TaskEvent::Write, context, || self.socket.write(data))
     }
 
     /// Does nothing: written data is sent without a flush.
@@ -229,7 +232,7 @@ impl AsyncWrite for TcpStream {
 /// a change between both attempts is not missed.
 fn poll<R>(
     signal: &Signal,
-    wish: Wish,
+    wish: TaskEvent,
     context: &Context<'_>,
     mut attempt: impl FnMut() -> io::Result<R>,
 ) -> Poll<io::Result<R>> {

@@ -110,7 +110,7 @@ impl Path {
     }
 
     /// Sets the Ethernet destination of all later packets; ignored without Ethernet.
-    pub(crate) fn lead_to(&mut self, mac: [u8; 6]) {
+    pub(crate) fn set_destination(&mut self, mac: [u8; 6]) {
         if usize::from(self.network) == ETHERNET_HEADER_BYTES {
             self.headers[..6].copy_from_slice(&mac);
         }

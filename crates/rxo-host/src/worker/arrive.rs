@@ -59,7 +59,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         };
         // Other single frames are rare, or ACKs, whose size does not matter.
         if first.gso.is_some() || matches!(delivery, Delivery::Aggregate(_)) {
-            connections.post.memory().queue().recent().came(first);
+            connections.post.memory().queue().recent().record(first);
         }
         let at = delivery.offsets()?;
         let is_admitted = self.link.admits(first, &key, at, taken.is_intact());
@@ -75,9 +75,9 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         now: Instant,
         frame: &Frame<B>,
     ) -> Option<(FlowKey, Form)> {
-        self.tell_others(frame);
+        self.notify_shards(frame);
         let heard = self.link.on_frame(frame, now);
-        let parsed = self.act_on(heard, connections, now)?;
+        let parsed = self.handle_message(heard, connections, now)?;
         Some((parsed.key, Form::of_frame(frame, parsed.at)))
     }
 }

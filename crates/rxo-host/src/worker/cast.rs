@@ -80,7 +80,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Casting<B> {
             CastCommand::Act(_, CastAct::Close) => self.close(connections, now),
             CastCommand::Act(_, act) => {
                 if let Some(cast) = &mut self.0 {
-                    cast.act(act, connections, now);
+                    cast.apply(act, connections, now);
                 }
             }
         }
@@ -143,7 +143,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Casting<B> {
         }
         cast.send_new(now, outbox, sink)?;
         cast.note_events(connections, now);
-        cast.tell_progress(&connections.slots, now);
+        cast.report_progress(&connections.slots, now);
         Ok(())
     }
 }
@@ -260,7 +260,7 @@ impl<B: AsRef<[u8]>> Cast<B> {
         self.places.get(id as usize).map_or(u32::MAX, |(place, _)| *place)
     }
 
-    fn tell(&self, event: CastEvent) {
+    fn emit(&self, event: CastEvent) {
         // Fails if the application has dropped the cast; its command to close it is on the way.
         let _sent = self.events.send(event);
     }
@@ -299,7 +299,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
         let Opened { config, listening, events, room } = opened;
         let pair = pair(config.local, config.group)?;
         let mut path = Path::new(pair, &network.shape);
-        path.lead_to(group_mac(config.group.ip()));
+        path.set_destination(group_mac(config.group.ip()));
         let settings = &connections.post.settings;
         let tcp = settings.tcp(&pair);
         let group = Group::new(GroupConfig {
@@ -334,9 +334,9 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
         Some(cast)
     }
 
-    fn act(&mut self, act: CastAct, connections: &mut Connections<B>, now: Instant) {
+    fn apply(&mut self, act: CastAct, connections: &mut Connections<B>, now: Instant) {
         match act {
-            CastAct::Lend(id, text) => return self.lend(connections, id, text, now),
+            CastAct::Provide(id, text) => return self.provide(connections, id, text, now),
             CastAct::Start => self.group.start(),
             CastAct::Finish => self.is_finished = true,
             CastAct::Text(text) => self.waiting.push_back(text),
@@ -356,7 +356,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
         }
     }
 
-    fn lend(
+    fn provide(
         &mut self,
         connections: &mut Connections<B>,
         id: MemberId,
@@ -366,7 +366,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
         let place = self.place(id);
         let is_member = self.member_at(place) == Some(id);
         if let Some(slot) = connections.slots.get(place).filter(|_| is_member) {
-            slot.cell.prepare(|connection| self.group.lend(id, connection, text, now));
+            slot.cell.prepare(|connection| self.group.provide(id, connection, text, now));
             connections.touch(place);
         }
     }
@@ -383,9 +383,9 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
         match joined {
             Some(Ok(id)) => {
                 self.set_member(id, place, peer);
-                self.tell(CastEvent::Joined { peer });
+                self.emit(CastEvent::Joined { peer });
             }
-            Some(Err(why)) => self.tell(CastEvent::Refused { peer, why }),
+            Some(Err(why)) => self.emit(CastEvent::Refused { peer, why }),
             None => {}
         }
         connections.touch(place);
@@ -431,17 +431,17 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
             match event {
                 GroupEvent::Abort(id) => self.abort_member(connections, self.place(id), now),
                 GroupEvent::WantsText { id, from, bytes } => {
-                    self.tell(CastEvent::WantsText { id, from, bytes });
+                    self.emit(CastEvent::WantsText { id, from, bytes });
                 }
                 GroupEvent::Ended { id, outcome, bytes, repaired_bytes, time } => {
                     let Some(peer) = self.end_member(id) else { continue };
-                    self.tell(CastEvent::Ended { peer, outcome, bytes, repaired_bytes, time });
+                    self.emit(CastEvent::Ended { peer, outcome, bytes, repaired_bytes, time });
                 }
             }
         }
     }
 
-    fn tell_progress(&mut self, slots: &Slots<B>, now: Instant) {
+    fn report_progress(&mut self, slots: &Slots<B>, now: Instant) {
         if now.since(self.told_at) < BETWEEN_PROGRESS {
             return;
         }
@@ -449,7 +449,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
         let group = self.group.progress();
         let slowest = self.group.slowest().and_then(|id| slots.get(self.place(id)));
         let slowest = slowest.map(|slot| peer(&slot.cell.pair));
-        self.tell(CastEvent::Progress(CastProgress { group, slowest, ..self.counts }));
+        self.emit(CastEvent::Progress(CastProgress { group, slowest, ..self.counts }));
     }
 }
 

@@ -18,7 +18,7 @@ use super::orphans::Orphans;
 use super::slots::{Slot, Slots};
 use crate::HostConfig;
 use crate::buffer::Buffer;
-use crate::cell::{Cell, Given};
+use crate::cell::{ArrivalOutcome, Cell};
 use crate::demux::Demux;
 use crate::fast::AckState;
 use crate::ports::{PortChange, Ports};
@@ -233,18 +233,18 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
     }
 
     /// Passes an arrival to the connection at index `place` and counts the outcome.
-    pub(super) fn give(&mut self, place: u32, give: impl FnOnce(&Cell<B>) -> Given) {
+    pub(super) fn give(&mut self, place: u32, give: impl FnOnce(&Cell<B>) -> ArrivalOutcome) {
         let Some(slot) = self.slots.get_mut(place) else { return };
         slot.is_heard = true;
         let is_opening = slot.is_active && !slot.acks.terms.is_synchronized;
         self.counters.deliveries += 1;
         match give(&slot.cell) {
-            Given::Taken if is_opening => self.touch_first(place),
-            Given::Taken => self.touch(place),
+            ArrivalOutcome::Taken if is_opening => self.touch_first(place),
+            ArrivalOutcome::Taken => self.touch(place),
             // The thread that holds the lock marks the cell.
-            Given::Waits => self.counters.tcp.put_off += 1,
+            ArrivalOutcome::Waits => self.counters.tcp.put_off += 1,
             // Touched, because the connection may be able to take the segments that were put off before.
-            Given::Dropped => {
+            ArrivalOutcome::Dropped => {
                 self.counters.tcp.backlog_drops += 1;
                 self.touch(place);
             }

@@ -143,7 +143,7 @@ pub(super) fn apply_commands<B: AsRef<[u8]> + Default + Send + Sync + 'static>(
             Command::Open(cell) => connections.open(cell, clock, network),
             Command::Listen(listening) => connections.listeners.push(listening),
             Command::Unlisten(listening) => connections.unlisten(&listening),
-            Command::Hear(news) => network.news.push(news),
+            Command::Receive(news) => network.news.push(news),
             Command::Turn => {}
             Command::Cast(command) => cast.apply(*command, connections, network, clock.now),
         }
@@ -152,6 +152,6 @@ pub(super) fn apply_commands<B: AsRef<[u8]> + Default + Send + Sync + 'static>(
 }
 
 /// Returns `true` if a connection in this state is closed, or was never opened.
-pub(super) const fn is_over(state: State) -> bool {
+pub(super) const fn is_closed(state: State) -> bool {
     matches!(state, State::Closed(_) | State::Listen)
 }

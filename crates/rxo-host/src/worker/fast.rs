@@ -11,9 +11,9 @@ use super::cast::Casting;
 use super::connections::Connections;
 use super::core::Core;
 use super::slots::Slots;
-use crate::cell::{Given, WaitingAcks};
+use crate::cell::{ArrivalOutcome, WaitingAcks};
 use crate::demux::Demux;
-use crate::fast::{AckState, Fast, Lookup, Seen};
+use crate::fast::{AckState, ConnectionSnapshot, Fast, Lookup};
 
 /// The tables of a worker that the fast path queries.
 struct Cells<'a, B> {
@@ -29,9 +29,9 @@ impl<B: FrameBuffer> Lookup for Cells<'_, B> {
     }
 
     #[inline(always)]
-    fn at(&self, place: u32, key: &FlowKey) -> Option<Seen> {
+    fn at(&self, place: u32, key: &FlowKey) -> Option<ConnectionSnapshot> {
         let slot = self.slots.get(place).filter(|slot| slot.cell.pair.reversed() == *key)?;
-        Some(Seen { place, state: slot.acks, has_backlog: slot.cell.has_backlog() })
+        Some(ConnectionSnapshot { place, state: slot.acks, has_backlog: slot.cell.has_backlog() })
     }
 
     #[inline]
@@ -116,7 +116,7 @@ impl Fast {
         let Some((place, records)) = self.gathered.run(number) else { return };
         let Some(slot) = connections.slots.get_mut(place) else { return };
         slot.is_heard = true;
-        if let Some(last) = records.last_told() {
+        if let Some(last) = records.last_ack_of() {
             slot.acks.remember(last);
         }
         if let Some(mut member) = cast.member_at(place) {
@@ -145,10 +145,10 @@ impl Fast {
         given: WaitingAcks,
     ) {
         match given.given {
-            Given::Taken => connections.touch(place),
+            ArrivalOutcome::Taken => connections.touch(place),
             // The thread that holds the lock queues the cell when it unlocks it.
-            Given::Waits => {}
-            Given::Dropped => {
+            ArrivalOutcome::Waits => {}
+            ArrivalOutcome::Dropped => {
                 connections.counters.tcp.backlog_drops += 1;
                 connections.touch(place);
             }

@@ -181,7 +181,7 @@ where
     }
 
     /// Sets the other shards, which from now on get copies of frames about neighbours and paths.
-    pub(crate) fn meet(&mut self, others: Vec<Arc<Post<I::Buffer>>>) {
+    pub(crate) fn set_other_shards(&mut self, others: Vec<Arc<Post<I::Buffer>>>) {
         self.core.network.others = others;
     }
 
@@ -197,9 +197,9 @@ where
         self.core.clock.now = now;
         let commands = self.core.apply_commands();
         let Core { connections, network, .. } = &mut self.core;
-        network.act_on_news(connections, now);
+        network.receive_from_shards(connections, now);
         let frames = self.receive(now)?;
-        self.relieve(now, frames);
+        self.copy_kept_frames(now, frames);
         self.watch().switch(Stage::Upkeep);
         self.core.wake_due(now);
         let Core { connections, upkeep, .. } = &mut self.core;
@@ -316,7 +316,7 @@ where
     /// Copies all data that connections keep in the device's memory, once this has kept the device from
     /// receiving for a while. The delay gives applications that are about to read the time to do so.
     #[inline]
-    fn relieve(&mut self, now: Instant, frames: usize) {
+    fn copy_kept_frames(&mut self, now: Instant, frames: usize) {
         if frames > 0 || !self.source.is_starved() {
             self.starved_since = None;
             return;

@@ -7,26 +7,26 @@ use rxo_wire::Parsed;
 use super::connections::Connections;
 use super::network::Network;
 use super::slots::Slot;
-use crate::link::{Heard, Link, Resolve};
+use crate::link::{FrameOutcome, Link, Resolve};
 use crate::shards::news;
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     /// Handles a message of the link. Returns the headers of a TCP segment, which the connections must
     /// process; `None` for other messages.
-    pub(super) fn act_on(
+    pub(super) fn handle_message(
         &mut self,
-        heard: Heard,
+        heard: FrameOutcome,
         connections: &mut Connections<B>,
         now: Instant,
     ) -> Option<Parsed> {
         match heard {
-            Heard::Segment(parsed) => return Some(parsed),
-            Heard::Nothing => {}
-            Heard::Neighbour(_) => self.touch_unresolved(connections),
-            Heard::TooBig(said) => connections.notify(&said.pair, |connection| {
+            FrameOutcome::Segment(parsed) => return Some(parsed),
+            FrameOutcome::Nothing => {}
+            FrameOutcome::Neighbour(_) => self.touch_unresolved(connections),
+            FrameOutcome::TooBig(said) => connections.notify(&said.pair, |connection| {
                 connection.on_packet_too_big(now, said.seq, said.mtu);
             }),
-            Heard::Unreachable(said) => connections.notify(&said.pair, |connection| {
+            FrameOutcome::Unreachable(said) => connections.notify(&said.pair, |connection| {
                 connection.on_unreachable(said.seq, said.is_hard);
             }),
         }
@@ -34,19 +34,19 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     }
 
     /// Sends a copy of `frame` to the other shards if they need it.
-    pub(super) fn tell_others(&self, frame: &Frame<B>) {
-        if !self.others.is_empty() && self.link.concerns_all(frame) {
+    pub(super) fn notify_shards(&self, frame: &Frame<B>) {
+        if !self.others.is_empty() && self.link.is_for_all_shards(frame) {
             let news = news(frame);
-            self.others.iter().for_each(|other| other.tell(news.clone()));
+            self.others.iter().for_each(|other| other.send_news(news.clone()));
         }
     }
 
     /// Processes the copies of frames that other shards have received.
-    pub(super) fn act_on_news(&mut self, connections: &mut Connections<B>, now: Instant) {
+    pub(super) fn receive_from_shards(&mut self, connections: &mut Connections<B>, now: Instant) {
         for news in std::mem::take(&mut self.news) {
-            connections.post.one_is_heard();
-            let heard = self.link.overhear(&news, now);
-            self.act_on(heard, connections, now);
+            connections.post.record_processed();
+            let heard = self.link.receive_copy(&news, now);
+            self.handle_message(heard, connections, now);
         }
     }
 
@@ -74,7 +74,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
 
 /// The state of the neighbour to which a connection's packets go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum NeighbourState {
     /// The neighbour's Ethernet address is known.
     Known,
     /// The neighbour's address was requested and is not known yet, or there is no route any more.
@@ -85,12 +85,12 @@ pub(super) enum Reach {
 
 /// Resolves the neighbour of `slot`, if the last result has expired.
 #[inline]
-pub(super) fn reach<B>(slot: &mut Slot<B>, link: &mut Link, now: Instant) -> Reach {
+pub(super) fn reach<B>(slot: &mut Slot<B>, link: &mut Link, now: Instant) -> NeighbourState {
     let is_fresh = slot.resolved_until.is_some_and(|until| now < until);
-    if is_fresh { Reach::Known } else { resolve(slot, link, now) }
+    if is_fresh { NeighbourState::Known } else { resolve(slot, link, now) }
 }
 
-fn resolve<B>(slot: &mut Slot<B>, link: &mut Link, now: Instant) -> Reach {
+fn resolve<B>(slot: &mut Slot<B>, link: &mut Link, now: Instant) -> NeighbourState {
     let peer = slot.path.pair.destination();
     // A packet that was received proves that the neighbour is reachable.
     if std::mem::take(&mut slot.is_heard) && slot.resolved_until.is_some() {
@@ -99,12 +99,12 @@ fn resolve<B>(slot: &mut Slot<B>, link: &mut Link, now: Instant) -> Reach {
     slot.resolved_until = None;
     match link.resolve(peer, now) {
         Resolve::Resolved(neighbour) => {
-            slot.path.lead_to(neighbour);
+            slot.path.set_destination(neighbour);
             slot.resolved_until = Some(now + RESOLVED_FOR);
-            Reach::Known
+            NeighbourState::Known
         }
-        Resolve::Unreachable => Reach::Nobody,
-        Resolve::Pending | Resolve::NoRoute => Reach::Waits,
+        Resolve::Unreachable => NeighbourState::Nobody,
+        Resolve::Pending | Resolve::NoRoute => NeighbourState::Waits,
     }
 }
 

@@ -6,7 +6,7 @@ use rxo_tcp::Connection;
 
 use super::beside::Beside;
 use super::drain::{Drain, Reading};
-use super::neighbours::Reach;
+use super::neighbours::NeighbourState;
 use crate::buffer::Buffer;
 use crate::transmit::{Outbox, Path};
 
@@ -30,15 +30,15 @@ impl<O: FrameSink> Out<'_, O> {
     #[inline(always)]
     pub(super) fn send_if_reached<B: AsRef<[u8]>>(
         &mut self,
-        reach: Reach,
+        reach: NeighbourState,
         connection: &mut Connection<Buffer<B>>,
         beside: &mut impl Beside<B>,
         now: Instant,
     ) -> Result<bool, DeviceError> {
         match reach {
-            Reach::Known => self.send_all(connection, beside, now),
-            Reach::Waits => Ok(false),
-            Reach::Nobody => {
+            NeighbourState::Known => self.send_all(connection, beside, now),
+            NeighbourState::Waits => Ok(false),
+            NeighbourState::Nobody => {
                 connection.on_no_neighbour();
                 Ok(false)
             }

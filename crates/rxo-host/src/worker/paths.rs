@@ -28,7 +28,7 @@ struct KnownPath {
 
 impl Paths {
     /// Stores the path MTU that a connection has found, if it has found one.
-    pub(super) fn hear<B: AsRef<[u8]>>(&mut self, connection: &Connection<B>, now: Instant) {
+    pub(super) fn store<B: AsRef<[u8]>>(&mut self, connection: &Connection<B>, now: Instant) {
         self.learn(connection.pair().destination(), connection.path_mtu(), now);
     }
 
@@ -48,7 +48,7 @@ impl Paths {
     }
 
     /// Sets the stored path MTU on a new connection, if there is one.
-    pub(super) fn tell<B: AsRef<[u8]>>(&self, connection: &mut Connection<B>, now: Instant) {
+    pub(super) fn apply<B: AsRef<[u8]>>(&self, connection: &mut Connection<B>, now: Instant) {
         if let Some(path) = self.to(connection.pair().destination(), now) {
             connection.know_path(path.mtu, path.until);
         }

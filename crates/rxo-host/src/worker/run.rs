@@ -103,8 +103,8 @@ where
             self.gather(waiter, now, turn);
             return Ok(turn);
         }
-        self.core.post().fall_asleep();
-        // Commands that came before `fall_asleep` have not set the alarm.
+        self.core.post().announce_sleep();
+        // Commands that came before `announce_sleep` have not set the alarm.
         let is_quiet = self.core.apply_commands() == 0;
         let outcome = if is_quiet { self.wait(waiter, now) } else { Ok(()) };
         self.core.post().wake_up();

@@ -9,10 +9,10 @@ use rxo_tcp::{Connection, Events, State, TimeWait};
 use super::beside::{Alone, Beside};
 use super::cast::Member;
 use super::connections::Connections;
-use super::core::{Core, is_over};
+use super::core::{Core, is_closed};
 use super::give_back::{Keeps, copy_kept};
 use super::last_acks::Closer;
-use super::neighbours::{Reach, reach};
+use super::neighbours::{NeighbourState, reach};
 use super::network::Network;
 use super::out::Out;
 use super::paths::Paths;
@@ -26,7 +26,7 @@ struct Served {
     poll_at: Option<Instant>,
     is_over: bool,
     /// The state of the connection to keep in TIME-WAIT; `None` if the connection has not entered that state.
-    left: Option<Left>,
+    left: Option<EnteredTimeWait>,
     is_new_orphan: bool,
     keeps: Keeps,
     acks: AckTerms,
@@ -37,7 +37,7 @@ struct Served {
 
 /// The reason for serving a cell.
 #[derive(Clone, Copy, Debug)]
-enum By {
+enum ServeReason {
     /// A segment, a timer or a call of the application made the cell need service.
     Touch,
     /// The cell is next in the line for the device.
@@ -45,7 +45,7 @@ enum By {
 }
 
 /// The state of a connection that has entered TIME-WAIT.
-struct Left {
+struct EnteredTimeWait {
     time_wait: TimeWait,
     until: Instant,
     /// The retransmission timeout of the connection.
@@ -53,7 +53,7 @@ struct Left {
     closer: Closer,
 }
 
-impl Left {
+impl EnteredTimeWait {
     /// Takes the state out of a connection in TIME-WAIT. `None` in any other state, and while a segment is to
     /// be sent.
     #[inline]
@@ -72,7 +72,7 @@ impl Left {
 struct Service {
     place: u32,
     now: Instant,
-    by: By,
+    by: ServeReason,
     /// `true` if the device lends its frames and needs them back.
     lends: bool,
 }
@@ -93,7 +93,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             && let Some(place) = self.connections.next_dirty()
         {
             served += 1;
-            self.serve(place, now, sink, By::Touch)?;
+            self.serve(place, now, sink, ServeReason::Touch)?;
         }
         if most > 0 && !self.network.line.is_empty() {
             served += self.serve_line(now, sink)?;
@@ -119,7 +119,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             let turn = self.connections.slots.get_mut(place).map(|slot| &mut slot.turn);
             if turn.is_some_and(|turn| self.network.line.leave(turn, is_first)) {
                 served += 1;
-                self.serve(place, now, sink, By::Line)?;
+                self.serve(place, now, sink, ServeReason::Line)?;
             }
         }
         Ok(served)
@@ -130,7 +130,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         place: u32,
         now: Instant,
         sink: &mut O,
-        by: By,
+        by: ServeReason,
     ) -> Result<(), DeviceError> {
         let Self { connections, network, upkeep, cast, .. } = self;
         let service = Service { place, now, by, lends: upkeep.kept.matters() };
@@ -159,7 +159,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         let Self { connections, clock, network, .. } = self;
         if served.is_over {
             network.leave_group(place, now);
-            if let Some(Left { timeout, closer, .. }) = served.left {
+            if let Some(EnteredTimeWait { timeout, closer, .. }) = served.left {
                 clock.last_acks.sent(now, timeout, closer);
             }
             let left = served.left.as_ref().map(|left| (left.time_wait, left.until));
@@ -186,7 +186,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     /// Returns the number of data bytes that the cell at index `place` may send while it is served now.
     #[inline(always)]
-    fn share(&mut self, connections: &mut Connections<B>, place: u32, by: By) -> u64 {
+    fn share(&mut self, connections: &mut Connections<B>, place: u32, by: ServeReason) -> u64 {
         if !self.drain.limits() || self.line.is_empty() && connections.dirty.is_empty() {
             return u64::MAX;
         }
@@ -194,12 +194,12 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     }
 
     #[cold]
-    fn share_of_room(&mut self, slots: &mut Slots<B>, place: u32, by: By) -> u64 {
+    fn share_of_room(&mut self, slots: &mut Slots<B>, place: u32, by: ServeReason) -> u64 {
         self.line.set_quantum(self.drain.largest_send().into());
         match by {
             // Cells that already wait in the line go first.
-            By::Touch if !self.line.is_empty() => 0,
-            By::Touch | By::Line => {
+            ServeReason::Touch if !self.line.is_empty() => 0,
+            ServeReason::Touch | ServeReason::Line => {
                 slots.get_mut(place).map_or(0, |slot| self.line.share(&mut slot.turn))
             }
         }
@@ -234,7 +234,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         slot.is_dirty = false;
         let is_active = slot.is_active;
         let reach = reach(slot, &mut self.link, now);
-        if reach != Reach::Known && !std::mem::replace(&mut slot.is_unresolved, true) {
+        if reach != NeighbourState::Known && !std::mem::replace(&mut slot.is_unresolved, true) {
             self.unresolved.push(place);
         }
         let Self { outbox, drain, paths, line, .. } = self;
@@ -249,19 +249,19 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
                 open(connection, paths, now);
             }
             beside.before(connection, now);
-            pass_time(connection, now);
+            run_timers(connection, now);
             // Readers run before anything is sent, so that the segments announce the open window.
             Cell::read_out(inner);
             cell.grow(inner, now);
             let connection = &mut inner.connection;
             let sent = out.send_if_reached(reach, connection, &mut beside, now);
             beside.after(connection, now);
-            let left = Left::take(connection, S::CLOSER, now);
+            let left = EnteredTimeWait::take(connection, S::CLOSER, now);
             let events = connection.take_events();
             if events.contains(Events::PATH_CHANGED) {
-                paths.hear(connection, now);
+                paths.store(connection, now);
             }
-            let (poll_at, is_over) = (connection.poll_at(), is_over(connection.state()));
+            let (poll_at, is_over) = (connection.poll_at(), is_closed(connection.state()));
             if is_over {
                 cell.take_back_all(inner);
             }
@@ -269,7 +269,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
             // are copied.
             let keeps =
                 if is_over && lends { copy_kept(inner) } else { Keeps::of(inner, owned_until) };
-            cell.tell(inner, events);
+            cell.wake_waiting(inner, events);
             let acks = terms_of(&inner.connection);
             let _spent = inner.reader.take_if(|_| is_over);
             let served =
@@ -282,8 +282,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         if is_held {
             // Some data waits for the device: the cell is served again.
             match by {
-                By::Touch => line.join(place, turn),
-                By::Line => line.rejoin(place, turn),
+                ServeReason::Touch => line.join(place, turn),
+                ServeReason::Line => line.rejoin(place, turn),
             }
         }
         Ok(Some(served))
@@ -304,13 +304,13 @@ fn terms_of<B: AsRef<[u8]>>(connection: &Connection<Buffer<B>>) -> AckTerms {
 #[inline]
 fn open<B: AsRef<[u8]>>(connection: &mut Connection<Buffer<B>>, paths: &Paths, now: Instant) {
     if connection.state() == State::Listen {
-        paths.tell(connection, now);
+        paths.apply(connection, now);
         connection.connect(now);
     }
 }
 
 /// Runs the connection's timers if they have expired.
-fn pass_time<B: AsRef<[u8]>>(connection: &mut Connection<Buffer<B>>, now: Instant) {
+fn run_timers<B: AsRef<[u8]>>(connection: &mut Connection<Buffer<B>>, now: Instant) {
     if connection.poll_at().is_some_and(|at| at <= now) {
         connection.on_timeout(now);
     }

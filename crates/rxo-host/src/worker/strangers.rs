@@ -135,7 +135,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         if is_cast {
             self.cast.prepare(&mut connection);
         }
-        self.network.paths.tell(&mut connection, self.now);
+        self.network.paths.apply(&mut connection, self.now);
         connection.on_arrival(self.now, syn.into());
         listener.one_opens();
         self.connections.add(
@@ -219,7 +219,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
                     self.connections.counters.tcp.syns_dropped += 1;
                     return None;
                 };
-                self.network.paths.tell(&mut connection, self.now);
+                self.network.paths.apply(&mut connection, self.now);
                 self.connections.counters.tcp.cookies_taken += 1;
                 listener.one_opens();
                 self.connections.add(
@@ -247,7 +247,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
     fn send_to_stranger(&mut self, key: &FlowKey, transmit: &Transmit<'_>) {
         if let Resolve::Resolved(neighbour) = self.network.link.resolve(key.source(), self.now) {
             let mut path = Path::new(key.reversed(), &self.network.shape);
-            path.lead_to(neighbour);
+            path.set_destination(neighbour);
             self.network.outbox.push(&path, transmit, &mut 0);
         }
     }

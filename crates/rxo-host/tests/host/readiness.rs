@@ -212,7 +212,7 @@ fn of_many_sockets_only_those_come_that_changed() {
     clients[3].write_all(b"again").unwrap();
     world.settle();
     assert_eq!(told(&readiness), []);
-    readiness.tell(7);
+    readiness.notify(7);
     assert_eq!(told(&readiness), [7]);
 }
 
@@ -245,7 +245,7 @@ fn a_stream_comes_when_there_is_room_and_when_it_breaks() {
 fn a_thread_that_waits_for_any_of_them_is_woken() {
     let readiness = Readiness::new();
     let other = readiness.clone();
-    let teller = std::thread::spawn(move || other.tell(9));
+    let teller = std::thread::spawn(move || other.notify(9));
     let mut tokens = Vec::new();
     readiness.wait(&mut tokens, None);
     assert_eq!(tokens, [9]);

@@ -1,7 +1,7 @@
 //! ICMP errors about segments, and errors of configuration.
 
 use rxo_frame::LinkKind;
-use rxo_host::link::{Heard, Link, LinkConfig, PacketTooBig, Resolve, Unreachable};
+use rxo_host::link::{FrameOutcome, Link, LinkConfig, PacketTooBig, Resolve, Unreachable};
 use rxo_wire::{FlowKey, SeqNumber};
 
 use crate::peer::*;
@@ -26,7 +26,7 @@ fn quoted() -> Vec<u8> {
     packet
 }
 
-fn heard(frame: &[u8]) -> Heard {
+fn heard(frame: &[u8]) -> FrameOutcome {
     hears(&mut link(), frame, at(0))
 }
 
@@ -34,7 +34,8 @@ fn heard(frame: &[u8]) -> Heard {
 /// it.
 #[test]
 fn a_packet_too_big_names_its_connection() {
-    let too_big = |mtu| Heard::TooBig(PacketTooBig { pair: pair(), seq: SeqNumber(77), mtu });
+    let too_big =
+        |mtu| FrameOutcome::TooBig(PacketTooBig { pair: pair(), seq: SeqNumber(77), mtu });
     assert_eq!(heard(&error(3, 4, 1_400, &quoted())), too_big(1_400));
     assert_eq!(heard(&error(3, 4, 0, &quoted())), too_big(1_492));
 }
@@ -46,7 +47,7 @@ fn ipv6_has_an_error_of_its_own_for_it() {
     packet[4..6].copy_from_slice(&1460_u16.to_be_bytes());
     let rest = [&1_380_u32.to_be_bytes()[..], &packet].concat();
     let frame = ethernet(OURS, PEER, 0x86dd, &icmpv6(64, "fd00::1", "fd00::2", (2, 0), &rest));
-    let Heard::TooBig(too_big) = heard(&frame) else { panic!("not heard") };
+    let FrameOutcome::TooBig(too_big) = heard(&frame) else { panic!("not heard") };
     assert_eq!((too_big.mtu, too_big.seq), (1_380, SeqNumber(77)));
     assert_eq!(too_big.pair.source(), ip("fd00::2"));
     assert_eq!(too_big.pair.destination(), ip("2001:db8::1"));
@@ -56,8 +57,9 @@ fn ipv6_has_an_error_of_its_own_for_it() {
 /// RFC 9293, section 3.9.2.2: an ICMP error names its connection, and is hard or soft.
 #[test]
 fn an_unreachable_peer_is_named() {
-    let unreachable =
-        |is_hard| Heard::Unreachable(Unreachable { pair: pair(), seq: SeqNumber(77), is_hard });
+    let unreachable = |is_hard| {
+        FrameOutcome::Unreachable(Unreachable { pair: pair(), seq: SeqNumber(77), is_hard })
+    };
     for (kind, code, is_hard) in
         [(3, 0, false), (3, 1, false), (3, 2, true), (3, 3, true), (3, 5, false), (3, 13, false)]
             .into_iter()
@@ -70,7 +72,7 @@ fn an_unreachable_peer_is_named() {
 /// RFC 9293, section 3.9.2.2 (MUST-55); RFC 5927, section 6.2: source quench messages are ignored.
 #[test]
 fn source_quench_is_ignored() {
-    assert_eq!(heard(&error(4, 0, 0, &quoted())), Heard::Nothing);
+    assert_eq!(heard(&error(4, 0, 0, &quoted())), FrameOutcome::Nothing);
 }
 
 #[test]
@@ -84,11 +86,11 @@ fn an_error_about_nothing_of_ours_is_nothing() {
         packet
     };
     for quoted in [&foreign[..], &udp, short, &fragment, &[]] {
-        assert_eq!(heard(&error(3, 4, 1_400, quoted)), Heard::Nothing);
+        assert_eq!(heard(&error(3, 4, 1_400, quoted)), FrameOutcome::Nothing);
     }
     let mut wrong = error(3, 4, 1_400, &quoted());
     *wrong.last_mut().unwrap() ^= 1;
-    assert_eq!(heard(&wrong), Heard::Nothing);
+    assert_eq!(heard(&wrong), FrameOutcome::Nothing);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rxo_frame::Instant;
-use rxo_host::link::{Channel, ChannelError, Heard, Link};
+use rxo_host::link::{Channel, ChannelError, FrameOutcome, Link};
 
 use crate::peer::*;
 
@@ -302,8 +302,9 @@ fn segment(from: &str, to: &str, mac: Mac) -> Vec<u8> {
 #[test]
 fn the_gate_admits_segments_of_the_channel_only() {
     const GROUP_MAC: Mac = [1, 0, 0x5e, 1, 1, 1];
-    let passes =
-        |link: &mut Link, frame: &[u8]| matches!(hears(link, frame, at(9_000)), Heard::Segment(_));
+    let passes = |link: &mut Link, frame: &[u8]| {
+        matches!(hears(link, frame, at(9_000)), FrameOutcome::Segment(_))
+    };
     let right = segment("10.0.0.9", GROUP, GROUP_MAC);
     assert!(!passes(&mut link(), &right));
     let mut link = member();

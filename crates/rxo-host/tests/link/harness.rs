@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rxo_frame::{Duration, Frame, Instant, LinkKind};
-use rxo_host::link::{Channel, Heard, Link, LinkConfig, Resolve, Route};
+use rxo_host::link::{Channel, FrameOutcome, Link, LinkConfig, Resolve, Route};
 use rxo_wire::checksum::Sum;
 use rxo_wire::{Transport, ethertype, parse, parse_ip};
 
@@ -118,18 +118,18 @@ fn repair(frame: &mut [u8]) {
 fn take(link: &mut Link, kind: LinkKind, bytes: &[u8], now: Instant) {
     let heard = link.on_frame(&Frame::new(bytes, now), now);
     match heard {
-        Heard::TooBig(error) => assert!(link.is_ours(error.pair.source())),
-        Heard::Unreachable(error) => assert!(link.is_ours(error.pair.source())),
-        Heard::Neighbour(ip) => {
+        FrameOutcome::TooBig(error) => assert!(link.is_ours(error.pair.source())),
+        FrameOutcome::Unreachable(error) => assert!(link.is_ours(error.pair.source())),
+        FrameOutcome::Neighbour(ip) => {
             assert_eq!(kind, LinkKind::Ethernet);
             assert!(matches!(link.resolve(ip, now), Resolve::Resolved(_)), "{ip} is not known");
         }
-        Heard::Segment(parsed) => {
+        FrameOutcome::Segment(parsed) => {
             let (source, destination) = (parsed.key.source(), parsed.key.destination());
             let is_it = |it: Channel| (it.source(), it.group()) == (source, destination);
             assert!(link.is_ours(destination) || channels().any(is_it));
         }
-        Heard::Nothing => {}
+        FrameOutcome::Nothing => {}
     }
     let count = std::iter::from_fn(|| link.poll_transmit()).map(|f| readable(&f, kind)).count();
     assert!(count <= 1, "{count} frames for one");

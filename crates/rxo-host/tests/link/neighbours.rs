@@ -1,6 +1,6 @@
 //! Resolving neighbours, and answering their requests (RFC 826, RFC 5227, RFC 4861).
 
-use rxo_host::link::{Heard, Resolve};
+use rxo_host::link::{FrameOutcome, Resolve};
 
 use crate::peer::*;
 
@@ -17,10 +17,10 @@ fn a_neighbour_is_asked_for_by_arp() {
     assert_eq!(link.resolve(ip("10.0.0.9"), at(1)), Resolve::Pending);
     assert_eq!(out(&mut link).len(), 0);
     let reply = arp(OURS, 2, THEM, US);
-    assert_eq!(hears(&mut link, &reply, at(2)), Heard::Neighbour(ip("10.0.0.9")));
+    assert_eq!(hears(&mut link, &reply, at(2)), FrameOutcome::Neighbour(ip("10.0.0.9")));
     assert_eq!(link.resolve(ip("10.0.0.9"), at(3)), Resolve::Resolved(PEER));
     // A repeated reply is no news.
-    assert_eq!(hears(&mut link, &reply, at(4)), Heard::Nothing);
+    assert_eq!(hears(&mut link, &reply, at(4)), FrameOutcome::Nothing);
 }
 
 /// RFC 4861, section 7.2.2: the request goes to the solicited-node group.
@@ -36,7 +36,7 @@ fn a_neighbour_is_asked_for_by_neighbour_discovery() {
     };
     assert_eq!(out(&mut link), [expected]);
     let heard = hears(&mut link, &advertisement("fd00::9", 0x60), at(1));
-    assert_eq!(heard, Heard::Neighbour(ip("fd00::9")));
+    assert_eq!(heard, FrameOutcome::Neighbour(ip("fd00::9")));
     assert_eq!(link.resolve(ip("fd00::9"), at(2)), Resolve::Resolved(PEER));
 }
 
@@ -114,10 +114,10 @@ fn neighbour_discovery_comes_from_the_link_alone() {
     out(&mut link);
     let mut forwarded = advertisement("fd00::9", 0x60);
     forwarded[14 + 7] = 254;
-    assert_eq!(hears(&mut link, &forwarded, at(1)), Heard::Nothing);
+    assert_eq!(hears(&mut link, &forwarded, at(1)), FrameOutcome::Nothing);
     let mut changed = advertisement("fd00::9", 0x60);
     *changed.last_mut().unwrap() ^= 1;
-    assert_eq!(hears(&mut link, &changed, at(1)), Heard::Nothing);
+    assert_eq!(hears(&mut link, &changed, at(1)), FrameOutcome::Nothing);
     assert_eq!(link.resolve(ip("fd00::9"), at(2)), Resolve::Pending);
 }
 

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rxo_frame::{Frame, Instant};
-use rxo_host::link::{Heard, Link, LinkConfig, Route};
+use rxo_host::link::{FrameOutcome, Link, LinkConfig, Route};
 
 pub(crate) type Mac = [u8; 6];
 
@@ -28,7 +28,7 @@ pub(crate) fn link() -> Link {
         .expect("a link that can be")
 }
 
-pub(crate) fn hears(link: &mut Link, bytes: &[u8], now: Instant) -> Heard {
+pub(crate) fn hears(link: &mut Link, bytes: &[u8], now: Instant) -> FrameOutcome {
     link.on_frame(&Frame::new(bytes, now), now)
 }
 

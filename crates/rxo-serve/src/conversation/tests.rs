@@ -93,7 +93,7 @@ fn conversed(mut text: &[u8], www: &Path, at_once: usize) -> Talk {
                 }
                 piece.truncate(at_once);
                 talk.heard.extend_from_slice(&piece);
-                conversation.wrote(piece.len());
+                conversation.on_written(piece.len());
             }
             Step::Answered(exchange) => {
                 opened.close();

@@ -270,7 +270,7 @@ impl Opened {
 
     /// Returns page `index` of the file that was found last: [`PIECE_BYTES`] long, except the last page. The
     /// page comes from the cache `pages`, or is read and, if the file's version is settled at `now`
-    /// ([`Opened::settles_in`]), cached. `None` if the call would have to wait for the disk and `patience`
+    /// ([`Opened::unstable_for`]), cached. `None` if the call would have to wait for the disk and `patience`
     /// forbids it. The result is an error if the file cannot be read, or is no longer the version that was
     /// found.
     pub fn page(
@@ -320,7 +320,7 @@ impl Opened {
 
     /// Returns the time for which the file that was found last may still change without a new version. `None`
     /// if its version is settled, or if that is unknown because its file system's clock is ahead.
-    pub fn settles_in(&self, now: SystemTime) -> Option<Duration> {
+    pub fn unstable_for(&self, now: SystemTime) -> Option<Duration> {
         match self.file.as_ref()?.1.stamp(now) {
             Stamp::Settles(rest) => Some(rest),
             Stamp::Settled | Stamp::Ahead => None,

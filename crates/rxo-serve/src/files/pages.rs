@@ -54,7 +54,7 @@ impl Pages {
             Some(other) => self.bytes -= other.page.len(),
             None => self.order.push_back(key),
         }
-        while self.bytes > self.most_bytes && self.let_one_go() {}
+        while self.bytes > self.most_bytes && self.evict_next() {}
         page
     }
 
@@ -76,7 +76,7 @@ impl Pages {
 
     /// Examines the next page in clock order: evicts it, or keeps it if it was used since. Returns `false` if
     /// the cache is empty.
-    fn let_one_go(&mut self) -> bool {
+    fn evict_next(&mut self) -> bool {
         let Some(key) = self.order.pop_front() else { return false };
         let held = self.held.get_mut(&key);
         if held.is_some_and(|held| std::mem::take(&mut held.was_asked_for)) {

@@ -105,7 +105,7 @@ impl Readers {
     }
 
     /// Returns `true` if a finished job was run by `send`, which does not call `wake`.
-    pub(crate) fn has_done_here(&self) -> bool {
+    pub(crate) fn has_own_replies(&self) -> bool {
         !self.done_here.is_empty()
     }
 

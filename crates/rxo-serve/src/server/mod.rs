@@ -126,7 +126,7 @@ impl<'c> Server<'c> {
             self.turned_away += 1;
             let now = Now { instant: now.0, date: now.1, may_stay: false };
             let why = "too many connections of one address";
-            Conversation::turned_away(why, &self.rules.limits, now)
+            Conversation::refused(why, &self.rules.limits, now)
         } else {
             return;
         };
@@ -168,8 +168,9 @@ impl<'c> Server<'c> {
     /// deadline is set.
     pub fn poll_at(&self, now: Instant) -> Option<Instant> {
         let first = self.deadlines.first().map(|(at, _)| *at);
-        let is_due =
-            !self.queue.is_empty() || self.may_have_replies || self.shared.readers.has_done_here();
+        let is_due = !self.queue.is_empty()
+            || self.may_have_replies
+            || self.shared.readers.has_own_replies();
         if is_due { Some(now) } else { first }
     }
 
@@ -184,7 +185,7 @@ impl<'c> Server<'c> {
         let Some((token, opened, reply)) = self.shared.readers.next() else { return false };
         // The client may have gone.
         if let Some(seat) = self.seats.get_mut(&token) {
-            seat.brought(opened, reply, &mut self.shared.pages, date);
+            seat.on_reply(opened, reply, &mut self.shared.pages, date);
             self.drive(token, date, clock);
         }
         true

@@ -32,7 +32,7 @@ pub trait Client {
     /// Returns the number of written bytes that the client has not received; 0 if that is unknown. While it
     /// is not 0 at the end of a connection, the client keeps its place, and this function is called every
     /// [`Limits::linger`](crate::Limits::linger).
-    fn on_its_way(&mut self) -> u64 {
+    fn in_flight_bytes(&mut self) -> u64 {
         0
     }
 
@@ -181,7 +181,7 @@ impl<'c> Seat<'c> {
             }
             Step::Write { bytes, part, until } => {
                 if part.is_some()
-                    && let Some(rest) = opened.settles_in(now.date)
+                    && let Some(rest) = opened.unstable_for(now.date)
                 {
                     return Ok(Some(Rest::Until(until.min(now.instant + rest))));
                 }
@@ -197,7 +197,7 @@ impl<'c> Seat<'c> {
                         if bytes == 0 {
                             return Err(ErrorKind::WriteZero.into());
                         }
-                        self.conversation.wrote(bytes);
+                        self.conversation.on_written(bytes);
                         return Ok(None);
                     }
                 }
@@ -241,7 +241,7 @@ impl<'c> Seat<'c> {
         let opened = self.opened.take().unwrap_or_default();
         if let Err(job) = shared.readers.send(Job { token, opened, errand }) {
             self.opened = Some(job.opened);
-            self.give_up();
+            self.reset();
             return None;
         }
         let until = now + shared.patience;
@@ -251,14 +251,14 @@ impl<'c> Seat<'c> {
 
     /// Shuts down sending, after reporting the bytes in flight.
     fn finish(&mut self) -> Progress {
-        self.conversation.on_its_way(self.client.on_its_way());
+        self.conversation.in_flight_bytes(self.client.in_flight_bytes());
         self.client.finish().map(|()| None)
     }
 
     /// Waits until the written bytes have arrived, and ignores received bytes meanwhile.
     fn drain(&mut self, shared: &mut Shared, until: Instant) -> Progress {
-        let bytes = self.client.on_its_way();
-        self.conversation.on_its_way(bytes);
+        let bytes = self.client.in_flight_bytes();
+        self.conversation.in_flight_bytes(bytes);
         match unless_blocked(self.client.read(&mut shared.scratch[..]))? {
             // An end of the stream is returned again by each read.
             Some(0) | None if bytes > 0 => return Ok(Some(Rest::Until(until))),
@@ -274,18 +274,18 @@ impl<'c> Seat<'c> {
         }
         // The files that the reader has open will be dropped when it is done.
         self.opened = Some(Opened::default());
-        self.give_up();
+        self.reset();
         None
     }
 
     /// Resets the connection, because the disk does not answer.
-    fn give_up(&mut self) {
+    fn reset(&mut self) {
         self.client.reset();
         self.conversation.broken();
     }
 
     /// Processes the reply of a reader thread.
-    pub(super) fn brought(
+    pub(super) fn on_reply(
         &mut self,
         opened: Opened,
         reply: Reply,

@@ -60,7 +60,7 @@ impl Client for Wire {
         Ok(piece.len())
     }
 
-    fn on_its_way(&mut self) -> u64 {
+    fn in_flight_bytes(&mut self) -> u64 {
         self.0.borrow().on_its_way
     }
 

@@ -223,7 +223,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.snd.free(run.from, self.snd.una);
         self.events |= Events::WRITABLE;
         self.made_progress(now);
-        self.heard_of_peer(now);
+        self.restart_keep_alive(now);
     }
 }
 

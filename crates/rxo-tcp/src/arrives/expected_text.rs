@@ -45,7 +45,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if run.may_expect && self.expects_text(header, payload.bytes()) {
             self.take_timestamp(run.now, header);
             self.take_window(header);
-            self.hear(run);
+            self.restart_keep_alive_once(run);
             self.take_expected_text(payload);
         } else {
             let odd = PlainSegment { seq, ack, flags, window, timestamp, payload, ecn, arrived_at };
@@ -65,7 +65,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             && !self.rcv.has_gap()
             && !self.rcv.sack.has_duplicate()
             && self.rcv.fin_at.is_none()
-            && self.recovery.is_calm()
+            && self.recovery.is_undisturbed()
     }
 
     /// Returns `true` if a segment with `bytes` of text is the next expected one: in order, inside the
@@ -117,7 +117,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// length.
     #[inline(always)]
     pub(super) fn take_headers(&mut self, run: &mut Run, header: Header, parts: &[(u32, u32)]) {
-        self.hear(run);
+        self.restart_keep_alive_once(run);
         self.events |= Events::READABLE;
         self.take_timestamp(run.now, header);
         let (mut seq, mut last, mut owed) = (header.seq, header.seq, 0);
@@ -130,7 +130,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
                 if owed == 1 {
                     self.take_timestamp(run.now, Header { seq, ..header });
                 }
-                let is_settled = owed > 1 || self.timestamps.is_settled(header.timestamp, run.now);
+                let is_settled =
+                    owed > 1 || self.timestamps.is_unchanged_by(header.timestamp, run.now);
                 if is_settled && !may_move_edge {
                     let taken = self.owe_for_each(seq, bytes, left);
                     (seq, left) = (seq + taken * bytes, left - taken);
@@ -173,9 +174,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     /// Restarts the keep-alive timer, once for the whole run.
     #[inline]
-    fn hear(&mut self, run: &mut Run) {
+    fn restart_keep_alive_once(&mut self, run: &mut Run) {
         if !core::mem::replace(&mut run.is_heard, true) {
-            self.heard_of_peer(run.now);
+            self.restart_keep_alive(run.now);
         }
     }
 

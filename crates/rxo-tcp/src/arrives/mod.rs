@@ -146,7 +146,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
         self.check_ack(now, segment)?;
         self.remember_timestamp(now, segment);
-        self.heard_of_peer(now);
+        self.restart_keep_alive(now);
         duplicate.into_iter().for_each(|block| self.rcv.sack.received_again(block));
         self.take_content(now, segment);
         if exceeds {

@@ -35,6 +35,6 @@ impl<B: AsRef<[u8]>> Connection<B> {
             }
             Accepted::OutOfOrder | Accepted::NoRoom => self.acks.answer_alone(),
         }
-        self.rcv.doubt_fin();
+        self.rcv.drop_fin();
     }
 }

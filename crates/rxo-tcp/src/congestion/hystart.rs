@@ -113,7 +113,7 @@ mod tests {
         fn round(&mut self, ms: u64) -> u32 {
             let before = self.window.cwnd;
             self.hystart.begin_round(&mut self.window);
-            if self.is_over() {
+            if self.is_complete() {
                 return 0;
             }
             for _ in 0..before / MSS {
@@ -122,7 +122,7 @@ mod tests {
             (self.window.cwnd - before) / MSS
         }
 
-        fn is_over(&self) -> bool {
+        fn is_complete(&self) -> bool {
             self.window.ssthresh < MAX_WINDOW_BYTES
         }
     }
@@ -139,7 +139,7 @@ mod tests {
             path.round(before);
             // The eighth sample shows the rise; the other 32 segments count for a quarter.
             assert_eq!(path.round(risen), 8 + 32 / 4, "{risen} ms");
-            assert!(!path.is_over());
+            assert!(!path.is_complete());
         }
     }
 
@@ -153,7 +153,7 @@ mod tests {
         for round in 2..=5 {
             let segments = path.window.cwnd / MSS;
             assert!((segments / 4).abs_diff(path.round(50)) <= 1, "round {round}");
-            assert!(!path.is_over());
+            assert!(!path.is_complete());
         }
         let grown = path.window.cwnd;
         assert_eq!(path.round(50), 0);
@@ -169,7 +169,7 @@ mod tests {
         path.round(40);
         let segments = path.window.cwnd / MSS;
         assert_eq!(path.round(40), segments);
-        assert!(!path.is_over());
+        assert!(!path.is_complete());
     }
 
     /// Fewer than eight samples have no effect (RFC 9406, section 4.2 (d)).

@@ -62,7 +62,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     pub fn send_shared(&mut self, text: &mut SharedBytes) -> Result<usize, CallError> {
         self.check_sending()?;
         let is_empty = text.is_empty();
-        match self.snd.buffer.lend(text) {
+        match self.snd.buffer.append_shared(text) {
             0 if !is_empty => Err(CallError::NotYet),
             taken => Ok(taken),
         }
@@ -284,7 +284,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.config = Arc::new(changed);
         self.timers.stop(Timer::KeepAlive);
         if self.state.is_synchronized() {
-            self.heard_of_peer(now);
+            self.restart_keep_alive(now);
         }
         Ok(())
     }

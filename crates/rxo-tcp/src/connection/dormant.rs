@@ -28,7 +28,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Drops the record of outstanding data, which the group keeps instead. Returns `false`, and changes
     /// nothing, if the connection needs it: data may be lost, an acknowledgement is due, or the peer's window
     /// is closed.
-    pub(crate) fn fall_asleep(&mut self) -> bool {
+    pub(crate) fn make_dormant(&mut self) -> bool {
         let owes_acks = self.acks.is_delaying() || self.acks.count_owed() > 0;
         if owes_acks || self.is_window_closed() || !self.may_expect_acks() {
             return false;
@@ -82,7 +82,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.snd.free(una, record.ack);
         self.snd.nxt = record.ack;
         self.pace();
-        self.heard_of_peer(now);
+        self.restart_keep_alive(now);
     }
 
     /// Returns the number of bytes after SND.UNA that the group may send for a dormant connection.

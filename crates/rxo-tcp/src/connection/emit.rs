@@ -6,7 +6,7 @@ use rxo_frame::Instant;
 use rxo_wire::tcp::Timestamp;
 use rxo_wire::{SeqNumber, TcpFlags};
 
-use super::plan::{Plan, Range, Why};
+use super::plan::{Plan, Range, SendReason};
 use super::{Connection, Persist};
 use crate::options::{LEAST_SACK_BYTES, OptionBytes};
 use crate::segment::Ecn;
@@ -63,7 +63,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// again (RFC 6928; RFC 5681, section 4.1; RFC 7661).
     fn plan_after_pause(&mut self, now: Instant) -> Result<Plan, Held> {
         let plan = self.plan();
-        let is_new_text = matches!(plan, Ok(Plan::Text(_, Why::New | Why::Trial)));
+        let is_new_text = matches!(plan, Ok(Plan::Text(_, SendReason::New | SendReason::Trial)));
         if !is_new_text || self.snd.outstanding() > 0 {
             return plan;
         }
@@ -145,7 +145,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// `None` if there are none.
     fn emit_acks(&mut self, now: Instant) -> Option<Transmit<'_>> {
         let (first, sack) = self.acks.take()?;
-        self.rcv.tell();
+        self.rcv.record_sent_edge();
         self.update_timers(now);
         let mut options = OptionBytes::default();
         if self.timestamps.is_agreed {
@@ -185,17 +185,17 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Records that the range `start` to `end` is sent, for the reason `why`.
-    fn send_text(&mut self, (start, end): Range, why: Why, now: Instant) {
+    fn send_text(&mut self, (start, end): Range, why: SendReason, now: Instant) {
         self.congestion.on_sent(now, distance(start, end), self.recovery.in_flight());
         match why {
-            Why::New | Why::Trial => self.send_new((start, end), now),
-            Why::Lost => self.recovery.sent_again(start, end, now),
-            Why::TailProbe => {
+            SendReason::New | SendReason::Trial => self.send_new((start, end), now),
+            SendReason::Lost => self.recovery.sent_again(start, end, now),
+            SendReason::TailProbe => {
                 self.recovery.sent_again(start, end, now);
                 self.recovery.probe_sent_again(self.snd.nxt);
                 self.timers.stop(Timer::Retransmit);
             }
-            Why::WindowProbe => self.send_window_probe((start, end), now),
+            SendReason::WindowProbe => self.send_window_probe((start, end), now),
         }
         self.note_on_path((start, end), why, now);
         self.snd.last_sent_at = now;
@@ -226,13 +226,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    fn emit_text(&mut self, (start, end): Range, why: Why, now: Instant) -> Outgoing {
-        let is_new = matches!(why, Why::New | Why::Trial);
+    fn emit_text(&mut self, (start, end): Range, why: SendReason, now: Instant) -> Outgoing {
+        let is_new = matches!(why, SendReason::New | SendReason::Trial);
         let carries_fin = self.snd.carries_fin(end);
         let bytes = distance(start, end) - u32::from(carries_fin);
         let fin = if carries_fin { TcpFlags::FIN } else { TcpFlags::default() };
         let empties = end.is_at_or_after(before(self.snd.end(), u32::from(carries_fin)));
-        let is_large = bytes > self.snd.mss && why != Why::Trial;
+        let is_large = bytes > self.snd.mss && why != SendReason::Trial;
         // A receiver that aggregates flushes at PSH and holds without it. No text can follow a GSO frame that
         // exhausts the windows, so it carries PSH as well.
         let ends = empties || is_large && is_new && self.new_text().is_err();
@@ -252,7 +252,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     /// Returns a segment that acknowledges everything received.
     fn segment(&mut self, seq: SeqNumber, flags: TcpFlags, now: Instant) -> Transmit<'static> {
-        self.acks.ride_along();
+        self.acks.piggyback();
         self.timestamps.last_ack = self.rcv.nxt;
         Transmit {
             seq,

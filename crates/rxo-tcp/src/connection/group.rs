@@ -14,7 +14,7 @@ use rxo_wire::{FlowKey, SeqNumber};
 
 use super::Connection;
 use super::buffers::BYTES_FOR_A_RANGE;
-use super::plan::Why;
+use super::plan::SendReason;
 use super::terms::Terms;
 use crate::congestion::Congestion;
 use crate::sequence::{distance, earlier, later};
@@ -94,7 +94,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// group `controls` the congestion, the connection's own window does not limit the group. Does nothing
     /// for a connection without a group.
     pub fn follow_group(&mut self, controls: bool) {
-        if self.terms.let_owner_send() {
+        if self.terms.allow_owner_text() {
             self.ahead = None;
             if controls {
                 self.congestion.leave_to_owner();
@@ -139,12 +139,12 @@ impl<B: AsRef<[u8]>> Connection<B> {
             let (start, end) = (self.snd.nxt, earlier(end, self.snd.end()));
             if start.is_before(end) {
                 self.recovery.sent(start, end, at);
-                self.note_on_path((start, end), Why::New, at);
+                self.note_on_path((start, end), SendReason::New, at);
                 self.snd.sent_until(end, at);
             }
         }
         if first.is_before(self.snd.nxt) {
-            self.has_been_led(now);
+            self.on_group_sent(now);
         }
     }
 
@@ -195,7 +195,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Updates timers and the congestion window after the group has sent new data.
-    fn has_been_led(&mut self, now: Instant) {
+    fn on_group_sent(&mut self, now: Instant) {
         if self.recovery.has_probe_due() {
             // The new text is the probe (RFC 8985, section 7.3).
             self.timers.stop(Timer::Retransmit);

@@ -174,7 +174,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.timers.stop_all();
         self.events |= Events::CONNECTED | Events::WRITABLE;
         self.state = State::Established;
-        self.heard_of_peer(now);
+        self.restart_keep_alive(now);
         if self.snd.fin == Fin::Queued {
             self.state = self.state.after_shutdown();
         }
@@ -183,7 +183,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Returns to LISTEN after the peer has given up the handshake.
     pub(crate) fn listen_again(&mut self) {
         self.timers.stop_all();
-        self.acks.ride_along();
+        self.acks.piggyback();
         self.state = State::Listen;
     }
 
@@ -211,7 +211,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.give_back_sending();
         self.give_back_receiving();
         self.timers.stop_all();
-        self.acks.ride_along();
+        self.acks.piggyback();
         self.events |= Events::CLOSED;
     }
 }

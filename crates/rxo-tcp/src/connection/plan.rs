@@ -20,7 +20,7 @@ pub(super) enum Plan {
     /// Acknowledgements are sent, without text.
     Acks,
     /// Text is sent, or the FIN, or both.
-    Text(Range, Why),
+    Text(Range, SendReason),
     /// A keep-alive probe is sent.
     KeepAlive,
 }
@@ -30,7 +30,7 @@ pub(super) type Range = (SeqNumber, SeqNumber);
 
 /// The reason for which text is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum SendReason {
     /// The text is sent for the first time.
     New,
     /// The text is considered lost and is retransmitted.
@@ -61,7 +61,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             State::SynSent(_) => return Err(Held::Nothing),
             _ => {}
         }
-        if !self.acks.can_ride_along() {
+        if !self.acks.can_piggyback() {
             return Ok(Plan::Acks);
         }
         self.plan_text().or_else(|held| self.plan_bare(held))
@@ -77,13 +77,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
             return self.lost_or_new_text();
         }
         if let Some(range) = self.trial_bytes.and_then(|bytes| self.trial(bytes)) {
-            return Ok(Plan::Text(range, Why::Trial));
+            return Ok(Plan::Text(range, SendReason::Trial));
         }
         match self.new_text() {
-            Ok(range) => Ok(Plan::Text(range, Why::New)),
+            Ok(range) => Ok(Plan::Text(range, SendReason::New)),
             Err(held) if self.recovery.has_probe_due() => {
                 let range = self.recovery.probe_range().ok_or(held)?;
-                Ok(Plan::Text(range, Why::TailProbe))
+                Ok(Plan::Text(range, SendReason::TailProbe))
             }
             Err(held) => Err(held),
         }
@@ -95,9 +95,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let (prefers_new, waits) = self.recovery.asks_by_new();
         let new = if prefers_new { self.new_text() } else { Err(Held::Nothing) };
         match new {
-            Ok(range) => Ok(Plan::Text(range, Why::New)),
+            Ok(range) => Ok(Plan::Text(range, SendReason::New)),
             Err(held) if waits => Err(held),
-            Err(_) => self.lost_text().map(|range| Plan::Text(range, Why::Lost)),
+            Err(_) => self.lost_text().map(|range| Plan::Text(range, SendReason::Lost)),
         }
     }
 
@@ -110,7 +110,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if self.persist.is_due && self.state.sends_text() {
             return self
                 .window_probe()
-                .map(|range| Plan::Text(range, Why::WindowProbe))
+                .map(|range| Plan::Text(range, SendReason::WindowProbe))
                 .ok_or(held);
         }
         if self.keep_alive.is_due && self.state.is_synchronized() {

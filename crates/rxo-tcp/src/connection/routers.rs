@@ -5,7 +5,7 @@ use rxo_frame::Instant;
 use rxo_wire::SeqNumber;
 
 use super::Connection;
-use super::plan::{Range, Why};
+use super::plan::{Range, SendReason};
 use crate::options::TIMESTAMP_BYTES;
 use crate::path::{Judgement, LEAST_MTU_V4, LEAST_MTU_V6, Path, TRY_AGAIN_AFTER};
 use crate::sequence::distance;
@@ -24,7 +24,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             return;
         };
         if let Judgement::Believed(mss) = self.path.judge(seq, mss, self.snd.mss) {
-            self.believe(mss, now);
+            self.apply_mss(mss, now);
             self.update_timers(now);
         }
     }
@@ -108,7 +108,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if self.pair.source().is_ipv4() { 40 } else { 60 }
     }
 
-    fn believe(&mut self, mss: u32, now: Instant) {
+    fn apply_mss(&mut self, mss: u32, now: Instant) {
         self.path.counts.too_big_taken += 1;
         self.events |= Events::PATH_CHANGED;
         self.path.lowered(mss, now + TRY_AGAIN_AFTER);
@@ -118,9 +118,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     /// Reacts to a retransmission timeout. A router's report that waited for the timeout is applied now.
     /// Without a report, repeated timeouts show a path that silently drops full segments.
-    pub(super) fn doubt_path(&mut self, now: Instant) {
+    pub(super) fn apply_waiting_report(&mut self, now: Instant) {
         if let Some(mss) = self.path.timed_out(self.snd.mss) {
-            self.believe(mss, now);
+            self.apply_mss(mss, now);
             self.congestion.set_cwnd(mss);
             return;
         }
@@ -152,14 +152,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Informs path MTU discovery that the range `start` to `end` is in flight.
-    pub(super) fn note_on_path(&mut self, (start, end): Range, why: Why, now: Instant) {
+    pub(super) fn note_on_path(&mut self, (start, end): Range, why: SendReason, now: Instant) {
         match why {
-            Why::New if distance(start, end) >= self.snd.mss => {
+            SendReason::New if distance(start, end) >= self.snd.mss => {
                 self.path.sent(start, self.snd.mss);
             }
-            Why::New => {}
-            Why::Trial => self.path.trial_sent(start, distance(start, end)),
-            Why::Lost | Why::TailProbe | Why::WindowProbe => {
+            SendReason::New => {}
+            SendReason::Trial => self.path.trial_sent(start, distance(start, end)),
+            SendReason::Lost | SendReason::TailProbe | SendReason::WindowProbe => {
                 if self.path.sent_again(start, end, now) {
                     self.events |= Events::PATH_CHANGED;
                 }

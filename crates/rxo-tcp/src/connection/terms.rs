@@ -42,7 +42,7 @@ impl Terms {
 
     /// Lets the owner send all new text from now on, in segments of its own size, if it has chosen the ISS.
     /// The connection then only retransmits lost text. Returns `true` if the owner has chosen the ISS.
-    pub(crate) fn let_owner_send(&mut self) -> bool {
+    pub(crate) fn allow_owner_text(&mut self) -> bool {
         let has_chosen = self.iss().is_some();
         if has_chosen {
             self.owner = Owner::SendsText;

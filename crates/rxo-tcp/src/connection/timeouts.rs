@@ -59,7 +59,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         } else {
             self.recovery.on_timeout(self.snd.nxt, &mut self.congestion);
             self.note_reduction();
-            self.doubt_path(now);
+            self.apply_waiting_report(now);
         }
         if self.recovery.rtt.backed_off() == R1 {
             self.events |= Events::STALLED;
@@ -109,7 +109,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Restarts keep-alive after an acceptable segment, which shows that the peer is alive.
-    pub(crate) fn heard_of_peer(&mut self, now: Instant) {
+    pub(crate) fn restart_keep_alive(&mut self, now: Instant) {
         self.keep_alive.unanswered = 0;
         if let Some(settings) = self.config.keep_alive.filter(|_| self.state != State::TimeWait) {
             self.timers.arm(Timer::KeepAlive, now + settings.idle);

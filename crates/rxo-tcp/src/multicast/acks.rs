@@ -11,7 +11,7 @@ use rxo_wire::tcp::AckRecord;
 
 use super::member::Member;
 use super::sends::CHECK_AFTER;
-use super::tree::Least;
+use super::tree::MemberMinimum;
 use super::{Group, MemberId};
 use crate::connection::Outstanding;
 use crate::{Arrival, Connection};
@@ -76,7 +76,7 @@ impl Group {
         let Some(Some(member)) = members.get_mut(id as usize) else { return false };
         // A member that has caught up may have outstanding data that the group has dropped.
         let may_sleep = member.is_led && una >= text.first();
-        let sleeps = member.is_dormant() || may_sleep && connection.fall_asleep();
+        let sleeps = member.is_dormant() || may_sleep && connection.make_dormant();
         if !sleeps {
             return false;
         }
@@ -89,8 +89,8 @@ impl Group {
             member.progress = (una, now);
         }
         let limit = una + u64::from(connection.dormant_allowance(nxt));
-        tree.set(id as usize, Least { limit, una });
-        late.set(id, member.is_late, Least { limit, una });
+        tree.set(id as usize, MemberMinimum { limit, una });
+        late.set(id, member.is_late, MemberMinimum { limit, una });
         text.advance(tree.least().una);
         if una < all {
             // The connection's own timers are off. No further send may come to start the group's timer, so

@@ -65,7 +65,7 @@ pub(super) struct PathNews {
 
 /// The news of a receiver after an event of its connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Heard {
+pub(super) struct ReceiverReport {
     una: u64,
     delivered: u64,
     settled: u64,
@@ -76,7 +76,7 @@ pub(super) struct Heard {
     heard_at: Instant,
 }
 
-impl Heard {
+impl ReceiverReport {
     pub(super) fn of<B: AsRef<[u8]>>(edge: &GroupEdge, una: u64, from: &Connection<B>) -> Self {
         let outstanding = (edge.nxt - edge.una).unsigned_abs();
         Self {
@@ -107,7 +107,7 @@ impl PathNews {
     }
 
     /// Counts a loss event at `heard`.
-    fn note_loss(&mut self, heard: &Heard) {
+    fn note_loss(&mut self, heard: &ReceiverReport) {
         let distance = heard.una.saturating_sub(self.lost_at).max(1);
         self.distance = match self.distance {
             0 => distance,
@@ -208,7 +208,7 @@ impl Controller {
 
     /// Ends slow start at the first loss of any receiver once a queue has grown: who leads is not known yet,
     /// and the next doubling would put repairs behind a queue of seconds.
-    fn end_slow_start(&mut self, heard: &Heard, nxt: u64) {
+    fn end_slow_start(&mut self, heard: &ReceiverReport, nxt: u64) {
         let is_starting = self.congestion.is_starting() && heard.una >= self.lowered_until;
         if is_starting && self.has_queue(self.congestion.flight()) {
             self.lower(nxt, None);
@@ -224,7 +224,7 @@ impl Controller {
         queued >= least * u128::from(self.round_trip_ns)
     }
 
-    fn lead_by(&mut self, id: MemberId, path: &PathNews, heard: &Heard) {
+    fn choose_leader(&mut self, id: MemberId, path: &PathNews, heard: &ReceiverReport) {
         (self.leader, self.name) = (Some(id), path.name);
         self.round_trip_ns = path.round_trip_ns;
         self.least_round_trip_ns = path.least_round_trip_ns;
@@ -265,7 +265,7 @@ impl Controller {
 
 impl Group {
     /// Takes the news of a member that follows the group.
-    pub(super) fn control(&mut self, id: MemberId, heard: Heard, now: Instant) {
+    pub(super) fn control(&mut self, id: MemberId, heard: ReceiverReport, now: Instant) {
         let Self { controller: Some(controller), members, nxt, mss, .. } = self else { return };
         let leaders = controller.leader.and_then(|id| members.get(id as usize)?.as_ref());
         let leaders = leaders.map(|leader| leader.path);
@@ -294,7 +294,7 @@ impl Group {
             }
             // The loss with which it takes the lead does not lower the window: among many receivers somebody
             // always has just lost more than the others.
-            return controller.lead_by(id, path, &heard);
+            return controller.choose_leader(id, path, &heard);
         }
         // Once for everything that was sent within a round trip.
         if has_lost && heard.una >= controller.lowered_until {

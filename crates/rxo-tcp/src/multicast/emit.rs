@@ -7,7 +7,7 @@ use rxo_wire::tcp::Timestamp;
 use rxo_wire::{SeqNumber, TcpFlags};
 
 use super::Group;
-use super::tree::Least;
+use super::tree::MemberMinimum;
 use crate::options::OptionBytes;
 use crate::segment::Ecn;
 use crate::timestamps::Timestamps;
@@ -68,7 +68,7 @@ impl Group {
     /// sent.
     fn next_send(&self) -> Option<(u32, bool)> {
         let least = self.tree.least();
-        if !self.is_started || least == Least::NONE || self.has_sent_all() {
+        if !self.is_started || least == MemberMinimum::NONE || self.has_sent_all() {
             return None;
         }
         let unsent = self.text.end() - self.nxt;
@@ -87,7 +87,7 @@ impl Group {
     /// Returns `true` if the group waits for receivers: to send more data, or to get the last
     /// acknowledgements.
     fn waits(&self) -> bool {
-        if !self.is_started || self.tree.least() == Least::NONE {
+        if !self.is_started || self.tree.least() == MemberMinimum::NONE {
             return false;
         }
         let unsent = self.text.end().saturating_sub(self.nxt);

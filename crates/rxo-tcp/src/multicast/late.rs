@@ -6,7 +6,7 @@
 
 use rxo_frame::{Duration, Instant};
 
-use super::tree::{Least, Tree};
+use super::tree::{MemberMinimum, Tree};
 use super::{Group, Late, MemberId, Outcome, Refusal};
 
 /// The receivers that joined after the first byte, and their shared time limit.
@@ -25,7 +25,7 @@ pub(super) struct Latecomers {
 impl Latecomers {
     /// Records the send limit and acknowledged position of a receiver, unless it `is_late`.
     #[inline]
-    pub(super) fn set(&mut self, id: MemberId, is_late: bool, value: Least) {
+    pub(super) fn set(&mut self, id: MemberId, is_late: bool, value: MemberMinimum) {
         if let Some(others) = self.others.as_mut().filter(|_| !is_late) {
             others.set(id as usize, value);
         }
@@ -67,7 +67,7 @@ impl Group {
     }
 
     /// Sets the send limit and acknowledged position of a member.
-    pub(super) fn set_least(&mut self, id: MemberId, value: Least) {
+    pub(super) fn set_least(&mut self, id: MemberId, value: MemberMinimum) {
         self.tree.set(id as usize, value);
         let is_late = !self.is_in_time(id as usize);
         self.late.set(id, is_late, value);

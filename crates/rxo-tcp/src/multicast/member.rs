@@ -4,9 +4,9 @@ use alloc::vec::Vec;
 use rxo_frame::{Duration, Instant, SharedBytes};
 
 use super::acks::Sleep;
-use super::control::{Heard, PathNews};
+use super::control::{PathNews, ReceiverReport};
 use super::outcome::LEAST_SEGMENT_BYTES;
-use super::tree::Least;
+use super::tree::MemberMinimum;
 use super::{Group, GroupEvent, Late, Outcome, Progress, Refusal};
 use crate::{CallError, Connection, Failure, GroupSeed, State};
 
@@ -177,7 +177,7 @@ impl Group {
         }
         let is_behind = member.is_behind(self.sends.next());
         if member.given < self.text.end() || self.text.length().is_some() && !member.is_shut {
-            self.lend_what_there_is(id, connection);
+            self.send_available(id, connection);
         }
         if is_behind {
             self.report_sends(id, connection, now);
@@ -208,7 +208,7 @@ impl Group {
 
     /// Passes to a connection the data that it may send. After the last byte, closes the connection for
     /// sending.
-    fn lend_what_there_is<B: AsRef<[u8]>>(&mut self, id: MemberId, connection: &mut Connection<B>) {
+    fn send_available<B: AsRef<[u8]>>(&mut self, id: MemberId, connection: &mut Connection<B>) {
         let Self { members, text, nxt, .. } = self;
         let Some(Some(member)) = members.get_mut(id as usize) else { return };
         // A member in catch-up must not overtake the group.
@@ -263,11 +263,11 @@ impl Group {
         }
         if is_led && !has_all && !connection.is_closed() {
             let limit = self.position(edge.limit, una).unwrap_or(una);
-            self.set_least(id, Least { limit, una });
+            self.set_least(id, MemberMinimum { limit, una });
             self.limit_segments(id, edge.mss);
-            self.control(id, Heard::of(&edge, una, connection), now);
+            self.control(id, ReceiverReport::of(&edge, una, connection), now);
         } else if is_led {
-            self.set_least(id, Least::NONE);
+            self.set_least(id, MemberMinimum::NONE);
             self.end_lead(id);
         } else if nxt == Some(self.nxt) && has_answered {
             self.lead(id, connection, now);
@@ -292,7 +292,10 @@ impl Group {
         let una = self.position(edge.una, self.nxt).unwrap_or(self.nxt);
         let limit = self.position(edge.limit, una).unwrap_or(una);
         let has_all = self.text.length().is_some_and(|all| una > all);
-        self.set_least(id, if has_all { Least::NONE } else { Least { limit, una } });
+        self.set_least(
+            id,
+            if has_all { MemberMinimum::NONE } else { MemberMinimum { limit, una } },
+        );
         self.limit_segments(id, edge.mss);
     }
 
@@ -341,7 +344,7 @@ impl Group {
 
     /// Passes requested data to a member's connection, in order; an empty `text` ends the answer. Afterwards
     /// the caller must let the connection send.
-    pub fn lend<B: AsRef<[u8]>>(
+    pub fn provide<B: AsRef<[u8]>>(
         &mut self,
         id: MemberId,
         connection: &mut Connection<B>,
@@ -409,7 +412,7 @@ impl Group {
 
     /// Removes a member, and recomputes the slowest position and the smallest segment size without it.
     fn remove(&mut self, id: MemberId) {
-        self.set_least(id, Least::NONE);
+        self.set_least(id, MemberMinimum::NONE);
         self.end_lead(id);
         if let Some(member) = self.members[id as usize].take() {
             self.change_segments(member.mss, u32::MAX);

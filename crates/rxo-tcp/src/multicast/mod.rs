@@ -54,7 +54,7 @@ use self::member::Member;
 pub use self::member::MemberId;
 pub use self::outcome::{GroupEvent, Outcome, Progress, Refusal};
 pub use self::repair::Repair;
-use self::repair::{Repaired, Wanted};
+use self::repair::{RepairRequest, Repaired};
 use self::sends::Sends;
 use self::slow::Patience;
 use self::text::GroupText;
@@ -78,7 +78,7 @@ pub struct Group {
     tree: Tree,
     controller: Option<Controller>,
     sends: Sends,
-    wanted: Vec<Wanted>,
+    wanted: Vec<RepairRequest>,
     repairs: VecDeque<Repair>,
     repaired: Repaired,
     patience: Patience,

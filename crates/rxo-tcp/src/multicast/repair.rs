@@ -20,7 +20,7 @@ use crate::options::OptionBytes;
 
 /// A segment that a connection wants to retransmit.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
+pub(super) struct RepairRequest {
     start: u64,
     end: u64,
     pub(super) id: MemberId,
@@ -71,7 +71,13 @@ impl Repaired {
     /// its way to the group. `is_over` means that the FIN has been sent. Then the segment goes to the group
     /// at most once: a receiver that has acknowledged everything may have left the group, and that
     /// acknowledgement may be lost.
-    fn way(&mut self, same: &[Wanted], least: usize, is_over: bool, now: Instant) -> Option<Way> {
+    fn way(
+        &mut self,
+        same: &[RepairRequest],
+        least: usize,
+        is_over: bool,
+        now: Instant,
+    ) -> Option<Way> {
         let (start, end) = (same[0].start, same[0].end);
         let round_trip_ns = same.iter().map(|it| it.round_trip_ns).max().unwrap_or_default();
         let is_shared = self.shared > ALL / 2;
@@ -156,7 +162,7 @@ impl Group {
         let (mut at, end) = (start, start + bytes);
         while at < end {
             let next = (at + u64::from(self.mss)).min(end);
-            self.wanted.push(Wanted {
+            self.wanted.push(RepairRequest {
                 start: at,
                 end: next,
                 id,
@@ -179,7 +185,7 @@ impl Group {
         self.repaired.forget_before(self.text.start(), least.max(2), predicts);
         let is_over = self.has_sent_all();
         let mut wanted = core::mem::take(&mut self.wanted);
-        let what = |it: &Wanted| (it.start, it.end, it.has_timed_out);
+        let what = |it: &RepairRequest| (it.start, it.end, it.has_timed_out);
         wanted.sort_unstable_by_key(|it| (what(it), it.id));
         for same in wanted.chunk_by(|a, b| what(a) == what(b)) {
             let (start, end, has_timed_out) = what(&same[0]);
@@ -203,9 +209,15 @@ impl Group {
 
     /// Counts repairs that leave now as a part of what is in flight. Those of the leader alone are counted by
     /// its connection.
-    fn count_repairs(&mut self, way: Option<Way>, bytes: u64, same: &[Wanted], now: Instant) {
+    fn count_repairs(
+        &mut self,
+        way: Option<Way>,
+        bytes: u64,
+        same: &[RepairRequest],
+        now: Instant,
+    ) {
         let Some(controller) = &mut self.controller else { return };
-        let is_leaders = |it: &&Wanted| controller.is_led_by(it.id);
+        let is_leaders = |it: &&RepairRequest| controller.is_led_by(it.id);
         let copies = match way {
             Some(Way::ToGroup) => usize::from(!same.iter().any(|it| is_leaders(&it))),
             Some(Way::Alone(_)) => same.len() - same.iter().filter(is_leaders).count(),
@@ -245,10 +257,10 @@ const SHARE_WEIGHT: u32 = 32;
 mod tests {
     use super::*;
 
-    fn wanted(start: u64, id: MemberId) -> Wanted {
+    fn wanted(start: u64, id: MemberId) -> RepairRequest {
         let (ack, options) = (rxo_wire::SeqNumber(0), OptionBytes::default());
         let head = Head { ack, window: 0, options };
-        Wanted {
+        RepairRequest {
             start,
             end: start + 1_000,
             id,

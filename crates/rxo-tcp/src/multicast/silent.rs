@@ -7,7 +7,7 @@
 use rxo_frame::{Duration, Instant};
 
 use super::member::Member;
-use super::tree::Least;
+use super::tree::MemberMinimum;
 use super::{Group, MemberId};
 use crate::Connection;
 
@@ -70,7 +70,7 @@ impl Group {
     /// Returns `true` if a member's window is open: a receiver whose window is closed answers probes.
     fn has_open_window(&self, id: MemberId) -> bool {
         let its = self.tree.get(id as usize);
-        its != Least::NONE && its.limit.saturating_sub(its.una) >= u64::from(self.mss)
+        its != MemberMinimum::NONE && its.limit.saturating_sub(its.una) >= u64::from(self.mss)
     }
 
     #[inline]
@@ -92,7 +92,7 @@ impl Group {
         connection.leave_group();
         let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
         (member.leaves, member.is_led, member.left_at) = (false, false, Some(member.una));
-        self.set_least(id, Least::NONE);
+        self.set_least(id, MemberMinimum::NONE);
         self.end_lead(id);
     }
 }

@@ -4,7 +4,7 @@
 use rxo_frame::{Duration, Instant};
 
 use super::member::CONFIRMS_WITHIN;
-use super::tree::Least;
+use super::tree::MemberMinimum;
 use super::{Group, MemberId, Outcome, Slow};
 
 /// The times that are needed to detect slow receivers.
@@ -104,7 +104,7 @@ impl Group {
 
     /// Returns `true` if no other member has a lower send limit or, once everything is sent, a lower
     /// acknowledged position.
-    fn is_slowest(&self, id: MemberId, least: Least) -> bool {
+    fn is_slowest(&self, id: MemberId, least: MemberMinimum) -> bool {
         let its = self.tree.get(id as usize);
         if self.has_sent_all() { its.una == least.una } else { its.limit == least.limit }
     }

@@ -58,7 +58,7 @@ impl GroupText {
         let bytes = piece.len();
         if bytes > 0 {
             self.pieces.push_back((at, piece.clone()));
-            self.buffer.lend(&mut { piece });
+            self.buffer.append_shared(&mut { piece });
         }
         bytes
     }

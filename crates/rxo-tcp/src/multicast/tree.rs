@@ -9,14 +9,14 @@ use alloc::vec::Vec;
 /// The send limit and the acknowledged position of one receiver, or the minima of both below a node of the
 /// tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Least {
+pub(super) struct MemberMinimum {
     /// The send limit: new text before this stream position may be sent.
     pub(super) limit: u64,
     /// The acknowledged position: everything before this stream position has arrived.
     pub(super) una: u64,
 }
 
-impl Least {
+impl MemberMinimum {
     /// The value of a receiver that does not limit the group.
     pub(super) const NONE: Self = Self { limit: u64::MAX, una: u64::MAX };
 
@@ -28,7 +28,7 @@ impl Least {
 /// The minima over all receivers. The root is node 1; the children of node n are 2n and 2n + 1.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
-    nodes: Vec<Least>,
+    nodes: Vec<MemberMinimum>,
     leaves: usize,
 }
 
@@ -36,11 +36,11 @@ impl Tree {
     /// Creates a tree for `receivers` receivers. Allocates 32 to 64 bytes for each.
     pub(super) fn new(receivers: usize) -> Self {
         let leaves = receivers.next_power_of_two();
-        Self { nodes: vec![Least::NONE; 2 * leaves], leaves }
+        Self { nodes: vec![MemberMinimum::NONE; 2 * leaves], leaves }
     }
 
     /// Sets the value of receiver `index`.
-    pub(super) fn set(&mut self, index: usize, value: Least) {
+    pub(super) fn set(&mut self, index: usize, value: MemberMinimum) {
         let mut node = self.leaves + index;
         if node >= self.nodes.len() || self.nodes[node] == value {
             return;
@@ -56,13 +56,13 @@ impl Tree {
         }
     }
 
-    /// Returns the value of receiver `index`; [`Least::NONE`] if there is no such receiver.
-    pub(super) fn get(&self, index: usize) -> Least {
-        self.nodes.get(self.leaves + index).copied().unwrap_or(Least::NONE)
+    /// Returns the value of receiver `index`; [`MemberMinimum::NONE`] if there is no such receiver.
+    pub(super) fn get(&self, index: usize) -> MemberMinimum {
+        self.nodes.get(self.leaves + index).copied().unwrap_or(MemberMinimum::NONE)
     }
 
-    /// Returns the minima over all receivers; [`Least::NONE`] without receivers.
-    pub(super) fn least(&self) -> Least {
+    /// Returns the minima over all receivers; [`MemberMinimum::NONE`] without receivers.
+    pub(super) fn least(&self) -> MemberMinimum {
         self.nodes[1]
     }
 }
@@ -76,12 +76,12 @@ mod tests {
     #[test]
     fn one_receiver_is_the_root() {
         let mut tree = Tree::new(1);
-        assert_eq!(tree.least(), Least::NONE);
-        let value = Least { limit: 3, una: 1 };
+        assert_eq!(tree.least(), MemberMinimum::NONE);
+        let value = MemberMinimum { limit: 3, una: 1 };
         tree.set(0, value);
-        assert_eq!((tree.least(), tree.get(0), tree.get(9)), (value, value, Least::NONE));
-        tree.set(0, Least::NONE);
-        assert_eq!(tree.least(), Least::NONE);
+        assert_eq!((tree.least(), tree.get(0), tree.get(9)), (value, value, MemberMinimum::NONE));
+        tree.set(0, MemberMinimum::NONE);
+        assert_eq!(tree.least(), MemberMinimum::NONE);
     }
 
     proptest! {
@@ -92,13 +92,13 @@ mod tests {
             changes in prop::collection::vec((0_usize..40, 0_u64..50, 0_u64..50), 0..200),
         ) {
             let mut tree = Tree::new(receivers);
-            let mut all = vec![Least::NONE; receivers];
+            let mut all = vec![MemberMinimum::NONE; receivers];
             for (index, limit, una) in changes {
-                let value = if limit == 0 { Least::NONE } else { Least { limit, una } };
+                let value = if limit == 0 { MemberMinimum::NONE } else { MemberMinimum { limit, una } };
                 let index = index % receivers;
                 tree.set(index, value);
                 all[index] = value;
-                let least = all.iter().fold(Least::NONE, |least, value| least.with(*value));
+                let least = all.iter().fold(MemberMinimum::NONE, |least, value| least.with(*value));
                 prop_assert_eq!(tree.least(), least);
             }
         }

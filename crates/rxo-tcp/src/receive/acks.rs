@@ -242,13 +242,13 @@ impl Acks {
     }
 
     /// Returns `true` if a segment with text can carry all owed acknowledgements.
-    pub(crate) fn can_ride_along(&self) -> bool {
+    pub(crate) fn can_piggyback(&self) -> bool {
         let owed = self.waiting();
         owed.len() < 2 && owed.iter().all(|ack| ack.kind == AckKind::Plain)
     }
 
     /// Drops all owed acknowledgements: a segment with SEG.ACK = RCV.NXT is sent, or the connection ends.
-    pub(crate) fn ride_along(&mut self) {
+    pub(crate) fn piggyback(&mut self) {
         self.owed.clear();
         self.sacks.clear();
         (self.left, self.unacknowledged_bytes) = (0, 0);
@@ -307,7 +307,8 @@ impl Acks {
             self.repeats.count(ack.ack) && self.sacks.len() >= usize::from(self.brief_from);
         let last = self.waiting().last();
         if let Some(last) = last.filter(|last| last.kind == AckKind::AloneWithSack)
-            && (self.sacks.len() == MOST_SACKS || is_enough && self.is_said_by(last, &ack, &sack))
+            && (self.sacks.len() == MOST_SACKS
+                || is_enough && self.is_repeated_by(last, &ack, &sack))
         {
             self.forget_last();
         }
@@ -335,7 +336,7 @@ impl Acks {
     /// Returns `true` if `ack` with the SACK blocks `sack` makes `last`, the last queued acknowledgement,
     /// redundant: both have the same ACK number and ECE mark, and `sack` contains all SACK blocks of `last`.
     /// The last queued SACK option must belong to `last`.
-    fn is_said_by(&self, last: &AckOwed, ack: &AckOwed, sack: &SackBlocks) -> bool {
+    fn is_repeated_by(&self, last: &AckOwed, ack: &AckOwed, sack: &SackBlocks) -> bool {
         let is_alike = (last.ack, last.has_mark) == (ack.ack, ack.has_mark);
         is_alike && self.sacks.last().is_some_and(|own| sack.has_all_of(own, ack.ack))
     }

@@ -24,7 +24,7 @@ use crate::Config;
 use crate::arrives::offered_scale;
 use crate::options::{SackBlock, SackBlocks};
 use crate::segment::Payload;
-use crate::sequence::{after_rounds, before, comes_round, distance, earlier};
+use crate::sequence::{after_rounds, before, distance, earlier, wraps_between};
 
 /// The receiving direction of a connection.
 #[derive(Debug)]
@@ -233,7 +233,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
 
     /// Returns `true` if a buffer with out-of-order text is kept.
     pub(crate) fn keeps_buffers_out_of_order(&self) -> bool {
-        self.waiting.lent() > 0
+        self.waiting.original_buffers() > 0
     }
 
     /// Returns the sequence number of the next byte that the application reads.
@@ -380,7 +380,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
     /// Returns `true` if another buffer may be kept without a copy. Slots for out-of-order buffers are
     /// reserved in `ready`.
     fn may_lend(&self) -> bool {
-        self.ready.room_pieces() > self.waiting.lent()
+        self.ready.room_pieces() > self.waiting.original_buffers()
     }
 
     /// Reserves space in the spill for the whole window.
@@ -408,7 +408,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
     #[inline]
     fn advance(&mut self, bytes: u32) {
         let nxt = self.nxt + bytes;
-        if comes_round(self.irs + 1, self.nxt, nxt) {
+        if wraps_between(self.irs + 1, self.nxt, nxt) {
             self.received_rounds = self.received_rounds.wrapping_add(1);
         }
         self.nxt = nxt;
@@ -442,7 +442,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
     }
 
     /// Drops the recorded FIN if text after it has arrived: the peer cannot have sent such a FIN.
-    pub(crate) fn doubt_fin(&mut self) {
+    pub(crate) fn drop_fin(&mut self) {
         self.fin_at = self.fin_at.filter(|at| !self.is_passed(*at));
     }
 

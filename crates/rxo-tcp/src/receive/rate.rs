@@ -59,7 +59,7 @@ impl ReadRate {
             (Some(least), Some(time)) => Some(least.min(time)),
             (least, time) => least.or(time),
         };
-        if !self.round.is_over(progress) {
+        if !self.round.is_complete(progress) {
             return None;
         }
         let read = distance(self.round.read_at, progress.read_at);
@@ -91,7 +91,7 @@ impl Round {
     /// Returns `true` if the round trip is over. Without a round-trip time it is over when the whole window
     /// offered at its start has been read, because the peer needs at least a round trip to fill it, or after
     /// one second.
-    fn is_over(&self, progress: &Progress) -> bool {
+    fn is_complete(&self, progress: &Progress) -> bool {
         match self.time {
             Some(time) => progress.now.since(self.at) >= time.max(SHORTEST),
             None => {

@@ -93,7 +93,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
     }
 
     /// Returns the number of original buffers that are kept.
-    pub(crate) fn lent(&self) -> usize {
+    pub(crate) fn original_buffers(&self) -> usize {
         self.pieces.len()
     }
 

@@ -235,7 +235,7 @@ proptest! {
             if accepted != Accepted::NoRoom {
                 has[at as usize..(at + bytes) as usize].fill(true);
             }
-            let buffers = receive.ready.slices().len() + receive.waiting.lent();
+            let buffers = receive.ready.slices().len() + receive.waiting.original_buffers();
             prop_assert!(buffers + PIECES_OF_A_RING <= 8, "{buffers} buffers");
             let nxt = distance(receive.irs + 1, receive.nxt) as usize;
             prop_assert!(has[..nxt].iter().all(|has| *has) && !has[nxt]);

@@ -11,12 +11,12 @@ impl<B: AsRef<[u8]>> Receive<B> {
     pub(crate) fn window_field(&mut self) -> u16 {
         self.move_edge(self.nxt);
         let field = self.window_field_at(self.nxt);
-        self.tell();
+        self.record_sent_edge();
         field
     }
 
     /// Records that the furthest offered edge is sent now.
-    pub(crate) fn tell(&mut self) {
+    pub(crate) fn record_sent_edge(&mut self) {
         self.told = self.said;
     }
 
@@ -24,7 +24,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
     /// section 3.8.6.2.2).
     #[inline]
     pub(crate) fn move_edge(&mut self, ack: SeqNumber) {
-        if self.gain_at(ack) >= self.worth_moving() {
+        if self.gain_at(ack) >= self.least_step() {
             self.edge = ack + self.free_at(ack);
         }
     }
@@ -34,11 +34,11 @@ impl<B: AsRef<[u8]>> Receive<B> {
     #[inline]
     pub(crate) fn may_move_edge(&self) -> bool {
         let room = self.capacity.saturating_sub(self.ready_bytes() as u32);
-        distance(self.edge, self.nxt + room) >= self.worth_moving()
+        distance(self.edge, self.nxt + room) >= self.least_step()
     }
 
     /// Returns the smallest worthwhile step of the edge, in bytes. Never 0: the edge does not move back.
-    fn worth_moving(&self) -> u32 {
+    fn least_step(&self) -> u32 {
         (self.capacity / 2).min(self.mss).max(1)
     }
 
@@ -72,7 +72,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
     pub(crate) fn wants_update(&self) -> bool {
         let is_nearly_closed = self.wnd() < 2 * self.mss;
         let worth = if is_nearly_closed { 0 } else { self.capacity / 4 };
-        self.gain_at(self.nxt) >= worth.max(self.worth_moving())
+        self.gain_at(self.nxt) >= worth.max(self.least_step())
     }
 
     /// Returns the distance in bytes by which the edge could move when RCV.NXT was `ack`.

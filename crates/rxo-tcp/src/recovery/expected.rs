@@ -73,7 +73,7 @@ impl Recovery {
     /// the result.
     #[inline]
     pub(crate) fn may_expect_acks(&self) -> bool {
-        self.is_calm() && self.suspect.is_none()
+        self.is_undisturbed() && self.suspect.is_none()
     }
 
     /// Begins a run of expected acknowledgements. `None` if the first outstanding range was retransmitted or
@@ -179,7 +179,7 @@ impl Recovery {
         if self.board.first().is_some_and(|start| start.is_before(run.una())) {
             self.write_ranges(arrived_at, run.una());
         }
-        self.settle(run.una());
+        self.apply_acknowledged(run.una());
     }
 
     /// Takes an acknowledgement of `start` to `ack` that a dormant connection expects. The group provides the
@@ -197,12 +197,12 @@ impl Recovery {
         self.rack.delivered(&range, &arrival);
         let delivered = (range.bytes(), sent_at);
         self.sample((now, arrived_at), ack, delivered, distance(ack, nxt), congestion);
-        self.settle(ack);
+        self.apply_acknowledged(ack);
     }
 
     /// Applies the common effects of all expected acknowledgements up to `ack`.
     #[inline]
-    fn settle(&mut self, ack: SeqNumber) {
+    fn apply_acknowledged(&mut self, ack: SeqNumber) {
         self.rack.acknowledged(ack);
         self.probe.is_due = false;
         self.duplicates.reset();

@@ -29,7 +29,7 @@ use self::prr::{Arrived, Prr};
 use self::rack::Rack;
 use self::rtt::RoundTrip;
 use self::scoreboard::Scoreboard;
-use self::spurious::Suspect;
+use self::spurious::SuspectedRecovery;
 pub use self::statistics::{RecoveryPhase, RecoveryStatistics};
 use self::tail_probe::{TailProbe, probe_timeout_ns};
 use crate::Config;
@@ -45,7 +45,7 @@ pub(crate) struct Recovery {
     duplicates: Duplicates,
     probe: TailProbe,
     phase: Phase,
-    suspect: Option<Suspect>,
+    suspect: Option<SuspectedRecovery>,
     frto: Frto,
     /// `true` if SACK was negotiated.
     uses_sack: bool,
@@ -136,7 +136,7 @@ impl Recovery {
     /// Returns `true` if nothing is lost, held out of order or being recovered, and no probe is in flight.
     /// Then an acknowledgement without new data has no effect on recovery.
     #[inline]
-    pub(crate) fn is_calm(&self) -> bool {
+    pub(crate) fn is_undisturbed(&self) -> bool {
         self.phase == Phase::Open
             && self.board.sacked() == 0
             && self.board.lost() == 0
@@ -208,7 +208,7 @@ impl Recovery {
             // A timeout that ends a recovery is justified: an old echo belongs to that recovery, not to the
             // first flight.
             let is_suspect = self.phase == Phase::Open;
-            self.suspect = is_suspect.then(|| Suspect::new(congestion.before_loss()));
+            self.suspect = is_suspect.then(|| SuspectedRecovery::new(congestion.before_loss()));
             self.reduce(nxt, congestion);
             // Data that the peer holds out of order shows that something is lost.
             let may_ask = is_suspect && self.board.sacked() == 0;
@@ -361,7 +361,7 @@ impl Recovery {
 
     /// Enters fast recovery. The acknowledgement that begins it delivered `delivered` bytes.
     fn enter_recovery(&mut self, nxt: SeqNumber, delivered: u32, congestion: &mut Congestion) {
-        self.suspect = Some(Suspect::new(congestion.before_loss()));
+        self.suspect = Some(SuspectedRecovery::new(congestion.before_loss()));
         if !self.board.first().is_some_and(|una| self.is_answered(una)) {
             self.reduce(nxt, congestion);
         }

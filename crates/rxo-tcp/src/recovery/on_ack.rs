@@ -78,7 +78,7 @@ impl Recovery {
         if delivered.acked > 0 {
             self.rtt.forget_backoff();
             self.probe.is_due = false;
-            self.acquit(news, congestion);
+            self.check_spurious(news, congestion);
         }
         if self.frto != Frto::Off {
             self.ask_by_new(news, delivered.acked > 0, congestion);
@@ -170,7 +170,7 @@ impl Recovery {
 
     /// Decides, at the first acknowledgement after a retransmission, whether the retransmission was spurious
     /// (Eifel, RFC 3522).
-    fn acquit(&mut self, news: &AckNews<'_>, congestion: &mut Congestion) {
+    fn check_spurious(&mut self, news: &AckNews<'_>, congestion: &mut Congestion) {
         if news.echoed.is_none() && self.frto != Frto::Off {
             return;
         }
@@ -178,7 +178,7 @@ impl Recovery {
         let Some(suspect) = self.suspect.take_if(|suspect| suspect.has_retransmitted()) else {
             return;
         };
-        if let Some(before) = suspect.acquit(news.echoed) {
+        if let Some(before) = suspect.check_spurious(news.echoed) {
             self.was_needless(before, congestion);
         }
     }

@@ -11,14 +11,14 @@ use crate::congestion::Before;
 
 /// A recovery that may prove spurious.
 #[derive(Clone, Debug)]
-pub(crate) struct Suspect {
+pub(crate) struct SuspectedRecovery {
     /// The congestion control state before the recovery.
     before: Before,
     /// The time of the first retransmission, to the millisecond; `None` before it.
     retransmitted_at: Option<Instant>,
 }
 
-impl Suspect {
+impl SuspectedRecovery {
     pub(crate) fn new(before: Before) -> Self {
         Self { before, retransmitted_at: None }
     }
@@ -41,7 +41,7 @@ impl Suspect {
     /// Handles the first ACK of new data after a retransmission. `echoed` is the send time of the segment
     /// whose timestamp the peer echoes. Returns the congestion state to restore if the retransmission was
     /// spurious (RFC 3522).
-    pub(crate) fn acquit(self, echoed: Option<Instant>) -> Option<Before> {
+    pub(crate) fn check_spurious(self, echoed: Option<Instant>) -> Option<Before> {
         let is_needless = echoed? < self.retransmitted_at?;
         is_needless.then_some(self.before)
     }

@@ -68,7 +68,7 @@ impl SendBuffer {
     /// Appends as much of `text` as fits and removes it from `text`. Returns the number of bytes taken.
     /// Copies only a part that is shorter than 2 KiB and does not continue the last one, so that the size
     /// bounds the number of parts.
-    pub fn lend(&mut self, text: &mut SharedBytes) -> usize {
+    pub fn append_shared(&mut self, text: &mut SharedBytes) -> usize {
         let fits = text.len().min(self.room() as usize);
         if fits >= LEAST_LENT_BYTES || self.lent.is_continued_by(text, self.copied.len()) {
             self.lent.push(text.split_to(fits), self.copied.len());
@@ -277,7 +277,7 @@ mod tests {
                             text.advance(written as usize);
                             text = text.first(count as usize);
                         }
-                        let taken = buffer.lend(&mut text);
+                        let taken = buffer.append_shared(&mut text);
                         prop_assert_eq!(&text[..], &bytes(written, count)[taken..]);
                         (taken, count)
                     }
@@ -325,7 +325,7 @@ mod tests {
         for (text, owners) in [(0..2_047, 1), (0..2_048, 2), (2_000..5_000, 3)] {
             let mut shared = SharedBytes::from_owner(Part(Arc::clone(&much))).first(text.end);
             shared.advance(text.start);
-            assert_eq!((buffer.lend(&mut shared), shared.len()), (text.len(), 0));
+            assert_eq!((buffer.append_shared(&mut shared), shared.len()), (text.len(), 0));
             drop(shared);
             assert_eq!(Arc::strong_count(&much), owners);
         }

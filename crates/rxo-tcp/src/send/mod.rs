@@ -11,7 +11,7 @@ use rxo_wire::SeqNumber;
 
 pub use self::buffer::{SendBuffer, Slices, Text};
 pub(crate) use self::sizing::{Held, Sizing};
-use crate::sequence::{after_rounds, before, comes_round, distance, earlier, later};
+use crate::sequence::{after_rounds, before, distance, earlier, later, wraps_between};
 
 /// The sending direction of a connection.
 #[derive(Debug)]
@@ -141,7 +141,7 @@ impl Send {
     /// Frees the text between `from`, the old SND.UNA, and `to`, the new one.
     #[inline]
     pub(crate) fn free(&mut self, from: SeqNumber, to: SeqNumber) {
-        if comes_round(self.iss + 1, from, to) {
+        if wraps_between(self.iss + 1, from, to) {
             self.acked_rounds = self.acked_rounds.wrapping_add(1);
         }
         self.buffer.advance(distance(from, to));

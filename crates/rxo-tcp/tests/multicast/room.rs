@@ -425,8 +425,8 @@ impl Room {
                     text.advance(from as usize);
                     let text = text.first(bytes as usize);
                     let tcp = &mut self.sides[number].tcp;
-                    self.group.lend(id, tcp, text, self.now);
-                    self.group.lend(id, tcp, SharedBytes::default(), self.now);
+                    self.group.provide(id, tcp, text, self.now);
+                    self.group.provide(id, tcp, SharedBytes::default(), self.now);
                     self.dirty.insert(number);
                 }
                 GroupEvent::Ended { id, outcome, .. } => {

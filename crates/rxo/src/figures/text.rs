@@ -54,11 +54,11 @@ fn line(figures: &Figures) -> String {
             line.push_str(&format!("  {what} {}", listed(reasons, TOP)));
         }
     }
-    line + &trouble(figures)
+    line + &format_losses(figures)
 }
 
 /// Lists losses and violations of a ring's rules; empty if there were none.
-fn trouble(figures: &Figures) -> String {
+fn format_losses(figures: &Figures) -> String {
     let counts = [
         ("LOST", figures.lost()),
         ("INVALID", figures.invalid()),
@@ -124,12 +124,12 @@ fn totals(figures: &Figures) -> String {
          flush        {}",
         figures.elapsed_s,
         figures.cpu_percent,
-        came(&figures.nic_in, Causes::of(figures)),
-        went(&figures.host_out),
+        format_incoming(&figures.nic_in, Causes::of(figures)),
+        format_outgoing(&figures.host_out),
         per_aggregate(figures, "packets per aggregate"),
         acks(figures.acks),
-        came(&figures.host_in, Causes::default()),
-        went(&figures.nic_out),
+        format_incoming(&figures.host_in, Causes::default()),
+        format_outgoing(&figures.nic_out),
         listed(&figures.bypass, usize::MAX),
         listed(&figures.flush, usize::MAX),
     );
@@ -186,7 +186,7 @@ fn card_line(figures: &Figures) -> String {
         host_in.gbit_per_s,
         figures.cpu_percent,
     );
-    line + &trouble(figures)
+    line + &format_losses(figures)
 }
 
 /// Formats the totals of a network card: two lines for each direction.
@@ -206,10 +206,10 @@ fn card_totals(figures: &Figures) -> String {
          \x20              {}",
         figures.elapsed_s,
         figures.cpu_percent,
-        came(nic_in, Causes::of(figures)),
+        format_incoming(nic_in, Causes::of(figures)),
         listed(&figures.wire, usize::MAX),
-        came(host_in, Causes::default()),
-        went(nic_out),
+        format_incoming(host_in, Causes::default()),
+        format_outgoing(nic_out),
         listed(&figures.wire_back, usize::MAX),
     ) + &violated(figures)
 }
@@ -244,7 +244,7 @@ impl Causes {
     }
 }
 
-fn came(from: &Incoming, causes: Causes) -> String {
+fn format_incoming(from: &Incoming, causes: Causes) -> String {
     let Incoming { packets, gbit_per_s, ring_drops, truncated, invalid, .. } = *from;
     let (packets, drops) = (grouped(packets), grouped(ring_drops));
     let (cut, overload) =
@@ -257,7 +257,7 @@ fn came(from: &Incoming, causes: Causes) -> String {
     )
 }
 
-fn went(to: &Outgoing) -> String {
+fn format_outgoing(to: &Outgoing) -> String {
     let Outgoing { deliveries, submissions, fallbacks, dropped, dropped_frames, .. } = *to;
     format!(
         "{} out in {} calls ({} could not be sent{}{})",

@@ -36,10 +36,10 @@ impl Violations {
 
 /// For each kind of violation, the number that the last line reported, and the time of that line.
 #[derive(Debug, Default)]
-pub(super) struct Alarm([Said; 3]);
+pub(super) struct Alarm([ReportedCount; 3]);
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Said {
+struct ReportedCount {
     count: u64,
     at: Option<Duration>,
 }
@@ -57,7 +57,7 @@ impl Alarm {
     }
 }
 
-impl Said {
+impl ReportedCount {
     fn is_due(&mut self, now: Duration, count: u64) -> bool {
         let has_rested = self.at.is_none_or(|at| now.saturating_sub(at) >= REST);
         let is_due = count > self.count && has_rested;

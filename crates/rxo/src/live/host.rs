@@ -13,7 +13,7 @@
 //! refuses an address that another station, or another host of this system on the same interface, already
 //! has. [`HostConfig::probe`] changes that.
 //!
-//! [`Listeners`] combines listeners on several addresses; [`settle()`] waits until a peer has received
+//! [`Listeners`] combines listeners on several addresses; [`wait_until_delivered()`] waits until a peer has received
 //! everything, [`linger()`] until no peer needs the last acknowledgement again. [`cast_sender`] and
 //! [`cast_receiver`] configure the hosts of a cast.
 //!
@@ -68,7 +68,7 @@ pub use cast::{
 };
 pub use linger::{Lingering, linger};
 pub use listeners::Listeners;
-pub use settle::{Settling, Unsettled, settle};
+pub use settle::{Settling, Unsettled, wait_until_delivered};
 pub use shards::{Confine, HostReading, HostThreads, Outcome};
 
 use super::waiter::cannot_wait;

@@ -12,8 +12,8 @@ mod engine;
 #[cfg(feature = "host")]
 pub mod host;
 mod middleware;
-mod muster;
 mod notices;
+mod reports;
 mod station;
 mod switched;
 mod waiter;

@@ -227,8 +227,8 @@ impl crate::worker::Bell for Bell {
         Self::ring(self);
     }
 
-    fn silence(&self) {
-        Self::silence(self);
+    fn clear(&self) {
+        Self::clear(self);
     }
 }
 

@@ -20,8 +20,8 @@ use rxo_device::DeviceError;
 use rxo_driver::{Device, bind_to_cpu};
 
 use super::middleware::ends;
-use super::muster::{Muster, RollCall};
 use super::notices::{Notices, of_devices};
+use super::reports::{TurnCounts, WorkerReports};
 use super::station::{Event, NOTICES_EVERY, Observer, Outcome};
 use super::{FileLog, SystemWaiter};
 use crate::worker::{Crew, Misfit, Reading, Report, Worker, WorkerConfig};
@@ -126,7 +126,7 @@ impl Workers {
             let (mut starts, mut threads) = (Vec::new(), Vec::new());
             for (n, seat) in seats.into_iter().enumerate() {
                 let (start, started) = channel();
-                let (say, halt) = (Voice { n, say: say.clone() }, &halt);
+                let (say, halt) = (WorkerSender { n, say: say.clone() }, &halt);
                 let name = format!("rxo-worker-{}", n + 1);
                 let thread = thread::Builder::new().name(name);
                 match thread.spawn_scoped(scope, move || seat.work(&say, halt, &started)) {
@@ -160,8 +160,8 @@ struct Watch {
     turns: Vec<&'static AtomicU64>,
     pulse: Option<&'static AtomicU64>,
     heard: Receiver<(usize, Message)>,
-    muster: Muster,
-    call: RollCall,
+    reports: WorkerReports,
+    call: TurnCounts,
     notices: Notices,
     /// The lines about devices, each with the first worker that reported it.
     said: Vec<(usize, String)>,
@@ -175,9 +175,9 @@ impl Watch {
         pulse: Option<&'static AtomicU64>,
         heard: Receiver<(usize, Message)>,
     ) -> Self {
-        let (muster, call) = (Muster::new(turns.len()), RollCall::new(turns.len()));
+        let (reports, call) = (WorkerReports::new(turns.len()), TurnCounts::new(turns.len()));
         let (notices, said) = (Notices::default(), Vec::new());
-        Self { turns, pulse, heard, muster, call, notices, said, misfit: None, result: Ok(()) }
+        Self { turns, pulse, heard, reports, call, notices, said, misfit: None, result: Ok(()) }
     }
 
     /// Records `result` if it is the first failure.
@@ -209,7 +209,7 @@ impl Watch {
     ) {
         loop {
             match self.heard.recv_timeout(BETWEEN_LOOKS) {
-                Ok((n, message)) => self.hear(n, message, observe),
+                Ok((n, message)) => self.receive(n, message, observe),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -226,7 +226,7 @@ impl Watch {
         }
     }
 
-    fn hear(&mut self, n: usize, message: Message, observe: Observer<'_>) {
+    fn receive(&mut self, n: usize, message: Message, observe: Observer<'_>) {
         let (reading, is_report, lines) = match message {
             Message::Report(reading, is_report, lines) => (reading, is_report, lines),
             Message::Ended(reading, lines, result) => {
@@ -240,12 +240,12 @@ impl Watch {
                 observe(Event::Notice(line));
             }
         }
-        let is_complete = self.muster.record(n, *reading, is_report);
+        let is_complete = self.reports.record(n, *reading, is_report);
         // Adding up takes time, so it is done once for all workers.
         if !is_complete && n > 0 {
             return;
         }
-        let readings = self.muster.readings();
+        let readings = self.reports.readings();
         self.notices.of_counters(&readings, observe);
         if is_complete {
             observe(Event::Reading(&readings));
@@ -265,20 +265,20 @@ impl Watch {
         if let Some(misfit) = self.misfit {
             return Err(misfit);
         }
-        let totals = self.muster.readings();
+        let totals = self.reports.readings();
         self.notices.last_of_counters(&totals, observe);
         Ok(Outcome { totals, result: self.result })
     }
 }
 
 /// The sender of the messages of worker `n`.
-struct Voice {
+struct WorkerSender {
     n: usize,
     say: Sender<(usize, Message)>,
 }
 
-impl Voice {
-    fn say(&self, message: Message) {
+impl WorkerSender {
+    fn send(&self, message: Message) {
         // If nobody listens any more, the run is ending.
         _ = self.say.send((self.n, message));
     }
@@ -295,31 +295,31 @@ impl Drop for EndsAll<'_> {
 
 impl Seat {
     /// Runs the worker on this thread until `halt` is set, once `started` reports that all workers fit.
-    fn work(self, voice: &Voice, halt: &AtomicBool, started: &Receiver<()>) {
+    fn work(self, voice: &WorkerSender, halt: &AtomicBool, started: &Receiver<()>) {
         let _ends_all = EndsAll(halt);
         let Self { nic, host, config, logs: [nic_log, host_log], cpu } = self;
         if let Some((cpu, Err(error))) = cpu.map(|cpu| (cpu, bind_to_cpu(cpu))) {
             let ended = Err(cannot_bind(cpu, error));
-            return voice.say(Message::Ended(Box::default(), Vec::new(), ended));
+            return voice.send(Message::Ended(Box::default(), Vec::new(), ended));
         }
         let (nic, host) = (ends(nic, nic_log), ends(host, host_log));
         let mut worker = match Worker::new(nic, host, config) {
             Ok(worker) => worker,
-            Err(misfit) => return voice.say(Message::Misfit(misfit)),
+            Err(misfit) => return voice.send(Message::Misfit(misfit)),
         };
-        voice.say(Message::Fits);
+        voice.send(Message::Fits);
         if started.recv().is_err() {
             return;
         }
         let result = worker.run(&mut SystemWaiter::new(), halt, |report| {
             let Report { reading, is_due, nic_sink, host_sinks, .. } = report;
             let lines = lines(|observe| of_devices(nic_sink, host_sinks, observe));
-            voice.say(Message::Report(Box::new(reading.all.clone()), is_due, lines));
+            voice.send(Message::Report(Box::new(reading.all.clone()), is_due, lines));
         });
         let totals = Box::new(worker.reading());
         let (mut nic, mut host) = worker.into_devices();
         let lines = lines(|observe| of_devices(&mut nic.sink, [&mut host.sink], observe));
-        voice.say(Message::Ended(totals, lines, result));
+        voice.send(Message::Ended(totals, lines, result));
     }
 }
 

@@ -32,7 +32,7 @@ impl Account {
 
     /// Compares the number of frames that have arrived with the counters of `source`, whose ring was found
     /// empty. Does nothing if no number was read since the last comparison.
-    pub(super) fn settle(&mut self, source: &mut impl FrameSource) {
+    pub(super) fn compare_arrivals(&mut self, source: &mut impl FrameSource) {
         let Some(arrived) = self.arrived.take() else { return };
         let SourceCounters { frames, ring_drops, truncated, invalid, .. } = source.counters();
         let missing = arrived.saturating_sub(frames + ring_drops + truncated + invalid);
@@ -158,7 +158,7 @@ mod tests {
     fn compare(account: &mut Account, source: &mut Said, times: usize) {
         for _ in 0..times {
             account.open(source);
-            account.settle(source);
+            account.compare_arrivals(source);
         }
     }
 
@@ -177,10 +177,10 @@ mod tests {
         account.open(&mut source);
         assert_eq!(account.unaccounted, 0, "not compared yet");
         source.counters.frames = 10;
-        account.settle(&mut source);
+        account.compare_arrivals(&mut source);
         assert_eq!(account.unaccounted, 0);
         source.arrived = Some(15);
-        account.settle(&mut source);
+        account.compare_arrivals(&mut source);
         assert_eq!(account.unaccounted, 0, "nothing was asked since");
     }
 

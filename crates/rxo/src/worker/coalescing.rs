@@ -171,7 +171,7 @@ impl Judge {
     }
 
     /// Returns a judge in its initial state, but with the counts of this one.
-    pub(super) const fn anew(self) -> Self {
+    pub(super) const fn restarted(self) -> Self {
         let Self { switched_off, switched_on, probes, .. } = self;
         Self { switched_off, switched_on, probes, ..Self::new() }
     }

@@ -350,7 +350,7 @@ where
         self.to_host.next_policy = Some(policy);
         if self.config.coalesce == Coalesce::Auto {
             // Coalescing may pay under the new policy.
-            self.judge = self.judge.anew();
+            self.judge = self.judge.restarted();
             self.to_host.will_pass = false;
         }
         self.moment()
@@ -463,7 +463,7 @@ where
     fn coalesce(&mut self, when: Option<Coalesce>) -> Moment {
         let Some(when) = when else { return self.moment() };
         if self.config.coalesce != when {
-            (self.config.coalesce, self.judge) = (when, self.judge.anew());
+            (self.config.coalesce, self.judge) = (when, self.judge.restarted());
         }
         self.use_engine(when != Coalesce::Off)
     }

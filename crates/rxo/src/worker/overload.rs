@@ -93,7 +93,7 @@ impl FairCoDel {
         work: &WorkClock,
     ) -> u64 {
         let Self { codel, weights } = self;
-        weights.weigh(batch);
+        weights.record_batch(batch);
         let most = codel.config.target * MOST_TARGETS;
         let (before, mut spared) = (batch.len(), 0_u32);
         batch.retain(|frame| {

@@ -87,7 +87,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         let is_all = self.batch.len() < self.budget;
         self.ring.look(is_all, &mut self.source);
         if reads && is_all && !self.source.is_starved() {
-            self.account.settle(&mut self.source);
+            self.account.compare_arrivals(&mut self.source);
         }
         if let Some(codel) = &mut self.codel {
             let work = &self.ring.work;

@@ -32,7 +32,7 @@ impl Weights {
     }
 
     /// Weighs a batch in place of the last one.
-    pub(super) fn weigh<B: AsRef<[u8]>>(&mut self, batch: &[Frame<B>]) {
+    pub(super) fn record_batch<B: AsRef<[u8]>>(&mut self, batch: &[Frame<B>]) {
         self.bytes.fill(0);
         for frame in batch {
             let counter = self.counter(frame);
@@ -113,7 +113,7 @@ mod tests {
         for flow in 0..20 {
             let mut batch: Vec<_> = (0..40).map(|_| frame(100, 1_000)).collect();
             batch.insert(7, frame(flow, 100));
-            weights.weigh(&batch);
+            weights.record_batch(&batch);
             let heavy = batch.iter().filter(|frame| weights.is_heavy(frame)).count();
             // One flow in 512 shares the counter of the other.
             assert!(heavy == 40 || (heavy == 41 && weights.share >= 20_000), "{flow}: {heavy}");

@@ -111,7 +111,7 @@ impl Descriptors for Mute {
 impl Bell for Mute {
     fn ring(&self) {}
 
-    fn silence(&self) {}
+    fn clear(&self) {}
 }
 
 const THREADS: Threads<Restless, Hostile> =

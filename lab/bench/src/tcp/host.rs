@@ -112,7 +112,7 @@ impl Hosted {
             let number = self.streams.len() as u64;
             readiness.watch(&stream, number).expect("a stream of its own");
             // What has come already says nothing any more.
-            readiness.tell(number);
+            readiness.notify(number);
         }
         self.streams.push(stream);
     }

@@ -33,7 +33,7 @@ impl Rights {
     /// # Errors
     /// If the value is invalid.
     pub(super) fn take(&mut self, text: &str, key: &str, value: &str) -> Result<bool> {
-        let yes = || is_yes(text, key, value);
+        let yes = || parse_yes(text, key, value);
         match key {
             "mac" => self.mac = Some(mac_address(text, value)?),
             "ip" => self.guard.ips.push(value.parse().map_err(|_| {
@@ -101,7 +101,7 @@ impl Rights {
     }
 }
 
-fn is_yes(text: &str, key: &str, value: &str) -> Result<bool> {
+fn parse_yes(text: &str, key: &str, value: &str) -> Result<bool> {
     match value {
         "yes" => Ok(true),
         "no" => Ok(false),

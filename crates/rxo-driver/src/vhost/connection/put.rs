@@ -56,7 +56,7 @@ impl PacketRing for Connection {
                 Refused::DoesNotFit { .. } => return Err(too_large()),
                 Refused::Invalid(_) => {}
                 Refused::NoBuffers | Refused::TooFew { .. } => {
-                    self.moderator.hasten();
+                    self.moderator.expedite();
                     let now = clock::now();
                     let since = *starved_since.get_or_insert(now);
                     if queue.enable_notifications_of_more() {

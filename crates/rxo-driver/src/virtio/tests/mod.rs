@@ -14,7 +14,7 @@ use rxo_device::{FrameSink, FrameSource};
 use rxo_frame::Frame;
 
 use super::frontend::Frontend;
-use super::handshake::{WANTED, Wishes};
+use super::handshake::{DriverSettings, WANTED};
 use super::kind::device;
 use crate::device::{Device, DeviceName, DeviceOptions, DeviceSource};
 use crate::vhost::GuestOptions;
@@ -106,10 +106,10 @@ fn wait(source: &DeviceSource, time: Duration) -> bool {
 }
 
 fn guest(path: &Path, wanted: u64) -> Device {
-    guest_with(path, Wishes { features: wanted, pairs: 1, mtu: 1_500 })
+    guest_with(path, DriverSettings { features: wanted, pairs: 1, mtu: 1_500 })
 }
 
-fn guest_with(path: &Path, wishes: Wishes) -> Device {
+fn guest_with(path: &Path, wishes: DriverSettings) -> Device {
     device(Frontend::open("virtio:test", path, wishes).unwrap(), "virtio:test", 1_500)
 }
 
@@ -219,7 +219,7 @@ fn several_pairs_of_queues_carry_every_flow_in_order() {
     let socket = Socket::new("pairs");
     let _echo = Echo::start(&socket.0);
     for wanted in rings() {
-        let wishes = Wishes { features: wanted | MQ, pairs: 4, mtu: 1_500 };
+        let wishes = DriverSettings { features: wanted | MQ, pairs: 4, mtu: 1_500 };
         let mut guest = guest_with(&socket.0, wishes);
         let of_flow = |n: u16| {
             let mut bytes = tcp(usize::from(n / 8) + 1);
@@ -331,7 +331,7 @@ fn either_side_may_end_and_come_again() {
 #[test]
 fn nobody_there_is_one_line() {
     let socket = Socket::new("nobody");
-    let wishes = Wishes { features: WANTED, pairs: 1, mtu: 1_500 };
+    let wishes = DriverSettings { features: WANTED, pairs: 1, mtu: 1_500 };
     let opened = Frontend::open("virtio:x", &socket.0, wishes);
     let line = opened.unwrap_err().to_string();
     assert!(line.starts_with("cannot open virtio:x; nobody listens there; start"), "{line}");

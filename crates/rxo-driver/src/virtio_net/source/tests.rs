@@ -71,17 +71,17 @@ impl Link for List {
         VIRTIO_HEADER_BYTES
     }
 
-    fn take(&mut self, buffers: &mut Buffers) -> Given {
+    fn take(&mut self, buffers: &mut Buffers) -> RingRead {
         if self.frames.is_empty() {
-            return Given::Nothing;
+            return RingRead::Nothing;
         }
-        let Some(mut buffer) = buffers.take() else { return Given::Nothing };
+        let Some(mut buffer) = buffers.take() else { return RingRead::Nothing };
         let frame = self.frames.pop_front().unwrap();
         let bytes = VIRTIO_HEADER_BYTES + frame.len();
         buffer[..VIRTIO_HEADER_BYTES].fill(0);
         buffer[VIRTIO_HEADER_BYTES..bytes].copy_from_slice(&frame);
         buffer.set_len(bytes);
-        Given::Frame(buffer)
+        RingRead::Frame(buffer)
     }
 
     fn finish_taking(&mut self) {

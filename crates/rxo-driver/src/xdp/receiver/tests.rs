@@ -99,7 +99,7 @@ fn frame(number: usize, bytes: usize) -> Vec<u8> {
 /// Takes a frame that is there.
 fn take(receiver: &mut Receiver, pools: &Pools) -> Frame<DeviceBuf> {
     match receiver.take(pools, &describe, &mut pass) {
-        Taken::Frame(frame) => frame,
+        ChunkOutcome::Frame(frame) => frame,
         other => panic!("{other:?}"),
     }
 }
@@ -134,12 +134,12 @@ fn a_frame_in_pieces_waits_for_a_buffer_and_a_longer_one_is_discarded() {
     let first = take(&mut receiver, &pools);
     assert_eq!(first.bytes(), frame(1, 9_000));
     for _ in 0..2 {
-        assert!(matches!(receiver.take(&pools, &describe, &mut pass), Taken::NoBuffer));
+        assert!(matches!(receiver.take(&pools, &describe, &mut pass), ChunkOutcome::NoBuffer));
     }
     drop(first);
     assert_eq!(take(&mut receiver, &pools).bytes(), frame(1, 10_000));
-    assert!(matches!(receiver.take(&pools, &describe, &mut pass), Taken::TooLong));
-    assert!(matches!(receiver.take(&pools, &describe, &mut pass), Taken::Nothing));
+    assert!(matches!(receiver.take(&pools, &describe, &mut pass), ChunkOutcome::TooLong));
+    assert!(matches!(receiver.take(&pools, &describe, &mut pass), ChunkOutcome::Nothing));
     receiver.refill();
     assert_eq!(receiver.incoming.with_kernel(), 128);
 }
@@ -154,7 +154,7 @@ fn an_entry_that_names_memory_of_others_is_invalid() {
     }
     kernel.received.publish();
     for _ in 0..4 {
-        assert!(matches!(receiver.take(&pools, &describe, &mut pass), Taken::Invalid));
+        assert!(matches!(receiver.take(&pools, &describe, &mut pass), ChunkOutcome::Invalid));
     }
 }
 
@@ -192,18 +192,18 @@ proptest! {
                         if consumes { Verdict::Consumed } else { Verdict::Fallback }
                     };
                     match receiver.take(&pools, &describe, &mut look) {
-                        Taken::Frame(frame) => {
+                        ChunkOutcome::Frame(frame) => {
                             prop_assert!(!consumes);
                             expected.push(waiting.pop_front().unwrap());
                             held.push(frame);
                         }
-                        Taken::Consumed(bytes) => {
+                        ChunkOutcome::Consumed(bytes) => {
                             let expected = waiting.pop_front().unwrap();
                             prop_assert!(consumes && bytes == expected.len());
                             prop_assert_eq!(seen, Some(expected));
                         }
-                        Taken::NoBuffer => prop_assert!(held.len() >= 2),
-                        Taken::Nothing => prop_assert!(waiting.is_empty()),
+                        ChunkOutcome::NoBuffer => prop_assert!(held.len() >= 2),
+                        ChunkOutcome::Nothing => prop_assert!(waiting.is_empty()),
                         other => prop_assert!(false, "{other:?}"),
                     }
                     // What was taken is no longer the kernel's.
@@ -223,7 +223,7 @@ proptest! {
             }
         }
         held.clear();
-        while let Taken::Frame(frame) = receiver.take(&pools, &describe, &mut pass) {
+        while let ChunkOutcome::Frame(frame) = receiver.take(&pools, &describe, &mut pass) {
             prop_assert_eq!(frame.bytes(), &waiting.pop_front().unwrap()[..]);
         }
         prop_assert!(waiting.is_empty());

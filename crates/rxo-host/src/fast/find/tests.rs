@@ -24,9 +24,9 @@ impl Lookup for All {
         Some(key.source_port().into())
     }
 
-    fn at(&self, place: u32, key: &FlowKey) -> Option<Seen> {
+    fn at(&self, place: u32, key: &FlowKey) -> Option<ConnectionSnapshot> {
         let is_it = place == key.source_port().into();
-        is_it.then_some(Seen { place, state: self.0, has_backlog: false })
+        is_it.then_some(ConnectionSnapshot { place, state: self.0, has_backlog: false })
     }
 
     fn state(&mut self, _place: u32) -> Option<&mut AckState> {

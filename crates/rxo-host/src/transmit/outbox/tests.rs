@@ -54,7 +54,7 @@ impl Scene {
         buffer.write(&self.text[..1]);
         buffer.advance((self.text.len() - self.cut) as u32);
         buffer.write(&self.text[1..start]);
-        assert_eq!(buffer.lend(&mut self.text[start..end].to_vec().into()), end - start);
+        assert_eq!(buffer.append_shared(&mut self.text[start..end].to_vec().into()), end - start);
         buffer.write(&self.text[end..]);
         buffer
     }
@@ -74,7 +74,7 @@ impl Scene {
     /// Sends the scene over `link`, through an outbox for a device with `gso_bytes`.
     fn send(&self, outbox: &mut Outbox, link: &MemoryLink) -> Vec<Vec<u8>> {
         let mut path = Path::new(self.pair(), &outbox.shape);
-        path.lead_to(NEIGHBOUR);
+        path.set_destination(NEIGHBOUR);
         let mut ids = self.id;
         let buffer = self.buffer();
         let text = buffer.text(0, u32::MAX);

@@ -196,7 +196,7 @@ impl Rack {
                 CastEvent::WantsText { id, from, bytes } => {
                     let mut text = self.text.clone();
                     text.advance(from as usize);
-                    self.cast.lend(id, text.first(bytes as usize));
+                    self.cast.provide(id, text.first(bytes as usize));
                 }
                 CastEvent::Progress(_) => {}
             }

@@ -51,7 +51,7 @@ impl Timed {
             panic!("nothing is offered")
         };
         let bytes = bytes.len() + part.bytes;
-        self.conversation.wrote(bytes);
+        self.conversation.on_written(bytes);
         assert!(matches!(self.at(at), Step::Write { bytes: [], part: Some(_), .. }));
     }
 }
@@ -117,7 +117,7 @@ fn after_the_last_answer_the_client_may_still_speak_for_a_while() {
     client.says(0, b"nonsense\r\n\r\n");
     let Step::Write { bytes, .. } = client.at(0) else { panic!("no answer") };
     let bytes = bytes.len();
-    client.conversation.wrote(bytes);
+    client.conversation.on_written(bytes);
     assert!(matches!(client.at(0), Step::Answered(Exchange { status: 400, .. })));
     assert!(matches!(client.at(0), Step::Finish));
     client.says(0, b"GET / HTTP/1.1\r\n\r\n");
@@ -135,7 +135,7 @@ fn where_there_is_no_room_the_answer_is_the_last() {
     let Step::Write { bytes, .. } = full.next(now) else { panic!("no answer") };
     assert!(String::from_utf8_lossy(bytes).contains("\r\nConnection: close\r\n"));
 
-    let mut turned_away = Conversation::turned_away("too many", &Limits::default(), now);
+    let mut turned_away = Conversation::refused("too many", &Limits::default(), now);
     let Step::Write { bytes, .. } = turned_away.next(now) else { panic!("no answer") };
     assert!(bytes.starts_with(b"HTTP/1.1 503 ") && bytes.ends_with(b": too many\n"));
 }

@@ -30,7 +30,10 @@ pub enum Unsettled {
 ///
 /// # Errors
 /// If the peer has not received everything.
-pub fn settle(stream: &TcpStream, is_over: impl Fn() -> bool) -> Result<(), Unsettled> {
+pub fn wait_until_delivered(
+    stream: &TcpStream,
+    is_over: impl Fn() -> bool,
+) -> Result<(), Unsettled> {
     stream.set_read_timeout(Some(SHORT)).map_err(Unsettled::Failed)?;
     let mut settling = Settling::begin(stream);
     let mut is_peer_done = false;
@@ -44,7 +47,7 @@ pub fn settle(stream: &TcpStream, is_over: impl Fn() -> bool) -> Result<(), Unse
     Ok(())
 }
 
-/// A stream that is shut down for writing, until its peer has acknowledged everything: as [`settle`], for an
+/// A stream that is shut down for writing, until its peer has acknowledged everything: as [`wait_until_delivered`], for an
 /// owner of many streams that waits for events itself, and that discards what the peers still send.
 #[derive(Debug)]
 pub struct Settling {

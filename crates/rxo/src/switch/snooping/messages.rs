@@ -17,7 +17,7 @@ const MOST_RECORDS: usize = 256;
 
 /// A message about memberships.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Heard<'m> {
+pub(super) enum MembershipMessage<'m> {
     /// A router asks for the members of all groups.
     GeneralQuery(Family),
     /// Hosts join or leave groups.
@@ -46,7 +46,7 @@ pub(super) enum Members<'m> {
 
 /// Parses the message in a packet; `None` if it does not concern memberships. `None` also for a query for one
 /// group, which is forwarded like other frames of the group.
-pub(super) fn read<'m>(packet: &Packet<'m>) -> Option<Heard<'m>> {
+pub(super) fn read<'m>(packet: &Packet<'m>) -> Option<MembershipMessage<'m>> {
     let Packet::Ip(Ip { source, destination, upper }) = *packet else { return None };
     let Upper::First { protocol, is_fragment: false, bytes } = upper else { return None };
     let (family, pseudo_header) = match (protocol, source, destination) {
@@ -63,16 +63,16 @@ pub(super) fn read<'m>(packet: &Packet<'m>) -> Option<Heard<'m>> {
     (pseudo_header.plus(Sum::of(bytes)).fold() == u16::MAX).then_some(heard)
 }
 
-fn read_message(family: Family, message: &[u8]) -> Option<Heard<'_>> {
+fn read_message(family: Family, message: &[u8]) -> Option<MembershipMessage<'_>> {
     let one = |joins| {
         let group = group_at(family, message.get(family.group_at()..)?)?;
-        Some(Heard::Members(Members::One(Some(Member { group, joins }))))
+        Some(MembershipMessage::Members(Members::One(Some(Member { group, joins }))))
     };
     match (family, *message.first()?) {
         (Family::V4, 0x11) | (Family::V6, 130) => {
             let group = message.get(family.group_at()..)?.get(..family.address_bytes())?;
             let is_general = group.iter().all(|byte| *byte == 0);
-            is_general.then_some(Heard::GeneralQuery(family))
+            is_general.then_some(MembershipMessage::GeneralQuery(family))
         }
         (Family::V4, 0x12 | 0x16) | (Family::V6, 131) => one(true),
         (Family::V4, 0x17) | (Family::V6, 132) => one(false),
@@ -80,7 +80,7 @@ fn read_message(family: Family, message: &[u8]) -> Option<Heard<'_>> {
             let (head, bytes) = message.split_first_chunk::<8>()?;
             let left = usize::from(u16::from_be_bytes([head[6], head[7]]));
             let members = Members::Records { family, bytes, left: left.min(MOST_RECORDS) };
-            Some(Heard::Members(members))
+            Some(MembershipMessage::Members(members))
         }
         _ => None,
     }

@@ -21,7 +21,7 @@ use rxo_frame::Instant;
 use super::packet::Packet;
 use super::{MacAddress, Port, PortSet};
 
-use messages::{Heard, Member};
+use messages::{Member, MembershipMessage};
 
 /// Maximum number of groups of a port.
 const MOST_GROUPS: usize = 256;
@@ -90,12 +90,12 @@ impl Snooping {
     ) -> Receivers {
         let Some(family) = family(group) else { return Receivers::All };
         match messages::read(packet) {
-            Some(Heard::GeneralQuery(family)) if is_router => {
+            Some(MembershipMessage::GeneralQuery(family)) if is_router => {
                 self.queries.insert((vlan, family), now);
                 return Receivers::All;
             }
-            Some(Heard::GeneralQuery(_)) => return Receivers::All,
-            Some(Heard::Members(members)) => {
+            Some(MembershipMessage::GeneralQuery(_)) => return Receivers::All,
+            Some(MembershipMessage::Members(members)) => {
                 if !is_router {
                     members.for_each(|member| self.note(from, vlan, member, now));
                 }

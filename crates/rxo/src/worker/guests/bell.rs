@@ -16,7 +16,7 @@ pub trait Bell: Descriptors + Send + Sync {
     fn ring(&self);
 
     /// Makes the descriptor unreadable again. Never waits.
-    fn silence(&self);
+    fn clear(&self);
 }
 
 /// The door of one thread. A door without a bell belongs to a thread that itself does the work for which
@@ -43,12 +43,12 @@ impl Door {
     /// Takes the announcement of [`Door::arm`] back. The thread calls it before it checks again.
     pub(super) fn disarm(&self) {
         self.is_armed.store(false, Ordering::Relaxed);
-        self.bell.get().into_iter().for_each(|bell| bell.silence());
+        self.bell.get().into_iter().for_each(|bell| bell.clear());
     }
 
     /// Wakes the thread if it may be waiting. Other threads call it after they have queued something for the
     /// thread.
-    pub(super) fn knock(&self) {
+    pub(super) fn wake(&self) {
         fence(Ordering::SeqCst);
         let is_armed = &self.is_armed;
         if is_armed.load(Ordering::Relaxed) && is_armed.swap(false, Ordering::AcqRel) {
@@ -86,7 +86,7 @@ mod tests {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
 
-        fn silence(&self) {
+        fn clear(&self) {
             self.0.store(0, Ordering::Relaxed);
         }
     }
@@ -96,15 +96,15 @@ mod tests {
         let (door, bell) = (Door::default(), Arc::new(Rings::default()));
         let rings = || bell.0.load(Ordering::Relaxed);
         door.hang(Arc::clone(&bell) as Arc<dyn Bell>);
-        door.knock();
+        door.wake();
         assert_eq!(rings(), 0);
         door.arm();
-        door.knock();
-        door.knock();
+        door.wake();
+        door.wake();
         assert_eq!(rings(), 1, "once");
         door.disarm();
         assert_eq!(rings(), 0);
-        door.knock();
+        door.wake();
         assert_eq!(rings(), 0);
         door.ring();
         assert_eq!(rings(), 1);

@@ -119,7 +119,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         let is_all = self.batch.len() < self.budget;
         self.ring.look(is_all, &mut self.source);
         if is_worth_a_look && is_all && !self.source.is_starved() {
-            self.account.settle(&mut self.source);
+            self.account.compare_arrivals(&mut self.source);
         }
         if let Some(codel) = &mut self.codel {
             let work = &self.ring.work;
@@ -134,7 +134,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         }
         I::Buffer::drop_all(batch.drain(..).map(|frame| frame.bytes));
         self.batch = batch;
-        self.knock();
+        self.wake();
         resumed.and(received)
     }
 
@@ -185,10 +185,10 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
             let cost = |n: usize| departures.reads(n).then(|| sides[n].cost(now)).flatten();
             let Some(n) = fair.next(cost) else { break };
             let Some(frame) = sides[n].take(now) else { break };
-            self.pass_on(n, frame);
+            self.forward(n, frame);
             served += 1;
         }
-        self.knock();
+        self.wake();
         if self.leaving.is_empty() {
             return Ok(served);
         }
@@ -222,7 +222,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
     }
 
     /// Passes on a frame of the `n`-th guest.
-    fn pass_on(&mut self, n: usize, frame: Frame<Copied>) {
+    fn forward(&mut self, n: usize, frame: Frame<Copied>) {
         let from = Port::new(n + 1);
         let Forward::To(ports) = self.switch.forward(from, &frame, self.now) else {
             return self.sides[n].refuse(frame.bytes().len());
@@ -248,7 +248,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
 
     /// Returns `true` if no frame from a guest can be passed on: the lanes are empty, or the nic's sink is
     /// blocked.
-    pub(super) fn is_served(&self) -> bool {
+    pub(super) fn is_drained(&self) -> bool {
         let mut sides = self.sides.iter().enumerate();
         (self.outlet.is_blocked() || self.departures.is_empty())
             && sides.all(|(n, side)| side.from_guest.is_empty() || !self.departures.reads(n))
@@ -267,8 +267,8 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         }
     }
 
-    fn knock(&mut self) {
-        self.sides.iter_mut().for_each(Side::knock);
+    fn wake(&mut self) {
+        self.sides.iter_mut().for_each(Side::wake);
     }
 
     /// Returns the time at which a turn is due even if nothing arrives: at once, if a frame from a guest may

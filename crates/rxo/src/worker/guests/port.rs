@@ -257,7 +257,7 @@ impl FrameSink for PortSink {
             fence(Ordering::SeqCst);
             self.move_kept();
         }
-        self.hub.knock();
+        self.hub.wake();
         Ok(())
     }
 
@@ -287,7 +287,7 @@ impl FrameSink for PortSink {
 
     fn resume(&mut self) -> Result<(), DeviceError> {
         self.move_kept();
-        self.hub.knock();
+        self.hub.wake();
         Ok(())
     }
 

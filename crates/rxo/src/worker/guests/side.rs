@@ -109,9 +109,9 @@ impl Side {
         }
     }
 
-    pub(super) fn knock(&mut self) {
+    pub(super) fn wake(&mut self) {
         if std::mem::take(&mut self.has_news) {
-            self.state.door.knock();
+            self.state.door.wake();
         }
     }
 }

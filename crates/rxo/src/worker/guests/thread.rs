@@ -77,7 +77,7 @@ impl<T> OnThread<T> {
     }
 
     /// Tells it what it was not told, as far as it takes that now.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn send_pending(&mut self) {
         if let Some(question) = self.owed.pop_front()
             && let Some(question) = self.desk.post(question)
         {

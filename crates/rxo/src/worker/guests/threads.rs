@@ -21,7 +21,7 @@ use super::hub::Hub;
 use super::lane::PortBuffer;
 use super::port::{PortSink, PortSource, add};
 use super::thread::{Common, OnThread};
-use super::watch::{Found, HANGS, LATE};
+use super::watch::{GuestState, HANGS, LATE};
 use super::{GuestWorker, Guests};
 use crate::worker::balance::Balance;
 use crate::worker::looped::{self, Looped};
@@ -195,12 +195,12 @@ where
     }
 
     /// Checks the guests' threads, and processes questions and answers.
-    fn oversee(&mut self) {
+    fn supervise(&mut self) {
         let now = self.hub.now();
         if now >= self.next_look {
             self.next_look = now + BETWEEN_LOOKS;
             (0..self.guests.len()).for_each(|n| self.watch(n, now));
-            self.guests.iter_mut().for_each(OnThread::settle);
+            self.guests.iter_mut().for_each(OnThread::send_pending);
         }
         self.attend_questions(now);
     }
@@ -209,12 +209,12 @@ where
         let (guest, side) = (&mut self.guests[n], &mut self.hub.sides[n]);
         let turns = guest.state.turns.load(Ordering::Relaxed);
         let said = match guest.watch.look(turns, !side.to_guest.is_empty(), now) {
-            Found::Nothing => return,
-            Found::IsLate => return add(&guest.state.stalls, 1),
-            Found::Hangs => format!(
+            GuestState::Nothing => return,
+            GuestState::IsLate => return add(&guest.state.stalls, 1),
+            GuestState::Hangs => format!(
                 "hangs: its thread has made no turn for {HANGS:?}; what is for it is dropped"
             ),
-            Found::GoesOn => "goes on".to_owned(),
+            GuestState::GoesOn => "goes on".to_owned(),
         };
         side.is_cut_off = !side.is_cut_off;
         self.lines.push(format!("guest {} of {} {said}", n + 1, self.guests.len()));
@@ -264,7 +264,7 @@ where
         let received = self.hub.receive(awake.nic, |work| timed(waiter, work));
         let now = self.hub.now();
         let served = self.hub.serve(now);
-        self.oversee();
+        self.supervise();
         if self.guests.iter().any(OnThread::has_ended) {
             self.join()?;
         }
@@ -321,7 +321,7 @@ where
             // Passes on the last frames of the guests after their threads have ended.
             result = result.and(self.hub.serve(now).map(|_| ()));
             match have_ended {
-                Ok(true) if self.hub.is_served() => break,
+                Ok(true) if self.hub.is_drained() => break,
                 Ok(_) if now.since(begun) >= LONGEST_END => break,
                 Ok(_) => waiter.pause(BETWEEN_ANSWERS),
                 Err(error) => result = result.and(Err(error)),

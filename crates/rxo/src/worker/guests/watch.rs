@@ -29,7 +29,7 @@ pub(super) struct Watch {
 
 /// The result of a check of a guest's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum GuestState {
     /// Nothing has changed since the last check.
     Nothing,
     /// The guest's thread has just become late: it has not run for 5 ms although frames were waiting.
@@ -44,22 +44,22 @@ pub(super) enum Found {
 impl Watch {
     /// Checks a guest whose thread has made `turns` turns so far. `is_awaited` is `true` if frames wait for
     /// the guest.
-    pub(super) fn look(&mut self, turns: u64, is_awaited: bool, now: Instant) -> Found {
+    pub(super) fn look(&mut self, turns: u64, is_awaited: bool, now: Instant) -> GuestState {
         let before = self.silent;
         let hung = before >= HANGS;
         let has_turned = std::mem::replace(&mut self.turns, turns) != turns;
         if has_turned || (!is_awaited && !hung) {
             *self = Self { turns, silent: Duration::ZERO, last: is_awaited.then_some(now) };
-            return if hung { Found::GoesOn } else { Found::Nothing };
+            return if hung { GuestState::GoesOn } else { GuestState::Nothing };
         }
         let passed = self.last.map_or(Duration::ZERO, |last| now.since(last).min(LONGEST_STEP));
         self.last = Some(now);
         self.silent += passed;
         let passes = |limit| before < limit && self.silent >= limit;
         match (passes(HANGS), passes(LATE)) {
-            (true, _) => Found::Hangs,
-            (_, true) => Found::IsLate,
-            _ => Found::Nothing,
+            (true, _) => GuestState::Hangs,
+            (_, true) => GuestState::IsLate,
+            _ => GuestState::Nothing,
         }
     }
 }
@@ -79,9 +79,9 @@ mod tests {
         (from, to): (u64, u64),
         turns: impl Fn(u64) -> u64,
         is_awaited: bool,
-    ) -> Vec<(u64, Found)> {
+    ) -> Vec<(u64, GuestState)> {
         let looks = (from..to).map(|ms| (ms, watch.look(turns(ms), is_awaited, at(ms))));
-        looks.filter(|(_, found)| *found != Found::Nothing).collect()
+        looks.filter(|(_, found)| *found != GuestState::Nothing).collect()
     }
 
     #[test]
@@ -100,9 +100,9 @@ mod tests {
     fn a_guest_that_was_just_given_work_is_not_late() {
         let mut watch = Watch::default();
         watch.look(7, false, at(0));
-        assert_eq!(watch.look(7, true, at(100)), Found::Nothing);
-        assert_eq!(watch.look(7, true, at(104)), Found::Nothing);
-        assert_eq!(watch.look(7, true, at(105)), Found::IsLate);
+        assert_eq!(watch.look(7, true, at(100)), GuestState::Nothing);
+        assert_eq!(watch.look(7, true, at(104)), GuestState::Nothing);
+        assert_eq!(watch.look(7, true, at(105)), GuestState::IsLate);
     }
 
     #[test]
@@ -110,11 +110,11 @@ mod tests {
         let mut watch = Watch::default();
         watch.look(7, true, at(0));
         let seen = found(&mut watch, (1, 5_000), |_| 7, true);
-        assert_eq!(seen, [(5, Found::IsLate), (1_000, Found::Hangs)]);
+        assert_eq!(seen, [(5, GuestState::IsLate), (1_000, GuestState::Hangs)]);
         // No frames are queued for the guest any more, and it still hangs.
         assert!(found(&mut watch, (5_000, 6_000), |_| 7, false).is_empty());
-        assert_eq!(found(&mut watch, (6_000, 6_010), |_| 8, false), [(6_000, Found::GoesOn)]);
-        assert_eq!(found(&mut watch, (6_010, 6_020), |_| 8, true), [(6_015, Found::IsLate)]);
+        assert_eq!(found(&mut watch, (6_000, 6_010), |_| 8, false), [(6_000, GuestState::GoesOn)]);
+        assert_eq!(found(&mut watch, (6_010, 6_020), |_| 8, true), [(6_015, GuestState::IsLate)]);
     }
 
     #[test]
@@ -123,10 +123,10 @@ mod tests {
         watch.look(7, true, at(0));
         assert_eq!(
             watch.look(7, true, at(3_600_000)),
-            Found::IsLate,
+            GuestState::IsLate,
             "it may be late, but does not hang"
         );
-        assert_eq!(watch.look(7, true, at(7_200_000)), Found::Nothing);
+        assert_eq!(watch.look(7, true, at(7_200_000)), GuestState::Nothing);
         assert_eq!(watch.silent, 2 * LONGEST_STEP);
     }
 }

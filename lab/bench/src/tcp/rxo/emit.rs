@@ -91,7 +91,7 @@ impl Emitter {
         loop {
             self.send(pair, &one.header(pair), port);
             let Some(owed) = later.next() else { return };
-            one.say(owed);
+            one.set_acknowledgement(owed);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Muster: combines what the workers of a run report, and checks that all of them are running.
+//! Reports: combines what the workers of a run report, and checks that all of them are running.
 //!
 //! This module is separate so that both can be tested without threads and without a clock. Contract: the
 //! figures of all workers are complete when each worker has reported since the previous figures. A worker
@@ -10,13 +10,13 @@ use crate::worker::{Reading, Readings};
 
 /// The last report of each worker, and whether it belongs to the next figures.
 #[derive(Debug)]
-pub(super) struct Muster {
+pub(super) struct WorkerReports {
     readings: Vec<Reading>,
     /// For each worker, `true` if it has reported since the figures were last complete.
     reported: Vec<bool>,
 }
 
-impl Muster {
+impl WorkerReports {
     pub(super) fn new(workers: usize) -> Self {
         Self { readings: vec![Reading::default(); workers], reported: vec![false; workers] }
     }
@@ -47,11 +47,11 @@ impl Muster {
 
 /// The number of turns of each worker at the last check that found all of them running.
 #[derive(Debug)]
-pub(super) struct RollCall {
+pub(super) struct TurnCounts {
     turns: Vec<u64>,
 }
 
-impl RollCall {
+impl TurnCounts {
     pub(super) fn new(workers: usize) -> Self {
         Self { turns: vec![0; workers] }
     }
@@ -78,28 +78,28 @@ mod tests {
 
     #[test]
     fn figures_are_complete_when_each_worker_has_reported() {
-        let mut muster = Muster::new(3);
-        assert!(!muster.record(0, frames(1), true));
-        assert!(!muster.record(2, frames(10), true));
-        assert!(!muster.record(1, frames(50), false), "it only looks");
-        assert!(muster.record(1, frames(100), true));
-        assert_eq!(muster.readings().all.nic_in.frames, 111);
-        assert!(!muster.record(1, frames(200), true));
+        let mut reports = WorkerReports::new(3);
+        assert!(!reports.record(0, frames(1), true));
+        assert!(!reports.record(2, frames(10), true));
+        assert!(!reports.record(1, frames(50), false), "it only looks");
+        assert!(reports.record(1, frames(100), true));
+        assert_eq!(reports.readings().all.nic_in.frames, 111);
+        assert!(!reports.record(1, frames(200), true));
     }
 
     #[test]
     fn a_worker_that_does_not_report_delays_figures_by_one_interval() {
-        let mut muster = Muster::new(2);
-        let complete: Vec<_> = (1..6).map(|n| muster.record(0, frames(n), true)).collect();
+        let mut reports = WorkerReports::new(2);
+        let complete: Vec<_> = (1..6).map(|n| reports.record(0, frames(n), true)).collect();
         assert_eq!(complete, [false, true, true, true, true]);
         // The worker reports again, and both reports are complete together.
-        assert!(muster.record(1, frames(9), true));
-        assert!(!muster.record(0, frames(9), true));
+        assert!(reports.record(1, frames(9), true));
+        assert!(!reports.record(0, frames(9), true));
     }
 
     #[test]
     fn a_worker_that_hangs_is_not_hidden_by_the_others() {
-        let mut call = RollCall::new(2);
+        let mut call = TurnCounts::new(2);
         assert!(call.is_complete([3, 900].into_iter()));
         let found: Vec<_> = (0..5).map(|n| call.is_complete([4 + n, 900].into_iter())).collect();
         assert_eq!(found, [false; 5]);

@@ -9,43 +9,43 @@ use rxo_wire::{FlowKey, Offsets, Parsed};
 use super::arp::Arp;
 use super::discovery::{self, Discovery};
 use super::frames::Envelope;
-use super::gate::{Meant, Ours, may_arrive};
+use super::gate::{Ours, Receivers, may_arrive};
 use super::groups::{Query, igmp, mld};
 use super::neighbours::{self, Mac};
 use super::packet::{self, Packet};
 use super::path::{self, PathError};
-use super::{Heard, Link};
+use super::{FrameOutcome, Link};
 
 impl Link {
     /// Receives a frame of an unknown flow: parses its headers and verifies its checksums. Answers go to the
-    /// queue of [`Link::poll_transmit`]; a TCP segment is returned as [`Heard::Segment`] for the connections.
+    /// queue of [`Link::poll_transmit`]; a TCP segment is returned as [`FrameOutcome::Segment`] for the connections.
     /// A frame that the gate refuses is counted and ignored.
-    pub fn on_frame<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) -> Heard {
+    pub fn on_frame<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) -> FrameOutcome {
         let packet = Packet::read(self.kind, frame.bytes());
         let is_right = || packet.is_right(frame, self.summer);
         let ours = Ours { routes: &self.routes, groups: &self.groups };
         if !self.gate.admits(ours, frame, packet.addressed(), is_right) {
-            return Heard::Nothing;
+            return FrameOutcome::Nothing;
         }
         let heard = match packet {
-            Packet::Segment(parsed) => Some(Heard::Segment(parsed)),
-            Packet::Arp(arp) => Some(self.hear_arp(&arp, now)),
-            Packet::Icmp(ip, _) => self.hear_icmp(&ip, frame.bytes(), now),
+            Packet::Segment(parsed) => Some(FrameOutcome::Segment(parsed)),
+            Packet::Arp(arp) => Some(self.receive_arp(&arp, now)),
+            Packet::Icmp(ip, _) => self.receive_icmp(&ip, frame.bytes(), now),
             Packet::Igmp(ip) => {
                 let query = igmp::query(packet::message(&ip, frame.bytes()));
-                query.map(|query| self.hear_query(&query, true, now))
+                query.map(|query| self.receive_query(&query, true, now))
             }
             Packet::Datagram(ip) => self.refuse_datagram(&ip, frame.bytes(), now),
             Packet::Other => None,
         };
         heard.unwrap_or_else(|| {
             self.counters.ignored += 1;
-            Heard::Nothing
+            FrameOutcome::Nothing
         })
     }
 
     /// Returns `true` if every shard of this host needs `frame`: it is about neighbours or paths.
-    pub(crate) fn concerns_all<B: AsRef<[u8]>>(&self, frame: &Frame<B>) -> bool {
+    pub(crate) fn is_for_all_shards<B: AsRef<[u8]>>(&self, frame: &Frame<B>) -> bool {
         match Packet::read(self.kind, frame.bytes()) {
             Packet::Arp(_) => true,
             Packet::Icmp(ip, _) => !matches!(
@@ -58,7 +58,11 @@ impl Link {
 
     /// Receives a copy of a frame that another shard receives too. The other shard answers and counts the
     /// frame; this shard only updates its tables.
-    pub(crate) fn overhear<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) -> Heard {
+    pub(crate) fn receive_copy<B: AsRef<[u8]>>(
+        &mut self,
+        frame: &Frame<B>,
+        now: Instant,
+    ) -> FrameOutcome {
         let (answers, counters) = (self.frames.len(), self.counters);
         let heard = self.on_frame(frame, now);
         self.frames.truncate(answers);
@@ -80,7 +84,7 @@ impl Link {
         let summer = self.summer;
         let is_right = || is_intact || packet::is_segment_right(frame, key, at, summer);
         let ours = Ours { routes: &self.routes, groups: &self.groups };
-        self.gate.admits(ours, frame, Some((key, Meant::Connection)), is_right)
+        self.gate.admits(ours, frame, Some((key, Receivers::Connection)), is_right)
     }
 
     /// Returns `true` if the gate would admit packets with the addresses of the flow `key`. Can be called
@@ -90,19 +94,19 @@ impl Link {
     }
 
     /// Handles an ARP packet (RFC 826, "Packet Reception").
-    fn hear_arp(&mut self, arp: &Arp, now: Instant) -> Heard {
+    fn receive_arp(&mut self, arp: &Arp, now: Instant) -> FrameOutcome {
         self.counters.neighbour_messages += 1;
         if self.is_ours(arp.sender.into()) {
             self.defend(arp, now);
-            return Heard::Nothing;
+            return FrameOutcome::Nothing;
         }
         if self.is_probing() && self.is_ours(arp.target.into()) {
-            self.hear_rival(arp);
-            return Heard::Nothing;
+            self.receive_while_probing(arp);
+            return FrameOutcome::Nothing;
         }
         let is_for_us = self.is_ours(arp.target.into());
-        let is_news = self.hear_neighbour(
-            &neighbours::Heard {
+        let is_news = self.update_neighbour(
+            &neighbours::NeighbourMessage {
                 ip: arp.sender.into(),
                 mac: Some(arp.sender_mac),
                 is_answer: is_for_us && !arp.is_request,
@@ -116,7 +120,7 @@ impl Link {
         if is_for_us && arp.is_request && may_ask {
             self.answer(now, arp.reply(self.mac));
         }
-        if is_news { Heard::Neighbour(arp.sender.into()) } else { Heard::Nothing }
+        if is_news { FrameOutcome::Neighbour(arp.sender.into()) } else { FrameOutcome::Nothing }
     }
 
     /// Defends an address of this host that another station claims (RFC 5227, section 2.4, rule b).
@@ -130,45 +134,45 @@ impl Link {
     /// Handles an ARP packet about an address that is still being probed. A probe of another station for the
     /// same address is a conflict (RFC 5227, section 2.1.1). Other requests get no answer, because the
     /// address is not this host's yet.
-    fn hear_rival(&mut self, arp: &Arp) {
+    fn receive_while_probing(&mut self, arp: &Arp) {
         if arp.is_request && arp.sender.is_unspecified() {
             self.note_claim(arp.target.into(), arp.sender_mac);
         }
     }
 
-    fn hear_neighbour(&mut self, heard: &neighbours::Heard, now: Instant) -> bool {
-        self.routes.may_be_neighbour(heard.ip) && self.neighbours.hear(heard, now)
+    fn update_neighbour(&mut self, heard: &neighbours::NeighbourMessage, now: Instant) -> bool {
+        self.routes.may_be_neighbour(heard.ip) && self.neighbours.update(heard, now)
     }
 
-    fn hear_icmp(&mut self, ip: &Parsed, bytes: &[u8], now: Instant) -> Option<Heard> {
+    fn receive_icmp(&mut self, ip: &Parsed, bytes: &[u8], now: Instant) -> Option<FrameOutcome> {
         let (message, from) = (packet::message(ip, bytes), self.sender_mac(bytes)?);
         if message.first() == Some(&mld::QUERY) {
-            return self.hear_mld(ip, bytes, now);
+            return self.receive_mld(ip, bytes, now);
         }
         match (ip.key.source(), ip.key.destination()) {
             (IpAddr::V4(source), IpAddr::V4(to)) => {
-                self.hear_icmpv4(&Letter { ip, message, from, source, to }, now)
+                self.receive_icmpv4(&Letter { ip, message, from, source, to }, now)
             }
             (IpAddr::V6(source), IpAddr::V6(to)) => {
-                self.hear_icmpv6(&Letter { ip, message, from, source, to }, now)
+                self.receive_icmpv6(&Letter { ip, message, from, source, to }, now)
             }
             _ => None,
         }
     }
 
-    fn hear_mld(&mut self, ip: &Parsed, bytes: &[u8], now: Instant) -> Option<Heard> {
+    fn receive_mld(&mut self, ip: &Parsed, bytes: &[u8], now: Instant) -> Option<FrameOutcome> {
         let IpAddr::V6(source) = ip.key.source() else { return None };
         let packet = bytes.get(ip.at.network as usize..)?;
         let is_valid = mld::is_valid(ip.ip.hop_limit, source, packet);
         let query = mld::query(packet::message(ip, bytes)).filter(|_| is_valid)?;
-        Some(self.hear_query(&query, false, now))
+        Some(self.receive_query(&query, false, now))
     }
 
-    fn hear_query(&mut self, query: &Query, is_v4: bool, now: Instant) -> Heard {
+    fn receive_query(&mut self, query: &Query, is_v4: bool, now: Instant) -> FrameOutcome {
         self.counters.group_queries += 1;
         self.counters.older_queriers += u64::from(!query.knows_sources);
         self.groups.ask(query, is_v4, now);
-        Heard::Nothing
+        FrameOutcome::Nothing
     }
 
     /// Returns the Ethernet address of the sender; zeros on links without Ethernet, `None` if the frame is
@@ -180,7 +184,11 @@ impl Link {
         }
     }
 
-    fn hear_icmpv4(&mut self, letter: &Letter<'_, Ipv4Addr>, now: Instant) -> Option<Heard> {
+    fn receive_icmpv4(
+        &mut self,
+        letter: &Letter<'_, Ipv4Addr>,
+        now: Instant,
+    ) -> Option<FrameOutcome> {
         let icmp = Icmpv4Slice::from_slice(letter.message).ok()?;
         if let Icmpv4Type::EchoRequest(_) = icmp.icmp_type() {
             return self.echo(letter, ECHO_REPLY_V4, now);
@@ -189,11 +197,15 @@ impl Link {
         self.path_error(error)
     }
 
-    fn hear_icmpv6(&mut self, letter: &Letter<'_, Ipv6Addr>, now: Instant) -> Option<Heard> {
+    fn receive_icmpv6(
+        &mut self,
+        letter: &Letter<'_, Ipv6Addr>,
+        now: Instant,
+    ) -> Option<FrameOutcome> {
         let icmp = Icmpv6Slice::from_slice(letter.message).ok()?;
         let hop_limit = letter.ip.ip.hop_limit;
         if let Some(discovery) = Discovery::read(&icmp, hop_limit, letter.to) {
-            return self.hear_discovery(&discovery, letter, now);
+            return self.receive_discovery(&discovery, letter, now);
         }
         if let Icmpv6Type::EchoRequest(_) = icmp.icmp_type() {
             return self.echo(letter, ECHO_REPLY_V6, now);
@@ -203,37 +215,42 @@ impl Link {
     }
 
     /// Handles a neighbour discovery message (RFC 4861, sections 7.2.3 and 7.2.5).
-    fn hear_discovery(
+    fn receive_discovery(
         &mut self,
         discovery: &Discovery,
         letter: &Letter<'_, Ipv6Addr>,
         now: Instant,
-    ) -> Option<Heard> {
+    ) -> Option<FrameOutcome> {
         if self.kind == LinkKind::RawIp {
             return None;
         }
         self.counters.neighbour_messages += 1;
         match *discovery {
             Discovery::Solicitation { target, source_mac } if self.is_ours(target.into()) => {
-                self.hear_question(target, source_mac, letter, now);
-                Some(Heard::Nothing)
+                self.receive_solicitation(target, source_mac, letter, now);
+                Some(FrameOutcome::Nothing)
             }
-            Discovery::Solicitation { .. } => Some(Heard::Nothing),
+            Discovery::Solicitation { .. } => Some(FrameOutcome::Nothing),
             Discovery::Advertisement { target, target_mac, .. } if self.is_ours(target.into()) => {
                 self.note_claim(target.into(), target_mac.unwrap_or(letter.from));
-                Some(Heard::Nothing)
+                Some(FrameOutcome::Nothing)
             }
             Discovery::Advertisement { target, target_mac, is_answer, overrides } => {
                 let (ip, mac) = (target.into(), target_mac);
-                let heard =
-                    neighbours::Heard { ip, mac, is_answer, overrides, is_for_us: is_answer };
-                let is_news = self.hear_neighbour(&heard, now);
-                Some(if is_news { Heard::Neighbour(ip) } else { Heard::Nothing })
+                let heard = neighbours::NeighbourMessage {
+                    ip,
+                    mac,
+                    is_answer,
+                    overrides,
+                    is_for_us: is_answer,
+                };
+                let is_news = self.update_neighbour(&heard, now);
+                Some(if is_news { FrameOutcome::Neighbour(ip) } else { FrameOutcome::Nothing })
             }
         }
     }
 
-    fn hear_question(
+    fn receive_solicitation(
         &mut self,
         target: Ipv6Addr,
         source_mac: Option<Mac>,
@@ -254,14 +271,14 @@ impl Link {
             self.answer(now, discovery::advertise(self.mac, target, None));
             return;
         }
-        let heard = neighbours::Heard {
+        let heard = neighbours::NeighbourMessage {
             ip: letter.source.into(),
             mac: source_mac,
             is_answer: false,
             overrides: true,
             is_for_us: true,
         };
-        self.hear_neighbour(&heard, now);
+        self.update_neighbour(&heard, now);
         let to = (letter.source, source_mac.unwrap_or(letter.from));
         self.answer(now, discovery::advertise(self.mac, target, Some(to)));
     }
@@ -273,10 +290,10 @@ impl Link {
         letter: &Letter<'_, A>,
         kind: u8,
         now: Instant,
-    ) -> Option<Heard> {
+    ) -> Option<FrameOutcome> {
         if !self.may_echo.take(now) {
             self.counters.held_back += 1;
-            return Some(Heard::Nothing);
+            return Some(FrameOutcome::Nothing);
         }
         let mut message = letter.message.to_vec();
         *message.first_mut()? = kind;
@@ -285,11 +302,11 @@ impl Link {
         let envelope = Envelope { macs, hop_limit: HOP_LIMIT, traffic_class };
         self.push(envelope.icmp(letter.to.into(), letter.source.into(), &message));
         self.counters.echoes += 1;
-        Some(Heard::Nothing)
+        Some(FrameOutcome::Nothing)
     }
 
     /// Handles an ICMP error about a packet that this host has sent; ignores errors about other packets.
-    fn path_error(&mut self, error: PathError) -> Option<Heard> {
+    fn path_error(&mut self, error: PathError) -> Option<FrameOutcome> {
         let (PathError::TooBig(super::PacketTooBig { pair, .. })
         | PathError::Unreachable(super::Unreachable { pair, .. })) = error;
         if !self.is_ours(pair.source()) {
@@ -297,8 +314,8 @@ impl Link {
         }
         self.counters.path_errors += 1;
         Some(match error {
-            PathError::TooBig(too_big) => Heard::TooBig(too_big),
-            PathError::Unreachable(unreachable) => Heard::Unreachable(unreachable),
+            PathError::TooBig(too_big) => FrameOutcome::TooBig(too_big),
+            PathError::Unreachable(unreachable) => FrameOutcome::Unreachable(unreachable),
         })
     }
 }
