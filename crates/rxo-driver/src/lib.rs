@@ -102,7 +102,7 @@ pub use handover::Holdings;
 pub use interface::{Feature, Interface};
 pub use isolation::Isolation;
 pub use link_watch::LinkWatch;
-pub use listener::{Access, Listener, SocketFile, remove_stale};
+pub use listener::{Access, Listener, remove_stale};
 pub use lock::{Lock, lock_folder};
 pub use mentions::Mention;
 pub use packet::{PacketOptions, PacketSource};

@@ -23,7 +23,10 @@ use crate::{fault, sys, wait};
 #[derive(Debug)]
 pub struct Listener {
     socket: UnixListener,
-    file: SocketFile,
+    path: PathBuf,
+    /// The device and inode numbers of the file, because another process may replace it; `None` if they could not
+    /// be read.
+    identity: Option<(u64, u64)>,
     removes: bool,
 }
 
@@ -35,14 +38,6 @@ pub enum Access {
     /// Only the user of this process, and root, may connect. The file has mode 0600 from the moment it
     /// exists.
     OwnerOnly,
-}
-
-/// The file of a socket, identified by its inode, because another process may replace the file at the path.
-#[derive(Clone, Debug)]
-pub struct SocketFile {
-    path: PathBuf,
-    /// The device and inode numbers; `None` if they could not be read.
-    identity: Option<(u64, u64)>,
 }
 
 impl Listener {
@@ -66,15 +61,14 @@ impl Listener {
             };
             fault::system(format!("cannot open {label}; {remedy}"), error)
         })?;
-        let file = SocketFile { identity: identity(path), path: path.to_owned() };
-        Ok(Self { socket, file, removes: true })
+        Ok(Self::inherit(socket.into(), path))
     }
 
     /// Goes on with a socket that another process has bound to `path`, and hands over.
     #[must_use]
     pub fn inherit(socket: OwnedFd, path: &Path) -> Self {
-        let file = SocketFile { identity: identity(path), path: path.to_owned() };
-        Self { socket: socket.into(), file, removes: true }
+        let identity = identity(path);
+        Self { socket: socket.into(), path: path.to_owned(), identity, removes: true }
     }
 
     /// Checks that a socket may be bound at `path`. Changes nothing.
@@ -113,10 +107,8 @@ impl Listener {
 
     /// Closes the socket in this process and keeps the file, because another process of this run accepts its
     /// connections.
-    #[must_use]
-    pub fn leave(mut self) -> SocketFile {
+    pub fn leave(mut self) {
         self.removes = false;
-        self.file.clone()
     }
 }
 
@@ -128,24 +120,10 @@ impl AsFd for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if self.removes && self.file.is_there() {
+        if self.removes && self.identity.is_some() && identity(&self.path) == self.identity {
             // The file may be gone already.
-            let _gone = fs::remove_file(&self.file.path);
+            let _gone = fs::remove_file(&self.path);
         }
-    }
-}
-
-impl SocketFile {
-    /// Removes the socket file of a killed process, if it is still the same file and no process listens on
-    /// it. Keeps the file if another process is about to take it over.
-    pub fn remove_if_stale(&self) {
-        if self.is_there() {
-            remove_stale(&self.path);
-        }
-    }
-
-    fn is_there(&self) -> bool {
-        self.identity.is_some() && identity(&self.path) == self.identity
     }
 }
 
@@ -407,15 +385,12 @@ mod tests {
         let path = folder.join("a.sock");
         let listener = Listener::bind("a", &path, Access::OwnerOnly).unwrap();
         let other = listener.socket().unwrap();
-        let file = listener.leave();
-        file.remove_if_stale();
+        listener.leave();
+        remove_stale(&path);
         assert!(path.exists(), "another process listens");
         drop(other);
-        file.remove_if_stale();
+        remove_stale(&path);
         assert!(!path.exists());
-        let _next = Listener::bind("a", &path, Access::OwnerOnly).unwrap();
-        file.remove_if_stale();
-        assert!(path.exists(), "it is another file");
         fs::remove_dir_all(folder).unwrap();
     }
 

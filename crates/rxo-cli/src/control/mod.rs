@@ -17,7 +17,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use rxo_control::Server;
 use rxo_driver::succession::Legacy;
-use rxo_driver::{Access, Listener, SocketFile};
+use rxo_driver::{Access, Listener};
 
 pub(crate) use self::interval::Interval;
 pub(crate) use self::process::{
@@ -126,11 +126,10 @@ impl Doors {
 }
 
 impl Sockets {
-    /// Closes the sockets in this process, and returns their files without removing them, because another process of
-    /// this run serves the sockets.
-    pub(crate) fn leave(self) -> Vec<SocketFile> {
-        let control = self.control.map(Listener::leave);
-        control.into_iter().chain(self.metrics.and_then(Door::leave)).collect()
+    /// Closes the sockets in this process. Their files stay, because another process of this run serves the sockets.
+    pub(crate) fn leave(self) {
+        self.control.into_iter().for_each(Listener::leave);
+        self.metrics.into_iter().for_each(Door::leave);
     }
 
     /// Returns duplicates of the sockets' descriptors, by their names, for a process that goes on with them.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context, Error, Result};
-use rxo_driver::{Access, Listener, SocketFile};
+use rxo_driver::{Access, Listener};
 
 use crate::exit::usage;
 
@@ -140,12 +140,11 @@ impl Door {
         })
     }
 
-    /// Closes the socket in this process. Returns the file of a unix socket without removing it, because another
-    /// process of this run serves it; `None` for TCP.
-    pub(crate) fn leave(self) -> Option<SocketFile> {
-        match self {
-            Self::Tcp(_) => None,
-            Self::Unix(listener) => Some(listener.leave()),
+    /// Closes the socket in this process. The file of a unix socket stays, because another process of this run serves
+    /// it.
+    pub(crate) fn leave(self) {
+        if let Self::Unix(listener) = self {
+            listener.leave();
         }
     }
 }

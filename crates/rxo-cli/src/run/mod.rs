@@ -160,7 +160,7 @@ fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Re
             let needs = Confinement::keeper(worker.number(), custody::folders(), folders);
             let configured = file.as_ref().map(|file| file.source.path());
             let needs = needs.reading(folders_of(configured));
-            let _other = sockets.leave();
+            sockets.leave();
             let mut keeper = Keeper::new(custody, worker, stop::requests(file.is_some())?)?;
             if let Some(file) = file {
                 keeper = keeper.reloads_from(file.source.path(), stop::hangups()?)?;

@@ -1,6 +1,5 @@
 //! Reply to a request. All replies but one have a payload of eight bytes.
 
-use super::fields::Fields;
 use super::{HEADER_BYTES, Header, InflightShape, Request, RingNumber, Wrong};
 
 /// A reply: the number of its request, and its value.
@@ -63,11 +62,5 @@ impl Reply {
     #[must_use]
     pub const fn value(self) -> u64 {
         u64::from_ne_bytes(self.value)
-    }
-
-    /// Returns the value of the reply as a ring index and the requested number. Never `None`.
-    #[must_use]
-    pub fn ring_number(self) -> Option<RingNumber> {
-        RingNumber::read(&mut Fields::new(&self.value)).ok()
     }
 }

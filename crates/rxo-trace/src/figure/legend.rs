@@ -69,7 +69,6 @@ fn draw_sample(svg: &mut Svg, series: &Series, colour: usize, x: f64, y: f64) {
             svg.line(&marks::line_class(series), at(x, y), at(x + 22.0, y));
             marks::point(svg, series, colour, at(x + 11.0, y), "");
         }
-        Mark::Dot => marks::point(svg, series, colour, at(x + 11.0, y), ""),
     }
     svg.end();
 }

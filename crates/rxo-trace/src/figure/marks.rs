@@ -1,4 +1,4 @@
-//! Draws the marks of series: lines with their points, dots, bars and stacks, with their ranges, crosses for invalid
+//! Draws the marks of series: lines with their points, bars and stacks, with their ranges, crosses for invalid
 //! points, and brackets.
 
 use super::frame::Frame;
@@ -16,7 +16,7 @@ pub(super) fn draw(svg: &mut Svg, frame: &Frame<'_>, all: &[Series], brackets: &
         match series.mark {
             Mark::Bar => draw_bars(svg, frame, all, index),
             Mark::Stack => draw_stack(svg, frame, stacks, (all, index)),
-            Mark::Line | Mark::Step | Mark::Dot | Mark::Box => {}
+            Mark::Line | Mark::Step | Mark::Box => {}
         }
         svg.end();
     }

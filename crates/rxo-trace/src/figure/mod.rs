@@ -1,4 +1,4 @@
-//! Figures: lines, bars, dots and heat maps as SVG.
+//! Figures: lines, bars and heat maps as SVG.
 //!
 //! A figure is data ([`Figure`], [`Ranking`], [`HeatMap`]), and [`Draw::to_svg`] draws it. Colours are style
 //! classes, so a figure follows the reader's light or dark scheme. Every mark shows its value when pointed
@@ -43,7 +43,7 @@ mod tests;
 pub use axis::{Axis, Scale};
 pub use draw::{Draw, Place, Size};
 pub use heat::HeatMap;
-pub use numbers::{full as number, short as short_number};
+pub use numbers::full as number;
 pub use plot::{Bracket, Figure, Guide};
 pub use ranking::{Bar, Ranking};
 pub use series::{Mark, Series};

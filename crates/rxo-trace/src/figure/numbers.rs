@@ -2,7 +2,7 @@
 
 /// Formats a value in few characters, for axes: `0.25`, `12`, `1.5k`, `20M`.
 #[must_use]
-pub fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     match unit_of(value) {
         Some((unit, suffix)) => format!("{}{suffix}", digits(value / unit)),
         None => digits(value),

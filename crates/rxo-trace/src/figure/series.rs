@@ -13,8 +13,6 @@ pub enum Mark {
     Bar,
     /// Vertical bars on top of each other, those of the first series at the bottom: parts of a whole.
     Stack,
-    /// Points without a line.
-    Dot,
     /// Boxplots: a box from quartile to quartile, a line at the median, and the range. The boxes of several series stand
     /// side by side.
     Box,
@@ -55,12 +53,6 @@ impl Series {
     #[must_use]
     pub fn steps(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self { mark: Mark::Step, ..Self::line(name, points) }
-    }
-
-    /// Creates a series of points without a line.
-    #[must_use]
-    pub fn dots(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
-        Self { mark: Mark::Dot, ..Self::line(name, points) }
     }
 
     /// Creates a series with one bar for each name of the x axis, in its order; infinite values have no bar.

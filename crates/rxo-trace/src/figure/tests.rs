@@ -68,7 +68,7 @@ fn what_comes_from_outside_stays_text() {
     let evil = "</title><script>alert(1)</script>\"'&\u{1}";
     let figure = Figure::new(evil, Axis::categories(evil, [evil, "b"]), Axis::linear(evil))
         .with(Series::line(evil, [(0.0, 1.0), (1.0, 2.0)]))
-        .with(Series::dots(evil, [(0.0, 1.0)]))
+        .with(Series::steps(evil, [(0.0, 1.0)]))
         .guide(Guide::Y(1.5, evil.into()))
         .describe(evil);
     let map = HeatMap {

@@ -109,7 +109,8 @@ fn a_ring_that_is_asked_for_its_base_stops_and_goes_on_there() {
     assert!(session.usable(0).is_some());
     session.set_base(0, 3);
     let done = told(&mut session, &Request::GetRingBase(0)).unwrap();
-    assert_eq!(done.reply.unwrap().ring_number(), Some(of(0, 3)));
+    let base = [0_u32, 3].map(u32::to_ne_bytes).concat();
+    assert_eq!(done.reply.unwrap().value().to_ne_bytes()[..], base);
     assert!(session.usable(0).is_none());
     steps[2..].iter().for_each(|step| _ = told(&mut session, step).unwrap());
     assert_eq!(session.usable(0).unwrap().base, 3);
