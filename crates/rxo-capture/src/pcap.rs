@@ -133,7 +133,7 @@ impl Pcap {
             interface: 0,
             at: self.clock.instant(header.ticks),
             ticks: Some(header.ticks),
-            head: if self.is_odd() {
+            head: if self.has_extra_fields() {
                 stream.share(0..header_bytes)
             } else {
                 SharedBytes::default()
@@ -155,7 +155,7 @@ impl Pcap {
     /// Returns `true` if a record's header has more than time and lengths: swapped lengths, or the fields of the
     /// patched libpcap.
     #[inline]
-    fn is_odd(&self) -> bool {
+    fn has_extra_fields(&self) -> bool {
         self.minor == 3 || self.shape.header_bytes == MODIFIED_RECORD_HEADER_BYTES
     }
 

@@ -120,7 +120,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> ShardSeat<B> {
         O: FrameSink,
     {
         let shard = Host::shard(source, sink, &self.config, self.seat.clone())?;
-        self.meeting.come(self.index(), Arc::clone(shard.post()));
+        self.meeting.register(self.index(), Arc::clone(shard.post()));
         Ok(shard)
     }
 
@@ -137,7 +137,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> ShardSeat<B> {
 /// Makes the other seats fail with [`HostError::OtherShard`], unless this shard was opened.
 impl<B> Drop for ShardSeat<B> {
     fn drop(&mut self) {
-        self.meeting.leave(self.seat.shard.index());
+        self.meeting.cancel(self.seat.shard.index());
     }
 }
 
@@ -166,12 +166,12 @@ impl<B> Meeting<B> {
         Arc::new(Self { guests, changed: Condvar::new() })
     }
 
-    fn come(&self, index: u32, post: Arc<Post<B>>) {
+    fn register(&self, index: u32, post: Arc<Post<B>>) {
         self.guests().posts[index as usize] = Some(post);
         self.changed.notify_all();
     }
 
-    fn leave(&self, index: u32) {
+    fn cancel(&self, index: u32) {
         let mut guests = self.guests();
         guests.is_cancelled |= guests.posts[index as usize].is_none();
         self.changed.notify_all();

@@ -153,6 +153,6 @@ impl Default for Seat {
 pub(crate) type News = Frame<Arc<[u8]>>;
 
 /// Returns a copy of `frame` that the other shards can share.
-pub(crate) fn news<B: AsRef<[u8]>>(frame: &Frame<B>) -> News {
+pub(crate) fn shared_copy<B: AsRef<[u8]>>(frame: &Frame<B>) -> News {
     frame.with_bytes(frame.bytes().into())
 }

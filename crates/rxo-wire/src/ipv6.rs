@@ -82,7 +82,7 @@ fn walk<'a>(packet: &'a [u8], mut view: Ipv6View<'a>) -> Ipv6View<'a> {
             _ => (usize::from(*length) + 1) * 8,
         };
         let extension = packet.get(view.header..view.header + bytes).unwrap_or_default();
-        view.ip.has_odd_extensions |= is_odd(view.protocol, extension);
+        view.ip.has_odd_extensions |= is_unsupported(view.protocol, extension);
         view.protocol = *next;
         view.header += bytes;
     }
@@ -92,7 +92,7 @@ fn walk<'a>(packet: &'a [u8], mut view: Ipv6View<'a>) -> Ipv6View<'a> {
 
 /// Returns `true` if an extension header is neither hop-by-hop options nor destination options without a Home
 /// Address.
-fn is_odd(protocol: u8, extension: &[u8]) -> bool {
+fn is_unsupported(protocol: u8, extension: &[u8]) -> bool {
     match protocol {
         HOP_BY_HOP => false,
         DESTINATION => has_home_address(extension.get(2..).unwrap_or_default()),

@@ -99,7 +99,7 @@ impl<'a> Crowd<'a> {
         self.ready.append(&mut self.paused);
         let pause = self.pause(most);
         self.readiness.wait(&mut self.ready, Some(pause));
-        self.look(Instant::now());
+        self.mark_due(Instant::now());
         let mut ready = mem::take(&mut self.ready);
         for token in ready.drain(..) {
             match token {
@@ -168,7 +168,7 @@ impl<'a> Crowd<'a> {
 
     /// Marks the sessions as ready whose time may be over. The more sessions there are, the longer the time
     /// between two checks.
-    fn look(&mut self, now: Instant) {
+    fn mark_due(&mut self, now: Instant) {
         if now < self.look_at {
             return;
         }
@@ -217,7 +217,7 @@ impl<'a> Crowd<'a> {
 
     /// Ends all sessions, and opens or accepts no further connections.
     fn interrupt(&mut self) {
-        self.to_come.give_up();
+        self.to_come.take_all();
         (self.opening, self.listeners) = (0, None);
         for mut session in mem::take(&mut self.sessions).into_iter().flatten() {
             self.record(session.interrupt());

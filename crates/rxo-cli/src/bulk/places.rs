@@ -34,7 +34,7 @@ impl Places {
     }
 
     /// Takes all.
-    pub(super) fn give_up(&self) {
+    pub(super) fn take_all(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 }

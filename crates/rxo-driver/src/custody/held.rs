@@ -55,7 +55,7 @@ impl Held {
     ///
     /// # Errors
     /// If there is no such interface, or its state cannot be read.
-    pub(super) fn look(
+    pub(super) fn inspect(
         flag: &str,
         device: &DeviceName,
         takes_over: bool,
@@ -65,7 +65,7 @@ impl Held {
         let link = link(interface.index()?.unsigned_abs(), &format!("{flag} {device}"))?;
         let holdings = Holdings::read(&link)?;
         let elsewhere = elsewhere::made_of(link.index);
-        let takeover = takes_over.then(|| look_for_tap(&link)).transpose()?;
+        let takeover = takes_over.then(|| read_takeover(&link)).transpose()?;
         let seen = InterfaceFacts {
             holdings: &holdings,
             elsewhere: &elsewhere,
@@ -95,7 +95,7 @@ impl Held {
     /// # Errors
     /// If the interface cannot be used. The message names the reason and the remedy.
     pub(super) fn examine(flag: &str, device: &DeviceName, takes_over: bool) -> Result<Self> {
-        let (held, found) = Self::look(flag, device, takes_over)?;
+        let (held, found) = Self::inspect(flag, device, takes_over)?;
         match found.into_iter().find(|one| one.state == State::Breaks) {
             None => Ok(held),
             Some(broken) => Err(DeviceError::Usage(format!("{flag} {device}: {broken}"))),
@@ -335,7 +335,7 @@ impl Held {
 }
 
 /// Reads the facts that matter only if a TAP takes `link` over.
-fn look_for_tap(link: &Link) -> Result<Takeover> {
+fn read_takeover(link: &Link) -> Result<Takeover> {
     let tried = link.renames();
     let names = Names::choose(link, tried.is_ok());
     Ok(Takeover { names, may_rename: checks::is_allowed(&tried), mentions: mentions::of(link)? })

@@ -295,7 +295,7 @@ impl Keeper {
             return (now < until).then_some(());
         }
         if let (Some((pulse, limit)), Some(watch)) = (self.pulse, &mut self.watch)
-            && watch.look(pulse.beats(), now, || Activity::of(self.worker.number()))
+            && watch.check(pulse.beats(), now, || Activity::of(self.worker.number()))
         {
             self.worker.kill();
             self.hung = Some(now + DYING);

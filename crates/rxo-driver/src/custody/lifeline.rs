@@ -138,7 +138,7 @@ impl Restorer {
             *watch = Some((duty, new));
         }
         let activity = || if duty == Duty::Worker { worker() } else { keeper() };
-        watch.as_mut().is_some_and(|(_, watch)| watch.look(beats, clock::now(), activity))
+        watch.as_mut().is_some_and(|(_, watch)| watch.check(beats, clock::now(), activity))
     }
 
     fn next(&self, pause: Duration) -> RestorerEvent {

@@ -155,7 +155,7 @@ impl Custody {
         let mut all = Vec::new();
         for (flag, device) in claim.existing() {
             let is_taken = claim.takes_over && device == claim.nic.1;
-            let (held, found) = Held::look(flag, device, is_taken)?;
+            let (held, found) = Held::inspect(flag, device, is_taken)?;
             let found = found.into_iter().chain(held.notices());
             let found = found.chain(owed::findings(device, held.index()));
             all.extend(found.map(|one| one.for_device(device)));

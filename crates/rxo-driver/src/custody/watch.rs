@@ -59,7 +59,7 @@ impl Watch {
 
     /// Compares the count of beats with that of the last sample; if it is unchanged, reads the state of the
     /// process with `activity`. Returns `true` if the process has been silent for the limit.
-    pub(super) fn look(
+    pub(super) fn check(
         &mut self,
         beats: u64,
         now: Instant,
@@ -110,23 +110,23 @@ mod tests {
     fn a_worker_that_gets_no_processor_does_not_hang() {
         let mut watch = Watch::new(LIMIT, 5, at(0));
         let waits = || Activity::parse("7 (rxo) R 1", "100 0 0");
-        assert!((1..1_000).all(|n| !watch.look(5, at(n * 70), waits)));
+        assert!((1..1_000).all(|n| !watch.check(5, at(n * 70), waits)));
         let spins = |n: u64| Activity::parse("7 (rxo) R 1", &format!("{n} 0 0"));
-        let found = (1..20).find(|&n| watch.look(5, at(70_000 + n * 70), || spins(200 + n)));
+        let found = (1..20).find(|&n| watch.check(5, at(70_000 + n * 70), || spins(200 + n)));
         assert!(found.is_some_and(|looks| looks <= 11), "{found:?}");
     }
 
     #[test]
     fn a_worker_that_is_silent_for_the_limit_is_found() {
         let mut watch = Watch::new(LIMIT, 5, at(0));
-        assert!((1..10).all(|n| !watch.look(5, at(n * 70), hangs)));
-        assert!(watch.look(5, at(700), hangs));
+        assert!((1..10).all(|n| !watch.check(5, at(n * 70), hangs)));
+        assert!(watch.check(5, at(700), hangs));
     }
 
     #[test]
     fn each_beat_begins_it_again() {
         let mut watch = Watch::new(LIMIT, 0, at(0));
-        assert!((1..1_000).all(|n| !watch.look(n / 9, at(n * 70), hangs)));
+        assert!((1..1_000).all(|n| !watch.check(n / 9, at(n * 70), hangs)));
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
         let stopped = || Activity::parse("7 (rxo) T 1", "100 0 0");
         let looks = |activity: fn() -> Option<Activity>| {
             let mut watch = Watch::new(LIMIT, 5, at(0)).with_patience(LIMIT);
-            (1..).find(|&n| watch.look(5, at(n * 70), activity)).unwrap()
+            (1..).find(|&n| watch.check(5, at(n * 70), activity)).unwrap()
         };
         assert_eq!((looks(stopped), looks(hangs)), (10, 20));
     }
@@ -143,23 +143,23 @@ mod tests {
     fn one_that_waits_for_a_lock_of_the_kernel_is_waited_for_longer() {
         let locked = || Activity::parse("7 (rxo) D 1", "100 0 0");
         let mut watch = Watch::new(LIMIT, 5, at(0));
-        let looks = (1..).find(|&n| watch.look(5, at(n * 70), locked)).unwrap();
+        let looks = (1..).find(|&n| watch.check(5, at(n * 70), locked)).unwrap();
         assert_eq!(u128::from(looks) * 70, (LIMIT + LOCKED).as_millis().next_multiple_of(70));
         // The worker gets the lock, and then hangs in another call.
         let mut watch = Watch::new(LIMIT, 5, at(0));
-        assert!((1..=100).all(|n| !watch.look(5, at(n * 70), locked)));
-        assert!((1..10).all(|n| !watch.look(5, at(7_000 + n * 70), hangs)));
-        assert!(watch.look(5, at(7_700), hangs));
+        assert!((1..=100).all(|n| !watch.check(5, at(n * 70), locked)));
+        assert!((1..10).all(|n| !watch.check(5, at(7_000 + n * 70), hangs)));
+        assert!(watch.check(5, at(7_700), hangs));
     }
 
     #[test]
     fn a_machine_that_was_suspended_has_time_to_go_on() {
         let mut watch = Watch::new(LIMIT, 5, at(0));
-        assert!(!watch.look(5, at(70), hangs));
+        assert!(!watch.check(5, at(70), hangs));
         // An hour later both processes continue.
-        assert!(!watch.look(5, at(3_600_000), hangs));
-        assert!(!watch.look(6, at(3_600_070), hangs));
-        assert!((1..10).all(|n| !watch.look(6, at(3_600_070 + n * 70), hangs)));
-        assert!(watch.look(6, at(3_600_770), hangs));
+        assert!(!watch.check(5, at(3_600_000), hangs));
+        assert!(!watch.check(6, at(3_600_070), hangs));
+        assert!((1..10).all(|n| !watch.check(6, at(3_600_070 + n * 70), hangs)));
+        assert!(watch.check(6, at(3_600_770), hangs));
     }
 }

@@ -30,5 +30,5 @@ pub fn offers(interface: Option<&str>) -> Vec<Finding> {
 /// # Errors
 /// If there is no such interface.
 pub fn nic(device: &DeviceName) -> Result<Vec<Finding>, DeviceError> {
-    Ok(nic::look(device)?.into_iter().map(|one| one.for_device(device)).collect())
+    Ok(nic::examine(device)?.into_iter().map(|one| one.for_device(device)).collect())
 }

@@ -5,7 +5,7 @@ use rxo_device::DeviceError;
 use crate::handover::Link;
 use crate::{DeviceName, Feature, Finding, Interface, fault};
 
-pub(super) fn look(device: &DeviceName) -> Result<Vec<Finding>, DeviceError> {
+pub(super) fn examine(device: &DeviceName) -> Result<Vec<Finding>, DeviceError> {
     let interface = Interface::find(device.name())?;
     let gone = || DeviceError::Gone(device.to_string());
     let link = Link::read(interface.index()?.unsigned_abs())?.ok_or_else(gone)?;
@@ -66,11 +66,11 @@ mod tests {
 
     #[test]
     fn loopback_is_looked_at_whole() {
-        let found = look(&"packet:lo".parse().unwrap()).unwrap();
+        let found = examine(&"packet:lo".parse().unwrap()).unwrap();
         let names: Vec<_> = found.iter().map(|one| one.name).collect();
         let all = ["driver", "state", "speed", "MTU", "queues", "GRO", "LRO", "checksums"];
         assert_eq!(names, all);
-        assert!(look(&"packet:rxo-nowhere".parse().unwrap()).is_err());
+        assert!(examine(&"packet:rxo-nowhere".parse().unwrap()).is_err());
     }
 
     #[test]

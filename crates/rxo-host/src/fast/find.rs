@@ -70,7 +70,7 @@ pub(crate) struct ConnectionSnapshot {
 impl Fast {
     /// Gathers or rejects one frame of a batch that [`Fast::takes_expected`] has not taken.
     #[inline(always)]
-    pub(crate) fn look(
+    pub(crate) fn inspect(
         &mut self,
         connections: &mut impl Lookup,
         now: Instant,

@@ -57,14 +57,14 @@ where
         let Self { source, engine, core, received, .. } = self;
         let looked = match core.fast.has_observers() {
             true => {
-                source.receive_past(received, most, &mut |frame| core.look(engine, now, &frame))
+                source.receive_past(received, most, &mut |frame| core.inspect(engine, now, &frame))
             }
             false => source.receive_past(received, most, &mut |frame| match core
                 .fast
                 .takes_expected(&frame)
             {
                 true => Verdict::Consumed,
-                false => core.look(engine, now, &frame),
+                false => core.inspect(engine, now, &frame),
             }),
         };
         // Done even if the device has failed: the consumed ACKs are stored nowhere else.
@@ -86,12 +86,12 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     /// Returns the verdict of the fast path on `frame`. Out of line, so that an expected ACK needs few
     /// registers.
     #[inline(never)]
-    fn look(&mut self, engine: &Engine<B>, now: Instant, frame: &Frame<&[u8]>) -> Verdict
+    fn inspect(&mut self, engine: &Engine<B>, now: Instant, frame: &Frame<&[u8]>) -> Verdict
     where
         B: FrameBuffer,
     {
         let Connections { demux, slots, .. } = &mut self.connections;
-        self.fast.look(&mut Cells { demux, slots, engine }, now, frame)
+        self.fast.inspect(&mut Cells { demux, slots, engine }, now, frame)
     }
 
     /// Passes the gathered ACKs of this batch to their connections.

@@ -8,7 +8,7 @@ use super::connections::Connections;
 use super::network::Network;
 use super::slots::Slot;
 use crate::link::{FrameOutcome, Link, Resolve};
-use crate::shards::news;
+use crate::shards::shared_copy;
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     /// Handles a message of the link. Returns the headers of a TCP segment, which the connections must
@@ -36,7 +36,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     /// Sends a copy of `frame` to the other shards if they need it.
     pub(super) fn notify_shards(&self, frame: &Frame<B>) {
         if !self.others.is_empty() && self.link.is_for_all_shards(frame) {
-            let news = news(frame);
+            let news = shared_copy(frame);
             self.others.iter().for_each(|other| other.send_news(news.clone()));
         }
     }

@@ -86,7 +86,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
 
     /// Reads the device's queue if cells wait for it and a reading is due.
     #[inline]
-    pub(super) fn look_at_device<O: FrameSink>(&mut self, now: Instant, sink: &O) {
+    pub(super) fn read_device_queue<O: FrameSink>(&mut self, now: Instant, sink: &O) {
         let is_due = self.drain.read_at().map_or(sink.is_blocked(), |at| at <= now);
         if is_due {
             self.drain.read(now, reading(sink));

@@ -26,7 +26,7 @@ pub(super) struct Rests {
 
 impl Rests {
     /// Schedules a check of the cell at index `place`, unless one is scheduled.
-    pub(super) fn look_at(&mut self, place: u32, now: Instant) {
+    pub(super) fn schedule_check(&mut self, place: u32, now: Instant) {
         let index = place as usize;
         if self.is_queued.len() <= index {
             self.is_queued.resize(index + 1, false);
@@ -59,7 +59,7 @@ impl Rests {
         memory: &Memory,
         now: Instant,
     ) {
-        self.look_at_idle(slots, memory, now);
+        self.check_idle(slots, memory, now);
         for _ in 0..CELLS_A_TURN {
             let Some(place) = memory.take_waiting() else { return };
             let Some(slot) = slots.get(place) else { continue };
@@ -75,7 +75,7 @@ impl Rests {
         }
     }
 
-    fn look_at_idle<B: AsRef<[u8]>>(&mut self, slots: &Slots<B>, memory: &Memory, now: Instant) {
+    fn check_idle<B: AsRef<[u8]>>(&mut self, slots: &Slots<B>, memory: &Memory, now: Instant) {
         let is_short = memory.is_short();
         for _ in 0..CELLS_A_TURN {
             let Some(place) = self.take_due(now, is_short) else { return };
@@ -89,7 +89,7 @@ impl Rests {
             };
             let is_at_rest = cell.serve(look) == Some(true);
             if !is_at_rest {
-                self.look_at(place, now);
+                self.schedule_check(place, now);
             }
         }
     }

@@ -87,7 +87,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         sink: &mut O,
     ) -> Result<usize, DeviceError> {
         let mut served = 0;
-        self.network.look_at_device(now, sink);
+        self.network.read_device_queue(now, sink);
         // A new orphan may cause another cell to be reset and served, but that one causes no others.
         while served < most
             && let Some(place) = self.connections.next_dirty()
@@ -151,7 +151,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             slot.acks.terms = served.acks;
             upkeep.kept.note(slot, place, served.keeps);
         }
-        upkeep.rests.look_at(place, now);
+        upkeep.rests.schedule_check(place, now);
         clock.timers.set(place, served.poll_at);
         if served.events.contains(Events::CONNECTED) {
             self.hand_over(place, now);

@@ -146,7 +146,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if let Some(abandoned) = self.abandoned {
             self.update_orphan_timers(now, abandoned);
         }
-        self.set(Timer::Reorder, self.recovery.look_again_at());
+        self.set(Timer::Reorder, self.recovery.reorder_check_at());
         if self.acks.take_news() {
             self.timers.stop(Timer::DelayedAck);
         }

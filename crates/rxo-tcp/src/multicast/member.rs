@@ -275,7 +275,7 @@ impl Group {
             self.ask_for_text(id, connection);
         }
         self.text.advance(self.tree.least().una.min(self.nxt));
-        self.look_for_end(id, connection, now);
+        self.check_end(id, connection, now);
     }
 
     /// Marks a member that has reached the group's position: from now on the group sends all new data to it.
@@ -375,7 +375,7 @@ impl Group {
         }
     }
 
-    fn look_for_end<B: AsRef<[u8]>>(
+    fn check_end<B: AsRef<[u8]>>(
         &mut self,
         id: MemberId,
         connection: &Connection<B>,
@@ -394,7 +394,7 @@ impl Group {
             _ => {
                 if has_all && member.confirm_by.is_none() {
                     member.confirm_by = Some(now + CONFIRMS_WITHIN);
-                    self.patience.look_at(now + CONFIRMS_WITHIN);
+                    self.patience.schedule_check(now + CONFIRMS_WITHIN);
                 }
                 return;
             }

@@ -35,7 +35,7 @@ impl Patience {
     }
 
     /// Schedules a check at `at` or earlier.
-    pub(super) fn look_at(&mut self, at: Instant) {
+    pub(super) fn schedule_check(&mut self, at: Instant) {
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
 }
@@ -77,7 +77,7 @@ impl Group {
             if now.since(since) >= patience {
                 self.eject(id, outcome);
             } else {
-                self.patience.look_at(since + patience);
+                self.patience.schedule_check(since + patience);
             }
         }
     }
@@ -88,11 +88,11 @@ impl Group {
         let Slow::EjectBelow { time, bytes } = self.config.slow else { return };
         let Some((since, una)) = self.patience.pace else { return };
         if now < since + time {
-            return self.patience.look_at(since + time);
+            return self.patience.schedule_check(since + time);
         }
         let least = self.tree.least();
         self.patience.pace = Some((now, least.una));
-        self.patience.look_at(now + time);
+        self.patience.schedule_check(now + time);
         if least.una.saturating_sub(una) < bytes {
             for id in 0..self.members.len() as MemberId {
                 if self.is_blocking(id) && self.is_slowest(id, least) {

@@ -173,7 +173,7 @@ impl Recovery {
     }
 
     /// Returns the time at which [`Recovery::on_reorder_timeout`] is due; `None` if no check is scheduled.
-    pub(crate) fn look_again_at(&self) -> Option<Instant> {
+    pub(crate) fn reorder_check_at(&self) -> Option<Instant> {
         self.look_again
     }
 

@@ -131,7 +131,7 @@ impl Group {
         let at = frame.arrived_at;
         self.run_due(at, chosen);
         if !self.is_settled {
-            self.settle(at, chosen);
+            self.detect_influence(at, chosen);
         }
         if self.polls.waiting() == 0
             && let Some(ended) = self.ended
@@ -174,7 +174,7 @@ impl Group {
     /// Detects whether packets before the first one of this part can still influence the result, when a packet arrives
     /// at `at`.
     #[cold]
-    fn settle(&mut self, at: Instant, chosen: &mut Chosen) {
+    fn detect_influence(&mut self, at: Instant, chosen: &mut Chosen) {
         let pause = Duration::from_nanos(at.nanos_since(self.last));
         self.last = at;
         if self.first.is_none() {
@@ -184,7 +184,7 @@ impl Group {
         let mut is_settled = true;
         for runner in &mut self.runners {
             runner.catch_up(at, chosen);
-            is_settled &= runner.settle(pause);
+            is_settled &= runner.on_pause(pause);
         }
         self.is_settled = is_settled;
     }

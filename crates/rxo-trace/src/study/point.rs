@@ -169,7 +169,7 @@ impl Runner {
 
     /// Handles a packet that arrives `pause` after the last one, once everything due before it is done.
     /// Returns `true` if later results do not depend on packets before the first one.
-    pub(super) fn settle(&mut self, pause: Duration) -> bool {
+    pub(super) fn on_pause(&mut self, pause: Duration) -> bool {
         if self.error_bound.is_none() && self.reach.is_some_and(|reach| pause > reach) {
             self.error_bound = Some(self.bound());
         }

@@ -285,7 +285,7 @@ impl DeviceQueue {
         let chain = self.next_chain(memory, cursor)?;
         if let Some(chain) = chain.filter(|chain| chain.writable_bytes == 0) {
             let kind = InvalidChain::NothingWritable;
-            self.give_up(kind, Some(chain.head), *cursor);
+            self.return_gathered(kind, Some(chain.head), *cursor);
             return Err(kind);
         }
         Ok(chain)
@@ -323,7 +323,7 @@ impl DeviceQueue {
             }
             RingEntry::Invalid(kind, head) => {
                 if self.walk.is_writing() {
-                    self.give_up(kind, head, *cursor);
+                    self.return_gathered(kind, head, *cursor);
                 } else {
                     self.return_empty(kind, head, *cursor);
                 }
@@ -340,7 +340,7 @@ impl DeviceQueue {
     /// Returns the chains that were gathered so far, and the invalid one after them, to the driver, all empty. Counts
     /// the invalid one.
     #[cold]
-    fn give_up(&mut self, kind: InvalidChain, head: Option<Head>, after: Position) {
+    fn return_gathered(&mut self, kind: InvalidChain, head: Option<Head>, after: Position) {
         for chain in self.chains.drain(..) {
             self.ring.put_used(chain.head, 0);
         }

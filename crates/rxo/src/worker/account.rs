@@ -65,7 +65,7 @@ pub(super) struct Sendings {
 impl Sendings {
     /// Compares the number of packets written a few checks ago with the number that the system has sent by
     /// now. Checks at most about once per second, because a check needs a system call.
-    pub(super) fn look(&mut self, now: Instant, sink: &mut impl FrameSink) {
+    pub(super) fn compare_departures(&mut self, now: Instant, sink: &mut impl FrameSink) {
         if self.looked_at.is_some_and(|at| now.since(at) < BETWEEN_LOOKS) {
             return;
         }
@@ -266,7 +266,7 @@ mod tests {
         for step in 0..100 {
             let before = sendings.looked_at;
             let now = Instant::ZERO + Duration::from_millis(100) * step;
-            sendings.look(now, &mut link.sink());
+            sendings.compare_departures(now, &mut link.sink());
             asked += u32::from(sendings.looked_at != before);
         }
         assert_eq!(asked, 12);

@@ -297,7 +297,7 @@ where
 
     fn report(&mut self, due: Due, observe: &mut impl FnMut(Report<'_, NO, HO>)) {
         self.to_host.account.open(&mut self.to_host.source);
-        self.sendings.look(self.times.now(), &mut self.to_nic.outlet.sink);
+        self.sendings.compare_departures(self.times.now(), &mut self.to_nic.outlet.sink);
         self.check_balance();
         let reading = self.readings();
         observe(Report {

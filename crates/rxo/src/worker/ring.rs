@@ -23,7 +23,7 @@ impl Ring {
     /// Attributes the ring's losses since the last check; does so in each turn in which the work clock took a
     /// sample. If the batch left no frame in the ring (`is_all`), the ring was not full, and nothing is
     /// checked.
-    pub(super) fn look(&mut self, is_all: bool, source: &mut impl FrameSource) {
+    pub(super) fn attribute_losses(&mut self, is_all: bool, source: &mut impl FrameSource) {
         let was_away = self.work.take_was_away();
         if let Some(was_away) = was_away.filter(|_| !is_all) {
             self.attribute(source.counters().ring_drops, was_away);

@@ -85,7 +85,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         };
         let now = clock(&mut self.ring.work);
         let is_all = self.batch.len() < self.budget;
-        self.ring.look(is_all, &mut self.source);
+        self.ring.attribute_losses(is_all, &mut self.source);
         if reads && is_all && !self.source.is_starved() {
             self.account.compare_arrivals(&mut self.source);
         }

@@ -74,7 +74,7 @@ fn given(batch: impl IntoIterator<Item = (u16, u8)>) -> Vec<(u32, u32)> {
         let frame =
             Frame { checksum: ChecksumStatus::Verified, ..Frame::new(&bytes[..], Instant::ZERO) };
         let is_consumed = fast.takes_expected(&frame)
-            || fast.look(&mut connections, Instant::ZERO, &frame) == Verdict::Consumed;
+            || fast.inspect(&mut connections, Instant::ZERO, &frame) == Verdict::Consumed;
         assert!(is_consumed, "number {number}");
     }
     let mut given = Vec::new();

@@ -202,7 +202,7 @@ impl PackedInflight {
         let (head, mut last, mut count) = (self.free, self.free, 0);
         for descriptor in descriptors {
             if self.free >= self.size {
-                return self.give_up();
+                return self.reset();
             }
             if count == 0 {
                 self.record.set_half(at(head, COUNT_AT), 0);
@@ -265,7 +265,7 @@ impl PackedInflight {
 
     /// Makes the record one that was not used before.
     #[cold]
-    fn give_up(&mut self) {
+    fn reset(&mut self) {
         self.is_lost = true;
         self.record.set_half(VERSION_AT, 0);
     }

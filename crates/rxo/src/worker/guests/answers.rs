@@ -122,7 +122,7 @@ where
     }
 
     fn report(&mut self, due: Due) {
-        self.hub.look(self.times.now());
+        self.hub.read_counts(self.times.now());
         self.check_balance();
         let reading = self.readings();
         let lines = self.take_lines();

@@ -117,7 +117,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
             if is_worth_a_look { self.source.receive(&mut self.batch, self.budget) } else { Ok(0) };
         self.now = clock(&mut self.ring.work);
         let is_all = self.batch.len() < self.budget;
-        self.ring.look(is_all, &mut self.source);
+        self.ring.attribute_losses(is_all, &mut self.source);
         if is_worth_a_look && is_all && !self.source.is_starved() {
             self.account.compare_arrivals(&mut self.source);
         }
@@ -292,9 +292,9 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
 
     /// Reads from the system how many frames have arrived at the nic and left by it, to compare them with the
     /// hub's counters.
-    pub(super) fn look(&mut self, now: Instant) {
+    pub(super) fn read_counts(&mut self, now: Instant) {
         self.account.open(&mut self.source);
-        self.sendings.look(now, &mut self.outlet.sink);
+        self.sendings.compare_departures(now, &mut self.outlet.sink);
     }
 
     /// Returns the counters of the nic and the switch, together with the readings of all guests. `times` are

@@ -193,7 +193,7 @@ where
 
     /// Calls `observe` now. `is_due` is `true` if the interval between two reports has passed.
     pub fn report(&mut self, is_due: bool, observe: &mut impl FnMut(Report<'_, NO, HO>)) {
-        self.hub.look(self.times.now());
+        self.hub.read_counts(self.times.now());
         self.check_balance();
         let reading = self.reading();
         let peers_gone = self.hub.sides.iter().map(|side| side.state.gone()).sum();

@@ -208,7 +208,7 @@ where
     fn watch(&mut self, n: usize, now: Instant) {
         let (guest, side) = (&mut self.guests[n], &mut self.hub.sides[n]);
         let turns = guest.state.turns.load(Ordering::Relaxed);
-        let said = match guest.watch.look(turns, !side.to_guest.is_empty(), now) {
+        let said = match guest.watch.check(turns, !side.to_guest.is_empty(), now) {
             GuestState::Nothing => return,
             GuestState::IsLate => return add(&guest.state.stalls, 1),
             GuestState::Hangs => format!(

@@ -44,7 +44,7 @@ pub(super) enum GuestState {
 impl Watch {
     /// Checks a guest whose thread has made `turns` turns so far. `is_awaited` is `true` if frames wait for
     /// the guest.
-    pub(super) fn look(&mut self, turns: u64, is_awaited: bool, now: Instant) -> GuestState {
+    pub(super) fn check(&mut self, turns: u64, is_awaited: bool, now: Instant) -> GuestState {
         let before = self.silent;
         let hung = before >= HANGS;
         let has_turned = std::mem::replace(&mut self.turns, turns) != turns;
@@ -80,7 +80,7 @@ mod tests {
         turns: impl Fn(u64) -> u64,
         is_awaited: bool,
     ) -> Vec<(u64, GuestState)> {
-        let looks = (from..to).map(|ms| (ms, watch.look(turns(ms), is_awaited, at(ms))));
+        let looks = (from..to).map(|ms| (ms, watch.check(turns(ms), is_awaited, at(ms))));
         looks.filter(|(_, found)| *found != GuestState::Nothing).collect()
     }
 
@@ -99,16 +99,16 @@ mod tests {
     #[test]
     fn a_guest_that_was_just_given_work_is_not_late() {
         let mut watch = Watch::default();
-        watch.look(7, false, at(0));
-        assert_eq!(watch.look(7, true, at(100)), GuestState::Nothing);
-        assert_eq!(watch.look(7, true, at(104)), GuestState::Nothing);
-        assert_eq!(watch.look(7, true, at(105)), GuestState::IsLate);
+        watch.check(7, false, at(0));
+        assert_eq!(watch.check(7, true, at(100)), GuestState::Nothing);
+        assert_eq!(watch.check(7, true, at(104)), GuestState::Nothing);
+        assert_eq!(watch.check(7, true, at(105)), GuestState::IsLate);
     }
 
     #[test]
     fn a_silent_guest_is_late_then_hangs_and_then_goes_on() {
         let mut watch = Watch::default();
-        watch.look(7, true, at(0));
+        watch.check(7, true, at(0));
         let seen = found(&mut watch, (1, 5_000), |_| 7, true);
         assert_eq!(seen, [(5, GuestState::IsLate), (1_000, GuestState::Hangs)]);
         // No frames are queued for the guest any more, and it still hangs.
@@ -120,13 +120,13 @@ mod tests {
     #[test]
     fn time_in_which_the_hub_did_not_look_does_not_count() {
         let mut watch = Watch::default();
-        watch.look(7, true, at(0));
+        watch.check(7, true, at(0));
         assert_eq!(
-            watch.look(7, true, at(3_600_000)),
+            watch.check(7, true, at(3_600_000)),
             GuestState::IsLate,
             "it may be late, but does not hang"
         );
-        assert_eq!(watch.look(7, true, at(7_200_000)), GuestState::Nothing);
+        assert_eq!(watch.check(7, true, at(7_200_000)), GuestState::Nothing);
         assert_eq!(watch.silent, 2 * LONGEST_STEP);
     }
 }
