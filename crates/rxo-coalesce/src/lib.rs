@@ -30,6 +30,7 @@
 //!   applies them.
 //! * `delivery`: deliveries as the caller's sink sees them, and ways to take the original frames back.
 //! * [`owned`](OwnedDelivery): a delivery that leaves the engine, for queues, threads and tasks.
+//! * [`rules`]: policies that are code, and a slow engine that runs them.
 //!
 //! # Contract
 //! No input or output, no clock: time is an argument. After [`Engine::new`] nothing allocates, unless the
@@ -110,6 +111,7 @@ mod policy;
 mod reason;
 mod record;
 mod refused;
+pub mod rules;
 mod shape;
 mod single;
 mod slots;

@@ -2,7 +2,7 @@
 //!
 //! The only module that uses both the test kit and the engine's types; the fuzz targets use it too.
 
-mod settings;
+pub(crate) mod settings;
 
 use std::collections::BTreeMap;
 
@@ -26,8 +26,8 @@ const ECN_FLAGS: u16 = 0x1c0;
 
 /// A buffer with the number of its frame in the script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Numbered {
-    number: usize,
+pub(crate) struct Numbered {
+    pub(crate) number: usize,
     bytes: Vec<u8>,
 }
 
@@ -78,14 +78,14 @@ pub(crate) fn run_changing(script: &Script, changes: &[Change]) -> Observed {
 }
 
 /// Returns the count of each reason so far.
-fn totals(counters: &Counters) -> Vec<(Why, u64)> {
+pub(crate) fn totals(counters: &Counters) -> Vec<(Why, u64)> {
     let bypassed = |reason: &BypassReason| (Why::Bypass(reason.name()), counters.bypassed(*reason));
     let flushed = |reason: &FlushReason| (Why::Flush(reason.name()), counters.flushed(*reason));
     BypassReason::ALL.iter().map(bypassed).chain(FlushReason::ALL.iter().map(flushed)).collect()
 }
 
 /// Returns the difference of the counts of each reason between two times, without zeros.
-fn between(before: &[(Why, u64)], now: &[(Why, u64)]) -> BTreeMap<Why, u64> {
+pub(crate) fn between(before: &[(Why, u64)], now: &[(Why, u64)]) -> BTreeMap<Why, u64> {
     let counts = now.iter().zip(before).map(|((why, now), (_, before))| (*why, now - before));
     counts.filter(|(_, count)| *count != 0).collect()
 }
@@ -152,7 +152,7 @@ impl Run<'_> {
     }
 }
 
-fn numbered(frame: &Frame<Vec<u8>>, number: usize) -> Frame<Numbered> {
+pub(crate) fn numbered(frame: &Frame<Vec<u8>>, number: usize) -> Frame<Numbered> {
     Frame {
         bytes: Numbered { number, bytes: frame.bytes.clone() },
         arrived_at: frame.arrived_at,
@@ -163,7 +163,12 @@ fn numbered(frame: &Frame<Vec<u8>>, number: usize) -> Frame<Numbered> {
 }
 
 /// Records the views of `deliveries`, then takes the frames and compares them with the script's.
-fn note(script: &Script, deliveries: Deliveries<'_, Numbered>, now: Instant, out: &mut Vec<Shown>) {
+pub(crate) fn note(
+    script: &Script,
+    deliveries: Deliveries<'_, Numbered>,
+    now: Instant,
+    out: &mut Vec<Shown>,
+) {
     let before = out.len();
     assert_eq!(deliveries.len(), deliveries.iter().count());
     deliveries.iter().for_each(|delivery| check_view(script, delivery));

@@ -8,6 +8,7 @@ mod counting;
 mod settings;
 
 use counting::allocations;
+use rxo_coalesce::rules::{Juggler, RuleEngine};
 use rxo_coalesce::{ChecksumForm, Deliveries, Engine, MAX_HEADER_BYTES};
 use rxo_frame::{Frame, Gather, Instant};
 use rxo_testkit::script::{Script, Setup, Step};
@@ -79,6 +80,39 @@ fn nothing_is_allocated_after_construction() {
         run(&script, &mut engine, &mut batch);
         let after = allocations();
         assert_eq!(after - before, 0, "{:?}", script.setup);
+    }
+}
+
+/// The generic tier keeps the promise, too, with every limit reached.
+#[test]
+fn rules_allocate_nothing_after_construction() {
+    for script in scripts(33) {
+        let config = settings::config(&script.setup);
+        let mut juggler = Juggler::new();
+        juggler.policy.flows = 2;
+        let mut engines = (
+            RuleEngine::new(juggler, config.clone()).unwrap(),
+            RuleEngine::new(config.policy, config).unwrap(),
+        );
+        let mut batch: Vec<Frame<&[u8]>> = Vec::with_capacity(script.frame_count());
+        let (mut now, mut seen) = (Instant::ZERO, 0);
+        let before = allocations();
+        for step in &script.steps {
+            match step {
+                Step::Frame(index) => {
+                    batch.push(script.frame(*index).borrowed());
+                    engines.0.push(&mut batch, now, |all| look(all, &mut seen));
+                    batch.push(script.frame(*index).borrowed());
+                    engines.1.push(&mut batch, now, |all| look(all, &mut seen));
+                }
+                Step::Advance(time) => now = now + *time,
+                _ => {
+                    engines.0.end_of_poll(now, |all| look(all, &mut seen));
+                    engines.1.end_of_poll(now, |all| look(all, &mut seen));
+                }
+            }
+        }
+        assert_eq!(allocations() - before, 0, "{:?}", script.setup);
     }
 }
 

@@ -1,0 +1,182 @@
+//! Rules as code: policies that are not a value of [`Policy`], and a slow engine that runs them.
+//!
+//! A [`Policy`] is data, and the fast [`Engine`](crate::Engine) runs it. A system whose decisions cannot be
+//! data, such as [`Juggler`], which restores the order of segments, implements the trait [`Rules`]. The
+//! generic tier [`RuleEngine`] runs any rules: it has the calls and the deliveries of [`Engine`](crate::Engine),
+//! and shares headers, merging and deliveries with it, but none of its tiers. Separate, so that the fast
+//! engine pays nothing for it.
+//!
+//! * [`Rules`]: the four decisions, each with a default that a policy makes.
+//! * [`by_policy`]: these defaults. [`Policy`] itself implements [`Rules`] by them.
+//! * [`Flow`], [`Run`]: the state of a flow, as rules see it.
+//! * `floor`: conditions that no rules can waive.
+//! * `queue`, `shelf`, `flows`: the held segments of a flow in order, their frames, and the known flows.
+//! * [`RuleEngine`]: applies the decisions; `ready`: the deliveries that wait for the sink.
+//! * [`Juggler`]: the rules of Juggler (Geng et al., EuroSys 2016).
+//!
+//! # Contract
+//! The promises of the engine hold whatever the rules answer:
+//!
+//! * **Transparent.** Every frame is delivered once and unchanged. Two frames of a flow are delivered in
+//!   another order than that of arrival only if both are segments with payload and the one that is delivered
+//!   first precedes the other in the byte stream. Segments whose headers cannot be merged are never merged.
+//! * **Lossless.** An aggregate keeps its original frames.
+//! * **Bounded.** All memory is allocated by [`RuleEngine::new`]. A segment is held for at most
+//!   [`RuleEngine::most_hold`], whatever the rules answer.
+//!
+//! Slow: a frame costs a search through all flows and the held segments of its own.
+//!
+//! # Examples
+//! Rules that deliver every aggregate of two segments at once:
+//! ```
+//! use rxo_coalesce::rules::{Flow, Moment, Release, RuleEngine, Rules};
+//! use rxo_coalesce::{Config, FlushReason, Policy};
+//! use rxo_frame::{Frame, Instant};
+//!
+//! struct Pairs(Policy);
+//!
+//! impl Rules for Pairs {
+//!     type Memory = ();
+//!
+//!     fn policy(&self) -> &Policy {
+//!         &self.0
+//!     }
+//!
+//!     fn hold(&self, flow: &mut Flow<'_, ()>, _moment: Moment, _now: Instant) -> Release {
+//!         match flow.runs {
+//!             [run, ..] if run.held.segments >= 2 => Release::Runs(1, FlushReason::SegmentLimit),
+//!             _ => Release::Nothing(None),
+//!         }
+//!     }
+//! }
+//!
+//! let rules = Pairs(Policy::linux_gro());
+//! let mut engine = RuleEngine::new(rules, Config::new(Policy::linux_gro(), 7))?;
+//! let mut batch = vec![Frame::new(vec![0; 60], Instant::ZERO)];
+//! let mut frames = 0;
+//! engine.poll(&mut batch, Instant::ZERO, |deliveries| frames += deliveries.len());
+//! assert_eq!(frames, 1);
+//! # Ok::<(), rxo_coalesce::ConfigError>(())
+//! ```
+
+pub mod by_policy;
+mod engine;
+mod floor;
+mod flow;
+mod flows;
+mod juggler;
+mod queue;
+mod ready;
+mod shelf;
+
+use rxo_frame::Instant;
+use rxo_wire::Parsed;
+
+pub use engine::RuleEngine;
+pub use flow::{Flow, Run};
+pub use juggler::{Juggler, Phase};
+pub use queue::runs_of;
+
+use crate::{BypassReason, Candidate, FlushReason, Held, Policy};
+
+/// The rules of a system of receive coalescing, as code. Every method has a default: the decision of
+/// [`Rules::policy`].
+///
+/// All methods are pure functions of their arguments: equal arguments must give equal answers.
+pub trait Rules {
+    /// The state that the rules keep for each flow, beside that in [`Flow`]. It begins with its default.
+    type Memory: Default;
+
+    /// The policy that supplies the limits, and every decision that the rules do not make themselves.
+    fn policy(&self) -> &Policy;
+
+    /// Decides by the headers of one packet whether it may be coalesced at all.
+    ///
+    /// # Errors
+    /// The reason to deliver the packet untouched, after everything that its flow holds. The engine refuses
+    /// the packets that no system may coalesce, whatever this method returns.
+    fn candidate(&self, parsed: &Parsed) -> Result<(), BypassReason> {
+        crate::candidate(parsed, self.policy()).map(|_| ())
+    }
+
+    /// Decides where the candidate `next` goes. `flow` is the state of its flow before.
+    fn verdict(&self, flow: &mut Flow<'_, Self::Memory>, next: &Candidate<'_>) -> Placement {
+        by_policy::verdict(self.policy(), flow, next)
+    }
+
+    /// Returns the reason for which a run takes no more segments: in any case if `next` is `None`, or not
+    /// `next`. `last` is the run's last segment. Returns `None` if the run stays open.
+    fn close(
+        &self,
+        run: &Held,
+        last: &Candidate<'_>,
+        next: Option<&Candidate<'_>>,
+    ) -> Option<FlushReason> {
+        by_policy::close(self.policy(), run, last, next)
+    }
+
+    /// Decides how much of what `flow` holds is delivered at the moment `moment`. Called again after each
+    /// delivery, until it returns [`Release::Nothing`].
+    fn hold(&self, flow: &mut Flow<'_, Self::Memory>, moment: Moment, now: Instant) -> Release {
+        by_policy::hold(self.policy(), flow, moment, now)
+    }
+
+    /// Returns the rank of a flow. If there are too many flows, the least recently used of the lowest rank is
+    /// evicted. Rank 0 means that nothing of the flow is worth remembering; a flow that holds nothing is then
+    /// forgotten at once.
+    fn rank(&self, flow: &Flow<'_, Self::Memory>, _now: Instant) -> u8 {
+        u8::from(!flow.runs.is_empty())
+    }
+
+    /// Returns the greatest number of runs that a flow holds; the engine allocates memory for them. Rules
+    /// that hold segments in the order of sequence numbers need one for each gap.
+    fn most_runs(&self) -> usize {
+        2
+    }
+}
+
+/// The decision where a candidate goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Deliver everything that the flow holds for the first reason, then the candidate untouched.
+    Bypass(FlushReason, BypassReason),
+    /// Deliver the candidate alone at once, and go on holding what the flow holds. Allowed only if the
+    /// candidate precedes all held segments in the byte stream; otherwise these are delivered first.
+    Ahead(FlushReason),
+    /// Hold the candidate behind everything that the flow holds.
+    Last,
+    /// Hold the candidate in the order of sequence numbers; behind held segments with its own number.
+    InSequence,
+}
+
+/// The moment at which [`Rules::hold`] decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// A segment of the flow was placed.
+    Placed,
+    /// The policy's number of packets arrived ([`Hold::EveryNPackets`](crate::Hold::EveryNPackets)).
+    PacketWindow,
+    /// A poll ended: the poll with this number, from 1.
+    EndOfPoll(u64),
+    /// The time that [`Release::Nothing`] named has come.
+    Due,
+}
+
+/// The decision how much of a flow is delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// Nothing now. The flow is asked again at this time at the latest; `None` names no time.
+    Nothing(Option<Instant>),
+    /// The first runs, as many as the number says, for this reason.
+    Runs(usize, FlushReason),
+}
+
+/// A policy, run by the generic tier. TCP segments are coalesced exactly as the fast engine does it; pure
+/// ACKs, UDP and tunnels are not, and adaptive hold delivers at the end of each poll.
+impl Rules for Policy {
+    type Memory = ();
+
+    fn policy(&self) -> &Policy {
+        self
+    }
+}
