@@ -20,6 +20,7 @@ mod flags;
 mod folder;
 mod gallatin;
 mod guests;
+mod juggler;
 mod limits;
 mod menon;
 mod missing;
@@ -93,6 +94,7 @@ fn run(command: &Command, stop: &AtomicBool) -> Result<()> {
         },
         Command::Guests(flags) => trial::run(flags, stop),
         Command::Attacks(flags) => attacks::run(flags, stop),
+        Command::Juggler(flags) => juggler::run(flags),
         Command::Scale(flags) => scale::run(flags),
         Command::Soak(flags) => soak::run(flags, stop),
         // `main` has handled these commands before.

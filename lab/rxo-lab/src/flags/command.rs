@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::smo::SmoFlags;
-use super::{AttackFlags, ExtentFlags, MeasureFlags, ScaleFlags, SoakFlags, TryFlags};
+use super::{
+    AttackFlags, ExtentFlags, JugglerFlags, MeasureFlags, ScaleFlags, SoakFlags, TryFlags,
+};
 use crate::menon::card::linux::domain::DomainFlags;
 use crate::menon::card::receiver::ReceiverFlags;
 use crate::paro::server::ServerFlags;
@@ -41,6 +43,8 @@ pub(crate) enum Command {
     /// Reliable multicast with a fast path for its ACKs (Chan and Cheriton 2013, section 4): what an ACK costs the
     /// sender, and times for 88 to 168 receivers. Needs valgrind.
     Smo(SmoFlags),
+    /// Juggler (Geng et al. 2016): how far it batches while packets are reordered, by its timeout, on virtual time.
+    Juggler(JugglerFlags),
     /// Does rxo guest work on this machine? Boots small Linux guests in a private network, transfers a file into
     /// each and back, and compares hashes. Needs QEMU and busybox, which it installs as root, and Debian's kernel for
     /// clouds, which it downloads once.

@@ -14,7 +14,7 @@ pub(crate) use command::{
 pub(crate) use measure::{ExtentFlags, MeasureFlags};
 pub(crate) use smo::{SmoFlags, SmoPart, SmoRackFlags, SmoSenderFlags, SmoStep};
 pub(crate) use soak::SoakFlags;
-pub(crate) use trial::{AttackFlags, ScaleFlags, TryFlags};
+pub(crate) use trial::{AttackFlags, JugglerFlags, ScaleFlags, TryFlags};
 
 /// Parses the flags of one command from a line of words.
 #[cfg(test)]

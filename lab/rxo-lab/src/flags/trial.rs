@@ -36,6 +36,14 @@ pub(crate) struct AttackFlags {
     pub(crate) json: bool,
 }
 
+/// The flags of `rxo-lab juggler`.
+#[derive(Args, Debug)]
+pub(crate) struct JugglerFlags {
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// The flags of `rxo-lab scale`.
 #[derive(Args, Debug)]
 pub(crate) struct ScaleFlags {
