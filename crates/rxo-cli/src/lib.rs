@@ -8,7 +8,7 @@
 //!   policies.
 //! * `serve`, `cat`, `bulk` (`rxo sink`, `rxo source`) and `cast`: run on rxo's own host (`hosting`). `cat`
 //!   and `bulk` have an `endpoint`: one end of a connection.
-//! * `analyze`, `coalesce`, `expand` and `verify`: process `captures`.
+//! * `analyze`, `compare`, `coalesce`, `expand` and `verify`: process `captures`.
 //! * `ctl`: sends requests to a running command, which answers them in `control`. `metrics` exports the same
 //!   counters to Prometheus.
 //! * The demo and the calibration are in the crate `rxo_demo`.
@@ -24,6 +24,7 @@ mod captures;
 mod cast;
 mod cat;
 mod coalesce;
+mod compare;
 mod config;
 mod control;
 mod ctl;
@@ -71,6 +72,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     exit::of_result(match &cli.command {
         Command::Analyze(flags) => analyze::command(flags),
+        Command::Compare(flags) => compare::command(flags),
         Command::Coalesce(flags) => coalesce::command(flags),
         Command::Expand(flags) => expand::command(flags),
         Command::Verify(flags) => verify::command(flags),

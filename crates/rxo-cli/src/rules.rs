@@ -55,7 +55,7 @@ pub(crate) fn point(flags: &ReplayFlags, default_poll: &str) -> Result<Point> {
 ///
 /// # Errors
 /// If `text` is invalid.
-fn poll(text: &str) -> Result<PollRule> {
+pub(crate) fn poll(text: &str) -> Result<PollRule> {
     text.parse().map_err(|BadPollRule| {
         usage(format!("--poll {text} is invalid: {}", BadPollRule::ACCEPTED))
     })

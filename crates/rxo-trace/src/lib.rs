@@ -17,7 +17,8 @@
 //! * [`projection`] computes from costs the savings of coalescing at other rates.
 //! * [`report`] is the result of a study, as data. Text, JSON, HTML and Parquet are made from it.
 //! * [`rewrite`] writes captures as the host's stack would see them, and restores the originals.
-//! * [`study`] runs engines over the records of captures and fills a report.
+//! * [`study`] runs engines over the records of captures and fills a report; [`study::compare`] runs several
+//!   policies over the same packets and fills one table.
 //! * [`sweep`] lists the other settings to try in the same pass.
 //! * `tables` makes tables of a report for further computation (feature `arrow`).
 //! * [`text`] writes a report as text, with tables.

@@ -9,7 +9,7 @@ use rxo_trace::projection::{ASSUMED_FROM, Costs};
 use rxo_trace::study::{Filter, MAX_FLOWS, Part, Point, Settings};
 use rxo_trace::sweep::{Grid, SweepAxis};
 
-use crate::captures::Input;
+use crate::captures::{Input, inputs};
 use crate::exit::usage;
 use crate::flags::{AnalyzeFlags, ReplayFlags};
 use crate::{defaults, paths, rules};
@@ -85,7 +85,7 @@ fn to(path: Option<&Path>, check: impl Fn(&Path) -> Result<PathBuf>) -> Result<O
 }
 
 fn work(flags: &AnalyzeFlags) -> Result<Work> {
-    let inputs = inputs(&flags.files)?;
+    let inputs = inputs(&flags.files, "rxo analyze FILE… --set KEY=VALUE")?;
     let saved = inputs.iter().filter(|input| is_part(input.path())).count();
     if saved > 0 {
         return merge(flags, &inputs, saved);
@@ -138,44 +138,6 @@ fn is_part(path: &Path) -> bool {
     path.is_file()
         && std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok()
         && Part::is_at(&head)
-}
-
-fn inputs(files: &[PathBuf]) -> Result<Vec<Input>> {
-    if files.is_empty() {
-        return Err(usage(
-            "no capture: give files before the options (rxo analyze FILE… --set KEY=VALUE), or -",
-        ));
-    }
-    let mut inputs = Vec::new();
-    for file in files {
-        if file.is_dir() {
-            inputs.extend(inside(file)?.iter().map(Input::new));
-        } else {
-            inputs.push(Input::new(file));
-        }
-    }
-    if inputs.iter().filter(|input| **input == Input::Standard).count() > 1 {
-        return Err(usage("- twice: standard input can be read once"));
-    }
-    Ok(inputs)
-}
-
-/// Returns the files in the directory `folder`, sorted by name, without hidden files.
-fn inside(folder: &Path) -> Result<Vec<PathBuf>> {
-    let refused = |error| usage(format!("{}: {error}", folder.display()));
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(refused)? {
-        let entry = entry.map_err(refused)?;
-        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-        if !is_hidden && entry.path().is_file() {
-            files.push(entry.path());
-        }
-    }
-    files.sort();
-    if files.is_empty() {
-        return Err(usage(format!("{}: the directory has no files", folder.display())));
-    }
-    Ok(files)
 }
 
 fn filter(text: &str) -> Result<Filter> {

@@ -4,6 +4,7 @@ mod input;
 mod progress;
 mod rewriting;
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -14,6 +15,8 @@ use rxo_console::numbers::grouped;
 pub(crate) use input::Input;
 pub(crate) use progress::Progress;
 pub(crate) use rewriting::Rewriting;
+
+use crate::exit::usage;
 
 /// Opens the capture `input` and reads its first batch. Returns the reader of batches, and the outcome of reading the
 /// first.
@@ -33,4 +36,46 @@ pub(crate) fn partial_reason(step: &Step) -> Option<String> {
         Step::Damaged(error) => Some(error.to_string()),
         Step::Stopped(packets) => Some(format!("interrupted after {} packets", grouped(*packets))),
     }
+}
+
+/// Returns the inputs that `files` name; a directory stands for its files. `example` is a command line with files, for
+/// the message if there are none.
+///
+/// # Errors
+/// If there are no files, a directory cannot be read or is empty, or standard input is named twice.
+pub(crate) fn inputs(files: &[PathBuf], example: &str) -> Result<Vec<Input>> {
+    if files.is_empty() {
+        let message = format!("no capture: give files before the options ({example}), or -");
+        return Err(usage(message));
+    }
+    let mut inputs = Vec::new();
+    for file in files {
+        if file.is_dir() {
+            inputs.extend(inside(file)?.iter().map(Input::new));
+        } else {
+            inputs.push(Input::new(file));
+        }
+    }
+    if inputs.iter().filter(|input| **input == Input::Standard).count() > 1 {
+        return Err(usage("- twice: standard input can be read once"));
+    }
+    Ok(inputs)
+}
+
+/// Returns the files in the directory `folder`, sorted by name, without hidden files.
+fn inside(folder: &Path) -> Result<Vec<PathBuf>> {
+    let refused = |error| usage(format!("{}: {error}", folder.display()));
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(refused)? {
+        let entry = entry.map_err(refused)?;
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        if !is_hidden && entry.path().is_file() {
+            files.push(entry.path());
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        return Err(usage(format!("{}: the directory has no files", folder.display())));
+    }
+    Ok(files)
 }

@@ -10,6 +10,7 @@ mod card;
 mod cast;
 mod cat;
 mod coalesce;
+mod compare;
 mod control;
 mod ctl;
 mod doctor;
@@ -36,6 +37,7 @@ pub(crate) use card::CardFlags;
 pub(crate) use cast::{CastCommand, CastFlags, CastJoinFlags, CastReceiveFlags, CastSendFlags};
 pub(crate) use cat::CatFlags;
 pub(crate) use coalesce::CoalesceFlags;
+pub(crate) use compare::CompareFlags;
 pub(crate) use control::{ControlFlags, MetricsFlags};
 pub(crate) use ctl::CtlFlags;
 pub(crate) use doctor::DoctorFlags;
@@ -82,6 +84,8 @@ pub(crate) enum Command {
     Demo(DemoFlags),
     /// Show what coalescing would do to captured traffic, with which settings, and what limits it.
     Analyze(AnalyzeFlags),
+    /// Compare coalescing policies on captured traffic: built-in ones, and those in files.
+    Compare(CompareFlags),
     /// Coalesce a capture: write it as the host's stack would see it. Nothing is lost.
     Coalesce(CoalesceFlags),
     /// Restore the capture that `rxo coalesce` was given, byte for byte.

@@ -27,7 +27,7 @@ fn decrypted(threads: usize, seed: u64) -> Vec<(u64, u32)> {
         .map(|n| {
             let came_ns = u64::from(n) * EVERY_NS;
             let budget_ns = EVERY_NS * threads as u64;
-            let late = if random.next() % 64 == 0 { 20 } else { 1 };
+            let late = if random.next().is_multiple_of(64) { 20 } else { 1 };
             let takes_ns = late * (budget_ns / 3 + random.next() % (budget_ns / 3));
             let thread = &mut free_at_ns[n as usize % threads];
             *thread = came_ns.max(*thread) + takes_ns;

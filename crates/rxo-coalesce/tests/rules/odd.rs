@@ -52,7 +52,7 @@ impl Rules for Odd {
         next: Option<&Candidate<'_>>,
     ) -> Option<FlushReason> {
         let draw = self.draw(run.next_seq, 5 + u32::from(next.is_some()));
-        (draw % 8 == 0).then_some(FlushReason::Flags)
+        draw.is_multiple_of(8).then_some(FlushReason::Flags)
     }
 
     fn hold(&self, flow: &mut Flow<'_, u32>, moment: Moment, now: Instant) -> Release {

@@ -3,18 +3,18 @@
 use std::io::Write;
 
 use rxo_capture::{Capture, LinkType, Network, Record};
-use rxo_frame::Frame;
+use rxo_coalesce::{ConfigError, Engine};
+use rxo_frame::{Frame, LinkKind};
 use serde::Serialize;
 
 use super::RewriteError;
 use super::RewriteOutput;
 use super::beside::is_ours;
 use super::held::Carried;
-use super::lane::Lane;
 use super::origin::Origin;
 use super::sink::Sink;
 use crate::numbered::Numbered;
-use crate::study::{ChecksumMode, Clock, Point, checksum_status};
+use crate::study::{ChecksumMode, Clock, Point, Replay, checksum_status};
 
 /// The settings for coalescing a capture.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,7 @@ pub struct Coalesced {
 pub struct Coalescer<'w> {
     settings: Settings,
     clock: Clock,
-    lanes: Vec<Option<Lane>>,
+    lanes: Vec<Option<Replay<Engine<Numbered>>>>,
     lane_count: usize,
     sink: Sink<'w>,
 }
@@ -112,7 +112,7 @@ impl<'w> Coalescer<'w> {
     ) -> Result<Self, RewriteError> {
         let origin = Origin::of(capture)?;
         // An invalid policy is rejected before anything is written.
-        Lane::new(&settings, rxo_frame::LinkKind::Ethernet)?;
+        new_lane(&settings, LinkKind::Ethernet)?;
         let point = &settings.point;
         let comment =
             format!("coalesced by rxo: policy {}, poll {}", point.policy.name, point.poll);
@@ -215,20 +215,27 @@ impl<'w> Coalescer<'w> {
 
 /// Returns the lane of the record's interface, which is created if necessary; `None` if there are too many.
 fn lane<'a>(
-    lanes: &'a mut Vec<Option<Lane>>,
+    lanes: &'a mut Vec<Option<Replay<Engine<Numbered>>>>,
     count: &mut usize,
     settings: &Settings,
     record: &Record,
     network: &Network,
-) -> Option<&'a mut Lane> {
+) -> Option<&'a mut Replay<Engine<Numbered>>> {
     let index = record.interface as usize;
     if lanes.len() <= index {
         lanes.resize_with(index + 1, || None);
     }
     let lane = lanes.get_mut(index)?;
     if lane.is_none() && *count < MOST_LANES {
-        *lane = Lane::new(settings, network.link).ok();
+        *lane = new_lane(settings, network.link).ok();
         *count += 1;
     }
     lane.as_mut()
+}
+
+/// Creates a lane with an engine for packets whose first header is `link`.
+fn new_lane(settings: &Settings, link: LinkKind) -> Result<Replay<Engine<Numbered>>, ConfigError> {
+    let trust = settings.checksums == ChecksumMode::Trust;
+    let config = settings.point.config(link, trust, settings.seed);
+    Ok(Replay::new(Engine::new(config)?, settings.point.poll))
 }

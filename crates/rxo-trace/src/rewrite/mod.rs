@@ -12,7 +12,6 @@
 //! * `outline`: sections and interfaces as bytes. `origin`: the custom option of the section.
 //! * `crc`, `digest`: a checksum of everything that is restored, so that no change goes unnoticed.
 //! * `span`, `order`: bound how far deliveries deviate from the order of arrival, on both sides.
-//! * `lane`: an interface's engine and its polls, as in [`study`](crate::study).
 //! * `sink`, `output`: write deliveries to the coalesced file. `original`: writes the restored
 //!   file, pcap or pcapng.
 //!
@@ -48,7 +47,6 @@ mod digest;
 mod error;
 mod expand;
 mod held;
-mod lane;
 mod merged;
 pub mod note;
 mod order;

@@ -13,6 +13,7 @@
 //! * `point`: one engine, and the counts of its deliveries.
 //! * [`Part`]: the counts, which can be merged with those of other parts of the traffic. [`slices()`]: the bytes that
 //!   each part reads.
+//! * [`compare`]: several policies over the same packets, in one table.
 //! * `outcome`, `notes`: the report. `read` does all of this for a capture file.
 //!
 //! # Contract
@@ -22,6 +23,7 @@
 mod checksum;
 mod chosen;
 mod clock;
+pub mod compare;
 mod count;
 mod course;
 mod filter;
@@ -37,6 +39,7 @@ mod point;
 mod points;
 mod poll;
 mod read;
+mod replay;
 mod slices;
 mod time;
 
@@ -54,10 +57,10 @@ pub(crate) use clock::Clock;
 pub use filter::{Filter, FilterError};
 pub use flows::MAX_FLOWS;
 pub use part::{Mark, MergeError, Part, PartError, Span, Terms};
-pub(crate) use point::ASSUMED_LOAD;
 pub use point::Point;
 pub use poll::{BadPollRule, HOST_BUDGET, Poll, PollRule, Polls, RING_PACKETS};
 pub use read::Ended;
+pub(crate) use replay::Replay;
 pub use slices::{Slice, slices};
 
 use self::checksum::Finding;

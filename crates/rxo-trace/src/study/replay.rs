@@ -1,37 +1,120 @@
-//! A lane: the engine and the polls of one interface. The rules are those of [`study`](crate::study), but every
-//! delivery is examined packet by packet.
+//! Replays the packets of one interface to one engine, for callers that examine every delivery. The polls are those of a
+//! study's lane.
 
-use rxo_coalesce::{ConfigError, Deliveries, Engine};
-use rxo_frame::{Frame, Instant, LinkKind};
+use rxo_coalesce::rules::{RuleEngine, Rules};
+use rxo_coalesce::{Counters, Deliveries, Engine};
+use rxo_frame::{Frame, Instant};
 
-use super::Settings;
+use super::point::ASSUMED_LOAD;
+use super::poll::{Poll, PollRule, Polls};
 use crate::numbered::Numbered;
-use crate::study::{ASSUMED_LOAD, ChecksumMode, Poll, Polls};
 
 /// A consumer of deliveries. Not a type parameter, so that the engine is compiled in this crate once, and not in each
 /// crate that chooses an output.
-type Take<'a> = &'a mut dyn FnMut(Deliveries<'_, Numbered>);
+pub(crate) type Take<'a> = &'a mut dyn FnMut(Deliveries<'_, Numbered>);
 
-/// An interface with its engine and its polls.
+/// An engine that packets are replayed to: the fast one, or that of rules.
+pub(crate) trait Receive {
+    /// Receives the frames of a poll at `at`, and ends the poll.
+    fn poll(&mut self, batch: &mut Vec<Frame<Numbered>>, at: Instant, sink: Take<'_>);
+    /// Returns the next deadline; `None` if there is none.
+    fn poll_at(&self) -> Option<Instant>;
+    /// Delivers what is due at `at`.
+    fn on_timeout(&mut self, at: Instant, sink: Take<'_>);
+    /// Delivers everything that is held.
+    fn flush(&mut self, at: Instant, sink: Take<'_>);
+    /// Returns the counters.
+    fn counters(&self) -> &Counters;
+}
+
+impl Receive for Engine<Numbered> {
+    fn poll(&mut self, batch: &mut Vec<Frame<Numbered>>, at: Instant, sink: Take<'_>) {
+        self.poll_under(ASSUMED_LOAD, batch, at, sink);
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        self.poll_at()
+    }
+
+    fn on_timeout(&mut self, at: Instant, sink: Take<'_>) {
+        self.on_timeout(at, sink);
+    }
+
+    fn flush(&mut self, at: Instant, sink: Take<'_>) {
+        self.flush(at, sink);
+    }
+
+    fn counters(&self) -> &Counters {
+        self.counters()
+    }
+}
+
+impl<R: Rules> Receive for RuleEngine<R, Numbered> {
+    fn poll(&mut self, batch: &mut Vec<Frame<Numbered>>, at: Instant, sink: Take<'_>) {
+        self.poll(batch, at, sink);
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        self.poll_at()
+    }
+
+    fn on_timeout(&mut self, at: Instant, sink: Take<'_>) {
+        self.on_timeout(at, sink);
+    }
+
+    fn flush(&mut self, at: Instant, sink: Take<'_>) {
+        self.flush(at, sink);
+    }
+
+    fn counters(&self) -> &Counters {
+        self.counters()
+    }
+}
+
+impl<E: Receive + ?Sized> Receive for Box<E> {
+    fn poll(&mut self, batch: &mut Vec<Frame<Numbered>>, at: Instant, sink: Take<'_>) {
+        (**self).poll(batch, at, sink);
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        (**self).poll_at()
+    }
+
+    fn on_timeout(&mut self, at: Instant, sink: Take<'_>) {
+        (**self).on_timeout(at, sink);
+    }
+
+    fn flush(&mut self, at: Instant, sink: Take<'_>) {
+        (**self).flush(at, sink);
+    }
+
+    fn counters(&self) -> &Counters {
+        (**self).counters()
+    }
+}
+
+/// The engine and the polls of one interface.
 #[derive(Debug)]
-pub(super) struct Lane {
-    engine: Engine<Numbered>,
+pub(crate) struct Replay<E> {
+    engine: E,
     polls: Polls,
     /// The packets that wait for the next poll.
     waiting: Vec<Frame<Numbered>>,
 }
 
-impl Lane {
-    /// Creates a lane with an engine for packets whose first header is `link`.
-    pub(super) fn new(settings: &Settings, link: LinkKind) -> Result<Self, ConfigError> {
-        let trust = settings.checksums == ChecksumMode::Trust;
-        let config = settings.point.config(link, trust, settings.seed);
-        let polls = Polls::new(settings.point.poll);
-        Ok(Self { engine: Engine::new(config)?, polls, waiting: Vec::new() })
+impl<E: Receive> Replay<E> {
+    /// Creates a replay to `engine`, which is polled by the rule `poll`.
+    pub(crate) fn new(engine: E, poll: PollRule) -> Self {
+        Self { engine, polls: Polls::new(poll), waiting: Vec::new() }
+    }
+
+    /// Returns the engine.
+    pub(crate) const fn engine(&self) -> &E {
+        &self.engine
     }
 
     /// Adds a received packet, after running the polls that are due before it.
-    pub(super) fn push(&mut self, frame: Frame<Numbered>, sink: Take<'_>) {
+    pub(crate) fn push(&mut self, frame: Frame<Numbered>, sink: Take<'_>) {
         let at = frame.arrived_at;
         self.run_due(at, sink);
         self.waiting.push(frame);
@@ -41,7 +124,7 @@ impl Lane {
     }
 
     /// Runs the polls and engine deadlines that are due at `now`.
-    pub(super) fn advance(&mut self, now: Instant, sink: Take<'_>) {
+    pub(crate) fn advance(&mut self, now: Instant, sink: Take<'_>) {
         self.run_due(now, sink);
         if self.polls.waiting() == 0 {
             self.catch_up(now, sink);
@@ -49,7 +132,7 @@ impl Lane {
     }
 
     /// Flushes all packets that the engine holds, as at the end of the capture.
-    pub(super) fn empty(&mut self, now: Instant, sink: Take<'_>) {
+    pub(crate) fn empty(&mut self, now: Instant, sink: Take<'_>) {
         let mut end = now;
         while let Some(poll) = self.polls.rest() {
             self.run(poll, sink);
@@ -69,13 +152,13 @@ impl Lane {
         self.catch_up(poll.at, sink);
         let rest = self.waiting.split_off(self.waiting.len().min(poll.packets as usize));
         let mut batch = core::mem::replace(&mut self.waiting, rest);
-        self.engine.poll_under(ASSUMED_LOAD, &mut batch, poll.at, sink);
+        self.engine.poll(&mut batch, poll.at, sink);
     }
 
     /// Flushes the flows that are due at every deadline of the engine up to `until`.
     fn catch_up(&mut self, until: Instant, sink: Take<'_>) {
         while let Some(deadline) = self.engine.poll_at().filter(|deadline| *deadline <= until) {
-            self.engine.on_timeout(deadline, &mut *sink);
+            self.engine.on_timeout(deadline, sink);
             if self.engine.poll_at().is_some_and(|next| next <= deadline) {
                 // At the end of time deadlines no longer advance. `empty` delivers the rest.
                 return;

@@ -1,6 +1,7 @@
 //! The report as text. Every number comes from the report; this module only formats it.
 
 mod advice;
+mod comparison;
 mod decision;
 mod flows;
 mod projection;
@@ -8,6 +9,8 @@ mod reasons;
 mod summary;
 mod sweep;
 mod units;
+
+pub use comparison::comparison;
 
 use crate::report::Report;
 

@@ -1,0 +1,210 @@
+//! Policies as TOML files: a base, and the settings in which the policy differs from it.
+//!
+//! ```toml
+//! name = "mine"           # optional: the file's name without .toml
+//! base = "linux-gro"      # a built-in policy, or juggler
+//! max_segments = 16       # any setting of a policy, as `rxo run --set` has them
+//! hold = "100us"
+//! inseq_timeout = "52us"  # only with base = "juggler"; ofo_timeout likewise
+//! ```
+
+use core::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use rxo_coalesce::Policy;
+use rxo_coalesce::rules::Juggler;
+use toml_span::Value;
+use toml_span::value::{Key, Table};
+
+use super::named::{JUGGLER, NamedPolicy};
+use crate::study::time::parse_time;
+
+/// An error in a file: line and column, counted from 1, and the message.
+#[derive(Debug)]
+pub(super) struct Fault {
+    line: usize,
+    column: usize,
+    message: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.line, self.column, self.message)
+    }
+}
+
+impl Fault {
+    /// Creates the fault at the byte `at` of the file `text`.
+    fn at(text: &str, at: usize, message: String) -> Self {
+        let before = text.get(..at).unwrap_or(text);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        Self { line, column, message }
+    }
+}
+
+const NAME: &str = "name";
+const BASE: &str = "base";
+const INSEQ_TIMEOUT: &str = "inseq_timeout";
+const OFO_TIMEOUT: &str = "ofo_timeout";
+/// The longest timeout of Juggler.
+const MOST_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// Parses the file `text`, which was read from `path`.
+///
+/// # Errors
+/// If it is no TOML, or a key or a value is invalid.
+pub(super) fn parse(text: &str, path: &Path) -> Result<NamedPolicy, Fault> {
+    let root = toml_span::parse(text).map_err(|error| {
+        let message = format!("{error}; write it as TOML, such as max_segments = 16");
+        Fault::at(text, error.span.start, message)
+    })?;
+    let empty = Table::default();
+    let table = root.as_table().unwrap_or(&empty);
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let name = field(text, table, NAME)?.map_or(stem, |(name, _)| name);
+    let (base, at) = field(text, table, BASE)?.ok_or_else(|| {
+        Fault::at(text, 0, format!("{BASE} is missing; write {BASE} = \"linux-gro\""))
+    })?;
+    if base == JUGGLER {
+        let mut rules = Juggler::new();
+        for (key, value) in table.iter().filter(|(key, _)| !is_ours(key)) {
+            set_of_juggler(&mut rules, (key, value)).map_err(|fault| fault.of(text))?;
+        }
+        return Ok(NamedPolicy::of_rules(&name, move || rules.clone()));
+    }
+    let policy = Policy::by_name(&base)
+        .map_err(|error| Fault::at(text, at, format!("{BASE}: {error} or {JUGGLER}")))?;
+    let mut policy = policy.live();
+    for (key, value) in table.iter().filter(|(key, _)| !is_ours(key)) {
+        set(&mut policy, (key, value)).map_err(|fault| fault.of(text))?;
+    }
+    Ok(NamedPolicy::of_policy(&name, policy))
+}
+
+fn is_ours(key: &Key<'_>) -> bool {
+    [NAME, BASE].contains(&&*key.name)
+}
+
+/// Returns the text of the key `name` and its place; `None` if the file does not contain it.
+fn field(text: &str, table: &Table<'_>, name: &str) -> Result<Option<(String, usize)>, Fault> {
+    let Some(value) = table.get(name) else { return Ok(None) };
+    let at = value.span.start;
+    match value.as_str().filter(|value| !value.is_empty()) {
+        Some(value) => Ok(Some((value.to_owned(), at))),
+        None => Err(Fault::at(text, at, format!("{name}: give a text in quotes"))),
+    }
+}
+
+/// An error whose place is a byte of the file.
+struct AtByte(usize, String);
+
+impl AtByte {
+    fn of(self, text: &str) -> Fault {
+        Fault::at(text, self.0, self.1)
+    }
+}
+
+fn set(policy: &mut Policy, (key, value): (&Key<'_>, &Value<'_>)) -> Result<(), AtByte> {
+    let (name, at) = (&*key.name, value.span.start);
+    let given = text_of(value).ok_or_else(|| {
+        AtByte(at, format!("{name}: give a text in quotes, a number, or true or false"))
+    })?;
+    policy.set(name, &given).map_err(|error| {
+        let is_known = policy.settings().any(|(known, _)| known == name.replace('-', "_"));
+        match (is_known, name) {
+            (true, _) => AtByte(at, format!("{error}")),
+            (false, INSEQ_TIMEOUT | OFO_TIMEOUT) => {
+                let message = format!("{name} needs {BASE} = \"{JUGGLER}\"");
+                AtByte(key.span.start, message)
+            }
+            (false, _) => AtByte(
+                key.span.start,
+                format!("there is no key `{name}`; besides {NAME} and {BASE} {}", error.accepted),
+            ),
+        }
+    })
+}
+
+fn set_of_juggler(rules: &mut Juggler, (key, value): (&Key<'_>, &Value<'_>)) -> Result<(), AtByte> {
+    let timeout = match &*key.name {
+        INSEQ_TIMEOUT => &mut rules.inseq_timeout,
+        OFO_TIMEOUT => &mut rules.ofo_timeout,
+        "hold" => {
+            let message = format!(
+                "hold has no effect on {JUGGLER}; give {INSEQ_TIMEOUT}, {OFO_TIMEOUT} or max_hold"
+            );
+            return Err(AtByte(key.span.start, message));
+        }
+        _ => return set(&mut rules.policy, (key, value)),
+    };
+    let time = text_of(value).and_then(|text| match text.as_str() {
+        "0" => Some(Duration::ZERO),
+        text => parse_time(text).filter(|time| *time <= MOST_TIMEOUT),
+    });
+    *timeout = time.ok_or_else(|| {
+        AtByte(
+            value.span.start,
+            format!("{}: give 0 or a time up to 100ms, such as \"52us\"", key.name),
+        )
+    })?;
+    Ok(())
+}
+
+/// Returns a value as a user would type it; `None` for a list or a table.
+fn text_of(value: &Value<'_>) -> Option<String> {
+    let number = || value.as_integer().map(|it| it.to_string());
+    let switch = || value.as_bool().map(|it| if it { "yes" } else { "no" }.to_owned());
+    value.as_str().map(str::to_owned).or_else(number).or_else(switch)
+}
+
+#[cfg(test)]
+mod tests {
+    use rxo_coalesce::Hold;
+
+    use super::*;
+
+    fn parsed(text: &str) -> Result<NamedPolicy, String> {
+        parse(text, Path::new("mine.toml")).map_err(|fault| fault.to_string())
+    }
+
+    #[test]
+    fn a_file_is_its_base_with_changes() {
+        let text = "base = \"linux-gro\"\nmax_segments = 16\nhold = \"100us\"\ncoalesce = true\n";
+        let mine = parsed(text).unwrap();
+        assert_eq!((mine.name(), mine.policy().max_segments), ("mine", 16));
+        assert_eq!(mine.policy().hold, Hold::Within(Duration::from_micros(100)));
+        let named =
+            parsed("name = \"short\"\nbase = \"juggler\"\nflows = 8\nofo_timeout = \"1ms\"\n");
+        let named = named.unwrap();
+        assert_eq!((named.name(), named.policy().flows), ("short", 8));
+    }
+
+    #[test]
+    fn an_error_has_line_and_column_and_the_remedy() {
+        let rows = [
+            ("max_segments = 16", "1:1: base is missing; write base = \"linux-gro\""),
+            ("base = \"lro\"", "1:9: base: there is no policy 'lro'; take one of linux-gro"),
+            ("base = 5", "1:8: base: give a text in quotes"),
+            (
+                "base = \"none\"\nmax_segmets = 16",
+                "2:1: there is no key `max_segmets`; besides name",
+            ),
+            ("base = \"none\"\nflows = 0", "2:9: flows=0 is invalid: a number from 1 to 4096"),
+            ("base = \"none\"\nflows = [1]", "2:9: flows: give a text in quotes, a number"),
+            ("base = \"none\"\nofo_timeout = \"1us\"", "2:1: ofo_timeout needs base = \"juggler\""),
+            (
+                "base = \"juggler\"\nofo_timeout = \"1s\"",
+                "2:16: ofo_timeout: give 0 or a time up to",
+            ),
+            ("base = \"juggler\"\nhold = \"1us\"", "2:1: hold has no effect on juggler; give"),
+            ("base = \"none\"\nflows = ", "2:9: "),
+        ];
+        for (text, message) in rows {
+            let error = parsed(text).unwrap_err();
+            assert!(error.starts_with(message), "{text}: {error}");
+            assert!(!error.contains('\n'), "{error}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Compared policies: policies and rules under a name.
+
+use core::fmt;
+use std::path::Path;
+
+use rxo_coalesce::rules::{Juggler, RuleEngine, Rules};
+use rxo_coalesce::{Config, ConfigError, Engine, Policy, UnknownPolicy};
+use rxo_frame::LinkKind;
+use thiserror::Error;
+
+use super::file;
+use crate::study::replay::Receive;
+use crate::study::{Point, PollRule};
+
+/// Creates the engine of rules with a configuration, apart from its policy.
+type MakeEngine = Box<dyn Fn(Config) -> Result<Box<dyn Receive>, ConfigError>>;
+
+/// A policy, or rules that are code, under a name.
+pub struct NamedPolicy {
+    name: String,
+    /// The policy, which for rules supplies the settings that the table lists.
+    policy: Policy,
+    /// Creates the engine of rules; `None` for a policy.
+    rules: Option<MakeEngine>,
+}
+
+impl fmt::Debug for NamedPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, policy, rules } = self;
+        let rules = &rules.is_some();
+        f.debug_struct("NamedPolicy")
+            .field("name", name)
+            .field("policy", policy)
+            .field("rules", rules)
+            .finish()
+    }
+}
+
+/// The reason why a policy is invalid. The message names it and says what would be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct PolicyError(pub(super) String);
+
+/// The name that stands for every built-in policy.
+const ALL: &str = "all";
+/// The name of the rules of Juggler.
+pub(super) const JUGGLER: &str = "juggler";
+
+impl NamedPolicy {
+    /// Creates a policy that the fast engine runs.
+    #[must_use]
+    pub fn of_policy(name: &str, policy: Policy) -> Self {
+        Self { name: name.to_owned(), policy, rules: None }
+    }
+
+    /// Creates a policy that the generic tier runs. `make` creates the rules for one engine; it is called
+    /// for each interface.
+    #[must_use]
+    pub fn of_rules<R: Rules + 'static>(name: &str, make: impl Fn() -> R + 'static) -> Self {
+        let policy = *make().policy();
+        let rules: MakeEngine = Box::new(move |config| {
+            RuleEngine::new(make(), config).map(|engine| Box::new(engine) as Box<dyn Receive>)
+        });
+        Self { name: name.to_owned(), policy, rules: Some(rules) }
+    }
+
+    /// Returns every built-in policy and Juggler.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let policies = Policy::all().into_iter();
+        let mut all: Vec<Self> =
+            policies.map(|policy| Self::of_policy(policy.name, policy.live())).collect();
+        all.push(Self::of_rules(JUGGLER, Juggler::new));
+        all
+    }
+
+    /// Returns the policies that `names` lists, separated by commas: `all`, the name of a policy, or the path
+    /// of a TOML file that ends in `.toml`. Files are read.
+    ///
+    /// # Errors
+    /// [`PolicyError`] if a name is unknown, or a file is unreadable or invalid.
+    pub fn list(names: &str) -> Result<Vec<Self>, PolicyError> {
+        let mut policies = Vec::new();
+        for name in names.split(',').map(str::trim) {
+            if name == ALL {
+                policies.extend(Self::all());
+            } else if name.ends_with(".toml") {
+                policies.push(Self::from_file(Path::new(name))?);
+            } else {
+                policies.push(Self::named(name)?);
+            }
+        }
+        Ok(policies)
+    }
+
+    fn named(name: &str) -> Result<Self, PolicyError> {
+        if name == JUGGLER {
+            return Ok(Self::of_rules(JUGGLER, Juggler::new));
+        }
+        let policy = Policy::by_name(name).map_err(|error: UnknownPolicy| {
+            PolicyError(format!("{error}, {JUGGLER}, {ALL} or a file that ends in .toml"))
+        })?;
+        Ok(Self::of_policy(name, policy.live()))
+    }
+
+    /// Reads the TOML file at `path`.
+    ///
+    /// # Errors
+    /// [`PolicyError`] names the file and, if its content is invalid, line and column.
+    pub fn from_file(path: &Path) -> Result<Self, PolicyError> {
+        let name = path.display();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| PolicyError(format!("{name}: {error}; give a TOML file")))?;
+        file::parse(&text, path).map_err(|fault| PolicyError(format!("{name}:{fault}")))
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the policy; that of the rules if the policy is rules.
+    #[must_use]
+    pub const fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Creates an engine for packets whose first header is `link`, polled by the rule `poll`.
+    pub(super) fn engine(
+        &self,
+        poll: PollRule,
+        link: LinkKind,
+        trust_checksums: bool,
+        seed: u64,
+    ) -> Result<Box<dyn Receive>, ConfigError> {
+        let point = Point { policy: self.policy, poll }.on_host();
+        let config = point.config(link, trust_checksums, seed);
+        match &self.rules {
+            Some(make) => make(config),
+            None => Ok(Box::new(Engine::new(config)?)),
+        }
+    }
+}
