@@ -5,7 +5,9 @@ use std::hash::{BuildHasher, RandomState};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
-use rxo_coalesce::{BypassReason, ChecksumForm, Config, Deliveries, Delivery as View, FlushReason};
+use rxo_coalesce::{
+    BypassReason, ChecksumForm, Config, Counters, Deliveries, Delivery as View, FlushReason, Policy,
+};
 use rxo_frame::{Frame, FrameBuffer, Gather, Instant, LinkKind};
 
 use crate::errors::usage;
@@ -33,18 +35,7 @@ impl Engine {
         trust_checksums: bool,
         batch: usize,
     ) -> PyResult<Self> {
-        let link = match link {
-            "ethernet" => LinkKind::Ethernet,
-            "ip" => LinkKind::RawIp,
-            other => return Err(usage(format!("link {other} is invalid: ethernet or ip"))),
-        };
-        let config = Config {
-            link,
-            trust_checksums,
-            form: ChecksumForm::Complete,
-            batch_frames: batch,
-            ..Config::new(rules::policy(policy, settings)?, RandomState::new().hash_one(0))
-        };
+        let config = config(rules::policy(policy, settings)?, link, trust_checksums, batch)?;
         let engine = rxo_coalesce::Engine::new(config).map_err(|error| usage(error.to_string()))?;
         Ok(Self { engine })
     }
@@ -99,23 +90,7 @@ impl Engine {
 
     /// Returns the totals of the engine, and how often each reason occurred.
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let counters = self.engine.counters();
-        let all = PyDict::new(py);
-        let totals = [
-            ("frames", counters.frames),
-            ("deliveries", counters.deliveries),
-            ("singles", counters.singles),
-            ("aggregates", counters.aggregates),
-            ("aggregated_segments", counters.aggregated_segments),
-        ];
-        for (name, value) in totals {
-            all.set_item(name, value)?;
-        }
-        let bypassed = BypassReason::ALL.iter().map(|r| (r.name(), counters.bypassed(*r)));
-        all.set_item("bypassed", counted(py, bypassed)?)?;
-        let flushed = FlushReason::ALL.iter().map(|r| (r.name(), counters.flushed(*r)));
-        all.set_item("flushed", counted(py, flushed)?)?;
-        Ok(all)
+        counters(py, self.engine.counters())
     }
 }
 
@@ -179,7 +154,7 @@ impl Delivery {
 
 /// A bytes object of Python, which is read without a copy.
 #[derive(Default)]
-struct Buffer(Option<PyBackedBytes>);
+pub(crate) struct Buffer(Option<PyBackedBytes>);
 
 impl AsRef<[u8]> for Buffer {
     fn as_ref(&self) -> &[u8] {
@@ -189,12 +164,12 @@ impl AsRef<[u8]> for Buffer {
 
 impl FrameBuffer for Buffer {}
 
-fn frames_of(frames: Vec<PyBackedBytes>, now_ns: u64) -> Vec<Frame<Buffer>> {
+pub(crate) fn frames_of(frames: Vec<PyBackedBytes>, now_ns: u64) -> Vec<Frame<Buffer>> {
     let now = Instant::from_nanos(now_ns);
     frames.into_iter().map(|bytes| Frame::new(Buffer(Some(bytes)), now)).collect()
 }
 
-fn collect(mut deliveries: Deliveries<'_, Buffer>, ready: &mut Vec<Delivery>) {
+pub(crate) fn collect(mut deliveries: Deliveries<'_, Buffer>, ready: &mut Vec<Delivery>) {
     while let Some(taken) = deliveries.take_next() {
         let view = taken.view();
         let mut data = Vec::with_capacity(view.byte_len());
@@ -217,5 +192,44 @@ fn counted<'py>(
     for (name, count) in counts.filter(|(_, count)| *count > 0) {
         all.set_item(name, count)?;
     }
+    Ok(all)
+}
+
+/// Returns the configuration of an engine. `link` is the first header of the frames, "ethernet" or "ip".
+///
+/// # Errors
+/// If `link` is invalid.
+pub(crate) fn config(
+    policy: Policy,
+    link: &str,
+    trust_checksums: bool,
+    batch_frames: usize,
+) -> PyResult<Config> {
+    let link = match link {
+        "ethernet" => LinkKind::Ethernet,
+        "ip" => LinkKind::RawIp,
+        other => return Err(usage(format!("link {other} is invalid: ethernet or ip"))),
+    };
+    let (form, seed) = (ChecksumForm::Complete, RandomState::new().hash_one(0));
+    Ok(Config { link, trust_checksums, form, batch_frames, ..Config::new(policy, seed) })
+}
+
+/// Returns the totals in `counters`, and how often each reason occurred.
+pub(crate) fn counters<'py>(py: Python<'py>, counters: &Counters) -> PyResult<Bound<'py, PyDict>> {
+    let all = PyDict::new(py);
+    let totals = [
+        ("frames", counters.frames),
+        ("deliveries", counters.deliveries),
+        ("singles", counters.singles),
+        ("aggregates", counters.aggregates),
+        ("aggregated_segments", counters.aggregated_segments),
+    ];
+    for (name, value) in totals {
+        all.set_item(name, value)?;
+    }
+    let bypassed = BypassReason::ALL.iter().map(|r| (r.name(), counters.bypassed(*r)));
+    all.set_item("bypassed", counted(py, bypassed)?)?;
+    let flushed = FlushReason::ALL.iter().map(|r| (r.name(), counters.flushed(*r)));
+    all.set_item("flushed", counted(py, flushed)?)?;
     Ok(all)
 }

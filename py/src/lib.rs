@@ -11,15 +11,18 @@
 //! * `study`: `analyze` and its result.
 //! * `rewrite`: coalesces, expands and compares captures.
 //! * `engine`: the engine for scripts.
+//! * `python_rules`, `rule_engine`: rules that are written in Python, the engine that runs them, and `compare`.
 //!
 //! # Contract
-//! The interpreter lock is released while packets are processed. Nothing panics on the bytes of a
+//! The interpreter lock is released while packets are processed, unless rules in Python decide about them. Nothing panics on the bytes of a
 //! capture. No unsafe code.
 
 mod engine;
 mod errors;
 mod inputs;
+mod python_rules;
 mod rewrite;
+mod rule_engine;
 mod rules;
 mod signals;
 mod study;
@@ -33,7 +36,11 @@ mod _rxo {
     #[pymodule_export]
     use crate::engine::{Delivery, Engine};
     #[pymodule_export]
+    use crate::python_rules::{FlowView, RunView, SegmentView};
+    #[pymodule_export]
     use crate::rewrite::{coalesce, expand, verify};
+    #[pymodule_export]
+    use crate::rule_engine::{RuleEngine, compare};
     #[pymodule_export]
     use crate::study::{Study, analyze};
     #[pymodule_export]

@@ -15,15 +15,21 @@
     for delivery in rxo.Engine("linux-gro").poll(frames, now_ns=0):
         print(delivery.kind, len(delivery.data), len(delivery.frames))
 
+``compare`` runs several policies over the same captures. A policy may be a name, a TOML file, or rules written in
+Python, a class derived from ``Rules``, which ``RuleEngine`` runs::
+
+    print(rxo.compare("trace.pcapng", policies=["all", "mine.toml", MyRules()]))
+
 Captures are pcap or pcapng, plain, gzip or zstd. Tables are Arrow; every reader of the Arrow PyCapsule
 interface takes them without a copy. The interpreter lock is released while packets are processed, and
 Ctrl-C ends a long call.
 """
 
 from ._analyze import analyze
+from ._compare import Compared, Rules, compare
 from ._errors import CaptureError, Error, PartialWarning, UsageError
 from ._rewrite import Coalesced, Difference, Expanded, Verdict, coalesce, expand, verify
-from ._rxo import Delivery, Engine, Study, Table, __version__
+from ._rxo import Delivery, Engine, Flow, RuleEngine, Run, Segment, Study, Table, __version__
 
 #: A study of a part of the traffic is a study.
 Part = Study
@@ -31,13 +37,19 @@ Part = Study
 __all__ = [
     "CaptureError",
     "Coalesced",
+    "Compared",
     "Delivery",
     "Difference",
     "Engine",
     "Error",
     "Expanded",
+    "Flow",
     "Part",
     "PartialWarning",
+    "RuleEngine",
+    "Rules",
+    "Run",
+    "Segment",
     "Study",
     "Table",
     "UsageError",
@@ -45,6 +57,7 @@ __all__ = [
     "__version__",
     "analyze",
     "coalesce",
+    "compare",
     "expand",
     "verify",
 ]

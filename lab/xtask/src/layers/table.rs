@@ -226,6 +226,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-console", "files that are complete or absent"),
             ("rxo-frame", "frames that are bytes objects"),
             ("rxo-trace", "studies of captures"),
+            ("rxo-wire", "headers as rules in Python see them"),
         ],
     ),
     layer(
