@@ -1,16 +1,14 @@
-//! Runs an experiment from its plan to its report: measurements, drawings, output, and exit code.
+//! Runs an experiment from its plan to its report: measurements, output, and exit code.
 //!
 //! An [`Experiment`] is a plan that can measure itself in [`Turns`] and returns [`Findings`]. `Report` adds
 //! the parts that all reports share.
 
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
 use rxo_console::fault::partial;
-use rxo_console::paths::for_folder;
 use rxo_console::{files, output};
 use rxo_testbed::{MachineReading, Privilege, become_root_in_user_namespace};
 use serde::Serialize;
@@ -54,31 +52,14 @@ pub trait Experiment {
 pub struct Output {
     /// `true` for JSON on standard output, `false` for text.
     pub json: bool,
-    /// Directory for drawings; `None` for an experiment without drawings.
-    pub drawings: Option<PathBuf>,
     /// File in which the report is saved as JSON; `None` saves nothing.
     pub save: Option<PathBuf>,
-}
-
-impl Output {
-    /// Creates an output with drawings in the directory `out`, and without a saved report.
-    ///
-    /// # Errors
-    /// If `out` cannot be a directory.
-    pub fn drawn(json: bool, out: &Path) -> Result<Self> {
-        Ok(Self { json, drawings: Some(for_folder("--out", out)?), save: None })
-    }
 }
 
 /// The figures that an experiment has measured, and the conclusions from them.
 pub trait Findings: Serialize {
     /// Returns tables, figures and statements as text, one paragraph each.
     fn paragraphs(&self) -> Vec<String>;
-
-    /// Returns every drawing as a pair: file name and SVG text.
-    fn drawings(&self) -> Vec<(String, String)> {
-        Vec::new()
-    }
 
     /// Withdraws every verdict that depends on time, but keeps the figures. Called if other processes kept the machine
     /// busy during the measurements.
@@ -115,13 +96,11 @@ struct Report<F> {
     load: Option<Load>,
     /// Notes on the method, one paragraph each.
     notes: Vec<String>,
-    /// Paths of the drawings that were written.
-    files: Vec<String>,
     /// The reason why the report is incomplete; `None` if it is complete.
     partial: Option<String>,
 }
 
-/// Measures `experiment`, writes its drawings and prints its report. If `stop` is set, reports the
+/// Measures `experiment` and prints its report. If `stop` is set, reports the
 /// measurements up to then.
 ///
 /// # Errors
@@ -129,7 +108,7 @@ struct Report<F> {
 /// report with a missing part is printed before the error is returned.
 pub fn run<E: Experiment>(experiment: &E, stop: &AtomicBool) -> Result<()> {
     let privilege = if experiment.needs_networks() { privilege()? } else { "not needed" };
-    let Output { json, drawings, save } = experiment.output();
+    let Output { json, save } = experiment.output();
     let turns = Turns::new(experiment.steps()?, *json, stop);
     let before = experiment.needs_networks().then(MachineReading::now).transpose()?;
     let mut findings = experiment.measure(&turns)?;
@@ -139,12 +118,10 @@ pub fn run<E: Experiment>(experiment: &E, stop: &AtomicBool) -> Result<()> {
     if load.is_some_and(|load| load.forbids(findings.timed())) {
         findings.withhold();
     }
-    let files = drawings.as_deref().map(|out| draw(findings.drawings(), out));
     let report = Report {
         machine: Machine::read(privilege),
         load,
         notes: experiment.notes(&findings),
-        files: files.transpose()?.unwrap_or_default(),
         partial: turns.end_reason().or_else(|| findings.damage()),
         findings,
     };
@@ -162,7 +139,7 @@ pub fn run<E: Experiment>(experiment: &E, stop: &AtomicBool) -> Result<()> {
 ///
 /// # Errors
 /// If the process is not root and the system allows no user namespaces.
-fn privilege() -> Result<&'static str> {
+pub fn privilege() -> Result<&'static str> {
     Ok(match become_root_in_user_namespace()? {
         Privilege::Given => "root",
         Privilege::UserNamespace => "user-namespace",
@@ -183,9 +160,6 @@ impl<F: Findings> Report<F> {
         let mut parts = self.findings.paragraphs();
         let notes: Vec<String> = self.notes.iter().map(|note| wrapped(note)).collect();
         let mut how = vec![notes.join("\n")];
-        if !self.files.is_empty() {
-            how.push(format!("Written: {}", self.files.join(", ")));
-        }
         how.extend(self.partial.iter().map(|why| format!("Partial: {why}.")));
         // With nothing but notes, they share a paragraph with the machine's line.
         let separator = if how.len() == 1 { "\n" } else { "\n\n" };
@@ -216,27 +190,9 @@ impl<F: Findings> Report<F> {
     }
 }
 
-/// Writes every drawing into the directory `out` under its file name, and returns the paths.
-///
-/// # Errors
-/// If the directory cannot be created or a file cannot be written.
-fn draw(drawings: Vec<(String, String)>, out: &Path) -> Result<Vec<String>> {
-    fs::create_dir_all(out).with_context(|| {
-        format!("cannot make the directory {}; choose another with --out", out.display())
-    })?;
-    drawings
-        .into_iter()
-        .map(|(name, svg)| {
-            let path = out.join(name);
-            let written = files::replace(&path, |file| file.write_all(svg.as_bytes()));
-            written.with_context(|| format!("cannot write {}", path.display()))?;
-            Ok(path.display().to_string())
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::time::Duration;
 
     use rxo_testbed::MachineUse;
@@ -273,7 +229,6 @@ mod tests {
             machine: Machine::read("root"),
             load: None,
             notes: vec!["How.".into(), "And where.".into()],
-            files: Vec::new(),
             partial: None,
         }
     }
@@ -283,14 +238,9 @@ mod tests {
         let machine = Machine::read("root");
         let expected = format!("a table\n\nHow.\nAnd where.\n{machine}\n\nWhat it means.");
         assert_eq!(report().text(), expected);
-        let partial = Report {
-            files: vec!["a.svg".into(), "b.svg".into()],
-            partial: Some("stopped".into()),
-            ..report()
-        };
+        let partial = Report { partial: Some("stopped".into()), ..report() };
         let expected = format!(
-            "a table\n\nHow.\nAnd where.\n\nWritten: a.svg, b.svg\n\nPartial: stopped.\n\n{machine}\n\n\
-             What it means."
+            "a table\n\nHow.\nAnd where.\n\nPartial: stopped.\n\n{machine}\n\nWhat it means."
         );
         assert_eq!(partial.text(), expected);
     }
@@ -332,8 +282,8 @@ mod tests {
 
     #[test]
     fn a_busy_machine_withholds_nothing_that_was_counted() {
-        let Report { machine, notes, files, partial, .. } = report();
-        let counted = Report { findings: Counted, machine, notes, files, partial, load: load(8) };
+        let Report { machine, notes, partial, .. } = report();
+        let counted = Report { findings: Counted, machine, notes, partial, load: load(8) };
         let text = counted.text();
         assert!(text.ends_with("during the rounds.\n\nWhat it means."), "{text}");
     }

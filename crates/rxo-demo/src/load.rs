@@ -13,9 +13,9 @@ pub struct Load {
     cores: u32,
     seconds: f64,
     /// Processor time of other processes, in percent of all cores.
-    others_percent: f64,
+    pub others_percent: f64,
     /// Processor time that the hypervisor took, in percent of all cores.
-    stolen_percent: f64,
+    pub stolen_percent: f64,
     /// `true` if the machine was idle enough for the measurements to support a verdict.
     pub permits_verdict: bool,
 }

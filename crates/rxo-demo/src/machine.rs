@@ -16,6 +16,8 @@ pub struct Machine {
     pub kernel: String,
     /// `true` if the machine runs under a hypervisor.
     pub virtual_machine: bool,
+    /// The memory in MiB; `None` if the system does not report it.
+    pub memory_mib: Option<u64>,
     /// The source of the privilege to create network namespaces: "root" or "user-namespace".
     pub privilege: &'static str,
 }
@@ -31,14 +33,21 @@ impl Machine {
             kernel: known(Some(kernel.trim()).filter(|text| !text.is_empty())),
             virtual_machine: field(&cpuinfo, "flags")
                 .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
+            memory_mib: memory_mib(&fs::read_to_string("/proc/meminfo").unwrap_or_default()),
             privilege,
         }
     }
 }
 
+/// Returns the memory in MiB from the text of `/proc/meminfo`; `None` if the text does not have it.
+fn memory_mib(meminfo: &str) -> Option<u64> {
+    let kib: u64 = field(meminfo, "MemTotal")?.strip_suffix(" kB")?.trim().parse().ok()?;
+    Some(kib / 1_024)
+}
+
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cpu, cores, kernel, virtual_machine, privilege: _ } = self;
+        let Self { cpu, cores, kernel, virtual_machine, .. } = self;
         let kind = if *virtual_machine { ", virtual machine" } else { "" };
         write!(f, "Measured on {cpu}, {cores} cores, Linux {kernel}{kind}.")
     }

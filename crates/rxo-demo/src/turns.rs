@@ -1,10 +1,13 @@
 //! Turns: runs measurements in turn, round after round, so that compared cases are measured close together.
-//! Shows progress, and ends early on request.
+//! Shows progress, judges the load of each turn, and ends early on request.
 
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
+use rxo_testbed::MachineReading;
 
+use crate::load::Load;
 use crate::progress::Progress;
 
 /// The measurements of one run of an experiment, with their progress display and their stop flag.
@@ -12,6 +15,10 @@ use crate::progress::Progress;
 pub struct Turns<'a> {
     progress: Progress,
     stop: &'a AtomicBool,
+    /// The load during each turn that was judged, by the turn's name.
+    loads: RefCell<Vec<(String, Load)>>,
+    /// The number of turns that may still be repeated because the machine was busy.
+    repeats: Cell<usize>,
 }
 
 /// The cases to measure in turn.
@@ -40,7 +47,45 @@ impl<C> Cases<'_, C> {
 impl<'a> Turns<'a> {
     /// Prepares `steps` measurements; `json` silences the progress display. Measuring ends early once `stop` is set.
     pub fn new(steps: usize, json: bool, stop: &'a AtomicBool) -> Self {
-        Self { progress: Progress::new(steps, json), stop }
+        let (loads, repeats) = Default::default();
+        Self { progress: Progress::new(steps, json), stop, loads, repeats }
+    }
+
+    /// Lets `count` turns be repeated at once if the machine was busy during them.
+    #[must_use]
+    pub fn repeating(self, count: usize) -> Self {
+        self.repeats.set(count);
+        self
+    }
+
+    /// Returns the load during each turn that took real time, by the turn's name.
+    pub fn loads(&self) -> Vec<(String, Load)> {
+        self.loads.borrow().clone()
+    }
+
+    /// Measures each case once. For counts and virtual time, which are the same on a busy machine.
+    ///
+    /// # Errors
+    /// The first error of `measure`.
+    pub fn count<C: Copy, S>(
+        &self,
+        cases: &[C],
+        name: impl Fn(C) -> String,
+        mut measure: impl FnMut(C) -> Result<S>,
+        line: impl Fn(&S) -> String,
+    ) -> Result<Vec<S>> {
+        let mut samples = Vec::with_capacity(cases.len());
+        for &case in cases {
+            if self.is_ended() {
+                break;
+            }
+            let name = name(case);
+            self.begin(&name);
+            let sample = measure(case).with_context(|| format!("{name} could not be measured"))?;
+            self.end(&format!("{name:<36}  {}", line(&sample)));
+            samples.push(sample);
+        }
+        Ok(samples)
     }
 
     /// Measures each case in each round, and returns the samples of each case. The text of `name` is shown during a
@@ -64,13 +109,32 @@ impl<'a> Turns<'a> {
                 let (case, number) = (cases.cases[place], round + 1);
                 let name = name(case);
                 self.begin(&format!("round {number}: {name}"));
-                let sample = measure(case, round)
+                let sample = self
+                    .judged(&format!("round {number}: {name}"), || measure(case, round))
                     .with_context(|| format!("{name} could not be measured"))?;
                 self.end(&format!("round {number}  {name:<36}  {}", line(&sample)));
                 samples[place].push(sample);
             }
         }
         Ok(samples)
+    }
+
+    /// Measures one turn and judges the load meanwhile. Repeats a turn during which the machine was busy, as
+    /// long as repeats are left.
+    fn judged<S>(&self, turn: &str, mut measure: impl FnMut() -> Result<S>) -> Result<S> {
+        let mut again = MOST_REPEATS;
+        loop {
+            let before = MachineReading::now()?;
+            let sample = measure()?;
+            let load = Load::of(MachineReading::now()?.since(&before));
+            let left = self.repeats.get().min(again);
+            if load.permits_verdict || left == 0 || self.is_ended() {
+                self.loads.borrow_mut().push((turn.to_owned(), load));
+                return Ok(sample);
+            }
+            again -= 1;
+            self.repeats.set(self.repeats.get() - 1);
+        }
     }
 
     /// Shows that the measurement `name` has begun.
@@ -104,6 +168,9 @@ impl<'a> Turns<'a> {
         self.progress.finish();
     }
 }
+
+/// Most repeats of one turn.
+const MOST_REPEATS: usize = 2;
 
 #[cfg(test)]
 mod tests {
@@ -144,6 +211,18 @@ mod tests {
         };
         assert_eq!(turns.measure(cases, name, measure, line).unwrap(), [vec![10], vec![20, 20]]);
         assert!(turns.end_reason().is_some());
+    }
+
+    #[test]
+    fn each_turn_has_its_load_and_a_count_has_none() {
+        let stop = AtomicBool::new(false);
+        let turns = Turns::new(4, true, &stop);
+        let (name, line) = (|case: u8| case.to_string(), |_: &u8| String::new());
+        let cases = Cases { cases: &[1, 2], rounds: 2, rotated: 1 };
+        turns.measure(cases, name, |case, _| Ok(case), line).unwrap();
+        assert_eq!(turns.count(&[1, 2], name, Ok, line).unwrap(), [1, 2]);
+        let names: Vec<_> = turns.loads().into_iter().map(|(turn, _)| turn).collect();
+        assert_eq!(names, ["round 1: 1", "round 1: 2", "round 2: 1", "round 2: 2"]);
     }
 
     #[test]

@@ -1,18 +1,15 @@
-//! A figure of a paper as data: rendered as a table for people, JSON for programs, and SVG.
-
-use std::fmt::Write;
+//! A figure of a paper as data: rendered as a table for people, and as JSON for `lab/report`, which draws it.
 
 use rxo_console::numbers::{grouped, rounded};
 use rxo_console::table::Table;
 use rxo_demo::stats::{Spread, quartiles};
 use rxo_demo::wrap::wrapped;
-use rxo_trace::figure::{self, Draw};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use crate::statement::Statement;
+use crate::claim::{Basis, Claim};
 
 /// A figure with the values measured here.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Figure {
     /// The paper's number, such as "4" or "Table 1". A figure that the paper does not have gets a word
     /// instead, which only names its file.
@@ -20,6 +17,8 @@ pub(crate) struct Figure {
     pub(crate) title: &'static str,
     /// The parameters that are the same for the whole figure, or the method of measurement.
     pub(crate) fixed: &'static str,
+    /// The kind of measurement behind every series that is no reference.
+    pub(crate) basis: Basis,
     pub(crate) x_label: &'static str,
     pub(crate) y_label: &'static str,
     /// The values of x, as text.
@@ -27,18 +26,16 @@ pub(crate) struct Figure {
     pub(crate) series: Vec<Series>,
     /// Values of y to mark with a line.
     pub(crate) guides: Vec<Guide>,
-    /// The paper's statements about the figure, and whether they hold here.
-    pub(crate) statements: Vec<Statement>,
+    /// The claims that the figure decides.
+    pub(crate) claims: Vec<Claim>,
     /// The paper's condition that points marked as invalid violate; `None` if all points are valid.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) condition: Option<String>,
     /// Named ranges of stacked parts.
-    #[serde(skip)]
     pub(crate) brackets: Vec<Bracket>,
 }
 
 /// A name for the parts of the stack at index `place`, up to the value `to`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Bracket {
     pub(crate) place: usize,
     pub(crate) to: f64,
@@ -61,15 +58,14 @@ pub(crate) struct Series {
     pub(crate) quartiles: Vec<Option<(f64, f64)>>,
     /// `true` for a reference: the paper's values, or a bound.
     pub(crate) is_reference: bool,
-    #[serde(skip)]
     pub(crate) shape: Shape,
     /// The colour, 0 to 7; `None` takes the next one. Compared series share a colour.
-    #[serde(skip)]
     pub(crate) colour: Option<usize>,
 }
 
 /// The way in which a series is drawn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Shape {
     #[default]
     Line,
@@ -92,7 +88,7 @@ impl Series {
     pub(crate) fn new(name: impl Into<String>, values: Vec<Option<f64>>) -> Self {
         Self {
             name: name.into(),
-            values,
+            values: values.into_iter().map(|it| it.filter(|value| value.is_finite())).collect(),
             ranges: Vec::new(),
             invalid: Vec::new(),
             quartiles: Vec::new(),
@@ -133,17 +129,23 @@ impl Series {
     pub(crate) fn colour(self, colour: usize) -> Self {
         Self { colour: Some(colour), ..self }
     }
+
+    fn cell(&self, index: usize) -> String {
+        let value = self.values.get(index).copied().flatten();
+        let text = value.map_or("-".to_owned(), number);
+        let text = match self.ranges.get(index).copied().flatten() {
+            None => text,
+            Some((least, most)) => format!("{text} ({}-{})", number(least), number(most)),
+        };
+        let is_invalid = self.invalid.get(index).copied().unwrap_or_default();
+        if is_invalid { format!("{text} !") } else { text }
+    }
 }
 
 impl Figure {
-    /// Withdraws every verdict. The values and the statements' texts stay.
-    pub(crate) fn withhold(&mut self) {
-        self.statements.iter_mut().for_each(Statement::withhold);
-    }
-
-    /// Returns the name of the figure's SVG file.
-    pub(crate) fn file_name(&self) -> String {
-        format!("{}.svg", self.name().to_lowercase().replace(' ', "-"))
+    /// Returns the figure's id, which also names its file.
+    pub(crate) fn id(&self) -> String {
+        self.name().to_lowercase().replace(' ', "-")
     }
 
     fn name(&self) -> String {
@@ -158,7 +160,13 @@ impl Figure {
         if is_papers { format!("{}. {}", self.name(), self.title) } else { self.title.to_owned() }
     }
 
-    /// Returns the table, followed by the statements.
+    /// Returns the verdicts on the figure's claims.
+    #[cfg(test)]
+    pub(crate) fn verdicts(&self) -> Vec<Option<bool>> {
+        self.claims.iter().map(Claim::holds).collect()
+    }
+
+    /// Returns the figure as a table with a row for each x.
     pub(crate) fn text(&self) -> String {
         let head = [self.x_label].into_iter().chain(self.series.iter().map(|s| s.name.as_str()));
         let mut table = Table::new(&head.collect::<Vec<_>>());
@@ -166,83 +174,71 @@ impl Figure {
             let cells = self.series.iter().map(|series| series.cell(index));
             table.row([x.clone()].into_iter().chain(cells));
         }
-        let mut text = format!("{} ({})\n\n{}", self.heading(), self.fixed, table.render());
-        if let Some(condition) = &self.condition {
-            // Writing to a string cannot fail.
-            _ = write!(text, "\n\n{}", wrapped(&format!("! invalid, in no verdict: {condition}")));
-        }
-        for statement in &self.statements {
-            // Writing to a string cannot fail.
-            _ = write!(text, "\n\n{}", statement.text());
-        }
-        text
-    }
-
-    /// Returns the drawing as a complete SVG document.
-    pub(crate) fn svg(&self) -> String {
-        let x_label = format!("{} ({})", self.x_label, self.fixed);
-        let x = figure::Axis::categories(x_label, self.x.iter().cloned());
-        let drawing = figure::Figure::new(self.heading(), x, figure::Axis::linear(self.y_label));
-        let drawing = drawing.describe(self.description());
-        let drawing =
-            self.series.iter().fold(drawing, |drawing, series| drawing.with(series.drawn()));
-        let drawing = self.brackets.iter().fold(drawing, |drawing, bracket| {
-            drawing.bracket(figure::Bracket {
-                x: bracket.place as f64,
-                from: 0.0,
-                to: bracket.to,
-                name: bracket.name.to_owned(),
-            })
-        });
-        let guides = self.guides.iter();
-        let drawing = guides.fold(drawing, |drawing, guide| {
-            drawing.guide(figure::Guide::Y(guide.value, guide.meaning.to_owned()))
-        });
-        drawing.to_svg()
-    }
-
-    /// Returns a description of the drawing, for readers who cannot see it.
-    fn description(&self) -> String {
-        let said = self.statements.iter().map(|said| said.ours.clone());
-        let invalid = self.condition.iter().map(|condition| format!("Invalid points: {condition}"));
-        let said: Vec<String> = said.chain(invalid).collect();
-        format!("{} by {}. {}", self.y_label, self.x_label, said.join(" "))
+        let invalid = |condition: &String| {
+            format!("\n\n{}", wrapped(&format!("! invalid, in no verdict: {condition}")))
+        };
+        let condition = self.condition.as_ref().map(invalid).unwrap_or_default();
+        format!("{} ({})\n\n{}{condition}", self.heading(), self.fixed, table.render())
     }
 }
 
-impl Series {
-    fn cell(&self, index: usize) -> String {
-        let value = self.values.get(index).copied().flatten();
-        let text = value.map_or("-".to_owned(), number);
-        let text = match self.ranges.get(index).copied().flatten() {
-            None => text,
-            Some((least, most)) => format!("{text} ({}-{})", number(least), number(most)),
-        };
-        let is_invalid = self.invalid.get(index).copied().unwrap_or_default();
-        if is_invalid { format!("{text} !") } else { text }
+impl Serialize for Figure {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Document<'f> {
+            id: String,
+            number: &'f str,
+            title: &'f str,
+            fixed: &'f str,
+            basis: Basis,
+            x_label: &'f str,
+            y_label: &'f str,
+            x: &'f [String],
+            x_values: Option<Vec<f64>>,
+            series: &'f [Series],
+            guides: &'f [Guide],
+            brackets: &'f [Bracket],
+            claims: Vec<&'f str>,
+            condition: &'f Option<String>,
+        }
+        let Self { number, title, fixed, basis, x_label, y_label, x, series, .. } = self;
+        let Self { guides, brackets, condition, .. } = self;
+        let (id, x_values) = (self.id(), x.iter().map(|text| value(text)).collect());
+        let claims = self.claims.iter().map(Claim::id).collect();
+        let basis = *basis;
+        Document {
+            id,
+            number,
+            title,
+            fixed,
+            basis,
+            x_label,
+            y_label,
+            x,
+            x_values,
+            series,
+            guides,
+            brackets,
+            claims,
+            condition,
+        }
+        .serialize(serializer)
     }
+}
 
-    fn drawn(&self) -> figure::Series {
-        let values = self.values.iter().map(|value| value.unwrap_or(f64::NAN));
-        let line = match self.shape {
-            Shape::Line => figure::Series::over_categories(&self.name, values),
-            Shape::Bars => figure::Series::bars(&self.name, values),
-            Shape::Stack => figure::Series::stack(&self.name, values),
-            Shape::Boxes => figure::Series::boxes(&self.name, values, self.quartiles.clone()),
-        };
-        let ranges = self.ranges.iter().copied();
-        let line = line.ranges(ranges).invalid(self.invalid.iter().copied());
-        let line = figure::Series { colour: self.colour, ..line };
-        if self.is_reference { line.reference() } else { line }
-    }
+/// Returns the number that `text` is, in KB if it has a unit; `None` if it is none.
+fn value(text: &str) -> Option<f64> {
+    let (number, factor) = match text.split_once(' ') {
+        None => (text, 1.0),
+        Some((number, "KB")) => (number, 1.0),
+        Some((number, "MB")) => (number, 1_024.0),
+        Some(_) => return None,
+    };
+    number.parse().ok().map(|number: f64| factor * number)
 }
 
 fn number(value: f64) -> String {
-    if value.abs() >= 100.0 {
-        grouped(value.round().max(0.0) as u64)
-    } else {
-        rounded(value, 2).to_string()
-    }
+    if value >= 100.0 { grouped(value.round() as u64) } else { rounded(value, 2).to_string() }
 }
 
 #[cfg(test)]
@@ -276,40 +272,36 @@ mod tests {
     }
 
     #[test]
-    fn the_drawing_has_every_series_and_guide() {
-        let svg = figure().svg();
-        for part in ["4 connections", "most", "half", "Figure 4. Packets eliminated"] {
-            assert!(svg.contains(part), "{part} is not in {svg}");
-        }
+    fn ranges_and_invalid_values_are_in_the_table() {
+        let spread = |median, min, max| Some(Spread { median, min, max });
+        let spreads = vec![spread(90.0, 20.0, 200.0), spread(22.0, 21.0, 24.0)];
+        let series =
+            Series { invalid: vec![true, false], ..Series::of_spreads("Regular", spreads) };
+        let condition = Some("2 KB did not reach 0.95 Gbit/s.".to_owned());
+        let text = Figure { series: vec![series], condition, ..figure() }.text();
+        assert!(text.contains("90 (20-200) !") && text.contains("22 (21-24)"), "{text}");
+        assert!(text.contains("! invalid, in no verdict: 2 KB did not reach"), "{text}");
     }
 
     #[test]
-    fn ranges_and_invalid_values_are_in_table_and_drawing() {
-        let spread = |median, least, most| Some(Spread { median, min: least, max: most });
-        let spreads = vec![spread(90.0, 20.0, 200.0), spread(22.0, 21.0, 24.0)];
-        let series = Series::of_spreads("Regular", spreads);
-        let valid = Figure { series: vec![series.clone()], guides: Vec::new(), ..figure() };
-        assert!(valid.text().contains("22 (21-24)"), "{}", valid.text());
-        assert_eq!(valid.svg().matches("class=\"fig-range\"").count(), 2);
-        let series = Series { invalid: vec![true, false], ..series };
-        let condition = Some("2 KB did not reach 0.95 Gbit/s.".to_owned());
-        let half = Figure { series: vec![series], condition, ..valid };
-        assert!(half.text().contains("90 (20-200) !"), "{}", half.text());
-        assert!(half.text().contains("! invalid, in no verdict: 2 KB did not reach"));
-        let svg = half.svg();
-        assert!(svg.contains("fig-cross") && svg.contains("invalid: see the text"), "{svg}");
-        assert_eq!(svg.matches("class=\"fig-range\"").count(), 1);
+    fn numbers_of_x_are_numeric_and_names_are_not() {
+        let json = |x: &[&str]| {
+            let x = x.iter().map(|&text| text.to_owned()).collect();
+            serde_json::to_value(Figure { x, ..figure() }).unwrap()["x_values"].clone()
+        };
+        assert_eq!(json(&["512 KB", "2 MB"]), serde_json::json!([512.0, 2048.0]));
+        assert_eq!(json(&["1", "2.55"]), serde_json::json!([1.0, 2.55]));
+        assert!(json(&["1", "Linux"]).is_null() && json(&["here: 1"]).is_null());
     }
 
     #[test]
     fn figures_and_tables_are_named_as_the_paper_does() {
-        assert_eq!(figure().file_name(), "figure-4.svg");
+        assert_eq!(figure().id(), "figure-4");
         let table = Figure { number: "Table 1", ..figure() };
-        assert_eq!(table.file_name(), "table-1.svg");
+        assert_eq!(table.id(), "table-1");
         assert!(table.text().starts_with("Table 1. "));
         let ours = Figure { number: "sweep guest", ..figure() };
-        assert_eq!(ours.file_name(), "figure-sweep-guest.svg");
+        assert_eq!(ours.id(), "figure-sweep-guest");
         assert!(ours.text().starts_with("Packets eliminated (4 entries)"), "{}", ours.text());
-        assert!(!ours.svg().contains("sweep guest"));
     }
 }

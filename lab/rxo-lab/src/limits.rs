@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use rxo_demo::limits::{duration, within};
 
-use crate::flags::MeasureFlags;
+use crate::flags::RunFlags;
 
 /// Default extent of the measurements, and the accepted ranges.
 #[derive(Clone, Copy, Debug)]
@@ -32,9 +32,9 @@ impl Limits {
     ///
     /// # Errors
     /// If a value is out of its range; the message names the range.
-    pub(crate) fn effort(&self, flags: &MeasureFlags) -> Result<Effort> {
-        let kind = usize::from(flags.extent.quick);
-        let rounds = flags.extent.rounds.unwrap_or(self.rounds[kind]);
+    pub(crate) fn effort(&self, flags: &RunFlags) -> Result<Effort> {
+        let kind = usize::from(flags.is_quick());
+        let rounds = flags.rounds.unwrap_or(self.rounds[kind]);
         within("--rounds", rounds, 1..=self.most_rounds)?;
         let text = flags.seconds.as_deref();
         let duration =
@@ -49,7 +49,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::ExtentFlags;
+    use crate::flags::typed;
 
     const LIMITS: Limits = Limits {
         rounds: [5, 1],
@@ -60,28 +60,22 @@ mod tests {
 
     #[test]
     fn quick_is_less_unless_more_was_typed() {
-        let extent = ExtentFlags { quick: true, ..ExtentFlags::default() };
-        let quick = MeasureFlags { extent: extent.clone(), seconds: None };
-        let effort = LIMITS.effort(&quick).unwrap();
-        assert_eq!((effort.rounds, effort.duration.as_millis()), (1, 300));
-        let extent = ExtentFlags { rounds: Some(7), ..extent };
-        let typed = MeasureFlags { extent, seconds: Some("1.5s".into()) };
-        let effort = LIMITS.effort(&typed).unwrap();
-        assert_eq!((effort.rounds, effort.duration.as_millis()), (7, 1_500));
-        assert_eq!(LIMITS.effort(&MeasureFlags::default()).unwrap().rounds, 5);
+        let effort = |line| LIMITS.effort(&typed::<RunFlags>(line).unwrap());
+        let quick = effort("--quick").unwrap();
+        assert_eq!((quick.rounds, quick.duration.as_millis()), (1, 300));
+        let typed = effort("--quick --rounds 7 --seconds 1.5s").unwrap();
+        assert_eq!((typed.rounds, typed.duration.as_millis()), (7, 1_500));
+        assert_eq!(effort("").unwrap().rounds, 5);
     }
 
     #[test]
     fn what_is_out_of_range_is_refused_with_the_range() {
-        let refused = |rounds, seconds: &str| {
-            let extent = ExtentFlags { rounds, ..ExtentFlags::default() };
-            let flags = MeasureFlags { extent, seconds: Some(seconds.into()) };
-            LIMITS.effort(&flags).unwrap_err().to_string()
-        };
-        assert_eq!(refused(Some(0), "1s"), "--rounds 0: choose 1 to 100");
-        assert_eq!(refused(Some(101), "1s"), "--rounds 101: choose 1 to 100");
+        let refused = |line: &str| LIMITS.effort(&typed(line).unwrap()).unwrap_err().to_string();
+        assert_eq!(refused("--rounds 0"), "--rounds 0: choose 1 to 100");
+        assert_eq!(refused("--rounds 101"), "--rounds 101: choose 1 to 100");
         for text in ["1h", "50ms", "61s", "soon"] {
-            assert_eq!(refused(None, text), format!("--seconds {text}: choose 0.1s to 60s"));
+            let expected = format!("--seconds {text}: choose 0.1s to 60s");
+            assert_eq!(refused(&format!("--seconds {text}")), expected);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The `rxo-lab` command: the experiments of the papers, the benchmarks, a trial of `rxo guest` with real
 //! guests, and the soak.
 //!
-//! Each experiment has its module. Its plan is made from its [`flags`], within `limits`, and measured by
-//! `rxo-demo` in turns, in networks of `rxo-testbed`; samples become rows, rows become findings, and findings
-//! a report. The experiments share a network `card` on a thread, receiving `guests`, processes of this
-//! program (`process`) that may run under `callgrind`, figures, and statements with verdicts. The program
+//! Each experiment has its module: a plan, made from its [`flags`] within `limits`, is measured in turns, in
+//! networks of `rxo-testbed`, and becomes figures and [`claim`]s. One [`runner`] runs every experiment and
+//! writes one document; [`check`] compares two documents. The experiments share a network `card` on a thread,
+//! receiving `guests`, and processes of this program (`process`) that may run under `callgrind`. The program
 //! changes nothing outside its own namespaces, which end with the process.
 //!
 //! The program contains the `rxo` command (`rxo-lab rxo …`), so that a process that an experiment starts is
@@ -13,6 +13,8 @@
 mod attacks;
 mod callgrind;
 mod card;
+mod check;
+mod claim;
 mod downloads;
 mod figure;
 mod files;
@@ -26,12 +28,14 @@ mod menon;
 mod missing;
 mod modelled;
 mod paro;
+mod policies;
 mod process;
 mod rsc;
+mod runner;
 mod scale;
+mod scenario;
 mod smo;
 mod soak;
-mod statement;
 mod trial;
 mod xen;
 
@@ -41,9 +45,9 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use clap::Parser;
 use rxo_cli::{exit, until_stopped};
-use rxo_demo::experiment;
 
 use self::flags::{Cli, Command, MenonFlags, MenonPart, ParoStep, SmoStep, XenStep};
+use self::runner::one;
 
 fn main() -> ExitCode {
     match Cli::try_parse() {
@@ -56,39 +60,29 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the experiment `command` and prints its results beside the paper's. If `stop` is set, prints the
-/// measurements up to then.
+/// Runs `command`. If `stop` is set, an experiment prints its results up to then.
 ///
 /// # Errors
 /// If a flag is invalid, private networks cannot be made, a transfer breaks or arrives wrong, or a file
 /// cannot be read or written; after `stop`, once the partial result has been printed.
 fn run(command: &Command, stop: &AtomicBool) -> Result<()> {
     match command {
-        Command::Gallatin(flags) => experiment::run(&gallatin::Plan::from_flags(flags)?, stop),
+        Command::All(flags) => runner::several(&runner::all(flags)?, flags, stop),
+        Command::Check(flags) => check::run(flags),
+        Command::Gallatin(flags) => one("gallatin", gallatin::scenario(flags)?, &flags.run, stop),
+        Command::Policies(flags) => one("policies", policies::scenario(flags)?, flags, stop),
         Command::Menon(flags) => menon(flags, stop),
-        Command::Rsc(flags) => experiment::run(&rsc::Plan::from_flags(flags)?, stop),
+        Command::Rsc(flags) => one("rsc", rsc::Plan::from_flags(flags)?, &flags.run, stop),
         Command::Paro(flags) => match &flags.step {
-            None => {
-                let plan = paro::Plan::from_flags(flags)?;
-                plan.prepare()?;
-                experiment::run(&plan, stop)
-            }
+            None => one("paro", paro::Plan::from_flags(&flags.run)?, &flags.run, stop),
             Some(ParoStep::Server(flags)) => paro::server::run(flags),
         },
         Command::Xen(flags) => match &flags.step {
-            None => {
-                let plan = xen::Plan::from_flags(flags)?;
-                plan.prepare();
-                experiment::run(&plan, stop)
-            }
+            None => one("xen", xen::Plan::from_flags(&flags.run)?, &flags.run, stop),
             Some(XenStep::Driver(flags)) => xen::driver::run(flags),
         },
         Command::Smo(flags) => match &flags.step {
-            None => {
-                let plan = smo::Plan::from_flags(flags)?;
-                plan.prepare()?;
-                experiment::run(&plan, stop)
-            }
+            None => one("smo", smo::Plan::from_flags(&flags.run)?, &flags.run, stop),
             Some(SmoStep::Sender(flags)) => smo::cost::run(flags),
             Some(SmoStep::Rack(flags)) => smo::real::rack::run(flags, stop),
         },
@@ -102,16 +96,14 @@ fn run(command: &Command, stop: &AtomicBool) -> Result<()> {
     }
 }
 
-fn menon(flags: &MenonFlags, stop: &AtomicBool) -> Result<()> {
-    match &flags.part {
-        None => experiment::run(&menon::receive::Plan::from_flags(&flags.receive)?, stop),
+fn menon(MenonFlags { part, run }: &MenonFlags, stop: &AtomicBool) -> Result<()> {
+    match part {
+        None => one("menon", menon::receive::Plan::from_flags(run)?, run, stop),
         Some(MenonPart::Acks(flags)) => {
-            experiment::run(&menon::acks::Plan::from_flags(flags)?, stop)
+            one("menon-acks", menon::acks::Plan::from_flags(flags)?, &flags.run, stop)
         }
-        Some(MenonPart::Card(flags)) => {
-            let plan = menon::card::Plan::from_flags(flags)?;
-            plan.prepare()?;
-            experiment::run(&plan, stop)
+        Some(MenonPart::Card(run)) => {
+            one("menon-card", menon::card::Plan::from_flags(run)?, run, stop)
         }
         Some(MenonPart::Receiver(flags)) => menon::card::receiver::run(flags, stop),
         Some(MenonPart::Domain(flags)) => menon::card::linux::domain::run(flags),

@@ -22,6 +22,9 @@ fn what_is_typed_wrong_is_one_line_and_code_2() {
         ("menom", "menom"),
         ("menon --quick acks", "--quick"),
         ("rsc --packets 1", "choose 500 to 200000"),
+        ("xen --only speed", "--only speed: choose throughput, cost, rate, latency, guests"),
+        ("all --only xem", "--only xem: choose policies, xen,"),
+        ("check Cargo.toml Cargo.toml", "Cargo.toml: "),
         ("bench", "a command is missing after `rxo-lab bench`"),
         ("rxo policies --jsn", "--json"),
     ] {
@@ -40,22 +43,45 @@ fn the_rxo_command_is_inside() {
     assert!(!policies["policies"].as_array().unwrap().is_empty());
 }
 
-/// On virtual time the tables are the same on every machine, so every verdict must hold; a calibration has none.
+/// On virtual time the results are the same on every machine, so every claim must be reproduced; a calibration
+/// has no verdict.
 #[test]
 fn the_xen_experiment_on_virtual_time_needs_no_privilege() {
-    let folder = std::env::temp_dir().join(format!("rxo-xen-report-{}", std::process::id()));
-    let line = format!("xen --only rate,latency --json --out {}", folder.display());
-    let output = lab(&line);
+    let folder = std::env::temp_dir().join(format!("rxo-lab-results-{}", std::process::id()));
+    let out = folder.display();
+    let output = lab(&format!("all --only xen.rate,xen.latency --out {out} --json"));
     assert!(output.status.success(), "{}", stderr(&output));
-    assert!(folder.join("table-vi.svg").exists() && folder.join("table-vii.svg").exists());
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&document["schema"], &document["extent"]),
+        (&"rxo-lab/results/1".into(), &"full".into())
+    );
+    let claims = document["experiments"][0]["claims"].as_array().unwrap();
+    let of = |status: &str| claims.iter().filter(|claim| claim["status"] == status).count();
+    assert_eq!((of("calibration"), of("reproduced") + of("exceeds")), (3, 5), "{claims:?}");
+    assert_eq!(of("weaker") + of("contradicted") + of("no-verdict"), 0, "{claims:?}");
+    let results = format!("{out}/results.json");
+    assert!(lab(&format!("check {results} {results}")).status.success());
+    changed_results_are_a_difference(&document, &folder);
     fs::remove_dir_all(&folder).unwrap();
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let statements = report["figures"].as_array().unwrap().iter();
-    let statements = statements.flat_map(|figure| figure["statements"].as_array().unwrap());
-    let (calibrations, decided): (Vec<_>, Vec<_>) =
-        statements.partition(|statement| statement["origin"] == "calibration");
-    let holds: Vec<_> = decided.iter().map(|statement| &statement["holds"]).collect();
-    assert_eq!((calibrations.len(), holds), (2, vec![&Value::Bool(true); 3]));
+}
+
+/// A changed value on virtual time is a difference: code 1, and a line that names it.
+fn changed_results_are_a_difference(document: &Value, folder: &std::path::Path) {
+    let mut changed = document.clone();
+    let claims = changed["experiments"][0]["claims"].as_array_mut().unwrap();
+    let hold = claims.iter_mut().find(|claim| claim["id"] == "xen.hold.da").unwrap();
+    hold["ours"]["value"] = 1.0.into();
+    fs::write(folder.join("changed.json"), changed.to_string()).unwrap();
+    let [one, other] = ["results.json", "changed.json"].map(|name| folder.join(name));
+    let output = lab(&format!("check {} {}", one.display(), other.display()));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.starts_with("xen.hold.da value: ") && text.lines().count() == 1, "{text}");
+    changed["extent"] = "quick".into();
+    fs::write(&other, changed.to_string()).unwrap();
+    let output = lab(&format!("check {} {}", one.display(), other.display()));
+    assert_eq!(output.status.code(), Some(2), "counts of another extent cannot be compared");
 }
 
 /// On virtual time every value is the same on every machine. With 750 µs between the paths the authors' TCP slowed down.

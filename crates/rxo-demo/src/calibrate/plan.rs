@@ -62,7 +62,7 @@ impl Plan {
             warm_up: WARM_UP,
             engine: ENGINE,
             cores: Cores::choose(),
-            output: Output { json: *json, save, drawings: None },
+            output: Output { json: *json, save },
         })
     }
 }

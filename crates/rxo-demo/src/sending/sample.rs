@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::losses::Losses;
 
 /// The figures of one bulk transfer from the host to the peer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Sample {
     /// Goodput, in 10^9 bits of payload per second.
     pub gbit_per_s: f64,

@@ -3,12 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 
-use super::smo::SmoFlags;
-use super::{
-    AttackFlags, ExtentFlags, JugglerFlags, MeasureFlags, ScaleFlags, SoakFlags, TryFlags,
-};
+use super::{AttackFlags, CheckFlags, RunFlags, ScaleFlags, SoakFlags, TryFlags};
 use crate::menon::card::linux::domain::DomainFlags;
 use crate::menon::card::receiver::ReceiverFlags;
 use crate::paro::server::ServerFlags;
@@ -23,6 +20,12 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Repeat every experiment and write one results.json, which lab/report turns into figures and pages.
+    /// --only takes experiments (gallatin, menon, menon-acks, menon-card, paro, policies, rsc, smo, xen).
+    All(RunFlags),
+    /// Compare the claims and the series of two results.json: counts may differ by 2 %, virtual time not at
+    /// all; what takes real time is reported and not judged.
+    Check(CheckFlags),
     /// Receive Side Coalescing (Makineni et al. 2006): how much of real senders' traffic could be
     /// coalesced (figures 4 to 8), what that saves (10 to 12), and at other rates.
     Rsc(RscFlags),
@@ -35,16 +38,16 @@ pub(crate) enum Command {
     Gallatin(GallatinFlags),
     /// Pure ACK Receive Optimization (Chan and Cheriton 2013): what the fast path for pure ACKs saves a file server
     /// (table 1, figures 1, 3 and 4), in instructions and in processor time. Needs valgrind.
-    Paro(ParoFlags),
+    Paro(SteppedFlags<ParoStep>),
     /// Optimizations of Large Receive Offload in Xen (Oi and Nakajima 2009): what aggregation in the
     /// driver domain saves it and its guest (tables I, IV to VII), and Delayed Aggregation. Needs
     /// valgrind, QEMU, busybox and a C compiler.
-    Xen(XenFlags),
+    Xen(SteppedFlags<XenStep>),
+    /// The packets that each policy eliminates of each kind of traffic, counted by the engine alone.
+    Policies(RunFlags),
     /// Reliable multicast with a fast path for its ACKs (Chan and Cheriton 2013, section 4): what an ACK costs the
     /// sender, and times for 88 to 168 receivers. Needs valgrind.
-    Smo(SmoFlags),
-    /// Juggler (Geng et al. 2016): how far it batches while packets are reordered, by its timeout, on virtual time.
-    Juggler(JugglerFlags),
+    Smo(SteppedFlags<SmoStep>),
     /// Does rxo guest work on this machine? Boots small Linux guests in a private network, transfers a file into
     /// each and back, and compares hashes. Needs QEMU and busybox, which it installs as root, and Debian's kernel for
     /// clouds, which it downloads once.
@@ -72,28 +75,27 @@ pub(crate) enum Command {
     },
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct GallatinFlags {
     #[command(flatten)]
-    pub(crate) measure: MeasureFlags,
+    pub(crate) run: RunFlags,
 
     /// TCP connections that transfer at the same time, 1 to 400; the paper has one.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) connections: usize,
-
-    /// Folder for the figures, which are written as SVG.
-    #[arg(long, value_name = "DIR", default_value = "repro/gallatin")]
-    pub(crate) out: PathBuf,
 }
 
-#[derive(Args, Debug)]
+impl GallatinFlags {
+    /// Returns the paper's flags for a run.
+    pub(crate) fn with(run: &RunFlags) -> Self {
+        Self { run: run.clone(), connections: 1 }
+    }
+}
+
+#[derive(Args, Clone, Debug)]
 pub(crate) struct RscFlags {
     #[command(flatten)]
-    pub(crate) measure: MeasureFlags,
-
-    /// Only these parts.
-    #[arg(long, value_name = "PART", value_enum, value_delimiter = ',')]
-    pub(crate) only: Vec<RscPart>,
+    pub(crate) run: RunFlags,
 
     /// Keep the captures of the senders in this directory.
     #[arg(long, value_name = "DIR")]
@@ -103,31 +105,29 @@ pub(crate) struct RscFlags {
     #[arg(long, value_name = "DIR", conflicts_with = "keep")]
     pub(crate) captures: Option<PathBuf>,
 
-    /// Folder for the figures, which are written as SVG.
-    #[arg(long, value_name = "DIR", default_value = "repro/rsc")]
-    pub(crate) out: PathBuf,
-
     /// Packets in each capture, 500 to 200000.
     #[arg(long, value_name = "N")]
     pub(crate) packets: Option<usize>,
 
     /// The rate of the senders' links and of the link that they share, 10 to 1000 Mbit/s.
-    #[arg(long, value_name = "MBIT", default_value_t = 200)]
+    #[arg(long, value_name = "MBIT", default_value_t = RSC_MBIT)]
     pub(crate) rate: u64,
 
     /// Frames that a sender's link sends back to back, 1 to 64: the more, the less the senders mix.
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = RSC_BURST)]
     pub(crate) burst: u32,
 }
 
-/// A part of the RSC paper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RscPart {
-    /// Figures 4 to 8: packets eliminated, from captures.
-    Captures,
-    /// Figures 10 to 12: processor time, measured, and the projection from it.
-    Cpu,
+impl RscFlags {
+    /// Returns the default flags for a run.
+    pub(crate) fn with(run: &RunFlags) -> Self {
+        let run = run.clone();
+        Self { run, keep: None, captures: None, packets: None, rate: RSC_MBIT, burst: RSC_BURST }
+    }
 }
+
+const RSC_MBIT: u64 = 200;
+const RSC_BURST: u32 = 2;
 
 /// The receiving host, unless another part of the paper is named.
 #[derive(Args, Debug)]
@@ -137,7 +137,7 @@ pub(crate) struct MenonFlags {
     pub(crate) part: Option<MenonPart>,
 
     #[command(flatten)]
-    pub(crate) receive: ReceiveFlags,
+    pub(crate) run: RunFlags,
 }
 
 #[derive(Debug, Subcommand)]
@@ -146,7 +146,7 @@ pub(crate) enum MenonPart {
     Acks(AcksFlags),
     /// A receiving host behind a card that costs it nothing, in instructions and processor time (section 5).
     /// Needs valgrind, and QEMU for the guest.
-    Card(CardFlags),
+    Card(RunFlags),
     /// The receiving process of `card`.
     #[command(hide = true)]
     Receiver(ReceiverFlags),
@@ -156,79 +156,9 @@ pub(crate) enum MenonPart {
 }
 
 #[derive(Args, Clone, Debug)]
-pub(crate) struct CardFlags {
-    #[command(flatten)]
-    pub(crate) extent: ExtentFlags,
-
-    /// Only these experiments.
-    #[arg(long, value_name = "EXPERIMENT", value_enum, value_delimiter = ',')]
-    pub(crate) only: Vec<CardExperiment>,
-
-    /// Folder for the figures, which are written as SVG.
-    #[arg(long, value_name = "DIR", default_value = "repro/menon")]
-    pub(crate) out: PathBuf,
-}
-
-/// An experiment with a receiving host behind a card.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CardExperiment {
-    /// One connection, read on the worker's thread (figures 7 and 8).
-    Profile,
-    /// One connection, read on a thread of its own (figures 7 and 9).
-    Threads,
-    /// Both, with more than the receiver takes: a generator sends (figure 7).
-    Saturation,
-    /// The Aggregation Limit, 1 to 35 (figure 11).
-    Limit,
-    /// 1 to 400 connections (figure 12).
-    Connections,
-    /// Requests and responses (table 1).
-    Exchange,
-    /// Linux's own stack in a guest, fed frames and aggregates (figure 10). Needs QEMU, busybox and a C compiler.
-    Linux,
-    /// What a packet costs by how much a processor prefetches (figure 1), a simulation.
-    Prefetch,
-}
-
-#[derive(Args, Clone, Debug)]
-pub(crate) struct ReceiveFlags {
-    #[command(flatten)]
-    pub(crate) measure: MeasureFlags,
-
-    /// Only these experiments.
-    #[arg(long, value_name = "EXPERIMENT", value_enum, value_delimiter = ',')]
-    pub(crate) only: Vec<ReceiveExperiment>,
-
-    /// Folder for the figures, which are written as SVG.
-    #[arg(long, value_name = "DIR", default_value = "repro/menon")]
-    pub(crate) out: PathBuf,
-}
-
-/// An experiment with a receiving host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ReceiveExperiment {
-    /// One connection, five, and one of a guest (figures 3 and 7 to 10).
-    Profile,
-    /// The Aggregation Limit, 1 to 35 (figure 11).
-    Limit,
-    /// 1 to 400 connections (figure 12).
-    Connections,
-    /// Requests and responses (table 1).
-    Exchange,
-}
-
-#[derive(Args, Clone, Debug)]
 pub(crate) struct AcksFlags {
     #[command(flatten)]
-    pub(crate) measure: MeasureFlags,
-
-    /// Only these experiments.
-    #[arg(long, value_name = "EXPERIMENT", value_enum, value_delimiter = ',')]
-    pub(crate) only: Vec<AcksExperiment>,
-
-    /// Folder for the figures, which are written as SVG.
-    #[arg(long, value_name = "DIR", default_value = "repro/menon")]
-    pub(crate) out: PathBuf,
+    pub(crate) run: RunFlags,
 
     /// The rate of the link, 10 to 10000 Mbit/s; 200 unless --quick. For keep-every 1000 is better:
     /// more ACKs come in less time.
@@ -236,51 +166,22 @@ pub(crate) struct AcksFlags {
     pub(crate) rate: Option<u64>,
 }
 
-/// An experiment with those who count acknowledgements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AcksExperiment {
-    /// Receivers that coalesce data, and their ACKs split again.
-    Split,
-    /// Senders whose pure ACKs are aggregated: how many may be swallowed.
-    KeepEvery,
+impl AcksFlags {
+    /// Returns the default flags for a run.
+    pub(crate) fn with(run: &RunFlags) -> Self {
+        Self { run: run.clone(), rate: None }
+    }
 }
 
+/// The flags of an experiment that starts processes of this program.
 #[derive(Args, Clone, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct XenFlags {
+pub(crate) struct SteppedFlags<S: Subcommand> {
     #[command(subcommand)]
-    pub(crate) step: Option<XenStep>,
+    pub(crate) step: Option<S>,
 
-    /// Only these parts.
-    #[arg(long, value_name = "PART", value_enum, value_delimiter = ',')]
-    pub(crate) only: Vec<XenPart>,
-
-    /// A small version of everything: to see that it works.
-    #[arg(long)]
-    pub(crate) quick: bool,
-
-    /// Print JSON instead of tables.
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// Folder for the figures, which are written as SVG.
-    #[arg(long, value_name = "DIR", default_value = "repro/xen")]
-    pub(crate) out: PathBuf,
-}
-
-/// A part of the Xen paper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum XenPart {
-    /// Tables I and IV: the rate that follows from instructions a byte.
-    Throughput,
-    /// Table V: instructions a byte of the driver domain, counted by valgrind, and of a guest, by QEMU.
-    Cost,
-    /// Table VI: packets an aggregate, and how long segments are held.
-    Rate,
-    /// Table VII: requests and responses, on virtual time.
-    Latency,
-    /// Live guests: requests and responses, and several guests at once.
-    Guests,
+    #[command(flatten)]
+    pub(crate) run: RunFlags,
 }
 
 /// The process that `rxo-lab xen` runs under valgrind.
@@ -301,39 +202,46 @@ pub(crate) struct XenDriverFlags {
     pub(crate) frames: usize,
 }
 
-#[derive(Args, Clone, Debug)]
-#[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct ParoFlags {
-    #[command(subcommand)]
-    pub(crate) step: Option<ParoStep>,
-
-    #[command(flatten)]
-    pub(crate) extent: ExtentFlags,
-
-    /// Only these parts.
-    #[arg(long, value_name = "PART", value_enum, value_delimiter = ',')]
-    pub(crate) only: Vec<ParoPart>,
-
-    /// Folder for the figures, which are written as SVG.
-    #[arg(long, value_name = "DIR", default_value = "repro/paro")]
-    pub(crate) out: PathBuf,
-}
-
-/// A part of the PARO paper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ParoPart {
-    /// Table 1, figures 1 and 4: instructions of requests, counted by valgrind.
-    Requests,
-    /// Figure 3: cycles, as valgrind estimates them with simulated caches.
-    Cycles,
-    /// A live server with Linux clients: processor time.
-    Live,
-}
-
 /// The process that `rxo-lab paro` runs under valgrind.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ParoStep {
     /// Serve modelled clients and print what they took.
     #[command(hide = true)]
     Server(ServerFlags),
+}
+
+/// The processes that `rxo-lab smo` starts.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum SmoStep {
+    /// Send to modelled receivers, for valgrind.
+    #[command(hide = true)]
+    Sender(SmoSenderFlags),
+    /// Receivers on one interface.
+    #[command(hide = true)]
+    Rack(SmoRackFlags),
+}
+
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct SmoSenderFlags {
+    #[arg(long)]
+    pub(crate) receivers: usize,
+    #[arg(long)]
+    pub(crate) rounds: usize,
+    #[arg(long)]
+    pub(crate) fast: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SmoRackFlags {
+    /// The interface.
+    #[arg(long)]
+    pub(crate) interface: String,
+    /// The number of the first receiver, which is its address.
+    #[arg(long)]
+    pub(crate) first: usize,
+    #[arg(long)]
+    pub(crate) receivers: usize,
+    /// Frames lost before each receiver, of a million.
+    #[arg(long)]
+    pub(crate) loss_ppm: u32,
 }

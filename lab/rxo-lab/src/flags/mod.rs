@@ -1,18 +1,15 @@
 //! The flags of `rxo-lab`.
 
 mod command;
-mod measure;
-mod smo;
+mod run;
 mod soak;
 mod trial;
 
 pub(crate) use command::{
-    AcksExperiment, AcksFlags, CardExperiment, CardFlags, Cli, Command, GallatinFlags, MenonFlags,
-    MenonPart, ParoFlags, ParoPart, ParoStep, ReceiveExperiment, ReceiveFlags, RscFlags, RscPart,
-    XenDriverFlags, XenFlags, XenPart, XenStep,
+    AcksFlags, Cli, Command, GallatinFlags, MenonFlags, MenonPart, ParoStep, RscFlags,
+    SmoRackFlags, SmoSenderFlags, SmoStep, XenDriverFlags, XenStep,
 };
-pub(crate) use measure::{ExtentFlags, MeasureFlags};
-pub(crate) use smo::{SmoFlags, SmoPart, SmoRackFlags, SmoSenderFlags, SmoStep};
+pub(crate) use run::{CheckFlags, Chosen, Part, RunFlags};
 pub(crate) use soak::SoakFlags;
 pub(crate) use trial::{AttackFlags, JugglerFlags, ScaleFlags, TryFlags};
 
@@ -39,7 +36,7 @@ mod tests {
         let part = |line: &str| typed::<MenonFlags>(line).map(|flags| flags.part.is_some());
         assert!(!part("--only limit,profile --quick").unwrap());
         assert!(part("acks --only split --rate 100").unwrap());
-        for line in ["--rate 100", "--only split", "acks --only limit", "--quick acks"] {
+        for line in ["--rate 100", "--quick acks"] {
             assert!(part(line).is_err(), "{line}");
         }
     }

@@ -1,172 +1,116 @@
-//! Compares the paper's statements with the tables. Each verdict is computed from the rows.
+//! The claims: aggregation against none, for each receiver.
 
 use rxo_console::numbers::ratio;
-use rxo_demo::sending::{Row, Way};
+use rxo_demo::sending::{Sample, Way};
 
-use super::paper;
 use super::peer::Peer;
-use super::table::Table;
-use crate::statement::Statement;
+use super::{Case, Cells, us_per_kb};
+use crate::claim::{Claim, Ours};
 
-/// Returns every statement of the paper that `tables` can decide.
-pub(super) fn all(tables: &[Table]) -> Vec<Statement> {
-    let of = |peer| tables.iter().find(|table| table.peer == peer);
-    let one = [
-        of(Peer::Rarely).map(overhead),
-        of(Peer::EveryEight).map(falls),
-        of(Peer::Rarely).zip(of(Peer::EachSegment)).map(|(rarely, each)| more(rarely, each)),
-    ];
-    let rates = [Peer::Rarely, Peer::EveryEight].into_iter().filter_map(of).map(same_rate);
-    one.into_iter().flatten().chain(rates).collect()
-}
-
-fn overhead(table: &Table) -> Statement {
-    saves(
-        table,
-        "\"without aggregating ack's, the overhead on the sender is roughly 20% higher, even when \
-         sending to a receiver which uses LRO\" (0.349 us/KB, with the patch 0.294)",
-    )
-}
-
-fn falls(table: &Table) -> Statement {
-    saves(
-        table,
-        "to a receiver that acknowledges about 8:1 the patch takes the sender's cost from 0.404 to \
-         0.255 us/KB",
-    )
-}
-
-/// Makes a statement that holds if aggregation saves at least the share that it saved in the paper.
-fn saves(table: &Table, claim: &'static str) -> Statement {
-    let Some((ours, paper)) = table.saving().zip(paper_saving(table.peer)) else {
-        return Statement::new(claim, None, NOT_MEASURED.into());
-    };
-    let rate = table.of(Way::NoAggregation).map_or(0.0, |row| row.acks_per_segment.median);
-    let text = format!(
-        "{} (the paper's share: {paper:.0} %), with {rate:.3} ACKs for a segment.",
-        saved(ours)
-    );
-    Statement::new(claim, Some(ours >= paper), text).unless_it_holds(|| match table.peer {
-        Peer::Rarely => "What ACKs cost is their number: a Linux receiver sends few, because it \
-                         acknowledges what arrives together with one, and then there is little to \
-                         aggregate."
-            .into(),
-        _ => "On both ways the sender pays for rxo's worker, which the paper's driver is not: the \
-              share is of more."
-            .into(),
-    })
-}
-
-fn saved(percent: f64) -> String {
-    match percent {
-        0.0.. => {
-            format!("aggregation saves the sending host {percent:.0} % of its time for a byte")
-        }
-        _ => format!("aggregation costs the sending host {:.0} % more time for a byte", -percent),
+/// Returns the claims of a chart.
+pub(super) fn of(chart: &'static str, cells: &Cells<Case, Sample>) -> Vec<Claim> {
+    match chart {
+        "cost" => vec![
+            saving("gallatin.table1.saving", cells, Peer::Rarely),
+            saving("gallatin.table2.saving", cells, Peer::EveryEight),
+            more_with_more_acks(cells),
+        ],
+        "rate" => vec![
+            same_rate("gallatin.table1.rate", cells, Peer::Rarely),
+            same_rate("gallatin.table2.rate", cells, Peer::EveryEight),
+        ],
+        _ => Vec::new(),
     }
 }
 
-fn paper_saving(peer: Peer) -> Option<f64> {
-    let [without, with] = [Way::NoAggregation, Way::AckAggregate].map(|way| paper::row(peer, way));
-    Some(100.0 * (1.0 - with?.us_per_kb / without?.us_per_kb))
+/// Returns the share of the sender's processor time per byte that aggregation saves, in percent.
+fn saved(cells: &Cells<Case, Sample>, peer: Peer) -> Option<f64> {
+    let of = |way| cells.median((peer, way), us_per_kb);
+    Some(100.0 * (1.0 - ratio(of(Way::AckAggregate)?, of(Way::NoAggregation)?)))
 }
 
-/// Compares the saving with a receiver that acknowledges rarely to that with one that acknowledges each
-/// segment, as a receiver without LRO does.
-fn more(rarely: &Table, each: &Table) -> Statement {
-    let claim = "\"The differences are even more dramatic when sending to a receiver which does not \
-                 use LRO (and hence sends more frequent acks)\"";
-    let Some((few, many)) = rarely.saving().zip(each.saving()) else {
-        return Statement::new(claim, None, NOT_MEASURED.into());
-    };
-    let ours = format!(
-        "With an ACK for each segment {}, with rare ones {}.",
-        saved(many),
-        saved(few).replace("aggregation ", "it ")
-    );
-    Statement::new(claim, Some(many > few.max(0.0)), ours)
+fn saving(id: &str, cells: &Cells<Case, Sample>, peer: Peer) -> Claim {
+    let rate = cells.median((peer, Way::NoAggregation), Sample::acks_per_segment);
+    let detail = rate.map(|rate| format!("The receiver sends {rate:.3} ACKs for a segment."));
+    Claim::new(id, saved(cells, peer), detail)
 }
 
-/// Makes a statement that holds if the ranges of both rates overlap, or the rate with aggregation is higher.
-fn same_rate(table: &Table) -> Statement {
-    let claim = match table.peer {
-        Peer::EveryEight => {
-            "to the receiver that acknowledges 8:1 the rate is no lower with aggregation (9.25 \
-             against 8.53 Gbit/s)"
-        }
-        _ => {
-            "to the receiver with LRO the rate is no lower with aggregation (9.44 and 9.44 Gbit/s)"
-        }
-    };
-    let Some((without, with)) = table.compared() else {
-        return Statement::new(claim, None, NOT_MEASURED.into());
-    };
-    let holds = with.gbit_per_s.max >= without.gbit_per_s.min && share(without, with) >= NEARLY_ALL;
-    let ours = format!(
-        "{:.2} Gbit/s with aggregation, {:.2} without: {:.0} %.",
-        with.gbit_per_s.median,
-        without.gbit_per_s.median,
-        100.0 * share(without, with)
-    );
-    Statement::new(claim, Some(holds), ours).unless_it_holds(|| {
-        "Sender, rxo and receiver share two cores here, and the rate is what they leave each other; \
-         the paper's was that of its link."
-            .into()
-    })
+/// Compares the saving with rare ACKs, if there is any, to that with an ACK for each segment.
+fn more_with_more_acks(cells: &Cells<Case, Sample>) -> Claim {
+    let savings = saved(cells, Peer::Rarely).zip(saved(cells, Peer::EachSegment));
+    let detail = savings.map(|(few, many)| format!("{many:.0} % and {few:.0} % are saved."));
+    Claim::new("gallatin.more-acks", savings.map(|(few, many)| many - few.max(0.0)), detail)
 }
 
-fn share(without: &Row, with: &Row) -> f64 {
-    ratio(with.gbit_per_s.median, without.gbit_per_s.median)
+/// Compares the rates. If the ranges of the rounds overlap, the medians decide.
+fn same_rate(id: &str, cells: &Cells<Case, Sample>, peer: Peer) -> Claim {
+    let of = |way| cells.spread((peer, way), |sample| sample.gbit_per_s);
+    let both = of(Way::NoAggregation).zip(of(Way::AckAggregate));
+    let ours = both.map(|(without, with)| {
+        let percent = |one: f64, other: f64| 100.0 * ratio(one, other);
+        let (low, high) = (percent(with.min, without.max), percent(with.max, without.min));
+        let value = percent(with.median, without.median);
+        let overlaps = low <= 100.0 && high >= 100.0;
+        if overlaps { value.into() } else { Ours::between(value, (low, high), 1) }
+    });
+    let detail = both.map(|(without, with)| {
+        format!("{:.2} Gbit/s with aggregation, {:.2} without.", with.median, without.median)
+    });
+    Claim::new(id, ours, detail)
 }
-
-/// Least share of the rate without aggregation. A larger loss is more than the variation between rounds.
-const NEARLY_ALL: f64 = 0.95;
-const NOT_MEASURED: &str = "Not both ways were measured.";
 
 #[cfg(test)]
 mod tests {
+    use rxo_demo::losses::Losses;
+    use rxo_demo::sending::HostCpu;
+
     use super::*;
-    use crate::gallatin::sample;
+    use crate::claim::Status::{self, *};
 
-    fn table(peer: Peer, without: (f64, f64), with: (f64, f64)) -> Table {
-        let row = |way, (rate, cpu)| Row::of(way, 1, &[sample(rate, cpu, 100)]).unwrap();
-        Table { peer, rows: vec![row(Way::NoAggregation, without), row(Way::AckAggregate, with)] }
+    fn sample((gbit_per_s, us_per_kb): (f64, f64)) -> Sample {
+        let sender = us_per_kb / 1.024;
+        Sample {
+            gbit_per_s,
+            cpu: HostCpu { sender, ..HostCpu::default() },
+            both_cpu_s_per_gb: 3.0 * sender,
+            segments: 2_000,
+            acks: 1_000,
+            ack_deliveries: 100,
+            losses: Losses::default(),
+            hash_ok: true,
+        }
     }
 
-    fn verdicts(tables: &[Table]) -> Vec<Option<bool>> {
-        all(tables).iter().map(|statement| statement.holds).collect()
-    }
-
-    #[test]
-    fn what_the_paper_found_holds_here_when_it_is_so_here() {
-        let tables = [
-            table(Peer::Rarely, (9.4, 0.349), (9.4, 0.290)),
-            table(Peer::EveryEight, (8.5, 0.404), (9.2, 0.250)),
-            table(Peer::EachSegment, (1.5, 5.0), (2.5, 2.5)),
-        ];
-        assert_eq!(verdicts(&tables), [Some(true); 5]);
-        let ours = &all(&tables)[1].ours;
-        assert!(ours.starts_with("aggregation saves the sending host 38 %"), "{ours}");
-    }
-
-    #[test]
-    fn what_is_not_so_here_does_not_hold() {
-        let tables = [
-            table(Peer::Rarely, (9.4, 1.0), (9.4, 1.1)),
-            table(Peer::EveryEight, (9.0, 1.0), (4.0, 1.2)),
-            table(Peer::EachSegment, (1.5, 5.0), (1.5, 5.1)),
-        ];
-        assert_eq!(
-            verdicts(&tables),
-            [Some(false), Some(false), Some(false), Some(true), Some(false)]
-        );
-        assert!(all(&tables)[0].ours.starts_with("aggregation costs the sending host 10 % more"));
-        assert!(all(&tables)[0].why.is_some());
+    /// Returns the verdicts for the rates and costs of each receiver, without aggregation and with it.
+    fn verdicts(peers: [[(f64, f64); 2]; 3]) -> Vec<Status> {
+        let ways = [Way::NoAggregation, Way::AckAggregate];
+        let cell = |peer, way, one| ((peer, way), vec![sample(one)]);
+        let of = |(peer, [a, b]): (Peer, [(f64, f64); 2])| {
+            [cell(peer, ways[0], a), cell(peer, ways[1], b)]
+        };
+        let cells = Cells::of(Peer::ALL.into_iter().zip(peers).flat_map(of).collect());
+        ["cost", "rate"].iter().flat_map(|it| self::of(it, &cells)).map(|it| it.status()).collect()
     }
 
     #[test]
-    fn what_was_not_measured_is_not_judged() {
-        let tables = Peer::ALL.map(|peer| Table { peer, rows: Vec::new() });
-        assert_eq!(verdicts(&tables), [None; 5]);
+    fn what_the_paper_found_is_reproduced_when_it_is_so_here() {
+        let found = verdicts([
+            [(9.4, 0.349), (9.4, 0.290)],
+            [(8.5, 0.404), (9.2, 0.250)],
+            [(1.5, 5.0), (2.5, 2.5)],
+        ]);
+        assert_eq!(found, [Exceeds, Exceeds, Reproduced, Reproduced, Exceeds]);
+    }
+
+    #[test]
+    fn what_is_not_so_here_is_weaker_or_contradicted() {
+        let found = verdicts([
+            [(9.4, 1.0), (9.4, 1.1)],
+            [(9.0, 1.0), (4.0, 0.9)],
+            [(1.5, 5.0), (1.5, 5.1)],
+        ]);
+        assert_eq!(found, [Contradicted, Weaker, Contradicted, Reproduced, Contradicted]);
+        let nothing = Cells::of(Vec::new());
+        assert!(self::of("cost", &nothing).iter().all(|it| it.status() == NotRepeated));
     }
 }

@@ -1,98 +1,183 @@
 //! `rxo-lab gallatin`: Gallatin, "LRO ack aggregation" (netdev, 2007), repeated with a bulk Linux sender
 //! behind rxo.
 //!
-//! The flags become a [`plan`]. For each [`peer`] (a receiver that acknowledges rarely, every eight segments,
-//! or each segment) every way of [`sending`](rxo_demo::sending) is measured in turn. The result is a
-//! [`table`] beside that of the [`paper`], verdicts on the paper's [`claims`], and [`drawing`]s, all in the
-//! [`findings`].
+//! A case is a [`peer`] (a receiver that acknowledges rarely, every eight segments, or each segment) and a way
+//! of [`sending`](rxo_demo::sending). The charts show ours beside the tables of the [`paper`]; the [`claims`]
+//! compare aggregation with none.
 
 mod claims;
-mod drawing;
-mod findings;
 mod paper;
 mod peer;
-mod plan;
-mod table;
+
+use std::time::Duration;
 
 use anyhow::Result;
-use rxo_demo::experiment::{Experiment, Output};
-#[cfg(test)]
-use rxo_demo::losses::Losses;
-#[cfg(test)]
-use rxo_demo::sending::HostCpu;
-use rxo_demo::sending::{Row, Sample, Way, measure};
-use rxo_demo::turns::{Cases, Turns};
+use rxo_coalesce::Hold;
+use rxo_demo::limits::within;
+use rxo_demo::machine::Cores;
+use rxo_demo::sending::{Sample, Setup, Way, measure};
+use rxo_demo::wrap::count;
 
-use self::findings::Found;
 use self::peer::Peer;
-pub(crate) use self::plan::Plan;
-use self::table::Table;
+use crate::claim::Basis;
+use crate::figure::Shape;
+use crate::flags::{GallatinFlags, Part};
+use crate::limits::{Effort, Limits};
+use crate::runner::Experiment;
+use crate::scenario::{Cells, Chart, Scenario};
 
-impl Experiment for Plan {
-    type Findings = Found;
+pub(crate) const PARTS: &[Part] = &[];
 
-    fn steps(&self) -> Result<usize> {
-        Ok(self.effort.rounds * cases().len())
-    }
+/// A receiver, and the way of its ACKs to the sender.
+type Case = (Peer, Way);
 
-    fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
-        let cases = cases();
-        let samples = turns.measure(
-            Cases { cases: &cases, rounds: self.effort.rounds, rotated: Way::ALL.len() },
-            |(peer, way)| format!("{}, {}", peer.name(), way.name()),
-            |(peer, way), _| measure(way, &self.setup(peer)),
-            line,
-        )?;
-        Ok(Found::new(self.tables(&cases, &samples)))
-    }
+/// Makes the experiment from the flags.
+///
+/// # Errors
+/// If a number or a time is invalid; the message describes valid values.
+pub(crate) fn scenario(flags: &GallatinFlags) -> Result<impl Experiment + use<>> {
+    let GallatinFlags { run, connections } = flags;
+    run.chosen(PARTS)?;
+    within("--connections", *connections, 1..=MOST_CONNECTIONS)?;
+    let (connections, effort) = (*connections, LIMITS.effort(run)?);
+    let each = |peer| Way::ALL.map(|way| (peer, way));
+    Ok(Scenario {
+        basis: Basis::ProcessorTime,
+        cases: Peer::ALL.into_iter().flat_map(each).collect(),
+        rounds: effort.rounds,
+        rotated: Way::ALL.len(),
+        name: |(peer, way)| format!("{}, {}", peer.label(), way.name()),
+        measure: Box::new(move |(peer, way)| measure(way, &setup(peer, connections, effort))),
+        line: |sample| {
+            format!(
+                "{:.1} Gbit/s, {:.3} us/KB, {:.2} ACKs a segment",
+                sample.gbit_per_s,
+                us_per_kb(sample),
+                sample.acks_per_segment()
+            )
+        },
+        charts: &CHARTS,
+        claims: claims::of,
+        is_intact: |sample| sample.hash_ok,
+        notes: notes(connections, effort),
+    })
+}
 
-    fn notes(&self, _: &Found) -> Vec<String> {
-        findings::notes(self)
-    }
-
-    fn output(&self) -> &Output {
-        &self.output
+/// Returns the setup of one measurement with this receiver.
+fn setup(peer: Peer, connections: usize, Effort { duration: bulk, .. }: Effort) -> Setup {
+    Setup {
+        connections,
+        bulk,
+        warm_up: WARM_UP.min(bulk),
+        cores: Cores::choose(),
+        acks: peer.acks(),
+        hold: Hold::EndOfPoll,
+        moderation: MODERATION,
     }
 }
 
-impl Plan {
-    /// Returns a table for each peer, without ways that were never measured.
-    fn tables(&self, cases: &[(Peer, Way)], samples: &[Vec<Sample>]) -> Vec<Table> {
-        let of_peer = |peer| {
-            let pairs = cases.iter().zip(samples).filter(move |((of, _), _)| *of == peer);
-            let rows = pairs.filter_map(|(&(_, way), s)| Row::of(way, self.connections, s));
-            Table { peer, rows: rows.collect() }
-        };
-        Peer::ALL.map(of_peer).to_vec()
-    }
+const CHARTS: [Chart<Case, Sample>; 3] = [
+    Chart {
+        number: "cost",
+        title: "What sending a KB costs the sending host",
+        y_label: "us for 1,024 bytes",
+        value: us_per_kb,
+        paper: |(peer, way)| Some(paper::row(peer, way)?.us_per_kb),
+        ..BY_PEER
+    },
+    Chart {
+        number: "rate",
+        title: "The rate that the sender reaches",
+        y_label: "Gbit/s",
+        value: |sample| sample.gbit_per_s,
+        paper: |(peer, way)| Some(paper::row(peer, way)?.gbit_per_s),
+        ..BY_PEER
+    },
+    Chart {
+        number: "deliveries",
+        title: "Deliveries of pure ACKs to the sender's stack",
+        y_label: "for 1,000 segments sent",
+        value: |sample| 1_000.0 * sample.ack_deliveries as f64 / sample.segments.max(1) as f64,
+        ..BY_PEER
+    },
+];
+
+const BY_PEER: Chart<Case, Sample> = Chart {
+    number: "",
+    title: "",
+    fixed: "medians, least and most",
+    x_label: "how often the receiver acknowledges",
+    y_label: "",
+    x: |(peer, _)| peer.label().to_owned(),
+    line: |(_, way)| way.label(),
+    value: |_| 0.0,
+    paper: |_| None,
+    shape: Shape::Bars,
+};
+
+/// Returns the sender's processor time in the paper's unit, microseconds per 1,024 bytes.
+fn us_per_kb(sample: &Sample) -> f64 {
+    1.024 * sample.cpu.total()
 }
 
-/// Returns every combination of peer and way.
-fn cases() -> Vec<(Peer, Way)> {
-    Peer::ALL.into_iter().flat_map(|peer| Way::ALL.map(|way| (peer, way))).collect()
+fn notes(connections: usize, Effort { rounds, duration }: Effort) -> Vec<String> {
+    vec![
+        format!(
+            "Medians of {rounds} rounds of {} s with {}. The sending host stands on one core with rxo, the receiver \
+             on another. us/KB: processor time of the sending host's threads, rxo and ksoftirqd for 1,024 bytes of \
+             payload.",
+            duration.as_secs_f64(),
+            count(connections, "connection")
+        ),
+        format!(
+            "Both of rxo's rows take ACKs {} us together, as from the paper's card, which moderates its interrupts in \
+             all rows. The kernel's row has no card and pays for no second receive path in user space; what its \
+             interrupts do while no thread runs stands in nobody's account.",
+            MODERATION.as_micros()
+        ),
+    ]
 }
 
-fn line(sample: &Sample) -> String {
-    format!(
-        "{:.1} Gbit/s, {:.3} us/KB, {:.2} ACKs a segment",
-        sample.gbit_per_s,
-        table::us_per_kb(sample.cpu.total()),
-        sample.acks_per_segment()
-    )
-}
+/// Limits of rounds and times. The paper used ten iterations.
+const LIMITS: Limits = Limits {
+    rounds: [10, 1],
+    most_rounds: 1_000,
+    durations: [Duration::from_secs(1), Duration::from_millis(200)],
+    shortest: Duration::from_millis(100),
+};
+/// Interrupt delay of the paper's driver by default (`myri10ge_intr_coal_delay`), used for all its rows.
+const MODERATION: Duration = Duration::from_micros(75);
+const MOST_CONNECTIONS: usize = 400;
+const WARM_UP: Duration = Duration::from_millis(200);
 
-/// Makes a sample for tests.
 #[cfg(test)]
-fn sample(gbit_per_s: f64, cpu_s_per_gb: f64, ack_deliveries: u64) -> Sample {
-    let (sender, core_busy) = (cpu_s_per_gb, 2.0 * cpu_s_per_gb);
-    Sample {
-        gbit_per_s,
-        cpu: HostCpu { sender, core_busy, ..HostCpu::default() },
-        both_cpu_s_per_gb: 3.0 * cpu_s_per_gb,
-        segments: 2_000,
-        acks: 1_000,
-        ack_deliveries,
-        losses: Losses::default(),
-        hash_ok: true,
+mod tests {
+    use super::*;
+    use crate::flags::typed;
+
+    fn steps(line: &str) -> Result<usize> {
+        scenario(&typed(line)?)?.steps()
+    }
+
+    #[test]
+    fn without_flags_it_is_the_papers_ten_iterations() {
+        assert_eq!((steps("").unwrap(), steps("--quick").unwrap()), (90, 9));
+        let effort = LIMITS.effort(&typed("").unwrap()).unwrap();
+        let moderated = Peer::ALL.map(|peer| setup(peer, 1, effort).moderation.as_micros());
+        assert_eq!(moderated, [75; 3], "alike with every receiver");
+    }
+
+    #[test]
+    fn an_invalid_value_is_named_with_valid_ones() {
+        let rows = [
+            ("--connections 0", "--connections 0: choose 1 to 400"),
+            ("--rounds 0", "--rounds 0: choose 1 to 1000"),
+            ("--seconds 1h", "--seconds 1h: choose 0.1s to 60s"),
+            ("--only tables", "--only tables: this experiment has no parts"),
+        ];
+        for (flags, message) in rows {
+            let error = steps(flags).unwrap_err().to_string();
+            assert!(error.starts_with(message), "{error}");
+        }
     }
 }

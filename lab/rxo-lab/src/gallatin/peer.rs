@@ -18,15 +18,6 @@ pub(super) enum Peer {
 impl Peer {
     pub(super) const ALL: [Self; 3] = [Self::Rarely, Self::EveryEight, Self::EachSegment];
 
-    /// Returns the peer's name in tables and JSON.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Rarely => "rarely",
-            Self::EveryEight => "every-eight",
-            Self::EachSegment => "each-segment",
-        }
-    }
-
     /// Returns the peer's name in figures.
     pub(super) const fn label(self) -> &'static str {
         match self {
@@ -36,32 +27,11 @@ impl Peer {
         }
     }
 
-    /// Returns the peer's name in sentences.
-    pub(super) const fn described(self) -> &'static str {
-        match self {
-            Self::Rarely => "a receiver that acknowledges rarely, as Linux does by itself",
-            Self::EveryEight => "a receiver that acknowledges every eight segments",
-            Self::EachSegment => "a receiver that acknowledges each segment",
-        }
-    }
-
     pub(super) const fn acks(self) -> AckRate {
         match self {
             Self::Rarely => AckRate::Default,
             Self::EveryEight => AckRate::Groups(8),
             Self::EachSegment => AckRate::EachSegment,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn json_and_tables_say_the_same_name() {
-        for peer in Peer::ALL {
-            assert_eq!(serde_json::to_value(peer).unwrap(), peer.name());
         }
     }
 }

@@ -5,4 +5,3 @@
 pub(crate) mod acks;
 pub(crate) mod card;
 pub(crate) mod receive;
-pub(crate) mod verdict;

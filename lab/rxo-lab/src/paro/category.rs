@@ -77,8 +77,6 @@ impl Component {
         Self::DriverTx,
         Self::Application,
     ];
-    /// The components of Figures 3 and 4.
-    pub(super) const SAVED: [Self; 3] = [Self::DriverRx, Self::NetworkRx, Self::Memory];
 
     pub(super) const fn name(self) -> &'static str {
         match self {

@@ -4,20 +4,14 @@ use rxo_console::numbers::ratio;
 use rxo_demo::stats::Spread;
 use rxo_testbed::median_bounds;
 
+use super::Measured;
 use super::case::{AckRate, Case, Way, size};
 use super::category::Component;
 use super::count::Cost;
-use super::findings::Measured;
 use super::live::Window;
-use super::paper::{
-    self, MEMORY_SHARE, PROFILED_BYTES, PURE_ACKS, RX_SHARE, SAVED_CYCLES, SAVED_INSTRUCTIONS,
-    SAVES, SIZES, table_1,
-};
+use super::paper::{self, PROFILED_BYTES, SIZES, table_1};
+use crate::claim::{Basis, Claim, Ours};
 use crate::figure::{Figure, Series};
-use crate::statement::Statement;
-
-/// Number of the live server's figure, which depends on time.
-pub(super) const LIVE: &str = "live";
 
 /// Returns every figure that was measured.
 pub(super) fn all(measured: &Measured) -> Vec<Figure> {
@@ -27,8 +21,8 @@ pub(super) fn all(measured: &Measured) -> Vec<Figure> {
         requests(costs, AckRate::Merged),
         savings(costs),
         shares(costs),
-        profile(cycles, SAVED_CYCLES.map(Some), FIGURE_3),
-        profile(costs, SAVED_INSTRUCTIONS, FIGURE_4),
+        profile(cycles, FIGURE_3),
+        profile(costs, FIGURE_4),
         acks(costs),
         live(windows),
     ];
@@ -43,6 +37,10 @@ pub(super) fn find(costs: &[Cost], case: Case) -> Option<&Cost> {
 /// Returns the reduction from `before` to `now`, in percent.
 pub(super) fn saved_percent(before: f64, now: f64) -> f64 {
     100.0 * (1.0 - ratio(now, before))
+}
+
+fn at(costs: &[Cost], way: Way, file_bytes: u64) -> Option<&Cost> {
+    find(costs, Case { way, file_bytes, acks: AckRate::Second })
 }
 
 /// Returns the host's cost of receiving an ACK, without memory operations.
@@ -71,16 +69,17 @@ fn requests(costs: &[Cost], acks: AckRate) -> Option<Figure> {
         sizes.iter().map(|&bytes| table_1(bytes).map(|values| values[place])).collect()
     };
     let mut series: Vec<Series> = Way::ALL.into_iter().map(line).collect();
-    let (number, statements) = match acks {
+    let (number, claims) = match acks {
         AckRate::Second => {
             let colour = |way: Way| way as usize;
             let without = Series::reference("paper, without, million cycles", paper(0));
             let with = Series::reference("paper, with, million cycles", paper(1));
             series.push(without.bars().colour(colour(Way::Stack)));
             series.push(with.bars().colour(colour(Way::FastPath)));
-            let saves = SIZES.iter().zip(SAVES).filter(|((bytes, _), _)| sizes.contains(bytes));
-            let saves = saves.map(|((bytes, _), claim)| saves_of(costs, *bytes, claim));
-            ("Table 1", saves.chain([grows(costs, &sizes)]).collect())
+            let saves = SIZES.iter().map(|(bytes, id)| saves_of(costs, *bytes, id));
+            let best = saved_by(costs, Way::Batches, PROFILED_BYTES, AckRate::Second);
+            let best = Claim::new("paro.table1.best", best, None);
+            ("Table 1", saves.chain([best, grows(costs, &sizes)]).collect())
         }
         AckRate::Merged => ("Table 1 merged", Vec::new()),
     };
@@ -92,7 +91,7 @@ fn requests(costs: &[Cost], acks: AckRate) -> Option<Figure> {
         y_label: "million instructions a request",
         x: sizes.iter().map(|&bytes| size(bytes)).collect(),
         series,
-        statements,
+        claims,
         ..Figure::default()
     })
 }
@@ -102,23 +101,16 @@ fn saved_by(costs: &[Cost], way: Way, file_bytes: u64, acks: AckRate) -> Option<
     Some(saved_percent(of(Way::Stack)?.total(), of(way)?.total()))
 }
 
-/// Decides whether the fast path saves as large a share of a request as in the paper.
-fn saves_of(costs: &[Cost], file_bytes: u64, claim: &'static str) -> Statement {
+/// Makes the claim about the saving of the fast path, at the paper's mix of a request.
+fn saves_of(costs: &[Cost], file_bytes: u64, id: &str) -> Claim {
+    let both = at(costs, Way::Stack, file_bytes).zip(at(costs, Way::FastPath, file_bytes));
     let of = |way| saved_by(costs, way, file_bytes, AckRate::Second);
-    let paper = table_1(file_bytes).map(|[.., saved]| saved);
-    let (Some(single), Some(batches), Some(paper)) = (of(Way::FastPath), of(Way::Batches), paper)
-    else {
-        return Statement::new(claim, None, "Not all ways were counted.".into());
-    };
-    let case = |way| find(costs, Case { way, file_bytes, acks: AckRate::Second });
-    let like = case(Way::Stack).zip(case(Way::FastPath)).map_or(0.0, |(a, b)| at_papers_mix(a, b));
-    let ours = format!(
-        "{like:.1} % of the instructions, if receiving and memory are the paper's 20 and 18 % of a request. Of a request \
-         here it is {single:.1} %, in batches {batches:.1} %, because receiving is more of it."
-    );
-    Statement::new(claim, Some(like >= paper), ours).unless_it_holds(|| {
-        "The driver copies a frame out of the ring before it is looked at.".into()
-    })
+    let detail = of(Way::FastPath).zip(of(Way::Batches)).map(|(single, batches)| {
+        format!(
+            "Of a request here it is {single:.1} %, in batches {batches:.1} %, because receiving is more of it."
+        )
+    });
+    Claim::new(id, both.map(|(stack, fast)| at_papers_mix(stack, fast)), detail)
 }
 
 /// Returns the saving of a request whose parts have the paper's shares, in percent: what receiving and memory
@@ -134,18 +126,21 @@ fn receiving(cost: &Cost) -> f64 {
     cost.component(Component::DriverRx) + cost.component(Component::NetworkRx)
 }
 
-/// Decides whether larger files save more.
-fn grows(costs: &[Cost], sizes: &[u64]) -> Statement {
-    let claim = "the saving grows with the size of files, from 14.0 to 16.7 %: by 2.7 points";
+/// Makes the claim that larger files save more: the growth from the first size to the last, and the least step.
+fn grows(costs: &[Cost], sizes: &[u64]) -> Claim {
     let saved = |bytes: &u64| saved_by(costs, Way::FastPath, *bytes, AckRate::Second);
-    let (Some(first), Some(last)) = (sizes.first().and_then(saved), sizes.last().and_then(saved))
-    else {
-        return Statement::new(claim, None, "Not all sizes were counted.".into());
-    };
-    let names =
-        [sizes.first(), sizes.last()].map(|bytes| bytes.map_or_else(String::new, |it| size(*it)));
-    let ours = format!("{first:.1} % at {}, {last:.1} % at {}.", names[0], names[1]);
-    Statement::new(claim, (sizes.len() > 1).then_some(last - first >= paper::GROWTH_POINTS), ours)
+    let all: Vec<f64> = sizes.iter().filter_map(saved).collect();
+    let least = all.windows(2).map(|pair| pair[1] - pair[0]).reduce(f64::min);
+    let ours = least.zip(all.first().zip(all.last())).map(|(least, (first, last))| {
+        let grown = last - first;
+        Ours::between(grown, (least, grown), all.len())
+    });
+    let shown: Vec<String> = sizes
+        .iter()
+        .zip(&all)
+        .map(|(bytes, saved)| format!("{saved:.1} % at {}", size(*bytes)))
+        .collect();
+    Claim::new("paro.table1.grows", ours, format!("{}.", shown.join(", ")))
 }
 
 /// Draws the saving over the file size: the last column of Table 1.
@@ -199,7 +194,7 @@ fn shares(costs: &[Cost]) -> Option<Figure> {
     };
     let [rx, memory] = [Component::NetworkRx, Component::Memory].map(|part| share(largest, part));
     let fewest = stacks.iter().map(|cost| cost.pure_acks_percent).fold(f64::INFINITY, f64::min);
-    let name = size(largest.case.file_bytes);
+    let at_size = || format!("Of the instructions at {}.", size(largest.case.file_bytes));
     Some(Figure {
         number: "1",
         title: "Where the instructions of a request are, without the fast path",
@@ -208,39 +203,18 @@ fn shares(costs: &[Cost]) -> Option<Figure> {
         y_label: "percent of instructions",
         x: sizes.iter().map(|&bytes| size(bytes)).collect(),
         series: Component::ALL.into_iter().map(part).collect(),
-        statements: vec![
-            Statement::new(
-                "20 % of the cycles are network receive processing (held to 15 to 25 %)",
-                Some(RX_SHARE.contains(&rx)),
-                format!("{rx:.1} % of the instructions at {name}."),
-            )
-            .unless_it_holds(|| {
-                "Sending is cheap here, a GSO frame of lent pages, so receiving is more of a request.".to_owned()
-            }),
-            Statement::new(
-                "18 % of the cycles are memory operations (held to 13.5 to 22.5 %)",
-                Some(MEMORY_SHARE.contains(&memory)),
-                format!(
-                    "{memory:.1} % of the instructions at {name}: frames are copied, but no buffer is allocated for one."
-                ),
-            ),
-            Statement::new(
-                "pure ACKs are more than 99 % of all received packets, whatever the size",
-                Some(fewest > PURE_ACKS),
-                format!("At least {fewest:.1} %."),
-            ),
+        claims: vec![
+            Claim::new("paro.fig1.rx", Some(rx), at_size()),
+            Claim::new("paro.fig1.memory", Some(memory), at_size()),
+            Claim::new("paro.fig1.pure-acks", Some(fewest), None),
         ],
         ..Figure::default()
     })
 }
 
 /// Figures 3 and 4: draws the components of the four ways, and the savings in three of them.
-fn profile(
-    costs: &[Cost],
-    paper: [Option<f64>; 3],
-    [number, title, y_label]: [&'static str; 3],
-) -> Option<Figure> {
-    let of = |way| find(costs, Case { way, file_bytes: PROFILED_BYTES, acks: AckRate::Second });
+fn profile(costs: &[Cost], drawn: Profile) -> Option<Figure> {
+    let of = |way| at(costs, way, PROFILED_BYTES);
     let ways: Vec<(Way, &Cost)> =
         Way::ALL.into_iter().filter_map(|way| Some((way, of(way)?))).collect();
     let (stack, fast) = (of(Way::Stack)?, of(Way::FastPath)?);
@@ -248,45 +222,58 @@ fn profile(
         let values = ways.iter().map(|(_, cost)| Some(cost.component(component) / 1e3));
         Series::new(component.name(), values.collect()).stack()
     };
-    let claims = [
-        "driver RX falls by 25 %",
-        "network RX falls by 53 % of cycles and 51 % of instructions",
-        "memory falls by 20 % of cycles and 24 % of instructions",
-    ];
-    let batches = of(Way::Batches);
-    let statements = Component::SAVED.into_iter().zip(claims).zip(paper).filter_map(
-        |((component, claim), least)| {
-            let saved = saved_percent(stack.component(component), fast.component(component));
-            let also = batches.map_or_else(String::new, |cost| {
-                let saved = saved_percent(stack.component(component), cost.component(component));
-                format!(" In batches by {saved:.1} %.")
-            });
-            let ours = format!("{} falls by {saved:.1} %.{also}", capital(component.name()));
-            least.map(|least| Statement::new(claim, Some(saved >= least), ours))
-        },
-    );
+    let claim = |(component, id): &(Component, &str)| {
+        let saved =
+            |cost: &Cost| saved_percent(stack.component(*component), cost.component(*component));
+        let also = of(Way::Batches).map(|cost| format!("In batches by {:.1} %.", saved(cost)));
+        Claim::new(id, Some(saved(fast)), also)
+    };
+    let mut claims: Vec<Claim> = drawn.claims.iter().map(claim).collect();
+    if stack.is_simulated {
+        claims.push(Claim::new("paro.table1.cycles", Some(at_papers_mix(stack, fast)), None));
+    }
     Some(Figure {
-        number,
-        title,
+        number: drawn.number,
+        title: drawn.title,
         fixed: "files of 2 MB, an ACK for two segments",
         x_label: "way",
-        y_label,
+        y_label: drawn.y_label,
         x: ways.iter().map(|(way, _)| way.title().to_owned()).collect(),
         series: Component::ALL.into_iter().map(part).collect(),
-        statements: statements.collect(),
+        claims,
         ..Figure::default()
     })
 }
 
-const FIGURE_3: [&str; 3] =
-    ["3", "Thousand estimated cycles of a request, by component", "thousand estimated cycles"];
-const FIGURE_4: [&str; 3] =
-    ["4", "Thousand instructions of a request, by component", "thousand instructions"];
-
-fn capital(name: &str) -> String {
-    let (first, rest) = name.split_at(1);
-    first.to_uppercase() + rest
+/// A figure of components.
+#[derive(Clone, Copy)]
+struct Profile {
+    number: &'static str,
+    title: &'static str,
+    y_label: &'static str,
+    /// The claims about components.
+    claims: &'static [(Component, &'static str)],
 }
+
+const FIGURE_3: Profile = Profile {
+    number: "3",
+    title: "Thousand estimated cycles of a request, by component",
+    y_label: "thousand estimated cycles",
+    claims: &[
+        (Component::DriverRx, "paro.fig3.driver-rx"),
+        (Component::NetworkRx, "paro.fig3.network-rx"),
+        (Component::Memory, "paro.fig3.memory"),
+    ],
+};
+const FIGURE_4: Profile = Profile {
+    number: "4",
+    title: "Thousand instructions of a request, by component",
+    y_label: "thousand instructions",
+    claims: &[
+        (Component::NetworkRx, "paro.fig4.network-rx"),
+        (Component::Memory, "paro.fig4.memory"),
+    ],
+};
 
 /// Draws the cost of an ACK in the receiving part of the host.
 fn acks(costs: &[Cost]) -> Option<Figure> {
@@ -312,29 +299,31 @@ fn acks(costs: &[Cost]) -> Option<Figure> {
         y_label: "instructions an ACK",
         x: ways.iter().map(|(way, _)| way.title().to_owned()).collect(),
         series: [Component::DriverRx, Component::NetworkRx].into_iter().map(part).collect(),
-        statements: vec![Statement::new(
-            "nearly 50 % of an ACK's instructions are saved (Figure 6)",
-            Some(fast <= 0.5 * stack),
-            format!("{stack:.0} without, {fast:.0} with the fast path."),
-        )
-        .unless_it_holds(|| {
-            format!(
-                "Of these {driver:.0} are the driver's, which copies a frame out of the ring before it is looked at. {}",
-                only_in_batches(stack, batches, records)
+        claims: vec![
+            Claim::new(
+                "paro.ack",
+                Some(saved_percent(stack, fast)),
+                format!("{stack:.0} without, {fast:.0} with the fast path."),
             )
-        })],
+            .because(|| {
+                format!(
+                    "Of these {driver:.0} are the driver's, which copies a frame out of the ring before it is looked \
+                     at. {}",
+                    in_batches(stack, batches, records)
+                )
+            }),
+        ],
         ..Figure::default()
     })
 }
 
 /// Returns a sentence about the cost of an ACK if a connection receives all ACKs of a batch at once.
-fn only_in_batches(stack: f64, batches: f64, records: Option<f64>) -> String {
-    let verdict = if batches <= 0.5 * stack { "it holds" } else { "it does not hold either" };
+fn in_batches(stack: f64, batches: f64, records: Option<f64>) -> String {
     let default = records.map_or_else(String::new, |records| {
         format!(" The default without a fast path, records, takes {records:.0}.")
     });
     let percent = 100.0 * ratio(batches, stack);
-    format!("In batches {verdict}: {batches:.0}, {percent:.0} % of the stack's.{default}")
+    format!("In batches an ACK takes {batches:.0}, {percent:.0} % of the stack's.{default}")
 }
 
 /// Draws the live server's processor time.
@@ -345,28 +334,23 @@ fn live(windows: &[(Way, Vec<Window>)]) -> Option<Figure> {
         .collect();
     let of = |way| spreads.iter().find(|(one, _)| *one == way).map(|(_, spread)| *spread);
     let (stack, batches) = (of(Way::Stack)?, of(Way::Batches)?);
-    let saved = saved_percent(stack.median, batches.median);
-    let claim = "a request of 2 MB takes 15.3 % fewer cycles with the fast path";
-    let ours = format!(
-        "{:.0} us without, {:.0} with the fast path in batches: {saved:.1} % saved.",
-        stack.median, batches.median
+    let left = ratio(batches.median, stack.median);
+    let rounds = windows.iter().map(|(_, all)| all.len()).min().unwrap_or_default();
+    // Too few rounds decide nothing.
+    let bounds = compared(windows).unwrap_or((0.0, f64::MAX));
+    let detail = format!(
+        "{:.0} us without, {:.0} with the fast path in batches: {:.1} % saved. The interval is that of both in the \
+         same round, at 95 %.",
+        stack.median,
+        batches.median,
+        100.0 * (1.0 - left)
     );
-    let statement = match compared(windows) {
-        Some((low, high)) if high <= paper::LEFT || low > paper::LEFT => {
-            let beside = format!(
-                "{ours} Beside the stack in the same round: {low:.3} to {high:.3} at 95 %."
-            );
-            Statement::new(claim, Some(high <= paper::LEFT), beside)
-        }
-        _ => {
-            let why = "Chance may have decided that: too few rounds agree.".to_owned();
-            Statement::undecided(claim, ours, why)
-        }
-    };
+    let claim = Claim::new("paro.live", Some(Ours::between(left, bounds, rounds)), detail);
     Some(Figure {
-        number: LIVE,
+        number: "live",
         title: "Processor time of a request, live",
         fixed: "files of 2 MB, Linux clients",
+        basis: Basis::ProcessorTime,
         x_label: "way",
         y_label: "us a request",
         x: spreads.iter().map(|(way, _)| way.title().to_owned()).collect(),
@@ -374,7 +358,7 @@ fn live(windows: &[(Way, Vec<Window>)]) -> Option<Figure> {
             Series::of_spreads("here", spreads.iter().map(|(_, spread)| Some(*spread)).collect())
                 .bars(),
         ],
-        statements: vec![statement],
+        claims: vec![claim],
         ..Figure::default()
     })
 }

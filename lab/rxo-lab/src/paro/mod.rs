@@ -4,7 +4,7 @@
 //! The saving is measured twice. *Counted*: the host and the HTTP server run on a ring in shared memory
 //! ([`server`]), with modelled [`clients`] at its other end, under callgrind ([`count`]); the count is exact
 //! on any machine. *Live*: `rxo serve` runs behind `rxo card` with Linux clients ([`live`]), for its
-//! processor time. A [`case`] is a way of ACKs, a file size and an ACK rate. The [`findings`] show the values
+//! processor time. A [`case`] is a way of ACKs, a file size and an ACK rate. The [`figures`] show the values
 //! of the [`paper`] beside ours.
 
 mod app;
@@ -13,44 +13,58 @@ mod category;
 mod clients;
 mod count;
 mod figures;
-mod findings;
 mod live;
+mod notes;
 mod paper;
 mod plan;
 pub(crate) mod server;
 mod stamped;
-mod table;
 
 use anyhow::Result;
-use rxo_demo::experiment::{Experiment, Output};
 use rxo_demo::turns::{Cases, Turns};
+use serde::{Serialize, Serializer};
 
 use self::case::Case;
 use self::count::Cost;
-use self::findings::{Found, Measured};
 use self::live::{Live, Window};
-pub(crate) use self::plan::Plan;
+pub(crate) use self::plan::{PARTS, Plan};
+use crate::runner::{Experiment, Outcome};
+
+/// The results of all measurements.
+#[derive(Clone, Debug, Default, Serialize)]
+struct Measured {
+    /// Instructions of requests, for each counted case.
+    costs: Vec<Cost>,
+    /// Estimated cycles of requests, for each simulated case.
+    cycles: Vec<Cost>,
+    /// Windows of the live server, by way.
+    #[serde(serialize_with = "by_way")]
+    windows: Vec<(case::Way, Vec<Window>)>,
+}
+
+fn by_way<S: Serializer>(
+    windows: &[(case::Way, Vec<Window>)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(windows.iter().map(|(way, windows)| (way, windows)))
+}
 
 impl Experiment for Plan {
-    type Findings = Found;
+    fn prepare(&self) -> Result<()> {
+        let is_nothing_counted = self.counted.is_empty() && self.simulated.is_empty();
+        if is_nothing_counted { Ok(()) } else { crate::callgrind::check() }
+    }
 
     fn steps(&self) -> Result<usize> {
         Ok(self.counted.len() + self.simulated.len() + self.rounds * live::WAYS.len())
     }
 
-    fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
+    fn measure(&self, turns: &Turns<'_>) -> Result<Outcome> {
         let costs = self.count(turns, &self.counted, false)?;
         let cycles = self.count(turns, &self.simulated, true)?;
         let windows = self.measure_live(turns)?;
-        Ok(Found::new(Measured { costs, cycles, windows }))
-    }
-
-    fn notes(&self, _: &Found) -> Vec<String> {
-        findings::notes(self)
-    }
-
-    fn output(&self) -> &Output {
-        &self.output
+        let measured = Measured { costs, cycles, windows };
+        Ok(Outcome::new(figures::all(&measured), &measured)?.notes(notes::of(self)))
     }
 
     fn needs_networks(&self) -> bool {
@@ -60,13 +74,12 @@ impl Experiment for Plan {
 
 impl Plan {
     fn count(&self, turns: &Turns<'_>, cases: &[Case], is_simulated: bool) -> Result<Vec<Cost>> {
-        let counts = turns.measure(
-            Cases { cases, rounds: 1, rotated: 1 },
+        turns.count(
+            cases,
             Case::name,
-            |case, _| count::count(case, self.scale, is_simulated),
+            |case| count::count(case, self.scale, is_simulated),
             |cost| format!("{:.2} million a request", cost.total() / 1e6),
-        )?;
-        Ok(counts.concat())
+        )
     }
 
     fn measure_live(&self, turns: &Turns<'_>) -> Result<Vec<(case::Way, Vec<Window>)>> {

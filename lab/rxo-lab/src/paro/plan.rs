@@ -1,13 +1,17 @@
 //! The plan of `rxo-lab paro`, from its flags.
 
 use anyhow::Result;
-use rxo_demo::experiment::Output;
 use rxo_demo::limits::within;
 use rxo_demo::machine::Cores;
 
 use super::case::{AckRate, Case, Way};
 use super::paper::{PROFILED_BYTES, SIZES};
-use crate::flags::{ExtentFlags, ParoFlags, ParoPart};
+use crate::flags::{Part, RunFlags};
+
+/// Table 1, figures 1 and 4: instructions of requests; figure 3: cycles, as callgrind estimates them with
+/// simulated caches; a live server with Linux clients.
+pub(crate) const PARTS: &[Part] =
+    &[Part::counted("requests"), Part::counted("cycles"), Part::timed("live")];
 
 /// The measurements to run.
 #[derive(Clone, Debug)]
@@ -21,7 +25,6 @@ pub(crate) struct Plan {
     pub(super) rounds: usize,
     pub(super) live: LiveScale,
     pub(super) cores: Cores,
-    pub(super) output: Output,
 }
 
 /// The extent of a count.
@@ -43,35 +46,25 @@ pub(super) struct LiveScale {
 }
 
 impl Plan {
-    /// Checks for valgrind, if instructions are to be counted. The error is one line.
-    ///
-    /// # Errors
-    /// If valgrind is missing.
-    pub(crate) fn prepare(&self) -> Result<()> {
-        let is_nothing_counted = self.counted.is_empty() && self.simulated.is_empty();
-        if is_nothing_counted { Ok(()) } else { crate::callgrind::check() }
-    }
-
     /// Makes the plan from the flags.
     ///
     /// # Errors
     /// If a number is invalid; the message describes valid values.
-    pub(crate) fn from_flags(flags: &ParoFlags) -> Result<Self> {
-        let ParoFlags { only, extent: ExtentFlags { quick, rounds, json }, out, .. } = flags;
-        let wanted = |part| only.is_empty() || only.contains(&part);
-        let rounds = rounds.unwrap_or(if *quick { 1 } else { ROUNDS });
+    pub(crate) fn from_flags(flags: &RunFlags) -> Result<Self> {
+        let (parts, quick) = (flags.chosen(PARTS)?, flags.is_quick());
+        let rounds = flags.rounds.unwrap_or(if quick { 1 } else { ROUNDS });
         within("--rounds", rounds, 1..=MOST_ROUNDS)?;
-        let sizes: &[u64] = if *quick { &QUICK_SIZES } else { &SIZES.map(|(bytes, _)| bytes) };
-        let rates: &[AckRate] = if *quick { &[AckRate::Second] } else { &AckRate::ALL };
+        let sizes: &[u64] = if quick { &QUICK_SIZES } else { &SIZES.map(|(bytes, _)| bytes) };
+        let rates: &[AckRate] = if quick { &[AckRate::Second] } else { &AckRate::ALL };
         let mut counted = Vec::new();
-        if wanted(ParoPart::Requests) {
+        if parts.has("requests") {
             for &acks in rates {
                 let of = |file_bytes| Way::ALL.map(|way| Case { way, file_bytes, acks });
                 counted.extend(sizes.iter().copied().flat_map(of));
             }
         }
         // Experiments that take minutes are left out of a quick run, unless they are named.
-        let is_simulated = only.contains(&ParoPart::Cycles) || (only.is_empty() && !quick);
+        let is_simulated = parts.has("cycles") && (parts.is_named("cycles") || !quick);
         let simulated = Way::ALL.into_iter().filter(|_| is_simulated).map(|way| Case {
             way,
             file_bytes: PROFILED_BYTES,
@@ -80,11 +73,10 @@ impl Plan {
         Ok(Self {
             counted,
             simulated: simulated.collect(),
-            scale: if *quick { QUICK } else { FULL },
-            rounds: if wanted(ParoPart::Live) { rounds } else { 0 },
-            live: if *quick { QUICK_LIVE } else { FULL_LIVE },
+            scale: if quick { QUICK } else { FULL },
+            rounds: if parts.has("live") { rounds } else { 0 },
+            live: if quick { QUICK_LIVE } else { FULL_LIVE },
             cores: Cores::choose(),
-            output: Output::drawn(*json, out)?,
         })
     }
 }
@@ -106,7 +98,7 @@ mod tests {
     use crate::flags::typed;
 
     fn plan(line: &str) -> Result<Plan> {
-        Plan::from_flags(&typed::<ParoFlags>(line)?)
+        Plan::from_flags(&typed(line)?)
     }
 
     #[test]
@@ -118,6 +110,7 @@ mod tests {
         assert_eq!(count(""), (2 * 5 * 4, 4, 7));
         assert_eq!(count("--quick"), (4, 0, 1));
         assert_eq!(count("--quick --only cycles"), (0, 4, 0));
+        assert_eq!(count("--counted"), (4, 0, 0));
         assert_eq!(count("--only live --rounds 3"), (0, 0, 3));
         let error = plan("--rounds 101").unwrap_err().to_string();
         assert_eq!(error, "--rounds 101: choose 1 to 100");

@@ -5,15 +5,14 @@
 //! is fitted here; `rxo_trace::projection` extrapolates it.
 
 use rxo_console::numbers::rounded;
-use rxo_console::table::Table;
-use rxo_demo::wrap::wrapped;
-use rxo_trace::figure::{Axis, Draw, Figure, Guide, Series};
 use rxo_trace::projection::{Costs, Projection};
 use rxo_trace::report::{Outcome, Traffic};
 use serde::Serialize;
 
 use super::cost::{Cost, Pace};
 use super::level::Level;
+use crate::claim::{Basis, Claim};
+use crate::figure::{Figure, Guide, Series};
 
 /// Projected cost of each level at rates from 1 to 400 Gbit/s.
 #[derive(Clone, Debug, Serialize)]
@@ -66,56 +65,31 @@ impl Faster {
         })
     }
 
-    /// Returns a table of busy cores by rate.
-    pub(super) fn text(&self) -> String {
-        let names = self.levels.iter().map(|level| level.level.name());
-        let head: Vec<&str> = ["Gbit/s"].into_iter().chain(names).collect();
-        let mut table = Table::new(&head);
+    /// Draws the busy cores by rate.
+    pub(super) fn figure(&self) -> Figure {
         let rates = self.levels.first().map_or(&[][..], |level| &level.projection.points);
-        for (index, point) in rates.iter().enumerate() {
-            let cores = self.levels.iter().map(|level| {
-                let cores = level.projection.points.get(index).map_or(0.0, |p| p.cores_with);
-                format!("{cores:.2}")
-            });
-            table.row([point.rate_gbit_per_s.to_string()].into_iter().chain(cores));
+        let line = |level: &LevelFaster| {
+            let cores = level.projection.points.iter().map(|point| Some(point.cores_with));
+            Series::new(level.level.name(), cores.collect())
+        };
+        let five = self.levels.iter().find(|level| level.level == Level::Rsc5);
+        let saved = five.map(|level| 100.0 * level.projection.saved);
+        let Self { x_ns, y_ns, payload_kb, .. } = self;
+        let detail =
+            format!("A packet costs {x_ns} ns + {y_ns} ns / k, in writes of {payload_kb} KB.");
+        Figure {
+            number: "projection",
+            title: "Cores busy with receiving, by rate",
+            fixed: "a projection from the largest payload",
+            basis: Basis::ProcessorTime,
+            x_label: "Gbit/s",
+            y_label: "cores busy with receiving",
+            x: rates.iter().map(|point| point.rate_gbit_per_s.to_string()).collect(),
+            series: self.levels.iter().map(line).collect(),
+            guides: vec![Guide { value: 1.0, meaning: "one core" }],
+            claims: vec![Claim::new("rsc.projection", saved, detail)],
+            ..Figure::default()
         }
-        let saved =
-            self.levels.iter().filter(|level| level.level != Level::Regular).map(|level| {
-                format!("{} {:.0} %", level.level.name(), level.projection.saved * 100.0)
-            });
-        let saved = format!(
-            "The paper: RSC saves \"more than 20%\" at 10 Gb/s. Here: {} of the processor time of \
-             {} KB writes.",
-            saved.collect::<Vec<_>>().join(", "),
-            self.payload_kb
-        );
-        format!(
-            "Projection. Cores busy with receiving, by rate: {} ns + {} ns / k for a packet\n\n{}\n\n{}",
-            self.x_ns,
-            self.y_ns,
-            table.render(),
-            wrapped(&saved)
-        )
-    }
-
-    /// Returns the drawing as a complete SVG document.
-    pub(super) fn svg(&self) -> String {
-        let y = Axis::logarithmic("cores busy with receiving");
-        let figure = Figure::new("Projection", Axis::logarithmic("Gbit/s"), y);
-        let figure = self.levels.iter().fold(figure, |figure, level| {
-            let points = level.projection.points.iter();
-            let line = points.map(|point| (point.rate_gbit_per_s, point.cores_with));
-            figure.with(Series::line(level.level.name(), line))
-        });
-        let full: Vec<String> = self.levels.iter().map(LevelFaster::sentence).collect();
-        figure.guide(Guide::Y(1.0, "one core".into())).describe(full.join(" ")).to_svg()
-    }
-}
-
-impl LevelFaster {
-    fn sentence(&self) -> String {
-        let rate = self.projection.one_core_with_gbit_per_s;
-        format!("{} fills one core at {rate:.1} Gbit/s.", self.level.name())
     }
 }
 
@@ -181,8 +155,11 @@ mod tests {
         let regular = &faster.levels[0].projection;
         assert!((regular.one_core_with_gbit_per_s - 12.0).abs() < 1e-6, "{regular:?}");
         assert!((faster.levels[2].projection.saved - 0.6).abs() < 1e-6);
-        assert!(faster.text().contains("200 ns + 800 ns / k"), "{}", faster.text());
-        assert!(faster.svg().contains("RSC_5"));
+        let figure = faster.figure();
+        assert_eq!(
+            (figure.series[2].name.as_str(), figure.verdicts()),
+            ("RSC_5", vec![Some(true)])
+        );
     }
 
     #[test]

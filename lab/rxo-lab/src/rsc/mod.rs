@@ -4,8 +4,7 @@
 //! The flags become a [`plan`]. [`senders`] make captures, or the user brings them; [`captures`] collects
 //! them, [`examine`] simulates the paper's card on each, and [`amount`] draws figures 4 to 8. [`cost`]
 //! measures the processor time at each [`level`], [`saving`] draws it as figures 10 and 12, and [`faster`]
-//! projects it to other rates. The [`findings`] hold all [`figure`](super::figure)s, with verdicts on the
-//! paper's [`statement`](crate::statement)s.
+//! projects it to other rates.
 
 mod amount;
 mod captures;
@@ -14,24 +13,36 @@ mod condition;
 mod cost;
 mod examine;
 mod faster;
-mod findings;
 mod interleave;
 mod level;
+mod notes;
 mod plan;
 mod saving;
 mod senders;
 
 use anyhow::Result;
-use rxo_demo::experiment::{Experiment, Output};
 use rxo_demo::turns::Turns;
+use serde::Serialize;
 
-use self::findings::Found;
+use self::cost::Cost;
+use self::examine::Examined;
+use self::faster::Faster;
 use self::plan::CapturePlan;
-pub(crate) use self::plan::Plan;
+pub(crate) use self::plan::{PARTS, Plan};
+use crate::runner::{Experiment, Outcome};
+
+/// The results of all measurements.
+#[derive(Debug, Serialize)]
+struct Measured {
+    /// The captures behind figures 4 to 8.
+    captures: Vec<Examined>,
+    /// The costs behind figures 10 to 12.
+    costs: Vec<Cost>,
+    /// The projection to other rates; `None` without enough costs.
+    projection: Option<Faster>,
+}
 
 impl Experiment for Plan {
-    type Findings = Found;
-
     fn steps(&self) -> Result<usize> {
         let captures = match &self.captures {
             None => 0,
@@ -41,20 +52,18 @@ impl Experiment for Plan {
         Ok(captures + self.cpu.as_ref().map_or(0, cost::steps))
     }
 
-    fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
+    fn measure(&self, turns: &Turns<'_>) -> Result<Outcome> {
         let captures = self.captures.as_ref().map(|plan| captures::examined(plan, turns));
         let captures = captures.transpose()?.unwrap_or_default();
         let costs = self.cpu.as_ref().map(|plan| cost::measured(plan, turns));
-        let is_live = matches!(self.captures, Some(CapturePlan::Lab(_)));
-        Ok(Found::new((captures, is_live), costs.transpose()?.unwrap_or_default()))
-    }
-
-    fn notes(&self, found: &Found) -> Vec<String> {
-        found.notes(self)
-    }
-
-    fn output(&self) -> &Output {
-        &self.output
+        let costs = costs.transpose()?.unwrap_or_default();
+        let projection = Faster::of(&costs);
+        let figures = [amount::figures(&captures), saving::figures(&costs)].concat();
+        let figures = figures.into_iter().chain(projection.as_ref().map(Faster::figure)).collect();
+        let notes = notes::of(self, &captures, &costs, projection.is_some());
+        let damage = captures.iter().filter_map(|examined| examined.damage.clone()).collect();
+        let measured = Measured { captures, costs, projection };
+        Ok(Outcome { missing: damage, ..Outcome::new(figures, &measured)?.notes(notes) })
     }
 
     fn needs_networks(&self) -> bool {

@@ -7,14 +7,15 @@ use std::time::Duration;
 use anyhow::Result;
 use rxo_console::fault::usage;
 use rxo_console::paths::for_folder;
-use rxo_demo::experiment::Output;
 use rxo_demo::limits::within;
 use rxo_demo::machine::Cores;
 
 use super::condition::Condition;
-use crate::flags::{RscFlags, RscPart};
-
+use crate::flags::{Part, RscFlags};
 use crate::limits::{Effort, Limits};
+
+/// Figures 4 to 8: packets eliminated, from captures; figures 10 to 12: processor time, and the projection.
+pub(crate) const PARTS: &[Part] = &[Part::timed("captures"), Part::timed("cpu")];
 
 /// The measurements to run.
 #[derive(Clone, Debug)]
@@ -23,7 +24,6 @@ pub(crate) struct Plan {
     pub(super) captures: Option<CapturePlan>,
     /// Measurements for figures 10 to 12 and the projection; `None` omits them.
     pub(super) cpu: Option<CpuPlan>,
-    pub(super) output: Output,
 }
 
 /// Source of the captures.
@@ -64,32 +64,30 @@ impl Plan {
     /// # Errors
     /// If a number or a time is invalid, or flags contradict each other; the message describes valid values.
     pub(crate) fn from_flags(flags: &RscFlags) -> Result<Self> {
-        let wanted = |part| flags.only.is_empty() || flags.only.contains(&part);
+        let parts = flags.run.chosen(PARTS)?;
         // Brought captures are studied alone, unless --only says otherwise.
-        let brought = flags.captures.is_some() && flags.only.is_empty();
+        let brought = flags.captures.is_some() && flags.run.only.is_empty();
         let (captures, cpu) = (CapturePlan::from_flags(flags)?, CpuPlan::from_flags(flags)?);
-        if flags.captures.is_some() && !wanted(RscPart::Captures) {
+        if flags.captures.is_some() && !parts.has("captures") {
             return Err(usage("--captures is for the part captures, which --only leaves out"));
         }
         Ok(Self {
-            captures: wanted(RscPart::Captures).then_some(captures),
-            cpu: (wanted(RscPart::Cpu) && !brought).then_some(cpu),
-            output: Output::drawn(flags.measure.extent.json, &flags.out)?,
+            captures: parts.has("captures").then_some(captures),
+            cpu: (parts.has("cpu") && !brought).then_some(cpu),
         })
     }
 }
 
 impl CapturePlan {
     fn from_flags(flags: &RscFlags) -> Result<Self> {
-        let packets =
-            flags.packets.unwrap_or(if flags.measure.extent.quick { 2_000 } else { 10_000 });
+        let packets = flags.packets.unwrap_or(if flags.run.is_quick() { 2_000 } else { 10_000 });
         within("--packets", packets, PACKETS)?;
         within("--rate", flags.rate, RATES_MBIT_PER_S)?;
         within("--burst", flags.burst, BURSTS)?;
         if let Some(directory) = &flags.captures {
             return Ok(Self::Directory(directory.clone()));
         }
-        let (connections, payloads): (&[_], &[_]) = if flags.measure.extent.quick {
+        let (connections, payloads): (&[_], &[_]) = if flags.run.is_quick() {
             (&[4, 16], &[2, 8, 64])
         } else {
             (&CONNECTIONS, &PAYLOADS_KB)
@@ -111,9 +109,9 @@ impl CapturePlan {
 
 impl CpuPlan {
     fn from_flags(flags: &RscFlags) -> Result<Self> {
-        let effort = LIMITS.effort(&flags.measure)?;
+        let effort = LIMITS.effort(&flags.run)?;
         Ok(Self {
-            payloads_kb: if flags.measure.extent.quick { vec![8] } else { PAYLOADS_KB.to_vec() },
+            payloads_kb: if flags.run.is_quick() { vec![8] } else { PAYLOADS_KB.to_vec() },
             warm_up: WARM_UP.min(effort.duration),
             effort,
             cores: Cores::choose(),
@@ -139,7 +137,7 @@ const WARM_UP: Duration = Duration::from_millis(400);
 mod tests {
     use super::*;
     use crate::flags::typed;
-    use rxo_demo::experiment::Experiment;
+    use crate::runner::Experiment;
 
     fn plan(line: &str) -> Result<Plan> {
         Plan::from_flags(&typed::<RscFlags>(line)?)
@@ -170,7 +168,6 @@ mod tests {
             ("--burst 0", "--burst 0: choose 1 to 64"),
             ("--rounds 0", "--rounds 0: choose 1 to 1000"),
             ("--seconds 1h", "--seconds 1h: choose 0.1s to 60s"),
-            ("--out Cargo.toml", "--out Cargo.toml: that is a file"),
             ("--keep Cargo.toml", "--keep Cargo.toml: that is a file"),
             ("--captures x --only cpu", "--captures is for the part captures"),
         ];

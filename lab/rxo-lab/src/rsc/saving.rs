@@ -2,8 +2,8 @@
 
 use super::cost::{Cost, PAPER_GBIT_PER_S, Pace};
 use super::level::Level;
+use crate::claim::{Basis, Claim};
 use crate::figure::{Figure, Series};
-use crate::statement::Statement;
 use rxo_demo::stats::Spread;
 
 /// Returns the figures of the measured costs; none without costs.
@@ -98,29 +98,22 @@ fn percent(regular: &Cost, with: &Cost) -> f64 {
     (1.0 - with.ns_per_byte.median / regular.ns_per_byte.median) * 100.0
 }
 
-/// Numbers of the figures that depend on processor time.
-pub(super) const NUMBERS: [&str; 2] = ["10", "12"];
-
 fn figure_10(costs: Costs<'_>) -> Figure {
     let mut series = costs.series(Pace::OneGbit, utilisation);
     series.extend(windows_at_8_kb(costs));
-    let saved = |level, paper, least| {
-        saving(paper, &costs.savings(Pace::OneGbit, level, points), least, "points")
-    };
-    let statements = [
-        saved(Level::Rsc2, "RSC_2 saves \"2-4%\" of CPU utilisation at 1 Gb/s", 2.0),
-        saved(Level::Rsc5, "RSC_5 saves \"about 5-7%\" of CPU utilisation at 1 Gb/s", 5.0),
-    ];
+    let saved = |id, level| saving(id, &costs.savings(Pace::OneGbit, level, points));
+    let claims = [saved("rsc.fig10.rsc2", Level::Rsc2), saved("rsc.fig10.rsc5", Level::Rsc5)];
     Figure {
-        number: NUMBERS[0],
+        number: "10",
         title: "Processor time of the receiving side for 0.95 Gbit/s",
         fixed: "medians, least and most",
+        basis: Basis::ProcessorTime,
         x_label: "payload",
         y_label: "percent of one core",
         x: names(costs),
         series,
         condition: costs.condition(Pace::OneGbit),
-        statements: statements.into_iter().flatten().collect(),
+        claims: claims.into_iter().flatten().collect(),
         ..Figure::default()
     }
 }
@@ -139,29 +132,23 @@ fn windows_at_8_kb(costs: Costs<'_>) -> Vec<Series> {
 }
 
 fn figure_12(costs: Costs<'_>) -> Figure {
-    let saved = |level, paper, least| {
-        saving(
-            paper,
-            &costs.savings(Pace::Unlimited, level, percent),
-            least,
-            "percent of the processor time for a byte",
-        )
-    };
-    let statements = [
-        saved(Level::Rsc2, "RSC_2 saves \"4 to 12%\" above 1 Gb/s", 4.0),
-        saved(Level::Rsc3, "RSC_3 and RSC_5 save \"4-18%\"; RSC_3", 4.0),
-        saved(Level::Rsc5, "RSC_3 and RSC_5 save \"4-18%\"; RSC_5", 4.0),
+    let saved = |id, level| saving(id, &costs.savings(Pace::Unlimited, level, percent));
+    let claims = [
+        saved("rsc.fig12.rsc2", Level::Rsc2),
+        saved("rsc.fig12.rsc3", Level::Rsc3),
+        saved("rsc.fig12.rsc5", Level::Rsc5),
     ];
     Figure {
-        number: NUMBERS[1],
+        number: "12",
         title: "Processor time of the receiving side, as fast as it goes",
         fixed: "medians, least and most",
+        basis: Basis::ProcessorTime,
         x_label: "payload",
         y_label: "ns for a byte of payload",
         x: names(costs),
         series: costs.series(Pace::Unlimited, |cost| cost.ns_per_byte),
         condition: costs.condition(Pace::Unlimited),
-        statements: statements.into_iter().flatten().collect(),
+        claims: claims.into_iter().flatten().collect(),
         ..Figure::default()
     }
 }
@@ -170,29 +157,20 @@ fn names(costs: Costs<'_>) -> Vec<String> {
     costs.payloads_kb().iter().map(|kb| format!("{kb} KB")).collect()
 }
 
-/// Makes a statement that holds if every payload saves at least the paper's minimum; otherwise its reason
-/// names the payloads that do.
-fn saving(paper: &'static str, saved: &[Saved], least: f64, unit: &str) -> Option<Statement> {
+/// Makes the claim that every payload saves at least the paper's minimum; the value is that of the payload
+/// that saves least.
+fn saving(id: &str, saved: &[Saved]) -> Option<Claim> {
     let amounts = || saved.iter().map(|saved| saved.amount);
     let (low, high) = (amounts().reduce(f64::min)?, amounts().reduce(f64::max)?);
-    let ours = format!("{low:.1} to {high:.1} {unit}.");
-    let statement = Statement::new(paper, Some(low >= least), ours);
-    Some(statement.unless_it_holds(|| {
+    let each =
+        saved.iter().map(|saved| format!("{:.1} with {} KB", saved.amount, saved.payload_kb));
+    let detail = format!("{low:.1} to {high:.1}.");
+    Some(Claim::new(id, Some(low), detail).because(|| {
         format!(
-            "{} A live machine's figures vary with what else it does: see the least and most of \
-             the rounds. Coalescing's own cost is in ours, and was taken out of the paper's.",
-            where_it_holds(saved, least)
+            "By payload: {}. Coalescing's own cost is in ours, and was taken out of the paper's.",
+            each.collect::<Vec<_>>().join(", ")
         )
     }))
-}
-
-fn where_it_holds(saved: &[Saved], least: f64) -> String {
-    let enough = saved.iter().filter(|saved| saved.amount >= least);
-    let payloads: Vec<String> = enough.map(|saved| format!("{} KB", saved.payload_kb)).collect();
-    match payloads.is_empty() {
-        true => "It holds with no payload.".into(),
-        false => format!("It holds with {}.", payloads.join(", ")),
-    }
 }
 
 #[cfg(test)]
@@ -221,17 +199,12 @@ mod tests {
         let levels = [(Level::Regular, 40.0), (Level::Rsc2, 37.0), (Level::Rsc5, 36.0)];
         let costs = Pace::ALL.map(|pace| levels.map(|(level, cpu)| cost(pace, level, cpu)));
         let figures = figures(costs.as_flattened());
-        let said = |figure: usize, statement: usize| &figures[figure].statements[statement];
-        assert_eq!(
-            (said(0, 0).holds, said(0, 0).ours.as_str()),
-            (Some(true), "3.0 to 3.0 points.")
-        );
-        // 4 points, where the paper has at least 5.
-        assert_eq!(said(0, 1).holds, Some(false));
-        assert!(said(0, 1).why.as_ref().is_some_and(|why| why.starts_with("It holds with no")));
-        assert!(said(1, 0).ours.starts_with("7.5 to 7.5 percent"), "{:?}", said(1, 0));
-        // RSC_3 was not measured, so there is no statement about it.
-        assert_eq!(figures[1].statements.len(), 2);
+        // 3 and 4 points, where the paper has at least 2 and 5.
+        assert_eq!(figures[0].verdicts(), [Some(true), Some(false)]);
+        assert!(figures[0].claims[1].text().contains("4.0 with 8 KB"), "{:?}", figures[0].claims);
+        // RSC_3 was not measured, so there is no claim about it.
+        assert_eq!(figures[1].verdicts(), [Some(true); 2]);
+        assert!(figures[1].claims[0].text().contains("7.5 to 7.5."), "{:?}", figures[1].claims);
     }
 
     #[test]
@@ -249,7 +222,7 @@ mod tests {
         ];
         let figure = &figures(&costs)[0];
         // 2 KB is invalid and left out; there RSC_2 would cost 100 points.
-        assert_eq!(figure.statements[0].holds, Some(true), "{}", figure.statements[0].ours);
+        assert_eq!(figure.verdicts(), [Some(true)], "{:?}", figure.claims);
         assert_eq!(figure.series[1].invalid, [true, false]);
         assert_eq!(figure.series[0].invalid, [false, false]);
         let condition = figure.condition.as_deref().unwrap();
@@ -258,20 +231,8 @@ mod tests {
         assert!(text.contains("190 (190-190) !") && text.contains("! invalid"), "{text}");
         let valid = &costs[2..];
         assert!(figures(valid)[0].condition.is_none() && !figures(valid)[0].text().contains('!'));
-        // Without valid costs there is no statement.
-        assert!(figures(&costs[1..2])[0].statements.is_empty());
-    }
-
-    #[test]
-    fn payloads_that_save_enough_are_named() {
-        let saved = [(2, -9.0), (4, 2.5), (8, 3.0)];
-        let saved = saved.map(|(payload_kb, amount)| Saved { payload_kb, amount });
-        let statement = saving("at least 2", &saved, 2.0, "points").unwrap();
-        assert_eq!(
-            (statement.holds, statement.ours.as_str()),
-            (Some(false), "-9.0 to 3.0 points.")
-        );
-        assert!(statement.why.unwrap().starts_with("It holds with 4 KB, 8 KB. "));
+        // Without valid costs there is no claim.
+        assert!(figures(&costs[1..2])[0].claims.is_empty());
     }
 
     #[test]

@@ -29,13 +29,6 @@ pub(super) struct Case {
     pub(super) receivers: usize,
 }
 
-impl Case {
-    /// Makes a case with the fast path.
-    pub(super) const fn fast(receivers: usize) -> Self {
-        Self { way: Way::Fast, receivers }
-    }
-}
-
 /// Instructions of an acknowledgement, and of a segment to the group.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Cost {

@@ -3,13 +3,15 @@
 use rxo_console::numbers::ratio;
 use rxo_demo::stats::Spread;
 
+use super::Measured;
 use super::category::Category;
 use super::cost::{Case, Cost};
-use super::findings::{Measured, Times};
 use super::paper;
+use super::real::Sample;
 use super::sender::Way;
+use super::times::Times;
+use crate::claim::{Basis, Claim};
 use crate::figure::{Bracket, Figure, Guide, Series};
-use crate::statement::Statement;
 
 /// Returns every figure that was measured.
 pub(super) fn all(measured: &Measured) -> Vec<Figure> {
@@ -25,8 +27,6 @@ pub(super) fn all(measured: &Measured) -> Vec<Figure> {
     figures.into_iter().flatten().collect()
 }
 
-/// Figures whose verdicts depend on time.
-pub(super) const TIMED: [&str; 2] = [KNEE, REAL];
 const KNEE: &str = "5 at the knee";
 const REAL: &str = "5 in namespaces";
 
@@ -63,18 +63,19 @@ fn simulated(measured: &Measured) -> Option<Figure> {
         let values = receivers.iter().map(|count| percent(way, *count)).collect();
         Series::new(name, values).colour(colour)
     };
-    let statements = growths(percent);
+    let claims = growths(SIMULATED, percent);
     let series = [line(Way::Fast, "with the fast path", 1), line(Way::Stack, "without", 0)];
     Some(Figure {
         number: "5 simulated",
         title: "Time of a transfer on virtual time",
         fixed: "at the knee, one instruction a nanosecond",
+        basis: Basis::VirtualTime,
         x_label: X,
         y_label: Y,
         series: series.into_iter().chain(papers(&receivers)).collect(),
         x: receivers.iter().map(usize::to_string).collect(),
         guides: vec![LINK],
-        statements,
+        claims,
         ..Figure::default()
     })
 }
@@ -98,65 +99,45 @@ fn live(
     };
     let median = |way: Way, count: usize| Some(Spread::of(of(way, count)?.percent())?.median);
     // In namespaces the link is far slower than the knee, so the paper's values and claims do not apply.
-    let (papers, statements) = match number {
-        KNEE => (papers(&receivers), growths(median)),
-        _ => (Vec::new(), link_bound(median)),
+    let (papers, claims) = match number {
+        KNEE => (papers(&receivers), growths(AT_KNEE, median)),
+        _ => (Vec::new(), vec![link_bound(median)]),
     };
     let series = [boxes(Way::Fast, "with the fast path", 1), boxes(Way::Stack, "without", 0)];
     (!times.is_empty()).then(|| Figure {
         number,
         title,
         fixed,
+        basis: Basis::Live,
         x_label: X,
         y_label: Y,
         x: receivers.iter().map(usize::to_string).collect(),
         series: series.into_iter().chain(papers).collect(),
         guides: vec![LINK],
-        statements,
+        claims,
         ..Figure::default()
     })
 }
 
-/// Decides the claims about growth from 88 receivers to 168. `percent` returns the time of a way and a number
-/// of receivers; `None` if it was not measured.
-fn growths(percent: impl Fn(Way, usize) -> Option<f64>) -> Vec<Statement> {
+/// Makes the claims `ids` about growth from 88 receivers to 168, with the fast path and without. `percent`
+/// returns the time of a way and a number of receivers; `None` if it was not measured.
+fn growths(ids: [&str; 2], percent: impl Fn(Way, usize) -> Option<f64>) -> Vec<Claim> {
     let growth = |way: Way| {
         let (few, many) = percent(way, paper::FEWEST).zip(percent(way, paper::MOST))?;
         Some(100.0 * (ratio(many, few) - 1.0))
     };
-    let Some((with, without)) = growth(Way::Fast).zip(growth(Way::Stack)) else {
-        return Vec::new();
-    };
-    let claims = [
-        "with TCP-PARO the time grows by 5.6 % when receivers nearly double from 88 to 168",
-        "without it the time grows by 12.6 %",
-    ];
-    let found = [format!("{with:+.1} %."), format!("{without:+.1} %.")];
-    let saturated = percent(Way::Stack, paper::MOST).is_some_and(|percent| percent >= SATURATED);
-    if !saturated {
-        let why = || "The sender without the fast path was not saturated.".to_owned();
-        let undecided = |(claim, found)| Statement::undecided(claim, found, why());
-        return claims.into_iter().zip(found).map(undecided).collect();
-    }
-    // The link's rate was chosen so that the sender without the fast path is saturated.
-    let all = claims.into_iter().zip(found);
-    all.map(|(claim, found)| Statement::calibration(claim, found)).collect()
+    let all = ids.into_iter().zip([Way::Fast, Way::Stack]);
+    all.map(|(id, way)| Claim::new(id, growth(way), None)).collect()
 }
 
-/// Time in percent of the link's minimum from which a sender counts as saturated.
-const SATURATED: f64 = 106.0;
+const SIMULATED: [&str; 2] = ["smo.fig5.simulated.with", "smo.fig5.simulated.without"];
+const AT_KNEE: [&str; 2] = ["smo.fig5.knee.with", "smo.fig5.knee.without"];
 
-/// Returns the growth in namespaces, where the link's rate is the limit whatever the sender costs.
-fn link_bound(percent: impl Fn(Way, usize) -> Option<f64>) -> Vec<Statement> {
+/// Makes the claim about growth in namespaces, where the link's rate is the limit whatever the sender costs.
+fn link_bound(percent: impl Fn(Way, usize) -> Option<f64>) -> Claim {
     let both = percent(Way::Fast, paper::FEWEST).zip(percent(Way::Fast, paper::MOST));
-    let claim = "\"reliable multicast can be scaled to non-trivial receiver group sizes\": 168 receivers take at most 5.6 % \
-                 longer than 88";
-    both.map(|(few, many)| {
-        let grown = 100.0 * (ratio(many, few) - 1.0);
-        Statement::calibration(claim, format!("{grown:+.1} %."))
-    })
-    .into_iter()
-    .collect()
+    let grown = both.map(|(few, many)| 100.0 * (ratio(many, few) - 1.0));
+    Claim::new("smo.fig5.namespaces", grown, None)
 }
 
 /// Draws the cost of an acknowledgement, by component.
@@ -185,54 +166,38 @@ fn components(costs: &[Cost]) -> Option<Figure> {
         x: vec!["without".into(), "with the fast path".into()],
         series: Category::ALL.into_iter().map(part).collect(),
         brackets: brackets.collect(),
-        statements: savings(without, with),
+        claims: savings(without, with),
         ..Figure::default()
     })
 }
 
-fn savings(without: &Cost, with: &Cost) -> Vec<Statement> {
-    let saved = |before: f64, after: f64| 100.0 * (1.0 - ratio(after, before));
+fn savings(without: &Cost, with: &Cost) -> Vec<Claim> {
+    let saved = |(before, after): (f64, f64)| 100.0 * (1.0 - ratio(after, before));
     let part = |category: Category| {
         let at = category as usize;
         (without.parts[at], with.parts[at])
     };
-    let all = saved(without.ack, with.ack);
-    let (sync, after) = part(Category::Sync);
-    let (block, _) = part(Category::Block);
-    let (aggregate, _) = part(Category::Aggregate);
-    let of = |(before, after): (f64, f64)| format!("{:.0} %", saved(before, after));
-    let in_cycles = without.cycles.zip(with.cycles);
+    let percent = |category| format!("{:.0} %", saved(part(category)));
+    let (block, aggregate) = (part(Category::Block).0, part(Category::Aggregate).0);
+    // Without lines of source every part is zero.
+    let has_parts = block > 0.0;
+    let instructions = (without.ack, with.ack);
+    let cycles = without.cycles.zip(with.cycles);
+    let sync = Some(part(Category::Sync)).filter(|(before, _)| *before > 0.0);
+    let of = |(before, after): (f64, f64)| format!("{before:.0} without, {after:.0} with.");
     vec![
-        Statement::new(
-            "\"nearly 50 % cycles and instructions are saved\": instructions",
-            (without.parts[Category::Block as usize] > 0.0).then_some(all >= paper::SAVED),
-            format!("{all:.1} %: {:.0} instructions without, {:.0} with.", without.ack, with.ack),
-        )
-        .unless_it_holds(|| {
-            format!(
-                "RX alone saves {}, memory {}. Block and aggregate, {:.0} instructions, are the same on both ways.",
-                of(part(Category::Rx)),
-                of(part(Category::Memory)),
-                block + aggregate
-            )
-        }),
-        Statement::new(
-            "\"nearly 50 % cycles and instructions are saved\": cycles",
-            in_cycles.map(|(before, after)| saved(before, after) >= paper::SAVED),
-            in_cycles.map_or("Cycles were not simulated.".to_owned(), |(before, after)| {
-                let saved = saved(before, after);
-                format!("{saved:.1} % as callgrind estimates them: {before:.0} without, {after:.0} with.")
-            }),
+        Claim::new("smo.fig6.instructions", Some(saved(instructions)), of(instructions)).because(
+            || {
+                format!(
+                    "RX alone saves {}, memory {}. Block and aggregate, {:.0} instructions, are the same on both ways.",
+                    percent(Category::Rx),
+                    percent(Category::Memory),
+                    block + aggregate
+                )
+            },
         ),
-        Statement::new(
-            "synchronization overhead falls by 50 %",
-            (sync > 0.0).then(|| saved(sync, after) >= paper::SYNC_SAVED),
-            format!("{:.0} %: {sync:.0} instructions without, {after:.0} with.", saved(sync, after)),
-        )
-        .unless_it_holds(|| {
-            "What is left is the cell's lock, one try for an ACK on both ways: the residual cost that the paper names, too."
-                .to_owned()
-        }),
+        Claim::new("smo.fig6.cycles", cycles.map(saved), cycles.map(of)),
+        Claim::new("smo.fig6.sync", sync.map(saved).filter(|_| has_parts), sync.map(of)),
     ]
 }
 
@@ -271,35 +236,14 @@ fn cycles(costs: &[Cost]) -> Option<Figure> {
     })
 }
 
-/// Draws the misses of the second cache for an acknowledgement. The paper compares one core with several; here there is
-/// one.
+/// Draws the misses of the second cache for an acknowledgement. The paper compares one core with several; here
+/// there is one, so that its claims are not repeated.
 fn misses(costs: &[Cost]) -> Option<Figure> {
-    let grown = |of: fn(&Cost) -> Option<f64>| {
-        [Way::Stack, Way::Fast].map(|way| {
-            let at = |receivers| find(costs, way, receivers).and_then(of);
-            let both = at(paper::FEWEST).zip(at(paper::MOST));
-            both.map_or(0.0, |(few, many)| 100.0 * (ratio(many, few) - 1.0))
-        })
-    };
-    let ours = |what: &str, [without, with]: [f64; 2]| {
-        format!(
-            "A cast has one core. From 88 receivers to 168 {what} of an ACK grow by {without:.0} % without the fast path, \
-             by {with:.0} % with it."
-        )
-    };
-    let (of_misses, of_cycles) = (grown(|cost| cost.misses), grown(|cost| cost.cycles));
-    let [without, with, cycles] = paper::SEVERAL_CORES;
-    let statements = vec![
-        Statement::new(without, None, ours("the misses", of_misses)),
-        Statement::new(with, None, ours("the misses", of_misses)),
-        Statement::new(cycles, None, ours("the cycles", of_cycles)),
-    ];
     simulated_caches(costs, |cost| cost.misses).map(|series| Figure {
         number: "8 on one core",
         title: "Second cache's misses of an acknowledgement, simulated",
         y_label: "misses per ACK",
         series,
-        statements,
         ..caches()
     })
 }
@@ -330,6 +274,47 @@ fn caches() -> Figure {
 }
 
 const ENDS: [usize; 2] = [paper::FEWEST, paper::MOST];
+
+/// Makes the claims that belong to no figure of the paper.
+pub(super) fn aims(measured: &Measured) -> Vec<Claim> {
+    let cost = |receivers| find(&measured.costs, Way::Fast, receivers).map(|cost| cost.ack);
+    let both = cost(paper::FEWEST).zip(cost(MANY));
+    let many = Claim::new(
+        "smo.aim.many",
+        both.map(|(few, many)| many / few),
+        both.map(|(few, many)| format!("{few:.0} and {many:.0} instructions.")),
+    );
+    let hardship = measured.hardship.iter().map(|((way, receivers), sample)| {
+        let id = match way {
+            Way::Fast => "smo.aim.hardship.fast",
+            Way::Stack => "smo.aim.hardship.stack",
+        };
+        under_hardship(id, *receivers, sample)
+    });
+    std::iter::once(many).chain(hardship).collect()
+}
+
+/// Makes the claim that all receivers but the killed one have the right file, and that the sender reports
+/// that one. The value is 0 if it does not.
+fn under_hardship(id: &str, receivers: usize, sample: &Sample) -> Claim {
+    let is_reported = sample.failed.len() == 1 && sample.exit_code == Some(1);
+    let right = 100.0 * sample.right as f64 / (receivers + 1) as f64;
+    let detail = format!(
+        "{} files with the right hash, {} frames lost, {} repairs to all and {} to one, {:.1} s; the other: {}; exit \
+         code {}.",
+        sample.right,
+        sample.lost,
+        sample.group_repairs,
+        sample.own_repairs,
+        sample.seconds,
+        sample.failed.join(", "),
+        sample.exit_code.map_or("none".to_owned(), |code| code.to_string()),
+    );
+    Claim::new(id, Some(if is_reported { right } else { 0.0 }), detail)
+}
+
+/// Number of receivers of the project's own aim.
+const MANY: usize = 1_000;
 
 #[cfg(test)]
 mod tests;

@@ -4,37 +4,59 @@
 //! The flags become a [`plan`]. The same [`sender`] is measured four times: its instructions under callgrind
 //! ([`cost`]); on [`virtual_time`] with these instructions; alone on a core ([`knee`]); and as `rxo cast
 //! send` in namespaces ([`real`]). The receivers are modelled ([`model`]) except in namespaces. The
-//! [`findings`] show [`figures`] with the values of the [`paper`] and verdicts.
+//! [`figures`] show the values of the [`paper`] beside ours.
 
 mod card;
 mod category;
 pub(crate) mod cost;
 mod figures;
-mod findings;
 mod knee;
 mod model;
+mod notes;
 mod paper;
 mod plan;
 pub(crate) mod real;
 mod sender;
+mod times;
 mod virtual_time;
 
 use anyhow::Result;
-use rxo_demo::experiment::{Experiment, Output};
 use rxo_demo::stats::Spread;
 use rxo_demo::turns::{Cases, Turns};
+use serde::Serialize;
 
 use self::cost::Cost;
-use self::findings::{Found, Measured, Times};
 use self::model::{least_time, least_time_of_frames};
 use self::plan::Case;
-pub(crate) use self::plan::Plan;
+pub(crate) use self::plan::{PARTS, Plan};
 use self::real::Fate;
 use self::sender::Way;
-use self::virtual_time::Costs;
+use self::times::Times;
+use self::virtual_time::{Cast, Costs};
+use crate::runner::{Experiment, Outcome};
+
+/// The results of all measurements.
+#[derive(Clone, Debug, Default, Serialize)]
+struct Measured {
+    costs: Vec<Cost>,
+    /// Link rate on virtual time, in bits per second.
+    simulated_rate: Option<f64>,
+    simulated: Vec<Cast>,
+    /// Link rate between cores, in bits per second.
+    knee_rate: Option<f64>,
+    /// ACKs of all receivers per segment between cores, with the most receivers.
+    acks_a_segment: Option<f64>,
+    knee: Vec<Times>,
+    real: Vec<Times>,
+    /// Number of wrong copies in namespaces.
+    wrong: usize,
+    hardship: Vec<(Case, real::Sample)>,
+}
 
 impl Experiment for Plan {
-    type Findings = Found;
+    fn prepare(&self) -> Result<()> {
+        if self.costs.is_empty() { Ok(()) } else { crate::callgrind::check() }
+    }
 
     fn steps(&self) -> Result<usize> {
         let Self { costs, simulated, knee, real, hardship, rounds, .. } = self;
@@ -43,31 +65,32 @@ impl Experiment for Plan {
         Ok(costs.len() + simulated.len() + timed + hardship.len())
     }
 
-    fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
-        let costs = turns.measure(
-            once(&self.costs),
+    fn measure(&self, turns: &Turns<'_>) -> Result<Outcome> {
+        let costs = turns.count(
+            &self.costs,
             |case| format!("{} receivers, {}", case.receivers, case.way.name()),
-            |case, _| cost::count(case, self.counted_rounds),
+            |case| cost::count(case, self.counted_rounds),
             |cost| format!("{:.0} instructions an ACK", cost.ack),
         )?;
-        let costs = costs.concat();
         let mut measured = Measured { costs, ..Measured::default() };
         self.simulate(turns, &mut measured)?;
         self.measure_knee(turns, &mut measured)?;
         self.measure_real(turns, &mut measured)?;
-        Ok(Found::new(measured))
-    }
-
-    fn notes(&self, found: &Found) -> Vec<String> {
-        findings::notes(self, found)
-    }
-
-    fn output(&self) -> &Output {
-        &self.output
+        let outcome = Outcome::new(figures::all(&measured), &measured)?;
+        let outcome = outcome.claims(figures::aims(&measured)).notes(notes::of(self, &measured));
+        Ok(outcome.intact(measured.is_intact()))
     }
 
     fn needs_networks(&self) -> bool {
         !(self.knee.is_empty() && self.real.is_empty())
+    }
+}
+
+impl Measured {
+    /// Returns `true` if every copy was right, except that of a receiver that was killed.
+    fn is_intact(&self) -> bool {
+        let Self { wrong, hardship, .. } = self;
+        *wrong == 0 && hardship.iter().all(|((_, receivers), sample)| sample.right > *receivers)
     }
 }
 
@@ -84,17 +107,17 @@ impl Plan {
         let rate = raised(knee_rate(bytes, alone.busy_seconds), bytes, |rate| {
             Ok(virtual_time::cast((Way::Stack, most), rate, bytes, stack)?.seconds)
         })?;
-        let casts = turns.measure(
-            once(&self.simulated),
+        let casts = turns.count(
+            &self.simulated,
             |case| format!("virtual time, {}", name(case)),
-            |case, _| {
+            |case| {
                 let costs = costs_of(costs, case).unwrap_or(stack);
                 virtual_time::cast(case, rate, bytes, costs)
             },
             |cast| format!("{:.3} s", cast.seconds),
         )?;
         measured.simulated_rate = Some(rate);
-        measured.simulated = casts.concat();
+        measured.simulated = casts;
         Ok(())
     }
 
@@ -147,7 +170,7 @@ impl Plan {
             line,
         )?;
         let hardship = turns.measure(
-            once(&self.hardship),
+            Cases { cases: &self.hardship, rounds: 1, rotated: 1 },
             |case| format!("namespaces, hardship, {}", name(case)),
             |case, _| Ok((case, real::cast(case, Fate::Hardship, bytes)?)),
             |(_, sample)| line(sample),
@@ -206,11 +229,6 @@ fn knee_rate(bytes: u64, seconds: f64) -> f64 {
     at_one / seconds * (1.0 + paper::GROWTH[1] / 100.0)
 }
 
-/// Returns cases that are counted or on virtual time, and so repeat exactly.
-const fn once<C>(cases: &[C]) -> Cases<'_, C> {
-    Cases { cases, rounds: 1, rotated: 1 }
-}
-
 /// Rate of a link that limits nothing, in bits per second.
 const UNLIMITED: f64 = 1e12;
 /// Speed of the simulated processor, in instructions per nanosecond.
@@ -220,3 +238,35 @@ const CALIBRATIONS: usize = 3;
 /// Most increases of the rate. A sender on an unlimited link may wait for its window, so its first estimate
 /// can be too low.
 const MOST_RAISES: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes the sample of a cast to 168 receivers under loss, with `right` correct copies.
+    fn under_loss(right: usize) -> real::Sample {
+        real::Sample {
+            seconds: 41.0,
+            right,
+            receivers: 170,
+            failed: vec!["ejected".to_owned()],
+            exit_code: Some(1),
+            group_repairs: 1,
+            own_repairs: 1,
+            lost: 1,
+            acks_a_segment: 0.1,
+        }
+    }
+
+    /// A wrong copy must change the exit code.
+    #[test]
+    fn a_wrong_copy_under_loss_is_one() {
+        let is_intact = |right| {
+            let hardship = vec![((Way::Fast, 168), under_loss(right))];
+            Measured { hardship, ..Measured::default() }.is_intact()
+        };
+        assert!(is_intact(169), "all but the one that was killed");
+        assert!(!is_intact(168));
+        assert!(!Measured { wrong: 1, ..Measured::default() }.is_intact());
+    }
+}

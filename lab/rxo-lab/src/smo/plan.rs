@@ -1,17 +1,21 @@
 //! The plan of `rxo-lab smo`, from its flags.
 
 use anyhow::Result;
-use rxo_demo::experiment::Output;
 use rxo_demo::limits::within;
 use rxo_demo::machine::Cores;
 
 use super::cost;
 use super::paper;
 use super::sender::Way;
-use crate::flags::{ExtentFlags, SmoFlags, SmoPart};
+use crate::flags::{Part, RunFlags};
 
 /// A timed cast: its way and its number of receivers.
 pub(super) type Case = (Way, usize);
+
+/// Figures 6 and 8 by callgrind, and figure 5 on virtual time from these counts; figure 5 with the sender alone
+/// on a core; casts to 168 receivers in eight namespaces.
+pub(crate) const PARTS: &[Part] =
+    &[Part::counted("cost"), Part::counted("simulation"), Part::timed("knee"), Part::timed("real")];
 
 /// The measurements to run.
 #[derive(Clone, Debug)]
@@ -33,31 +37,30 @@ pub(crate) struct Plan {
     pub(super) hardship: Vec<Case>,
     pub(super) rounds: usize,
     pub(super) cores: Cores,
-    pub(super) output: Output,
 }
 
 impl Plan {
     /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// If a number is invalid, or `--out` cannot be a directory.
-    pub(crate) fn from_flags(flags: &SmoFlags) -> Result<Self> {
-        let SmoFlags { only, extent: ExtentFlags { quick, rounds, json }, out, .. } = flags;
-        let rounds = rounds.unwrap_or(if *quick { 1 } else { ROUNDS });
+    /// If a number is invalid, or `--only` names no part.
+    pub(crate) fn from_flags(flags: &RunFlags) -> Result<Self> {
+        let (parts, quick) = (flags.chosen(PARTS)?, flags.is_quick());
+        let rounds = flags.rounds.unwrap_or(if quick { 1 } else { ROUNDS });
         within("--rounds", rounds, 1..=MOST_ROUNDS)?;
-        let wanted = |part| only.is_empty() || only.contains(&part);
+        let wanted = |part| parts.has(part);
         let of = |part, quick_ones: &'static [usize], all: Vec<usize>| {
-            let receivers = if *quick { quick_ones.to_vec() } else { all };
+            let receivers = if quick { quick_ones.to_vec() } else { all };
             let both = receivers.into_iter().flat_map(|count| Way::ALL.map(|way| (way, count)));
             both.filter(|_| wanted(part)).collect::<Vec<Case>>()
         };
         let ends = vec![paper::FEWEST, paper::MOST];
         let simulated =
-            of(SmoPart::Simulation, &QUICK_RECEIVERS, (11..=21).map(|each| 8 * each).collect());
-        let counted: &[usize] = match (wanted(SmoPart::Cost), simulated.is_empty()) {
-            (true, _) if !*quick => &COUNTED,
+            of("simulation", &QUICK_RECEIVERS, (11..=21).map(|each| 8 * each).collect());
+        let counted: &[usize] = match (wanted("cost"), simulated.is_empty()) {
+            (true, _) if !quick => &COUNTED,
             (true, _) => &QUICK_COUNTED,
-            (false, false) if *quick => &QUICK_COUNTED,
+            (false, false) if quick => &QUICK_COUNTED,
             (false, false) => &[paper::MOST],
             (false, true) => &[],
         };
@@ -65,26 +68,17 @@ impl Plan {
             |receivers: &usize| Way::ALL.map(|way| cost::Case { way, receivers: *receivers });
         Ok(Self {
             costs: counted.iter().flat_map(case).collect(),
-            counted_rounds: if *quick { QUICK_COUNTED_ROUNDS } else { COUNTED_ROUNDS },
+            counted_rounds: if quick { QUICK_COUNTED_ROUNDS } else { COUNTED_ROUNDS },
             simulated,
-            simulated_bytes: if *quick { QUICK_BYTES } else { SIMULATED_BYTES },
-            knee: of(SmoPart::Knee, &QUICK_RECEIVERS, vec![88, 128, 168]),
-            knee_bytes: if *quick { QUICK_BYTES } else { KNEE_BYTES },
-            real: of(SmoPart::Real, &QUICK_REAL, ends),
-            real_bytes: if *quick { QUICK_BYTES } else { REAL_BYTES },
-            hardship: of(SmoPart::Real, &QUICK_REAL, vec![paper::MOST]),
+            simulated_bytes: if quick { QUICK_BYTES } else { SIMULATED_BYTES },
+            knee: of("knee", &QUICK_RECEIVERS, vec![88, 128, 168]),
+            knee_bytes: if quick { QUICK_BYTES } else { KNEE_BYTES },
+            real: of("real", &QUICK_REAL, ends),
+            real_bytes: if quick { QUICK_BYTES } else { REAL_BYTES },
+            hardship: of("real", &QUICK_REAL, vec![paper::MOST]),
             rounds,
             cores: Cores::choose(),
-            output: Output::drawn(*json, out)?,
         })
-    }
-
-    /// Checks for valgrind, if instructions are to be counted.
-    ///
-    /// # Errors
-    /// If valgrind is needed and does not start.
-    pub(crate) fn prepare(&self) -> Result<()> {
-        if self.costs.is_empty() { Ok(()) } else { crate::callgrind::check() }
     }
 }
 
@@ -107,10 +101,10 @@ const MOST_ROUNDS: usize = 100;
 mod tests {
     use super::*;
     use crate::flags::typed;
-    use rxo_demo::experiment::Experiment;
+    use crate::runner::Experiment;
 
     fn plan(line: &str) -> Result<Plan> {
-        Plan::from_flags(&typed::<SmoFlags>(line)?)
+        Plan::from_flags(&typed(line)?)
     }
 
     #[test]
@@ -124,6 +118,7 @@ mod tests {
         assert_eq!(count("--only simulation"), [2, 22, 0, 0, 0], "it needs the costs");
         assert_eq!(count("--only knee,real"), [0, 0, 6, 4, 2]);
         assert_eq!(count("--quick"), [4, 4, 4, 2, 2]);
+        assert_eq!(count("--counted"), [4, 4, 0, 0, 0]);
         assert!(!plan("--only cost,simulation").unwrap().needs_networks());
         assert!(plan("--only knee").unwrap().needs_networks());
         let error = plan("--rounds 0").unwrap_err().to_string();

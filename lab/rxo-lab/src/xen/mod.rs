@@ -4,13 +4,13 @@
 //! The flags become a [`plan`]. The [`system`]s of the paper's Table III process the same [`traffic`] in the
 //! same driver [`domain`]: on [`virtual_time`] for the times of deliveries, and under callgrind with a
 //! guest's ring ([`driver`]) for the cost. An emulated Linux measures the cost of a [`guest`]. The
-//! [`findings`] show [`figures`] with the values of the [`paper`] and verdicts.
+//! [`figures`] show the values of the [`paper`] beside ours.
 
 mod domain;
 pub(crate) mod driver;
 mod figures;
-mod findings;
 mod guest;
+mod notes;
 mod paper;
 mod plan;
 mod portions;
@@ -19,19 +19,44 @@ mod traffic;
 mod virtual_time;
 
 use anyhow::Result;
-use rxo_demo::experiment::{Experiment, Output};
 use rxo_demo::turns::{Cases, Turns};
+use serde::Serialize;
 
-use self::findings::{Found, Measured};
+use self::driver::Cost;
+use self::guest::GuestCost;
+use self::guest::exchange::Requests;
+use self::guest::rate::GuestRate;
 use self::guest::several::{self, Several};
 use self::guest::{exchange, rate};
 use self::plan::GuestCase;
-pub(crate) use self::plan::Plan;
+pub(crate) use self::plan::{PARTS, Plan};
 use self::traffic::{SEGMENT_BYTES, Traffic};
+use self::virtual_time::{Exchange, Paced, Rate};
 use crate::missing::{Missing, NOT_MEASURED};
+use crate::runner::{Experiment, Outcome};
+
+/// The results of all measurements.
+#[derive(Clone, Debug, Default, Serialize)]
+struct Measured {
+    rates: Vec<Rate>,
+    paced: Vec<Paced>,
+    exchanges: Vec<Exchange>,
+    costs: Vec<Cost>,
+    guests: Vec<GuestCost>,
+    machines: Vec<GuestRate>,
+    requests: Vec<Requests>,
+    several: Vec<Several>,
+}
 
 impl Experiment for Plan {
-    type Findings = Found;
+    /// Installs programs and a kernel for guests, while the network is still reachable. A failure is reported
+    /// once a guest is to start.
+    fn prepare(&self) -> Result<()> {
+        if self.needs_guests() {
+            _ = crate::guests::image();
+        }
+        Ok(())
+    }
 
     fn steps(&self) -> Result<usize> {
         let Self { rates, paced, exchanges, costs, guests, machines, requests, several, .. } = self;
@@ -39,55 +64,50 @@ impl Experiment for Plan {
         Ok(counted + machines.len() * self.rounds + requests.len() * self.boots + several.len())
     }
 
-    fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
+    fn measure(&self, turns: &Turns<'_>) -> Result<Outcome> {
         let traffic = Traffic::new(self.frames, SEGMENT_BYTES)?;
         let requests = Traffic::new(REQUESTS, 1)?;
         let name = |(system, frames): plan::Case| format!("{}, {frames} a poll", system.name());
-        let rates = turns.measure(
-            once(&self.rates),
+        let rates = turns.count(
+            &self.rates,
             name,
-            |(system, frames), _| virtual_time::rate(system, frames, &traffic),
+            |(system, frames)| virtual_time::rate(system, frames, &traffic),
             |rate| format!("{:.2} packets an aggregate", rate.packets_an_aggregate),
         )?;
-        let paced = turns.measure(
-            once(&self.paced),
+        let paced = turns.count(
+            &self.paced,
             |(system, frames, guest)| {
                 format!("{}, {frames} a poll, a guest that is {}", system.name(), guest.name())
             },
-            |(system, frames, guest), _| virtual_time::paced((system, frames), guest, &traffic),
+            |(system, frames, guest)| virtual_time::paced((system, frames), guest, &traffic),
             |paced| format!("{:.2} packets an aggregate", paced.rate.packets_an_aggregate),
         )?;
-        let exchanges = turns.measure(
-            once(&self.exchanges),
+        let exchanges = turns.count(
+            &self.exchanges,
             |system| format!("{}, requests", system.name()),
-            |system, _| virtual_time::exchange(system, &requests),
+            |system| virtual_time::exchange(system, &requests),
             |exchange| format!("{:.0} a second", exchange.per_second),
         )?;
         let missing = Missing::default();
-        let costs = turns.measure(
-            once(&self.costs),
+        let costs = turns.count(
+            &self.costs,
             name,
-            |(system, frames), _| {
+            |(system, frames)| {
                 Ok(missing.or_note(driver::count(system, frames, self.counted_frames)))
             },
             |cost| line(cost.map(|cost| cost.instructions_a_byte)),
         )?;
         let measured = Measured {
-            rates: rates.concat(),
-            paced: paced.concat(),
-            exchanges: exchanges.concat(),
-            costs: costs.into_iter().flatten().flatten().collect(),
+            rates,
+            paced,
+            exchanges,
+            costs: costs.into_iter().flatten().collect(),
             ..self.measure_guests(turns, &missing)?
         };
-        Ok(Found::new(measured, missing.into_reasons()))
-    }
-
-    fn notes(&self, _: &Found) -> Vec<String> {
-        findings::notes(self)
-    }
-
-    fn output(&self) -> &Output {
-        &self.output
+        let several = measured.several.iter().flat_map(|several| &several.each);
+        let is_intact = several.into_iter().all(|each| each.is_intact);
+        let outcome = Outcome::new(figures::all(&measured), &measured)?.notes(notes::of(self));
+        Ok(outcome.missing(missing).intact(is_intact))
     }
 
     fn needs_networks(&self) -> bool {
@@ -102,7 +122,7 @@ impl Plan {
     /// Never: a failed measurement is recorded in `missing`.
     fn measure_guests(&self, turns: &Turns<'_>, missing: &Missing) -> Result<Measured> {
         let guests = turns.measure(
-            once(&self.guests),
+            Cases { cases: &self.guests, rounds: 1, rotated: 1 },
             guest_name,
             |case, _| Ok(missing.or_note(guest::cost(case, self.guest_bytes))),
             |cost| line(cost.map(|cost| cost.instructions_a_byte)),
@@ -122,7 +142,7 @@ impl Plan {
             |requests| if requests.is_some() { "measured" } else { NOT_MEASURED }.to_owned(),
         )?;
         let several = turns.measure(
-            once(&self.several),
+            Cases { cases: &self.several, rounds: 1, rotated: 1 },
             |case| format!("{} guests, {}", case.guests, case.system.name()),
             |case, _| {
                 let measured = several::measure(case, self.several_bytes, self.transactions);
@@ -148,11 +168,6 @@ fn guest_name(GuestCase { system, frames_a_poll, gro }: GuestCase) -> String {
 fn line(instructions_a_byte: Option<f64>) -> String {
     instructions_a_byte
         .map_or(NOT_MEASURED.to_owned(), |count| format!("{count:.3} instructions a byte"))
-}
-
-/// Returns cases that do not depend on the machine's load, and so need one round.
-const fn once<C>(cases: &[C]) -> Cases<'_, C> {
-    Cases { cases, rounds: 1, rotated: 1 }
 }
 
 const REQUESTS: usize = 1_000;

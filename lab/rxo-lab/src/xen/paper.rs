@@ -6,9 +6,6 @@ use super::system::System;
 pub(super) const FRAMES_A_POLL: f64 = 2.55;
 /// Frames per poll on the paper's earlier machine (Table I).
 pub(super) const EARLIER_FRAMES_A_POLL: f64 = 2.65;
-/// The hold of an aggregate's first two segments under Delayed Aggregation, in microseconds: two frame
-/// times.
-pub(super) const HOLD_US: f64 = 33.17;
 
 /// Returns the cycles per byte in the driver domain (Table V); `None` if the paper has no value.
 pub(super) const fn driver_cycles(system: System) -> Option<f64> {

@@ -1,12 +1,11 @@
 //! The plan of `rxo-lab xen`, from its flags.
 
 use anyhow::Result;
-use rxo_demo::experiment::Output;
 
 use super::paper;
 use super::system::System;
 use super::virtual_time::Reader;
-use crate::flags::{XenFlags, XenPart};
+use crate::flags::{Part, RunFlags};
 
 /// A system, and its frames per poll.
 pub(super) type Case = (System, f64);
@@ -60,59 +59,56 @@ pub(crate) struct Plan {
     pub(super) frames: usize,
     /// Number of frames under callgrind.
     pub(super) counted_frames: usize,
-    pub(super) output: Output,
 }
+
+/// Tables I and IV; the instructions of driver domain (counted) and guest of Table V; Table VI; Table VII on
+/// virtual time; live guests.
+pub(crate) const PARTS: &[Part] = &[
+    Part::timed("throughput"),
+    Part::counted("cost"),
+    Part::counted("rate"),
+    Part::counted("latency"),
+    Part::timed("guests"),
+];
 
 impl Plan {
     /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// If `--out` cannot be a directory.
-    pub(crate) fn from_flags(flags: &XenFlags) -> Result<Self> {
-        let XenFlags { only, quick, json, out, .. } = flags;
-        let wanted = |part| only.is_empty() || only.contains(&part);
+    /// If `--only` names no part.
+    pub(crate) fn from_flags(flags: &RunFlags) -> Result<Self> {
+        let (parts, quick) = (flags.chosen(PARTS)?, flags.is_quick());
+        let wanted = |part| parts.has(part);
         let each = |systems: &'static [System], polls: &'static [f64]| {
             let of = move |system| polls.iter().map(move |frames| (system, *frames));
             systems.iter().copied().flat_map(of)
         };
-        let exchanges = System::DOMAINS.into_iter().filter(|_| wanted(XenPart::Latency));
-        let counts = wanted(XenPart::Cost) || wanted(XenPart::Throughput);
-        let live = wanted(XenPart::Guests);
+        let exchanges = System::DOMAINS.into_iter().filter(|_| wanted("latency"));
+        let counts = wanted("cost") || wanted("throughput");
+        let live = wanted("guests");
         Ok(Self {
-            rates: each(&System::SWEPT, &POLLS).filter(|_| wanted(XenPart::Rate)).collect(),
-            paced: if wanted(XenPart::Rate) { paced() } else { Vec::new() },
+            rates: each(&System::SWEPT, &POLLS).filter(|_| wanted("rate")).collect(),
+            paced: if wanted("rate") { paced() } else { Vec::new() },
             exchanges: exchanges.collect(),
             costs: if counts {
-                let polls = if *quick { &QUICK_POLLS[..] } else { &COUNTED_POLLS };
+                let polls = if quick { &QUICK_POLLS[..] } else { &COUNTED_POLLS };
                 each(&System::COUNTED, polls).collect()
             } else {
                 Vec::new()
             },
-            guests: if counts { guests(*quick) } else { Vec::new() },
-            guest_bytes: if *quick { QUICK_BYTES } else { BYTES },
-            machines: System::RECEIVERS
-                .into_iter()
-                .filter(|_| wanted(XenPart::Throughput))
-                .collect(),
-            rounds: if *quick { 1 } else { ROUNDS },
-            machine_bytes: if *quick { QUICK_MACHINE_BYTES } else { MACHINE_BYTES },
+            guests: if counts && !flags.counted { guests(quick) } else { Vec::new() },
+            guest_bytes: if quick { QUICK_BYTES } else { BYTES },
+            machines: System::RECEIVERS.into_iter().filter(|_| wanted("throughput")).collect(),
+            rounds: if quick { 1 } else { ROUNDS },
+            machine_bytes: if quick { QUICK_MACHINE_BYTES } else { MACHINE_BYTES },
             requests: if live { vec![REQUEST_ROUNDS] } else { Vec::new() },
-            boots: if *quick { 1 } else { BOOTS },
-            transactions: if *quick { QUICK_TRANSACTIONS } else { TRANSACTIONS },
-            several: if live { several(*quick) } else { Vec::new() },
-            several_bytes: if *quick { QUICK_BYTES } else { SEVERAL_BYTES },
+            boots: if quick { 1 } else { BOOTS },
+            transactions: if quick { QUICK_TRANSACTIONS } else { TRANSACTIONS },
+            several: if live { several(quick) } else { Vec::new() },
+            several_bytes: if quick { QUICK_BYTES } else { SEVERAL_BYTES },
             frames: FRAMES,
-            counted_frames: if *quick { QUICK_FRAMES } else { COUNTED_FRAMES },
-            output: Output::drawn(*json, out)?,
+            counted_frames: if quick { QUICK_FRAMES } else { COUNTED_FRAMES },
         })
-    }
-
-    /// Installs programs and a kernel for guests, while the network is still reachable. A failure is reported
-    /// once a guest is to start.
-    pub(crate) fn prepare(&self) {
-        if self.needs_guests() {
-            _ = crate::guests::image();
-        }
     }
 
     pub(super) fn needs_guests(&self) -> bool {
@@ -201,10 +197,10 @@ const QUICK_FRAMES: usize = 400;
 mod tests {
     use super::*;
     use crate::flags::typed;
-    use rxo_demo::experiment::Experiment;
+    use crate::runner::Experiment;
 
     fn plan(line: &str) -> Result<Plan> {
-        Plan::from_flags(&typed::<XenFlags>(line)?)
+        Plan::from_flags(&typed(line)?)
     }
 
     #[test]
@@ -232,8 +228,8 @@ mod tests {
         }
         assert!(!plan("--only rate,latency").unwrap().needs_networks());
         assert!(plan("--only guests").unwrap().needs_networks());
+        let counted = plan("--counted").unwrap();
+        assert!((counted.costs.len(), counted.needs_networks()) == (8, false));
         assert!(plan("--only speed").is_err());
-        let error = plan("--out Cargo.toml").unwrap_err().to_string();
-        assert!(error.starts_with("--out Cargo.toml: that is a file"), "{error}");
     }
 }

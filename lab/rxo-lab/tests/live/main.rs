@@ -40,6 +40,34 @@ fn json(line: &str) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// Runs an experiment with `--json`, which must succeed, and returns its part of the results.
+fn experiment(line: &str) -> Value {
+    json(&format!("{line} --json"))["experiments"][0].take()
+}
+
+/// Returns the measurements in a document of results with one experiment.
+fn measured(document: &Value) -> &Value {
+    &document["experiments"][0]["measured"]
+}
+
+/// Returns `true` if the machine was idle during each turn of the document's experiment.
+fn was_idle(document: &Value) -> bool {
+    let turns = document["experiments"][0]["load"].as_array().unwrap();
+    turns.iter().all(|turn| turn["permits_verdict"] == true)
+}
+
+/// Returns the ids of an experiment's figures.
+fn figures(experiment: &Value) -> Vec<&str> {
+    let figures = experiment["figures"].as_array().unwrap().iter();
+    figures.map(|figure| figure["id"].as_str().unwrap()).collect()
+}
+
+/// Returns the verdict on the claim `id` of an experiment.
+fn status<'e>(experiment: &'e Value, id: &str) -> &'e str {
+    let mut claims = experiment["claims"].as_array().unwrap().iter();
+    claims.find(|claim| claim["id"] == id).unwrap()["status"].as_str().unwrap()
+}
+
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // One test at a time: each shares two cores with the kernel's side of its traffic.

@@ -1,9 +1,6 @@
 //! The PARO experiment at a small scale.
 
-use std::fs;
-
-use crate::report::Scratch;
-use crate::{Test, json};
+use crate::{Test, experiment, figures};
 
 pub(crate) const TESTS: &[Test] =
     &[("a_live_server_changes_the_way_of_its_acks", acks_of_a_live_server)];
@@ -14,10 +11,8 @@ pub(crate) const LONG_TESTS: &[Test] =
 /// Instructions are counted under callgrind on virtual time, so the result does not depend on the machine's
 /// load.
 fn acks_are_counted() {
-    let scratch = Scratch::new("paro");
-    let out = scratch.file("figures").display().to_string();
-    let report = json(&format!("paro --only requests --quick --out {out} --json"));
-    let costs = report["costs"].as_array().unwrap();
+    let report = experiment("paro --only requests --quick");
+    let costs = report["measured"]["costs"].as_array().unwrap();
     let total = |way: &str| {
         let cost = costs.iter().find(|cost| cost["way"] == way).unwrap();
         let parts = cost["components"].as_object().unwrap();
@@ -33,19 +28,15 @@ fn acks_are_counted() {
     // saved.
     let most = if cfg!(debug_assertions) { 1.1 * stack } else { stack };
     assert!(total("batches") < most, "{report}");
-    assert!(report["load"].is_null(), "nothing is timed: {report}");
-    for name in ["table-1", "figure-1", "figure-4", "figure-ack"] {
-        let svg = fs::read_to_string(scratch.file(&format!("figures/{name}.svg")));
-        assert!(svg.unwrap().starts_with("<svg "), "{name}");
-    }
+    assert_eq!(report["load"].as_array().unwrap().len(), 0, "nothing is timed: {report}");
+    let expected = ["table-1", "figure-1", "figure-4", "figure-ack"];
+    assert_eq!(figures(&report), expected);
 }
 
 /// Whatever the cost, all ways serve the clients, and no byte is wrong.
 fn acks_of_a_live_server() {
-    let scratch = Scratch::new("paro-live");
-    let out = scratch.file("figures").display().to_string();
-    let report = json(&format!("paro --only live --quick --out {out} --json"));
-    let windows = report["windows"].as_object().unwrap();
+    let report = experiment("paro --only live --quick");
+    let windows = report["measured"]["windows"].as_object().unwrap();
     assert_eq!(windows.len(), 3, "{report}");
     for (way, all) in windows {
         assert_eq!(all.as_array().unwrap().len(), 1, "{way}");

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::process::run_within;
 use crate::report::{LONG, Scratch};
-use crate::{PROGRAM, Test, json};
+use crate::{PROGRAM, Test, experiment, figures, json, status};
 
 pub(crate) const TESTS: &[Test] = &[
     ("senders_are_captured_and_the_figures_drawn", senders_are_captured),
@@ -21,23 +21,16 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 /// Captures real traffic: two thousand packets of four senders with 8 KB payloads, and other captures.
-/// Returns the report.
+/// Returns the results.
 fn kept(scratch: &Scratch) -> Value {
-    let [keep, out] = ["kept", "figures"].map(|name| scratch.file(name).display().to_string());
-    json(&format!("rsc --only captures --quick --keep {keep} --out {out} --json"))
-}
-
-fn statements(report: &Value, number: &str) -> Vec<(bool, String)> {
-    let figures = report["figures"].as_array().unwrap();
-    let figure = figures.iter().find(|figure| figure["number"] == number).unwrap();
-    let all = figure["statements"].as_array().unwrap().iter();
-    all.map(|said| (said["holds"].as_bool().unwrap(), said["ours"].to_string())).collect()
+    let keep = scratch.file("kept").display().to_string();
+    experiment(&format!("rsc --only captures --quick --keep {keep}"))
 }
 
 fn senders_are_captured() {
     let scratch = Scratch::new("captures");
     let report = kept(&scratch);
-    let captures = report["captures"].as_array().unwrap();
+    let captures = report["measured"]["captures"].as_array().unwrap();
     assert_eq!(captures.len(), 6);
     for capture in captures {
         assert_eq!((&capture["packets"], &capture["lost_frames"]), (&2_000.into(), &0.into()));
@@ -51,23 +44,21 @@ fn senders_are_captured() {
         };
         assert!(pushed >= data / segments - 100.0 && pushed < 0.6 * data, "{capture}");
     }
-    for number in [4, 5, 6, 7, 8] {
-        let svg = fs::read_to_string(scratch.file(&format!("figures/figure-{number}.svg")));
-        assert!(svg.unwrap().starts_with("<svg "));
-    }
+    assert_eq!(figures(&report), [4, 5, 6, 7, 8].map(|number| format!("figure-{number}")));
     studied_again_they_say_the_same(&scratch, captures);
     captures_that_are_damaged(&scratch);
 }
 
 fn studied_again_they_say_the_same(scratch: &Scratch, captures: &[Value]) {
-    let [kept, out] = ["kept", "again"].map(|name| scratch.file(name).display().to_string());
-    let report = json(&format!("rsc --captures {kept} --out {out} --json"));
+    let kept = scratch.file("kept").display().to_string();
+    let report = experiment(&format!("rsc --captures {kept}"));
     // No times are measured, so that verdicts do not depend on the machine's load; these follow from payload
     // and buffer sizes.
-    assert!(report["load"].is_null(), "{report}");
-    assert!(statements(&report, "7").iter().all(|(holds, _)| *holds), "{report}");
-    assert!(statements(&report, "8")[0].0, "{report}");
-    let again = report["captures"].as_array().unwrap();
+    assert_eq!(report["load"].as_array().unwrap().len(), 0, "{report}");
+    for id in ["rsc.fig7.small", "rsc.fig7.large", "rsc.fig8.sixteen"] {
+        assert_eq!(status(&report, id), "reproduced", "{report}");
+    }
+    let again = report["measured"]["captures"].as_array().unwrap();
     assert_eq!(again.len(), captures.len());
     for capture in captures {
         let same = again.iter().find(|other| other["name"] == capture["name"]).unwrap();
@@ -132,10 +123,8 @@ fn records(path: &Path) -> Vec<Vec<u8>> {
 const PACKET_BLOCK: u32 = 6;
 
 fn levels_of_coalescing() {
-    let scratch = Scratch::new("cpu");
-    let out = scratch.file("figures").display().to_string();
-    let report = json(&format!("rsc --only cpu --quick --out {out} --json"));
-    let costs = report["costs"].as_array().unwrap();
+    let report = experiment("rsc --only cpu --quick");
+    let costs = report["measured"]["costs"].as_array().unwrap();
     assert_eq!(costs.len(), 8);
     for cost in costs {
         let value = |name: &str| cost[name]["median"].as_f64().unwrap();
@@ -149,27 +138,26 @@ fn levels_of_coalescing() {
         assert!(k <= most + 1e-9 && (k > 1.0) == (most > 1.0), "{cost}");
         assert!(value("ns_per_byte") > 0.0 && value("gbit_per_s") > 0.0, "{cost}");
     }
-    for name in ["figure-10.svg", "figure-12.svg"] {
-        assert!(scratch.file("figures").join(name).exists(), "{name}");
-    }
+    assert_eq!(figures(&report)[..2], ["figure-10", "figure-12"]);
 }
 
 fn ctrl_c_prints_what_is_known() {
-    let scratch = Scratch::new("stopped");
     let mut command = Command::new(PROGRAM);
     // So many packets that the signal arrives long before the end.
-    command.args(["rsc", "--packets", "20000", "--out"]).arg(scratch.file("figures"));
+    command.args(["rsc", "--packets", "20000"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     // The first capture is complete, the next one is in progress.
-    let first = lines.next().unwrap().unwrap();
-    assert!(first.contains("4 connections, 2 KB payloads"), "{first}");
+    let first = |line: &std::io::Result<String>| {
+        line.as_ref().unwrap().contains("4 connections, 2 KB payloads")
+    };
+    assert!(lines.any(|line| first(&line)));
     let signal = format!("kill -INT {}", child.id());
     assert!(Command::new("sh").args(["-c", &signal]).status().unwrap().success());
     let mut text = String::new();
     child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(3));
-    assert!(text.contains("4 connections, 2 KB payloads") && text.contains("Partial:"), "{text}");
+    assert!(text.contains("4 connections") && text.contains("Partial:"), "{text}");
     assert!(lines.last().unwrap().unwrap().contains("stopped by a signal"));
 }
 
@@ -181,12 +169,12 @@ fn captures_that_are_damaged(scratch: &Scratch) {
     let whole = fs::read(scratch.file("kept").join(name)).unwrap();
     fs::write(cut.join(name), &whole[..whole.len() / 2]).unwrap();
     let namespace = Namespace::new("repro").unwrap();
-    let (cut, out) = (cut.display(), scratch.file("of-cut").display().to_string());
-    let line = format!("rsc --captures {cut} --out {out} --json");
+    let line = format!("rsc --captures {} --json", cut.display());
     let output = run_within(&namespace, &line, LONG);
     assert_eq!(output.status.code(), Some(3));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let packets = report["captures"][0]["packets"].as_u64().unwrap();
+    let capture = &report["experiments"][0]["measured"]["captures"][0];
+    let packets = capture["packets"].as_u64().unwrap();
     assert!((500..2_000).contains(&packets), "{packets}");
     assert!(report["partial"].as_str().unwrap().contains("ends too early"), "{report}");
 }

@@ -6,20 +6,17 @@ use std::process::Command;
 use rxo_testbed::Namespace;
 use serde_json::Value;
 
-use crate::Test;
 use crate::process::run_within;
-use crate::report::{LONG, Scratch};
+use crate::report::LONG;
+use crate::{Test, figures, measured, status};
 
 pub(crate) const LONG_TESTS: &[Test] =
     &[("smo_counts_and_sends_to_namespaces", counts_and_namespaces)];
 
 /// Without valgrind the command fails with one line that names the package.
 fn counts_and_namespaces() {
-    let scratch = Scratch::new("smo");
-    let out = scratch.file("figures");
     let namespace = Namespace::new("repro").unwrap();
-    let line = format!("smo --only cost,real --quick --out {} --json", out.display());
-    let output = run_within(&namespace, &line, LONG);
+    let output = run_within(&namespace, "smo --only cost,real --quick --json", LONG);
     let said = String::from_utf8_lossy(&output.stderr);
     if Command::new("valgrind").arg("--version").output().is_err() {
         assert!(!output.status.success() && said.contains("apt-get install valgrind"), "{said}");
@@ -27,13 +24,15 @@ fn counts_and_namespaces() {
     }
     assert!(output.status.success(), "{said}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    costs(&report);
-    assert_eq!(report["real"].as_array().unwrap().len(), 2);
-    assert_eq!(report["wrong"], 0, "every copy in namespaces is the file");
-    hardship(&report);
-    for name in ["6", "6-by-receivers", "5-in-namespaces"] {
-        assert!(out.join(format!("figure-{name}.svg")).exists(), "{name}");
-    }
+    let measured = measured(&report);
+    costs(measured);
+    assert_eq!(measured["real"].as_array().unwrap().len(), 2);
+    assert_eq!(measured["wrong"], 0, "every copy in namespaces is the file");
+    hardship(measured);
+    let experiment = &report["experiments"][0];
+    let expected = ["figure-5-in-namespaces", "figure-6", "figure-6-by-receivers"];
+    assert_eq!(figures(experiment), expected);
+    assert_ne!(status(experiment, "smo.aim.hardship.fast"), "not-repeated");
 }
 
 /// An ACK costs less on the fast path, which must consume every ACK.

@@ -4,9 +4,6 @@
 //! its name.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
-#[allow(dead_code, reason = "the tests of the command use the rest")]
-#[path = "../../../../crates/rxo-cli/tests/live_guest_vhost/carried.rs"]
-mod folder;
 mod menon;
 #[allow(dead_code, reason = "the tests of the command use the rest")]
 #[path = "../../../../crates/rxo-cli/tests/live/process.rs"]

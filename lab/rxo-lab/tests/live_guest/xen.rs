@@ -4,20 +4,23 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::folder::Folder;
-
-fn rxo(line: &str, out: &Folder) -> Command {
+fn rxo(line: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxo-lab"));
-    command.args(line.split_whitespace()).arg("--out").arg(&out.0);
+    command.args(line.split_whitespace());
     command
 }
 
+/// Returns the measurements of a document of results.
+fn measured(document: &[u8]) -> Value {
+    let mut document: Value = serde_json::from_slice(document).unwrap();
+    document["experiments"][0]["measured"].take()
+}
+
 pub(crate) fn the_experiment_counts_a_guest() {
-    let out = Folder::new();
-    let output = rxo("xen --only throughput --quick --json", &out).output().unwrap();
+    let output = rxo("xen --only throughput --quick --json").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report = measured(&output.stdout);
     let rows = |name: &str| report[name].as_array().unwrap().clone();
     let guests = rows("guests");
     let guests: Vec<_> = guests.iter().map(|row| row["system"].as_str().unwrap()).collect();
@@ -45,11 +48,10 @@ pub(crate) fn the_experiment_counts_a_guest() {
 /// Two guests behind one switch, and a guest of each system behind a card with requests: each gets its file,
 /// and has a cost above 0.
 pub(crate) fn the_experiment_has_several_guests() {
-    let out = Folder::new();
-    let output = rxo("xen --only guests --quick --json", &out).output().unwrap();
+    let output = rxo("xen --only guests --quick --json").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report = measured(&output.stdout);
     let case = &report["several"][0];
     assert_eq!((&case["guests"], &case["system"]), (&2.into(), &"auto".into()));
     for each in case["each"].as_array().unwrap() {
@@ -70,8 +72,7 @@ pub(crate) fn the_experiment_has_several_guests() {
 }
 
 pub(crate) fn the_experiment_names_what_is_missing() {
-    let out = Folder::new();
-    let mut command = rxo("xen --only cost --quick --json", &out);
+    let mut command = rxo("xen --only cost --quick --json");
     let output = command.env("PATH", "/nowhere").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");

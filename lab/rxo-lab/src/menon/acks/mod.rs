@@ -8,13 +8,14 @@
 //!   limits.
 //!
 //! The flags become a [`plan`]. [`transfer`] runs and observes one connection, [`growth`] finds the time of
-//! full rate; samples become rows, and rows become [`findings`] with [`verdict`]s that depend only on the
+//! full rate; samples become rows, and rows become [`figures`] and [`verdict`]s that depend only on the
 //! rows.
 
-mod findings;
+mod figures;
 mod growth;
 mod keep;
 mod network;
+mod notes;
 mod plan;
 mod sample;
 mod sender;
@@ -23,28 +24,34 @@ mod transfer;
 mod verdict;
 
 use anyhow::Result;
-use rxo_demo::experiment::{Experiment, Output};
 use rxo_demo::turns::Turns;
+use serde::Serialize;
 
-use self::findings::Found;
-pub(crate) use self::plan::Plan;
+pub(crate) use self::plan::{PARTS, Plan};
+use crate::runner::{Experiment, Outcome};
+
+/// The results of both experiments.
+#[derive(Debug, Serialize)]
+struct Measured {
+    split: Vec<split::Row>,
+    keep: Vec<keep::Row>,
+    /// The largest `keep_every` that harms no sender; `None` if there is none.
+    keep_every: Option<u16>,
+    rate_mbit_per_s: u64,
+}
 
 impl Experiment for Plan {
-    type Findings = Found;
-
     fn steps(&self) -> Result<usize> {
         Ok(self.effort.rounds * (split::cases(self).len() + keep::cases(self).len()))
     }
 
-    fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
-        Ok(Found::new(self, split::measured(self, turns)?, keep::measured(self, turns)?))
-    }
-
-    fn notes(&self, found: &Found) -> Vec<String> {
-        found.notes(self)
-    }
-
-    fn output(&self) -> &Output {
-        &self.output
+    fn measure(&self, turns: &Turns<'_>) -> Result<Outcome> {
+        let (split, keep) = (split::measured(self, turns)?, keep::measured(self, turns)?);
+        let claims = verdict::of_split(&split).into_iter().chain(verdict::of_keep(&keep));
+        let (claims, notes) = (claims.collect(), notes::of(self, &split, &keep));
+        let figures = figures::all(&split, &keep);
+        let (keep_every, rate_mbit_per_s) = (keep::choice(&keep), self.bytes_per_s / 125_000);
+        let measured = Measured { split, keep, keep_every, rate_mbit_per_s };
+        Ok(Outcome::new(figures, &measured)?.claims(claims).notes(notes))
     }
 }

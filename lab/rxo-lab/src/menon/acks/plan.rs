@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use anyhow::Result;
 use rxo_console::fault::usage;
-use rxo_demo::experiment::Output;
 use rxo_demo::machine::Cores;
 
 use super::network::{Link, Network};
 use super::sender::Sender;
-use crate::flags::{AcksExperiment, AcksFlags};
+use crate::flags::{AcksFlags, Part};
 use crate::limits::{Effort, Limits};
+
+/// Receivers that coalesce data, and their ACKs split again; senders whose pure ACKs are aggregated.
+pub(crate) const PARTS: &[Part] = &[Part::timed("split"), Part::timed("keep-every")];
 
 /// The measurements to run.
 #[derive(Clone, Debug)]
@@ -26,7 +28,6 @@ pub(crate) struct Plan {
     pub(super) effort: Effort,
     pub(super) bytes_per_s: u64,
     pub(super) cores: Cores,
-    pub(super) output: Output,
 }
 
 impl Plan {
@@ -35,26 +36,24 @@ impl Plan {
     /// # Errors
     /// If a number or a time is invalid; the message describes valid values.
     pub(crate) fn from_flags(flags: &AcksFlags) -> Result<Self> {
-        let AcksFlags { measure, only, out, rate } = flags;
-        let wanted = |part| only.is_empty() || only.contains(&part);
-        let quick = measure.extent.quick;
+        let AcksFlags { run, rate } = flags;
+        let (parts, quick) = (run.chosen(PARTS)?, run.is_quick());
         let senders: &[Sender] =
             if quick { &[Sender::Counting, Sender::Cubic] } else { &Sender::ALL };
         let linux: &[Sender] = if quick { &[Sender::Cubic] } else { &Sender::LINUX };
         let networks: &[Network] = if quick { &[Network::Delay] } else { &Network::ALL };
         let keep: &[u16] = if quick { &[2, 64] } else { &KEEP_EVERY };
-        let split = if wanted(AcksExperiment::Split) { senders } else { &[] };
-        let kept = if wanted(AcksExperiment::KeepEvery) { linux } else { &[] };
+        let split = if parts.has("split") { senders } else { &[] };
+        let kept = if parts.has("keep-every") { linux } else { &[] };
         let rate = rate.unwrap_or(if quick { QUICK_MBIT } else { MBIT });
         Ok(Self {
             senders: split.to_vec(),
             networks: networks.to_vec(),
             keep_senders: kept.to_vec(),
             keep_every: keep.to_vec(),
-            effort: LIMITS.effort(measure)?,
+            effort: LIMITS.effort(run)?,
             bytes_per_s: bytes_per_s(rate)?,
             cores: Cores::choose(),
-            output: Output::drawn(measure.extent.json, out)?,
         })
     }
 

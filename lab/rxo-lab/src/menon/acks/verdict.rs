@@ -1,129 +1,92 @@
-//! Verdicts on the rows, as sentences that depend only on the rows.
+//! The claims that the rows decide.
 
 use super::keep;
 use super::network::{Network, ROUND_TRIP};
 use super::sender::Sender;
 use super::split::{Row, Treatment};
-use crate::menon::verdict::Verdict;
+use crate::claim::Claim;
 
-/// Returns the verdicts on the first experiment.
-pub(super) fn of_split(rows: &[Row]) -> Vec<Verdict> {
-    if rows.is_empty() {
-        return Vec::new();
-    }
-    let mut verdicts = vec![
-        coalescing_takes_acks(rows),
-        splitting_gives_them_back(rows),
-        a_counting_sender_is_later(rows),
-        splitting_makes_up_for_it(rows),
-        splitting_each_makes_up_for_it(rows),
+/// Returns the claims of the first experiment.
+pub(super) fn of_split(rows: &[Row]) -> Vec<Claim> {
+    let acks = |id, treatment| {
+        compared(id, rows, treatment, |without, with| {
+            let [a, b] = [without, with].map(|row| row.figures.acks_per_segment.median);
+            (Some(b / a), format!("{a:.2} ACKs for a segment without coalescing, {b:.2} here."))
+        })
+    };
+    let later = |id, treatment| {
+        compared(id, rows, treatment, |without, with| {
+            let found = format!("Over 20 ms {}; here {}.", pace(without), pace(with));
+            (later_ms(with, without), found)
+        })
+    };
+    let linux = [
+        ("menon-acks.linux.reno", Sender::Reno),
+        ("menon-acks.linux.cubic", Sender::Cubic),
+        ("menon-acks.linux.bbr", Sender::Bbr),
     ];
-    verdicts.extend(Sender::LINUX.iter().filter_map(|&sender| linux_does_not_care(sender, rows)));
-    verdicts
+    let of_linux =
+        linux.into_iter().filter_map(|(id, sender)| linux_does_not_care(id, sender, rows));
+    [
+        acks("menon-acks.coalescing-takes", Treatment::Coalesced),
+        acks("menon-acks.splitting-returns", Treatment::Split),
+        later("menon-acks.counting.later", Treatment::Coalesced),
+        later("menon-acks.counting.split", Treatment::Split),
+        later("menon-acks.counting.split-each", Treatment::SplitEach),
+    ]
+    .into_iter()
+    .chain(of_linux)
+    .collect()
 }
 
-/// Returns the verdicts on the second experiment.
-pub(super) fn of_keep(rows: &[keep::Row]) -> Vec<Verdict> {
+/// Returns the claim of the second experiment; none without rows.
+pub(super) fn of_keep(rows: &[keep::Row]) -> Option<Claim> {
     let harmful: Vec<String> = rows
         .iter()
         .filter(|row| row.keep_every.is_some() && keep::harms(row, rows))
         .map(|row| format!("{} with {}", row.sender.name(), keep::shown(row.keep_every)))
         .collect();
-    if rows.is_empty() {
-        return Vec::new();
-    }
     let harm = if harmful.is_empty() {
         "None of those tried harms any sender.".to_owned()
     } else {
         format!("Slower or later than without: {}.", harmful.join(", "))
     };
-    let choice = keep::choice(rows);
-    let chosen = choice.map_or("No setting is harmless.".to_owned(), |count| {
-        format!("The largest that is harmless, and all below it: keep_every = {count}.")
-    });
-    let claim = "Linux senders, which count bytes, do as well when rxo aggregates their pure ACKs";
-    vec![Verdict::new(claim, Some(choice.is_some()), format!("{harm} {chosen}"))]
+    let choice = f64::from(keep::choice(rows).unwrap_or(1));
+    (!rows.is_empty()).then(|| Claim::new("menon-acks.keep-every", Some(choice), harm))
 }
 
-fn find(rows: &[Row], sender: Sender, network: Network, treatment: Treatment) -> Option<&Row> {
-    rows.iter()
-        .find(|row| row.sender == sender && row.network == network && row.treatment == treatment)
-}
-
-fn coalescing_takes_acks(rows: &[Row]) -> Verdict {
-    let claim = "a receiver that is given aggregates acknowledges aggregates";
-    compared(claim, rows, [Treatment::None, Treatment::Coalesced], |without, with| {
-        let [a, b] = [without, with].map(|row| row.figures.acks_per_segment.median);
-        (
-            b < SHARE_TAKEN * a,
-            format!("{a:.2} ACKs for a segment without coalescing, {b:.2} with it"),
-        )
-    })
-}
-
-fn splitting_gives_them_back(rows: &[Row]) -> Verdict {
-    let claim = "with splitting the sender sees about as many ACKs as without coalescing";
-    compared(claim, rows, [Treatment::None, Treatment::Split], |without, with| {
-        let [a, b] = [without, with].map(|row| row.figures.acks_per_segment.median);
-        let is_alike = (b - a).abs() < SHARE_APART * a;
-        (is_alike, format!("{a:.2} ACKs for a segment without coalescing, {b:.2} with splitting"))
-    })
-}
-
-fn a_counting_sender_is_later(rows: &[Row]) -> Verdict {
-    let claim =
-        "a sender that counts ACKs comes to its rate later behind a receiver that coalesces";
-    compared(claim, rows, [Treatment::None, Treatment::Coalesced], |without, with| {
-        let found = format!("{}; with coalescing {}", pace(without), pace(with));
-        (is_later(with, without).unwrap_or_else(|| is_slower(with, without)), found)
-    })
-}
-
-fn splitting_makes_up_for_it(rows: &[Row]) -> Verdict {
-    let claim = "with its ACKs split again it comes to its rate no later than without coalescing";
-    compared(claim, rows, [Treatment::None, Treatment::Split], |without, with| {
-        let found = format!("{}; with splitting {}", pace(without), pace(with));
-        (!is_later(with, without).unwrap_or_else(|| is_slower(with, without)), found)
-    })
-}
-
-fn splitting_each_makes_up_for_it(rows: &[Row]) -> Verdict {
-    let claim = "with an ACK for each segment, as Linux acknowledges the first of a connection, it \
-                 comes to its rate no later than without coalescing";
-    compared(claim, rows, [Treatment::None, Treatment::SplitEach], |without, with| {
-        let found = format!("{}; with --ack-split 1 {}", pace(without), pace(with));
-        (!is_later(with, without).unwrap_or_else(|| is_slower(with, without)), found)
-    })
-}
-
-/// Compares two treatments of the counting sender's frames over the delay.
+/// Compares the counting sender's frames without coalescing, over the delay, to those of a treatment.
 fn compared(
-    claim: &str,
+    id: &str,
     rows: &[Row],
-    treatments: [Treatment; 2],
-    verdict: impl FnOnce(&Row, &Row) -> (bool, String),
-) -> Verdict {
-    let of = |treatment| find(rows, Sender::Counting, Network::Delay, treatment);
-    let (holds, found) = match treatments.map(of) {
-        [Some(one), Some(other)] => {
-            let (holds, found) = verdict(one, other);
-            (Some(holds), format!("over 20 ms {found}."))
-        }
-        _ => (None, "It was not measured over a delay.".to_owned()),
-    };
-    Verdict::new(claim, holds, found)
+    treatment: Treatment,
+    value: impl FnOnce(&Row, &Row) -> (Option<f64>, String),
+) -> Claim {
+    let of = |treatment| find(rows, Sender::Counting, treatment);
+    let found = of(Treatment::None).zip(of(treatment)).map(|(one, other)| value(one, other));
+    let (ours, detail) = found.unzip();
+    Claim::new(id, ours.flatten(), detail).because(|| {
+        "No comparison: neither came to 90 % of the link, or not both were measured.".to_owned()
+    })
 }
 
-/// Compares a Linux sender without coalescing, with coalescing, and with splitting: the rates, and the cost
-/// of splitting. `None` unless all were measured.
-fn linux_does_not_care(sender: Sender, rows: &[Row]) -> Option<Verdict> {
-    let of = |treatment| find(rows, sender, Network::Delay, treatment);
+fn find(rows: &[Row], sender: Sender, treatment: Treatment) -> Option<&Row> {
+    let is_it = |row: &&Row| {
+        row.sender == sender && row.network == Network::Delay && row.treatment == treatment
+    };
+    rows.iter().find(is_it)
+}
+
+/// Compares a Linux sender's throughput with coalescing to that without and to that with splitting. `None`
+/// unless all were measured.
+fn linux_does_not_care(id: &str, sender: Sender, rows: &[Row]) -> Option<Claim> {
+    let of = |treatment| find(rows, sender, treatment);
     let (none, coalesced) = (of(Treatment::None)?, of(Treatment::Coalesced)?);
     let split = of(Treatment::Split)?;
     let costs = [coalesced, split].map(|row| row.figures.cpu_s_per_gb.median);
-    let found = format!(
-        "over 20 ms {} without coalescing; {} with it; {} with splitting. Splitting takes {:.2} \
-         CPU s/GB instead of {:.2} ({:+.0} %).",
+    let detail = format!(
+        "Over 20 ms {} without coalescing; {} with it; {} with splitting, which takes {:.2} CPU s/GB instead of {:.2} \
+         ({:+.0} %).",
         pace(none),
         pace(coalesced),
         pace(split),
@@ -131,17 +94,8 @@ fn linux_does_not_care(sender: Sender, rows: &[Row]) -> Option<Verdict> {
         costs[0],
         100.0 * (costs[1] / costs[0] - 1.0)
     );
-    let is_behind = |one, other| is_later(one, other).unwrap_or(false) || is_slower(one, other);
-    let claim = format!(
-        "Linux {} counts bytes: it loses nothing by fewer ACKs and gains nothing by splitting",
-        sender.name()
-    );
-    let holds = !is_behind(coalesced, none) && !is_behind(coalesced, split);
-    Some(Verdict::new(claim, Some(holds), found))
-}
-
-fn is_slower(one: &Row, other: &Row) -> bool {
-    one.figures.mbit_per_s.median < ALIKE * other.figures.mbit_per_s.median
+    let [base, with, other] = [none, coalesced, split].map(|row| row.figures.mbit_per_s.median);
+    Some(Claim::new(id, Some(with / base.max(other)), detail))
 }
 
 /// Returns a phrase with the time to full rate and the total rate.
@@ -150,14 +104,16 @@ fn pace(row: &Row) -> String {
     format!("at 90 % of the link {}, {mbit_per_s:.0} Mbit/s in all", time_of(row))
 }
 
-/// Returns `true` if `one` reached full rate later than `other`, by more than the variation between
-/// measurements; `None` if neither reached it.
-fn is_later(one: &Row, other: &Row) -> Option<bool> {
-    match (one.figures.always_full_ms(), other.figures.always_full_ms()) {
-        (Some(one), Some(other)) => Some(one > MOST_TIMES * other + ROUND_TRIP.as_secs_f64() * 1e3),
-        (None, Some(_)) => Some(true),
-        (Some(_), None) => Some(false),
-        (None, None) => None,
+/// Returns the time in milliseconds by which `one` came to full rate later than `other`, beyond the variation
+/// between measurements; `None` if neither did.
+fn later_ms(one: &Row, other: &Row) -> Option<f64> {
+    match [one, other].map(|row| row.figures.always_full_ms()) {
+        [Some(one), Some(other)] => {
+            Some(one - (MOST_TIMES * other + ROUND_TRIP.as_secs_f64() * 1e3))
+        }
+        [None, Some(_)] => Some(NEVER_MS),
+        [Some(_), None] => Some(-NEVER_MS),
+        [None, None] => None,
     }
 }
 
@@ -170,13 +126,10 @@ fn time_of(row: &Row) -> String {
     }
 }
 
-/// Ratio from which two throughputs count as equal.
-const ALIKE: f64 = 0.95;
-/// Largest share of ACKs that counts as clearly fewer.
-const SHARE_TAKEN: f64 = 0.7;
-/// Largest relative difference at which two ACK rates count as equal.
-const SHARE_APART: f64 = 0.35;
+/// Variation of the time to full rate between measurements, as a factor.
 const MOST_TIMES: f64 = 1.1;
+/// The time that stands for never: longer than any connection is watched.
+const NEVER_MS: f64 = 60_000.0;
 
 #[cfg(test)]
 mod tests {
@@ -200,7 +153,7 @@ mod tests {
     }
 
     fn held(rows: &[Row]) -> Vec<Option<bool>> {
-        of_split(rows).into_iter().map(|verdict| verdict.holds).collect()
+        of_split(rows).iter().map(Claim::holds).collect()
     }
 
     #[test]
@@ -210,23 +163,27 @@ mod tests {
         assert_eq!(held(&rows(Some(900.0))), late);
         assert_eq!(held(&rows(None)), late);
         assert_eq!(held(&rows(None)[..1]), [None; 5]);
-        assert!(of_split(&[]).is_empty());
+        assert_eq!(held(&[]), [None; 5]);
     }
 
     #[test]
     fn a_linux_sender_that_gains_by_splitting_is_told() {
-        let of = |treatment, full_ms| row(Sender::Reno, treatment, Some(full_ms), 0.5);
+        let of = |treatment, mbit_per_s| {
+            let sample = Sample { mbit_per_s, ..sample(500.0, Some(100.0)) };
+            let figures = Figures::of(&[sample]).unwrap();
+            Row { sender: Sender::Reno, network: Network::Delay, treatment, figures }
+        };
         let rows = |coalesced| {
             [
-                of(Treatment::None, 100.0),
+                of(Treatment::None, 500.0),
                 of(Treatment::Coalesced, coalesced),
-                of(Treatment::Split, 100.0),
+                of(Treatment::Split, 500.0),
             ]
         };
-        assert_eq!(held(&rows(105.0))[5], Some(true));
-        assert_eq!(held(&rows(400.0))[5], Some(false));
-        let text = of_split(&rows(105.0))[5].text();
-        assert!(text.starts_with("holds: Linux reno counts bytes"), "{text}");
+        assert_eq!(held(&rows(490.0))[5], Some(true));
+        assert_eq!(held(&rows(300.0))[5], Some(false));
+        let text = of_split(&rows(490.0))[5].text().replace('\n', " ");
+        assert!(text.starts_with("reproduced [menon-acks.linux.reno]"), "{text}");
         assert!(text.contains("2.00 CPU s/GB instead of 2.00 (+0 %)"), "{text}");
     }
 }

@@ -105,13 +105,6 @@ impl Case {
 }
 
 impl Application {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Worker => "the worker",
-            Self::Threads => "a thread",
-        }
-    }
-
     const fn suffix(self) -> &'static str {
         match self {
             Self::Worker => "",

@@ -77,11 +77,6 @@ impl Row {
     pub(super) fn expansion_per_ack(&self) -> f64 {
         ratio(self.breakdown[Category::Expansion as usize], self.acks_per_packet.median)
     }
-
-    /// Returns the requests per second. A request is one byte of payload.
-    pub(super) fn requests_per_s(&self) -> Spread {
-        self.gbit_per_s.map(|rate| rate * 1e9 / 8.0)
-    }
 }
 
 fn by_name<S: serde::Serializer>(

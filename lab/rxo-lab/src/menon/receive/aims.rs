@@ -1,37 +1,20 @@
-//! The project's aims for its host, with verdicts from the rows.
+//! The project's aims for its host, decided by the rows.
 
 use rxo_console::numbers::ratio;
-use rxo_demo::wrap::count;
 
 use super::row::Rows;
 use super::stack::Stack;
-use crate::menon::verdict::Verdict;
+use crate::claim::Claim;
 
-/// Returns the verdict on every aim.
-pub(super) fn all(rows: Rows<'_>) -> Vec<Verdict> {
+/// Returns the claim of every aim.
+pub(super) fn all(rows: Rows<'_>) -> Vec<Claim> {
+    let gain = |connections| rows.gain(connections, Stack::OPTIMIZED);
     vec![
-        gain(rows, 1, 1.9),
-        gain(rows, 400, 1.4),
-        alike("an Aggregation Limit of one is within 3 % of Original", limit_of_one(rows), 3.0),
-        alike("requests and responses are within 2 % of Original", requests(rows), 2.0),
+        Claim::new("menon.aim.one", gain(1), None),
+        Claim::new("menon.aim.many", gain(400), None),
+        Claim::new("menon.aim.limit-of-one", limit_of_one(rows).map(f64::abs), None),
+        Claim::new("menon.aim.requests", requests(rows).map(f64::abs), None),
     ]
-}
-
-fn gain(rows: Rows<'_>, connections: usize, least: f64) -> Verdict {
-    let claim = format!(
-        "with {} both optimizations receive at least {least} times as much \
-         as Original in the same processor time",
-        count(connections, "connection")
-    );
-    let times = rows.gain(connections, Stack::OPTIMIZED);
-    let found = times.map_or(NOT_MEASURED.to_owned(), |times| format!("{times:.2} times."));
-    Verdict::new(claim, times.map(|times| times >= least), found)
-}
-
-fn alike(claim: &str, change_percent: Option<f64>, most: f64) -> Verdict {
-    let found = change_percent.map_or(NOT_MEASURED.to_owned(), |change| format!("{change:+.1} %."));
-    let holds = change_percent.map(|change| change.abs() <= most);
-    Verdict::new(claim, holds, found)
 }
 
 /// Returns the gain of an Aggregation Limit of one over Original, in percent.
@@ -43,8 +26,6 @@ fn requests(rows: Rows<'_>) -> Option<f64> {
     let of = |stack| Some(rows.exchange(stack)?.per_s.median);
     Some(100.0 * (ratio(of(Stack::OPTIMIZED)?, of(Stack::ORIGINAL)?) - 1.0))
 }
-
-const NOT_MEASURED: &str = "Not both were measured.";
 
 #[cfg(test)]
 mod tests {
@@ -60,7 +41,7 @@ mod tests {
             row(400, Stack::OPTIMIZED, 700.0),
         ];
         let rows = Rows { bulk: &bulk, exchange: &[] };
-        all(rows).into_iter().map(|verdict| verdict.holds).collect()
+        all(rows).iter().map(Claim::holds).collect()
     }
 
     #[test]

@@ -4,14 +4,14 @@
 //! The flags become a [`plan`] of [`stack`]s. [`measure`] runs a [`station`] (rxo's host with its [`worker`],
 //! and reading threads) with Linux senders. It returns a [`sample`], in which the worker's [`stages`] are
 //! mapped to the paper's [`category`]s. Samples become [`row`]s, and rows become [`figures`] with a [`fit`],
-//! the statements of the [`paper`], and our own [`aims`], all in the [`findings`].
+//! beside those of the [`paper`], and our own [`aims`].
 
 mod aims;
 mod category;
 mod figures;
-mod findings;
 pub(super) mod fit;
 mod measure;
+mod notes;
 pub(super) mod paper;
 mod plan;
 mod row;
@@ -23,24 +23,29 @@ mod units;
 mod worker;
 
 use anyhow::Result;
-use rxo_demo::experiment::{Experiment, Output};
 use rxo_demo::turns::{Cases, Turns};
+use serde::Serialize;
 
-use self::findings::Found;
-pub(crate) use self::plan::Plan;
-use self::row::{ExchangeRow, Row};
+pub(crate) use self::plan::{PARTS, Plan};
+use self::row::{ExchangeRow, Row, Rows};
 use self::sample::{Bulk, Exchange};
 use self::stack::Case;
 use self::units::Units;
+use crate::runner::{Experiment, Outcome};
+
+/// The results of all measurements.
+#[derive(Debug, Serialize)]
+struct Measured {
+    bulk: Vec<Row>,
+    exchange: Vec<ExchangeRow>,
+}
 
 impl Experiment for Plan {
-    type Findings = Found;
-
     fn steps(&self) -> Result<usize> {
         Ok(self.effort.rounds * (self.bulk.len() + self.exchange.len()))
     }
 
-    fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
+    fn measure(&self, turns: &Turns<'_>) -> Result<Outcome> {
         let rounds = self.effort.rounds;
         let bulk = turns.measure(
             Cases { cases: &self.bulk, rounds, rotated: 1 },
@@ -58,15 +63,11 @@ impl Experiment for Plan {
         let bulk = bulk.filter_map(|(case, samples)| Row::of(*case, samples)).collect();
         let exchange = self.exchange.iter().zip(&exchange);
         let exchange = exchange.filter_map(|(stack, samples)| ExchangeRow::of(*stack, samples));
-        Ok(Found::new(bulk, exchange.collect(), Units::of_machine()))
-    }
-
-    fn notes(&self, found: &Found) -> Vec<String> {
-        found.notes(self)
-    }
-
-    fn output(&self) -> &Output {
-        &self.output
+        let measured = Measured { bulk, exchange: exchange.collect() };
+        let rows = Rows { bulk: &measured.bulk, exchange: &measured.exchange };
+        let units = Units::of_machine();
+        let outcome = Outcome::new(figures::all(rows, units), &measured)?;
+        Ok(outcome.claims(aims::all(rows)).notes(notes::of(self, units)))
     }
 }
 

@@ -3,8 +3,6 @@
 /// One of the paper's systems (figure 7 and section 5.1).
 pub(in crate::menon) struct System {
     pub(super) name: &'static str,
-    /// Throughput of the original and of the optimized system, in Mbit/s.
-    pub(super) mbit_per_s: [f64; 2],
     /// Gain of Receive Aggregation alone, in percent of throughput.
     pub(in crate::menon) aggregation_gain: f64,
     /// Gain of both optimizations, in percent of CPU-scaled throughput.
@@ -12,35 +10,14 @@ pub(in crate::menon) struct System {
 }
 
 pub(in crate::menon) const SYSTEMS: [System; 3] = [
-    System {
-        name: "paper: Linux UP",
-        mbit_per_s: [3_452.0, 4_660.0],
-        aggregation_gain: 26.0,
-        gain: 45.0,
-    },
-    System {
-        name: "paper: Linux SMP",
-        mbit_per_s: [2_988.0, 4_660.0],
-        aggregation_gain: 36.0,
-        gain: 67.0,
-    },
-    System {
-        name: "paper: Xen",
-        mbit_per_s: [1_088.0, 1_877.0],
-        aggregation_gain: 45.0,
-        gain: 86.0,
-    },
+    System { name: "paper: Linux UP", aggregation_gain: 26.0, gain: 45.0 },
+    System { name: "paper: Linux SMP", aggregation_gain: 36.0, gain: 67.0 },
+    System { name: "paper: Xen", aggregation_gain: 45.0, gain: 86.0 },
 ];
 
 /// Shares of all cycles in figure 3 (section 2.2), in percent: protocol (rx, tx), buffers and non-protocol,
 /// driver, per byte. The remainder is misc.
 pub(super) const SHARES: [f64; 4] = [21.0, 25.0, 21.0, 17.0];
-
-/// Factors by which the per-packet costs (rx, tx, buffer, non-proto) fall in figures 8, 9 and 10.
-pub(in crate::menon) const PER_PACKET_FACTORS: [f64; 3] = [4.3, 5.5, 3.7];
-
-/// Cost of aggregation itself, in cycles per packet (figure 8).
-pub(super) const AGGREGATION_CYCLES: f64 = 789.0;
 
 /// Gain at 400 connections, in percent (figure 12).
 pub(in crate::menon) const GAIN_AT_400: f64 = 40.0;

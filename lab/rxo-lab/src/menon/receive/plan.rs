@@ -3,12 +3,20 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use rxo_demo::experiment::Output;
 use rxo_demo::machine::Cores;
 
 use super::stack::{Case, PAPERS_LIMIT, Stack};
-use crate::flags::{ReceiveExperiment, ReceiveFlags};
+use crate::flags::{Part, RunFlags};
 use crate::limits::{Effort, Limits};
+
+/// One connection, five, and one of a guest (figures 3 and 7 to 10); the Aggregation Limit (figure 11); 1 to 400
+/// connections (figure 12); requests (table 1).
+pub(crate) const PARTS: &[Part] = &[
+    Part::timed("profile"),
+    Part::timed("limit"),
+    Part::timed("connections"),
+    Part::timed("exchange"),
+];
 
 /// The measurements to run.
 #[derive(Clone, Debug)]
@@ -21,7 +29,6 @@ pub(crate) struct Plan {
     /// Time that a transfer runs before it is measured.
     pub(super) warm_up: Duration,
     pub(super) cores: Cores,
-    pub(super) output: Output,
 }
 
 impl Plan {
@@ -29,29 +36,24 @@ impl Plan {
     ///
     /// # Errors
     /// If a number or a time is invalid; the message describes valid values.
-    pub(crate) fn from_flags(flags: &ReceiveFlags) -> Result<Self> {
-        let ReceiveFlags { measure, only, out } = flags;
-        let quick = measure.extent.quick;
-        let wanted = |one| only.is_empty() || only.contains(&one);
-        let exchange = if wanted(ReceiveExperiment::Exchange) {
-            vec![Stack::ORIGINAL, Stack::OPTIMIZED]
-        } else {
-            Vec::new()
-        };
+    pub(crate) fn from_flags(flags: &RunFlags) -> Result<Self> {
+        let (parts, quick) = (flags.chosen(PARTS)?, flags.is_quick());
+        let wanted = |one: &str| parts.has(one);
+        let exchange =
+            if wanted("exchange") { vec![Stack::ORIGINAL, Stack::OPTIMIZED] } else { Vec::new() };
         Ok(Self {
             bulk: cases(&wanted, quick),
             exchange,
-            effort: LIMITS.effort(measure)?,
+            effort: LIMITS.effort(flags)?,
             warm_up: if quick { QUICK_WARM_UP } else { WARM_UP },
             cores: Cores::choose(),
-            output: Output::drawn(measure.extent.json, out)?,
         })
     }
 }
 
 /// Returns every bulk transfer of the wanted experiments. A transfer that two experiments share is measured
 /// once.
-fn cases(wanted: &dyn Fn(ReceiveExperiment) -> bool, quick: bool) -> Vec<Case> {
+fn cases(wanted: &dyn Fn(&str) -> bool, quick: bool) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     let mut add = |case| {
         if !cases.contains(&case) {
@@ -65,16 +67,14 @@ fn cases(wanted: &dyn Fn(ReceiveExperiment) -> bool, quick: bool) -> Vec<Case> {
     };
     for &count in connections {
         let is_profile = count <= PROFILE_CONNECTIONS;
-        if wanted(ReceiveExperiment::Connections)
-            || (is_profile && wanted(ReceiveExperiment::Profile))
-        {
+        if wanted("connections") || (is_profile && wanted("profile")) {
             Stack::ALL.into_iter().for_each(|stack| add(Case::wire(count, stack)));
         }
     }
-    if wanted(ReceiveExperiment::Profile) {
+    if wanted("profile") {
         Stack::ALL.into_iter().for_each(|stack| add(Case::guest(stack)));
     }
-    if wanted(ReceiveExperiment::Limit) {
+    if wanted("limit") {
         add(Case::wire(1, Stack::ORIGINAL));
         limits.iter().for_each(|&limit| add(Case::wire(1, Stack::limited(limit))));
     }
@@ -101,10 +101,10 @@ const QUICK_WARM_UP: Duration = Duration::from_millis(150);
 mod tests {
     use super::*;
     use crate::flags::typed;
-    use rxo_demo::experiment::Experiment;
+    use crate::runner::Experiment;
 
     fn plan(line: &str) -> Result<Plan> {
-        Plan::from_flags(&typed::<ReceiveFlags>(line)?)
+        Plan::from_flags(&typed(line)?)
     }
 
     #[test]

@@ -3,20 +3,21 @@
 
 use super::super::ceiling::ceiling;
 use super::super::examine::{BUFFERS_KB, ENTRIES, Examined, WINDOWS};
-use super::{Captures, least, percent};
+use super::{Captures, least};
+use crate::claim::{Basis, Claim};
 use crate::figure::{Figure, Guide, Series};
-use crate::statement::Statement;
 
 pub(super) fn figure_6(captures: Captures<'_>) -> Figure {
     Figure {
         number: "6",
         title: "Packets eliminated of 10,000, by entries of the cache",
         fixed: fixed(captures, "16 connections, 8 KB buffers, windows of 20 packets"),
+        basis: Basis::Live,
         x_label: "entries",
         y_label: "packets eliminated of 10,000",
         x: ENTRIES.iter().map(ToString::to_string).collect(),
         series: lines(captures, None, |examined| &examined.by_entries),
-        statements: three_entries(captures).into_iter().collect(),
+        claims: three_entries(captures).into_iter().collect(),
         ..Figure::default()
     }
 }
@@ -26,27 +27,29 @@ pub(super) fn figure_7(captures: Captures<'_>) -> Figure {
         number: "7",
         title: "Packets eliminated of 10,000, by size of the buffers",
         fixed: fixed(captures, "16 connections, 4 entries, windows of 20 packets"),
+        basis: Basis::Live,
         x_label: "buffer",
         y_label: "packets eliminated of 10,000",
         x: BUFFERS_KB.iter().map(|kb| format!("{kb} KB")).collect(),
         series: lines(captures, None, |examined| &examined.by_buffer),
-        statements: small_payloads(captures).into_iter().chain(larger_payloads(captures)).collect(),
+        claims: small_payloads(captures).into_iter().chain(larger_payloads(captures)).collect(),
         ..Figure::default()
     }
 }
 
 pub(super) fn figure_8(captures: Captures<'_>) -> Figure {
-    let statements = [sixteen_packets(captures), from_16_to_32(captures), beyond_32(captures)];
+    let claims = [sixteen_packets(captures), from_16_to_32(captures), beyond_32(captures)];
     Figure {
         number: "8",
         title: "Packets eliminated of 10,000, by packets between two interrupts",
         fixed: fixed(captures, "16 connections, 4 entries, 8 KB buffers"),
+        basis: Basis::Live,
         x_label: "window",
         y_label: "packets eliminated of 10,000",
         x: WINDOWS.iter().map(ToString::to_string).collect(),
         series: lines(captures, Some(&FIGURE_8_KB), |examined| &examined.by_window),
         guides: vec![Guide { value: 5_000.0, meaning: "the paper: more than 50 % with 16" }],
-        statements: statements.into_iter().flatten().collect(),
+        claims: claims.into_iter().flatten().collect(),
         ..Figure::default()
     }
 }
@@ -79,8 +82,7 @@ fn of_sixteen(captures: Captures<'_>) -> Vec<(usize, &Examined)> {
     payloads.filter_map(|kb| captures.of(16, kb).map(|examined| (kb, examined))).collect()
 }
 
-fn three_entries(captures: Captures<'_>) -> Option<Statement> {
-    let paper = "a \"cache size of 3 entries allows us to achieve close to maximum coalescing\"";
+fn three_entries(captures: Captures<'_>) -> Option<Claim> {
     let share = |(kb, examined): (usize, &Examined)| {
         let most = examined.by_entries.iter().copied().fold(0.0, f64::max);
         (most > 0.0).then(|| (kb, examined.by_entries[2] / most, examined.by_entries[0] / most))
@@ -88,14 +90,9 @@ fn three_entries(captures: Captures<'_>) -> Option<Statement> {
     let shares: Vec<_> = of_sixteen(captures).into_iter().filter_map(share).collect();
     let (kb, three, _) = shares.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1))?;
     let one = least(shares.iter().map(|share| share.2))?;
-    let ours = format!(
-        "3 entries reach at least {:.0} % of the most (at {kb} KB), 1 entry at least {:.0} %.",
-        three * 100.0,
-        one * 100.0
-    );
+    let detail = format!("The least is at {kb} KB; 1 entry has at least {one:.2}.");
     let mixed = most_mixed(captures);
-    let statement = Statement::new(paper, Some(three >= CLOSE), ours);
-    Some(statement.unless_it_holds(|| {
+    Some(Claim::new("rsc.fig6.three", Some(three), detail).because(|| {
         format!("In a window of 20 packets there are up to {mixed:.1} flows on the average.")
     }))
 }
@@ -105,23 +102,17 @@ fn most_mixed(captures: Captures<'_>) -> f64 {
     flows.map(|(_, examined)| examined.interleaving.flows_per_window).fold(0.0, f64::max)
 }
 
-fn small_payloads(captures: Captures<'_>) -> Option<Statement> {
-    let paper = "\"the amount of coalescing is same with 4 and 8 KB buffers for 2KB and 4KB payload\" \
-                 because of PSH";
+fn small_payloads(captures: Captures<'_>) -> Option<Claim> {
     let small = [2, 4].into_iter().filter_map(|kb| captures.of(16, kb));
     let differences = small.map(|examined| (examined.by_buffer[1] - examined.by_buffer[0]).abs());
     let widest = differences.max_by(f64::total_cmp)?;
-    let ours = format!("at most {:.1} points apart.", widest / 100.0);
-    Some(Statement::new(paper, Some(widest <= 100.0), ours))
+    Some(Claim::new("rsc.fig7.small", Some(widest / 100.0), None))
 }
 
-fn larger_payloads(captures: Captures<'_>) -> Option<Statement> {
-    let paper = "\"8KB buffer yields more coalescing for payloads larger than 4KB\"";
+fn larger_payloads(captures: Captures<'_>) -> Option<Claim> {
     let large = of_sixteen(captures).into_iter().filter(|(kb, _)| *kb > 4);
     let gains = large.map(|(_, examined)| examined.by_buffer[1] - examined.by_buffer[0]);
-    let gain = least(gains)?;
-    let ours = format!("at least {:.1} points more than 4 KB.", gain / 100.0);
-    Some(Statement::new(paper, Some(gain > 0.0), ours))
+    Some(Claim::new("rsc.fig7.large", Some(least(gains)? / 100.0), None))
 }
 
 /// Returns the packets that a window of `packets` eliminates; 0 if it was not examined.
@@ -134,22 +125,19 @@ fn in_figure_8(captures: Captures<'_>) -> Vec<(usize, &Examined)> {
     of_sixteen(captures).into_iter().filter(|(kb, _)| FIGURE_8_KB.contains(kb)).collect()
 }
 
-fn sixteen_packets(captures: Captures<'_>) -> Option<Statement> {
+fn sixteen_packets(captures: Captures<'_>) -> Option<Claim> {
     let shown = in_figure_8(captures).into_iter();
     let low = least(shown.map(|(_, examined)| with_window(examined, 16)))?;
-    let paper = "\"more than 50% coalescing even with a 16 packet window\"";
-    let ours = format!("at least {}.", percent(low));
-    Some(Statement::new(paper, Some(low > 5_000.0), ours))
+    Some(Claim::new("rsc.fig8.sixteen", Some(low / 100.0), None))
 }
 
-fn from_16_to_32(captures: Captures<'_>) -> Option<Statement> {
-    let paper = "from 16 to 32 packets \"5-10% improvement\"";
+fn from_16_to_32(captures: Captures<'_>) -> Option<Claim> {
     let shown = in_figure_8(captures);
     let gains: Vec<f64> = shown.iter().map(|(_, examined)| gain_of_32(examined)).collect();
     let (low, high) = (least(gains.iter().copied())?, gains.into_iter().fold(0.0, f64::max));
-    let ours = format!("{:.1} to {:.1} points.", low / 100.0, high / 100.0);
-    let statement = Statement::new(paper, Some(low >= 500.0), ours);
-    Some(statement.unless_it_holds(|| why_so_little(captures, &shown)))
+    let detail = format!("Up to {:.1} points.", high / 100.0);
+    let claim = Claim::new("rsc.fig8.to-32", Some(low / 100.0), detail);
+    Some(claim.because(|| why_so_little(captures, &shown)))
 }
 
 /// Returns the reason for a small gain: the distance from the ceiling, and the payloads that gain more.
@@ -181,23 +169,16 @@ fn gain_of_32(examined: &Examined) -> f64 {
     with_window(examined, 32) - with_window(examined, 16)
 }
 
-fn beyond_32(captures: Captures<'_>) -> Option<Statement> {
-    let paper = "\"beyond 32 packets the rate of improvement diminishes\"";
-    let shown = in_figure_8(captures);
+fn beyond_32(captures: Captures<'_>) -> Option<Claim> {
     // Compared per packet of the window, because the second step is twice as long.
-    let falls = |examined: &Examined| {
+    let rate = |examined: &Examined| {
         let first = with_window(examined, 32) - with_window(examined, 16);
         let second = with_window(examined, 64) - with_window(examined, 32);
-        second / 2.0 < first.max(1.0)
+        second / 2.0 / first.max(1.0)
     };
-    let holds = !shown.is_empty() && shown.iter().all(|(_, examined)| falls(examined));
-    let gains = shown.iter().map(|(_, e)| with_window(e, 64) - with_window(e, 32));
-    let high = gains.max_by(f64::total_cmp)?;
-    let ours = format!("from 32 to 64 packets at most {:.1} points.", high / 100.0);
-    Some(Statement::new(paper, Some(holds), ours))
+    let rates = in_figure_8(captures).into_iter().map(|(_, examined)| rate(examined));
+    Some(Claim::new("rsc.fig8.beyond-32", Some(rates.max_by(f64::total_cmp)?), None))
 }
 
-/// Share of the maximum that counts as "close to maximum"; the sentence gives the measured share.
-const CLOSE: f64 = 0.9;
 /// Payloads of the paper's figure 8.
 const FIGURE_8_KB: [usize; 3] = [4, 8, 16];

@@ -1,10 +1,8 @@
 //! Figures of the driver domain: its cost per byte, and the number of copies.
 
-use rxo_driver::CopyPath;
-
-use super::{at, bar, cost_at, lines, points, polls, shown};
+use super::{at, cost_at, lines, points, polls, share, shown};
+use crate::claim::Claim;
 use crate::figure::{Figure, Series};
-use crate::statement::Statement;
 use crate::xen::driver::Cost;
 use crate::xen::paper;
 use crate::xen::plan::FULL_LOAD;
@@ -15,15 +13,15 @@ pub(super) fn table_v(costs: &[Cost]) -> Figure {
     let systems = System::DOMAINS;
     let at_paper = |system| cost_at(costs, system, paper::FRAMES_A_POLL);
     let at_full = |system| cost_at(costs, system, FULL_LOAD);
-    let share = |of: &dyn Fn(System) -> Option<f64>, system| {
+    let of_xen = |of: &dyn Fn(System) -> Option<f64>, system| {
         of(System::Xen).zip(of(system)).map(|(xen, value)| value / xen)
     };
     let shares =
-        |of: &dyn Fn(System) -> Option<f64>| systems.map(|system| share(of, system)).to_vec();
+        |of: &dyn Fn(System) -> Option<f64>| systems.map(|system| of_xen(of, system)).to_vec();
     let papers = |system| paper::driver_cycles(system).zip(paper::driver_cycles(System::Xen));
     let papers = systems.map(|system| papers(system).map(|(value, xen)| value / xen)).to_vec();
-    let (da, da_full) = (share(&at_paper, System::BoDa), share(&at_full, System::BoDa));
-    let (lro, plain_da) = (share(&at_paper, System::Lro), share(&at_paper, System::Da));
+    let (best, full) = (of_xen(&at_paper, System::BoDa), of_xen(&at_full, System::BoDa));
+    let (lro, da) = (of_xen(&at_paper, System::Lro), of_xen(&at_paper, System::Da));
     Figure {
         number: "Table V",
         title: "The driver domain's cost of a byte, as a share of Xen's",
@@ -36,19 +34,14 @@ pub(super) fn table_v(costs: &[Cost]) -> Figure {
             Series::new("32 frames a poll", shares(&at_full)).bars(),
             Series::reference("the paper", papers).bars(),
         ],
-        statements: vec![
-            bar(
-                "Delayed Aggregation takes the driver domain to 0.23 of Xen's",
-                plain_da,
-                0.23,
-                "DA at 2.55 frames a poll",
-            ),
-            bar("BO and DA take it to 0.4 of Xen's", da, 0.4, "BO+DA at 2.55 frames a poll").aim(),
-            bar("at full load to 0.23", da_full, 0.23, "BO+DA at 32 frames a poll").aim(),
-            Statement::new(
-                "the driver part falls by more than LRO's",
-                plain_da.zip(lro).map(|(da, lro)| da < lro),
-                format!("{} of Xen's against {} with LRO.", shown(plain_da), shown(lro)),
+        claims: vec![
+            share("xen.table-v.driver.da", da, "DA at 2.55 frames a poll"),
+            share("xen.table-v.driver.bo-da", best, "BO+DA at 2.55 frames a poll"),
+            share("xen.table-v.driver.full-load", full, "BO+DA at 32 frames a poll"),
+            Claim::new(
+                "xen.table-v.driver.below-lro",
+                da.zip(lro).map(|(da, lro)| da / lro),
+                format!("{} of Xen's against {} with LRO.", shown(da), shown(lro)),
             ),
         ],
         ..Figure::default()
@@ -77,10 +70,7 @@ pub(super) fn sweep(costs: &[Cost]) -> Figure {
 pub(super) fn copies(costs: &[Cost]) -> Figure {
     let of = |system, value: fn(&Cost) -> f64| at(costs, system, paper::FRAMES_A_POLL).map(value);
     let column = |value| System::COUNTED.map(|system| of(system, value)).to_vec();
-    let is_as_said = |cost: &Cost| {
-        let expected = if cost.system.path() == CopyPath::Linear { 2.0 } else { 1.0 };
-        cost.copies == expected
-    };
+    let copies = |id, system| Claim::new(id, of(system, |cost| cost.copies), None);
     Figure {
         number: "copies",
         title: "Copies of a byte, and pieces of a packet",
@@ -92,15 +82,7 @@ pub(super) fn copies(costs: &[Cost]) -> Figure {
             Series::new("copies of a byte", column(|cost| cost.copies)).bars(),
             Series::new("pieces of a packet", column(|cost| cost.pieces)).bars(),
         ],
-        statements: vec![Statement::new(
-            "Backend Optimization saves the copy of each aggregate into one region (Fig. 2)",
-            Some(costs.iter().all(is_as_said)),
-            format!(
-                "Each byte is copied {} times with LRO and {} with BO.",
-                shown(of(System::Lro, |cost| cost.copies)),
-                shown(of(System::Bo, |cost| cost.copies)),
-            ),
-        )],
+        claims: vec![copies("xen.copies.lro", System::Lro), copies("xen.copies.bo", System::Bo)],
         ..Figure::default()
     }
 }

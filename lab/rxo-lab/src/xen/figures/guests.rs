@@ -3,9 +3,9 @@
 use rxo_demo::stats::Spread;
 use rxo_testbed::median_bounds;
 
-use super::{OF_GUESTS, colour, shown};
+use super::colour;
+use crate::claim::{Basis, Claim, Ours};
 use crate::figure::{Figure, Series};
-use crate::statement::Statement;
 use crate::xen::guest::exchange::{Latency, Requests, Turn};
 use crate::xen::guest::several::Several;
 use crate::xen::paper;
@@ -19,9 +19,10 @@ pub(super) fn requests(boots: &[Requests]) -> [Figure; 2] {
         System::RECEIVERS.map(|system| Spread::of(of(&turns, system).map(|it| value(&it.latency))))
     };
     let times = Figure {
-        number: OF_GUESTS[3],
+        number: "requests",
         title: "What a transaction of one byte takes with a Linux guest",
         fixed: "the guests are emulated; systems in turn with the same guest",
+        basis: Basis::Live,
         x_label: "system",
         y_label: "us",
         x: systems(),
@@ -29,13 +30,18 @@ pub(super) fn requests(boots: &[Requests]) -> [Figure; 2] {
             Series::of_spreads("median", column(|latency| latency.p50_us).to_vec()).bars(),
             Series::of_spreads("99th percentile", column(|latency| latency.p99_us).to_vec()).bars(),
         ],
-        statements: vec![within(&turns, System::Da), within(&turns, System::Auto), idle(boots)],
+        claims: vec![
+            within("xen.requests.da", &turns, System::Da),
+            within("xen.requests.auto", &turns, System::Auto),
+            idle(boots),
+        ],
         ..Figure::default()
     };
     let rates = Figure {
-        number: OF_GUESTS[9],
+        number: "requests rate",
         title: "Transactions of one byte a second with a Linux guest (Table VII)",
         fixed: "the guests are emulated; systems in turn with the same guest",
+        basis: Basis::Live,
         x_label: "system",
         y_label: "transactions/s",
         x: systems(),
@@ -53,56 +59,35 @@ fn of(turns: &[Turn], system: System) -> impl Iterator<Item = &Turn> {
     turns.iter().filter(move |turn| turn.system == system)
 }
 
-/// Decides whether a transaction of `system` takes as long as Xen's, by the median of all rounds. The verdict
-/// is open if chance could decide it.
-fn within(turns: &[Turn], system: System) -> Statement {
+/// Compares a transaction of `system` with Xen's, by the median of all rounds and its bounds at 95 %.
+fn within(id: &str, turns: &[Turn], system: System) -> Claim {
     let grown = |value: fn(&Latency) -> f64| -> Vec<f64> {
         let of_xen = |turn: &Turn| Some(value(&turn.latency) / value(&turn.xen?));
         of(turns, system).filter_map(of_xen).collect()
     };
     let (medians, p99s) = (grown(|latency| latency.p50_us), grown(|latency| latency.p99_us));
-    let bounds = median_bounds(&medians);
-    let ranged = |values: &[f64]| {
-        Spread::of(values.iter().copied()).map_or("-".to_owned(), |spread| spread.ranged(3))
-    };
-    let bounded =
-        bounds.map_or("not known".to_owned(), |(low, high)| format!("{low:.3} to {high:.3}"));
-    let claim = match system {
-        System::Auto => "requests under auto take at most 2 % longer than without coalescing",
-        _ => "Delayed Aggregation takes nothing from requests (Table VII); here at most 2 %",
-    };
-    let statement = Statement::new(
-        claim,
-        bounds.and_then(|(low, high)| match () {
-            () if high <= MOST_GROWN => Some(true),
-            () if low > MOST_GROWN => Some(false),
-            () => None,
-        }),
-        format!(
-            "In {} rounds the median of {} is {} of Xen's with the same guest; the middle is {bounded} at 95 %. \
-             The 99th percentile is {}.",
-            medians.len(),
-            system.name(),
-            ranged(&medians),
-            ranged(&p99s),
-        ),
-    );
-    if system == System::Auto { statement.aim() } else { statement }
+    let median = Spread::of(medians.iter().copied()).map(|spread| spread.median);
+    let p99 = Spread::of(p99s).map(|spread| {
+        format!("The 99th percentile is {} of Xen's with the same guest.", spread.ranged(3))
+    });
+    let ours = median.map(|median| match median_bounds(&medians) {
+        Some(bounds) => Ours::between(median, bounds, medians.len()),
+        // Too few rounds decide nothing.
+        None => Ours::between(median, (0.0, f64::MAX), medians.len()),
+    });
+    Claim::new(id, ours, p99)
 }
 
-/// Decides whether auto held nothing for an idle guest.
-fn idle(boots: &[Requests]) -> Statement {
+/// Makes the claim that auto held nothing for an idle guest.
+fn idle(boots: &[Requests]) -> Claim {
     let auto_held: u64 = boots.iter().map(|boot| boot.auto_held).sum();
     let hold_p99_us = boots.iter().map(|boot| boot.hold_p99_us).fold(0.0, f64::max);
-    Statement::new(
-        "auto, whose hold follows the load as section V proposes, holds nothing for an idle guest",
-        (!boots.is_empty()).then_some(auto_held == 0),
-        format!(
-            "auto held {auto_held} requests beyond their poll. From the card into the guest requests took at most \
-             {hold_p99_us:.1} us (p99): that is the wait for the worker's turn.",
-        ),
-    )
-    .aim()
+    let detail = format!(
+        "From the card into the guest requests took at most {hold_p99_us:.1} us (p99): that is the wait for the \
+         worker's turn."
+    );
+    let held = (!boots.is_empty()).then_some(auto_held as f64);
+    Claim::new("xen.requests.auto.idle", held, detail)
 }
 
 /// Draws the cost per byte of each of several guests.
@@ -116,21 +101,12 @@ pub(super) fn several(all: &[Several]) -> Figure {
         number: "guests",
         title: "Instructions of each guest for a byte, several at once",
         fixed: "polls as rxo guest has them; the range is that of the guests",
+        basis: Basis::Live,
         x_label: "guests",
         y_label: "instructions a byte",
         x: counts(all),
         series: by_system(all, |case| Spread::over(&case.each, |share| share.instructions_a_byte)),
-        statements: vec![
-            Statement::new(
-                "beside others a guest pays at most 15 % more for a byte than alone",
-                grown.map(|grown| grown <= MOST_BESIDE_OTHERS),
-                format!(
-                    "Beside others a guest pays at most {} of what it pays alone.",
-                    shown(grown)
-                ),
-            )
-            .aim(),
-        ],
+        claims: vec![Claim::new("xen.several.beside", grown, None)],
         ..Figure::default()
     }
 }
@@ -141,6 +117,7 @@ pub(super) fn several_rate(all: &[Several]) -> Figure {
         number: "guests rate",
         title: "What several guests receive together",
         fixed: "the guests are emulated and counted, which decides the rate",
+        basis: Basis::Live,
         x_label: "guests",
         y_label: "Mbit/s",
         x: counts(all),
@@ -160,6 +137,7 @@ pub(super) fn several_requests(all: &[Several]) -> Figure {
         number: "guests requests",
         title: "Requests to one of several guests, 99th percentile",
         fixed: "transactions of one byte; the guests are emulated",
+        basis: Basis::Live,
         x_label: "system, guests",
         y_label: "us",
         x: all.iter().map(name).collect(),
@@ -196,8 +174,3 @@ fn by_system(all: &[Several], value: impl Fn(&Several) -> Option<Spread>) -> Vec
     };
     present.map(bars).collect()
 }
-
-/// Largest ratio that counts as equal: growth of 2 %.
-const MOST_GROWN: f64 = 1.02;
-/// Largest ratio beside other guests: 15 %. Polls vary, so counts differ by some percent.
-const MOST_BESIDE_OTHERS: f64 = 1.15;

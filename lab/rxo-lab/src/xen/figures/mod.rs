@@ -1,4 +1,4 @@
-//! The paper's tables as figures, with computed verdicts.
+//! The paper's tables as figures, with the claims that they decide.
 //!
 //! Each group has a file: figures on [`virtual_time`], costs of the [`driver`] domain, costs of a [`guest`],
 //! [`totals`] of both, and live [`guests`]. This file lists the figures, and finds the case of a system.
@@ -11,30 +11,14 @@ mod tests;
 mod totals;
 mod virtual_time;
 
+use super::Measured;
 use super::driver::Cost;
-use super::findings::Measured;
 use super::guest::GuestCost;
 use super::paper;
 use super::system::System;
 use super::virtual_time::Rate;
+use crate::claim::Claim;
 use crate::figure::{Figure, Series};
-use crate::statement::Statement;
-
-/// Numbers of the figures of guests, whose packets arrive in real time.
-pub(super) const OF_GUESTS: [&str; 12] = [
-    "Table V guest",
-    "alignment",
-    "Table IV",
-    "requests",
-    "guests",
-    "guests rate",
-    "guests requests",
-    "alignment places",
-    "sweep guest",
-    "requests rate",
-    "Table V total",
-    "Table IV in percent",
-];
 
 /// Returns every figure that was measured.
 pub(super) fn all(measured: &Measured) -> Vec<Figure> {
@@ -180,15 +164,11 @@ fn colour(system: System) -> usize {
     }
 }
 
-/// Makes a statement that holds if `value` is at most `most`.
-fn bar(claim: &'static str, value: Option<f64>, most: f64, what: &str) -> Statement {
-    let ours = format!("{what}: {} of Xen's.", shown(value));
-    Statement::new(claim, value.map(|value| value <= most), ours)
+/// Makes a claim about a share of Xen's value. `what` names the measured case.
+fn share(id: &str, value: Option<f64>, what: &str) -> Claim {
+    Claim::new(id, value, format!("{what}."))
 }
 
 fn shown(value: Option<f64>) -> String {
     value.map_or("nothing".to_owned(), |value| format!("{value:.2}"))
 }
-
-/// Largest ratio of two counts that counts as equal.
-const ALIKE: f64 = 1.05;

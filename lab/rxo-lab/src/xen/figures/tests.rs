@@ -37,7 +37,7 @@ fn costs(share: f64) -> Vec<Cost> {
 }
 
 fn verdicts(figure: &Figure) -> Vec<Option<bool>> {
-    figure.statements.iter().map(|statement| statement.holds).collect()
+    figure.verdicts()
 }
 
 #[test]
@@ -51,10 +51,11 @@ fn the_bars_of_the_driver_domain_are_judged() {
 
 #[test]
 fn a_copy_too_many_is_seen() {
-    assert_eq!(verdicts(&copies(&costs(0.2))), [Some(true)]);
+    assert_eq!(verdicts(&copies(&costs(0.2))), [Some(true); 2]);
     let mut wrong = costs(0.2);
-    wrong[1].copies = 1.5;
-    assert_eq!(verdicts(&copies(&wrong)), [Some(false)]);
+    let bo = |cost: &&mut Cost| cost.system == System::Bo;
+    wrong.iter_mut().filter(bo).for_each(|cost| cost.copies = 1.5);
+    assert_eq!(verdicts(&copies(&wrong)), [Some(true), Some(false)]);
 }
 
 #[test]
@@ -62,7 +63,7 @@ fn on_virtual_time_the_papers_rate_and_requests_hold() {
     let traffic = Traffic::new(5_000, SEGMENT_BYTES).unwrap();
     let rate = |system| virtual_time::rate(system, paper::FRAMES_A_POLL, &traffic).unwrap();
     let rates: Vec<_> = System::DOMAINS.map(rate).to_vec();
-    assert_eq!(verdicts(&aggregates(&rates)), [None], "a calibration");
+    assert_eq!(verdicts(&aggregates(&rates)), [None; 2], "calibrations");
     let of = |system| rates.iter().find(|rate| rate.system == system).unwrap();
     let [lro, da] = [System::Lro, System::Da].map(|system| of(system).packets_an_aggregate);
     // Polls that end at a timestamp's tick are shorter.
@@ -143,13 +144,15 @@ fn paced(auto: [(f64, u64); 2]) -> Vec<Paced> {
 #[test]
 fn auto_must_hold_for_a_busy_guest_and_for_no_idle_one() {
     let of = |auto| verdicts(&load(&[], &paced(auto)));
-    assert_eq!(of([(17.0, 80), (2.55, 0)]), [Some(true); 2]);
-    assert_eq!(of([(17.0, 80), (3.0, 9)]), [Some(true), Some(false)], "an idle guest waits");
-    assert_eq!(of([(2.55, 0), (2.55, 0)]), [Some(false); 2], "it never holds: there is no control");
-    assert_eq!(verdicts(&load(&[], &paced([(17.0, 80), (2.55, 0)])[..1])), [None; 2]);
+    let (yes, no) = (Some(true), Some(false));
+    assert_eq!(of([(17.0, 80), (2.55, 0)]), [yes; 4]);
+    assert_eq!(of([(17.0, 80), (3.0, 9)]), [yes, yes, no, yes], "an idle guest waits");
+    let never = of([(2.55, 0), (2.55, 0)]);
+    assert_eq!(never, [yes, no, yes, no], "it never holds: there is no control");
+    assert!(verdicts(&load(&[], &paced([(17.0, 80), (2.55, 0)])[..1])).is_empty());
     let mut late = paced([(17.0, 80), (2.55, 0)]);
     late[1].rate.hold_p99_us = 51.0;
-    assert_eq!(verdicts(&load(&[], &late)), [Some(false), Some(true)], "longer than its bound");
+    assert_eq!(verdicts(&load(&[], &late)), [no, yes, yes, yes], "longer than its bound");
 }
 
 #[test]
@@ -160,7 +163,7 @@ fn on_virtual_time_auto_follows_the_load() {
         virtual_time::paced((system, paper::FRAMES_A_POLL), guest, &traffic).unwrap()
     });
     let figure = load(&[System::Lro, System::Auto].map(rate), &paced);
-    assert_eq!(verdicts(&figure), [Some(true); 2], "{figure:?}");
+    assert_eq!(verdicts(&figure), [Some(true); 4], "{figure:?}");
 }
 
 #[test]
@@ -184,8 +187,10 @@ fn driver_domain_and_guest_are_judged_together() {
         verdicts(&totals::table_v(&costs(driver), [&[], &guests]))
     };
     // Xen costs 5 per byte, so DA may cost 1.98.
-    assert_eq!((judged(0.3, 0.4), judged(0.4, 0.4)), (vec![Some(true)], vec![Some(false)]));
-    assert_eq!(verdicts(&totals::table_v(&costs(0.3), [&counted(0.4), &[]])), [None]);
+    assert_eq!(judged(0.3, 0.4), [Some(true); 2]);
+    assert_eq!(judged(0.4, 0.4), [Some(false), Some(true)], "more than the paper's share");
+    assert_eq!(judged(0.95, 0.95), [Some(false); 2]);
+    assert_eq!(verdicts(&totals::table_v(&costs(0.3), [&counted(0.4), &[]])), [None; 2]);
     let guests = counted(0.4);
     let figure = totals::table_v(&costs(0.3), [&guests, &guests]);
     let paper = figure.series[2].values.iter().map(|value| value.map(|it| (it * 232.0).round()));
@@ -229,13 +234,14 @@ fn the_rate_is_linuxs_share_of_what_the_link_carries() {
     assert_eq!((measured.values[4], measured.values[0]), (Some(300.0), None));
     assert_eq!(measured.ranges[4], Some((100.0, 500.0)));
     // Here LRO is faster than Linux, unlike in the paper.
-    assert_eq!(verdicts(&figure), [Some(true), Some(false)], "those of the guest without GRO");
+    let (yes, no) = (Some(true), Some(false));
+    assert_eq!(verdicts(&figure), [yes, yes, yes, no], "those of the guest without GRO");
     let swapped = table_iv(&costs(0.2), [&as_then, &today], &[]);
-    assert_eq!(verdicts(&swapped), [Some(false), Some(false)]);
+    assert_eq!(verdicts(&swapped), [no, no, no, yes]);
     let dear = table_iv(&costs(1.3), [&as_then, &today], &[]);
-    assert_eq!(verdicts(&dear), [Some(false), Some(false)]);
+    assert_eq!(verdicts(&dear), [no, no, no, yes]);
     let quick = table_iv(&costs(0.2), [&as_then, &[]], &[]);
-    assert_eq!(verdicts(&quick), [None; 2], "that guest was not measured");
+    assert_eq!(verdicts(&quick), [None; 4], "that guest was not measured");
 }
 
 #[test]
@@ -248,20 +254,6 @@ fn the_papers_points_are_marked_at_its_frames_a_poll() {
     // Xen's cost is 1 here.
     assert!((lro.values[0].unwrap() - 13.4 / 14.5).abs() < 1e-9);
     assert!((da.values[0].unwrap() - 3.3 / 14.5).abs() < 1e-9);
-}
-
-#[test]
-fn a_busy_machine_permits_verdicts_on_what_guests_have_no_part_in() {
-    use crate::xen::findings::Found;
-    use rxo_demo::experiment::Findings;
-    let measured = Measured { costs: costs(0.2), guests: counted(0.25), ..Measured::default() };
-    let verdicts = |found: &Found| found.paragraphs().join("\n").matches("holds: ").count();
-    let mut found = Found::new(measured, Vec::new());
-    let all = verdicts(&found);
-    found.withhold();
-    let kept = verdicts(&found);
-    // Four statements of Table V and one about copies.
-    assert!(kept == 5 && all > kept, "{kept} of {all}");
 }
 
 fn several(guests: usize, instructions_a_byte: f64) -> Several {
@@ -291,18 +283,6 @@ fn a_guest_must_not_pay_for_the_others() {
 }
 
 #[test]
-fn a_file_that_arrived_wrong_is_no_result() {
-    use crate::xen::findings::Found;
-    use rxo_demo::experiment::Findings;
-    let found = |is_intact| {
-        let mut several = several(2, 3.0);
-        several.each[1].is_intact = is_intact;
-        Found::new(Measured { several: vec![several], ..Measured::default() }, Vec::new())
-    };
-    assert!(found(true).is_intact() && !found(false).is_intact());
-}
-
-#[test]
 fn requests_are_judged_by_the_round_in_the_middle() {
     let latency = |p50_us| Latency { p50_us, p99_us: 2.0 * p50_us, per_second: 1e6 / p50_us };
     // Every system but auto takes as long as Xen. Linux takes 50 us.
@@ -328,7 +308,7 @@ fn requests_are_judged_by_the_round_in_the_middle() {
     // With seven values the minimum and maximum bound the median, so a single outlier leaves the verdict
     // open.
     assert_eq!(verdict(alike.clone(), 0), [Some(true), None, Some(true)]);
-    let alike = rounds([101.0, 100.0, 99.0, 101.0, 100.0, 102.0, 102.0]);
+    let alike = rounds([101.0, 100.0, 99.0, 101.0, 100.0, 101.5, 101.5]);
     assert_eq!(verdict(alike.clone(), 0), [Some(true); 3]);
     assert_eq!(verdict(alike.clone(), 1), [Some(true), Some(true), Some(false)], "one was held");
     let slower = rounds([103.0, 104.0, 105.0, 103.0, 104.0, 105.0, 103.0]);

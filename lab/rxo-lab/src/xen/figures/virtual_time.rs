@@ -3,8 +3,8 @@
 use rxo_console::numbers::grouped;
 
 use super::{at, colour, frames, lines, points, polls, shown};
+use crate::claim::{Basis, Claim};
 use crate::figure::{Figure, Series};
-use crate::statement::Statement;
 use crate::xen::paper;
 use crate::xen::plan::LOADS;
 use crate::xen::system::System;
@@ -19,6 +19,7 @@ pub(super) fn aggregates(rates: &[Rate]) -> Figure {
         number: "Table VI",
         title: "Packets an aggregate by frames a poll",
         fixed: "one connection, virtual time",
+        basis: Basis::VirtualTime,
         x_label: "frames a poll",
         y_label: "packets an aggregate",
         x: polls(rates),
@@ -27,16 +28,10 @@ pub(super) fn aggregates(rates: &[Rate]) -> Figure {
             .chain(points(rates, value, paper::packets_an_aggregate))
             .chain([earlier(rates)])
             .collect(),
-        // The frames a poll, 2.55, are LRO's packets an aggregate in the paper.
-        statements: vec![Statement::calibration(
-            "LRO has 2.55 packets an aggregate, Delayed Aggregation 4.71 (Table VI): 1.85 times as \
-             many",
-            format!(
-                "At 2.55 frames a poll LRO has {}, Delayed Aggregation {}.",
-                shown(lro),
-                shown(da)
-            ),
-        )],
+        claims: vec![
+            Claim::new("xen.table-vi.lro", lro, None),
+            Claim::new("xen.table-vi.da", da, None),
+        ],
         ..Figure::default()
     }
 }
@@ -62,26 +57,23 @@ fn earlier(rates: &[Rate]) -> Series {
 
 /// Draws the hold time of an aggregate's first segment.
 pub(super) fn holds(rates: &[Rate]) -> Figure {
-    let da = at(rates, System::Da, paper::FRAMES_A_POLL);
+    let [lro, da] = [System::Lro, System::Da].map(|system| at(rates, system, paper::FRAMES_A_POLL));
     Figure {
         number: "hold",
         title: "How long the first segment of a delivery is held: the median, up to p99",
         fixed: "60,000 frames a second, virtual time",
+        basis: Basis::VirtualTime,
         x_label: "frames a poll",
         y_label: "us",
         x: polls(rates),
         series: held(rates, &[System::Lro, System::Da, System::Da4, System::Auto]),
-        statements: vec![Statement::new(
-            "Delayed Aggregation holds an aggregate's first group for 33.17 us longer: two packets \
-                 at 60,000 a second",
-            at(rates, System::Lro, paper::FRAMES_A_POLL).zip(da).map(|(lro, da)| {
-                let longer = da.hold_p50_us - lro.hold_p50_us;
-                (0.5..=2.0).contains(&(longer / paper::HOLD_US))
-            }),
+        claims: vec![Claim::new(
+            "xen.hold.da",
+            lro.zip(da).map(|(lro, da)| da.hold_p50_us - lro.hold_p50_us),
             format!(
-                "The median at 2.55 frames a poll is {} us under LRO and {} us under Delayed \
-                     Aggregation. It includes the frames of the segment's own poll.",
-                shown(at(rates, System::Lro, paper::FRAMES_A_POLL).map(|r| r.hold_p50_us)),
+                "The median at 2.55 frames a poll is {} us under LRO and {} us under Delayed Aggregation. It \
+                 includes the frames of the segment's own poll.",
+                shown(lro.map(|rate| rate.hold_p50_us)),
                 shown(da.map(|rate| rate.hold_p50_us)),
             ),
         )],
@@ -107,71 +99,79 @@ pub(super) fn load(rates: &[Rate], paced: &[Paced]) -> Figure {
         number: "auto",
         title: "Packets an aggregate under auto, by the guest's load",
         fixed: "600,000 frames a second, virtual time",
+        basis: Basis::VirtualTime,
         x_label: "frames a poll",
         y_label: "packets an aggregate",
         x,
         series: series.to_vec(),
-        statements: vec![
-            follows(rates, &of(System::Lro, Reader::Busy), &busy),
-            rests(&busy, &idle),
-        ],
+        claims: [follows(rates, &of(System::Lro, Reader::Busy), &busy), rests(&busy, &idle)]
+            .concat(),
         ..Figure::default()
     }
 }
 
-/// Decides whether auto's hold is bounded at every rate, and gains as much for a busy guest as Delayed
+/// Makes the claims that auto's hold is bounded at every rate, and gains as much for a busy guest as Delayed
 /// Aggregation in the paper.
-fn follows(rates: &[Rate], lro: &[Paced], busy: &[Paced]) -> Statement {
-    let claim = "auto's hold is bounded and follows the load, as section V proposes: at most 50 us or to the end of the \
-                 segment's own poll, and for a busy guest DA's 1.85 times LRO's packets at 2.55 frames a poll";
+fn follows(rates: &[Rate], lro: &[Paced], busy: &[Paced]) -> Vec<Claim> {
     let at_papers = |paced: &[Paced]| {
         let mut rates = paced.iter().map(|one| one.rate);
         rates.find(|rate| rate.frames_a_poll == paper::FRAMES_A_POLL)
     };
     let Some((lro_fast, auto_fast)) = at_papers(lro).zip(at_papers(busy)) else {
-        return Statement::new(claim, None, "No guest was busy.".to_owned()).aim();
+        return Vec::new();
     };
-    let fast = |paced: &[Paced]| paced.iter().map(|one| one.rate).collect::<Vec<_>>();
-    let is_bounded = is_bounded(rates) && is_bounded(&[fast(lro), fast(busy)].concat());
-    let [gained, of_lro] = [auto_fast, lro_fast].map(|rate| rate.packets_an_aggregate);
+    let fast: Vec<Rate> = lro.iter().chain(busy).map(|one| one.rate).collect();
+    let beyond = beyond(rates).into_iter().chain(beyond(&fast)).reduce(f64::max);
     let slow = at(rates, System::Auto, paper::FRAMES_A_POLL).map(|rate| rate.packets_an_aggregate);
-    let ours = format!(
-        "At 600,000 frames a second and 2.55 frames a poll auto has {gained:.2} packets an aggregate for a busy guest, LRO \
-         {of_lro:.2}; the first segment is held for {:.1} us (p99). At 60,000 a second the next poll would come after its \
+    let detail = format!(
+        "At 600,000 frames a second and 2.55 frames a poll auto has {:.2} packets an aggregate for a busy guest, LRO \
+         {:.2}; the first segment is held for {:.1} us (p99). At 60,000 a second the next poll would come after its \
          50 us, so there it ends with the poll, with {} packets.",
+        auto_fast.packets_an_aggregate,
+        lro_fast.packets_an_aggregate,
         auto_fast.hold_p99_us,
         shown(slow)
     );
-    Statement::new(claim, Some(is_bounded && gained >= PAPERS_GAIN * of_lro), ours).aim()
+    let gained = auto_fast.packets_an_aggregate / lro_fast.packets_an_aggregate;
+    vec![
+        Claim::new("xen.auto.bounded", beyond, None),
+        Claim::new("xen.auto.follows", Some(gained), detail),
+    ]
 }
 
-/// Returns `true` if auto holds at most [`MOST_AUTO_US`], or to the end of the segment's own poll, as LRO
-/// does.
-fn is_bounded(rates: &[Rate]) -> bool {
+/// Returns the longest time in microseconds for which auto holds beyond [`MOST_AUTO_US`] and beyond the end
+/// of the segment's own poll, as LRO does; `None` if not both were measured at every rate.
+fn beyond(rates: &[Rate]) -> Option<f64> {
     let auto = rates.iter().filter(|rate| rate.system == System::Auto);
-    auto.map(|rate| (rate, at(rates, System::Lro, rate.frames_a_poll))).all(|(rate, lro)| {
-        lro.is_some_and(|lro| rate.hold_p99_us <= lro.hold_p99_us.max(MOST_AUTO_US))
-    })
+    let beyond = auto.map(|rate| {
+        let lro = at(rates, System::Lro, rate.frames_a_poll)?;
+        Some((rate.hold_p99_us - lro.hold_p99_us.max(MOST_AUTO_US)).max(0.0))
+    });
+    let all: Option<Vec<f64>> = beyond.collect();
+    all?.into_iter().reduce(f64::max)
 }
 
-/// Decides whether auto holds nothing for a guest that has read everything, but does hold for a busy one.
-fn rests(busy: &[Paced], idle: &[Paced]) -> Statement {
-    let claim = "auto holds nothing for an idle guest, where it holds for a busy one";
+/// Makes the claims that auto holds nothing for a guest that has read everything, but does hold for a busy
+/// one, at every number of frames a poll.
+fn rests(busy: &[Paced], idle: &[Paced]) -> Vec<Claim> {
     if busy.is_empty() || idle.is_empty() {
-        return Statement::new(claim, None, "Not both guests were measured.".to_owned()).aim();
+        return Vec::new();
     }
     let sum = |paced: &[Paced], of: fn(&Paced) -> u64| paced.iter().map(of).sum::<u64>();
     let [held, held_idle] = [busy, idle].map(|paced| sum(paced, |one| one.holding_polls));
     let all = |paced| grouped(sum(paced, |one| one.polls));
-    let ours = format!(
+    let detail = format!(
         "Of {} polls of two frames and more {} ended with something held for an idle guest, and {} of {} for a busy one.",
         all(idle),
         grouped(held_idle),
         grouped(held),
         all(busy)
     );
-    let controls = busy.iter().all(|one| one.holding_polls > 0);
-    Statement::new(claim, Some(held_idle == 0 && controls), ours).aim()
+    let fewest = busy.iter().map(|one| one.holding_polls).min();
+    vec![
+        Claim::new("xen.auto.idle", Some(held_idle as f64), detail),
+        Claim::new("xen.auto.busy", fewest.map(|polls| polls as f64), None),
+    ]
 }
 
 /// Draws Table VII.
@@ -184,6 +184,7 @@ pub(super) fn table_vii(exchanges: &[Exchange]) -> Figure {
         number: "Table VII",
         title: "Transactions of one byte a second",
         fixed: "virtual time: the paper's Xen, and what a request waits in the driver domain",
+        basis: Basis::VirtualTime,
         x_label: "system",
         y_label: "transactions/s",
         x: systems.map(|system| system.name().to_owned()).to_vec(),
@@ -192,18 +193,12 @@ pub(super) fn table_vii(exchanges: &[Exchange]) -> Figure {
                 .bars(),
             Series::reference("the paper", systems.map(paper::transactions).to_vec()).bars(),
         ],
-        // The time of a request is the paper's for Xen, and a lone request never waits for another frame.
-        statements: vec![Statement::calibration(
-            "Delayed Aggregation and LRO take nothing from requests (Table VII)",
-            format!("No request waits for longer than {longest:.1} us (p99)."),
-        )],
+        claims: vec![Claim::new("xen.table-vii.wait", Some(longest), None)],
         ..Figure::default()
     }
 }
 
 /// Systems with different aggregates.
 const SHOWN: [System; 5] = [System::Xen, System::Lro, System::Da, System::Da4, System::Auto];
-/// Gain of Delayed Aggregation in Table VI, as a factor.
-const PAPERS_GAIN: f64 = 4.71 / 2.55;
 /// Largest hold time of auto, in microseconds.
 const MOST_AUTO_US: f64 = 50.0;

@@ -1,50 +1,13 @@
-//! Figure 10, its table, and the project's aims for a guest.
+//! Figure 10, and the project's aims for a guest.
 
 use rxo_console::numbers::ratio;
-use rxo_console::table::Table;
 
-use super::super::aims::aim;
+use super::super::aims::percent;
 use super::Feed;
 use super::guest::Cost;
 use super::part::{Part, Parts};
+use crate::claim::{Basis, Claim};
 use crate::figure::{Bracket, Figure, Series};
-use crate::menon::verdict::Verdict;
-use crate::statement::Statement;
-
-/// Returns a table with the cost of each feed.
-pub(in super::super) fn table(costs: &[Cost]) -> String {
-    let mut table = Table::new(&[
-        "guest is fed",
-        "guest instr/packet",
-        "instr/byte",
-        "gain",
-        "domain instr/packet",
-        "both instr/byte",
-        "gain",
-        "packets/delivery",
-        "guest ACKs/packet",
-        "ACKs/packet",
-    ]);
-    for cost in costs {
-        let percent = |gain: Option<f64>| {
-            gain.filter(|_| cost.feed != Feed::Plain)
-                .map_or("-".to_owned(), |times| format!("{:+.0} %", 100.0 * (times - 1.0)))
-        };
-        table.row([
-            cost.feed.name().to_owned(),
-            format!("{:.0}", sum(&cost.guest, &Part::ALL)),
-            format!("{:.3}", cost.guest_per_byte),
-            percent(gain(costs, cost.feed, guest)),
-            format!("{:.0}", sum(&cost.domain, &Part::ALL)),
-            format!("{:.3}", both(cost)),
-            percent(gain(costs, cost.feed, both)),
-            format!("{:.1}", cost.packets_per_delivery),
-            format!("{:.3}", cost.guest_acks_per_packet),
-            format!("{:.3}", cost.acks_per_packet),
-        ]);
-    }
-    table.render()
-}
 
 /// Draws guest and domain as one stack, by the paper's categories; `None` unless the first and the last of
 /// the paper's feeds were measured.
@@ -70,27 +33,18 @@ pub(in super::super) fn figure_10(costs: &[Cost]) -> Option<Figure> {
         name: "per packet",
     });
     let [before, after] = [first, last].map(|(_, parts)| sum(parts, &Part::PER_PACKET));
-    let claim = "with Xen the per-packet routines of guest and driver domain together fall by a factor of 3.7";
-    let factor = ratio(before, after);
-    let ours = format!(
-        "By a factor of {factor:.2}: from {before:.0} to {after:.0} instructions a packet."
-    );
+    let detail = format!("From {before:.0} to {after:.0} instructions a packet.");
     Some(Figure {
-        number: FIGURE_10,
+        number: "10 on a card",
         title: "Instructions for a packet, guest and driver domain",
         fixed: "a Linux guest with GRO off, one connection",
+        basis: Basis::Live,
         x_label: "guest is fed",
         y_label: "instructions per packet",
         x: shown.iter().map(|(cost, _)| cost.feed.name().to_owned()).collect(),
         series: series.collect(),
         brackets: brackets.collect(),
-        statements: vec![Statement::new(claim, Some(factor >= PAPERS_FACTOR), ours).unless_it_holds(
-            || {
-                "Netback has the code that sends, for the ACKs to the card as well, which are the driver's in \
-                 the paper; and the original sends few."
-                    .to_owned()
-            },
-        )],
+        claims: vec![Claim::new("menon-card.fig10.per-packet", Some(ratio(before, after)), detail)],
         ..Figure::default()
     })
 }
@@ -107,24 +61,12 @@ const GROUPS: [(&str, &[Part]); 8] = [
     ("misc", &[Part::Misc]),
 ];
 
-/// Returns the verdicts on the project's aims for a guest.
-pub(in super::super) fn aims(costs: &[Cost]) -> Vec<Verdict> {
-    if costs.is_empty() {
-        return Vec::new();
-    }
-    let of = |cost: fn(&Cost) -> f64| gain(costs, Feed::Split, cost);
+/// Returns the claims of the project's aims for a guest.
+pub(in super::super) fn aims(costs: &[Cost]) -> Vec<Claim> {
+    let of = |cost: fn(&Cost) -> f64| gain(costs, Feed::Split, cost).map(percent);
     vec![
-        aim(
-            "a Linux guest with GRO off receives at least 86 % more for an instruction of its own if it is fed \
-             aggregates and its ACKs are split",
-            of(guest),
-            PAPERS_GAIN,
-        ),
-        aim(
-            "guest and driver domain together receive at least 86 % more for an instruction then",
-            of(both),
-            PAPERS_GAIN,
-        ),
+        Claim::new("menon-card.aim.guest", of(guest), None),
+        Claim::new("menon-card.aim.guest-and-domain", of(both), None),
     ]
 }
 
@@ -149,15 +91,6 @@ fn sum(parts: &Parts, of: &[Part]) -> f64 {
     of.iter().map(|&part| parts[part as usize]).sum()
 }
 
-/// Number of the figure whose verdicts need an idle machine: the guest's packets arrive in real time, so the
-/// load of the machine changes the domain's batches.
-pub(in super::super) const FIGURE_10: &str = "10 on a card";
-/// Word that occurs in each aim for a guest.
-pub(in super::super) const OF_A_GUEST: &str = "guest";
-/// Gain of the paper's Xen guest in throughput, as a factor (figure 7).
-const PAPERS_GAIN: f64 = 1.86;
-const PAPERS_FACTOR: f64 = 3.7;
-
 #[cfg(test)]
 mod tests {
     use super::super::guest::tests::cost;
@@ -175,12 +108,12 @@ mod tests {
     fn the_papers_gain_is_asked_of_the_guest_and_of_both() {
         let holds = |split| {
             let aims = aims(&costs(split));
-            aims.iter().map(|aim| aim.holds).collect::<Vec<_>>()
+            aims.iter().map(Claim::holds).collect::<Vec<_>>()
         };
         assert_eq!(holds(100.0), [Some(true), Some(true)]);
         assert_eq!(holds(530.0), [Some(true), Some(false)]);
         assert_eq!(holds(600.0), [Some(false), Some(false)]);
-        assert!(aims(&[]).is_empty());
+        assert!(aims(&[]).iter().all(|aim| aim.holds().is_none()));
     }
 
     #[test]
@@ -190,8 +123,8 @@ mod tests {
         let all = figure.series.iter().filter_map(|series| series.values[0]).sum::<f64>();
         assert!((all - 10.0 * 1_100.0).abs() < 1e-6, "every part is in a group: {all}");
         assert!((figure.brackets[2].to - 6.0 * 200.0).abs() < 1e-6, "{:?}", figure.brackets);
-        assert_eq!(figure.statements[0].holds, Some(true), "{}", figure.text());
-        assert_eq!(figure_10(&costs(300.0)).unwrap().statements[0].holds, Some(false));
+        assert_eq!(figure.verdicts(), [Some(true)], "{figure:?}");
+        assert_eq!(figure_10(&costs(300.0)).unwrap().verdicts(), [Some(false)]);
         assert!(figure_10(&costs(100.0)[1..]).is_none(), "nothing to compare with");
     }
 
@@ -201,13 +134,5 @@ mod tests {
             figure_10(&costs(100.0)[..2]).is_none(),
             "aggregates alone are not what the paper compares"
         );
-    }
-
-    #[test]
-    fn the_table_says_what_each_feed_gains() {
-        let text = table(&costs(100.0));
-        assert!(text.contains("+900 %") && text.contains("+450 %"), "{text}");
-        let first = text.lines().nth(1).unwrap();
-        assert!(first.starts_with("Original") && !first.contains('%'), "{text}");
     }
 }

@@ -12,7 +12,7 @@ mod part;
 
 use serde::Serialize;
 
-pub(super) use self::figure::{FIGURE_10, OF_A_GUEST, aims, figure_10, table};
+pub(super) use self::figure::{aims, figure_10};
 #[cfg(test)]
 pub(super) use self::guest::tests;
 pub(super) use self::guest::{Cost, cost};

@@ -6,8 +6,8 @@ use super::super::fit::Fit;
 use super::super::row::Rows;
 use super::super::stack::{PAPERS_LIMIT, Stack};
 use super::super::units::Units;
+use crate::claim::{Basis, Claim};
 use crate::figure::{Figure, Guide, Series};
-use crate::statement::Statement;
 
 pub(super) fn figure_11(rows: Rows<'_>, units: Units) -> Option<Figure> {
     let limits = rows.limits();
@@ -26,6 +26,7 @@ pub(super) fn figure_11(rows: Rows<'_>, units: Units) -> Option<Figure> {
         number: "11",
         title: "What a packet costs, by Aggregation Limit",
         fixed: "one connection, both optimizations",
+        basis: Basis::ProcessorTime,
         x_label: "Aggregation Limit",
         y_label: units.label(),
         x: limits.iter().map(|(limit, _)| limit.to_string()).collect(),
@@ -34,51 +35,34 @@ pub(super) fn figure_11(rows: Rows<'_>, units: Units) -> Option<Figure> {
             Series::reference("x + y/k, fitted", curve.collect()),
         ],
         guides: original.map(|value| Guide { value, meaning: "Original" }).into_iter().collect(),
-        statements: vec![formula(fit, units), flat(&points), one_costs_nothing(rows)],
+        claims: vec![formula(fit, units), flat(&points), one_costs_nothing(rows)],
         ..Figure::default()
     })
 }
 
-fn formula(fit: Option<Fit>, units: Units) -> Statement {
-    let claim = "the cost follows x + y/k \"fairly well\"";
-    let Some(Fit { x, y, r_squared }) = fit else {
-        return Statement::new(claim, None, "Fewer than three limits were measured.".into());
-    };
-    let ours = format!(
-        "x = {x:.0} and y = {y:.0} {}: {:.0} % is per packet and can be shared. The curve explains \
-         {:.0} % of the spread.",
-        units.label(),
-        100.0 * ratio(y, x + y),
-        100.0 * r_squared
-    );
-    Statement::new(claim, Some(r_squared >= FAIRLY_WELL), ours)
+fn formula(fit: Option<Fit>, units: Units) -> Claim {
+    let detail = fit.map(|Fit { x, y, .. }| {
+        format!(
+            "x = {x:.0} and y = {y:.0} {}: {:.0} % is per packet and can be shared.",
+            units.label(),
+            100.0 * ratio(y, x + y)
+        )
+    });
+    Claim::new("menon.fig11.formula", fit.map(|fit| fit.r_squared), detail)
 }
 
-fn flat(points: &[(u16, f64)]) -> Statement {
-    let claim = "beyond a limit of 20 additional aggregation does not yield any substantial \
-                 improvement";
+/// Makes the claim about the best limit above 20.
+fn flat(points: &[(u16, f64)]) -> Claim {
     let at = |wanted| points.iter().find(|(limit, _)| *limit == wanted).map(|(_, cost)| *cost);
     let beyond = points.iter().filter(|(limit, _)| *limit > PAPERS_LIMIT).map(|(_, cost)| *cost);
-    let Some((twenty, least)) = at(PAPERS_LIMIT).zip(beyond.min_by(f64::total_cmp)) else {
-        return Statement::new(claim, None, "No limit above 20 was measured beside 20.".into());
-    };
-    let saved = 100.0 * (1.0 - ratio(least, twenty));
-    let ours = format!("The best limit above 20 saves {saved:.0} % of what a packet costs at 20.");
-    Statement::new(claim, Some(saved <= SUBSTANTIAL_PERCENT), ours)
+    let both = at(PAPERS_LIMIT).zip(beyond.min_by(f64::total_cmp));
+    let saved = both.map(|(twenty, least)| 100.0 * (1.0 - ratio(least, twenty)));
+    Claim::new("menon.fig11.flat", saved, None)
 }
 
-fn one_costs_nothing(rows: Rows<'_>) -> Statement {
-    let claim = "with an Aggregation Limit of one there is no degradation in performance";
+fn one_costs_nothing(rows: Rows<'_>) -> Claim {
     let of = |stack| rows.of(1, stack).map(|row| row.ns_per_packet.median);
-    let Some((one, original)) = of(Stack::limited(1)).zip(of(Stack::ORIGINAL)) else {
-        return Statement::new(claim, None, "A limit of one was not measured.".into());
-    };
-    let more = 100.0 * (ratio(one, original) - 1.0);
-    let ours = format!("A packet costs {more:+.1} % with a limit of one, against Original.");
-    Statement::new(claim, Some(more <= DEGRADATION_PERCENT), ours)
+    let both = of(Stack::limited(1)).zip(of(Stack::ORIGINAL));
+    let more = both.map(|(one, original)| 100.0 * (ratio(one, original) - 1.0));
+    Claim::new("menon.fig11.one", more, None)
 }
-
-const FAIRLY_WELL: f64 = 0.9;
-const SUBSTANTIAL_PERCENT: f64 = 5.0;
-/// Largest degradation that the aim permits, in percent.
-const DEGRADATION_PERCENT: f64 = 3.0;

@@ -3,12 +3,12 @@
 use rxo_console::numbers::ratio;
 
 use super::super::category::{Breakdown, Category};
-use super::super::paper::{AGGREGATION_CYCLES, PER_PACKET_FACTORS, SHARES, SYSTEMS};
+use super::super::paper::SHARES;
 use super::super::row::{Row, Rows};
 use super::super::stack::Stack;
 use super::super::units::Units;
+use crate::claim::{Basis, Claim};
 use crate::figure::{Bracket, Figure, Series};
-use crate::statement::Statement;
 
 /// Draws the shares of each category, for the original stack with one connection.
 pub(super) fn figure_3(rows: Rows<'_>) -> Option<Figure> {
@@ -19,6 +19,7 @@ pub(super) fn figure_3(rows: Rows<'_>) -> Option<Figure> {
         number: "3",
         title: "What receiving costs without aggregation",
         fixed: "one connection, Original",
+        basis: Basis::ProcessorTime,
         x_label: "category",
         y_label: "percent of the host's processor time",
         x: GROUPS.map(|(name, _)| name.to_owned()).to_vec(),
@@ -26,7 +27,7 @@ pub(super) fn figure_3(rows: Rows<'_>) -> Option<Figure> {
             Series::new("here", shares.to_vec()).bars().colour(0),
             Series::reference("paper: Linux UP", paper.collect()).bars().colour(0),
         ],
-        statements: vec![packets_before_bytes(&breakdown)],
+        claims: vec![packets_before_bytes(&breakdown)],
         ..Figure::default()
     })
 }
@@ -41,31 +42,19 @@ const GROUPS: [(&str, &[Category]); 5] = [
     ("misc", &[Category::Misc, Category::Aggr]),
 ];
 
-fn packets_before_bytes(breakdown: &Breakdown) -> Statement {
-    let claim = "even without the driver, the per-packet routines (rx, tx, buffer, non-proto) take \
-                 46 %, much more than copying, 17 %";
+fn packets_before_bytes(breakdown: &Breakdown) -> Claim {
     let [packets, bytes] = [&Category::PER_PACKET[..], &[Category::PerByte]]
         .map(|categories| 100.0 * breakdown.share(categories));
-    let times = ratio(packets, bytes);
-    let ours = format!(
-        "{packets:.0} % for these routines, {bytes:.0} % for the application, which waits and \
-         copies: {times:.1} times as much."
+    let detail = format!(
+        "{packets:.0} % for these routines, {bytes:.0} % for the application, which waits and copies."
     );
-    Statement::new(claim, Some(times >= MUCH_MORE), ours).unless_it_holds(|| {
-        "There is no kernel with its buffer metadata here: a packet costs the stack less, and an \
-         application in a thread of its own is woken."
-            .into()
-    })
+    Claim::new("menon.fig3.per-packet", Some(ratio(packets, bytes)), detail)
 }
-
-/// Factor from which a cost counts as "much more". The paper's ratio is 2.7.
-const MUCH_MORE: f64 = 2.0;
 
 /// Draws the cost of a packet with one connection.
 pub(super) fn figure_8(rows: Rows<'_>, units: Units) -> Option<Figure> {
-    let claim = "rx, tx, buffer and non-proto together fall by a factor of 4.3";
-    let mut figure = profile(units, |stack| rows.of(1, stack), (claim, PER_PACKET_FACTORS[0]))?;
-    figure.statements.push(aggregation_itself(rows, units));
+    let mut figure = profile(units, |stack| rows.of(1, stack), "menon.fig8.per-packet")?;
+    figure.claims.push(aggregation_itself(rows, units));
     Some(Figure {
         number: "8",
         title: "What a packet costs, one connection",
@@ -77,22 +66,19 @@ pub(super) fn figure_8(rows: Rows<'_>, units: Units) -> Option<Figure> {
 /// Draws the cost of a packet with five connections and a thread for each. The threads share the stack, as
 /// the paper's processors do.
 pub(super) fn figure_9(rows: Rows<'_>, units: Units) -> Option<Figure> {
-    let claim = "on two processors rx, tx, buffer and non-proto together fall by a factor of 5.5";
     Some(Figure {
         number: "9",
         title: "What a packet costs, five connections and threads",
         fixed: "one core, medians",
-        ..profile(units, |stack| rows.of(5, stack), (claim, PER_PACKET_FACTORS[1]))?
+        ..profile(units, |stack| rows.of(5, stack), "menon.fig9.per-packet")?
     })
 }
 
 /// Draws the cost of a packet in a guest. The driver domain's work, which the paper includes, runs on the
 /// sender's core here.
 pub(super) fn figure_10(rows: Rows<'_>, units: Units) -> Option<Figure> {
-    let claim = "with Xen the per-packet routines of guest and driver domain together fall by a factor \
-                 of 3.7";
-    let mut figure = profile(units, |stack| rows.guest(stack), (claim, PER_PACKET_FACTORS[2]))?;
-    figure.statements.push(guest_gain(rows));
+    let mut figure = profile(units, |stack| rows.guest(stack), "menon.fig10.per-packet")?;
+    figure.claims.push(guest_gain(rows));
     Some(Figure {
         number: "10",
         title: "What a packet costs a guest, one connection",
@@ -101,28 +87,14 @@ pub(super) fn figure_10(rows: Rows<'_>, units: Units) -> Option<Figure> {
     })
 }
 
-fn guest_gain(rows: Rows<'_>) -> Statement {
-    let xen = &SYSTEMS[2];
-    let claim =
-        "in a Xen guest both optimizations raise throughput for the processor's time by 86 %";
-    let Some(gain) = rows.guest_gain(Stack::OPTIMIZED).map(|times| 100.0 * (times - 1.0)) else {
-        return Statement::new(claim, None, "Not both stacks were measured.".into());
-    };
-    let ours = format!("{gain:+.0} %, of the guest's own time.");
-    Statement::new(claim, Some(gain >= xen.gain), ours).unless_it_holds(|| {
-        "The paper aggregates before its driver domain, which then carries less; here the host \
-         aggregates behind it, after each frame was read from the TAP by itself."
-            .into()
-    })
+fn guest_gain(rows: Rows<'_>) -> Claim {
+    let gain = rows.guest_gain(Stack::OPTIMIZED).map(|times| 100.0 * (times - 1.0));
+    Claim::new("menon.fig10.gain", gain, "Of the guest's own time.".to_owned())
 }
 
-/// Draws a stack of categories for each host, the per-packet routines at the bottom. The paper's claim is the
-/// factor by which these fall.
-fn profile<'r>(
-    units: Units,
-    row: impl Fn(Stack) -> Option<&'r Row>,
-    claim: (&'static str, f64),
-) -> Option<Figure> {
+/// Draws a stack of categories for each host, the per-packet routines at the bottom. The claim `id` is about
+/// the factor by which these fall.
+fn profile<'r>(units: Units, row: impl Fn(Stack) -> Option<&'r Row>, id: &str) -> Option<Figure> {
     let of = |stack| row(stack)?.breakdown_ns;
     let shown = Stack::ALL.into_iter().filter_map(|stack| Some((stack, of(stack)?)));
     let shown: Vec<(Stack, Breakdown)> = shown.collect();
@@ -147,29 +119,20 @@ fn profile<'r>(
         x: shown.iter().map(|(stack, _)| stack.name()).collect(),
         series,
         brackets: brackets.collect(),
-        statements: vec![per_packet(claim, &before, &after)],
+        basis: Basis::ProcessorTime,
+        claims: vec![per_packet(id, &before, &after)],
         ..Figure::default()
     })
 }
 
-fn per_packet(
-    (claim, factor): (&'static str, f64),
-    before: &Breakdown,
-    after: &Breakdown,
-) -> Statement {
+fn per_packet(id: &str, before: &Breakdown, after: &Breakdown) -> Claim {
     let [from, to] = [before, after].map(|breakdown| breakdown.sum(&Category::PER_PACKET));
-    let found = ratio(from, to);
-    let ours = format!("By a factor of {found:.1}: from {from:.0} to {to:.0} ns for a packet.");
-    Statement::new(claim, Some(found >= factor), ours)
+    Claim::new(id, Some(ratio(from, to)), format!("From {from:.0} to {to:.0} ns a packet."))
 }
 
-fn aggregation_itself(rows: Rows<'_>, units: Units) -> Statement {
-    let claim = "aggregation itself costs 789 cycles for a packet, most of it one cache miss";
+fn aggregation_itself(rows: Rows<'_>, units: Units) -> Claim {
     let breakdown = rows.of(1, Stack::OPTIMIZED).and_then(|row| row.breakdown_ns);
     let ns = breakdown.map(|breakdown| breakdown.of(Category::Aggr));
-    let Some((ns, cycles)) = ns.and_then(|ns| Some((ns, units.cycles(ns)?))) else {
-        return Statement::new(claim, None, "It was not measured in cycles.".into());
-    };
-    let ours = format!("{cycles:.0} cycles ({ns:.0} ns); less is better.");
-    Statement::new(claim, Some(cycles <= AGGREGATION_CYCLES), ours)
+    let cycles = ns.and_then(|ns| units.cycles(ns));
+    Claim::new("menon.fig8.aggr", cycles, ns.map(|ns| format!("{ns:.0} ns.")))
 }

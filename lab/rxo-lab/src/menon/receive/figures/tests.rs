@@ -42,14 +42,6 @@ fn rows(optimized_ns: f64) -> Vec<Row> {
     rows
 }
 
-fn verdicts(figures: &[Figure]) -> Vec<(String, Vec<Option<bool>>)> {
-    let of = |figure: &Figure| {
-        let holds = figure.statements.iter().map(|statement| statement.holds).collect();
-        (figure.number.to_owned(), holds)
-    };
-    figures.iter().map(of).collect()
-}
-
 fn made(rows: &[Row], exchange: &[ExchangeRow]) -> Vec<Figure> {
     all(Rows { bulk: rows, exchange }, Units::of_machine())
 }
@@ -60,12 +52,13 @@ fn what_the_paper_found_holds_when_it_is_so_here() {
     let figures = made(&rows(525.0), &exchanges);
     let numbers: Vec<_> = figures.iter().map(|figure| figure.number).collect();
     assert_eq!(numbers, ["3", "7", "8", "9", "10", "11", "12", "Table 1"]);
-    for (number, holds) in verdicts(&figures) {
-        assert!(!holds.contains(&Some(false)), "{number}: {holds:?}");
-    }
     for figure in &figures {
-        assert!(figure.svg().starts_with("<svg "), "{}", figure.number);
-        assert!(figure.text().contains("the paper"), "{}", figure.text());
+        assert!(
+            !figure.verdicts().contains(&Some(false)),
+            "{}: {:?}",
+            figure.number,
+            figure.claims
+        );
     }
 }
 
@@ -75,7 +68,7 @@ fn what_is_not_so_here_does_not_hold() {
     let figures = made(&rows(900.0), &exchanges);
     let holds = |number| {
         let figure = figures.iter().find(|figure| figure.number == number).unwrap();
-        figure.statements.iter().map(|said| said.holds).collect::<Vec<_>>()
+        figure.verdicts()
     };
     assert_eq!(holds("7"), [Some(false); 3]);
     assert_eq!(holds("11")[2], Some(false), "a limit of one costs more than Original");
@@ -106,7 +99,7 @@ fn a_profile_is_a_stack_with_the_per_packet_part_bracketed() {
             figure.series.iter().partition(|series| is_per_packet(&series.name));
         let sum: f64 = below.iter().filter_map(|series| series.values[0]).sum();
         assert!((sum - figure.brackets[0].to).abs() < 1e-6 && !above.is_empty());
-        assert!(is_per_packet(&figure.series[0].name) && figure.svg().contains("fig-bracket"));
+        assert!(is_per_packet(&figure.series[0].name));
     }
 }
 
@@ -126,8 +119,8 @@ fn the_papers_bars_are_hollow_and_in_the_colour_of_ours() {
 /// whose application takes 80 ns.
 fn much_more(per_packet: f64) -> (Option<bool>, String) {
     let figures = made(&[profiled(1, Stack::ORIGINAL, 1_000.0, per_packet)], &[]);
-    let said = &figures[0].statements[0];
-    (said.holds, said.text())
+    let said = &figures[0].claims[0];
+    (said.holds(), said.text())
 }
 
 #[test]
@@ -136,5 +129,5 @@ fn much_more_is_not_a_little_more() {
     assert_eq!(holds, Some(false), "8 % is not much more than 8 %: {text}");
     assert_eq!(much_more(159.0).0, Some(false));
     assert_eq!(much_more(161.0).0, Some(true));
-    assert!(text.contains("1.0 times"), "{text}");
+    assert!(text.contains("Here: 1.01 times"), "{text}");
 }

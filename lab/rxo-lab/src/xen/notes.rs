@@ -1,79 +1,10 @@
-//! The findings: text for people, JSON for programs.
+//! Notes on the method.
 
-use rxo_demo::experiment::Findings;
-use rxo_demo::load::Timed;
-use serde::Serialize;
-
-use super::driver::Cost;
-use super::figures;
-use super::guest::GuestCost;
-use super::guest::exchange::Requests;
-use super::guest::rate::GuestRate;
-use super::guest::several::Several;
 use super::plan::Plan;
 use super::system::System;
-use super::virtual_time::{Exchange, Paced, Rate};
-use crate::figure::Figure;
 
-/// The results of all measurements.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Measured {
-    pub(super) rates: Vec<Rate>,
-    pub(super) paced: Vec<Paced>,
-    pub(super) exchanges: Vec<Exchange>,
-    pub(super) costs: Vec<Cost>,
-    pub(super) guests: Vec<GuestCost>,
-    pub(super) machines: Vec<GuestRate>,
-    pub(super) requests: Vec<Requests>,
-    pub(super) several: Vec<Several>,
-}
-
-/// The repeated experiments of the paper.
-#[derive(Debug, Serialize)]
-pub(crate) struct Found {
-    figures: Vec<Figure>,
-    #[serde(flatten)]
-    measured: Measured,
-    /// The reasons why parts are missing.
-    missing: Vec<String>,
-}
-
-impl Found {
-    pub(super) fn new(measured: Measured, missing: Vec<String>) -> Self {
-        Self { figures: figures::all(&measured), measured, missing }
-    }
-}
-
-impl Findings for Found {
-    fn paragraphs(&self) -> Vec<String> {
-        self.figures.iter().map(Figure::text).collect()
-    }
-
-    /// Virtual time and callgrind give the same results on a busy machine. Guests do not: their packets
-    /// arrive in real time.
-    fn withhold(&mut self) {
-        let of_guests = |figure: &&mut Figure| figures::OF_GUESTS.contains(&figure.number);
-        self.figures.iter_mut().filter(of_guests).for_each(Figure::withhold);
-    }
-
-    fn timed(&self) -> Timed {
-        Timed::Only("what guests cost and take")
-    }
-
-    fn is_intact(&self) -> bool {
-        self.measured.several.iter().flat_map(|several| &several.each).all(|each| each.is_intact)
-    }
-
-    fn drawings(&self) -> Vec<(String, String)> {
-        self.figures.iter().map(|figure| (figure.file_name(), figure.svg())).collect()
-    }
-
-    fn damage(&self) -> Option<String> {
-        (!self.missing.is_empty()).then(|| self.missing.join("; "))
-    }
-}
-
-pub(super) fn notes(plan: &Plan) -> Vec<String> {
+/// Returns one paragraph for each kind of measurement.
+pub(super) fn of(plan: &Plan) -> Vec<String> {
     let flags =
         System::ALL.map(|system| format!("{}: {}{}", system.name(), system.flags(), system.way()));
     vec![

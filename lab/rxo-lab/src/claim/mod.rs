@@ -1,0 +1,241 @@
+//! Claims: statements about a measurement, each with an id, a rule, and a verdict.
+//!
+//! What is claimed is data ([`said`]); the measured value comes from an experiment; the verdict is computed
+//! from both by one function ([`status`]). Nothing else decides.
+
+mod said;
+mod status;
+
+use rxo_demo::wrap::wrapped;
+use serde::{Serialize, Serializer};
+
+use self::said::Origin;
+pub(crate) use self::said::{Basis, Said, book};
+pub(crate) use self::status::{Rule, Status};
+
+/// A measured value with its interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Ours {
+    pub(crate) value: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    /// The number of measurements.
+    pub(crate) count: usize,
+}
+
+impl Ours {
+    /// Makes a value from the ends of its interval.
+    pub(crate) fn between(value: f64, (low, high): (f64, f64), count: usize) -> Self {
+        Self { value, low, high, count }
+    }
+
+    /// Returns the value with the opposite sign.
+    fn mirrored(self) -> Self {
+        Self { value: -self.value, low: -self.high, high: -self.low, ..self }
+    }
+}
+
+/// Makes a value without an interval.
+impl From<f64> for Ours {
+    fn from(value: f64) -> Self {
+        Self { value, low: value, high: value, count: 1 }
+    }
+}
+
+/// A claim, with the measured value and the verdict.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Claim {
+    said: Said,
+    ours: Option<Ours>,
+    /// The result here, in a sentence.
+    detail: Option<String>,
+    /// The reason for the verdict.
+    why: Option<String>,
+    /// The reason why the measurements permit no verdict.
+    withheld: Option<String>,
+}
+
+impl Claim {
+    /// Makes the claim `id` with the measured value, if there is one. `detail` is the result in a sentence.
+    pub(crate) fn new(
+        id: &str,
+        ours: Option<impl Into<Ours>>,
+        detail: impl Into<Option<String>>,
+    ) -> Self {
+        let said = said::find(id).cloned().unwrap_or_else(|| unknown(id));
+        let ours = ours.map(Into::into).filter(|ours: &Ours| ours.value.is_finite());
+        Self { said, ours, detail: detail.into(), why: None, withheld: None }
+    }
+
+    /// Makes the claim `said` without a measurement.
+    pub(crate) fn unmeasured(said: &Said) -> Self {
+        Self { said: said.clone(), ours: None, detail: None, why: None, withheld: None }
+    }
+
+    /// Adds the reason for the verdict, if the claim is not reproduced.
+    pub(crate) fn because(self, why: impl FnOnce() -> String) -> Self {
+        let why = (!self.is_good()).then(why);
+        Self { why, ..self }
+    }
+
+    /// Withdraws the verdict; `why` gives the reason.
+    pub(crate) fn undecided(self, why: String) -> Self {
+        Self { withheld: Some(why), ..self }
+    }
+
+    /// Withdraws the verdict if the value depends on time; `why` gives the reason.
+    pub(crate) fn withhold(&mut self, why: &str) {
+        if self.said.basis.is_timed() && self.withheld.is_none() {
+            self.withheld = Some(why.to_owned());
+        }
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.said.id
+    }
+
+    /// Returns `true` if no book has this claim.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.said.text.is_empty()
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        let status = self.said.rule.status(self.ours);
+        let is_decided = !matches!(status, Status::NotRepeated | Status::Calibration);
+        if is_decided && self.withheld.is_some() { Status::NoVerdict } else { status }
+    }
+
+    /// Returns `true` if the claim is good here, `false` if it is not; `None` without a verdict.
+    #[cfg(test)]
+    pub(crate) fn holds(&self) -> Option<bool> {
+        match self.status() {
+            Status::Reproduced | Status::Exceeds => Some(true),
+            Status::Weaker | Status::Contradicted => Some(false),
+            Status::NotRepeated | Status::Calibration | Status::NoVerdict => None,
+        }
+    }
+
+    fn is_good(&self) -> bool {
+        matches!(self.status(), Status::Reproduced | Status::Exceeds)
+    }
+
+    /// Returns the reason for the verdict: that of this run, or else the standing one of the book.
+    fn why(&self) -> Option<String> {
+        let of_run = match self.status() {
+            Status::NoVerdict => self.withheld.clone().or(Some(UNDECIDED.to_owned())),
+            _ => self.why.clone(),
+        };
+        let standing = || self.said.why.clone().filter(|_| !self.is_good());
+        let unmeasured = || (self.status() == Status::NotRepeated).then(|| UNMEASURED.to_owned());
+        of_run.or_else(standing).or_else(unmeasured)
+    }
+
+    /// Returns the claim in one paragraph of text.
+    pub(crate) fn text(&self) -> String {
+        let Said { id, text, origin, unit, .. } = &self.said;
+        let author = if *origin == Origin::Paper { "the paper" } else { "our aim" };
+        let ours = self.ours.map(|ours| match ours.low == ours.high {
+            true => format!(" Here: {} {unit}.", shown(ours.value)),
+            false => {
+                let [value, low, high] = [ours.value, ours.low, ours.high].map(shown);
+                format!(" Here: {value} {unit} ({low} to {high}).")
+            }
+        });
+        let more = [self.detail.clone(), self.why()].into_iter().flatten();
+        let more: String = more.map(|sentence| format!(" {sentence}")).collect();
+        let (word, ours) = (self.status().word(), ours.unwrap_or_default());
+        wrapped(&format!("{word} [{id}]: {author}: {text}{ours}{more}"))
+    }
+}
+
+impl Status {
+    /// Returns the verdict in the words of reports.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::NotRepeated => "not repeated",
+            Self::Calibration => "calibration",
+            Self::Contradicted => "CONTRADICTED",
+            Self::Weaker => "WEAKER",
+            Self::NoVerdict => "no verdict",
+            Self::Reproduced => "reproduced",
+            Self::Exceeds => "exceeds",
+        }
+    }
+}
+
+fn shown(value: f64) -> String {
+    if value.abs() >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+}
+
+fn unknown(id: &str) -> Said {
+    let nothing = String::new;
+    Said {
+        id: id.to_owned(),
+        section: nothing(),
+        text: nothing(),
+        origin: Origin::Aim,
+        row: None,
+        unit: nothing(),
+        paper: None,
+        rule: Rule::default(),
+        basis: Basis::Count,
+        why: None,
+    }
+}
+
+impl Serialize for Claim {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Document<'c> {
+            #[serde(flatten)]
+            said: &'c Said,
+            ours: Option<Ours>,
+            detail: &'c Option<String>,
+            status: Status,
+            why: Option<String>,
+        }
+        let Self { said, ours, detail, .. } = self;
+        let (ours, status, why) = (*ours, self.status(), self.why());
+        Document { said, ours, detail, status, why }.serialize(serializer)
+    }
+}
+
+const UNDECIDED: &str = "The interval of the measurements is on both sides of the bound.";
+const UNMEASURED: &str = "It was not measured in this run.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMED: &str = "menon.fig7.both.up";
+
+    #[test]
+    fn the_paragraph_has_the_verdict_first_and_the_reason_last() {
+        let weaker = Claim::new(TIMED, Some(14.0), None).because(|| "Linux waits.".to_owned());
+        let text = weaker.text();
+        assert!(text.starts_with("WEAKER [menon.fig7.both.up]: the paper: "), "{text}");
+        assert!(text.ends_with("Here: 14.00 %. Linux waits."), "{text}");
+        let held = Claim::new(TIMED, Some(50.0), None).because(|| "Linux waits.".to_owned());
+        assert!(!held.text().contains("Linux waits."), "no reason is needed");
+    }
+
+    #[test]
+    fn a_verdict_can_be_taken_back_but_not_what_was_found() {
+        let mut claim = Claim::new(TIMED, Some(50.0), None);
+        claim.withhold("A neighbour was busy.");
+        let json = serde_json::to_value(&claim).unwrap();
+        assert_eq!((&json["status"], &json["ours"]["value"]), (&"no-verdict".into(), &50.0.into()));
+        assert_eq!(json["why"], "A neighbour was busy.");
+        let mut counted = Claim::new("xen.table-v.driver.da", Some(0.5), None);
+        counted.withhold("A neighbour was busy.");
+        assert_eq!(counted.status(), Status::Weaker, "a count does not depend on time");
+    }
+
+    #[test]
+    fn what_was_not_measured_has_a_reason() {
+        let claim = Claim::new(TIMED, None::<f64>, None);
+        let json = serde_json::to_value(&claim).unwrap();
+        assert_eq!((&json["status"], &json["why"]), (&"not-repeated".into(), &UNMEASURED.into()));
+        assert!(Claim::new("menon.fig7.typo", Some(1.0), None).is_unknown());
+    }
+}

@@ -1,0 +1,223 @@
+//! The claims as data: a file for each experiment in `claims/`, which is part of the program.
+
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+
+use super::status::{Kind, Rule};
+
+/// The author of a claim.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Origin {
+    #[default]
+    Paper,
+    /// This project: the paper says nothing of it, or less.
+    Aim,
+}
+
+/// The row of a comparison. The paper's verdict is on the mechanism alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Part {
+    Baseline,
+    /// The paper's mechanism alone.
+    Mechanism,
+    /// rxo's best configuration.
+    Best,
+}
+
+/// The kind of measurement that a value comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Basis {
+    /// Counted: instructions, frames or copies.
+    #[default]
+    Count,
+    VirtualTime,
+    ProcessorTime,
+    /// Real time, or the order in which live senders' frames arrive.
+    Live,
+}
+
+impl Basis {
+    /// Returns `true` if other processes can change the value.
+    pub(crate) const fn is_timed(self) -> bool {
+        matches!(self, Self::ProcessorTime | Self::Live)
+    }
+}
+
+/// A value of the paper.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Paper {
+    Value(f64),
+    Range { low: f64, high: f64 },
+}
+
+/// A claim without a measurement.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(from = "Written")]
+pub(crate) struct Said {
+    pub(crate) id: String,
+    /// The place in the paper.
+    pub(crate) section: String,
+    pub(crate) text: String,
+    pub(crate) origin: Origin,
+    pub(crate) row: Option<Part>,
+    /// The unit of every value of the claim.
+    pub(crate) unit: String,
+    pub(crate) paper: Option<Paper>,
+    pub(crate) rule: Rule,
+    pub(crate) basis: Basis,
+    /// The reason why the claim is not repeated, is a calibration, or is not reproduced here.
+    #[serde(skip_serializing)]
+    pub(crate) why: Option<String>,
+}
+
+/// A claim as its file has it, with defaults.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    id: String,
+    section: String,
+    text: String,
+    #[serde(default)]
+    origin: Origin,
+    row: Option<Part>,
+    #[serde(default)]
+    unit: String,
+    paper: Option<Paper>,
+    #[serde(default)]
+    rule: Kind,
+    /// Without this, the bound is the paper's value, or the end of the paper's range that is easier to reach.
+    bound: Option<f64>,
+    neutral: Option<f64>,
+    tolerance: Option<f64>,
+    #[serde(default)]
+    basis: Basis,
+    why: Option<String>,
+}
+
+impl From<Written> for Said {
+    fn from(written: Written) -> Self {
+        let Written { id, section, text, origin, row, unit, paper, basis, why, .. } = written;
+        let Written { rule: kind, bound, neutral, tolerance, .. } = written;
+        let papers = match (kind, paper) {
+            (Kind::None, _) | (_, None) => None,
+            (_, Some(Paper::Value(value))) => Some(value),
+            (Kind::AtMost | Kind::LessThan, Some(Paper::Range { high, .. })) => Some(high),
+            (Kind::Within, Some(Paper::Range { low, high })) => Some(f64::midpoint(low, high)),
+            (_, Some(Paper::Range { low, .. })) => Some(low),
+        };
+        let rule = Rule { kind, bound: bound.or(papers), neutral, tolerance };
+        Self { id, section, text, origin, row, unit, paper, rule, basis, why }
+    }
+}
+
+/// The claims of one experiment.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Book {
+    /// The experiment's name.
+    pub(crate) experiment: String,
+    /// The paper's key in the bibliography; `None` if no paper is repeated.
+    pub(crate) paper: Option<String>,
+    pub(crate) title: String,
+    pub(crate) claims: Vec<Said>,
+}
+
+/// The texts of all books.
+const TEXTS: [&str; 9] = [
+    include_str!("../../claims/gallatin.json"),
+    include_str!("../../claims/menon.json"),
+    include_str!("../../claims/menon-acks.json"),
+    include_str!("../../claims/menon-card.json"),
+    include_str!("../../claims/paro.json"),
+    include_str!("../../claims/policies.json"),
+    include_str!("../../claims/rsc.json"),
+    include_str!("../../claims/smo.json"),
+    include_str!("../../claims/xen.json"),
+];
+
+/// The claims of every experiment. A test reads each text.
+static BOOKS: LazyLock<Vec<Book>> = LazyLock::new(|| {
+    TEXTS.iter().map(|text| serde_json::from_str(text).unwrap_or_default()).collect()
+});
+
+/// Returns the claims of `experiment`; `None` if there is no such experiment.
+pub(crate) fn book(experiment: &str) -> Option<&'static Book> {
+    BOOKS.iter().find(|book| book.experiment == experiment)
+}
+
+/// Returns the claim `id`; `None` if no book has it.
+pub(crate) fn find(id: &str) -> Option<&'static Said> {
+    BOOKS.iter().flat_map(|book| &book.claims).find(|said| said.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    fn books() -> Vec<Book> {
+        TEXTS.iter().map(|text| serde_json::from_str(text).unwrap()).collect()
+    }
+
+    #[test]
+    fn every_claim_has_an_id_of_its_own_that_begins_with_its_experiment() {
+        let mut ids = Vec::new();
+        for book in books() {
+            for said in &book.claims {
+                let prefix = format!("{}.", book.experiment);
+                assert!(said.id.starts_with(&prefix), "{}", said.id);
+                assert!(said.text.ends_with(['.', '"']) && !said.section.is_empty(), "{said:?}");
+                ids.push(said.id.clone());
+            }
+        }
+        let count = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), count);
+    }
+
+    #[test]
+    fn a_rule_has_a_bound_and_a_claim_without_a_rule_a_reason() {
+        for said in books().iter().flat_map(|book| &book.claims) {
+            assert_eq!(said.rule.bound.is_some(), said.rule.kind != Kind::None, "{}", said.id);
+            assert!(said.rule.kind != Kind::None || said.why.is_some(), "{}", said.id);
+            assert!(
+                said.origin == Origin::Aim
+                    || said.paper.is_some()
+                    || said.rule.bound.is_some()
+                    || said.why.is_some(),
+                "{}",
+                said.id
+            );
+        }
+    }
+
+    fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => sources(&path, found),
+                false => found.push(path),
+            }
+        }
+    }
+
+    /// A claim that no source names could never be decided, and would be silently missing.
+    #[test]
+    fn every_claim_is_measured_or_says_why_not() {
+        let mut files = Vec::new();
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+        let code: String = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+        for said in books().iter().flat_map(|book| &book.claims) {
+            let is_measured = code.contains(&format!("\"{}\"", said.id));
+            assert!(is_measured || said.why.is_some(), "{} is never measured", said.id);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Runs experiments: prepares them, judges the machine's load, measures in turns, and prints or writes one
+//! document of all results. Every experiment runs by this one function.
+
+mod document;
+mod entries;
+mod outcome;
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rxo_console::fault::partial;
+use rxo_console::paths::for_folder;
+use rxo_console::{files, output};
+use rxo_demo::experiment::privilege;
+use rxo_demo::load::Load;
+use rxo_demo::turns::Turns;
+use rxo_testbed::MachineReading;
+
+use self::document::Document;
+pub(crate) use self::entries::all;
+pub(crate) use self::outcome::{Experiment, Outcome};
+use crate::flags::RunFlags;
+
+/// An experiment with its id.
+pub(crate) struct Named {
+    pub(crate) id: &'static str,
+    pub(crate) experiment: Box<dyn Experiment>,
+}
+
+/// The treatment of an experiment that fails.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Failure {
+    Ends,
+    /// The results name the reason, and the next experiment runs.
+    IsNoted,
+}
+
+/// Runs one experiment. Its first error ends the run.
+///
+/// # Errors
+/// If a program or a privilege is missing, a measurement fails, bytes arrived wrong, or a file cannot be
+/// written; after `stop`, once the partial results have been printed.
+pub(crate) fn one(
+    id: &'static str,
+    experiment: impl Experiment + 'static,
+    flags: &RunFlags,
+    stop: &AtomicBool,
+) -> Result<()> {
+    experiment.prepare()?;
+    run(&[Named { id, experiment: Box::new(experiment) }], flags, stop, Failure::Ends)
+}
+
+/// Runs `experiments` one after another. An experiment that fails is missing in the results, with the reason.
+///
+/// # Errors
+/// If a privilege is missing, bytes arrived wrong, or a file cannot be written; once the results have been
+/// written, if parts are missing.
+pub(crate) fn several(experiments: &[Named], flags: &RunFlags, stop: &AtomicBool) -> Result<()> {
+    for Named { experiment, .. } in experiments {
+        // What is missing here is missing again when the experiment runs, and is noted then.
+        _ = experiment.prepare();
+    }
+    run(experiments, flags, stop, Failure::IsNoted)
+}
+
+fn run(experiments: &[Named], flags: &RunFlags, stop: &AtomicBool, failure: Failure) -> Result<()> {
+    let out = flags.out.as_deref().map(|out| for_folder("--out", out)).transpose()?;
+    let needs_networks = experiments.iter().any(|named| named.experiment.needs_networks());
+    let privilege = if needs_networks { privilege()? } else { "not needed" };
+    let mut document = Document::begin(flags.extent(), privilege);
+    let (mut texts, mut damage) = (Vec::new(), None);
+    for Named { id, experiment } in experiments {
+        let Measured { outcome, loads, seconds } = measured(&**experiment, flags, stop, failure)?;
+        let claims = outcome.all_claims(id, busy(&loads).as_deref())?;
+        if experiments.len() > 1 {
+            texts.push(format!("{id}\n{}", "=".repeat(id.len())));
+        }
+        texts.push(outcome.text(&claims));
+        damage = damage.or_else(|| outcome.damage.clone());
+        document.partial = document.partial.or_else(|| why_partial(&outcome, id, stop));
+        document.add(id, (outcome, claims), (loads, seconds));
+        // After each experiment, so that an end of the process loses only the one that runs.
+        out.as_deref().map_or(Ok(()), |out| write(&document, out))?;
+        if is_set(stop) {
+            break;
+        }
+    }
+    texts.extend(document.partial.iter().map(|why| format!("Partial: {why}.")));
+    match flags.json {
+        true => output::json_document(&document)?,
+        false => output::text(&texts.join("\n\n"))?,
+    }
+    damage.map_or(Ok(()), |damage| bail!(damage))?;
+    document.partial.map_or(Ok(()), |why| Err(partial(why)))
+}
+
+struct Measured {
+    outcome: Outcome,
+    /// The load during each turn that took real time.
+    loads: Vec<(String, Load)>,
+    seconds: f64,
+}
+
+fn measured(
+    experiment: &dyn Experiment,
+    flags: &RunFlags,
+    stop: &AtomicBool,
+    failure: Failure,
+) -> Result<Measured> {
+    let since = Instant::now();
+    let steps = experiment.steps().unwrap_or_default();
+    if experiment.needs_networks() && !flags.json && !is_set(stop) {
+        warn_if_busy();
+    }
+    let turns = Turns::new(steps, flags.json, stop).repeating(steps / REPEATED);
+    let outcome = experiment.measure(&turns).or_else(|error| match failure {
+        Failure::Ends => Err(error),
+        Failure::IsNoted => {
+            Ok(Outcome { missing: vec![format!("{error:#}")], ..Outcome::default() })
+        }
+    });
+    turns.finish();
+    Ok(Measured { outcome: outcome?, loads: turns.loads(), seconds: since.elapsed().as_secs_f64() })
+}
+
+/// Prints a note if other processes keep the machine busy before a run that takes real time.
+fn warn_if_busy() {
+    let load = || {
+        let before = MachineReading::now().ok()?;
+        std::thread::sleep(LOOK);
+        Some(Load::of(MachineReading::now().ok()?.since(&before)))
+    };
+    if let Some(load) = load().filter(|load| !load.permits_verdict) {
+        output::note(&format!(
+            "other processes use {:.0} % of this machine: what takes real time may get no verdict; end them, or \
+             measure only what is counted (--counted)",
+            load.others_percent + load.stolen_percent
+        ));
+    }
+}
+
+/// Returns the reason why verdicts on times are withheld: more than one turn in ten was disturbed. `None` if
+/// the machine was idle enough.
+fn busy(loads: &[(String, Load)]) -> Option<String> {
+    let busy: Vec<_> = loads.iter().filter(|(_, load)| !load.permits_verdict).collect();
+    let percent = |load: &Load| load.others_percent + load.stolen_percent;
+    let (turn, worst) = busy.iter().max_by(|a, b| percent(&a.1).total_cmp(&percent(&b.1)))?;
+    (busy.len() > loads.len() / TOLERATED).then(|| {
+        format!(
+            "Other processes kept the machine busy in {} of {} turns, {:.0} % of it in {turn}.",
+            busy.len(),
+            loads.len(),
+            percent(worst)
+        )
+    })
+}
+
+fn why_partial(outcome: &Outcome, id: &str, stop: &AtomicBool) -> Option<String> {
+    if is_set(stop) {
+        return Some("stopped by a signal: this is what was measured until then".to_owned());
+    }
+    let missing = &outcome.missing;
+    (!missing.is_empty()).then(|| format!("{id}: {}", missing.join("; ")))
+}
+
+fn is_set(stop: &AtomicBool) -> bool {
+    stop.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+/// Writes results.json into the folder `out`, completely or not at all.
+fn write(document: &Document, out: &Path) -> Result<()> {
+    let path = out.join("results.json");
+    let failed = || format!("cannot write {}; choose another folder with --out", path.display());
+    fs::create_dir_all(out).with_context(failed)?;
+    let text = serde_json::to_string_pretty(document)? + "\n";
+    files::replace(&path, |file| file.write_all(text.as_bytes())).with_context(failed)
+}
+
+/// One turn in so many may be repeated because the machine was busy.
+const REPEATED: usize = 2;
+/// One turn in so many may be disturbed: medians do not follow it.
+const TOLERATED: usize = 10;
+/// The time for which the machine is watched before a run.
+const LOOK: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use rxo_testbed::MachineUse;
+
+    use super::*;
+
+    fn loads(busy: usize, idle: usize) -> Vec<(String, Load)> {
+        let load = |others| {
+            let (elapsed, others) = (Duration::from_secs(10), Duration::from_secs(others));
+            Load::of(MachineUse { cores: 2, elapsed, others, ..MachineUse::default() })
+        };
+        let turn = |number: usize| {
+            if number < busy { ("busy".to_owned(), load(8)) } else { ("idle".to_owned(), load(0)) }
+        };
+        (0..busy + idle).map(turn).collect()
+    }
+
+    #[test]
+    fn one_disturbed_turn_in_ten_is_tolerated() {
+        assert_eq!(busy(&loads(0, 3)), None);
+        assert_eq!(busy(&loads(1, 9)), None);
+        let why = busy(&loads(2, 8)).unwrap();
+        assert_eq!(
+            why,
+            "Other processes kept the machine busy in 2 of 10 turns, 40 % of it in busy."
+        );
+        assert!(busy(&loads(1, 2)).is_some() && busy(&[]).is_none());
+    }
+}

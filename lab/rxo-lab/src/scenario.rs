@@ -1,0 +1,206 @@
+//! Experiments as data: cases, a measurement of each, and charts over the cases.
+//!
+//! A case combines a topology, traffic, a path and a policy. A [`Scenario`] measures each case in turn, round
+//! after round, and draws a line for each name of a case over the values of x. It is an experiment by itself,
+//! so that a new one consists of its cases, its measurement and a table of [`Chart`]s.
+
+use anyhow::Result;
+use rxo_demo::stats::Spread;
+use rxo_demo::turns::{Cases, Turns};
+use serde::Serialize;
+
+use crate::claim::{Basis, Claim};
+use crate::figure::{Figure, Series, Shape};
+use crate::runner::{Experiment, Outcome};
+
+/// An experiment as data. `C` is a case, `S` the result of one measurement.
+pub(crate) struct Scenario<C: 'static, S: 'static> {
+    pub(crate) basis: Basis,
+    pub(crate) cases: Vec<C>,
+    /// Number of rounds; each case is measured once in a round. Counts need one.
+    pub(crate) rounds: usize,
+    /// Number of neighbouring cases that take turns at being first.
+    pub(crate) rotated: usize,
+    pub(crate) name: fn(C) -> String,
+    pub(crate) measure: Box<dyn Fn(C) -> Result<S>>,
+    /// Returns a progress line about a result.
+    pub(crate) line: fn(&S) -> String,
+    pub(crate) charts: &'static [Chart<C, S>],
+    /// Returns the claims of the chart with this number.
+    pub(crate) claims: fn(&'static str, &Cells<C, S>) -> Vec<Claim>,
+    /// Returns `true` if every byte arrived as it was sent.
+    pub(crate) is_intact: fn(&S) -> bool,
+    pub(crate) notes: Vec<String>,
+}
+
+/// A figure over the cases: a line for each name, over the values of x.
+pub(crate) struct Chart<C: 'static, S: 'static> {
+    pub(crate) number: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) fixed: &'static str,
+    pub(crate) x_label: &'static str,
+    pub(crate) y_label: &'static str,
+    pub(crate) x: fn(C) -> String,
+    pub(crate) line: fn(C) -> &'static str,
+    pub(crate) value: fn(&S) -> f64,
+    /// Returns the paper's value for a case; `None` if it has none.
+    pub(crate) paper: fn(C) -> Option<f64>,
+    pub(crate) shape: Shape,
+}
+
+/// The samples of each case.
+pub(crate) struct Cells<C, S>(Vec<(C, Vec<S>)>);
+
+impl<C: Copy + PartialEq, S> Cells<C, S> {
+    /// Returns the median and the range of one value of `case`; `None` if it was not measured.
+    pub(crate) fn spread(&self, case: C, value: impl Fn(&S) -> f64) -> Option<Spread> {
+        let (_, samples) = self.0.iter().find(|(measured, _)| *measured == case)?;
+        Spread::over(samples, value)
+    }
+
+    pub(crate) fn median(&self, case: C, value: impl Fn(&S) -> f64) -> Option<f64> {
+        Some(self.spread(case, value)?.median)
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn of(cells: Vec<(C, Vec<S>)>) -> Self {
+        Self(cells)
+    }
+
+    fn cases(&self) -> impl Iterator<Item = C> {
+        self.0.iter().map(|(case, _)| *case)
+    }
+}
+
+impl<C: Copy + PartialEq, S> Chart<C, S> {
+    fn figure(&self, basis: Basis, cells: &Cells<C, S>) -> Figure {
+        let x = unique(cells.cases().map(self.x));
+        let names = unique(cells.cases().map(self.line));
+        let case = |x: &String, name: &str| {
+            cells.cases().find(|case| (self.x)(*case) == *x && (self.line)(*case) == name)
+        };
+        let over = |name: &str, value: &dyn Fn(C) -> Option<Spread>| -> Vec<Option<Spread>> {
+            x.iter().map(|x| value(case(x, name)?)).collect()
+        };
+        let draw = |(colour, series): (usize, Series)| {
+            let shape = self.shape;
+            Series { shape, ..series }.colour(colour)
+        };
+        let ours = |name: &&'static str| {
+            Series::of_spreads(*name, over(name, &|case| cells.spread(case, self.value)))
+        };
+        let paper = |name: &&'static str| {
+            let values = x.iter().map(|x| (self.paper)(case(x, name)?)).collect();
+            Series::reference(format!("paper: {name}"), values)
+        };
+        let has_values = |series: &Series| series.values.iter().any(Option::is_some);
+        let papers = names.iter().map(paper).enumerate().filter(|(_, it)| has_values(it));
+        let series = names.iter().map(ours).enumerate().chain(papers).map(draw).collect();
+        let Self { number, title, fixed, x_label, y_label, .. } = *self;
+        Figure { number, title, fixed, basis, x_label, y_label, x, series, ..Figure::default() }
+    }
+}
+
+impl<C, S> Experiment for Scenario<C, S>
+where
+    C: Copy + PartialEq + Serialize + 'static,
+    S: Serialize + 'static,
+{
+    fn steps(&self) -> Result<usize> {
+        Ok(self.rounds * self.cases.len())
+    }
+
+    fn measure(&self, turns: &Turns<'_>) -> Result<Outcome> {
+        let Self { cases, rounds, rotated, name, measure, line, .. } = self;
+        let samples = match self.basis.is_timed() {
+            true => {
+                let cases = Cases { cases, rounds: *rounds, rotated: *rotated };
+                turns.measure(cases, name, |case, _| measure(case), line)?
+            }
+            false => {
+                let counts = turns.count(cases, name, measure, line)?;
+                counts.into_iter().map(|count| vec![count]).collect()
+            }
+        };
+        let is_intact = samples.iter().flatten().all(self.is_intact);
+        let measured = cases.iter().zip(&samples).collect::<Vec<_>>();
+        let measured = serde_json::to_value(measured)?;
+        let cells = Cells(cases.iter().copied().zip(samples).collect());
+        let figure = |chart: &Chart<C, S>| {
+            let claims = (self.claims)(chart.number, &cells);
+            Figure { claims, ..chart.figure(self.basis, &cells) }
+        };
+        let outcome = Outcome::new(self.charts.iter().map(figure).collect(), &measured)?;
+        Ok(outcome.notes(self.notes.clone()).intact(is_intact))
+    }
+
+    fn needs_networks(&self) -> bool {
+        self.basis.is_timed()
+    }
+}
+
+/// Returns each value once, in the order of its first occurrence.
+fn unique<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    values.fold(Vec::new(), |mut all, value| {
+        if !all.contains(&value) {
+            all.push(value);
+        }
+        all
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    type Case = (&'static str, u8);
+
+    const CHART: Chart<Case, f64> = Chart {
+        number: "4",
+        title: "Twice as much",
+        fixed: "counted",
+        x_label: "number",
+        y_label: "amount",
+        x: |(_, number)| number.to_string(),
+        line: |(name, _)| name,
+        value: |amount| *amount,
+        paper: |(name, number)| (name == "b").then(|| f64::from(number)),
+        shape: Shape::Bars,
+    };
+
+    #[test]
+    fn a_chart_has_a_line_for_each_name_and_the_papers_where_it_has_values() {
+        let scenario = Scenario {
+            basis: Basis::Count,
+            cases: vec![("a", 1), ("b", 1), ("b", 2)],
+            rounds: 1,
+            rotated: 1,
+            name: |(name, number)| format!("{name}, {number}"),
+            measure: Box::new(|(_, number)| Ok(2.0 * f64::from(number))),
+            line: f64::to_string,
+            charts: &[CHART],
+            claims: |_, _| Vec::new(),
+            is_intact: |_| true,
+            notes: vec!["How.".to_owned()],
+        };
+        let stop = AtomicBool::new(false);
+        let outcome = scenario.measure(&Turns::new(3, true, &stop)).unwrap();
+        let [figure] = &outcome.figures[..] else { panic!("{outcome:?}") };
+        let series: Vec<_> =
+            figure.series.iter().map(|it| (it.name.as_str(), it.values.clone())).collect();
+        assert_eq!(figure.x, ["1", "2"]);
+        assert_eq!(
+            series,
+            [
+                ("a", vec![Some(2.0), None]),
+                ("b", vec![Some(2.0), Some(4.0)]),
+                ("paper: b", vec![Some(1.0), Some(2.0)]),
+            ]
+        );
+        assert_eq!(figure.series[1].colour, figure.series[2].colour);
+        assert_eq!(outcome.measured["values"][2][1][0], 4.0);
+        assert!(!scenario.needs_networks() && outcome.damage.is_none());
+    }
+}
