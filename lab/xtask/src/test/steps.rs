@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::live::is_live;
 use super::options::Options;
@@ -88,6 +88,7 @@ pub(super) const STEPS: &[Step] = &[
     ),
     step(When::Ci, "guest", "a real Linux guest, in emulation, behind rxo", live::run_guest),
     step(When::Ci, "fuzz", "every fuzz target from the kept corpus, two at a time", fuzz::run),
+    step(When::Ci, "lab", "what the papers' experiments count, against the kept results", lab),
     step(When::Ci, "deny", "licences, advisories and sources of the dependencies", deny),
     step(When::All, "test-release", "integration tests, as released", test_release),
     step(
@@ -281,6 +282,30 @@ fn bench_once(scene: &Scene, report: &mut Report) -> Result<()> {
     let program = target.join("lines/rxo-lab");
     Program::new(root, &program.to_string_lossy(), ["bench", "instructions"]).run()
 }
+
+/// Repeats what the papers' experiments count or have on virtual time, and compares it with the kept results:
+/// they are the same on a busy machine.
+fn lab(scene: &Scene, report: &mut Report) -> Result<()> {
+    if !sh::has_program("valgrind") {
+        report.not_run("valgrind is not installed, which counts instructions".to_owned());
+        return Ok(());
+    }
+    scene.checked("build --quiet", "-p rxo-lab --bin rxo-lab").run()?;
+    let Workspace { root, target, .. } = &scene.workspace;
+    let [program, out] = ["ci/rxo-lab", "lab"].map(|name| target.join(name).display().to_string());
+    let lab = |arguments: &[&str]| Program::new(root, &program, arguments);
+    lab(&["all", "--counted", "--out", &out]).output()?;
+    let results = format!("{out}/results.json");
+    let checked = lab(&["check", &results, COUNTED]).run();
+    checked.with_context(|| {
+        format!(
+            "{COUNTED} is stale; if the change is meant, renew it: {program} check {results} {COUNTED} --renew"
+        )
+    })
+}
+
+/// The kept results, from the root of the workspace.
+const COUNTED: &str = "lab/report/expected/counted.json";
 
 fn deny(_: &Scene, report: &mut Report) -> Result<()> {
     if !deny::is_installed() {
