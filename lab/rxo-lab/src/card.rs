@@ -7,7 +7,7 @@ use anyhow::Result;
 use rxo::Reading;
 use rxo::live::{Card, Device, DeviceOptions, Outcome, Station};
 use rxo_demo::running::{Running, wire};
-use rxo_driver::GuestOptions;
+use rxo_driver::{DeviceName, GuestOptions};
 use rxo_testbed::Lab;
 use serde::Serialize;
 
@@ -72,5 +72,18 @@ pub(crate) fn ring(socket: &Path, moderation: Duration, expansion: Expansion) ->
     Ok(Device::open(&name, DeviceOptions { guest, ..DeviceOptions::default() })?)
 }
 
+/// Opens the host's side of a ring as a device. The other side answers late under valgrind and on a busy
+/// machine, and the driver waits for some seconds only, so an attempt that fails is repeated.
+///
+/// # Errors
+/// If the last attempt fails.
+pub(crate) fn host_side(ring: &DeviceName) -> Result<Device> {
+    let open = || Device::open(ring, DeviceOptions::default());
+    let opened = (1..ATTEMPTS).find_map(|_| open().ok());
+    opened.map_or_else(|| Ok(open()?), Ok)
+}
+
+/// Attempts to open a ring, of five seconds each.
+const ATTEMPTS: usize = 12;
 /// Shortest time between two notifications, like `rx-usecs` of a card.
 pub(crate) const MODERATION: Duration = Duration::from_micros(50);

@@ -9,7 +9,7 @@ use super::case::{AckRate, Case, Way, size};
 use super::category::Component;
 use super::count::Cost;
 use super::live::Window;
-use super::paper::{self, PROFILED_BYTES, SIZES, table_1};
+use super::paper::{self, CLAIMS, PROFILED_BYTES, SIZES, table_1};
 use crate::claim::{Basis, Claim, Ours};
 use crate::figure::{Figure, Series};
 
@@ -76,7 +76,8 @@ fn requests(costs: &[Cost], acks: AckRate) -> Option<Figure> {
             let with = Series::reference("paper, with, million cycles", paper(1));
             series.push(without.bars().colour(colour(Way::Stack)));
             series.push(with.bars().colour(colour(Way::FastPath)));
-            let saves = SIZES.iter().map(|(bytes, id)| saves_of(costs, *bytes, id));
+            let saves = SIZES.iter().zip(CLAIMS);
+            let saves = saves.map(|((bytes, _), id)| saves_of(costs, *bytes, id));
             let best = saved_by(costs, Way::Batches, PROFILED_BYTES, AckRate::Second);
             let best = Claim::new("paro.table1.best", best, None);
             ("Table 1", saves.chain([best, grows(costs, &sizes)]).collect())

@@ -1,13 +1,17 @@
 //! The paper's values.
 
-/// File sizes of Table 1 in bytes, each with the claim about its saving.
+/// File sizes of Table 1 in bytes, with their names there.
 pub(super) const SIZES: [(u64, &str); 5] = [
-    (512 << 10, "paro.table1.512k"),
-    (1 << 20, "paro.table1.1m"),
-    (2 << 20, "paro.table1.2m"),
-    (4 << 20, "paro.table1.4m"),
-    (8 << 20, "paro.table1.8m"),
+    (512 << 10, "512 KB"),
+    (1 << 20, "1 MB"),
+    (2 << 20, "2 MB"),
+    (4 << 20, "4 MB"),
+    (8 << 20, "8 MB"),
 ];
+
+/// The claims about the savings at these sizes, in the same order.
+pub(super) const CLAIMS: [&str; 5] =
+    ["paro.table1.512k", "paro.table1.1m", "paro.table1.2m", "paro.table1.4m", "paro.table1.8m"];
 
 /// Returns the values of Table 1: million cycles per request without and with TCP-PARO, and the saving in
 /// percent. `None` for other file sizes.

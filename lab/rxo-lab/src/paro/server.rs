@@ -25,6 +25,7 @@ use super::app::App;
 use super::case::{AckRate, Way};
 use super::clients::{Clients, Habits, Tally};
 use super::stamped::Stamped;
+use crate::card;
 use crate::folder::Folder;
 
 /// Flags of the server that `rxo-lab paro` starts under valgrind; not for users.
@@ -132,7 +133,7 @@ struct Serving {
 
 impl Serving {
     fn new(flags: &ServerFlags, way: Way, ring: &str) -> Result<Self> {
-        let device = Device::open(&ring.parse()?, DeviceOptions::default())?;
+        let device = card::host_side(&ring.parse()?)?;
         let network = IpCidr::new(SERVER.into(), 24)?;
         let mut config = HostConfig { mac: Some(MAC), ..HostConfig::new(vec![network], [1, 2]) };
         way.apply(&mut config);

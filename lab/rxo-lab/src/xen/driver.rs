@@ -19,10 +19,10 @@ use serde::{Deserialize, Serialize};
 use super::domain::Domain;
 use super::system::System;
 use super::traffic::{Polls, SEGMENT_BYTES, Traffic};
-use crate::callgrind;
 use crate::flags::XenDriverFlags;
 use crate::folder::Folder;
 use crate::process::Process;
+use crate::{callgrind, card};
 
 /// Cost of the polls of a driver domain.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -122,7 +122,7 @@ fn pass_on(
 
 /// Runs the guest: takes packets, drops them, and counts them in `taken`.
 fn drop_all(guest: &DeviceName, stop: &AtomicBool, taken: &AtomicU64) -> Result<()> {
-    let mut device = Device::open(guest, DeviceOptions::default())?;
+    let mut device = card::host_side(guest)?;
     let mut batch = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         if device.source.receive(&mut batch, 256)? == 0 {
