@@ -3,7 +3,7 @@
 //!
 //! Each experiment has its module: a plan, made from its [`flags`] within `limits`, is measured in turns, in
 //! networks of `rxo-testbed`, and becomes figures and [`claim`]s. One [`runner`] runs every experiment and
-//! writes one document; [`check`] compares two documents. The experiments share a network `card` on a thread,
+//! writes one document; [`experiments`] lists those of `rxo-lab all`; [`check`] compares two documents. The experiments share a network `card` on a thread,
 //! receiving `guests`, and processes of this program (`process`) that may run under `callgrind`. The program
 //! changes nothing outside its own namespaces, which end with the process.
 //!
@@ -16,6 +16,7 @@ mod card;
 mod check;
 mod claim;
 mod downloads;
+mod experiments;
 mod figure;
 mod files;
 mod flags;
@@ -67,7 +68,7 @@ fn main() -> ExitCode {
 /// cannot be read or written; after `stop`, once the partial result has been printed.
 fn run(command: &Command, stop: &AtomicBool) -> Result<()> {
     match command {
-        Command::All(flags) => runner::several(&runner::all(flags)?, flags, stop),
+        Command::All(flags) => runner::several(&experiments::all(flags)?, flags, stop),
         Command::Check(flags) => check::run(flags),
         Command::Gallatin(flags) => one("gallatin", gallatin::scenario(flags)?, &flags.run, stop),
         Command::Policies(flags) => one("policies", policies::scenario(flags)?, flags, stop),

@@ -121,13 +121,15 @@ impl Claim {
 
     /// Returns the reason for the verdict: that of this run, or else the standing one of the book.
     fn why(&self) -> Option<String> {
-        let of_run = match self.status() {
+        let unless_given = |other: Option<String>| self.why.clone().or(other);
+        match self.status() {
+            Status::Reproduced | Status::Exceeds => None,
             Status::NoVerdict => self.withheld.clone().or(Some(UNDECIDED.to_owned())),
-            _ => self.why.clone(),
-        };
-        let standing = || self.said.why.clone().filter(|_| !self.is_good());
-        let unmeasured = || (self.status() == Status::NotRepeated).then(|| UNMEASURED.to_owned());
-        of_run.or_else(standing).or_else(unmeasured)
+            Status::NotRepeated => {
+                unless_given(self.said.not_repeated.clone()).or(Some(UNMEASURED.to_owned()))
+            }
+            _ => unless_given(self.said.why.clone()),
+        }
     }
 
     /// Returns the claim in one paragraph of text.
@@ -180,6 +182,7 @@ fn unknown(id: &str) -> Said {
         rule: Rule::default(),
         basis: Basis::Count,
         why: None,
+        not_repeated: None,
     }
 }
 

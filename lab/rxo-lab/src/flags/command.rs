@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use super::{AttackFlags, CheckFlags, RunFlags, ScaleFlags, SoakFlags, TryFlags};
-use crate::menon::card::linux::domain::DomainFlags;
-use crate::menon::card::receiver::ReceiverFlags;
-use crate::paro::server::ServerFlags;
+use super::{
+    AttackFlags, CheckFlags, DomainFlags, ParoStep, ReceiverFlags, RunFlags, ScaleFlags, SmoStep,
+    SoakFlags, TryFlags, XenStep,
+};
 
 /// The laboratory of rxo: repeats the papers' experiments, and measures rxo beside others.
 #[derive(Debug, Parser)]
@@ -182,66 +182,4 @@ pub(crate) struct SteppedFlags<S: Subcommand> {
 
     #[command(flatten)]
     pub(crate) run: RunFlags,
-}
-
-/// The process that `rxo-lab xen` runs under valgrind.
-#[derive(Clone, Debug, Subcommand)]
-pub(crate) enum XenStep {
-    /// Pass frames on and print what was sent.
-    #[command(hide = true)]
-    Driver(XenDriverFlags),
-}
-
-#[derive(Args, Clone, Debug)]
-pub(crate) struct XenDriverFlags {
-    #[arg(long)]
-    pub(crate) system: String,
-    #[arg(long)]
-    pub(crate) frames_a_poll: f64,
-    #[arg(long)]
-    pub(crate) frames: usize,
-}
-
-/// The process that `rxo-lab paro` runs under valgrind.
-#[derive(Clone, Debug, Subcommand)]
-pub(crate) enum ParoStep {
-    /// Serve modelled clients and print what they took.
-    #[command(hide = true)]
-    Server(ServerFlags),
-}
-
-/// The processes that `rxo-lab smo` starts.
-#[derive(Clone, Debug, Subcommand)]
-pub(crate) enum SmoStep {
-    /// Send to modelled receivers, for valgrind.
-    #[command(hide = true)]
-    Sender(SmoSenderFlags),
-    /// Receivers on one interface.
-    #[command(hide = true)]
-    Rack(SmoRackFlags),
-}
-
-#[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct SmoSenderFlags {
-    #[arg(long)]
-    pub(crate) receivers: usize,
-    #[arg(long)]
-    pub(crate) rounds: usize,
-    #[arg(long)]
-    pub(crate) fast: bool,
-}
-
-#[derive(Args, Clone, Debug)]
-pub(crate) struct SmoRackFlags {
-    /// The interface.
-    #[arg(long)]
-    pub(crate) interface: String,
-    /// The number of the first receiver, which is its address.
-    #[arg(long)]
-    pub(crate) first: usize,
-    #[arg(long)]
-    pub(crate) receivers: usize,
-    /// Frames lost before each receiver, of a million.
-    #[arg(long)]
-    pub(crate) loss_ppm: u32,
 }

@@ -3,15 +3,17 @@
 mod command;
 mod run;
 mod soak;
+mod steps;
 mod trial;
 
-pub(crate) use command::{
-    AcksFlags, Cli, Command, GallatinFlags, MenonFlags, MenonPart, ParoStep, RscFlags,
-    SmoRackFlags, SmoSenderFlags, SmoStep, XenDriverFlags, XenStep,
-};
+pub(crate) use command::{AcksFlags, Cli, Command, GallatinFlags, MenonFlags, MenonPart, RscFlags};
 pub(crate) use run::{CheckFlags, Chosen, Part, RunFlags};
 pub(crate) use soak::SoakFlags;
-pub(crate) use trial::{AttackFlags, JugglerFlags, ScaleFlags, TryFlags};
+pub(crate) use steps::{
+    DomainFlags, ParoStep, ReceiverFlags, ServerFlags, SmoRackFlags, SmoSenderFlags, SmoStep,
+    XenDriverFlags, XenStep,
+};
+pub(crate) use trial::{AttackFlags, ScaleFlags, TryFlags};
 
 /// Parses the flags of one command from a line of words.
 #[cfg(test)]

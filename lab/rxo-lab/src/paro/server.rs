@@ -14,7 +14,6 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use clap::Args;
 use rxo::Instant;
 use rxo::live::{Device, DeviceOptions};
 use rxo_driver::{DeviceSink, GuestOptions};
@@ -26,31 +25,8 @@ use super::case::{AckRate, Way};
 use super::clients::{Clients, Habits, Tally};
 use super::stamped::Stamped;
 use crate::card;
+use crate::flags::ServerFlags;
 use crate::folder::Folder;
-
-/// Flags of the server that `rxo-lab paro` starts under valgrind; not for users.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct ServerFlags {
-    /// The way of an ACK.
-    #[arg(long)]
-    pub(crate) way: String,
-    /// The rate at which clients acknowledge.
-    #[arg(long)]
-    pub(crate) acks: String,
-    /// The number of files, and the size of each.
-    #[arg(long)]
-    pub(crate) files: u32,
-    #[arg(long)]
-    pub(crate) file_bytes: u64,
-    #[arg(long)]
-    pub(crate) clients: u16,
-    /// Bytes that clients take before counting begins.
-    #[arg(long)]
-    pub(crate) warm_bytes: u64,
-    /// Bytes that clients take while counting.
-    #[arg(long)]
-    pub(crate) counted_bytes: u64,
-}
 
 /// The counts of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

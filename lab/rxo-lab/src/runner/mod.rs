@@ -2,7 +2,6 @@
 //! document of all results. Every experiment runs by this one function.
 
 mod document;
-mod entries;
 mod outcome;
 
 use std::fs;
@@ -21,7 +20,6 @@ use rxo_demo::turns::Turns;
 use rxo_testbed::MachineReading;
 
 use self::document::Document;
-pub(crate) use self::entries::all;
 pub(crate) use self::outcome::{Experiment, Outcome};
 use crate::flags::RunFlags;
 

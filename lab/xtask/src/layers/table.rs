@@ -382,5 +382,4 @@ pub(crate) const CIRCLES: &[(&str, &str)] = &[
     ("rxo-host", "cast cell config fast ports post seats settings shards socket worker"),
     ("rxo-tcp", "arrives config congestion connection receive recovery transmit"),
     ("rxo-trace", "advice projection report study sweep"),
-    ("rxo-lab", "flags limits menon paro"),
 ];

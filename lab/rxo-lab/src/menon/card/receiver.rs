@@ -4,8 +4,7 @@
 //! instructions inside [`counted_phase`]. Data before and after that half is compared with the sent data.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver as Results, Sender, channel};
@@ -13,7 +12,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use clap::Args;
 use rxo::live::host::config;
 use rxo::live::{Device, DeviceOptions};
 use rxo::tcp::AckPolicy;
@@ -25,45 +23,8 @@ use rxo_testbed::traffic::Pattern;
 use rxo_testbed::{CpuMeter, CpuReading};
 use serde::{Deserialize, Serialize};
 
+use crate::flags::ReceiverFlags;
 use crate::menon::receive::stack::Stack;
-
-/// Flags of the receiver that `rxo-lab menon card` starts; not for users.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct ReceiverFlags {
-    /// The card's socket.
-    #[arg(long)]
-    pub(crate) socket: PathBuf,
-    /// The host's address, in a network of 24 bits.
-    #[arg(long)]
-    pub(crate) address: IpAddr,
-    /// The Aggregation Limit; without it each frame is alone.
-    #[arg(long)]
-    pub(crate) limit: Option<u16>,
-    /// `true` if ACKs leave as templates.
-    #[arg(long)]
-    pub(crate) ack_offload: bool,
-    /// Frames that one poll takes at most.
-    #[arg(long)]
-    pub(crate) poll_frames: usize,
-    /// Connections to wait for.
-    #[arg(long)]
-    pub(crate) connections: usize,
-    /// Bytes that all connections send together.
-    #[arg(long)]
-    pub(crate) bytes: u64,
-    /// `true` if each byte is sent back.
-    #[arg(long)]
-    pub(crate) echo: bool,
-    /// `true` if each connection is read on a thread of its own.
-    #[arg(long)]
-    pub(crate) threads: bool,
-    /// The time for which a worker that finds nothing pauses, in microseconds.
-    #[arg(long)]
-    pub(crate) pause_us: u64,
-    /// The core of all threads.
-    #[arg(long)]
-    pub(crate) core: Option<usize>,
-}
 
 /// The measurements of the middle half.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -9,7 +9,6 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Result;
-use clap::Args;
 use rxo::device::Pause;
 use rxo::live::{Device, DeviceOptions, SystemWaiter};
 use rxo::{Duplex, Worker, WorkerConfig};
@@ -18,24 +17,8 @@ use rxo_driver::{DeviceSink, DeviceSource};
 use serde::{Deserialize, Serialize};
 
 use super::super::receiver::counted_phase;
+use crate::flags::DomainFlags;
 use crate::menon::receive::stack::Stack;
-
-/// Flags of the driver domain that `rxo-lab menon card` starts; not for users.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct DomainFlags {
-    /// The card's socket.
-    #[arg(long)]
-    pub(crate) card: PathBuf,
-    /// The guest's socket.
-    #[arg(long)]
-    pub(crate) guest: PathBuf,
-    /// The Aggregation Limit; without it each frame is alone.
-    #[arg(long)]
-    pub(crate) limit: Option<u16>,
-    /// Full segments for an ACK on the wire.
-    #[arg(long)]
-    pub(crate) ack_split: Option<u16>,
-}
 
 /// Counts of forwarded frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

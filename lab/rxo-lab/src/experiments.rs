@@ -3,8 +3,8 @@
 use anyhow::Result;
 use rxo_console::fault::usage;
 
-use super::{Experiment, Named};
 use crate::flags::{AcksFlags, GallatinFlags, Part, RscFlags, RunFlags};
+use crate::runner::{Experiment, Named};
 use crate::{gallatin, menon, paro, policies, rsc, smo, xen};
 
 /// An experiment that can be made from the shared flags.
