@@ -62,6 +62,9 @@ fn the_xen_experiment_on_virtual_time_needs_no_privilege() {
     assert_eq!(of("weaker") + of("contradicted") + of("no-verdict"), 0, "{claims:?}");
     let results = format!("{out}/results.json");
     assert!(lab(&format!("check {results} {results}")).status.success());
+    let kept = format!("{out}/kept.json");
+    assert!(lab(&format!("check {results} {kept} --renew")).status.success());
+    assert!(lab(&format!("check {results} {kept}")).status.success());
     changed_results_are_a_difference(&document, &folder);
     fs::remove_dir_all(&folder).unwrap();
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use rxo_console::fault::usage;
 use rxo_console::output;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 mod compare;
 
@@ -44,7 +44,7 @@ impl Difference {
 pub(crate) fn run(flags: &CheckFlags) -> Result<()> {
     let results = read(&flags.results)?;
     if flags.renew {
-        return renew(results, &flags.expected);
+        return renew(&results, &flags.expected);
     }
     let expected = read(&flags.expected)?;
     comparable(&results, &expected)?;
@@ -86,20 +86,31 @@ fn comparable(results: &Value, expected: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Writes the claims and the figures of `results` to `path`, without what is different in every run.
-fn renew(mut results: Value, path: &Path) -> Result<()> {
-    for key in ["seconds", "command", "started"] {
-        results[key] = match key {
-            "seconds" => 0.into(),
-            "command" => Value::Array(vec!["rxo-lab".into()]),
-            _ => "1970-01-01T00:00:00.000Z".into(),
-        };
-    }
-    for experiment in results["experiments"].as_array_mut().into_iter().flatten() {
-        experiment["seconds"] = 0.into();
-        experiment["load"] = Value::Array(Vec::new());
-        experiment["measured"] = Value::Object(serde_json::Map::new());
-    }
-    let text = serde_json::to_string_pretty(&results)? + "\n";
+/// Writes what is compared of `results` to `path`: claims and series, so that a change is a short difference.
+fn renew(results: &Value, path: &Path) -> Result<()> {
+    let claim = |it: &Value| {
+        let value = &it["ours"]["value"];
+        json!({ "id": it["id"], "basis": it["basis"], "status": it["status"], "ours": { "value": value } })
+    };
+    let series = |it: &Value| json!({ "name": it["name"], "values": it["values"] });
+    let figure = |it: &Value| {
+        let series = mapped(&it["series"], series);
+        json!({ "id": it["id"], "basis": it["basis"], "x": it["x"], "series": series })
+    };
+    let experiment = |it: &Value| {
+        let claims = mapped(&it["claims"], claim);
+        json!({ "id": it["id"], "claims": claims, "figures": mapped(&it["figures"], figure) })
+    };
+    let kept = json!({
+        "schema": results["schema"],
+        "rxo": { "build": results["rxo"]["build"] },
+        "extent": results["extent"],
+        "experiments": mapped(&results["experiments"], experiment),
+    });
+    let text = serde_json::to_string_pretty(&kept)? + "\n";
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn mapped(list: &Value, of: impl Fn(&Value) -> Value) -> Vec<Value> {
+    list.as_array().into_iter().flatten().map(of).collect()
 }

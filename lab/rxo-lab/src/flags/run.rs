@@ -57,7 +57,7 @@ pub(crate) struct CheckFlags {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Replace EXPECTED by the claims and figures of RESULTS.
+    /// Replace EXPECTED by what is compared of RESULTS.
     #[arg(long, conflicts_with = "json")]
     pub(crate) renew: bool,
 }
