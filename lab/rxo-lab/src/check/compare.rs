@@ -112,7 +112,9 @@ mod tests {
     fn document(basis: &str, value: f64, status: &str) -> Value {
         json!({ "experiments": [{
             "id": "xen",
-            "claims": [{ "id": "xen.a", "basis": basis, "status": status, "ours": { "value": value } }],
+            "claims": [
+                { "id": "xen.a", "basis": basis, "status": status, "ours": { "value": value } },
+            ],
             "figures": [{
                 "id": "table-v", "basis": basis, "x": ["LRO"],
                 "series": [{ "name": "here", "values": [value, null] }],

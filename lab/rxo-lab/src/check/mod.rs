@@ -89,8 +89,9 @@ fn comparable(results: &Value, expected: &Value) -> Result<()> {
 /// Writes what is compared of `results` to `path`: claims and series, so that a change is a short difference.
 fn renew(results: &Value, path: &Path) -> Result<()> {
     let claim = |it: &Value| {
-        let value = &it["ours"]["value"];
-        json!({ "id": it["id"], "basis": it["basis"], "status": it["status"], "ours": { "value": value } })
+        let [id, basis, status] = ["id", "basis", "status"].map(|key| &it[key]);
+        let ours = json!({ "value": it["ours"]["value"] });
+        json!({ "id": id, "basis": basis, "status": status, "ours": ours })
     };
     let series = |it: &Value| json!({ "name": it["name"], "values": it["values"] });
     let figure = |it: &Value| {
