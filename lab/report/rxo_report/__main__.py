@@ -1,0 +1,95 @@
+"""The command: writes the report, or the pages of docs/, or checks that those are up to date."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from rxo_report import bibliography, citation, html, pages, results
+from rxo_report.fault import Fault
+from rxo_report.pages import Listing
+
+ROOT = Path(__file__).parents[3]
+RESULTS = ROOT / "docs/repro/results.json"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the command and returns its exit code: 1 for stale pages or unusable results."""
+    options = parser().parse_args(arguments)
+    try:
+        found = results.read(options.results)
+        papers = bibliography.read()
+        listing = pages.render(found, papers)
+        if options.out:
+            write(listing | {"report.html": html.render(found, papers)}, options.out)
+            print(f"wrote {options.out / 'report.html'}")
+            return 0
+        listing["CITATION.cff"] = citation.render(papers)
+        if options.check:
+            return check(listing, options.root)
+        update(listing, options.root)
+    except (Fault, OSError) as fault:
+        print(f"rxo_report: {fault}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """Returns the flags of the command."""
+    flags = argparse.ArgumentParser(prog="rxo_report", description=__doc__)
+    flags.add_argument(
+        "results",
+        type=Path,
+        nargs="?",
+        default=RESULTS,
+        help="what `rxo-lab all` wrote; docs/repro/results.json without it",
+    )
+    what = flags.add_argument_group("at least one of").add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "--out", type=Path, metavar="DIR", help="writes report.html, pages and figures"
+    )
+    what.add_argument("--docs", action="store_true", help="writes the pages and figures of docs/")
+    what.add_argument("--check", action="store_true", help="fails if a page or figure is stale")
+    flags.add_argument("--root", type=Path, default=ROOT, metavar="DIR", help=argparse.SUPPRESS)
+    return flags
+
+
+def write(listing: Listing, folder: Path) -> None:
+    """Writes every file of `listing` below `folder`."""
+    for path, text in listing.items():
+        place = folder / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8")
+
+
+def update(listing: Listing, root: Path) -> None:
+    """Writes the pages of `root`, and removes figures that no page shows."""
+    write(listing, root)
+    for path in unshown(listing, root):
+        (root / path).unlink()
+    print(f"wrote {len(listing)} files")
+
+
+def check(listing: Listing, root: Path) -> int:
+    """Prints a line for each stale file of `root`. Returns 1 if there is one."""
+    stale = [f"{path} is stale" for path, text in listing.items() if read(root / path) != text]
+    stale += [f"{path}: no page shows it" for path in unshown(listing, root)]
+    for line in stale:
+        print(f"{line}; `cargo xtask report --docs` mends it", file=sys.stderr)
+    if not stale:
+        print(f"{len(listing)} files are up to date")
+    return min(len(stale), 1)
+
+
+def read(path: Path) -> str | None:
+    """Returns the text of `path`; `None` if there is no such file."""
+    return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
+def unshown(listing: Listing, root: Path) -> list[str]:
+    """Returns the figures of experiments that are not in `listing`."""
+    figures = (path.relative_to(root).as_posix() for path in root.glob("docs/repro/*/*.svg"))
+    return sorted(path for path in figures if path not in listing)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
