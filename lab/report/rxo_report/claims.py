@@ -20,10 +20,10 @@ class Status:
 
 
 STATUSES = {
-    "reproduced": Status(
-        "reproduced", "the paper's value, within the rule's tolerance", "#0b6e4f", "#4cd3a5"
+    "reproduced": Status("reproduced", "the rule holds", "#0b6e4f", "#4cd3a5"),
+    "exceeds": Status(
+        "exceeds", "the whole interval is better than the paper's value", "#1558b0", "#7ab4ff"
     ),
-    "exceeds": Status("exceeds", "more than the paper gained", "#1558b0", "#7ab4ff"),
     "weaker": Status("weaker", "the paper's effect, but less of it", "#8a5a00", "#f0b849"),
     "contradicted": Status(
         "contradicted", "no such effect here, or the opposite", "#b3261e", "#ff8a80"
@@ -31,9 +31,9 @@ STATUSES = {
     "calibration": Status(
         "calibration", "the value is an input here, so it cannot fail", "#5b4b8a", "#c3b1f5"
     ),
-    "not-repeated": Status("not repeated", "not measured here", "#57606a", "#a3acb8"),
+    "not-repeated": Status("not repeated", "not measured, with the reason", "#57606a", "#a3acb8"),
     "no-verdict": Status(
-        "no verdict", "measured, but the measurement does not decide", "#57606a", "#a3acb8"
+        "no verdict", "the interval does not decide, or the machine was busy", "#57606a", "#a3acb8"
     ),
 }
 

@@ -18,7 +18,10 @@ from rxo_report.results import Claim, Experiment, Figure, Results, Series
 
 FOLDER = Path(__file__).parent.parent / "pages"
 
-ABSENT = "*Not in this run.*"
+OVERVIEW = "repro.md"
+"""The page that stands in docs/; all others are in docs/repro/."""
+
+ABSENT = "*Not in this run: {}.*"
 
 Listing = dict[str, str]
 
@@ -39,12 +42,12 @@ def render(results: Results, bibliography: Bibliography, folder: Path = FOLDER) 
     templates = environment(folder)
     listing: Listing = {}
     for name in sorted(templates.list_templates(extensions=["j2"])):
-        voice = Voice(results, bibliography)
         page = name.removesuffix(".j2")
+        voice = Voice(results, bibliography, "repro/" if page == OVERVIEW else "")
         origin = f"lab/report/pages/{name}"
         head = f"<!-- `cargo xtask report --docs` writes this page from {origin} and results.json. -->\n"
         text = templates.get_template(name).render(voice.functions())
-        listing[f"docs/{page}" if page == "repro.md" else f"docs/repro/{page}"] = head + text
+        listing[f"docs/{page}" if page == OVERVIEW else f"docs/repro/{page}"] = head + text
         for path, figure in voice.shown.items():
             listing[f"docs/repro/{path}"] = draw.svg(figure, description(figure, results))
     return listing
@@ -66,8 +69,9 @@ def description(figure: Figure, results: Results) -> str:
 class Voice:
     """What templates can say of the results. `shown` has the figures of the page, by their paths."""
 
-    def __init__(self, results: Results, bibliography: Bibliography) -> None:
-        """Speaks of `results`."""
+    def __init__(self, results: Results, bibliography: Bibliography, prefix: str) -> None:
+        """Speaks of `results`, on a page from which docs/repro/ is `prefix`."""
+        self.prefix = prefix
         self.results = results
         self.bibliography = bibliography
         self.shown: dict[str, Figure] = {}
@@ -103,13 +107,13 @@ class Voice:
             for claim in experiment.claims:
                 if claim.id == claim_id:
                     return f"{our_value(claim)} {claim.unit}"
-        return self._absent(f"claim {claim_id!r}")
+        return self._absent(claim_id)
 
     def claims(self, experiment_id: str) -> str:
         """Returns the claims of an experiment as tables, the paper's before the project's own aims."""
         experiment = self._experiment(experiment_id)
         if experiment is None:
-            return ABSENT
+            return ABSENT.format(experiment_id)
         said = [claim for claim in experiment.claims if claim.origin == "paper"]
         aims = [claim for claim in experiment.claims if claim.origin == "aim"]
         parts = [table_of_claims(said)] if said else []
@@ -143,7 +147,7 @@ class Voice:
         for figure in figures:
             if figure.id == figure_id:
                 return self._shown(experiment_id, figure)
-        return self._absent(f"figure {experiment_id}/{figure_id}")
+        return self._absent(f"{experiment_id}/{figure_id}")
 
     def _shown(self, experiment_id: str, figure: Figure) -> str:
         path = f"{experiment_id}/{figure.id}.svg"
@@ -152,7 +156,7 @@ class Voice:
             f"\n\nHollow points are in no verdict: {figure.condition}" if figure.condition else ""
         )
         values = details("Values", table_of_values(figure))
-        return f"![{figure.heading()}]({path}){condition}\n\n{values}"
+        return f"![{figure.heading()}]({self.prefix}{path}){condition}\n\n{values}"
 
     def others(self, experiment_id: str) -> str:
         """Returns the figures of an experiment that the page has not shown before."""
@@ -167,7 +171,7 @@ class Voice:
     def notes(self, experiment_id: str) -> str:
         """Returns the notes on the method that the experiment prints."""
         experiment = self._experiment(experiment_id)
-        return "\n".join(f"* {note}" for note in experiment.notes) if experiment else ABSENT
+        return "\n".join(f"* {note}" for note in experiment.notes) if experiment else ""
 
     def verdicts(self) -> str:
         """Returns the number of claims with each verdict, by paper, as a table."""
@@ -180,17 +184,20 @@ class Voice:
 
     def _link(self, tally: Tally) -> str:
         work = self.bibliography.get(tally.anchor)
-        return f"[{tally.name}](repro/{work.page}.md)" if work else tally.name
+        return f"[{tally.name}]({self.prefix}{work.page}.md)" if work else tally.name
 
     def _experiment(self, experiment_id: str) -> Experiment | None:
         if experiment_id not in self.experiments:
-            self._absent(f"experiment {experiment_id!r}")
+            self._absent(experiment_id)
         return self.experiments.get(experiment_id)
 
     def _absent(self, what: str) -> str:
+        """Says that the results lack `what`, which is an error if they are complete."""
         if self.results.is_complete:
-            raise Fault(f"no {what} in the results, though they are complete; a template names it")
-        return ABSENT
+            raise Fault(
+                f"{what} is not in the results, though they are complete; a template names it"
+            )
+        return ABSENT.format(what)
 
 
 def table_of_claims(some: Iterable[Claim]) -> str:

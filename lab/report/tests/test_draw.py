@@ -164,3 +164,16 @@ def test_nothing_measured_is_an_empty_figure(shape: str) -> None:
     figure = over((1, 2), Series("here", (None, None), False, shape))
     assert "here" in texts(draw.svg(figure, ""))
     assert draw.svg(replace(figure, x=(), x_values=(), series=()), "").startswith("<svg")
+
+
+def test_bars_take_only_the_room_of_those_that_are_there() -> None:
+    paper, ours = (
+        Series(name, values, False, "bars") for name, values in (("p", (1, None)), ("o", (None, 2)))
+    )
+    figure = over((1, 2), paper, ours)
+    layout = Layout.of(figure)
+    assert marks._places(paper, figure.series, layout, 0.8)[0] == layout.positions[0]
+    assert marks._places(ours, figure.series, layout, 0.8)[1] == layout.positions[1]
+    both = over((1, 2), paper, Series("o", (1, 2), False, "bars"))
+    left, right = (marks._places(one, both.series, layout, 0.8)[0] for one in both.series)
+    assert left < layout.positions[0] < right

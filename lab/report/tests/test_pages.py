@@ -60,8 +60,11 @@ def test_what_a_quick_run_lacks_is_said_and_in_a_full_run_it_is_an_error(
     example: Results, papers: Bibliography, template: Path
 ) -> None:
     (template / "xen.md.j2").write_text("{{ figure('xen', 'table-vii') }}")
-    assert pages.ABSENT in pages.render(example, papers, template)["docs/repro/xen.md"]
-    with pytest.raises(Fault, match="no figure xen/table-vii in the results"):
+    assert (
+        pages.ABSENT.format("xen/table-vii")
+        in pages.render(example, papers, template)["docs/repro/xen.md"]
+    )
+    with pytest.raises(Fault, match="xen/table-vii is not in the results"):
         pages.render(replace(example, extent="full"), papers, template)
 
 

@@ -57,7 +57,7 @@ def _names(figure: Figure) -> list[str]:
 
 def _columns(figure: Figure) -> int:
     widest = max((len(name) for name in _names(figure)), default=1)
-    return max(1, min(4, 96 // (widest + 9)))
+    return max(1, min(4, 104 // (widest + 8)))
 
 
 def _legend_rows(figure: Figure) -> int:

@@ -84,7 +84,7 @@ def x_values(figure: Figure) -> list[float] | None:
 def is_geometric(values: list[float]) -> bool:
     """Returns `True` if `values` lie more evenly on a logarithmic scale than on a linear one."""
     ordered = sorted(set(values))
-    if len(ordered) < 4 or ordered[0] <= 0 or ordered[-1] < 8 * ordered[0]:
+    if len(ordered) < 3 or ordered[0] <= 0 or ordered[-1] < 8 * ordered[0]:
         return False
     logs = [math.log(value) for value in ordered]
     return unevenness(logs) < unevenness(ordered)

@@ -33,16 +33,16 @@ def draw(plot: Axes, figure: Figure, layout: Layout) -> None:
     bars = [series for series in figure.series if series.shape == "bars"]
     boxes = [series for series in figure.series if series.shape == "boxes"]
     stack = [0.0] * len(figure.x)
-    for series, colour in zip(figure.series, colours, strict=True):
+    for index, (series, colour) in enumerate(zip(figure.series, colours, strict=True)):
         match series.shape:
             case "bars":
-                _bars(plot, series, layout, colour, (bars.index(series), len(bars)))
+                _bars(plot, series, layout, colour, bars)
             case "stack":
                 _part(plot, series, layout, colour, stack)
             case "boxes":
-                _boxes(plot, series, layout, colour, (boxes.index(series), len(boxes)))
+                _boxes(plot, series, layout, colour, boxes)
             case _:
-                _line(plot, series, layout, colour)
+                _line(plot, series, layout, colour, index)
     _brackets(plot, figure)
     for style, guide in zip(
         ((0, (2, 3)), (0, (6, 3)), (0, (1, 1))) * 9, figure.guides, strict=False
@@ -68,12 +68,14 @@ def _points(series: Series) -> tuple[Points, Points]:
     return valid, [point for point in there if series.is_invalid(point[0])]
 
 
-def _line(plot: Axes, series: Series, layout: Layout, colour: int) -> None:
+def _line(plot: Axes, series: Series, layout: Layout, colour: int, rank: int) -> None:
     ink, marker = theme.SERIES[colour][0], theme.MARKERS[colour]
+    # Each line is thinner than those before, which are below it: so equal values hide no series.
+    width, size = max(1.4, 3.0 - 0.3 * rank), max(4.0, 8.0 - 0.7 * rank)
     valid, invalid = _points(series)
-    # Many points are a curve, in which markers would hide the line.
-    marker = marker if len(series.values) <= 60 else ""
-    look = {"ls": "-", "marker": marker, "color": ink}
+    if len(series.values) > 60:  # A curve, which markers would hide.
+        marker, width = "", 1.2
+    look = {"ls": "-", "marker": marker, "color": ink, "lw": width, "ms": size}
     if series.is_reference:
         look |= {"ls": (0, (5, 2)), "marker": "*" if marker else "", "ms": 10, "lw": 1.4}
     x = [layout.positions[index] for index, _ in valid]
@@ -96,27 +98,39 @@ def _whiskers(plot: Axes, points: list[tuple[float, float, Interval | None]], in
     plot.errorbar(x, values, yerr=[below, above], fmt="none", color=ink, elinewidth=1.1, capsize=3)
 
 
-def _place(layout: Layout, of: tuple[int, int], share: float) -> tuple[float, float]:
-    """Returns the offset from x and the width of the mark `of[0]` of `of[1]` side by side."""
-    index, total = of
-    width = share * layout.width() / total
-    return (index - (total - 1) / 2) * width, width
+def _places(of: Series, among: Sequence[Series], layout: Layout, share: float) -> list[float]:
+    """Returns the middle of each mark of `of`, beside those that others of `among` have at the same x."""
+    width = _width(among, layout, share)
+    middles = []
+    for index, x in enumerate(layout.positions):
+        there = [one for one in among if one.values[index] is not None]
+        rank = there.index(of) if of in there else 0
+        middles.append(x + (rank - (len(there) - 1) / 2) * width)
+    return middles
 
 
-def _bars(plot: Axes, series: Series, layout: Layout, colour: int, of: tuple[int, int]) -> None:
+def _width(among: Sequence[Series], layout: Layout, share: float) -> float:
+    """Returns the width of a mark if the marks of one x take `share` of its room."""
+    present = [
+        sum(value is not None for value in at)
+        for at in zip(*(one.values for one in among), strict=True)
+    ]
+    return share * layout.width() / max([1, *present])
+
+
+def _bars(plot: Axes, series: Series, layout: Layout, colour: int, among: Sequence[Series]) -> None:
     ink = theme.SERIES[colour][0]
-    offset, width = _place(layout, of, 0.82)
+    places, width = _places(series, among, layout, 0.82), _width(among, layout, 0.82)
     valid, invalid = _points(series)
     look = {"facecolor": ink, "edgecolor": ink}
     if series.is_reference:
         look = {"facecolor": theme.GROUND[0], "edgecolor": ink, "hatch": "////"}
     hollow = {"facecolor": theme.GROUND[0], "edgecolor": ink, "linestyle": (0, (3, 2))}
     for points, style in ((valid, look), (invalid, hollow)):
-        x = [layout.positions[index] + offset for index, _ in points]
+        x, heights = [places[index] for index, _ in points], [value for _, value in points]
         label = series.name if points is valid else None
-        heights = [value for _, value in points]
         plot.bar(x, heights, 0.9 * width, label=label, linewidth=1.2, zorder=2, **style)
-    whiskers = [(layout.positions[i] + offset, value, series.range(i)) for i, value in valid]
+    whiskers = [(places[index], value, series.range(index)) for index, value in valid]
     _whiskers(plot, whiskers, theme.INK[0])
 
 
@@ -124,20 +138,22 @@ def _part(plot: Axes, series: Series, layout: Layout, colour: int, stack: list[f
     ink = theme.SERIES[colour][0]
     heights = [value or 0.0 for value in series.values]
     look = {"facecolor": ink, "edgecolor": theme.GROUND[0]}
-    plot.bar(layout.positions, heights, 0.62, stack.copy(), label=series.name, zorder=2, **look)
+    plot.bar(layout.positions, heights, 0.55, stack.copy(), label=series.name, zorder=2, **look)
     stack[:] = [below + height for below, height in zip(stack, heights, strict=True)]
 
 
-def _boxes(plot: Axes, series: Series, layout: Layout, colour: int, of: tuple[int, int]) -> None:
+def _boxes(
+    plot: Axes, series: Series, layout: Layout, colour: int, among: Sequence[Series]
+) -> None:
     ink = theme.SERIES[colour][0]
-    offset, width = _place(layout, of, 0.5)
+    middles, width = _places(series, among, layout, 0.5), _width(among, layout, 0.5)
     stats, places = [], []
     for index, value in _points(series)[0]:
         low, high = series.range(index) or (value, value)
         quartiles = series.quartiles[index] if index < len(series.quartiles) else None
         q1, q3 = quartiles or (value, value)
         stats.append({"med": value, "q1": q1, "q3": q3, "whislo": low, "whishi": high})
-        places.append(layout.positions[index] + offset)
+        places.append(middles[index])
     line = {"color": ink, "linewidth": 1.3}
     box = {"facecolor": theme.GROUND[0], "edgecolor": ink, "linewidth": 1.3}
     plot.bxp(
@@ -158,9 +174,7 @@ def _boxes(plot: Axes, series: Series, layout: Layout, colour: int, of: tuple[in
 
 def _brackets(plot: Axes, figure: Figure) -> None:
     for bracket in figure.brackets:
-        x = bracket.place + 0.36
+        x = bracket.place + 0.33
         plot.plot([x, x], [0, bracket.to], color=theme.MUTED[0], lw=1.2, marker="_", zorder=3)
-        place = (x, bracket.to / 2)
-        plot.annotate(
-            bracket.name, place, (5, 0), textcoords="offset points", va="center", fontsize=8
-        )
+        look = {"va": "bottom", "rotation": 90, "fontsize": 8}
+        plot.annotate(bracket.name, (x, 0), (4, 3), textcoords="offset points", **look)
