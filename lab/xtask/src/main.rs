@@ -16,12 +16,14 @@ mod lab;
 mod layers;
 mod package;
 mod quotes;
+mod report;
 mod rfc;
 mod semver;
 mod sh;
 mod target;
 mod test;
 mod tunnels;
+mod venv;
 mod workspace;
 
 use std::process::ExitCode;
@@ -51,6 +53,7 @@ usage: cargo xtask <command>
   soak [--minutes N] [--json]     rxo under everything at once: bytes, counters, memory, descriptors (20 minutes)
   comments --seed N [--count 40]  doc comments of crates/ drawn at random, to be rated; `--openings` counts first words
   capi --prefix DIR               builds librxo and installs it for programs in C
+  report [RESULTS] --out DIR      claims and figures of `rxo-lab all` as HTML; `--docs` writes the pages of docs/
   quotes                          writes the code that README.md quotes anew from its files
   semver --since REV              what breaks programs written for that revision's libraries (cargo-semver-checks)
   deny                            licences, advisories and sources of the dependencies (cargo-deny)
@@ -84,6 +87,7 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
         "deny" => deny::run()?,
         "dist" => dist::run(rest)?,
         "door" => door::run(rest)?,
+        "report" => return report::run(rest),
         "semver" => semver::run(rest)?,
         "quotes" => quotes::write()?,
         "help" | "--help" | "-h" => print!("{USAGE}"),

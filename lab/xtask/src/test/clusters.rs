@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use super::report::Report;
 use super::steps::Scene;
 use crate::sh::{self, Program};
+use crate::venv::Venv;
 
 /// Packages to install, each with its dependencies.
 const PACKAGES: &[&str] = &[
@@ -31,21 +32,16 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     let root = &scene.workspace.root;
     let folder = scene.workspace.target.join("clusters");
     let path = |name: &str| folder.join("bin").join(name).to_string_lossy().into_owned();
-    if !folder.join("bin/python").exists() {
-        let folder = folder.to_string_lossy().into_owned();
-        Program::new(root, "python3", ["-m", "venv", &folder]).run()?;
-    }
-    let wanted = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    Program::new(root, &path("python"), wanted.iter().chain(PACKAGES)).run()?;
+    let venv = Venv::create(folder.clone(), root, &[])?;
+    venv.pip(PACKAGES)?;
     let built = ["develop", "--quiet", "--profile", "ci", "-m", "py/Cargo.toml"];
     Program::new(root, &path("maturin"), built)
         .env("VIRTUAL_ENV", &folder.to_string_lossy())
         .run()?;
     let mut passed = None;
     let tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "py/tests/clusters"];
-    Program::new(root, &path("python"), tests)
+    venv.python(tests)
         .env("PYTHONPATH", "py/tests")
-        .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("RAY_USAGE_STATS_ENABLED", "0")
         .env("RAY_AUTH_MODE", "disabled")
         .env("PYSPARK_PYTHON", &path("python"))

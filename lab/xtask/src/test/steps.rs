@@ -12,7 +12,7 @@ use super::tools::needs_tool;
 use super::{c, clusters, dist, dpdk, fuzz, live, no_std, python, tools};
 use crate::sh::{self, CHECKED, Program};
 use crate::workspace::Workspace;
-use crate::{api, apt, deny, layers, package, quotes, rfc};
+use crate::{api, apt, deny, layers, package, quotes, report, rfc};
 
 /// A step of `cargo xtask test`.
 pub(super) struct Step {
@@ -80,6 +80,7 @@ pub(super) const STEPS: &[Step] = &[
         "the wheel in a fresh virtual environment, and its tests",
         python::run,
     ),
+    step(When::Ci, "report", "the report of experiments: style, and its tests", reported),
     step(
         When::Ci,
         "package",
@@ -213,6 +214,13 @@ fn quoted(_: &Scene, _: &mut Report) -> Result<()> {
 fn lints(scene: &Scene, _: &mut Report) -> Result<()> {
     let parquet = "--features rxo-cli/parquet";
     scene.checked("check --quiet", &format!("--workspace --all-targets {parquet}")).run()
+}
+
+fn reported(scene: &Scene, report: &mut Report) -> Result<()> {
+    let mut tally = Tally::default();
+    let result = report::check(&scene.workspace, |line| tally += Tally::of_pytest(line));
+    report.count(tally);
+    result
 }
 
 /// Tests the command with `parquet`, the only feature that changes its behaviour.

@@ -27,6 +27,24 @@ impl Tally {
             }
         }
     }
+
+    /// Returns the counts in the last line of pytest, such as `2 failed, 30 passed in 4.10s`; zeros for any
+    /// other line.
+    pub(super) fn of_pytest(line: &str) -> Self {
+        let mut tally = Self::default();
+        let Some((counts, _)) = line.rsplit_once(" in ") else { return tally };
+        for count in counts.split(", ") {
+            let Some((number, what)) = count.split_once(' ') else { continue };
+            let Ok(number) = number.parse() else { continue };
+            match what {
+                "passed" => tally.passed = number,
+                "failed" | "error" | "errors" => tally.failed += number,
+                "skipped" => tally.ignored = number,
+                _ => {}
+            }
+        }
+        tally
+    }
 }
 
 /// Adds up the counts in several result lines.
@@ -70,5 +88,13 @@ mod tests {
             tally.read(line);
         }
         assert_eq!(tally, Tally::default());
+    }
+
+    #[test]
+    fn the_last_line_of_pytest_is_read() {
+        let counts = |passed, failed, ignored| Tally { passed, failed, ignored };
+        assert_eq!(Tally::of_pytest("30 passed in 4.10s"), counts(30, 0, 0));
+        assert_eq!(Tally::of_pytest("2 failed, 28 passed, 1 warning in 4.10s"), counts(28, 2, 0));
+        assert_eq!(Tally::of_pytest("FAILED tests/test_a.py::b - failed in 3"), counts(0, 0, 0));
     }
 }
