@@ -89,7 +89,7 @@ def _line(plot: Axes, series: Series, layout: Layout, colour: int, rank: int) ->
 
 
 def _whiskers(plot: Axes, points: list[tuple[float, float, Interval | None]], ink: str) -> None:
-    ranged = [(x, value, ends) for x, value, ends in points if ends]
+    ranged = [(x, value, ends) for x, value, ends in points if ends and ends[0] < ends[1]]
     if not ranged:
         return
     x, values, ends = zip(*ranged, strict=True)
