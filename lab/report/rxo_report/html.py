@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from rxo_report import claims, draw, numbers
 from rxo_report.bibliography import Bibliography, Work
+from rxo_report.fault import Fault
 from rxo_report.pages import cell, description
 from rxo_report.results import Experiment, Figure, Results
 
@@ -27,12 +28,15 @@ class Part:
 def parts(results: Results, bibliography: Bibliography) -> list[Part]:
     """Returns the experiments by paper, in the bibliography's order; those of no paper are last.
 
-    An experiment whose paper the bibliography lacks stands with those of no paper.
+    Raises `Fault` if the bibliography lacks a paper.
     """
     by_paper = {key: Part(key, work, []) for key, work in bibliography.items()}
     rest = Part("other", None, [])
     for experiment in results.experiments:
-        by_paper.get(experiment.paper or "", rest).experiments.append(experiment)
+        if experiment.paper is not None and experiment.paper not in by_paper:
+            raise Fault(f"{experiment.id}: bibliography.toml has no paper {experiment.paper!r}")
+        part = by_paper[experiment.paper] if experiment.paper else rest
+        part.experiments.append(experiment)
     return [part for part in [*by_paper.values(), rest] if part.experiments]
 
 

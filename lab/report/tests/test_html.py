@@ -4,8 +4,11 @@ import base64
 import re
 from html.parser import HTMLParser
 
+import pytest
+
 from rxo_report import claims, html, results
 from rxo_report.bibliography import Bibliography
+from rxo_report.fault import Fault
 from rxo_report.results import Results
 
 VOID = {"meta", "br", "img"}
@@ -69,6 +72,12 @@ def test_the_report_says_what_was_run_where_and_how_busy_it_was(
         "1 too busy",
     ):
         assert said in text
+
+
+def test_a_paper_that_nobody_knows_is_named(document: dict, papers: Bibliography) -> None:
+    document["experiments"][0]["paper"] = "santos-2008"
+    with pytest.raises(Fault, match=r"xen: bibliography.toml has no paper 'santos-2008'"):
+        html.render(results.of(document), papers)
 
 
 def test_figures_are_pictures_in_the_file(example: Results, papers: Bibliography) -> None:
