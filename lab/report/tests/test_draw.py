@@ -125,11 +125,21 @@ def test_sizes_with_units_are_numbers() -> None:
 
 
 def test_labels_that_would_touch_are_left_out_but_not_the_ends() -> None:
-    x = tuple(float(value) for value in range(100))
+    x = tuple(float(value) for value in range(50))
     ticks = Layout.of(over(x, line(*x))).ticks
     assert ticks[0] == (0, "0")
-    assert ticks[-1] == (99, "99")
+    assert ticks[-1] == (49, "49")
     assert 10 < len(ticks) < 40
+
+
+def test_a_curve_has_round_numbers_on_its_axis() -> None:
+    x = tuple(index * 0.00957 for index in range(101))
+    assert [label for _, label in Layout.of(over(x, line(*x))).ticks][:4] == [
+        "0",
+        "0.1",
+        "0.2",
+        "0.3",
+    ]
 
 
 def test_lines_are_zoomed_and_bars_begin_at_zero() -> None:

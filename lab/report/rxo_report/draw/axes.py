@@ -8,12 +8,16 @@ from itertools import pairwise
 from statistics import mean, pstdev
 
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from rxo_report.numbers import number
 from rxo_report.results import Figure
 
 PLOT_CHARACTERS = 92
 """The number of characters of a tick label that fit along the x axis."""
+
+CURVE = 60
+"""A series of more values is a curve over time: no value is marked or named by itself."""
 
 UNITS = {"": 1, "B": 1, "KB": 2**10, "KIB": 2**10, "MB": 2**20, "MIB": 2**20}
 
@@ -41,7 +45,11 @@ class Layout:
             ticks = list(zip(positions, labels, strict=True))
             return cls(positions, False, "linear", *y_axis(figure), ticks)
         scale = "log" if is_geometric(values) else "linear"
-        ticks = thinned(list(zip(values, figure.x, strict=True)), scale)
+        if scale == "linear" and len(values) > CURVE:
+            round_values = MaxNLocator(10).tick_values(min(values), max(values))
+            ticks = [(x, number(x)) for x in round_values if min(values) <= x <= max(values)]
+        else:
+            ticks = thinned(list(zip(values, figure.x, strict=True)), scale)
         return cls(values, True, scale, *y_axis(figure), ticks)
 
     def apply(self, plot: Axes) -> None:

@@ -10,7 +10,7 @@ from itertools import count
 from matplotlib.axes import Axes
 
 from rxo_report.draw import theme
-from rxo_report.draw.axes import Layout
+from rxo_report.draw.axes import CURVE, Layout
 from rxo_report.results import Figure, Interval, Series
 
 INVALID = "hollow: in no verdict, see the text"
@@ -73,7 +73,7 @@ def _line(plot: Axes, series: Series, layout: Layout, colour: int, rank: int) ->
     # Each line is thinner than those before, which are below it: so equal values hide no series.
     width, size = max(1.4, 3.0 - 0.3 * rank), max(4.0, 8.0 - 0.7 * rank)
     valid, invalid = _points(series)
-    if len(series.values) > 60:  # A curve, which markers would hide.
+    if len(series.values) > CURVE:  # Markers would hide the line.
         marker, width = "", 1.2
     look = {"ls": "-", "marker": marker, "color": ink, "lw": width, "ms": size}
     if series.is_reference:
