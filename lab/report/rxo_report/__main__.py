@@ -9,21 +9,26 @@ from rxo_report.fault import Fault
 from rxo_report.pages import Listing
 
 ROOT = Path(__file__).parents[3]
-RESULTS = ROOT / "docs/repro/results.json"
+RESULTS = "docs/repro/results.json"
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command and returns its exit code: 1 for stale pages or unusable results."""
     options = parser().parse_args(arguments)
+    path = options.results or options.root / RESULTS
     try:
-        found = results.read(options.results)
         papers = bibliography.read()
-        listing = pages.render(found, papers)
         if options.out:
-            write(listing | {"report.html": html.render(found, papers)}, options.out)
+            found = results.read(path)
+            report = {"report.html": html.render(found, papers)}
+            write(pages.render(found, papers) | report, options.out)
             print(f"wrote {options.out / 'report.html'}")
             return 0
-        listing["CITATION.cff"] = citation.render(papers)
+        listing = pages.overview(papers) | {"CITATION.cff": citation.render(papers)}
+        if path.exists() or options.results or has_generated(options.root):
+            listing |= pages.render(results.read(path), papers)
+        else:
+            print(f"no results are kept: {path} is not there, and no page is made of results")
         if options.check:
             return check(listing, options.root)
         update(listing, options.root)
@@ -40,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
         "results",
         type=Path,
         nargs="?",
-        default=RESULTS,
+        default=None,
         help="what `rxo-lab all` wrote; docs/repro/results.json without it",
     )
     what = flags.add_argument_group("at least one of").add_mutually_exclusive_group(required=True)
@@ -86,9 +91,17 @@ def read(path: Path) -> str | None:
 
 
 def unshown(listing: Listing, root: Path) -> list[str]:
-    """Returns the figures of experiments that are not in `listing`."""
+    """Returns the figures of experiments that are not in `listing`, if that has pages of results."""
+    if not any(path.startswith("docs/repro/") for path in listing):
+        return []
     figures = (path.relative_to(root).as_posix() for path in root.glob("docs/repro/*/*.svg"))
     return sorted(path for path in figures if path not in listing)
+
+
+def has_generated(root: Path) -> bool:
+    """Returns `True` if a page of results has been written before, so that its results must be there."""
+    written = (read(path) or "" for path in root.glob("docs/repro/*.md"))
+    return any(text.startswith(pages.HEAD[:20]) for text in written)
 
 
 if __name__ == "__main__":

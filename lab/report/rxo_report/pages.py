@@ -18,8 +18,10 @@ from rxo_report.results import Claim, Experiment, Figure, Results, Series
 
 FOLDER = Path(__file__).parent.parent / "pages"
 
-OVERVIEW = "repro.md"
-"""The page that stands in docs/; all others are in docs/repro/."""
+OVERVIEW = "repro.md.j2"
+"""The template of docs/repro.md, which needs no results. All others become pages of docs/repro/."""
+
+HEAD = "<!-- `cargo xtask report --docs` writes this page from lab/report/pages/{}. -->\n"
 
 ABSENT = "*Not in this run: {}.*"
 
@@ -38,19 +40,27 @@ def environment(folder: Path) -> Environment:
 
 
 def render(results: Results, bibliography: Bibliography, folder: Path = FOLDER) -> Listing:
-    """Returns every page and the figures that pages show."""
+    """Returns every page of docs/repro/ and the figures that pages show."""
     templates = environment(folder)
     listing: Listing = {}
     for name in sorted(templates.list_templates(extensions=["j2"])):
-        page = name.removesuffix(".j2")
-        voice = Voice(results, bibliography, "repro/" if page == OVERVIEW else "")
-        origin = f"lab/report/pages/{name}"
-        head = f"<!-- `cargo xtask report --docs` writes this page from {origin} and results.json. -->\n"
+        if name == OVERVIEW:
+            continue
+        voice = Voice(results, bibliography)
         text = templates.get_template(name).render(voice.functions())
-        listing[f"docs/{page}" if page == OVERVIEW else f"docs/repro/{page}"] = head + text
+        listing[f"docs/repro/{name.removesuffix('.j2')}"] = HEAD.format(name) + text
         for path, figure in voice.shown.items():
             listing[f"docs/repro/{path}"] = draw.svg(figure, description(figure, results))
     return listing
+
+
+def overview(bibliography: Bibliography) -> Listing:
+    """Returns docs/repro.md: how to repeat the experiments, and the papers."""
+    template = environment(FOLDER).get_template(OVERVIEW)
+    text = template.render(
+        cite=lambda key: bibliography[key].full(), short=lambda key: bibliography[key].short()
+    )
+    return {"docs/repro.md": HEAD.format(OVERVIEW) + text}
 
 
 def description(figure: Figure, results: Results) -> str:
@@ -69,9 +79,8 @@ def description(figure: Figure, results: Results) -> str:
 class Voice:
     """What templates can say of the results. `shown` has the figures of the page, by their paths."""
 
-    def __init__(self, results: Results, bibliography: Bibliography, prefix: str) -> None:
-        """Speaks of `results`, on a page from which docs/repro/ is `prefix`."""
-        self.prefix = prefix
+    def __init__(self, results: Results, bibliography: Bibliography) -> None:
+        """Speaks of `results`."""
         self.results = results
         self.bibliography = bibliography
         self.shown: dict[str, Figure] = {}
@@ -156,7 +165,7 @@ class Voice:
             f"\n\nHollow points are in no verdict: {figure.condition}" if figure.condition else ""
         )
         values = details("Values", table_of_values(figure))
-        return f"![{figure.heading()}]({self.prefix}{path}){condition}\n\n{values}"
+        return f"![{figure.heading()}]({path}){condition}\n\n{values}"
 
     def others(self, experiment_id: str) -> str:
         """Returns the figures of an experiment that the page has not shown before."""
@@ -184,7 +193,7 @@ class Voice:
 
     def _link(self, tally: Tally) -> str:
         work = self.bibliography.get(tally.anchor)
-        return f"[{tally.name}]({self.prefix}{work.page}.md)" if work else tally.name
+        return f"[{tally.name}]({work.page}.md)" if work else tally.name
 
     def _experiment(self, experiment_id: str) -> Experiment | None:
         if experiment_id not in self.experiments:

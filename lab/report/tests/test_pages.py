@@ -71,8 +71,8 @@ def test_what_a_quick_run_lacks_is_said_and_in_a_full_run_it_is_an_error(
 def test_every_page_of_the_project_can_be_made(example: Results, papers: Bibliography) -> None:
     listing = pages.render(example, papers)
     made = {path for path in listing if path.endswith(".md")}
-    assert made >= {f"docs/repro/{work.page}.md" for work in papers.values()} | {"docs/repro.md"}
-    assert "[Oi and Nakajima 2009](repro/xen.md) |  |  | 1 |" in listing["docs/repro.md"]
+    assert made >= {f"docs/repro/{work.page}.md" for work in papers.values()}
+    assert "[Oi and Nakajima 2009](xen.md) |  |  | 1 |" in listing["docs/repro/summary.md"]
 
 
 def test_no_template_has_a_bar_of_a_table_in_a_value() -> None:
@@ -103,6 +103,21 @@ def test_a_stale_page_is_found_and_mended(
     assert run(tmp_path, "--docs") == 0
     assert run(tmp_path, "--check") == 0
     assert (tmp_path / "docs/repro/scale.svg").exists()
+
+
+def test_without_results_only_what_needs_none_is_written_and_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for flag in ("--docs", "--check"):
+        assert command.main(["--root", str(tmp_path), flag]) == 0
+        assert "no results are kept" in capsys.readouterr().out
+    files = {
+        path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()
+    }
+    assert files == {"CITATION.cff", "docs/repro.md"}
+    assert run(tmp_path, "--docs") == 0
+    assert command.main(["--root", str(tmp_path), "--check"]) == 1
+    assert "results.json: No such file" in capsys.readouterr().err
 
 
 def test_the_report_is_written_beside_pages_and_figures(tmp_path: Path) -> None:

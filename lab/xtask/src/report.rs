@@ -23,7 +23,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks the style of the package and runs its tests. Passes each line that the tests print to `each_line`.
+/// Checks the style of the package, runs its tests, and checks that no page or figure of docs/ is stale. Passes each
+/// line that the tests print to `each_line`.
 ///
 /// # Errors
 /// If a check fails, or the environment cannot be made.
@@ -32,7 +33,8 @@ pub(crate) fn check(workspace: &Workspace, each_line: impl FnMut(&str)) -> Resul
     let run = |arguments: &[&str]| python(workspace, &folder, arguments.iter().copied());
     run(&["-m", "ruff", "check", "--no-cache", "."])?.run()?;
     run(&["-m", "ruff", "format", "--no-cache", "--check", "."])?.run()?;
-    run(&["-m", "pytest", "-q", "-p", "no:cacheprovider"])?.run_reading(each_line)
+    run(&["-m", "pytest", "-q", "-p", "no:cacheprovider"])?.run_reading(each_line)?;
+    run(&["-m", "rxo_report", "--check"])?.run()
 }
 
 /// Returns Python with `arguments`, in the environment of the report.

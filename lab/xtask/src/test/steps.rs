@@ -80,7 +80,12 @@ pub(super) const STEPS: &[Step] = &[
         "the wheel in a fresh virtual environment, and its tests",
         python::run,
     ),
-    step(When::Ci, "report", "the report of experiments: style, and its tests", reported),
+    step(
+        When::Ci,
+        "report",
+        "the report of experiments, and that its pages in docs/ are up to date",
+        reported,
+    ),
     step(
         When::Ci,
         "package",
