@@ -172,7 +172,7 @@ def test_compared_series_share_a_colour_and_others_get_free_ones() -> None:
 @pytest.mark.parametrize("shape", ["line", "bars", "stack", "boxes"])
 def test_nothing_measured_is_an_empty_figure(shape: str) -> None:
     figure = over((1, 2), Series("here", (None, None), False, shape))
-    assert "here" in texts(draw.svg(figure, ""))
+    assert "here" not in texts(draw.svg(figure, ""))
     assert draw.svg(replace(figure, x=(), x_values=(), series=()), "").startswith("<svg")
 
 
@@ -187,3 +187,10 @@ def test_bars_take_only_the_room_of_those_that_are_there() -> None:
     both = over((1, 2), paper, Series("o", (1, 2), False, "bars"))
     left, right = (marks._places(one, both.series, layout, 0.8)[0] for one in both.series)
     assert left < layout.positions[0] < right
+
+
+def test_a_series_that_is_only_invalid_has_its_colour_in_the_legend() -> None:
+    figure = over((1, 2), Series("here", (1, 2), False, "bars", 4, invalid=(True, True)))
+    svg = draw.svg(figure, "")
+    assert "here" in texts(svg)
+    assert "#1f77b4" not in svg

@@ -50,7 +50,7 @@ def _legend(canvas: Canvas, plot: "matplotlib.axes.Axes", figure: Figure) -> Non
 
 
 def _names(figure: Figure) -> list[str]:
-    names = [series.name for series in figure.series]
+    names = [series.name for series in figure.series if marks.is_measured(series)]
     names += [guide.meaning for guide in figure.guides]
     return names + [marks.INVALID] * marks.has_invalid(figure)
 

@@ -27,6 +27,11 @@ def has_invalid(figure: Figure) -> bool:
     )
 
 
+def is_measured(series: Series) -> bool:
+    """Returns `True` if a series has a value. Others are not drawn, and have no place in the legend."""
+    return any(value is not None for value in series.values)
+
+
 def draw(plot: Axes, figure: Figure, layout: Layout) -> None:
     """Draws all series and guides of `figure` into `plot`."""
     colours = coloured(figure.series)
@@ -34,6 +39,8 @@ def draw(plot: Axes, figure: Figure, layout: Layout) -> None:
     boxes = [series for series in figure.series if series.shape == "boxes"]
     stack = [0.0] * len(figure.x)
     for index, (series, colour) in enumerate(zip(figure.series, colours, strict=True)):
+        if not is_measured(series):
+            continue
         match series.shape:
             case "bars":
                 _bars(plot, series, layout, colour, bars)
@@ -126,9 +133,10 @@ def _bars(plot: Axes, series: Series, layout: Layout, colour: int, among: Sequen
     if series.is_reference:
         look = {"facecolor": theme.GROUND[0], "edgecolor": ink, "hatch": "////"}
     hollow = {"facecolor": theme.GROUND[0], "edgecolor": ink, "linestyle": (0, (3, 2))}
+    named = valid or invalid
     for points, style in ((valid, look), (invalid, hollow)):
         x, heights = [places[index] for index, _ in points], [value for _, value in points]
-        label = series.name if points is valid else None
+        label = series.name if points is named else None
         plot.bar(x, heights, 0.9 * width, label=label, linewidth=1.2, zorder=2, **style)
     whiskers = [(places[index], value, series.range(index)) for index, value in valid]
     _whiskers(plot, whiskers, theme.INK[0])
