@@ -11,18 +11,43 @@ use core::time::Duration;
 use anyhow::Result;
 use rxo_coalesce::Config;
 use rxo_coalesce::rules::{Juggler, RuleEngine};
-use rxo_console::output;
-use rxo_console::table::Table;
 use rxo_frame::{ChecksumStatus, Frame, Instant};
 use rxo_testkit::{Random, seg};
 use serde::Serialize;
 
-use crate::flags::JugglerFlags;
-use crate::statement::Statement;
+use crate::claim::{Basis, Claim};
+use crate::figure::Shape;
+use crate::flags::{Part, RunFlags};
+use crate::runner::Experiment;
+use crate::scenario::{Cells, Chart, Scenario};
 
-/// The values of `inseq_timeout`, and the delays of the second path, in microseconds.
+pub(crate) const PARTS: &[Part] = &[Part::counted("batching")];
+
+/// A delay of the second path and a value of `inseq_timeout`, both in microseconds.
+#[derive(Clone, Copy, PartialEq, Serialize)]
+struct Case {
+    delay_us: u64,
+    inseq_us: u64,
+}
+
+/// The deliveries of one transfer.
+#[derive(Serialize)]
+struct Batching {
+    packets_per_delivery: f64,
+    /// Segments that were delivered behind later ones.
+    late_segments: u64,
+    /// Those of them that were not among the first [`BEGINNING`] of their transfer.
+    late_after_beginning: u64,
+}
+
 const INSEQ_US: [u64; 6] = [0, 20, 40, 60, 80, 100];
-const DELAYS_US: [u64; 4] = [0, 250, 500, 750];
+/// The delays, with their names in figures.
+const DELAYS: [(u64, &str, &str); 4] = [
+    (0, "paths of equal length", "juggler.batching.0us"),
+    (250, "paths 250 us apart", "juggler.batching.250us"),
+    (500, "paths 500 us apart", "juggler.batching.500us"),
+    (750, "paths 750 us apart", "juggler.batching.750us"),
+];
 /// The batching that the authors measured, by delay and `inseq_timeout`.
 const AUTHORS: [[f64; 6]; 4] = [
     [23.6485, 27.0601, 41.0870, 44.0211, 43.1092, 44.0463],
@@ -40,63 +65,88 @@ const PACKET_NS: f64 = 1_230.4;
 /// The segments that begin a transfer: if the first ones take the longer path, later ones are delivered
 /// before them.
 const BEGINNING: u32 = 10;
-/// The greatest deviation from the authors' values for which a statement holds.
-const TOLERANCE: f64 = 0.15;
 
-/// The result for one delay of the second path.
-#[derive(Debug, Serialize)]
-struct Row {
-    delay_us: u64,
-    /// Packets per delivery, here and as the authors measured it, by `inseq_timeout`.
-    batching: Vec<f64>,
-    authors: [f64; 6],
-    /// Segments that were delivered behind later ones, of all runs together.
-    late_segments: u64,
-    /// Those of them that were not among the first [`BEGINNING`] of their transfer.
-    late_after_beginning: u64,
-}
-
-/// Runs the experiment and prints its table and statements.
+/// Makes the experiment from the flags.
 ///
 /// # Errors
-/// If the output cannot be written.
-pub(crate) fn run(flags: &JugglerFlags) -> Result<()> {
+/// If `--only` names no part.
+pub(crate) fn scenario(flags: &RunFlags) -> Result<impl Experiment + use<>> {
+    flags.chosen(PARTS)?;
     let frames: Vec<Vec<u8>> = (0..PACKETS)
         .map(|n| {
             let seq = n.wrapping_mul(PAYLOAD as u32);
             seg().ts(1, 1).seq(seq).len(PAYLOAD).id(n as u16).frame().bytes
         })
         .collect();
-    let mut rows = Vec::new();
-    for (delay_us, authors) in DELAYS_US.into_iter().zip(AUTHORS) {
-        let mut row = Row {
-            delay_us,
-            batching: Vec::new(),
-            authors,
-            late_segments: 0,
-            late_after_beginning: 0,
-        };
-        for inseq_us in INSEQ_US {
-            let (batching, late) = transfer(&frames, delay_us, inseq_us)?;
-            row.batching.push(batching);
-            row.late_segments += late.0;
-            row.late_after_beginning += late.1;
-        }
-        rows.push(row);
-    }
-    let statements = statements(&rows);
-    if flags.json {
-        return output::json_document(&serde_json::json!({
-            "inseq_timeout_us": INSEQ_US, "rows": rows, "statements": statements,
-        }));
-    }
-    let said: Vec<String> = statements.iter().map(Statement::text).collect();
-    output::text(&format!("{}\n\n{}", table(&rows), said.join("\n")))
+    let cases = DELAYS.iter().flat_map(|&(delay_us, ..)| {
+        INSEQ_US.map(|inseq_us| Case { delay_us, inseq_us })
+    });
+    Ok(Scenario {
+        basis: Basis::VirtualTime,
+        cases: cases.collect(),
+        rounds: 1,
+        rotated: 1,
+        name: |case| format!("{}, inseq_timeout {} us", path(case), case.inseq_us),
+        measure: Box::new(move |case| transfer(&frames, case)),
+        line: |batching| format!("{:.1} packets a delivery", batching.packets_per_delivery),
+        charts: &[Chart {
+            number: "batching",
+            title: "Packets in a delivery by inseq_timeout",
+            fixed: "one flow at 10 Gbit/s over two paths at random; ofo_timeout 1 ms",
+            x_label: "inseq_timeout, us",
+            y_label: "packets a delivery",
+            x: |case| case.inseq_us.to_string(),
+            line: path,
+            value: |batching| batching.packets_per_delivery,
+            paper: authors,
+            shape: Shape::Line,
+        }],
+        claims,
+        is_intact: |_| true,
+        notes: vec![
+            "The paper's values are its authors' published data. A poll is as long as 23.6 packets take."
+                .to_owned(),
+        ],
+    })
 }
 
-/// Passes the packets over both paths to Juggler. Returns the packets per delivery, and the number of segments
-/// that were delivered behind later ones: all, and those after the beginning.
-fn transfer(frames: &[Vec<u8>], delay_us: u64, inseq_us: u64) -> Result<(f64, (u64, u64))> {
+fn path(case: Case) -> &'static str {
+    DELAYS.iter().find(|(us, ..)| *us == case.delay_us).map_or("", |(_, name, _)| name)
+}
+
+/// Returns the packets per delivery that the authors measured.
+fn authors(case: Case) -> Option<f64> {
+    let delay = DELAYS.iter().position(|(us, ..)| *us == case.delay_us)?;
+    let inseq = INSEQ_US.iter().position(|us| *us == case.inseq_us)?;
+    Some(AUTHORS[delay][inseq])
+}
+
+fn claims(_: &'static str, cells: &Cells<Case, Batching>) -> Vec<Claim> {
+    let calibration = Case { delay_us: 0, inseq_us: 0 };
+    let polls = cells.median(calibration, |it| it.packets_per_delivery);
+    let mut all = vec![Claim::new("juggler.polls", polls, None)];
+    all.extend(DELAYS.iter().map(|&(delay_us, _, id)| Claim::new(id, farthest(cells, delay_us), None)));
+    let sum = |of: fn(&Batching) -> u64| {
+        cells.cases().filter_map(|case| cells.median(case, |it| of(it) as f64)).sum::<f64>()
+    };
+    let (late, later) = (sum(|it| it.late_segments), sum(|it| it.late_after_beginning));
+    let detail = format!("{late:.0} with the first {BEGINNING} segments of each transfer.");
+    all.push(Claim::new("juggler.late", Some(later), Some(detail)));
+    all
+}
+
+/// Returns the packets per delivery as a share of the authors', in percent, where it differs most.
+fn farthest(cells: &Cells<Case, Batching>, delay_us: u64) -> Option<f64> {
+    let share = |inseq_us| {
+        let case = Case { delay_us, inseq_us };
+        Some(100.0 * cells.median(case, |it| it.packets_per_delivery)? / authors(case)?)
+    };
+    let distance = |share: &f64| (share - 100.0).abs();
+    INSEQ_US.into_iter().filter_map(share).max_by(|a, b| distance(a).total_cmp(&distance(b)))
+}
+
+/// Passes the packets over both paths to Juggler.
+fn transfer(frames: &[Vec<u8>], Case { delay_us, inseq_us }: Case) -> Result<Batching> {
     let mut random = Random::new(delay_us + inseq_us);
     let delay_ns = |slow: bool| if slow { delay_us * 1_000 } else { 0 };
     let mut arrivals: Vec<(u64, usize)> = (0..frames.len())
@@ -130,57 +180,14 @@ fn transfer(frames: &[Vec<u8>], delay_us: u64, inseq_us: u64) -> Result<(f64, (u
             }
         });
     }
-    Ok((f64::from(PACKETS) / f64::from(deliveries), late))
+    Ok(Batching {
+        packets_per_delivery: f64::from(PACKETS) / f64::from(deliveries),
+        late_segments: late.0,
+        late_after_beginning: late.1,
+    })
 }
 
 /// Returns the sequence number of a segment over Ethernet and IPv4. The transfer is too short for it to wrap.
 fn seq_of(frame: &[u8]) -> u32 {
     frame.get(38..42).and_then(<[u8]>::first_chunk).map_or(0, |seq| u32::from_be_bytes(*seq))
-}
-
-fn statements(rows: &[Row]) -> Vec<Statement> {
-    let mut all = vec![Statement::calibration(
-        "without reordering and without a timeout a delivery has 23.6 packets",
-        format!("{:.1}; the receiver's polls are as long as that takes.", rows[0].batching[0]),
-    )];
-    for row in rows {
-        let pairs = row.batching.iter().zip(row.authors);
-        let worst = pairs.map(|(ours, theirs)| (ours / theirs - 1.0).abs()).fold(0.0, f64::max);
-        let holds = worst <= TOLERANCE;
-        let ours = format!(
-            "with {} µs between the paths at most {:.0} % from the authors' values; {} late segments.",
-            row.delay_us,
-            100.0 * worst,
-            row.late_segments
-        );
-        let claim = "batching grows with inseq_timeout until an aggregate is full, however far the \
-                     paths differ";
-        let why =
-            || "A TCP that slows down, as theirs did (9.27 Gb/s), is not modelled.".to_owned();
-        all.push(Statement::new(claim, Some(holds), ours).unless_it_holds(why));
-    }
-    let sum = |of: fn(&Row) -> u64| rows.iter().map(of).sum::<u64>();
-    let (late, later) = (sum(|row| row.late_segments), sum(|row| row.late_after_beginning));
-    let segments = PACKETS as usize * INSEQ_US.len() * rows.len();
-    let claim = "with an ofo_timeout of 1 ms at most 4 segments a second reach TCP out of order";
-    let ours = format!(
-        "{late} of {segments} segments, {later} of them not among the first {BEGINNING} of a transfer."
-    );
-    all.push(Statement::new(claim, Some(later == 0), ours));
-    all
-}
-
-fn table(rows: &[Row]) -> String {
-    let head: Vec<String> = INSEQ_US.iter().map(|us| format!("{us} us")).collect();
-    let mut columns = vec!["packets per delivery by inseq_timeout"];
-    columns.extend(head.iter().map(String::as_str));
-    let mut table = Table::new(&columns);
-    for row in rows {
-        for (name, values) in [("rxo", &row.batching[..]), ("authors", &row.authors[..])] {
-            let cells = values.iter().map(|value| format!("{value:.1}"));
-            table
-                .row([format!("paths {} us apart, {name}", row.delay_us)].into_iter().chain(cells));
-        }
-    }
-    table.render()
 }

@@ -89,7 +89,7 @@ fn run(command: &Command, stop: &AtomicBool) -> Result<()> {
         },
         Command::Guests(flags) => trial::run(flags, stop),
         Command::Attacks(flags) => attacks::run(flags, stop),
-        Command::Juggler(flags) => juggler::run(flags),
+        Command::Juggler(flags) => one("juggler", juggler::scenario(flags)?, flags, stop),
         Command::Scale(flags) => scale::run(flags),
         Command::Soak(flags) => soak::run(flags, stop),
         // `main` has handled these commands before.

@@ -134,6 +134,7 @@ pub(crate) struct Book {
 /// The texts of all books.
 const TEXTS: [&str; 9] = [
     include_str!("../../claims/gallatin.json"),
+    include_str!("../../claims/juggler.json"),
     include_str!("../../claims/menon.json"),
     include_str!("../../claims/menon-acks.json"),
     include_str!("../../claims/menon-card.json"),

@@ -36,14 +36,6 @@ pub(crate) struct AttackFlags {
     pub(crate) json: bool,
 }
 
-/// The flags of `rxo-lab juggler`.
-#[derive(Args, Debug)]
-pub(crate) struct JugglerFlags {
-    /// Print JSON instead of a table.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
 /// The flags of `rxo-lab scale`.
 #[derive(Args, Debug)]
 pub(crate) struct ScaleFlags {
