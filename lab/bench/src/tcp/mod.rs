@@ -30,8 +30,7 @@ use serde::Serialize;
 use self::lane::Lane;
 use self::lineup::{Contender, Kind, Name, RACES, Race};
 use self::memory::Memory;
-use self::peer::RUN_SEGMENTS;
-use self::stack::Reading;
+use self::stack::{BUFFER_BYTES, Reading};
 use crate::machine::Machine;
 use crate::rounds::Rounds;
 use crate::stats::Summary;
@@ -60,6 +59,8 @@ const IDLE_CONNECTIONS: usize = 10_000;
 const PASS_BYTES: u64 = 4 << 20;
 /// Bytes before the first pass, so that the windows have reached their full size.
 const WARM_BYTES: u64 = 8 << 20;
+/// Bytes of each connection before the first pass: more than an application may write before anything is sent.
+const WARM_BYTES_OF_EACH: u64 = BUFFER_BYTES as u64 * 3 / 2;
 /// Bytes per nanosecond of a rate of one Gbit/s.
 const BYTES_PER_NS: f64 = 0.125;
 
@@ -113,8 +114,8 @@ fn run_race(race: &Race, rounds: u32, names: &[String]) -> Vec<Row> {
     let lane = |contender: &Contender| (*contender, Lane::new(race, *contender), Vec::new());
     let mut lanes: Vec<_> = race.contenders.iter().filter(is_asked).map(lane).collect();
     for (_, lane, _) in &mut lanes {
-        let lap = usize::from(race.connections) * RUN_SEGMENTS * lane.segment_bytes();
-        lane.read(WARM_BYTES.max(lap as u64), &mut |stack, now| stack.turn(now));
+        let bytes = WARM_BYTES.max(u64::from(race.connections) * WARM_BYTES_OF_EACH);
+        lane.read(bytes, &mut |stack, now| stack.turn(now));
     }
     for _ in 0..rounds {
         for (_, lane, timings) in &mut lanes {
