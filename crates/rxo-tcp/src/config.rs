@@ -25,6 +25,10 @@ pub struct Config {
     /// limited to half of this, or to one for each 512 bytes of a window that has grown. A segment that would
     /// exceed this limit is dropped, and the peer sends it again; no other text inside the window is dropped.
     pub receive_pieces: usize,
+    /// The most text, in bytes, that the send buffer holds before it is sent: 1 to 2³⁰ - 1. Text that is sent
+    /// and not acknowledged does not count. `None` if only the size of the send buffer bounds unsent text.
+    /// Linux has this as `TCP_NOTSENT_LOWAT`.
+    pub most_unsent_bytes: Option<u32>,
     /// The number of ranges of sent sequence numbers to track: one for each send in flight, more when SACK
     /// splits them. At least 32.
     pub sent_ranges: usize,
@@ -93,6 +97,7 @@ impl Default for Config {
             receive_buffer_bytes: 256 * 1024,
             largest_buffers: None,
             receive_pieces: 512,
+            most_unsent_bytes: None,
             sent_ranges: 512,
             maximum_segment_size: 1460,
             large_send_bytes: 64_000,
@@ -276,6 +281,7 @@ impl Config {
             ),
             ("largest_buffers.send_bytes", largest.send_bytes.into(), 1, MAX_WINDOW_BYTES),
             ("largest_buffers.receive_bytes", largest.receive_bytes.into(), 1, MAX_WINDOW_BYTES),
+            ("most_unsent_bytes", self.most_unsent_bytes.unwrap_or(1).into(), 1, MAX_WINDOW_BYTES),
             ("receive_pieces", self.receive_pieces as u64, 2, MAX_PLACES),
             ("sent_ranges", self.sent_ranges as u64, 32, MAX_PLACES),
             ("maximum_segment_size", self.maximum_segment_size.into(), 64, u16::MAX.into()),

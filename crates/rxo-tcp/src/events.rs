@@ -12,7 +12,8 @@ impl Events {
     pub const CONNECTED: Self = Self(1);
     /// Text from the peer has arrived.
     pub const READABLE: Self = Self(2);
-    /// The peer has acknowledged data, so the send buffer may have free space.
+    /// The peer has acknowledged data, so the send buffer may have free space; or text was sent, so it may
+    /// take more unsent text.
     pub const WRITABLE: Self = Self(4);
     /// The peer has closed its direction; its text can still be read.
     pub const PEER_DONE: Self = Self(8);

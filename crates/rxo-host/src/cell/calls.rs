@@ -35,6 +35,8 @@ pub(crate) trait Socket: Send + Sync {
     fn shutdown(&self, how: Shutdown) -> io::Result<()>;
     fn abort(&self);
     fn set_nagle(&self, is_on: bool) -> io::Result<()>;
+    /// Sets the most unsent data that the send buffer takes, in bytes; `None` sets no limit beside its size.
+    fn set_most_unsent(&self, bytes: Option<u32>) -> io::Result<()>;
     /// Sets keep-alive probing; `None` turns it off. Takes effect when the worker next serves the connection.
     fn set_keep_alive(&self, settings: Option<KeepAlive>) -> io::Result<()>;
     /// Sets the user timeout. Takes effect when the worker next serves the connection.
@@ -221,6 +223,16 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
             inner.has_work |= inner.connection.has_to_send();
             Ok(())
         })
+    }
+
+    fn set_most_unsent(&self, bytes: Option<u32>) -> io::Result<()> {
+        self.0.call(|inner| {
+            let outcome = inner.connection.set_most_unsent(bytes);
+            outcome.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
+        })?;
+        // A thread that waits for space may have some now.
+        self.0.signal.notify();
+        Ok(())
     }
 
     fn set_keep_alive(&self, settings: Option<KeepAlive>) -> io::Result<()> {

@@ -264,6 +264,18 @@ impl TcpStream {
         self.socket.set_nagle(!is_nodelay)
     }
 
+    /// Sets how much written data may wait to be sent, in bytes, as `TCP_NOTSENT_LOWAT` of Linux does: a write
+    /// waits while that much is unsent, and continues when half of it has left. Data that was sent and is not
+    /// acknowledged does not count. `None` sets no limit beside the send buffer's size. The default comes
+    /// from [`HostConfig::tcp`](crate::HostConfig::tcp). A small limit keeps what is written late, such as an
+    /// urgent message, from waiting behind much earlier data, and costs more calls and wake-ups.
+    ///
+    /// # Errors
+    /// `InvalidInput` if `bytes` is 0 or more than 2³⁰ - 1.
+    pub fn set_most_unsent(&self, bytes: Option<u32>) -> io::Result<()> {
+        self.socket.set_most_unsent(bytes)
+    }
+
     /// Sets when and how often an idle peer is probed (RFC 9293, section 3.8.4); `None` turns keep-alive off.
     /// The default comes from [`HostConfig::tcp`](crate::HostConfig::tcp). The idle time starts when the
     /// worker applies the change, which is soon.

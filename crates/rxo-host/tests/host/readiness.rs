@@ -27,6 +27,27 @@ fn ready(poll: &mut Poll, timeout: Duration) -> Vec<usize> {
     tokens
 }
 
+/// The peer acknowledges nothing here: what is sent does not count as unsent, and whoever waits is told.
+#[test]
+fn what_is_sent_makes_room_below_a_limit_of_unsent_data() {
+    let mut world = World::new();
+    let listener = world.listen(4);
+    let (stream, _accepted) = world.connected(&listener);
+    let (readiness, mut tokens) = (Readiness::new(), Vec::new());
+    readiness.watch(&stream, 7).unwrap();
+    assert_eq!(stream.set_most_unsent(Some(0)).unwrap_err().kind(), ErrorKind::InvalidInput);
+    stream.set_most_unsent(Some(4_000)).unwrap();
+    stream.set_nodelay(true).unwrap();
+    let data = pattern(10_000);
+    assert_eq!((fill(&stream, &data), fill(&stream, &data)), (4_000, 0));
+    world.client_alone();
+    readiness.wait(&mut tokens, Some(Duration::ZERO));
+    assert_eq!((tokens, stream.unacknowledged_bytes()), (vec![7], 4_000));
+    assert_eq!((fill(&stream, &data), fill(&stream, &data)), (4_000, 0));
+    stream.set_most_unsent(None).unwrap();
+    assert_eq!(fill(&stream, &data), 10_000);
+}
+
 #[test]
 fn readiness_comes_once_for_each_call_that_would_have_blocked() {
     let mut world = World::new();

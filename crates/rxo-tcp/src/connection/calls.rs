@@ -10,7 +10,7 @@ use super::Connection;
 use crate::send::{Fin, Text};
 use crate::state::{Closed, Failure};
 use crate::timer::Timer;
-use crate::{Config, ConfigError, KeepAlive, Reset, State};
+use crate::{Config, ConfigError, Events, KeepAlive, Reset, State};
 
 /// The reason for which a call of the application did nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +43,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// the connection opens, the data waits. Allocates only up to the granted buffers.
     ///
     /// # Errors
-    /// [`CallError::NotYet`] if the buffer is full; otherwise the reason why nothing can be sent any more.
+    /// [`CallError::NotYet`] if the buffer is full, or holds as much unsent text as
+    /// [`most_unsent_bytes`](Config::most_unsent_bytes) permits; otherwise the reason why nothing can be sent
+    /// any more.
     pub fn send(&mut self, data: &[u8]) -> Result<usize, CallError> {
         self.check_sending()?;
-        match self.snd.buffer.write(data) {
+        let room = data.len().min(self.snd.room() as usize);
+        match self.snd.buffer.write(&data[..room]) {
             0 if !data.is_empty() => Err(CallError::NotYet),
             taken => Ok(taken),
         }
@@ -62,23 +65,24 @@ impl<B: AsRef<[u8]>> Connection<B> {
     pub fn send_shared(&mut self, text: &mut SharedBytes) -> Result<usize, CallError> {
         self.check_sending()?;
         let is_empty = text.is_empty();
-        match self.snd.buffer.append_shared(text) {
+        match self.snd.buffer.append_shared_at_most(text, self.snd.room()) {
             0 if !is_empty => Err(CallError::NotYet),
             taken => Ok(taken),
         }
     }
 
-    /// Returns the free space in the send buffer, in bytes; 0 if nothing can be sent any more.
+    /// Returns the number of bytes that [`Connection::send`] would take now; 0 if nothing can be sent any
+    /// more.
     #[must_use]
     pub fn send_room(&self) -> usize {
-        self.check_sending().map_or(0, |()| self.snd.buffer.room() as usize)
+        self.check_sending().map_or(0, |()| self.snd.room() as usize)
     }
 
-    /// Returns `true` if at least a quarter of the send buffer is free, so that a sender that waits for space
-    /// should be woken.
+    /// Returns `true` if at least a quarter of the send buffer is free, and at most half of the permitted
+    /// unsent text waits, so that a sender that waits for space should be woken.
     #[must_use]
     pub fn has_much_send_room(&self) -> bool {
-        self.snd.buffer.room() >= self.snd.buffer.size() / 4
+        self.snd.has_much_room()
     }
 
     /// Returns `true` if [`Connection::poll_transmit`] would return a segment now.
@@ -258,6 +262,21 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Switches the Nagle algorithm on or off (RFC 9293, section 3.7.4, MUST-17).
     pub fn set_nagle(&mut self, is_on: bool) {
         Arc::make_mut(&mut self.config).nagle = is_on;
+    }
+
+    /// Sets [`Config::most_unsent_bytes`] of this connection. Text that waits already stays. The owner should
+    /// notify the application, because a sender that waits for space may have some now. Allocates.
+    ///
+    /// # Errors
+    /// Returns an error, and changes nothing, if the number is invalid.
+    pub fn set_most_unsent(&mut self, bytes: Option<u32>) -> Result<(), ConfigError> {
+        let changed = Config { most_unsent_bytes: bytes, ..Config::clone(&self.config) };
+        changed.check()?;
+        self.config = Arc::new(changed);
+        if self.snd.limit_unsent(bytes) {
+            self.events |= Events::WRITABLE;
+        }
+        Ok(())
     }
 
     /// Sets the longest time that data may stay unacknowledged (RFC 9293, section 3.9.1; RFC 5482). For

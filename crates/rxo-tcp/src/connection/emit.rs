@@ -13,7 +13,7 @@ use crate::segment::Ecn;
 use crate::send::{Held, Text};
 use crate::sequence::{before, distance, later};
 use crate::timer::Timer;
-use crate::{Reset, Transmit};
+use crate::{Events, Reset, Transmit};
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Returns the next segment to send, or `None` if there is none. Call it until it returns `None` after
@@ -208,6 +208,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let is_probe = self.recovery.has_probe_due();
         self.recovery.sent(start, end, now);
         self.snd.sent_until(end, now);
+        if self.snd.limits_unsent() {
+            self.events |= Events::WRITABLE;
+        }
         if is_probe {
             self.timers.stop(Timer::Retransmit);
         }

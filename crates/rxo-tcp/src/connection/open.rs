@@ -102,7 +102,11 @@ impl<B: AsRef<[u8]>> Connection<B> {
             pair,
             secret,
             state: State::Listen,
-            snd: Send::new(SendBuffer::with_capacity(config.send_buffer_bytes), mss),
+            snd: Send::new(
+                SendBuffer::with_capacity(config.send_buffer_bytes),
+                config.most_unsent_bytes,
+                mss,
+            ),
             rcv: Receive::new(&config),
             read_rate: None,
             acks: Acks::new(config.quick_acks, config.acks),

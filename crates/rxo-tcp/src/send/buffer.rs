@@ -69,7 +69,12 @@ impl SendBuffer {
     /// Copies only a part that is shorter than 2 KiB and does not continue the last one, so that the size
     /// bounds the number of parts.
     pub fn append_shared(&mut self, text: &mut SharedBytes) -> usize {
-        let fits = text.len().min(self.room() as usize);
+        self.append_shared_at_most(text, self.room())
+    }
+
+    /// Appends as [`SendBuffer::append_shared`] does, at most `most` bytes, which must fit.
+    pub(crate) fn append_shared_at_most(&mut self, text: &mut SharedBytes, most: u32) -> usize {
+        let fits = text.len().min(most as usize);
         if fits >= LEAST_LENT_BYTES || self.lent.is_continued_by(text, self.copied.len()) {
             self.lent.push(text.split_to(fits), self.copied.len());
             return fits;

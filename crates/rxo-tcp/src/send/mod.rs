@@ -36,6 +36,8 @@ pub(crate) struct Send {
     pub(crate) mss: u32,
     /// The text to be sent, starting at SND.UNA.
     pub(crate) buffer: SendBuffer,
+    /// The most unsent text, in bytes, that the application may write into the buffer.
+    most_unsent: u32,
     /// The state of our FIN.
     pub(crate) fin: Fin,
     /// The time of the last send of data, new or retransmitted.
@@ -58,7 +60,9 @@ pub(crate) enum Fin {
 }
 
 impl Send {
-    pub(crate) fn new(buffer: SendBuffer, mss: u32) -> Self {
+    /// Creates the sending direction. At most `most_unsent` bytes of text wait in `buffer` to be sent; `None`
+    /// sets no limit beside the buffer's size.
+    pub(crate) fn new(buffer: SendBuffer, most_unsent: Option<u32>, mss: u32) -> Self {
         let zero = SeqNumber::default();
         Self {
             iss: zero,
@@ -71,6 +75,7 @@ impl Send {
             scale: 0,
             mss,
             buffer,
+            most_unsent: most_unsent.unwrap_or(u32::MAX),
             fin: Fin::None,
             last_sent_at: Instant::ZERO,
             acked_rounds: 0,
@@ -100,6 +105,33 @@ impl Send {
     /// Returns the number of bytes that are not sent yet, including the FIN (D in RFC 9293).
     pub(crate) fn unsent(&self) -> u32 {
         distance(self.nxt, self.end())
+    }
+
+    /// Returns the number of bytes of text that are not sent yet, without SYN and FIN.
+    fn unsent_text(&self) -> u32 {
+        self.buffer.len().saturating_sub(self.outstanding())
+    }
+
+    /// Returns the number of bytes that the application may write now.
+    pub(crate) fn room(&self) -> u32 {
+        let unsent = self.most_unsent.saturating_sub(self.unsent_text());
+        self.buffer.room().min(unsent)
+    }
+
+    /// Returns `true` if a quarter of the buffer is free, and half of the unsent text that may wait.
+    pub(crate) fn has_much_room(&self) -> bool {
+        self.buffer.room() >= self.buffer.size() / 4 && self.unsent_text() <= self.most_unsent / 2
+    }
+
+    /// Returns `true` if the amount of unsent text is limited, so that a send makes room for more.
+    pub(crate) fn limits_unsent(&self) -> bool {
+        self.most_unsent < u32::MAX
+    }
+
+    /// Limits unsent text to `bytes` from now on; `None` removes the limit. Returns `true` if it has risen.
+    pub(crate) fn limit_unsent(&mut self, bytes: Option<u32>) -> bool {
+        let bytes = bytes.unwrap_or(u32::MAX);
+        core::mem::replace(&mut self.most_unsent, bytes) < bytes
     }
 
     /// Returns the usable window in bytes: U = SND.UNA + SND.WND - SND.NXT (RFC 9293).

@@ -72,6 +72,7 @@ impl<'a> Script<'a> {
             largest_buffers: is_on(7).then_some(LARGEST_BUFFERS),
             send_buffer_bytes: pick(0, 700, 60_000),
             receive_buffer_bytes: pick(1, 900, 70_000),
+            most_unsent_bytes: ((switches ^ sizes) & 1 == 1).then_some(3_000),
             receive_pieces: pick(2, 4, 128) as usize,
             sent_ranges: pick(3, 32, 256) as usize,
             maximum_segment_size: pick(4, 90, 1000) as u16,

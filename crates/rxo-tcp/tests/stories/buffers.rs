@@ -1,8 +1,8 @@
 //! Buffers that follow the path, on virtual time: the owner grants what is requested, unless a story says
 //! otherwise.
 
-use rxo_frame::{Duration, Instant};
-use rxo_tcp::{Buffers, Config, Events, State};
+use rxo_frame::{Duration, Instant, SharedBytes};
+use rxo_tcp::{Buffers, CallError, Config, Events, State};
 
 use crate::dsl::*;
 use crate::link::{Link, Network};
@@ -274,4 +274,47 @@ fn data_to_be_sent_stays() {
     scene.gets(seg().ack(1 + MSS));
     assert_eq!(scene.tcp.set_buffers(less).send_bytes, INITIAL - MSS);
     assert_eq!(scene.tcp.unacknowledged_bytes(), (INITIAL - MSS) as usize);
+}
+
+/// Text that is sent keeps its place in the buffer until it is acknowledged, and does not count as unsent: so
+/// with Linux's `TCP_NOTSENT_LOWAT`.
+#[test]
+fn what_is_sent_makes_room_for_as_much_unsent_text() {
+    let config = Config { most_unsent_bytes: Some(4_000), ..plain() };
+    let mut scene = Scene::established(config);
+    scene.tcp.take_events();
+    assert_eq!(scene.tcp.send(&[7; 9_000]), Ok(4_000));
+    assert_eq!((scene.tcp.send(&[7]), scene.tcp.send_room()), (Err(CallError::NotYet), 0));
+    assert!(!scene.tcp.has_much_send_room());
+    let mut text = SharedBytes::from(vec![7; 9_000]);
+    assert_eq!(scene.tcp.send_shared(&mut text), Err(CallError::NotYet));
+    scene.out();
+    assert!(scene.tcp.take_events().contains(Events::WRITABLE), "before anything is acknowledged");
+    assert!(scene.tcp.has_much_send_room());
+    assert_eq!((scene.tcp.send_shared(&mut text), text.len()), (Ok(4_000), 5_000));
+    assert_eq!(scene.tcp.unacknowledged_bytes(), 8_000);
+}
+
+/// The limit bounds what is written from then on. Half of it must be free before a writer is worth waking.
+#[test]
+fn the_limit_of_unsent_text_changes_while_the_connection_is_open() {
+    let mut scene = Scene::established(plain());
+    // The peer's window takes ten segments; what else is written stays unsent.
+    scene.gets(seg().win(10_000));
+    scene.sends(10_000);
+    assert_eq!(scene.tcp.send(&[7; 3_000]), Ok(3_000));
+    scene.tcp.set_most_unsent(Some(2_000)).unwrap();
+    assert_eq!(scene.tcp.send_room(), 0);
+    scene.answers(seg().ack(2_001).win(10_000));
+    assert_eq!((scene.tcp.statistics().unsent, scene.tcp.send_room()), (1_000, 1_000));
+    assert!(scene.tcp.has_much_send_room());
+    scene.tcp.take_events();
+    scene.tcp.set_most_unsent(Some(1_500)).unwrap();
+    assert_eq!(scene.tcp.send_room(), 500);
+    assert!(scene.tcp.take_events().is_empty());
+    scene.tcp.set_most_unsent(None).unwrap();
+    assert!(scene.tcp.take_events().contains(Events::WRITABLE), "a writer may have waited");
+    assert!(scene.tcp.send_room() > 100_000);
+    let said = scene.tcp.set_most_unsent(Some(0)).unwrap_err().to_string();
+    assert_eq!(said, "most_unsent_bytes is 0; choose 1 to 1073741823");
 }
