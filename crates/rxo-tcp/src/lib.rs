@@ -90,8 +90,8 @@ pub use events::Events;
 pub use gso::GsoSegment;
 pub use isn::Secret;
 pub use multicast::{
-    Control, Group, GroupConfig, GroupEvent, Late, MemberId, Outcome, Progress, Refusal, Repair,
-    Repairs, Slow,
+    Control, Group, GroupConfig, GroupEvent, Late, MemberId, Mender, Outcome, Parity, ParityBlock,
+    Progress, Refusal, Repair, Repairs, Slow, Torn,
 };
 pub use options::{OptionBytes, SackBlock, SackBlocks, SegmentOptions};
 pub use path::PathCounts;

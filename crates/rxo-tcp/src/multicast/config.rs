@@ -87,4 +87,9 @@ pub enum Repairs {
         /// The minimum number of receivers that miss the text for a repair to the group; at least 2.
         least: usize,
     },
+    /// Lost text is repaired by parity packets to the group: for each block of the stream as many as the worst
+    /// receiver lacks segments. The owner computes them ([`Group::parity`](crate::Group::parity)), and the
+    /// receivers restore their segments by a [`Mender`](crate::Mender). A receiver without one gets its
+    /// segments as under `Group { least: 2 }`, some round trips later.
+    Parity,
 }

@@ -152,6 +152,10 @@ impl Controller {
         })
     }
 
+    pub(super) fn leader(&self) -> Option<MemberId> {
+        self.leader
+    }
+
     #[inline]
     pub(super) fn is_led_by(&self, id: MemberId) -> bool {
         self.leader == Some(id)

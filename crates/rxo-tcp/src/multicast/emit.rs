@@ -6,8 +6,8 @@ use rxo_frame::{Instant, SharedBytes};
 use rxo_wire::tcp::Timestamp;
 use rxo_wire::{SeqNumber, TcpFlags};
 
-use super::Group;
-use super::tree::MemberMinimum;
+use super::tree::Least;
+use super::{Group, Repairs};
 use crate::options::OptionBytes;
 use crate::segment::Ecn;
 use crate::timestamps::Timestamps;
@@ -61,6 +61,9 @@ impl Group {
         let (start, end) = (self.nxt, self.nxt + u64::from(bytes));
         self.nxt = end + u64::from(ends);
         self.sends.push(self.nxt, now);
+        if self.config.repairs == Repairs::Parity {
+            self.blocks.sent((start, end), self.mss, now);
+        }
         Some(self.segment((start, end), ends, now))
     }
 
@@ -108,7 +111,7 @@ impl Group {
         let psh = if payload.is_empty() { TcpFlags::default() } else { TcpFlags::PSH };
         let fin = if ends { TcpFlags::FIN } else { TcpFlags::default() };
         let mut options = OptionBytes::default();
-        let value = Timestamps::new(self.config.seed.timestamp_offset).clock(now);
+        let value = self.time_value(now);
         options.push_timestamp(Timestamp { value, echo: self.leader_name() });
         let size = is_large.then(|| u16::try_from(self.mss).unwrap_or(u16::MAX));
         Transmit {
@@ -122,6 +125,11 @@ impl Group {
             ecn: Ecn::NotCapable,
             later_acks: &[],
         }
+    }
+
+    /// Returns TSval of a segment that is sent at `now`.
+    pub(super) fn time_value(&self, now: Instant) -> u32 {
+        Timestamps::new(self.config.seed.timestamp_offset).clock(now)
     }
 
     /// Returns the text of an earlier segment to the group, for owners that send several at once: `bytes`

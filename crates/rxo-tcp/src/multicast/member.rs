@@ -423,6 +423,7 @@ impl Group {
         self.free.push(id);
         self.touched.retain(|touched| *touched != id);
         self.wanted.retain(|wanted| wanted.id != id);
+        self.blocks.forget_member(id);
         self.text.advance(self.tree.least().una.min(self.nxt));
     }
 

@@ -16,6 +16,8 @@
 //! * `text.rs`: the text that not all receivers have.
 //! * `emit.rs`: the next segment to the group.
 //! * `repair.rs`: repairs to the group of text that several receivers miss.
+//! * `blocks.rs`: parity packets to the group, each of which repairs a different loss at each receiver;
+//!   `parity.rs` has their form, and `mend.rs` is a receiver's side.
 //! * `control.rs`: the congestion control of the group, led by its worst receiver.
 //! * `silent.rs`: releases the group from receivers that do not answer.
 //! * `slow.rs`: ejects receivers that delay the others for too long.
@@ -28,12 +30,15 @@
 //! others for at most [`GroupConfig::late_time`].
 
 mod acks;
+mod blocks;
 mod config;
 mod control;
 mod emit;
 mod late;
 mod member;
+mod mend;
 mod outcome;
+mod parity;
 mod repair;
 mod sends;
 mod silent;
@@ -47,12 +52,15 @@ use alloc::vec::Vec;
 use rxo_frame::Instant;
 use rxo_wire::SeqNumber;
 
+use self::blocks::Blocks;
 pub use self::config::{Control, GroupConfig, Late, Repairs, Slow};
 use self::control::Controller;
 use self::late::Latecomers;
 use self::member::Member;
 pub use self::member::MemberId;
+pub use self::mend::{Mender, Torn};
 pub use self::outcome::{GroupEvent, Outcome, Progress, Refusal};
+pub use self::parity::{Parity, ParityBlock};
 pub use self::repair::Repair;
 use self::repair::{RepairRequest, Repaired};
 use self::sends::Sends;
@@ -81,6 +89,7 @@ pub struct Group {
     wanted: Vec<RepairRequest>,
     repairs: VecDeque<Repair>,
     repaired: Repaired,
+    blocks: Blocks,
     patience: Patience,
     late: Latecomers,
     /// The members whose connections must be served although nothing arrived for them.
@@ -132,6 +141,7 @@ impl Group {
             wanted: Vec::new(),
             repairs: VecDeque::new(),
             repaired: Repaired::default(),
+            blocks: Blocks::default(),
             patience: Patience::default(),
             late: Latecomers::default(),
             touched: VecDeque::new(),
@@ -183,7 +193,8 @@ impl Group {
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
         let release = self.controller.as_ref().and_then(Controller::release_at);
-        [self.sends.check_at(), self.patience.next(), release].into_iter().flatten().min()
+        let parity = self.blocks.next_at(self.has_sent_all());
+        [self.sends.check_at(), self.patience.next(), release, parity].into_iter().flatten().min()
     }
 
     /// Runs the timers that are due at `now`, possibly none.

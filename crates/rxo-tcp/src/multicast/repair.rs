@@ -20,14 +20,14 @@ use crate::options::OptionBytes;
 
 /// A segment that a connection wants to retransmit.
 #[derive(Clone, Debug)]
-pub(super) struct RepairRequest {
-    start: u64,
-    end: u64,
+pub(super) struct Wanted {
+    pub(super) start: u64,
+    pub(super) end: u64,
     pub(super) id: MemberId,
     /// `true` if a retransmission timeout has expired and no new text was acknowledged since.
-    has_timed_out: bool,
+    pub(super) has_timed_out: bool,
     /// The smoothed round-trip time of the connection, in nanoseconds.
-    round_trip_ns: u64,
+    pub(super) round_trip_ns: u64,
     head: Head,
 }
 
@@ -119,20 +119,50 @@ impl Repaired {
     }
 }
 
-/// A segment to retransmit.
+/// A segment to retransmit, or a parity packet to send.
 #[derive(Clone, Debug)]
 pub struct Repair {
     start: u64,
     end: u64,
-    /// The member to which the segment goes, with its header fields; `None` for the group.
-    to: Option<(MemberId, Head)>,
+    way: RepairWay,
+}
+
+#[derive(Clone, Debug)]
+enum RepairWay {
+    /// The segment goes to the group.
+    ToGroup,
+    /// The segment goes to this member, with these header fields.
+    ToMember(MemberId, Head),
+    /// A parity packet with this index, for a block in segments of this size, goes to the group.
+    Parity { segment_bytes: u32, index: u8 },
 }
 
 impl Repair {
     /// Returns the only member to which the repair goes; `None` if it goes to the group.
     #[must_use]
     pub fn member(&self) -> Option<MemberId> {
-        self.to.as_ref().map(|(id, _)| *id)
+        match self.way {
+            RepairWay::ToMember(id, _) => Some(id),
+            RepairWay::ToGroup | RepairWay::Parity { .. } => None,
+        }
+    }
+
+    /// Creates a parity packet with the number `index` for the block between two positions.
+    pub(super) fn parity_of((start, end): (u64, u64), segment_bytes: u32, index: u8) -> Self {
+        Self { start, end, way: RepairWay::Parity { segment_bytes, index } }
+    }
+
+    /// Returns the text of a segment in bytes and the number of a parity packet; `None` for a segment.
+    pub(super) fn parity(&self) -> Option<(u32, u8)> {
+        match self.way {
+            RepairWay::Parity { segment_bytes, index } => Some((segment_bytes, index)),
+            RepairWay::ToGroup | RepairWay::ToMember(..) => None,
+        }
+    }
+
+    /// Returns the stream positions of the first byte and after the last.
+    pub(super) fn range(&self) -> (u64, u64) {
+        (self.start, self.end)
     }
 }
 
@@ -140,7 +170,7 @@ impl Group {
     /// Returns `true` if repairs may go to the group.
     #[must_use]
     pub const fn defers_repairs(&self) -> bool {
-        matches!(self.config.repairs, Repairs::Group { .. })
+        matches!(self.config.repairs, Repairs::Group { .. } | Repairs::Parity)
     }
 
     /// Defers `transmit`, a segment of a member's connection, to [`Group::poll_repair`]. Returns `false` if
@@ -177,15 +207,25 @@ impl Group {
 
     /// Chooses the way of each deferred segment, at the end of a poll.
     pub fn decide_repairs(&mut self, now: Instant) {
-        let Repairs::Group { least } = self.config.repairs else { return };
-        if self.wanted.is_empty() {
-            return;
+        let least = match self.config.repairs {
+            Repairs::Each => return,
+            Repairs::Group { least } => least,
+            Repairs::Parity => 2,
+        };
+        if !self.wanted.is_empty() {
+            self.decide_wanted(least, now);
         }
+        self.queue_parity(now);
+    }
+
+    /// Chooses the way of each segment in `wanted`.
+    fn decide_wanted(&mut self, least: usize, now: Instant) {
         let predicts = self.controller.is_some();
         self.repaired.forget_before(self.text.start(), least.max(2), predicts);
         let is_over = self.has_sent_all();
         let mut wanted = core::mem::take(&mut self.wanted);
-        let what = |it: &RepairRequest| (it.start, it.end, it.has_timed_out);
+        self.ask_for_parity(&mut wanted, now);
+        let what = |it: &Wanted| (it.start, it.end, it.has_timed_out);
         wanted.sort_unstable_by_key(|it| (what(it), it.id));
         for same in wanted.chunk_by(|a, b| what(a) == what(b)) {
             let (start, end, has_timed_out) = what(&same[0]);
@@ -195,10 +235,13 @@ impl Group {
             };
             self.count_repairs(way, end - start, same, now);
             match way {
-                Some(Way::ToGroup) => self.repairs.push_back(Repair { start, end, to: None }),
+                Some(Way::ToGroup) => {
+                    self.repairs.push_back(Repair { start, end, way: RepairWay::ToGroup });
+                }
                 Some(Way::Alone(_)) => {
-                    let alone = same.iter().map(|it| Some((it.id, it.head.clone())));
-                    self.repairs.extend(alone.map(|to| Repair { start, end, to }));
+                    let alone = same.iter().map(|it| (it.id, it.head.clone()));
+                    let alone = alone.map(|(id, head)| RepairWay::ToMember(id, head));
+                    self.repairs.extend(alone.map(|way| Repair { start, end, way }));
                 }
                 None => {}
             }
@@ -231,14 +274,14 @@ impl Group {
         self.repairs.pop_front()
     }
 
-    /// Returns the segment of `repair`. Its text is empty if all receivers have it by now.
+    /// Returns the segment of `repair`, which must not be a parity packet ([`Group::parity`]). Its text is empty if all receivers have it by now.
     #[must_use]
     pub fn repair_segment(&self, repair: &Repair, now: Instant) -> Transmit<'_> {
         let ends = self.text.length() == Some(repair.end) && self.nxt > repair.end;
         let segment = self.segment((repair.start, repair.end), ends, now);
-        match &repair.to {
-            None => segment,
-            Some((_, Head { ack, window, options })) => {
+        match &repair.way {
+            RepairWay::ToGroup | RepairWay::Parity { .. } => segment,
+            RepairWay::ToMember(_, Head { ack, window, options }) => {
                 Transmit { ack: *ack, window: *window, options: *options, ..segment }
             }
         }
@@ -255,19 +298,25 @@ const SHARE_WEIGHT: u32 = 32;
 
 #[cfg(test)]
 mod tests {
+    use rxo_frame::Duration;
+
     use super::*;
 
-    fn wanted(start: u64, id: MemberId) -> RepairRequest {
-        let (ack, options) = (rxo_wire::SeqNumber(0), OptionBytes::default());
-        let head = Head { ack, window: 0, options };
-        RepairRequest {
-            start,
-            end: start + 1_000,
-            id,
-            has_timed_out: false,
-            round_trip_ns: 1_000_000,
-            head,
+    impl Wanted {
+        pub(crate) fn of_test(
+            (start, end): (u64, u64),
+            id: MemberId,
+            round_trip: Duration,
+        ) -> Self {
+            let (ack, options) = (rxo_wire::SeqNumber(0), OptionBytes::default());
+            let head = Head { ack, window: 0, options };
+            let round_trip_ns = round_trip.as_nanos() as u64;
+            Self { start, end, id, has_timed_out: false, round_trip_ns, head }
         }
+    }
+
+    fn wanted(start: u64, id: MemberId) -> Wanted {
+        Wanted::of_test((start, start + 1_000), id, Duration::from_millis(1))
     }
 
     #[test]

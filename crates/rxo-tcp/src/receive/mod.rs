@@ -2,6 +2,7 @@
 //! text.
 
 mod acks;
+mod again;
 mod rate;
 mod reassembly;
 mod repeats;
@@ -10,11 +11,14 @@ mod slices;
 mod spill;
 mod window;
 
+use alloc::boxed::Box;
+
 use rxo_frame::{Chain, Frames};
 use rxo_wire::SeqNumber;
 
 pub use self::acks::AckOwed;
 pub(crate) use self::acks::{AckKind, Acks};
+use self::again::ReadText;
 pub(crate) use self::rate::{Progress, ReadRate};
 use self::reassembly::{Inserted, Reassembly, Text};
 pub(crate) use self::sack::SackReport;
@@ -62,6 +66,8 @@ pub(crate) struct Receive<B> {
     largest_text: u32,
     /// The number of times that the sequence numbers of text in order have wrapped.
     received_rounds: u16,
+    /// The last text that the application has read; `None` if it is not kept.
+    read_text: Option<Box<ReadText>>,
 }
 
 /// The result of accepting a segment's text.
@@ -100,6 +106,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
             spill: Spill::with_capacity(config.receive_buffer_bytes + (1 << offered_scale(config))),
             largest_text: LEAST_FULL_SEGMENT,
             received_rounds: 0,
+            read_text: None,
         }
     }
 
@@ -195,6 +202,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
 
     /// Consumes up to `bytes` bytes of text in order. Returns the number of bytes consumed.
     pub(crate) fn consume(&mut self, bytes: usize) -> usize {
+        self.remember(bytes);
         let consumed = self.ready.advance(bytes);
         consumed + self.consume_spilled(bytes - consumed)
     }
@@ -207,6 +215,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
 
     /// Copies text in order into `to` and consumes it. Returns the number of bytes copied.
     pub(crate) fn read(&mut self, to: &mut [u8]) -> usize {
+        self.remember(to.len());
         let mut copied = self.ready.read(to);
         if self.spilled_bytes == 0 {
             return copied;

@@ -256,6 +256,36 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         self.runs.get(at).copied()
     }
 
+    /// Copies the text at `seq` to `to`, which must lie in one run. Returns `false` if it does not.
+    pub(crate) fn copy(&self, seq: SeqNumber, to: &mut [u8], spill: &Spill) -> bool {
+        let end = seq + to.len() as u32;
+        let (mut at, mut copied) = (seq, 0);
+        while at.is_before(end) {
+            let next = self.pieces.partition_point(|piece| !at.is_before(piece.end()));
+            let piece = self.pieces.get(next);
+            let parts = match piece.filter(|piece| !at.is_before(piece.start)) {
+                Some(piece) => {
+                    [&piece.payload.as_slice()[distance(piece.start, at) as usize..], &[]]
+                }
+                None => {
+                    let until = piece.map_or(end, |piece| earlier(piece.start, end));
+                    spill.slices(at, distance(at, until))
+                }
+            };
+            let before = copied;
+            for part in parts {
+                let part = &part[..part.len().min(to.len() - copied)];
+                to[copied..copied + part.len()].copy_from_slice(part);
+                copied += part.len();
+            }
+            if copied == before {
+                return false;
+            }
+            at = seq + copied as u32;
+        }
+        true
+    }
+
     /// Returns all contiguous runs, in order.
     pub(crate) fn runs(&self) -> impl Iterator<Item = SackBlock> + '_ {
         self.runs.iter().copied()

@@ -13,6 +13,8 @@ use super::wire::Wire;
 pub(crate) enum To {
     Sender(usize),
     Receiver(usize, ByGroup),
+    /// A parity packet to the group, for a receiver.
+    Mender(usize),
 }
 
 pub(crate) type ByGroup = bool;
@@ -63,7 +65,9 @@ impl Links {
         if self.leaves_after(now).since(now) > self.most_queued {
             return NEVER;
         }
-        let bytes = wire.text.len() as u32 + HEADER_BYTES;
+        // A parity packet is a datagram, without flags.
+        let headers = if wire.flags.bits() == 0 { DATAGRAM_BYTES } else { HEADER_BYTES };
+        let bytes = wire.text.len() as u32 + headers;
         self.sent_bytes += u64::from(bytes);
         let time = self.byte_time * bytes;
         let free_at = self.leaves_after(now) + time;
@@ -107,4 +111,5 @@ const NEVER: Instant = Instant::from_nanos(u64::MAX);
 const DELAY: Duration = Duration::from_micros(200);
 pub(crate) const ROUND_TRIP: Duration = Duration::from_micros(400);
 const HEADER_BYTES: u32 = 66;
+const DATAGRAM_BYTES: u32 = 42;
 const TICK_NS: u64 = 100_000;

@@ -3,7 +3,7 @@
 use rxo_frame::Duration;
 use rxo_tcp::GroupConfig;
 
-use crate::room::{Room, group_config, spread_config};
+use crate::room::{Room, group_config, parity_config, spread_config};
 use crate::unicasts::Unicasts;
 
 /// The time that a transfer took, and the bytes that its sender's link carried.
@@ -49,16 +49,16 @@ impl Case {
     }
 }
 
-/// Prints the table of docs/cast.md: `cargo test --release -p rxo-tcp --test multicast -- --ignored
+/// Prints how casts by parity, by repeated segments and downloads compare: `cargo test --release -p rxo-tcp --test multicast -- --ignored
 /// --nocapture prints`.
 #[test]
 #[ignore = "prints a table, for minutes"]
 fn prints_casts_beside_unicasts_under_loss() {
-    println!("| loss | receivers | cast | times the file | unicasts | times the file |");
+    println!("| loss | receivers | parity | files | group:2 | files | unicasts | files |");
     for receivers in [5, 20, 168] {
         for loss in [0, 1, 10, 30] {
             let case = Case { receivers, bytes: 10_000_000, loss, byte_time: GIGABIT };
-            let costs = [case.cast(group_config()), case.unicasts()];
+            let costs = [case.cast(parity_config()), case.cast(group_config()), case.unicasts()];
             let cells = costs.map(|cost| {
                 let files = cost.bytes as f64 / case.bytes as f64;
                 format!("{:.2} s | {files:.2}", cost.time.as_secs_f64())
@@ -73,9 +73,25 @@ fn prints_casts_beside_unicasts_under_loss() {
 fn a_cast_beats_as_many_unicasts_at_each_loss() {
     for (receivers, loss) in [(5, 0), (5, 1), (5, 10), (5, 30), (20, 10), (20, 30)] {
         let case = Case { receivers, bytes: 4_000_000, loss, byte_time: GIGABIT };
-        let (cast, unicasts) = (case.cast(group_config()), case.unicasts());
-        let is_less = cast.time < unicasts.time && 3 * cast.bytes < unicasts.bytes;
-        assert!(is_less, "{case:?}: {cast:?}, unicasts {unicasts:?}");
+        let unicasts = case.unicasts();
+        for config in [parity_config(), group_config()] {
+            let cast = case.cast(config);
+            let is_less = cast.time < unicasts.time && 3 * cast.bytes < unicasts.bytes;
+            assert!(is_less, "{case:?}: {cast:?}, unicasts {unicasts:?}");
+        }
+    }
+}
+
+/// One packet repairs a different loss at each receiver: the more receivers, the more bytes that saves.
+#[test]
+fn parity_packets_are_fewer_than_repeated_segments() {
+    for (receivers, loss, most) in [(20, 10, 1.12), (20, 30, 1.20), (60, 10, 1.13), (60, 30, 1.22)]
+    {
+        let case = Case { receivers, bytes: 4_000_000, loss, byte_time: GIGABIT };
+        let (parity, group) = (case.cast(parity_config()), case.cast(group_config()));
+        let files = parity.bytes as f64 / case.bytes as f64;
+        assert!(files < most, "{case:?}: {files} files");
+        assert!(parity.bytes < group.bytes, "{case:?}: {parity:?}, repeated {group:?}");
     }
 }
 

@@ -7,6 +7,7 @@ mod forged;
 mod late;
 mod links;
 mod loss;
+mod parity;
 mod room;
 mod script;
 mod settings;

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rxo_frame::{Duration, Instant, SharedBytes};
 use rxo_tcp::{
-    Arrival, Config, Connection, Group, GroupConfig, GroupEvent, Late, MemberId, Outcome, Refusal,
-    Secret, State,
+    Arrival, Config, Connection, Ecn, Group, GroupConfig, GroupEvent, Late, MemberId, Mender,
+    Outcome, Parity, ParityBlock, Refusal, Repair, Secret, SegmentOptions, State,
 };
-use rxo_wire::FlowKey;
+use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
 
 use super::links::{ByGroup, Links, To};
 pub(crate) use super::settings::*;
@@ -24,6 +24,8 @@ pub(crate) struct Side {
 /// A receiver.
 pub(crate) struct Receiver {
     pub(crate) tcp: Connection<Vec<u8>>,
+    /// Its parity packets; `None` if it cannot use them.
+    pub(crate) mender: Option<Mender>,
     /// The stream position at which it begins: 0 unless it joined late ([`Late::FromNow`]).
     pub(crate) start: usize,
     /// The stream position up to which it has read. Everything from `start` to here equals the stream.
@@ -55,6 +57,8 @@ pub(crate) struct Room {
     dirty: BTreeSet<usize>,
     /// The number of segments to the group: new text, and repairs.
     pub(crate) to_group: [u64; 2],
+    /// The number of parity packets.
+    pub(crate) parity_packets: u64,
     /// The number of segments with text to one receiver.
     pub(crate) to_one: u64,
     /// `true` if all ACKs take the slow path.
@@ -78,6 +82,7 @@ impl Room {
             lost_by_all: None,
             dirty: BTreeSet::new(),
             to_group: [0, 0],
+            parity_packets: 0,
             to_one: 0,
             is_sleepless: false,
             acks: [0; 2],
@@ -98,8 +103,9 @@ impl Room {
         let back = FlowKey::v4(0x0a00_0001, address, ports(7_000, 40_000), 0);
         let sender = Config { nagle: false, ..receiver_config() };
         let secret = Secret([number as u64, 5]);
-        let tcp =
+        let mut tcp =
             Connection::open_active(config, there, secret, self.now).expect("settings that can be");
+        tcp.keep_read_text(64 * 1_448);
         let mut side =
             Connection::open_passive(sender, back, secret).expect("settings that can be");
         if !self.group.is_too_late() {
@@ -110,6 +116,7 @@ impl Room {
         let start = if is_from_now { self.group.progress().sent as usize } else { 0 };
         self.receivers.push(Receiver {
             tcp,
+            mender: Some(Mender::default()),
             start,
             read: start,
             reads_at_most: usize::MAX,
@@ -212,9 +219,16 @@ impl Room {
 
     fn deliver(&mut self) {
         let mut come: BTreeMap<usize, Vec<(ByGroup, Wire)>> = BTreeMap::new();
+        let mut parity: Vec<(usize, Wire)> = Vec::new();
         while let Some(arrived) = self.links.arrived(self.now) {
             match arrived {
                 (To::Sender(number), wire) => self.arrives(number, wire),
+                (To::Mender(number), wire) => {
+                    if self.receivers[number].absent_until <= self.now {
+                        come.entry(number).or_default();
+                        parity.push((number, wire));
+                    }
+                }
                 (To::Receiver(number, by_group), wire) => {
                     let receiver = &self.receivers[number];
                     let has_left = receiver.leaves_early && receiver.tcp.is_peer_done();
@@ -226,6 +240,8 @@ impl Room {
         }
         for (number, wires) in come {
             self.hears(number, &wires);
+            let own = parity.iter().filter(|(to, _)| *to == number);
+            self.mend(number, own.map(|(_, wire)| wire));
             self.read(number);
             self.flush_receiver(number);
         }
@@ -240,6 +256,35 @@ impl Room {
             match same[0].0 {
                 true => tcp.on_group_arrival(now, Arrival::segments(segments)),
                 false => tcp.on_arrival(now, Arrival::segments(segments)),
+            }
+        }
+    }
+
+    /// Passes parity packets to receiver `number`, which restores what it can. The oracle for the erasure code:
+    /// as many packets as lost segments restore the block, and the text is the stream's.
+    fn mend<'a>(&mut self, number: usize, wires: impl Iterator<Item = &'a Wire>) {
+        let Self { now, receivers, stream, .. } = self;
+        let Receiver { tcp, mender: Some(mender), .. } = &mut receivers[number] else { return };
+        for wire in wires {
+            let parity = Parity::read(&wire.text).expect("a parity packet");
+            mender.take(tcp, &parity, *now);
+        }
+        let text_at = |block: &ParityBlock, index| {
+            let (seq, bytes) = block.segment(index);
+            let at = (seq - (ISS + 1)) as usize;
+            (seq, stream[at..at + bytes].to_vec())
+        };
+        while let Some(torn) = mender.next(tcp) {
+            assert!(torn.lost.len() <= torn.parity.len());
+            for index in 0..torn.block.segments() {
+                let (seq, text) = text_at(&torn.block, index);
+                let mut known = vec![0; text.len()];
+                let has_it = tcp.copy_segment(&torn.block, index, &mut known);
+                assert_eq!(has_it, !torn.lost.contains(&index), "segment {index} of {torn:?}");
+                assert!(!has_it || known == text, "segment {index} of {torn:?}");
+                if !has_it {
+                    tcp.restore(*now, seq, text);
+                }
             }
         }
     }
@@ -379,6 +424,14 @@ impl Room {
         let mut leaving = Vec::new();
         self.group.decide_repairs(self.now);
         while let Some(repair) = self.group.poll_repair() {
+            if let Some(wire) = self.parity(&repair) {
+                let at = self.links.has_left(self.now, &wire);
+                self.parity_packets += 1;
+                for number in 0..self.receivers.len() {
+                    self.links.carry(To::Mender(number), wire.clone(), at);
+                }
+                continue;
+            }
             let number =
                 repair.member().and_then(|id| self.sides.iter().position(|it| it.id == Some(id)));
             let mut wires = Vec::new();
@@ -406,6 +459,18 @@ impl Room {
                 }),
             }
         }
+    }
+
+    /// Returns the datagram of a parity packet; `None` if `repair` is a segment.
+    fn parity(&self, repair: &Repair) -> Option<Wire> {
+        let parity = self.group.parity(repair, self.now)?;
+        let symbol = vec![0; parity.block.symbol_bytes()];
+        let mut text = Vec::new();
+        Parity { symbol: &symbol, ..parity }.write(&mut text);
+        let (seq, ack) = (parity.block.seq, SeqNumber(0));
+        let options = SegmentOptions::default();
+        let flags = TcpFlags::default();
+        Some(Wire { seq, ack, flags, window: 0, options, text, ecn: Ecn::NotCapable })
     }
 
     fn note_events(&mut self) {

@@ -55,7 +55,11 @@ pub(crate) fn run(data: &[u8]) {
 fn open(script: &mut Script<'_>) -> (Room, usize) {
     let settings = script.byte();
     let late = if settings & 1 == 0 { Late::Refuse } else { Late::CatchUp };
-    let repairs = if settings & 2 == 0 { Repairs::Each } else { Repairs::Group { least: 2 } };
+    let repairs = match settings & 18 {
+        0 => Repairs::Each,
+        2 => Repairs::Group { least: 2 },
+        _ => Repairs::Parity,
+    };
     let buffer_bytes = if settings & 4 == 0 { 1 << 20 } else { 64 << 10 };
     let slow = Slow::Eject(PATIENCE);
     let config = GroupConfig { late, repairs, buffer_bytes, slow, ..group_config() };

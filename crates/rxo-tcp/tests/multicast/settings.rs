@@ -21,6 +21,11 @@ pub(crate) fn group_config() -> GroupConfig {
     }
 }
 
+/// Repairs losses by parity packets, as `rxo cast send` does.
+pub(crate) fn parity_config() -> GroupConfig {
+    GroupConfig { repairs: Repairs::Parity, ..group_config() }
+}
+
 pub(crate) fn receiver_config() -> Config {
     Config {
         acks: AckPolicy::OneForATurn,

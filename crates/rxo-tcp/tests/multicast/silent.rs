@@ -1,15 +1,33 @@
 //! Receivers that stop for a while, or for ever, and do not hold the others up.
 
 use rxo_frame::{Duration, Instant};
-use rxo_tcp::Outcome;
+use rxo_tcp::{GroupConfig, Outcome};
 
-use crate::room::{FOR_EVER, Room, group_config, spread_config};
+use crate::room::{FOR_EVER, Room, group_config, parity_config, spread_config};
+
+/// The time for which a receiver stops.
+const STOPS: Duration = Duration::from_secs(3);
 
 /// Returns the time in which the first of `receivers` receivers get 10 MB over 100 Mbit/s while the last
 /// `stopped` do not run before `until`, and the room afterwards.
-fn cast(receivers: usize, stopped: usize, until: impl Fn(Instant) -> Instant) -> (Duration, Room) {
-    let mut room = Room::new(group_config(), 0, 10_000_000);
+fn cast(
+    config: GroupConfig,
+    receivers: usize,
+    stopped: usize,
+    until: impl Fn(Instant) -> Instant,
+) -> (Duration, Room) {
+    let mut room = Room::new(config, 0, 10_000_000);
     room.links.byte_time = Duration::from_nanos(80);
+    run(room, receivers, stopped, until)
+}
+
+/// Runs the cast of `room`, as [`cast`] does.
+fn run(
+    mut room: Room,
+    receivers: usize,
+    stopped: usize,
+    until: impl Fn(Instant) -> Instant,
+) -> (Duration, Room) {
     (0..receivers as u16).for_each(|number| {
         room.come(spread_config(number % 16));
     });
@@ -27,29 +45,49 @@ fn cast(receivers: usize, stopped: usize, until: impl Fn(Instant) -> Instant) ->
 
 #[test]
 fn a_stopped_receiver_costs_the_others_less_than_a_tenth() {
-    let (alone, _) = cast(5, 0, |now| now);
-    for (receivers, stopped) in [(2, 1), (5, 1), (5, 2)] {
-        let (time, mut room) = cast(receivers, stopped, |now| now + Duration::from_secs(3));
-        assert!(time < alone * 11 / 10, "{time:?} instead of {alone:?}, {stopped} of {receivers}");
-        room.finish();
-        assert_eq!(room.done(), receivers, "{:?}", room.outcomes());
+    for config in [group_config(), parity_config()] {
+        let (alone, _) = cast(config, 5, 0, |now| now);
+        for (receivers, stopped) in [(2, 1), (5, 1), (5, 2)] {
+            let (time, mut room) = cast(config, receivers, stopped, |now| now + STOPS);
+            assert!(time < alone * 11 / 10, "{time:?}, not {alone:?}, {stopped} of {receivers}");
+            room.finish();
+            assert_eq!(room.done(), receivers, "{:?}", room.outcomes());
+        }
     }
+}
+
+/// Beside losses, the packets for the others do not wait for the receiver that has stopped.
+#[test]
+fn a_stopped_receiver_costs_others_that_lose_something_less_than_a_tenth() {
+    let lossy = |stopped| {
+        let time = |seed| {
+            let mut room = Room::new(parity_config(), 0, 10_000_000);
+            room.links.byte_time = Duration::from_nanos(80);
+            (room.links.loss, room.links.random) = (10, seed);
+            run(room, 5, stopped, |now| now + STOPS).0
+        };
+        (1..=3).map(time).sum::<Duration>()
+    };
+    let (alone, beside) = (lossy(0), lossy(1));
+    assert!(beside < alone * 11 / 10, "{beside:?} instead of {alone:?}");
 }
 
 #[test]
 fn a_killed_receiver_costs_the_others_less_than_a_tenth_and_is_ejected() {
-    let (alone, _) = cast(5, 0, |now| now);
-    let (time, mut room) = cast(5, 1, |_| FOR_EVER);
-    assert!(time < alone * 11 / 10, "{time:?} instead of {alone:?}");
-    room.finish();
-    assert_eq!(room.done(), 4, "{:?}", room.outcomes());
-    assert_eq!(room.sides[4].outcome, Some(Outcome::Ejected(Duration::from_secs(10))));
+    for config in [group_config(), parity_config()] {
+        let (alone, _) = cast(config, 5, 0, |now| now);
+        let (time, mut room) = cast(config, 5, 1, |_| FOR_EVER);
+        assert!(time < alone * 11 / 10, "{time:?} instead of {alone:?}");
+        room.finish();
+        assert_eq!(room.done(), 4, "{:?}", room.outcomes());
+        assert_eq!(room.sides[4].outcome, Some(Outcome::Ejected(Duration::from_secs(10))));
+    }
 }
 
 /// If nobody answers, the fault is not the receivers': the group waits for them.
 #[test]
 fn a_group_waits_when_all_are_silent() {
-    let (_, mut room) = cast(3, 0, |now| now);
+    let (_, mut room) = cast(group_config(), 3, 0, |now| now);
     room.finish();
     let mut room = Room::new(group_config(), 3, 4_000_000);
     room.begin();

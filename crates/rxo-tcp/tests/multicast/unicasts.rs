@@ -67,7 +67,9 @@ impl Unicasts {
         while let Some((to, wire)) = self.links.arrived(self.now) {
             let (number, tcp) = match to {
                 To::Sender(number) => (number, &mut self.downloads[number].from),
-                To::Receiver(number, _) => (number, &mut self.downloads[number].to),
+                To::Receiver(number, _) | To::Mender(number) => {
+                    (number, &mut self.downloads[number].to)
+                }
             };
             arrives(tcp, wire, self.now);
             dirty.push(number);

@@ -1,0 +1,261 @@
+//! Parity repair, at the sender: the blocks that not all receivers have, and the parity packets that they need.
+//!
+//! Separate from `repair.rs`, which repeats segments: here the lost segments of different receivers are
+//! repaired by the same packets. A block waits until all of it has been sent and the receivers have had a
+//! round trip to report their losses. Then as many packets leave as the worst receiver lacks. A receiver that
+//! asks for a segment again has lost some of the packets; it gets a few more, and after
+//! [`MOST_ROUNDS`] rounds the segments themselves.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use core::ops::Range;
+
+use rxo_frame::{Duration, Instant};
+
+use super::repair::Wanted;
+use super::{Group, MemberId, Parity, ParityBlock, Repair, Repairs};
+
+/// The blocks of the stream that not all receivers have, in order. Positions are offsets in the stream.
+#[derive(Debug, Default)]
+pub(super) struct Blocks {
+    blocks: VecDeque<Block>,
+    /// `true` if a block may need packets that have not left.
+    is_wanted: bool,
+}
+
+#[derive(Debug)]
+struct Block {
+    start: u64,
+    end: u64,
+    segment_bytes: u32,
+    /// `true` if the block does not grow any more.
+    is_closed: bool,
+    /// The times at which the first and the last segment left.
+    opened_at: Instant,
+    filled_at: Instant,
+    /// The number of packets that receivers need, and the number that has left.
+    needed: u8,
+    sent: u8,
+    /// The time at which packets left last.
+    sent_at: Instant,
+    /// The longest round trip of the receivers that have lost something, in nanoseconds.
+    round_trip_ns: u64,
+    lacks: BTreeMap<MemberId, Lack>,
+}
+
+/// The losses of one receiver in a block.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lack {
+    /// A bit for each segment that the receiver has asked for.
+    segments: u64,
+    /// The number of rounds in which it has lost packets that it needed.
+    rounds: u32,
+}
+
+/// The packets of a block that leave now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Due {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) segment_bytes: u32,
+    pub(super) packets: Range<u8>,
+    /// The number of segments that `leader` lacks in the block, if these are the first packets for it.
+    leaders: u32,
+}
+
+impl Blocks {
+    /// Adds the text from `start` up to `end`, which leaves now in segments of `segment_bytes` bytes.
+    pub(super) fn sent(&mut self, (start, end): (u64, u64), segment_bytes: u32, now: Instant) {
+        let most = u64::from(segment_bytes) * ParityBlock::MOST_SEGMENTS as u64;
+        let mut at = start;
+        while at < end {
+            let follows = |last: &Block| !last.is_closed && last.segment_bytes == segment_bytes;
+            if !self.blocks.back().is_some_and(follows) {
+                self.close_last();
+                self.blocks.push_back(Block::new(at, segment_bytes, now));
+            }
+            let Some(last) = self.blocks.back_mut() else { return };
+            (last.end, last.filled_at) = (end.min(last.start + most), now);
+            last.is_closed = last.end == last.start + most;
+            at = last.end;
+        }
+    }
+
+    fn close_last(&mut self) {
+        if let Some(last) = self.blocks.back_mut() {
+            last.is_closed = true;
+        }
+    }
+
+    /// Forgets the blocks before `una`, which all receivers have.
+    fn forget_before(&mut self, una: u64) {
+        while self.blocks.front().is_some_and(|block| block.end <= una) {
+            self.blocks.pop_front();
+        }
+    }
+
+    /// Forgets the losses of a receiver that is no longer a member.
+    pub(super) fn forget_member(&mut self, id: MemberId) {
+        for block in &mut self.blocks {
+            block.lacks.remove(&id);
+        }
+    }
+
+    /// Takes the request for a segment. Returns `false` if the segment itself must be sent. `is_over` means that
+    /// the FIN has been sent: a receiver that asks again may have left the group.
+    fn ask(&mut self, wanted: &Wanted, is_over: bool, now: Instant) -> bool {
+        let next = self.blocks.partition_point(|block| block.end <= wanted.start);
+        let Some(block) = self.blocks.get_mut(next) else { return false };
+        let is_served = block.ask(wanted, is_over, now);
+        self.is_wanted |= block.needed > block.sent;
+        is_served
+    }
+
+    /// Returns the time at which the next packets leave; `None` if none are needed.
+    pub(super) fn next_at(&self, is_over: bool) -> Option<Instant> {
+        if !self.is_wanted {
+            return None;
+        }
+        self.blocks.iter().filter_map(|block| block.due_at(is_over)).min()
+    }
+
+    /// Returns the packets of the first block that has some to send at `now`, and counts them as sent.
+    fn take_due(&mut self, is_over: bool, leader: Option<MemberId>, now: Instant) -> Option<Due> {
+        if !self.is_wanted {
+            return None;
+        }
+        let is_due = |block: &&mut Block| block.due_at(is_over).is_some_and(|at| at <= now);
+        let Some(block) = self.blocks.iter_mut().find(is_due) else {
+            self.is_wanted = self.blocks.iter().any(|block| block.needed > block.sent);
+            return None;
+        };
+        let lack = leader.and_then(|id| block.lacks.get(&id)).filter(|_| block.sent == 0);
+        let due = Due {
+            start: block.start,
+            end: block.end,
+            segment_bytes: block.segment_bytes,
+            packets: block.sent..block.needed,
+            leaders: lack.map_or(0, |lack| lack.segments.count_ones()),
+        };
+        (block.sent, block.sent_at, block.is_closed) = (block.needed, now, true);
+        Some(due)
+    }
+}
+
+impl Block {
+    fn new(start: u64, segment_bytes: u32, now: Instant) -> Self {
+        Self {
+            start,
+            end: start,
+            segment_bytes,
+            is_closed: false,
+            opened_at: now,
+            filled_at: now,
+            needed: 0,
+            sent: 0,
+            sent_at: Instant::ZERO,
+            round_trip_ns: 0,
+            lacks: BTreeMap::new(),
+        }
+    }
+
+    /// Takes the request for a segment, as [`Blocks::ask`] does.
+    fn ask(&mut self, wanted: &Wanted, is_over: bool, now: Instant) -> bool {
+        let (bytes, size) = (wanted.end - wanted.start, u64::from(self.segment_bytes));
+        let offset = wanted.start.saturating_sub(self.start);
+        if bytes != size || offset % size != 0 || wanted.end > self.end {
+            return false;
+        }
+        self.round_trip_ns = self.round_trip_ns.max(wanted.round_trip_ns);
+        let bit = 1_u64 << (offset / size);
+        let lack = self.lacks.entry(wanted.id).or_default();
+        let is_new = lack.segments & bit == 0;
+        lack.segments |= bit;
+        let lost = lack.segments.count_ones();
+        if is_new {
+            return self.need(lost);
+        }
+        let is_on_its_way =
+            self.needed > self.sent || now < self.sent_at.plus_nanos(self.round_trip_ns);
+        if is_on_its_way {
+            return true;
+        }
+        if is_over || lack.rounds == MOST_ROUNDS {
+            return false;
+        }
+        // The number of packets that it lost is not known: first few more, then twice as many.
+        let more = (lost >> (MOST_ROUNDS - lack.rounds)).max(1);
+        lack.rounds += 1;
+        self.need(u32::from(self.sent) + more)
+    }
+
+    /// Raises the number of needed packets to `packets`. Returns `false` if the block cannot have so many.
+    fn need(&mut self, packets: u32) -> bool {
+        let is_possible = packets <= ParityBlock::MOST_PARITY as u32;
+        if is_possible {
+            self.needed = self.needed.max(packets as u8);
+        }
+        is_possible
+    }
+
+    fn due_at(&self, is_over: bool) -> Option<Instant> {
+        let at = match self.is_closed || is_over {
+            true => self.filled_at.plus_nanos(self.round_trip_ns / 4 * 5),
+            false => self.opened_at + LONGEST_OPEN,
+        };
+        (self.needed > self.sent).then_some(at)
+    }
+}
+
+impl Group {
+    /// Removes from `wanted` the segments that parity packets repair.
+    pub(super) fn ask_for_parity(&mut self, wanted: &mut alloc::vec::Vec<Wanted>, now: Instant) {
+        // The packets for a single receiver repair no more than the segments themselves.
+        if self.config.repairs != Repairs::Parity || self.receivers() < 2 {
+            return;
+        }
+        let is_over = self.has_sent_all();
+        wanted.retain(|it| it.has_timed_out || !self.blocks.ask(it, is_over, now));
+    }
+
+    /// Queues the parity packets that are due.
+    pub(super) fn queue_parity(&mut self, now: Instant) {
+        let is_over = self.has_sent_all();
+        self.blocks.forget_before(self.text.start());
+        let leader = self.controller.as_ref().and_then(|it| it.leader());
+        while let Some(due) = self.blocks.take_due(is_over, leader, now) {
+            let Due { start, end, segment_bytes, packets, leaders } = due;
+            let counted = (packets.len() as u32).saturating_sub(leaders);
+            if let Some(controller) = &mut self.controller {
+                controller.count_repairs(counted * segment_bytes, now);
+            }
+            for index in packets {
+                self.repairs.push_back(Repair::parity_of((start, end), segment_bytes, index));
+            }
+        }
+    }
+
+    /// Returns the parity packet that `repair` is, without its symbol; `None` if `repair` is a segment. The
+    /// owner computes the symbol from the block's text ([`Group::sent_text`]), which is empty if all
+    /// receivers have the block by now.
+    #[must_use]
+    pub fn parity(&self, repair: &Repair, now: Instant) -> Option<Parity<'static>> {
+        let (segment_bytes, index) = repair.parity()?;
+        let (start, end) = repair.range();
+        let block = ParityBlock {
+            seq: self.seq(start),
+            // A block has at most 64 segments.
+            bytes: (end - start) as u32,
+            segment_bytes: u16::try_from(segment_bytes).ok()?,
+        };
+        Some(Parity { block, index, time_value: self.time_value(now), symbol: &[] })
+    }
+}
+
+/// The number of times that a receiver may lose packets before it gets the segments themselves.
+const MOST_ROUNDS: u32 = 3;
+/// The longest time that a block stays open for more segments once some are lost: on a slow link, losses must be
+/// repaired before retransmission timers expire.
+const LONGEST_OPEN: Duration = Duration::from_millis(10);
+
+#[cfg(test)]
+mod tests;

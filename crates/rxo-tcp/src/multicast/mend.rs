@@ -1,0 +1,151 @@
+//! Parity repair, at a receiver: collects parity packets, and finds the blocks that they can restore.
+//!
+//! Separate from the connection, which takes restored segments as if the group had sent them
+//! ([`Connection::restore`]). The erasure code belongs to the owner.
+//!
+//! Contract: no packet causes a panic, and memory is bounded by [`MOST_BLOCKS`] blocks of
+//! [`ParityBlock::MOST_PARITY`] packets. A packet counts only if a segment to the group with the same position
+//! and TSval would: a forger must know the same numbers.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use rxo_frame::Instant;
+use rxo_wire::SeqNumber;
+use rxo_wire::TcpFlags;
+use rxo_wire::tcp::Timestamp;
+
+use super::parity::{Parity, ParityBlock};
+use crate::options::SegmentOptions;
+use crate::segment::{Ecn, Payload};
+use crate::{Arrival, Connection, Segment};
+
+/// The parity packets of the blocks that a receiver lacks segments of.
+#[derive(Debug, Default)]
+pub struct Mender {
+    torn: VecDeque<Torn>,
+}
+
+/// A block with lost segments, and its parity packets.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Torn {
+    /// The block.
+    pub block: ParityBlock,
+    /// The parity packets: the number of each among those of the block, and its symbol.
+    pub parity: Vec<(u8, Vec<u8>)>,
+    /// The indices of the lost segments, in order.
+    pub lost: Vec<usize>,
+}
+
+impl Mender {
+    /// Returns `true` if no packets are kept.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.torn.is_empty()
+    }
+
+    /// Takes a packet that has arrived at `now` for `connection`. Copies its symbol. Returns `false` if the
+    /// packet is of no use: its block is complete or outside the window, or its TSval is not the sender's.
+    pub fn take<B: AsRef<[u8]>>(
+        &mut self,
+        connection: &Connection<B>,
+        parity: &Parity<'_>,
+        now: Instant,
+    ) -> bool {
+        let Parity { block, index, time_value, symbol } = *parity;
+        if !connection.may_restore(&block, time_value, now) {
+            return false;
+        }
+        let known = self.torn.iter().position(|torn| torn.block == block);
+        let at = known.unwrap_or_else(|| {
+            if self.torn.len() == MOST_BLOCKS {
+                self.torn.pop_front();
+            }
+            self.torn.push_back(Torn { block, parity: Vec::new(), lost: Vec::new() });
+            self.torn.len() - 1
+        });
+        let packets = &mut self.torn[at].parity;
+        let is_new = packets.iter().all(|(known, _)| *known != index);
+        if is_new {
+            packets.push((index, symbol.to_vec()));
+        }
+        is_new
+    }
+
+    /// Removes and returns a block of which as many packets have come as segments are lost; `None` if there
+    /// is none. Forgets blocks that are complete. Costs O(number of kept segments).
+    pub fn next<B: AsRef<[u8]>>(&mut self, connection: &Connection<B>) -> Option<Torn> {
+        let mut at = 0;
+        while let Some(torn) = self.torn.get_mut(at) {
+            torn.lost.clear();
+            if connection.may_lack(&torn.block) {
+                let is_lost = |index: &usize| !connection.has_segment(&torn.block, *index);
+                torn.lost.extend((0..torn.block.segments()).filter(is_lost));
+            }
+            if torn.lost.is_empty() {
+                self.torn.remove(at);
+            } else if torn.lost.len() <= torn.parity.len() {
+                return self.torn.remove(at);
+            } else {
+                at += 1;
+            }
+        }
+        None
+    }
+}
+
+impl<B: AsRef<[u8]>> Connection<B> {
+    /// Keeps the last `bytes` bytes that the application reads, for [`Connection::copy_segment`]: a block of
+    /// the largest segments is enough.
+    pub fn keep_read_text(&mut self, bytes: u32) {
+        self.rcv.keep_read_text(bytes);
+    }
+
+    /// Copies the text of a segment of `block` to `to`, which has the length of that segment. Returns `false`
+    /// if the segment has not arrived.
+    #[must_use]
+    pub fn copy_segment(&self, block: &ParityBlock, index: usize, to: &mut [u8]) -> bool {
+        let (seq, bytes) = block.segment(index);
+        to.len() == bytes && self.rcv.copy(seq, to)
+    }
+
+    /// Takes a restored segment of a block, as if the group had sent it.
+    pub fn restore(&mut self, now: Instant, seq: SeqNumber, text: B) {
+        let bytes = text.as_ref().len();
+        let timestamp = Timestamp { value: self.timestamps.recent(), echo: 0 };
+        let segment = Segment {
+            seq,
+            ack: seq,
+            flags: TcpFlags::ACK,
+            window: 0,
+            options: SegmentOptions { timestamp: Some(timestamp), ..SegmentOptions::default() },
+            payload: Payload::new(text, 0..bytes),
+            ecn: Ecn::NotCapable,
+            arrived_at: now,
+        };
+        self.on_group_arrival(now, Arrival::from(segment));
+    }
+
+    /// Returns `true` if a part of `block` may be missing and lies in the window, and `time_value` may be the
+    /// TSval of a segment that the peer sends to the group at `now`.
+    fn may_restore(&self, block: &ParityBlock, time_value: u32, now: Instant) -> bool {
+        self.state.is_synchronized()
+            && self.may_lack(block)
+            && block.seq.is_before(self.rcv.nxt + self.rcv.wnd())
+            && self.timestamps.is_timely(time_value, now)
+    }
+
+    /// Returns `true` if `block` reaches beyond the text that has arrived in order, and begins at most its
+    /// own length before it.
+    fn may_lack(&self, block: &ParityBlock) -> bool {
+        self.rcv.nxt.is_before(block.end()) && !(self.rcv.nxt + self.rcv.wnd()).is_before(block.seq)
+    }
+
+    fn has_segment(&self, block: &ParityBlock, index: usize) -> bool {
+        let (seq, bytes) = block.segment(index);
+        self.rcv.has(seq, seq + bytes as u32)
+    }
+}
+
+/// Maximum number of blocks of which packets are kept: more than lie in a window of 4 MiB.
+const MOST_BLOCKS: usize = 64;
