@@ -66,6 +66,9 @@ pub struct Config {
     /// The smallest retransmission timeout. RFC 6298 says 1 s; Linux uses 200 ms, which suits peers that
     /// delay acknowledgements by at most 40 ms.
     pub min_rto: Duration,
+    /// The retransmission timeout of a SYN or SYN-ACK, and of data before the first round trip is measured. RFC 6298
+    /// says 1 s; where all peers are near, a lost segment of the handshake need not cost that.
+    pub initial_rto: Duration,
     /// The longest time that data may stay unacknowledged before the connection fails: R2 of RFC 9293,
     /// section 3.8.3, which asks for at least 100 s.
     pub user_timeout: Duration,
@@ -113,6 +116,7 @@ impl Default for Config {
             initial_window: InitialWindow::Rfc6928,
             restart_after_idle: false,
             min_rto: Duration::from_millis(200),
+            initial_rto: Duration::from_secs(1),
             user_timeout: Duration::from_secs(300),
             handshake_timeout: Duration::from_secs(180),
             half_open_timeout: Duration::from_secs(63),
@@ -289,6 +293,7 @@ impl Config {
             ("initial_window in segments", initial_segments, 1, MOST_INITIAL_SEGMENTS),
             ("delayed_ack in ms", millis(self.delayed_ack), 0, 499),
             ("min_rto in ms", millis(self.min_rto), 1, 60_000),
+            ("initial_rto in ms", millis(self.initial_rto), 1, 60_000),
             ("keep_alive.idle in ms", millis(idle), 1, MAX_IDLE_MS),
             ("keep_alive.interval in ms", millis(interval), 1, MAX_IDLE_MS),
             ("keep_alive.probes", probes.into(), 2, u8::MAX.into()),

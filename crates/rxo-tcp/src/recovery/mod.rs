@@ -81,7 +81,7 @@ impl Recovery {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
             board: Scoreboard::with_limit(config.sent_ranges),
-            rtt: RoundTrip::new(config.min_rto),
+            rtt: RoundTrip::new(config.min_rto, config.initial_rto),
             rack: Rack::default(),
             prr: Prr::default(),
             duplicates: Duplicates::default(),

@@ -11,6 +11,7 @@ pub(crate) struct RoundTrip {
     /// The round-trip estimate from all samples; `None` before the first sample.
     estimate: Option<Estimate>,
     min_rto_ns: u64,
+    initial_rto_ns: u64,
     /// The number of times that the timeout was doubled since new data was last acknowledged.
     backoff: u32,
     /// `true` if the handshake timer fired (RFC 6298, section 5.7).
@@ -40,9 +41,9 @@ impl Estimate {
 }
 
 impl RoundTrip {
-    pub(crate) fn new(min_rto: Duration) -> Self {
-        let min_rto_ns = nanos(min_rto);
-        Self { estimate: None, min_rto_ns, backoff: 0, is_slow_start: false }
+    pub(crate) fn new(min_rto: Duration, initial_rto: Duration) -> Self {
+        let (min_rto_ns, initial_rto_ns) = (nanos(min_rto), nanos(initial_rto));
+        Self { estimate: None, min_rto_ns, initial_rto_ns, backoff: 0, is_slow_start: false }
     }
 
     /// Returns SRTT, the smoothed round-trip time; `None` before the first sample.
@@ -111,8 +112,9 @@ impl RoundTrip {
     #[inline]
     fn base_ns(&self) -> u64 {
         match self.estimate {
-            None if self.is_slow_start => AFTER_SLOW_HANDSHAKE_NS,
-            None => INITIAL_RTO_NS,
+            // RFC 6298, section 5.7, with an initial timeout of 1 s.
+            None if self.is_slow_start => 3 * self.initial_rto_ns,
+            None => self.initial_rto_ns,
             Some(Estimate { srtt_ns, rttvar_ns, .. }) => {
                 (srtt_ns + (rttvar_ns * 4).max(GRANULARITY_NS)).max(self.min_rto_ns)
             }
@@ -146,11 +148,6 @@ fn nanos(duration: Duration) -> u64 {
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// The retransmission timeout before the first sample, in nanoseconds (RFC 6298, section 2.1).
-const INITIAL_RTO_NS: u64 = SECOND_NS;
-/// The retransmission timeout after a retransmitted SYN, before the first sample, in nanoseconds (RFC 6298,
-/// section 5.7).
-const AFTER_SLOW_HANDSHAKE_NS: u64 = 3 * SECOND_NS;
 /// The largest retransmission timeout in nanoseconds; it must be at least 60 seconds (RFC 6298, section 2.5).
 const MAX_RTO_NS: u64 = 120 * SECOND_NS;
 /// G, the granularity of the timers in nanoseconds: the clock counts nanoseconds, but the timers are exact to
@@ -171,7 +168,7 @@ mod tests {
     /// The estimate follows RFC 6298, sections 2.1, 2.2 and 2.3.
     #[test]
     fn the_estimate_follows_the_formulas() {
-        let mut rtt = RoundTrip::new(ms(1));
+        let mut rtt = RoundTrip::new(ms(1), ms(1_000));
         assert_eq!(rtt.timeout(), ms(1000));
         rtt.sample(ms(100));
         assert_eq!(rtt.timeout(), ms(300));
@@ -185,7 +182,7 @@ mod tests {
     /// The timeout doubles between its bounds (RFC 6298, sections 2.5 and 5.5).
     #[test]
     fn the_timeout_doubles_within_its_limits() {
-        let mut rtt = RoundTrip::new(ms(200));
+        let mut rtt = RoundTrip::new(ms(200), ms(1_000));
         rtt.sample(ms(1));
         assert_eq!(rtt.timeout(), ms(200));
         rtt.back_off();
@@ -200,7 +197,7 @@ mod tests {
     /// After a retransmitted SYN the first timeout is three seconds (RFC 6298, section 5.7).
     #[test]
     fn a_slow_handshake_makes_the_first_timeout_three_seconds() {
-        let mut rtt = RoundTrip::new(ms(200));
+        let mut rtt = RoundTrip::new(ms(200), ms(1_000));
         rtt.back_off();
         rtt.handshake_done(true);
         assert_eq!(rtt.timeout(), ms(3000));

@@ -4,6 +4,7 @@
 mod dormant;
 mod fair;
 mod forged;
+mod joins;
 mod late;
 mod links;
 mod loss;

@@ -32,6 +32,7 @@ pub(crate) fn receiver_config() -> Config {
         ecn: false,
         time_wait: Duration::from_secs(1),
         min_rto: Duration::from_millis(50),
+        initial_rto: Duration::from_millis(100),
         ..Config::default()
     }
 }
