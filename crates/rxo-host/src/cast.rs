@@ -15,6 +15,7 @@ use std::time::Duration;
 use rxo_frame::SharedBytes;
 use rxo_tcp::{Control, Late, MemberId, Outcome, Progress, Refusal, Repairs, Slow};
 
+use crate::erasure::IS_BUILT;
 use crate::socket::{Accept, Listening};
 
 /// The settings of a cast.
@@ -93,6 +94,8 @@ pub struct CastProgress {
     pub group_repairs: u64,
     /// Number of segments that were retransmitted to one receiver.
     pub own_repairs: u64,
+    /// Number of parity packets sent to the group.
+    pub parity_packets: u64,
     /// Number of packets sent to the group; a GSO frame counts as one.
     pub group_packets: u64,
 }
@@ -224,7 +227,7 @@ impl CastConfig {
     /// # Errors
     /// `InvalidInput` with a message about the first invalid setting.
     pub(crate) fn check(&self) -> io::Result<()> {
-        let Self { local, group, receivers, buffer_bytes, .. } = self;
+        let Self { local, group, receivers, buffer_bytes, repairs, .. } = self;
         let invalid = |message: String| Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         if !group.ip().is_multicast() || group.port() == 0 {
             return invalid(format!("{group} is no group; choose one such as 232.1.1.1:7000"));
@@ -234,6 +237,11 @@ impl CastConfig {
         }
         if !(1..=MOST_RECEIVERS).contains(receivers) {
             return invalid(format!("{receivers} receivers; choose 1 to {MOST_RECEIVERS}"));
+        }
+        if *repairs == Repairs::Parity && !IS_BUILT {
+            return invalid(
+                "parity repair is not in this build; it needs the feature parity".into(),
+            );
         }
         if !(LEAST_BUFFER..=MOST_BUFFER).contains(buffer_bytes) {
             return invalid(format!(

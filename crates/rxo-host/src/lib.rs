@@ -133,6 +133,7 @@ mod cast;
 mod cell;
 mod config;
 mod demux;
+mod erasure;
 mod fast;
 pub mod join;
 pub mod link;

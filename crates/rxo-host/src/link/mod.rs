@@ -167,6 +167,8 @@ pub enum FrameOutcome {
     Unreachable(Unreachable),
     /// The frame is a TCP segment for this host; its checksums are right.
     Segment(Parsed),
+    /// The frame is a UDP datagram to a group that this host has joined; its checksums are right.
+    ToGroup(Parsed),
 }
 
 /// The host's end of a link: its addresses, neighbours and routes.

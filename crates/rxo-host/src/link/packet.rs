@@ -66,11 +66,14 @@ impl Packet {
 
     /// Returns the addresses of the packet, and the receivers that it is meant for. `None` if the packet has
     /// no IP addresses to check.
-    pub(super) const fn addressed(&self) -> Option<(&FlowKey, Receivers)> {
+    pub(super) fn addressed(&self) -> Option<(&FlowKey, Receivers)> {
         match self {
             Self::Segment(ip) => Some((&ip.key, Receivers::Connection)),
             Self::Icmp(ip, meant) => Some((&ip.key, *meant)),
             Self::Igmp(ip) => Some((&ip.key, Receivers::Neighbours)),
+            Self::Datagram(ip) if ip.key.destination().is_multicast() => {
+                Some((&ip.key, Receivers::Connection))
+            }
             Self::Datagram(ip) => Some((&ip.key, Receivers::OneHost)),
             Self::Arp(_) | Self::Other => None,
         }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 
+use rxo_tcp::ParityBlock;
 use rxo_wire::FlowKey;
 
 use super::listening::{BoundListener, Part, worker_ended};
@@ -183,7 +184,13 @@ fn new_cell<B: AsRef<[u8]>>(
 ) -> io::Result<Arc<Cell<B>>> {
     let share = post.memory().reserve(post.settings.tcp(&pair)).ok_or_else(no_memory)?;
     match post.settings.connection(pair, share) {
-        Ok(connection) => Ok(Cell::in_group(connection, share, Arc::clone(post), group)),
+        Ok(mut connection) => {
+            if group.is_some() {
+                let segment_bytes = u32::from(post.settings.tcp(&pair).maximum_segment_size);
+                connection.keep_read_text(segment_bytes * ParityBlock::MOST_SEGMENTS as u32);
+            }
+            Ok(Cell::in_group(connection, share, Arc::clone(post), group))
+        }
         Err(error) => {
             post.memory().give_back(share);
             Err(io::Error::other(error))

@@ -7,14 +7,16 @@ use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::{ChecksumStatus, Gso, Offload};
 use rxo_tcp::{Connection, Text, Transmit};
 use rxo_wire::SeqNumber;
-use rxo_wire::build::BuildError;
+use rxo_wire::build::{BuildError, UdpHeader, write_udp_checksum};
+use rxo_wire::checksum::{Sum, Summer};
 use rxo_wire::segmentation::parts;
+use rxo_wire::udp;
 
 use super::batch::{Kind, Packets, Planned};
 use super::cut::Cutter;
 use super::headers::Headers;
 use super::large::{Large, Refused};
-use super::shape::{Path, Shape};
+use super::shape::{Ip, Path, Shape};
 use super::template::Template;
 use crate::buffer::Buffer;
 use crate::stages::{Stage, Stopwatch};
@@ -94,6 +96,22 @@ impl Outbox {
         self.arena.extend_from_slice(frame);
         let offload = Offload { checksum: ChecksumStatus::Verified, ..Offload::default() };
         self.plan(1, frame.len(), offload);
+    }
+
+    /// Adds a datagram with `payload` from the port of `path` to its destination's; `id` is its IPv4 ID. A datagram
+    /// that is too long for IP is omitted.
+    pub(crate) fn push_datagram(&mut self, path: &Path, payload: &[u8], id: u16) {
+        let start = self.arena.len();
+        let bytes = udp::HEADER_BYTES + payload.len();
+        self.arena.resize(start + usize::from(path.transport) + bytes, 0);
+        let frame = &mut self.arena[start..];
+        match write_datagram(path, payload, id, self.shape.summer, frame) {
+            Ok(()) => {
+                let offload = Offload { checksum: ChecksumStatus::Verified, ..Offload::default() };
+                self.plan(1, usize::from(path.transport) + bytes, offload);
+            }
+            Err(_) => self.arena.truncate(start),
+        }
     }
 
     /// Sends the batch. Data that is not in the arena is in the send buffer of `connection`.
@@ -244,6 +262,24 @@ impl Outbox {
         self.has_borrowed = true;
         self.planned.push_mut(Planned::new(count, head_bytes, offload))
     }
+}
+
+fn write_datagram(
+    path: &Path,
+    payload: &[u8],
+    id: u16,
+    summer: Summer,
+    frame: &mut [u8],
+) -> Result<(), BuildError> {
+    let bytes = udp::HEADER_BYTES + payload.len();
+    let datagram = path.write(Ip { bytes, ecn: 0, id }, frame)?;
+    let header = UdpHeader {
+        source_port: path.pair.source_port(),
+        destination_port: path.pair.destination_port(),
+        payload_bytes: payload.len(),
+    };
+    header.write(datagram)?.copy_from_slice(payload);
+    write_udp_checksum(datagram, path.pseudo + Sum::long(bytes as u32), summer)
 }
 
 /// Maximum length in bytes of a payload that is copied, so that packets of many connections can share a

@@ -9,7 +9,9 @@ use rxo_device::SinkCapabilities;
 use rxo_frame::{GsoKind, LinkKind};
 use rxo_wire::build::{BuildError, EthernetHeader, Ipv4Header, Ipv6Header};
 use rxo_wire::checksum::{Sum, Summer, pseudo_header};
-use rxo_wire::{ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, PROTOCOL_TCP};
+use rxo_wire::{
+    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, PROTOCOL_TCP, PROTOCOL_UDP,
+};
 
 use super::marks::Marks;
 
@@ -74,6 +76,17 @@ impl Shape {
 impl Path {
     /// Prepares the headers of a connection that sends as `pair`. The Ethernet destination is still zero.
     pub(crate) fn new(pair: FlowKey, shape: &Shape) -> Self {
+        Self::with_protocol(pair, shape, PROTOCOL_TCP)
+    }
+
+    /// Prepares the headers of datagrams to the group `mac` that leave as `pair`.
+    pub(crate) fn of_datagrams(pair: FlowKey, shape: &Shape, mac: [u8; 6]) -> Self {
+        let mut path = Self::with_protocol(pair, shape, PROTOCOL_UDP);
+        path.set_destination(mac);
+        path
+    }
+
+    fn with_protocol(pair: FlowKey, shape: &Shape, protocol: u8) -> Self {
         let network = match shape.link {
             LinkKind::Ethernet => ETHERNET_HEADER_BYTES,
             LinkKind::RawIp => 0,
@@ -85,12 +98,12 @@ impl Path {
             network: network as u8,
             transport: (network + ip_bytes) as u8,
             ip_sum: Sum::ZERO,
-            pseudo: pseudo_header(&pair, PROTOCOL_TCP, 0),
+            pseudo: pseudo_header(&pair, protocol, 0),
             marks: Marks::default(),
         };
         let (link, ip) = path.headers.split_at_mut(network);
         // Cannot fail: there is enough space, and the headers have no payload yet.
-        let _fits = write_link(&pair, shape, link).and_then(|()| write_ip(&pair, ip));
+        let _fits = write_link(&pair, shape, link).and_then(|()| write_ip(&pair, protocol, ip));
         path.sum_up();
         path
     }
@@ -177,17 +190,16 @@ fn write_link(pair: &FlowKey, shape: &Shape, out: &mut [u8]) -> Result<(), Build
     header.write(out).map(|_| ())
 }
 
-fn write_ip(pair: &FlowKey, out: &mut [u8]) -> Result<(), BuildError> {
+fn write_ip(pair: &FlowKey, protocol: u8, out: &mut [u8]) -> Result<(), BuildError> {
     match (pair.source(), pair.destination()) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
-            Ipv4Header { source, destination, protocol: PROTOCOL_TCP, ..Ipv4Header::default() }
-                .write(out)?;
+            Ipv4Header { source, destination, protocol, ..Ipv4Header::default() }.write(out)?;
             out[2..4].fill(0);
             out[10..12].fill(0);
         }
         (source, destination) => {
             let (source, destination) = (to_v6(source), to_v6(destination));
-            Ipv6Header { source, destination, next_header: PROTOCOL_TCP, ..Ipv6Header::default() }
+            Ipv6Header { source, destination, next_header: protocol, ..Ipv6Header::default() }
                 .write(out)?;
         }
     }

@@ -8,6 +8,7 @@ use super::connections::Connections;
 use super::core::Core;
 use super::network::Network;
 use super::strangers::Strangers;
+use crate::link::FrameOutcome;
 use crate::receive::{Delivered, Form};
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
@@ -77,6 +78,11 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     ) -> Option<(FlowKey, Form)> {
         self.notify_shards(frame);
         let heard = self.link.on_frame(frame, now);
+        if let FrameOutcome::ToGroup(datagram) = heard {
+            let payload = frame.bytes().get(datagram.at.payload_range()).unwrap_or_default();
+            self.collect(connections, &datagram.key, payload);
+            return None;
+        }
         let parsed = self.handle_message(heard, connections, now)?;
         Some((parsed.key, Form::of_frame(frame, parsed.at)))
     }

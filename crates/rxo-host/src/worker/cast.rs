@@ -8,7 +8,9 @@ use std::sync::mpsc::Sender;
 
 use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::{Duration, Instant, SharedBytes};
-use rxo_tcp::{Connection, Group, GroupConfig, GroupEvent, GroupSeed, MemberId, Repair, Transmit};
+use rxo_tcp::{
+    Connection, Group, GroupConfig, GroupEvent, GroupSeed, MemberId, Parity, Repair, Transmit,
+};
 use rxo_wire::tcp::AckRecord;
 
 use super::beside::Beside;
@@ -19,6 +21,7 @@ use super::slots::Slots;
 use crate::buffer::Buffer;
 use crate::cast::{CastAct, CastCommand, CastEvent, CastProgress, Opened, group_mac};
 use crate::cell::peer;
+use crate::erasure::Encoder;
 use crate::settings::pair;
 use crate::socket::Listening;
 use crate::transmit::{Outbox, Path};
@@ -197,6 +200,9 @@ struct Cast<B> {
     listening: Arc<Listening<B>>,
     group: Group,
     path: Path,
+    /// The headers of parity packets.
+    datagrams: Path,
+    encoder: Encoder,
     ids: u16,
     /// The connection's index and the peer address of each member.
     places: Vec<(u32, SocketAddr)>,
@@ -299,7 +305,9 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
         let Opened { config, listening, events, room } = opened;
         let pair = pair(config.local, config.group)?;
         let mut path = Path::new(pair, &network.shape);
-        path.set_destination(group_mac(config.group.ip()));
+        let mac = group_mac(config.group.ip());
+        path.set_destination(mac);
+        let datagrams = Path::of_datagrams(pair, &network.shape, mac);
         let settings = &connections.post.settings;
         let tcp = settings.tcp(&pair);
         let group = Group::new(GroupConfig {
@@ -319,6 +327,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
             listening,
             group,
             path,
+            datagrams,
+            encoder: Encoder::default(),
             ids: 0,
             places: Vec::new(),
             members: Vec::new(),
@@ -406,6 +416,9 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
         now: Instant,
         repair: &Repair,
     ) {
+        if let Some(parity) = self.group.parity(repair, now) {
+            return self.push_parity(outbox, &parity);
+        }
         let transmit = self.group.repair_segment(repair, now);
         let bytes = transmit.payload_bytes();
         if bytes == 0 {
@@ -424,6 +437,18 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
                 self.count_own(id, bytes);
             }
         }
+    }
+
+    fn push_parity(&mut self, outbox: &mut Outbox, parity: &Parity<'_>) {
+        let block = &parity.block;
+        let text = self.group.sent_text(block.seq, block.bytes);
+        // Without a symbol, all receivers have the block by now.
+        let Some(symbol) = self.encoder.symbol(block, parity.index, text) else { return };
+        let mut payload = Vec::with_capacity(Parity::HEADER_BYTES + symbol.len());
+        Parity { symbol, ..*parity }.write(&mut payload);
+        outbox.push_datagram(&self.datagrams, &payload, self.ids);
+        self.ids = self.ids.wrapping_add(1);
+        self.counts.parity_packets += 1;
     }
 
     fn note_events(&mut self, connections: &mut Connections<B>, now: Instant) {

@@ -118,6 +118,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     pub(super) fn wake_due(&mut self, now: Instant) {
         let Self { connections, clock, network, cast, .. } = self;
         network.join_groups(connections, now);
+        network.mend(connections, now);
         network.wake(connections, now);
         clock.wake(connections);
         cast.wake(connections, now);

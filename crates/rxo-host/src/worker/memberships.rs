@@ -8,6 +8,7 @@ use rxo_frame::Instant;
 use rxo_wire::FlowKey;
 
 use super::connections::Connections;
+use super::mending::Mending;
 use super::network::Network;
 use crate::cell::GroupFlow;
 use crate::receive::Delivered;
@@ -20,10 +21,11 @@ pub(super) struct Memberships {
     joining: Vec<u32>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Member {
     flow: GroupFlow,
     place: u32,
+    mending: Mending,
 }
 
 impl Memberships {
@@ -61,6 +63,27 @@ impl Memberships {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
+    /// Takes a datagram of the flow `key` to a group: a parity packet.
+    pub(super) fn collect(
+        &mut self,
+        connections: &mut Connections<B>,
+        key: &FlowKey,
+        payload: &[u8],
+    ) {
+        let members = &mut self.memberships.members;
+        match members.iter_mut().find(|member| member.flow.key == *key) {
+            Some(member) => member.mending.collect(payload),
+            None => connections.counters.group_strangers += 1,
+        }
+    }
+
+    /// Restores lost segments from the parity packets that have come.
+    pub(super) fn mend(&mut self, connections: &mut Connections<B>, now: Instant) {
+        for Member { place, mending, .. } in &mut self.memberships.members {
+            mending.mend(connections, *place, now);
+        }
+    }
+
     /// Joins the groups of new connections. A connection is reset if its group belongs to another connection,
     /// or if the host has joined too many groups.
     pub(super) fn join_groups(&mut self, connections: &mut Connections<B>, now: Instant) {
@@ -69,7 +92,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
             let Some(flow) = slot.cell.group.as_deref().copied() else { continue };
             let is_free = self.memberships.find(&flow.key).is_none();
             if is_free && self.link.join(flow.channel, now).is_ok() {
-                self.memberships.members.push(Member { flow, place });
+                let mending = Mending::default();
+                self.memberships.members.push(Member { flow, place, mending });
             } else {
                 slot.cell.serve(|inner| inner.connection.abort());
                 connections.touch(place);

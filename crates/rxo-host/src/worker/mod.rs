@@ -23,6 +23,7 @@ mod kept;
 mod last_acks;
 mod line;
 mod memberships;
+mod mending;
 mod neighbours;
 mod network;
 mod orphans;

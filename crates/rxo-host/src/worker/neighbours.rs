@@ -21,7 +21,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     ) -> Option<Parsed> {
         match heard {
             FrameOutcome::Segment(parsed) => return Some(parsed),
-            FrameOutcome::Nothing => {}
+            // Only the worker that has received a datagram uses it.
+            FrameOutcome::Nothing | FrameOutcome::ToGroup(_) => {}
             FrameOutcome::Neighbour(_) => self.touch_unresolved(connections),
             FrameOutcome::TooBig(said) => connections.notify(&said.pair, |connection| {
                 connection.on_packet_too_big(now, said.seq, said.mtu);

@@ -297,6 +297,24 @@ fn segment(from: &str, to: &str, mac: Mac) -> Vec<u8> {
     ethernet(mac, PEER, 0x0800, &ipv4(6, from, to, &tcp))
 }
 
+/// A parity packet of a cast: a datagram to the group. It is never answered.
+#[test]
+fn datagrams_to_the_group_pass_while_the_host_is_a_member() {
+    let datagram = |from: &str, to: &str| {
+        let udp = [0x1b, 0x58, 0x1b, 0x58, 0, 12, 0, 0, 1, 2, 3, 4];
+        ethernet([1, 0, 0x5e, 1, 1, 1], PEER, 0x0800, &ipv4(17, from, to, &udp))
+    };
+    let passes =
+        |link: &mut Link, frame: &[u8]| matches!(hears(link, frame, at(9_000)), FrameOutcome::ToGroup(_));
+    let right = datagram("10.0.0.9", GROUP);
+    assert!(!passes(&mut link(), &right));
+    let mut link = member();
+    assert!(passes(&mut link, &right));
+    assert!(!passes(&mut link, &datagram("10.0.0.8", GROUP)), "another source");
+    assert!(!passes(&mut link, &datagram("10.0.0.9", "232.1.1.2")), "another group");
+    assert_eq!((link.counters().refused.total(), link.counters().closed_ports), (2, 0));
+}
+
 /// Segments to the group pass the gate while the host is a member, and only from its source; also as unicast
 /// frames, which some bridges and access points send.
 #[test]

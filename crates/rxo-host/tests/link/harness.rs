@@ -124,7 +124,7 @@ fn take(link: &mut Link, kind: LinkKind, bytes: &[u8], now: Instant) {
             assert_eq!(kind, LinkKind::Ethernet);
             assert!(matches!(link.resolve(ip, now), Resolve::Resolved(_)), "{ip} is not known");
         }
-        FrameOutcome::Segment(parsed) => {
+        FrameOutcome::Segment(parsed) | FrameOutcome::ToGroup(parsed) => {
             let (source, destination) = (parsed.key.source(), parsed.key.destination());
             let is_it = |it: Channel| (it.source(), it.group()) == (source, destination);
             assert!(link.is_ours(destination) || channels().any(is_it));

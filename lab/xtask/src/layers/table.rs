@@ -344,6 +344,8 @@ pub(crate) const LEAN: &[(&str, &str, &str)] = &[
     ("rxo", "io-uring", "the operating system comes with the feature `driver`"),
     ("rxo-host", "tokio", "sockets for tasks come with the feature `tokio`"),
     ("rxo-host", "atomic-waker", "sockets for tasks come with the feature `tokio`"),
+    ("rxo-host", "reed-solomon-simd", "the erasure code of casts comes with the feature `parity`"),
+    ("rxo", "reed-solomon-simd", "the erasure code of casts comes with the feature `parity`"),
     ("rxo", "tokio", "sockets for tasks come with the feature `tokio`"),
     ("rxo-cli", "parquet", "Parquet comes with the feature `parquet`"),
     ("rxo-cli", "arrow-array", "tables for Arrow come with the feature `parquet`"),

@@ -9,7 +9,8 @@ use std::time::Duration;
 use rxo_device::{MemoryLink, MemoryOptions};
 use rxo_frame::{Frame, Instant};
 use rxo_host::{
-    Cast, CastConfig, CastEvent, FastModules, Host, HostConfig, SharedBytes, TcpStream,
+    Cast, CastConfig, CastEvent, CastProgress, FastModules, Host, HostConfig, SharedBytes,
+    TcpStream,
 };
 use rxo_tcp::{Control, Late, Outcome, Refusal, Repairs, Slow};
 use rxo_wire::parse_ip;
@@ -78,6 +79,7 @@ struct Rack {
     joined: usize,
     refused: Vec<Refusal>,
     ended: Vec<(SocketAddr, Outcome)>,
+    progress: CastProgress,
     /// Number of packets with data to the group.
     to_group: usize,
 }
@@ -117,6 +119,7 @@ impl Rack {
             joined: 0,
             refused: Vec::new(),
             ended: Vec::new(),
+            progress: CastProgress::default(),
             to_group: 0,
         };
         (0..receivers).for_each(|_| rack.come());
@@ -198,7 +201,7 @@ impl Rack {
                     text.advance(from as usize);
                     self.cast.provide(id, text.first(bytes as usize));
                 }
-                CastEvent::Progress(_) => {}
+                CastEvent::Progress(progress) => self.progress = progress,
             }
         }
     }
@@ -295,6 +298,38 @@ fn all_that_live_get_the_stream() {
         let ejected = Some(Outcome::Ejected(Duration::from_secs(10)));
         assert_eq!(killed.map(|(_, outcome)| *outcome), ejected);
     }
+}
+
+/// The erasure code at work: all losses are mended by parity packets, over IPv4 and IPv6.
+#[cfg(feature = "parity")]
+#[test]
+fn parity_packets_mend_what_is_lost() {
+    let v6 = CastConfig {
+        local: address("[fd00::9]:7000"),
+        group: address("[ff3e::8000:1]:7001"),
+        ..cast_config()
+    };
+    for config in [cast_config(), v6] {
+        let config = CastConfig { repairs: Repairs::Parity, ..config };
+        let mut rack = Rack::new(10, config, 1_000_000);
+        rack.lost = Some(50);
+        rack.begin();
+        rack.finish();
+        assert_eq!(rack.done(), 10, "{:?}", rack.ended);
+        let CastProgress { parity_packets, group_repairs, .. } = rack.progress;
+        // 2 % of 690 segments are lost at each of 10 receivers: repeated one by one they are more than a hundred.
+        assert!((15..90).contains(&parity_packets), "{:?}", rack.progress);
+        assert!(group_repairs < 20, "{:?}", rack.progress);
+    }
+}
+
+#[cfg(not(feature = "parity"))]
+#[test]
+fn a_build_without_the_erasure_code_refuses_parity() {
+    let rack = Rack::new(0, cast_config(), 0);
+    let config = CastConfig { repairs: Repairs::Parity, ..cast_config() };
+    let said = rack.sender.handle().cast(config).unwrap_err().to_string();
+    assert!(said.contains("needs the feature parity"), "{said}");
 }
 
 #[test]

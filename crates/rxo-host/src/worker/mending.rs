@@ -1,0 +1,80 @@
+//! A receiver's side of parity repair: the parity packets for the connections that have joined a group, and the
+//! segments that are restored from them.
+//!
+//! Separate from `memberships.rs`, which passes TCP segments: parity packets are datagrams, and wait here
+//! while an application holds the lock of their connection.
+
+use std::collections::VecDeque;
+
+use rxo_frame::Instant;
+use rxo_tcp::{Mender, Parity};
+
+use super::connections::Connections;
+use crate::buffer::Buffer;
+use crate::cell::{Cell, Inner};
+use crate::erasure::{Decoder, IS_BUILT};
+
+/// The parity packets for one connection.
+#[derive(Debug, Default)]
+pub(super) struct Mending {
+    /// The payloads of the datagrams that the connection has not seen, at most [`MOST_WAITING`].
+    waiting: VecDeque<Vec<u8>>,
+    mender: Mender,
+    decoder: Decoder,
+}
+
+impl Mending {
+    /// Takes the payload of a datagram to the group. Drops it if too many wait.
+    pub(super) fn collect(&mut self, payload: &[u8]) {
+        if IS_BUILT && self.waiting.len() < MOST_WAITING {
+            self.waiting.push_back(payload.to_vec());
+        }
+    }
+
+    /// Restores the segments that the connection at index `place` lacks, as far as packets have come. Does
+    /// nothing while an application holds its lock.
+    pub(super) fn mend<B: AsRef<[u8]> + Default + Send + Sync + 'static>(
+        &mut self,
+        connections: &mut Connections<B>,
+        place: u32,
+        now: Instant,
+    ) {
+        if self.waiting.is_empty() && self.mender.is_empty() {
+            return;
+        }
+        let Some(slot) = connections.slots.get(place) else { return };
+        if slot.cell.serve(|inner| self.mend_locked(inner, now)) == Some(true) {
+            connections.touch(place);
+        }
+    }
+
+    /// Returns `true` if segments were restored.
+    fn mend_locked<B: AsRef<[u8]>>(&mut self, inner: &mut Inner<B>, now: Instant) -> bool {
+        let Self { waiting, mender, decoder } = self;
+        let connection = &mut inner.connection;
+        for payload in waiting.drain(..) {
+            if let Some(parity) = Parity::read(&payload) {
+                mender.take(connection, &parity, now);
+            }
+        }
+        let mut has_restored = false;
+        while let Some(torn) = mender.next(connection) {
+            let mut restored = Vec::new();
+            let copy =
+                |index: usize, to: &mut [u8]| connection.copy_segment(&torn.block, index, to);
+            decoder.restore(&torn, copy, |index, text| restored.push((index, Box::from(text))));
+            has_restored |= !restored.is_empty();
+            for (index, text) in restored {
+                let (seq, _) = torn.block.segment(index);
+                connection.restore(now, seq, Buffer::Owned(text));
+            }
+        }
+        if has_restored {
+            Cell::read_out(inner);
+        }
+        has_restored
+    }
+}
+
+/// Maximum number of datagrams that wait for a connection.
+const MOST_WAITING: usize = 256;
