@@ -1,67 +1,163 @@
-//! The byte stream of a cast, as the sender writes it: head, file, hash (docs/cast.md).
+//! The byte stream of a cast, as the sender writes it: manifest, file (docs/cast-protocol.md).
 //!
-//! Separate from the cast: this module only reads the file, once in order for the group, and again for late receivers.
+//! Separate from the cast: this module only reads the file, once for its hashes, then in order for the group, and
+//! again for late receivers and for blocks that somebody asks for again.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use rxo_host::SharedBytes;
 use sha2::{Digest, Sha256};
 
+use super::again::MANIFEST;
+use super::manifest::{BLOCK_BYTES, Hash, MOST_FILE_BYTES, Manifest, hexadecimal};
 use crate::exit::usage;
 
-/// The byte stream of a cast that is being sent.
+/// The file of a cast, before its hashes are known.
 #[derive(Debug)]
-pub(super) struct Outgoing {
+pub(super) struct Original {
     file: File,
-    head: Vec<u8>,
+    /// The name that receivers get; `None` if the file is sent without a manifest.
+    name: Option<String>,
     /// The length of the file, in bytes.
     pub(super) bytes: u64,
-    /// The number of bytes of the file that were read in order so far.
-    read: u64,
-    hasher: Sha256,
-    /// The hash to send after the file: `None` before all of the file is read; empty if the file is sent without a
-    /// head.
-    hash: Option<Vec<u8>>,
-    has_begun: bool,
-    is_raw: bool,
 }
 
-impl Outgoing {
-    /// Opens the file at `path` as a stream with head and hash; with the file alone if `is_raw`.
+/// The file of a cast with its manifest, for all who read it.
+#[derive(Debug)]
+pub(super) struct Source {
+    file: File,
+    /// The manifest as it is sent; empty if the file is sent without one.
+    manifest: Vec<u8>,
+    bytes: u64,
+    /// The hash of the manifest; `None` without one.
+    root: Option<Hash>,
+    sha256: Hash,
+}
+
+impl Original {
+    /// Opens the file at `path`, to be sent with a manifest; alone if `is_raw`.
     ///
     /// # Errors
-    /// If the file cannot be opened, is no regular file, or has a name that no receiver accepts.
+    /// If the file cannot be opened, is no regular file, or has a name or a length that no receiver accepts.
     pub(super) fn open(path: &Path, is_raw: bool) -> Result<Self> {
         let open = || format!("cannot read {}", path.display());
+        let wrong = |message: &str| Err(usage(format!("{}: {message}", path.display())));
         let file = File::open(path).with_context(open)?;
         let seen = file.metadata().with_context(open)?;
         if !seen.is_file() {
-            return Err(usage(format!("{}: give a regular file", path.display())));
+            return wrong("give a regular file");
+        }
+        if is_raw {
+            return Ok(Self { file, name: None, bytes: seen.len() });
+        }
+        if seen.len() > MOST_FILE_BYTES {
+            return wrong("it is longer than 8 TiB; use --raw");
         }
         let name = path.file_name().and_then(|name| name.to_str());
-        let name = name.filter(|name| name.len() <= 255 && !name.chars().any(char::is_control));
-        let head = match name {
-            _ if is_raw => Vec::new(),
-            Some(name) => head(name, seen.len()),
-            None => {
-                let message = "its name is no text of at most 255 bytes; rename it, or use --raw";
-                return Err(usage(format!("{}: {message}", path.display())));
+        match name.filter(|name| name.len() <= 255 && !name.chars().any(char::is_control)) {
+            Some(name) => Ok(Self { file, name: Some(name.to_owned()), bytes: seen.len() }),
+            None => wrong("its name is no text of at most 255 bytes; rename it, or use --raw"),
+        }
+    }
+
+    /// Reads the file on a thread of its own, which returns it with its manifest.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub(super) fn begin_hashing(self) -> io::Result<JoinHandle<Result<Source>>> {
+        thread::Builder::new().name("hashes".into()).spawn(|| self.hash())
+    }
+
+    fn hash(self) -> Result<Source> {
+        let Self { file, name, bytes } = self;
+        let (mut whole, mut hashes) = (Sha256::new(), Vec::new());
+        let mut block = vec![0; BLOCK_BYTES];
+        let mut at = 0;
+        while at < bytes {
+            let block = &mut block[..(bytes - at).min(BLOCK_BYTES as u64) as usize];
+            read(&file, block, at)?;
+            whole.update(&*block);
+            if name.is_some() {
+                hashes.push(Sha256::digest(&*block).into());
             }
-        };
-        Ok(Self {
-            file,
-            head,
-            bytes: seen.len(),
-            read: 0,
-            hasher: Sha256::new(),
-            hash: None,
-            has_begun: false,
-            is_raw,
-        })
+            at += block.len() as u64;
+        }
+        let manifest = name.map(|name| Manifest { bytes, name, hashes });
+        let root = manifest.as_ref().map(Manifest::root);
+        let manifest = manifest.map_or(Vec::new(), |manifest| manifest.encoded());
+        Ok(Source { file, manifest, bytes, root, sha256: whole.finalize().into() })
+    }
+}
+
+impl Source {
+    /// Returns the hash of the manifest in hexadecimal digits; `None` without a manifest.
+    pub(super) fn root(&self) -> Option<String> {
+        self.root.as_ref().map(hexadecimal)
+    }
+
+    /// Returns the SHA-256 of the file in hexadecimal digits.
+    pub(super) fn sha256(&self) -> String {
+        hexadecimal(&self.sha256)
+    }
+
+    /// Returns up to `bytes` bytes of the stream, starting at position `from`; nothing behind its end.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or has become shorter.
+    pub(super) fn piece(&self, from: u64, bytes: u64) -> Result<SharedBytes> {
+        let wanted = usize::try_from(bytes).unwrap_or(BLOCK_BYTES).min(BLOCK_BYTES);
+        let manifest_bytes = self.manifest.len() as u64;
+        if from < manifest_bytes {
+            let rest = &self.manifest[from as usize..];
+            return Ok(rest[..rest.len().min(wanted)].to_vec().into());
+        }
+        let at = from - manifest_bytes;
+        let left = usize::try_from(self.bytes.saturating_sub(at)).unwrap_or(usize::MAX);
+        let mut piece = vec![0; wanted.min(left)];
+        read(&self.file, &mut piece, at)?;
+        Ok(piece.into())
+    }
+
+    /// Returns block `number` of the file, or the manifest.
+    ///
+    /// # Errors
+    /// If there is no such block, or the file cannot be read.
+    pub(super) fn answer(&self, number: u64) -> io::Result<Vec<u8>> {
+        if number == MANIFEST {
+            return Ok(self.manifest.clone());
+        }
+        let at = number.saturating_mul(BLOCK_BYTES as u64);
+        let left = self.bytes.checked_sub(at).filter(|left| *left > 0);
+        let left = left.ok_or(io::ErrorKind::InvalidInput)?;
+        let mut block = vec![0; left.min(BLOCK_BYTES as u64) as usize];
+        self.file.read_exact_at(&mut block, at)?;
+        Ok(block)
+    }
+}
+
+/// The stream of a cast, read in order.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) source: Arc<Source>,
+    /// The number of bytes that were read so far.
+    read: u64,
+}
+
+impl Outgoing {
+    /// Waits for the hashes of the file.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or has become shorter.
+    pub(super) fn after(hashing: JoinHandle<Result<Source>>) -> Result<Self> {
+        let source =
+            hashing.join().map_err(|_| anyhow!("the thread for the hashes has failed"))??;
+        Ok(Self { source: Arc::new(source), read: 0 })
     }
 
     /// Returns the next piece of the stream; `None` at the end of the stream.
@@ -69,113 +165,54 @@ impl Outgoing {
     /// # Errors
     /// If the file cannot be read, or has become shorter.
     pub(super) fn next_piece(&mut self) -> Result<Option<SharedBytes>> {
-        if !std::mem::replace(&mut self.has_begun, true) && !self.head.is_empty() {
-            return Ok(Some(self.head.clone().into()));
-        }
-        if self.read == self.bytes {
-            return Ok(self.end());
-        }
-        let left = usize::try_from(self.bytes - self.read).unwrap_or(usize::MAX);
-        let mut piece = vec![0; left.min(PIECE_BYTES)];
-        let got = fill(&mut self.file, &mut piece).context("cannot read the file")?;
-        if got < piece.len() {
-            bail!("the file became shorter while it was sent; no receiver has it");
-        }
-        self.hasher.update(&piece);
-        self.read += got as u64;
-        Ok(Some(piece.into()))
-    }
-
-    fn end(&mut self) -> Option<SharedBytes> {
-        if self.hash.is_some() {
-            return None;
-        }
-        let hash = self.hasher.clone().finalize().to_vec();
-        let piece = (!self.is_raw).then(|| hash.clone().into());
-        self.hash = Some(hash);
-        piece
-    }
-
-    /// Returns up to `bytes` bytes of the stream again, starting at position `from`, for a late receiver.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
-    pub(super) fn earlier(&self, from: u64, bytes: u64) -> Result<SharedBytes> {
-        let wanted = usize::try_from(bytes).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
-        let head_bytes = self.head.len() as u64;
-        if from < head_bytes {
-            let mut head = SharedBytes::from(self.head.clone());
-            head.advance(from as usize);
-            return Ok(head.first(wanted));
-        }
-        let at = from - head_bytes;
-        if at < self.bytes {
-            let left = usize::try_from(self.bytes - at).unwrap_or(usize::MAX);
-            let mut piece = vec![0; wanted.min(left)];
-            self.file.read_exact_at(&mut piece, at).context("cannot read the file again")?;
-            return Ok(piece.into());
-        }
-        let mut hash = SharedBytes::from(self.hash.clone().unwrap_or_default());
-        hash.advance((at - self.bytes) as usize);
-        Ok(hash.first(wanted))
-    }
-
-    /// Returns the SHA-256 of the file in hexadecimal digits; `None` before all of the file is read.
-    pub(super) fn sha256(&self) -> Option<String> {
-        Some(self.hash.as_ref()?.iter().map(|byte| format!("{byte:02x}")).collect())
+        let piece = self.source.piece(self.read, BLOCK_BYTES as u64)?;
+        self.read += piece.len() as u64;
+        Ok((!piece.is_empty()).then_some(piece))
     }
 }
 
-fn head(name: &str, bytes: u64) -> Vec<u8> {
-    let length = (name.len() as u16).to_be_bytes();
-    [&b"RXOCAST1"[..], &bytes.to_be_bytes(), &length, name.as_bytes()].concat()
-}
-
-/// Reads from `file` until `to` is full or the file ends. Returns the number of bytes read.
-fn fill(file: &mut File, to: &mut [u8]) -> io::Result<usize> {
-    let mut got = 0;
-    while got < to.len() {
-        match file.read(&mut to[got..]) {
-            Ok(0) => break,
-            Ok(read) => got += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+fn read(file: &File, to: &mut [u8], at: u64) -> Result<()> {
+    match file.read_exact_at(to, at) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            bail!("the file became shorter while it was sent; no receiver has it")
         }
+        read => read.context("cannot read the file"),
     }
-    Ok(got)
 }
-
-/// Length of a piece of the stream, in bytes: large enough that the overhead per piece is small, small enough that late
-/// receivers rarely cause a piece to be read twice.
-const PIECE_BYTES: usize = 256 << 10;
 
 #[cfg(test)]
 mod tests {
-    use super::super::stream::{self, Head};
+    use super::super::stream;
     use super::*;
 
-    /// The receiver's parser reads back the same file, and late receivers get the same bytes.
+    /// The receiver reads back the same file, and whoever asks again gets the same bytes.
     #[test]
     fn a_receiver_reads_what_was_written() {
         let path = std::env::temp_dir().join(format!("rxo-cast-{}.img", std::process::id()));
         let file: Vec<u8> = (0..600_000_u32).map(|at| (at ^ at >> 8) as u8).collect();
         std::fs::write(&path, &file).unwrap();
-        let mut outgoing = Outgoing::open(&path, false).unwrap();
+        let hashing = Original::open(&path, false).unwrap().begin_hashing().unwrap();
+        let mut outgoing = Outgoing::after(hashing).unwrap();
+        std::fs::remove_file(&path).unwrap();
         let mut all = Vec::new();
         while let Some(piece) = outgoing.next_piece().unwrap() {
             all.extend_from_slice(&piece);
         }
+        let source = outgoing.source;
         let mut again = Vec::new();
         while again.len() < all.len() {
-            again.extend_from_slice(&outgoing.earlier(again.len() as u64, 100_000).unwrap());
+            again.extend_from_slice(&source.piece(again.len() as u64, 100_000).unwrap());
         }
-        std::fs::remove_file(&path).unwrap();
         assert!(all == again);
         let (mut from, mut got) = (&all[..], Vec::new());
-        let head = Head::read(&mut from).unwrap();
-        let hash = stream::copy(&mut from, &mut got, head.bytes, |_| {}).unwrap();
-        assert!(got == file && path.ends_with(head.name));
-        let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(Some(hash), outgoing.sha256());
+        let manifest = Manifest::read(&mut from).unwrap();
+        let never = |_: u64, _: &mut [u8]| panic!("nothing is wrong");
+        let copied = stream::copy(&mut from, &mut got, &manifest, never, |_| {}).unwrap();
+        assert!(got == file && path.ends_with(&manifest.name));
+        assert_eq!(hexadecimal(&copied.sha256), source.sha256());
+        assert_eq!(Some(hexadecimal(&manifest.root())), source.root());
+        assert_eq!(source.answer(MANIFEST).unwrap(), manifest.encoded());
+        assert!(source.answer(2).unwrap() == file[2 * BLOCK_BYTES..]);
+        assert!(source.answer(3).is_err() && source.answer(u64::MAX - 1).is_err());
     }
 }

@@ -34,6 +34,10 @@ impl Plan {
         let Some(ip) = host.addresses().next() else { bail!("there is no --ip") };
         let source = SocketAddr::new(ip, flags.port).to_string();
         let (local, group) = addresses::channel(&source, &flags.group)?;
+        if flags.port == u16::MAX && !flags.raw {
+            let message = "the sender answers on the next port, too; choose 1 to 65534";
+            return Err(usage(format!("--port {}: {message}", flags.port)));
+        }
         let wait = parse_time(&flags.wait)
             .ok_or_else(|| usage(format!("--wait {}: give a time such as 30s", flags.wait)))?;
         let receivers = receivers(flags.receivers)?;
@@ -47,7 +51,7 @@ impl Plan {
             slow: slow(&flags.slow)?,
             late,
             late_time,
-            repairs: repairs(&flags.repair)?,
+            repairs: repairs(flags.repair.as_deref(), flags.raw)?,
             control: pace(&flags.pace)?,
             buffer_bytes: CAST_BUFFER_BYTES,
         };
@@ -114,12 +118,17 @@ fn late_time(bytes: u64) -> Duration {
     Duration::from_secs(60 + bytes / LATE_BYTES_A_SECOND)
 }
 
-fn repairs(text: &str) -> Result<Repairs> {
+/// Parses `--repair`. The receivers of a raw stream may be foreign TCPs, which cannot use parity packets.
+fn repairs(text: Option<&str>, is_raw: bool) -> Result<Repairs> {
+    let text = text.unwrap_or(if is_raw { "group:2" } else { "parity" });
     let least = text.strip_prefix("group:").and_then(|least| least.parse().ok());
     match (text, least.filter(|least| *least >= 2)) {
+        ("parity", _) => Ok(Repairs::Parity),
         ("each", _) => Ok(Repairs::Each),
         (_, Some(least)) => Ok(Repairs::Group { least }),
-        _ => Err(usage(format!("--repair {text}: choose each, or group:N with N of at least 2"))),
+        _ => Err(usage(format!(
+            "--repair {text}: choose parity, each, or group:N with N of at least 2"
+        ))),
     }
 }
 
@@ -195,8 +204,10 @@ mod tests {
                 "{said}"
             );
         }
-        assert_eq!(repairs("each").unwrap(), Repairs::Each);
-        assert_eq!(repairs("group:3").unwrap(), Repairs::Group { least: 3 });
+        assert_eq!(repairs(None, false).unwrap(), Repairs::Parity);
+        assert_eq!(repairs(None, true).unwrap(), Repairs::Group { least: 2 });
+        assert_eq!(repairs(Some("each"), false).unwrap(), Repairs::Each);
+        assert_eq!(repairs(Some("group:3"), false).unwrap(), Repairs::Group { least: 3 });
         assert_eq!(pace("leader").unwrap(), Control::default());
         assert_eq!(pace("paper").unwrap(), Control::Paper);
         let said = pace("tcp").unwrap_err().to_string();
@@ -210,7 +221,7 @@ mod tests {
         assert!(said.starts_with("--slow eject:0s: choose wait, or eject:TIME"), "{said}");
         let said = late("from-now", false).unwrap_err().to_string();
         assert!(said.contains("use it with --raw"), "{said}");
-        let said = repairs("group:1").unwrap_err().to_string();
+        let said = repairs(Some("group:1"), false).unwrap_err().to_string();
         assert!(said.contains("N of at least 2"), "{said}");
     }
 }

@@ -4,7 +4,7 @@
 //! any, remains. The receiver's FIN, sent after that, reports to the sender that it is done. If anything
 //! fails, the connection is reset.
 
-use std::io::{self, Read};
+use std::io::{self, BufReader, Chain, Cursor, Read};
 use std::net::{Shutdown, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +22,9 @@ use rxo_host::TcpStream;
 use serde::Serialize;
 
 use super::addresses;
-use super::stream::{self, Head, StreamError};
+use super::again::Asker;
+use super::manifest::{BLOCK_BYTES, Hash, Manifest, hexadecimal, parse_hash};
+use super::stream::{self, Copied, StreamError};
 use crate::control::{Doors, host_counters, serve_metrics, with_sockets_removed};
 use crate::exit::{partial, usage};
 use crate::flags::CastReceiveFlags;
@@ -65,6 +67,8 @@ struct Plan {
     group: SocketAddr,
     out: Option<PathBuf>,
     wait: Duration,
+    /// The hash that the manifest must have; `None` if the first sender is believed.
+    root: Option<Hash>,
     json: bool,
 }
 
@@ -78,7 +82,13 @@ impl Plan {
         }
         let wait = parse_time(&flags.wait)
             .ok_or_else(|| usage(format!("--wait {}: give a time such as 30s", flags.wait)))?;
-        Ok(Self { host, source, group, out: flags.out.clone(), wait, json: flags.json })
+        let root = flags.root.as_deref().map(|text| {
+            let wrong =
+                || usage(format!("--root {text}: give the 64 digits that the sender prints"));
+            parse_hash(text).ok_or_else(wrong)
+        });
+        let (root, out) = (root.transpose()?, flags.out.clone());
+        Ok(Self { host, source, group, out, wait, root, json: flags.json })
     }
 
     /// Returns the paths that the process opens for the received file, and the kind of access. They are the
@@ -146,25 +156,28 @@ impl Receiver<'_> {
 
     fn receive(&self, stream: &TcpStream) -> Result<()> {
         let begun = Instant::now();
-        let mut incoming = Incoming { receiver: self, stream };
-        let head = Head::read(&mut incoming).map_err(|error| self.failed(error, 0, None))?;
+        let incoming = BufReader::with_capacity(BLOCK_BYTES, Incoming { receiver: self, stream });
+        let mut asker = Asker::new(self.host.handle(), self.plan.source);
+        let (manifest, mut rest) = manifest(incoming, self.plan.root, || asker.manifest())
+            .map_err(|error| self.failed(error, 0, None))?;
         let path = match &self.plan.out {
             Some(out) => out.clone(),
-            None => named_by_sender(&head.name)?,
+            None => named_by_sender(&manifest.name)?,
         };
         let (output, mut file) = OutputFile::create(&path, &[])?;
         let mut come = 0;
-        let hash = stream::copy(&mut incoming, &mut file, head.bytes, |bytes| come = bytes)
+        let again = |index: u64, block: &mut [u8]| asker.block(index, block);
+        let copied = stream::copy(&mut rest, &mut file, &manifest, again, |bytes| come = bytes)
             .map_err(|error| match error {
                 // A local write failed, so the input is valid and the exit code is 1.
                 StreamError::Write(error) => anyhow!(
                     "{} cannot be written: {error}; no file was written, and the others go on",
                     path.display()
                 ),
-                error => self.failed(error, come, Some(head.bytes)),
+                error => self.failed(error, come, Some(manifest.bytes)),
             })?;
         let report = output.complete(&file)?;
-        let figures = self.figures(&head, begun.elapsed(), &hash, &stream.statistics());
+        let figures = self.figures(&manifest, begun.elapsed(), copied, &stream.statistics());
         stream.shutdown(Shutdown::Write)?;
         host::wait_until_delivered(stream, || self.should_stop()).map_err(|error| {
             partial(format!("the file is complete, but the sender may not know: {error}"))
@@ -185,21 +198,29 @@ impl Receiver<'_> {
         ))
     }
 
-    fn figures(&self, head: &Head, time: Duration, hash: &[u8], seen: &Statistics) -> Figures {
+    fn figures(
+        &self,
+        manifest: &Manifest,
+        time: Duration,
+        copied: Copied,
+        seen: &Statistics,
+    ) -> Figures {
         let counters = self.host.counters().unwrap_or_default();
         let (sent, received) = (counters.sink.frames, counters.source.frames);
         Figures {
-            name: head.name.clone(),
-            bytes: head.bytes,
+            name: manifest.name.clone(),
+            bytes: manifest.bytes,
             seconds: rounded(time.as_secs_f64(), 3),
-            gbit_per_s: rounded(gbit_per_s(head.bytes, time), 3),
-            sha256: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+            gbit_per_s: rounded(gbit_per_s(manifest.bytes, time), 3),
+            sha256: hexadecimal(&copied.sha256),
+            root: hexadecimal(&manifest.root()),
+            blocks_again: copied.again,
             group_segments: seen.group.taken,
             group_repeated: seen.group.outside,
             group_refused: seen.group.refused,
             frames_received: received,
             frames_sent: sent,
-            acks_a_segment: acks_a_segment(sent, head.bytes, seen.received_mss),
+            acks_a_segment: acks_a_segment(sent, manifest.bytes, seen.received_mss),
             fast_path: FastTotals::of(&counters.fast),
         }
     }
@@ -213,6 +234,10 @@ struct Figures {
     seconds: f64,
     gbit_per_s: f64,
     sha256: String,
+    /// The hash of the manifest.
+    root: String,
+    /// Number of blocks that differed from their hash, and were asked for again.
+    blocks_again: u64,
     /// Number of segments to the group that were accepted, modulo 2^32.
     group_segments: u32,
     /// Number of segments to the group that this receiver already had.
@@ -232,8 +257,12 @@ struct Figures {
 impl Figures {
     fn line(&self) -> String {
         let fast_path = self.fast_path.as_ref().map(|it| format!("\n{}", it.text()));
+        let again = match self.blocks_again {
+            0 => String::new(),
+            blocks => format!("{blocks} blocks asked for again, "),
+        };
         format!(
-            "{}: {} bytes in {:.3} s ({:.3} Gbit/s), {} segments to the group, {:.3} ACKs a segment, sha256 {}{}",
+            "{}: {} bytes in {:.3} s ({:.3} Gbit/s), {} segments to the group, {:.3} ACKs a segment, {again}sha256 {}{}",
             self.name,
             grouped(self.bytes),
             self.seconds,
@@ -275,6 +304,51 @@ impl Read for Incoming<'_> {
     }
 }
 
+/// Reads the manifest from the group's stream. Returns it, and the rest of the stream, which is the file. If `root` is given
+/// and that manifest has another hash, gets the right one by `again`.
+///
+/// # Errors
+/// If the stream begins with no manifest, or `again` returns one whose hash differs from `root`, too.
+fn manifest<R: Read>(
+    stream: R,
+    root: Option<Hash>,
+    again: impl FnOnce() -> Result<Manifest, StreamError>,
+) -> Result<(Manifest, Chain<Cursor<Vec<u8>>, R>), StreamError> {
+    let mut recorder = Recorder { stream, read: Vec::new() };
+    let seen = Manifest::read(&mut recorder);
+    let is_right = |manifest: &Manifest| root.is_none_or(|root| manifest.root() == root);
+    let manifest = match seen {
+        Ok(manifest) if is_right(&manifest) => manifest,
+        Err(error @ StreamError::Broken(_)) => return Err(error),
+        Err(error) if root.is_none() => return Err(error),
+        _ => again()?,
+    };
+    if !is_right(&manifest) {
+        return Err(StreamError::Root(hexadecimal(&manifest.root())));
+    }
+    // A wrong manifest may have had another length.
+    let Recorder { mut stream, mut read } = recorder;
+    let bytes = manifest.encoded().len();
+    let missing = bytes.saturating_sub(read.len()) as u64;
+    io::copy(&mut stream.by_ref().take(missing), &mut io::sink()).map_err(StreamError::Broken)?;
+    let more = read.split_off(bytes.min(read.len()));
+    Ok((manifest, Cursor::new(more).chain(stream)))
+}
+
+/// A reader that keeps what it has read.
+struct Recorder<R> {
+    stream: R,
+    read: Vec<u8>,
+}
+
+impl<R: Read> Read for Recorder<R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.stream.read(to)?;
+        self.read.extend_from_slice(&to[..bytes]);
+        Ok(bytes)
+    }
+}
+
 const BETWEEN_TRIES: Duration = Duration::from_millis(200);
 const SHORT: Duration = Duration::from_millis(20);
 
@@ -293,6 +367,35 @@ fn named_by_sender(name: &str) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_forged_manifest_is_replaced_by_the_one_of_the_root() {
+        let right = Manifest { bytes: 3, name: "a".to_owned(), hashes: vec![[7; 32]] };
+        let longer = Manifest { name: "longer".to_owned(), ..right.clone() };
+        let more = Manifest { bytes: 600_000, hashes: vec![[8; 32]; 3], ..right.clone() };
+        let stream = [right.encoded(), b"abc".to_vec()].concat();
+        for forged in [&right, &longer, &more] {
+            // A forger replaces the first bytes of the stream; those behind them stay.
+            let mut forged = forged.encoded();
+            forged.truncate(stream.len());
+            forged.extend_from_slice(&stream[forged.len()..]);
+            let again = || Ok(right.clone());
+            let (found, mut rest) = manifest(&forged[..], Some(right.root()), again).unwrap();
+            let mut file = Vec::new();
+            rest.read_to_end(&mut file).unwrap();
+            assert_eq!((found, &file[..]), (right.clone(), &forged[right.encoded().len()..]));
+        }
+        let wrong = manifest(&stream[..], Some([0; 32]), || Ok(right.clone()));
+        let said = wrong.map(|_| ()).unwrap_err().to_string();
+        assert_eq!(
+            said,
+            format!("the sender's root is {}, not the one of --root", hexadecimal(&right.root()))
+        );
+        let never = || panic!("nobody said which root is right");
+        assert!(
+            manifest(&longer.encoded()[..], None, never).is_ok_and(|(found, _)| found == longer)
+        );
+    }
 
     #[test]
     fn a_file_shorter_than_a_segment_is_a_segment() {

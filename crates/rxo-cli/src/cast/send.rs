@@ -3,16 +3,18 @@
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use rxo::live::host::RunningHost;
 use rxo_console::log::{self, Form};
 use rxo_console::printer::Printer;
 use rxo_host::{Cast, CastConfig, CastEvent, CastProgress, SharedBytes};
 use serde::Serialize;
 
-use super::outgoing::Outgoing;
+use super::again;
+use super::outgoing::{Original, Outgoing, Source};
 use super::plan::Plan;
 use super::tally::Tally;
 use crate::control::{Doors, host_counters, serve_metrics, with_sockets_removed};
@@ -32,8 +34,9 @@ pub(crate) fn command(flags: &CastSendFlags) -> Result<()> {
 
 fn send(flags: &CastSendFlags) -> Result<()> {
     let mut plan = Plan::from_flags(flags)?;
-    let outgoing = Outgoing::open(&flags.file, flags.raw)?;
-    plan.set_file_bytes(outgoing.bytes);
+    let original = Original::open(&flags.file, flags.raw)?;
+    let bytes = original.bytes;
+    plan.set_file_bytes(bytes);
     let sockets = Doors::of_metrics(&flags.metrics)?.bind()?;
     let stop = stop::on_request()?;
     let host = plan.host.start_with(Vec::new(), |config| plan.configure(config))?;
@@ -44,7 +47,9 @@ fn send(flags: &CastSendFlags) -> Result<()> {
         plan: &plan,
         host: &host,
         cast,
-        outgoing,
+        bytes,
+        hashing: Some(original.begin_hashing()?),
+        outgoing: None,
         stop: Arc::clone(&stop),
         rest: SharedBytes::default(),
         tally: Tally::default(),
@@ -63,7 +68,12 @@ struct Sender<'a> {
     plan: &'a Plan,
     host: &'a RunningHost,
     cast: Cast,
-    outgoing: Outgoing,
+    /// The length of the file, in bytes.
+    bytes: u64,
+    /// The thread that computes the hashes of the file, until it has ended.
+    hashing: Option<JoinHandle<Result<Source>>>,
+    /// The stream, once the hashes are known.
+    outgoing: Option<Outgoing>,
     stop: Arc<AtomicBool>,
     /// The rest of the last piece, which did not fit into the send buffer.
     rest: SharedBytes,
@@ -93,6 +103,8 @@ struct Total {
     done: usize,
     failed: usize,
     refused: usize,
+    /// Parity packets sent to the group.
+    parity_packets: u64,
     /// Segments repeated to the group; the next field counts segments repeated to single receivers.
     group_repairs: u64,
     own_repairs: u64,
@@ -101,6 +113,9 @@ struct Total {
     /// Frames received while the file was sent, nearly all of them ACKs, per segment sent.
     acks_a_segment: f64,
     sha256: String,
+    /// The hash of the manifest; `None` with `--raw`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root: Option<String>,
     /// Totals of the fast path; `None` if it was never on.
     #[serde(skip_serializing_if = "Option::is_none")]
     fast_path: Option<FastTotals>,
@@ -146,7 +161,8 @@ impl Sender<'_> {
         let Plan { receivers, config: CastConfig { local, group, .. }, .. } = *self.plan;
         output::note(&format!("waiting for {receivers} receivers at {local}, group {group}"));
         let begun = Instant::now();
-        while self.tally.present() < receivers && begun.elapsed() < self.plan.wait {
+        let lacks = |tally: &Tally| tally.present() < receivers && begun.elapsed() < self.plan.wait;
+        while !self.is_hashed()? || lacks(&self.tally) {
             if self.stop.load(Ordering::Relaxed) {
                 bail!("interrupted");
             }
@@ -171,11 +187,27 @@ impl Sender<'_> {
         Ok(())
     }
 
+    /// Returns `true` once the hashes of the file are known. Then requests for blocks are answered.
+    fn is_hashed(&mut self) -> Result<bool> {
+        if let Some(hashing) = self.hashing.take_if(|hashing| hashing.is_finished()) {
+            let outgoing = Outgoing::after(hashing)?;
+            if let Some(root) = outgoing.source.root() {
+                let local = self.plan.config.local;
+                again::answer(&self.host.handle(), local, Arc::clone(&outgoing.source))
+                    .with_context(|| format!("cannot answer at {}", again::address(local)))?;
+                output::note(&format!("root {root}"));
+            }
+            self.outgoing = Some(outgoing);
+        }
+        Ok(self.hashing.is_none())
+    }
+
     /// Writes as much of the file as the send buffer accepts. Returns `true` once everything is written.
     fn feed(&mut self) -> Result<bool> {
         while self.cast.room() > 0 {
             if self.rest.is_empty() {
-                match self.outgoing.next_piece()? {
+                let outgoing = self.outgoing.as_mut().context("the file has no hashes yet")?;
+                match outgoing.next_piece()? {
                     Some(piece) => self.rest = piece,
                     None => {
                         self.cast.finish();
@@ -197,7 +229,9 @@ impl Sender<'_> {
                 self.tally.refuse(peer, why.to_string());
             }
             CastEvent::WantsText { id, from, bytes } => {
-                self.cast.provide(id, self.outgoing.earlier(from, bytes)?);
+                if let Some(outgoing) = &self.outgoing {
+                    self.cast.provide(id, outgoing.source.piece(from, bytes)?);
+                }
             }
             CastEvent::Ended { peer, outcome, bytes, repaired_bytes, time } => {
                 self.tally.end(peer, outcome);
@@ -234,20 +268,22 @@ impl Sender<'_> {
         if self.plan.json || !err.is_terminal() {
             return;
         }
-        let CastProgress { group, slowest, group_repairs, own_repairs, .. } = self.tally.progress;
-        let percent = |bytes: u64| 100 * bytes / self.outgoing.bytes.max(1);
+        let CastProgress { group, slowest, parity_packets, group_repairs, own_repairs, .. } =
+            self.tally.progress;
+        let percent = |bytes: u64| 100 * bytes / self.bytes.max(1);
         let slowest = slowest.map_or_else(|| "nobody".to_owned(), |peer| peer.to_string());
         // A closed terminal is no reason to stop the cast.
         _ = write!(
             err,
             "\r\x1b[Ksent {} %, median {} %, slowest {} % ({slowest}); {} receivers, {} done, {} failed; \
-             repairs {} to all, {} to one",
+             repairs: {} parity, {} to all, {} to one",
             percent(group.sent).min(100),
             percent(group.median).min(100),
             percent(group.slowest).min(100),
             group.receivers,
             self.tally.done,
             self.tally.failed,
+            parity_packets,
             group_repairs,
             own_repairs,
         );
@@ -264,7 +300,7 @@ impl Sender<'_> {
     /// Ends the cast after a signal: prints the total so far.
     fn interrupted(&self, time: Duration, carried: Carried) -> Result<()> {
         self.clear();
-        let sent = self.tally.progress.group.sent.min(self.outgoing.bytes);
+        let sent = self.tally.progress.group.sent.min(self.bytes);
         self.print_total(&self.figures(sent, time, carried))?;
         bail!("interrupted; the receivers that are not done have no file")
     }
@@ -276,7 +312,7 @@ impl Sender<'_> {
     }
 
     fn total(&self, time: Duration, carried: Carried) -> Result<()> {
-        self.print_total(&self.figures(self.outgoing.bytes, time, carried))?;
+        self.print_total(&self.figures(self.bytes, time, carried))?;
         match self.tally.shortfall(self.plan.receivers, self.plan.wait) {
             Some(why) => bail!(why),
             None => Ok(()),
@@ -286,6 +322,7 @@ impl Sender<'_> {
     /// Computes the figures of a cast of `bytes` bytes.
     fn figures(&self, bytes: u64, time: Duration, carried: Carried) -> Total {
         let Tally { joined, done, failed, progress, .. } = self.tally;
+        let source = self.outgoing.as_ref().map(|outgoing| &outgoing.source);
         Total {
             bytes,
             seconds: rounded(time.as_secs_f64(), 3),
@@ -295,11 +332,13 @@ impl Sender<'_> {
             done,
             failed,
             refused: self.tally.refused(),
+            parity_packets: progress.parity_packets,
             group_repairs: progress.group_repairs,
             own_repairs: progress.own_repairs,
             return_share: rounded(carried.return_share(bytes), 4),
             acks_a_segment: rounded(carried.acks_a_segment(), 3),
-            sha256: self.outgoing.sha256().unwrap_or_default(),
+            sha256: source.map_or(String::new(), |source| source.sha256()),
+            root: source.and_then(|source| source.root()),
             fast_path: self.host.counters().and_then(|seen| FastTotals::of(&seen.fast)),
         }
     }
@@ -331,13 +370,14 @@ impl Total {
     fn text(&self) -> String {
         let fast_path = self.fast_path.as_ref().map(|it| format!("\n{}", it.text()));
         format!(
-            "{} bytes to {} of {} receivers in {:.3} s ({:.3} Gbit/s); repairs: {} to all, {} to one; \
+            "{} bytes to {} of {} receivers in {:.3} s ({:.3} Gbit/s); repairs: {} parity, {} to all, {} to one; \
              the return link carried {:.2} % of that, {:.2} ACKs a segment; sha256 {}{}",
             grouped(self.bytes),
             self.done,
             self.receivers,
             self.seconds,
             self.gbit_per_s,
+            self.parity_packets,
             self.group_repairs,
             self.own_repairs,
             100.0 * self.return_share,
@@ -369,15 +409,17 @@ mod tests {
             done: 2,
             failed: 1,
             refused: 0,
+            parity_packets: 3,
             group_repairs: 4,
             own_repairs: 5,
             return_share: 0.0093,
             acks_a_segment: 0.188,
             sha256: "abc".to_owned(),
+            root: None,
             fast_path: None,
         };
         let said = "1,000,000 bytes to 2 of 3 receivers in 0.100 s (0.080 Gbit/s); \
-                    repairs: 4 to all, 5 to one; the return link carried 0.93 % of that, 0.19 ACKs a segment; sha256 abc";
+                    repairs: 3 parity, 4 to all, 5 to one; the return link carried 0.93 % of that, 0.19 ACKs a segment; sha256 abc";
         assert_eq!(total.text(), said);
     }
 }

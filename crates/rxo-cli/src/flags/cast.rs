@@ -62,17 +62,18 @@ pub(crate) struct CastSendFlags {
     #[arg(long, value_name = "HOW", default_value = "refuse")]
     pub(crate) late: String,
 
-    /// Repair of lost data: each, by unicast to each receiver; or group:N, to the group if at least N receivers miss
-    /// the same data within a round trip.
-    #[arg(long, value_name = "HOW", default_value = "group:2")]
-    pub(crate) repair: String,
+    /// Repair of lost data: parity, by packets to the group that each mend a different loss at each receiver; each, by
+    /// unicast to each receiver; or group:N, to the group if at least N receivers miss the same data within a round
+    /// trip. Default: parity; with --raw group:2.
+    #[arg(long, value_name = "HOW")]
+    pub(crate) repair: Option<String>,
 
     /// Congestion control of the group: leader, one window for all, led by the receiver with the worst path; or paper,
     /// the smallest window of all receivers, as in the paper by Chan and Cheriton.
     #[arg(long, value_name = "HOW", default_value = "leader")]
     pub(crate) pace: String,
 
-    /// Send the file alone, without its name, length and hash: for receivers that are not rxo cast receive.
+    /// Send the file alone, without its name, length and hashes: for receivers that are not rxo cast receive.
     #[arg(long)]
     pub(crate) raw: bool,
 
@@ -101,6 +102,11 @@ pub(crate) struct CastReceiveFlags {
     /// Time to wait for a sender that has not started yet.
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub(crate) wait: String,
+
+    /// The hash that the sender prints as root. Only the file with this root is accepted; without it, the one that the
+    /// sender names first.
+    #[arg(long, value_name = "HASH")]
+    pub(crate) root: Option<String>,
 
     #[command(flatten)]
     pub(crate) metrics: MetricsFlags,

@@ -70,16 +70,19 @@ impl Rack {
     }
 }
 
-/// Returns the stream that docs/cast.md defines, with a hash that `sha256sum` computes.
+/// Returns the stream that docs/cast-protocol.md defines, with hashes that `sha256sum` computes.
 fn stream(scratch: &Scratch, name: &str, file: &[u8]) -> Vec<u8> {
-    let path = scratch.file("original");
-    fs::write(&path, file).unwrap();
-    let output = Command::new("sha256sum").arg(&path).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let hash = (0..32).map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).unwrap());
+    let path = scratch.file("block");
+    let hashes = file.chunks(256 << 10).map(|block| {
+        fs::write(&path, block).unwrap();
+        let output = Command::new("sha256sum").arg(&path).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        (0..32).map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).unwrap()).collect()
+    });
+    let hashes: Vec<Vec<u8>> = hashes.collect();
     let length = (file.len() as u64).to_be_bytes();
-    let head = [b"RXOCAST1", &length[..], &(name.len() as u16).to_be_bytes(), name.as_bytes()];
-    [&head.concat(), file, &hash.collect::<Vec<u8>>()].concat()
+    let head = [b"RXOCAST2", &length[..], &(name.len() as u16).to_be_bytes(), name.as_bytes()];
+    [&head.concat(), &hashes.concat(), file].concat()
 }
 
 const GROUP: &str = "--group 232.1.1.1:7000";
