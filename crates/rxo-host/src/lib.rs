@@ -20,6 +20,7 @@
 //! * `cell/`: a connection and its lock, which never blocks the worker; the backlog.
 //! * `socket/`: the interface for applications: [`Handle`], [`TcpStream`], [`TcpListener`], [`Readiness`].
 //! * `cast.rs`: one stream to a group of receivers ([`Cast`]).
+//! * `erasure/`: the code of parity packets, which repair a cast.
 //! * [`join`]: joins a cast in the name of another host.
 //! * `transmit/`: segments to send become packets, and packets one batch.
 //!

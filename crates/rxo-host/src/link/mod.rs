@@ -17,7 +17,7 @@
 //! * `probe.rs`: checks whether another station uses one of the host's addresses.
 //!
 //! Not supported: router advertisements and redirects (all routes are configured), packets to groups that are
-//! not TCP, fragments, VLANs.
+//! neither TCP nor UDP, fragments, VLANs.
 
 mod allowance;
 mod arp;

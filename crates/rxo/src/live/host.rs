@@ -9,9 +9,9 @@
 //! 16) from the kernel, and only those, which saves a fifth of the processor time of receiving. On `tap:NAME`
 //! and `tun:NAME` the peers are the system and the networks behind it.
 //!
-//! [`start`] probes the addresses for 400 ms before the host uses them ([`rxo_host::link::Probe`]), and
-//! refuses an address that another station, or another host of this system on the same interface, already
-//! has. [`HostConfig::probe`] changes that.
+//! [`start`] probes the addresses for 400 ms, those of a cast for 100 ms, before the host uses them
+//! ([`rxo_host::link::Probe`]), and refuses an address that another station, or another host of this system on
+//! the same interface, already has. [`HostConfig::probe`] changes that.
 //!
 //! [`Listeners`] combines listeners on several addresses; [`wait_until_delivered()`] waits until a peer has received
 //! everything, [`linger()`] until no peer needs the last acknowledgement again. [`cast_sender`] and
