@@ -1,9 +1,9 @@
 //! Parity repair, at the sender: the blocks that not all receivers have, and the parity packets that they need.
 //!
 //! Separate from `repair.rs`, which repeats segments: here the lost segments of different receivers are
-//! repaired by the same packets. A block waits until all of it has been sent and the receivers have had a
-//! round trip to report their losses. Then as many packets leave as the worst receiver lacks. A receiver that
-//! asks for a segment again has lost some of the packets; it gets a few more, and after
+//! repaired by the same packets. As soon as all of a block has been sent, as many packets leave as the receiver
+//! that has asked for most segments of it lacks; if one asks for more later, so many more leave, and none was in vain. A
+//! receiver that asks for a segment again has lost some of the packets; it gets a few more, and after
 //! [`MOST_ROUNDS`] rounds the segments themselves.
 
 use alloc::collections::{BTreeMap, VecDeque};
@@ -29,16 +29,13 @@ struct Block {
     segment_bytes: u32,
     /// `true` if the block does not grow any more.
     is_closed: bool,
-    /// The times at which the first and the last segment left.
+    /// The time at which the first segment left.
     opened_at: Instant,
-    filled_at: Instant,
     /// The number of packets that receivers need, and the number that has left.
     needed: u8,
     sent: u8,
     /// The time at which packets left last.
     sent_at: Instant,
-    /// The longest round trip of the receivers that have lost something, in nanoseconds.
-    round_trip_ns: u64,
     lacks: BTreeMap<MemberId, Lack>,
 }
 
@@ -74,7 +71,7 @@ impl Blocks {
                 self.blocks.push_back(Block::new(at, segment_bytes, now));
             }
             let Some(last) = self.blocks.back_mut() else { return };
-            (last.end, last.filled_at) = (end.min(last.start + most), now);
+            last.end = end.min(last.start + most);
             last.is_closed = last.end == last.start + most;
             at = last.end;
         }
@@ -149,11 +146,9 @@ impl Block {
             segment_bytes,
             is_closed: false,
             opened_at: now,
-            filled_at: now,
             needed: 0,
             sent: 0,
             sent_at: Instant::ZERO,
-            round_trip_ns: 0,
             lacks: BTreeMap::new(),
         }
     }
@@ -165,7 +160,6 @@ impl Block {
         if bytes != size || offset % size != 0 || wanted.end > self.end {
             return false;
         }
-        self.round_trip_ns = self.round_trip_ns.max(wanted.round_trip_ns);
         let bit = 1_u64 << (offset / size);
         let lack = self.lacks.entry(wanted.id).or_default();
         let is_new = lack.segments & bit == 0;
@@ -175,7 +169,7 @@ impl Block {
             return self.need(lost);
         }
         let is_on_its_way =
-            self.needed > self.sent || now < self.sent_at.plus_nanos(self.round_trip_ns);
+            self.needed > self.sent || now < self.sent_at.plus_nanos(wanted.round_trip_ns / 4 * 5);
         if is_on_its_way {
             return true;
         }
@@ -198,10 +192,8 @@ impl Block {
     }
 
     fn due_at(&self, is_over: bool) -> Option<Instant> {
-        let at = match self.is_closed || is_over {
-            true => self.filled_at.plus_nanos(self.round_trip_ns / 4 * 5),
-            false => self.opened_at + LONGEST_OPEN,
-        };
+        let is_filled = self.is_closed || is_over;
+        let at = if is_filled { self.opened_at } else { self.opened_at + LONGEST_OPEN };
         (self.needed > self.sent).then_some(at)
     }
 }

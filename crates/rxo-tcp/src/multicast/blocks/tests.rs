@@ -38,8 +38,7 @@ fn one_packet_repairs_a_different_loss_at_each_receiver() {
     for id in 0..20 {
         assert!(blocks.ask(&wanted(id, u64::from(id)), false, at(300)));
     }
-    assert_eq!(blocks.next_at(false), Some(at(500)), "a round trip and a quarter after the block");
-    assert_eq!(blocks.packets_at(at(499)), []);
+    assert_eq!(blocks.next_at(false), Some(at(0)), "at once");
     assert_eq!(blocks.packets_at(at(500)), [(0, 0..1)]);
     assert_eq!((blocks.packets_at(at(9_000)), blocks.next_at(false)), (Vec::new(), None));
 }
@@ -49,10 +48,21 @@ fn an_open_block_waits_for_more_segments_but_not_long() {
     let mut blocks = blocks(70);
     assert!(blocks.ask(&wanted(1, 66), false, at(300)));
     assert_eq!(blocks.next_at(false), Some(at(10_000)));
-    assert_eq!(blocks.next_at(true), Some(at(500)), "no more segments follow");
+    assert_eq!(blocks.packets_at(at(9_999)), []);
+    assert_eq!(blocks.next_at(true), Some(at(0)), "no more segments follow");
     blocks.sent((70_000, 200_000), SIZE, at(2_000));
-    assert_eq!(blocks.next_at(false), Some(at(2_500)));
-    assert_eq!(blocks.packets_at(at(2_500)), [(64_000, 0..1)]);
+    assert_eq!(blocks.packets_at(at(2_000)), [(64_000, 0..1)]);
+}
+
+#[test]
+fn whoever_asks_for_more_later_gets_the_difference() {
+    let mut blocks = blocks(64);
+    assert!(blocks.ask(&wanted(1, 3), false, at(300)));
+    assert_eq!(blocks.packets_at(at(300)), [(0, 0..1)]);
+    assert!(
+        blocks.ask(&wanted(2, 9), false, at(310)) && blocks.ask(&wanted(1, 60), false, at(320))
+    );
+    assert_eq!(blocks.packets_at(at(320)), [(0, 1..2)]);
 }
 
 #[test]
@@ -63,8 +73,8 @@ fn who_asks_again_gets_more_packets_then_the_segments() {
     };
     assert!(ask(&mut blocks, 300) && ask(&mut blocks, 450), "they have not left");
     assert_eq!(blocks.packets_at(at(500)), [(0, 0..8)]);
-    assert!(ask(&mut blocks, 899), "they are on their way");
-    assert_eq!(blocks.packets_at(at(899)), []);
+    assert!(ask(&mut blocks, 999), "they are on their way");
+    assert_eq!(blocks.packets_at(at(999)), []);
     for (us, packets) in [(1_000, 8..9), (2_000, 9..11), (3_000, 11..15)] {
         assert!(ask(&mut blocks, us));
         assert_eq!(blocks.packets_at(at(us)), [(0, packets)]);
