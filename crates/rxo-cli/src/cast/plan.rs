@@ -51,7 +51,7 @@ impl Plan {
             slow: slow(&flags.slow)?,
             late,
             late_time,
-            repairs: repairs(flags.repair.as_deref(), flags.raw)?,
+            repairs: repairs(&flags.repair)?,
             control: pace(&flags.pace)?,
             buffer_bytes: CAST_BUFFER_BYTES,
         };
@@ -118,9 +118,8 @@ fn late_time(bytes: u64) -> Duration {
     Duration::from_secs(60 + bytes / LATE_BYTES_A_SECOND)
 }
 
-/// Parses `--repair`. The receivers of a raw stream may be foreign TCPs, which cannot use parity packets.
-fn repairs(text: Option<&str>, is_raw: bool) -> Result<Repairs> {
-    let text = text.unwrap_or(if is_raw { "group:2" } else { "parity" });
+/// Parses `--repair`.
+fn repairs(text: &str) -> Result<Repairs> {
     let least = text.strip_prefix("group:").and_then(|least| least.parse().ok());
     match (text, least.filter(|least| *least >= 2)) {
         ("parity", _) => Ok(Repairs::Parity),
@@ -204,10 +203,9 @@ mod tests {
                 "{said}"
             );
         }
-        assert_eq!(repairs(None, false).unwrap(), Repairs::Parity);
-        assert_eq!(repairs(None, true).unwrap(), Repairs::Group { least: 2 });
-        assert_eq!(repairs(Some("each"), false).unwrap(), Repairs::Each);
-        assert_eq!(repairs(Some("group:3"), false).unwrap(), Repairs::Group { least: 3 });
+        assert_eq!(repairs("parity").unwrap(), Repairs::Parity);
+        assert_eq!(repairs("each").unwrap(), Repairs::Each);
+        assert_eq!(repairs("group:3").unwrap(), Repairs::Group { least: 3 });
         assert_eq!(pace("leader").unwrap(), Control::default());
         assert_eq!(pace("paper").unwrap(), Control::Paper);
         let said = pace("tcp").unwrap_err().to_string();
@@ -221,7 +219,7 @@ mod tests {
         assert!(said.starts_with("--slow eject:0s: choose wait, or eject:TIME"), "{said}");
         let said = late("from-now", false).unwrap_err().to_string();
         assert!(said.contains("use it with --raw"), "{said}");
-        let said = repairs(Some("group:1"), false).unwrap_err().to_string();
+        let said = repairs("group:1").unwrap_err().to_string();
         assert!(said.contains("N of at least 2"), "{said}");
     }
 }

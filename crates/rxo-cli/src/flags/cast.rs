@@ -64,9 +64,9 @@ pub(crate) struct CastSendFlags {
 
     /// Repair of lost data: parity, by packets to the group that each mend a different loss at each receiver; each, by
     /// unicast to each receiver; or group:N, to the group if at least N receivers miss the same data within a round
-    /// trip. Default: parity; with --raw group:2.
-    #[arg(long, value_name = "HOW")]
-    pub(crate) repair: Option<String>,
+    /// trip.
+    #[arg(long, value_name = "HOW", default_value = "group:2")]
+    pub(crate) repair: String,
 
     /// Congestion control of the group: leader, one window for all, led by the receiver with the worst path; or paper,
     /// the smallest window of all receivers, as in the paper by Chan and Cheriton.
