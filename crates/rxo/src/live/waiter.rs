@@ -4,8 +4,8 @@ use std::io;
 use std::time::Duration;
 
 use rxo_device::{Descriptors, DeviceError};
-use rxo_driver::clock;
 use rxo_driver::wait::{self, Interest, WaitList};
+use rxo_driver::{Bell, clock};
 use rxo_frame::Instant;
 
 use crate::switch::MAX_PORTS;
@@ -34,6 +34,42 @@ impl SystemWaiter {
         let mut waiter = Self::new();
         waiter.rest = Some(time);
         waiter
+    }
+}
+
+impl SystemWaiter {
+    /// Waits until a descriptor is ready, or `bell` is rung.
+    fn wait_also_for<NI, NO, HI, HO>(
+        self,
+        bell: Option<&Bell>,
+        wanted: Wanted<'_, NI, NO, HI, HO>,
+        timeout: Duration,
+    ) -> Result<Awake, DeviceError>
+    where
+        NI: Descriptors,
+        NO: Descriptors,
+        HI: Descriptors,
+        HO: Descriptors,
+    {
+        if let Some(time) = self.rest {
+            wait::pause(time);
+            return Ok(Awake::ALL);
+        }
+        let mut list = WaitList::new();
+        let nic = list.add(wanted.nic_source, Interest::Readable);
+        list.add(wanted.nic_sink, Interest::Writable);
+        list.add(bell, Interest::Readable);
+        let mut places = [const { 0..0 }; MAX_PORTS];
+        for (host, places) in wanted.hosts.iter().zip(&mut places) {
+            *places = list.add(host.source, Interest::Readable);
+            list.add(host.sink, Interest::Writable);
+        }
+        let ready = list.wait(Some(timeout)).map_err(cannot_wait)?;
+        let mut awake = Awake { nic: ready.has_any(nic), hosts: 0 };
+        for (n, places) in places.into_iter().take(wanted.hosts.len()).enumerate() {
+            awake.set_host(n, ready.has_any(places));
+        }
+        Ok(awake)
     }
 }
 
@@ -67,24 +103,42 @@ where
         wanted: Wanted<'_, NI, NO, HI, HO>,
         timeout: Duration,
     ) -> Result<Awake, DeviceError> {
-        if let Some(time) = self.rest {
-            wait::pause(time);
-            return Ok(Awake::ALL);
-        }
-        let mut list = WaitList::new();
-        let nic = list.add(wanted.nic_source, Interest::Readable);
-        list.add(wanted.nic_sink, Interest::Writable);
-        let mut places = [const { 0..0 }; MAX_PORTS];
-        for (host, places) in wanted.hosts.iter().zip(&mut places) {
-            *places = list.add(host.source, Interest::Readable);
-            list.add(host.sink, Interest::Writable);
-        }
-        let ready = list.wait(Some(timeout)).map_err(cannot_wait)?;
-        let mut awake = Awake { nic: ready.has_any(nic), hosts: 0 };
-        for (n, places) in places.into_iter().take(wanted.hosts.len()).enumerate() {
-            awake.set_host(n, ready.has_any(places));
-        }
-        Ok(awake)
+        self.wait_also_for(None, wanted, timeout)
+    }
+}
+
+/// A waiter that returns as soon as a bell is rung, so that an idle worker ends together with the others.
+#[derive(Debug)]
+pub(super) struct WaiterWithBell<'b> {
+    pub(super) waiter: SystemWaiter,
+    pub(super) bell: Option<&'b Bell>,
+}
+
+impl<NI, NO, HI, HO> Waiter<NI, NO, HI, HO> for WaiterWithBell<'_>
+where
+    NI: Descriptors,
+    NO: Descriptors,
+    HI: Descriptors,
+    HO: Descriptors,
+{
+    fn now(&mut self) -> Instant {
+        clock::now()
+    }
+
+    fn cpu_time(&mut self) -> Duration {
+        Duration::from_nanos(clock::thread_cpu_ns())
+    }
+
+    fn pause(&mut self, time: Duration) {
+        wait::pause(time);
+    }
+
+    fn wait(
+        &mut self,
+        wanted: Wanted<'_, NI, NO, HI, HO>,
+        timeout: Duration,
+    ) -> Result<Awake, DeviceError> {
+        self.waiter.wait_also_for(self.bell, wanted, timeout)
     }
 }
 

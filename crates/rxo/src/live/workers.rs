@@ -17,12 +17,13 @@ use std::thread;
 use std::time::Duration;
 
 use rxo_device::DeviceError;
-use rxo_driver::{Device, bind_to_cpu};
+use rxo_driver::{Bell, Device, bind_to_cpu};
 
 use super::middleware::ends;
 use super::notices::{Notices, of_devices};
 use super::reports::{TurnCounts, WorkerReports};
 use super::station::{Event, NOTICES_EVERY, Observer, Outcome};
+use super::waiter::WaiterWithBell;
 use super::{FileLog, SystemWaiter};
 use crate::worker::{Crew, Misfit, Reading, Report, Worker, WorkerConfig};
 
@@ -121,15 +122,18 @@ impl Workers {
         let Self { seats, pulse } = self;
         let turns: Vec<_> = seats.iter().filter_map(|seat| seat.config.turns).collect();
         let (halt, (say, heard)) = (AtomicBool::new(false), channel());
+        // Without a bell an idle worker notices the end a little later.
+        let bell = Bell::new().ok();
         let mut watch = Watch::new(turns, pulse, heard);
         thread::scope(|scope| {
             let (mut starts, mut threads) = (Vec::new(), Vec::new());
             for (n, seat) in seats.into_iter().enumerate() {
                 let (start, started) = channel();
-                let (say, halt) = (WorkerSender { n, say: say.clone() }, &halt);
+                let say = WorkerSender { n, say: say.clone() };
+                let end = (&halt, bell.as_ref());
                 let name = format!("rxo-worker-{}", n + 1);
                 let thread = thread::Builder::new().name(name);
-                match thread.spawn_scoped(scope, move || seat.work(&say, halt, &started)) {
+                match thread.spawn_scoped(scope, move || seat.work(&say, end, &started)) {
                     Ok(thread) => {
                         starts.push(start);
                         threads.push(thread);
@@ -146,7 +150,7 @@ impl Workers {
             }
             // Threads that still wait for the start end now.
             drop(starts);
-            watch.until_all_have_ended((stop, &halt), observe);
+            watch.until_all_have_ended((stop, &halt, bell.as_ref()), observe);
             for thread in threads {
                 watch.note(thread.join().map_err(|_| panicked()));
             }
@@ -204,7 +208,7 @@ impl Watch {
     /// when one of them has ended.
     fn until_all_have_ended(
         &mut self,
-        (stop, halt): (&AtomicBool, &AtomicBool),
+        (stop, halt, bell): (&AtomicBool, &AtomicBool, Option<&Bell>),
         observe: Observer<'_>,
     ) {
         loop {
@@ -215,6 +219,10 @@ impl Watch {
             }
             if stop.load(Ordering::Relaxed) {
                 halt.store(true, Ordering::Relaxed);
+            }
+            if halt.load(Ordering::Relaxed) {
+                // Two workers that end one after the other interrupt the traffic of the first.
+                bell.into_iter().for_each(Bell::ring);
             }
             let turns = self.turns.iter().map(|turns| turns.load(Ordering::Relaxed));
             if self.call.is_complete(turns)
@@ -294,8 +302,14 @@ impl Drop for EndsAll<'_> {
 }
 
 impl Seat {
-    /// Runs the worker on this thread until `halt` is set, once `started` reports that all workers fit.
-    fn work(self, voice: &WorkerSender, halt: &AtomicBool, started: &Receiver<()>) {
+    /// Runs the worker on this thread until `halt` is set, once `started` reports that all workers fit. The bell wakes it
+    /// then.
+    fn work(
+        self,
+        voice: &WorkerSender,
+        (halt, bell): (&AtomicBool, Option<&Bell>),
+        started: &Receiver<()>,
+    ) {
         let _ends_all = EndsAll(halt);
         let Self { nic, host, config, logs: [nic_log, host_log], cpu } = self;
         if let Some((cpu, Err(error))) = cpu.map(|cpu| (cpu, bind_to_cpu(cpu))) {
@@ -311,7 +325,8 @@ impl Seat {
         if started.recv().is_err() {
             return;
         }
-        let result = worker.run(&mut SystemWaiter::new(), halt, |report| {
+        let mut waiter = WaiterWithBell { waiter: SystemWaiter::new(), bell };
+        let result = worker.run(&mut waiter, halt, |report| {
             let Report { reading, is_due, nic_sink, host_sinks, .. } = report;
             let lines = lines(|observe| of_devices(nic_sink, host_sinks, observe));
             voice.send(Message::Report(Box::new(reading.all.clone()), is_due, lines));
