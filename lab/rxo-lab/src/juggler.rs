@@ -78,9 +78,9 @@ pub(crate) fn scenario(flags: &RunFlags) -> Result<impl Experiment + use<>> {
             seg().ts(1, 1).seq(seq).len(PAYLOAD).id(n as u16).frame().bytes
         })
         .collect();
-    let cases = DELAYS.iter().flat_map(|&(delay_us, ..)| {
-        INSEQ_US.map(|inseq_us| Case { delay_us, inseq_us })
-    });
+    let cases = DELAYS
+        .iter()
+        .flat_map(|&(delay_us, ..)| INSEQ_US.map(|inseq_us| Case { delay_us, inseq_us }));
     Ok(Scenario {
         basis: Basis::VirtualTime,
         cases: cases.collect(),
@@ -125,7 +125,9 @@ fn claims(_: &'static str, cells: &Cells<Case, Batching>) -> Vec<Claim> {
     let calibration = Case { delay_us: 0, inseq_us: 0 };
     let polls = cells.median(calibration, |it| it.packets_per_delivery);
     let mut all = vec![Claim::new("juggler.polls", polls, None)];
-    all.extend(DELAYS.iter().map(|&(delay_us, _, id)| Claim::new(id, farthest(cells, delay_us), None)));
+    all.extend(
+        DELAYS.iter().map(|&(delay_us, _, id)| Claim::new(id, farthest(cells, delay_us), None)),
+    );
     let sum = |of: fn(&Batching) -> u64| {
         cells.cases().filter_map(|case| cells.median(case, |it| of(it) as f64)).sum::<f64>()
     };
@@ -150,7 +152,7 @@ fn transfer(frames: &[Vec<u8>], Case { delay_us, inseq_us }: Case) -> Result<Bat
     let mut random = Random::new(delay_us + inseq_us);
     let delay_ns = |slow: bool| if slow { delay_us * 1_000 } else { 0 };
     let mut arrivals: Vec<(u64, usize)> = (0..frames.len())
-        .map(|n| ((n as f64 * PACKET_NS) as u64 + delay_ns(random.next() % 2 == 0), n))
+        .map(|n| ((n as f64 * PACKET_NS) as u64 + delay_ns(random.next().is_multiple_of(2)), n))
         .collect();
     arrivals.sort_unstable();
     let mut rules = Juggler::new();

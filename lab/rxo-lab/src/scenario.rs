@@ -67,7 +67,7 @@ impl<C: Copy + PartialEq, S> Cells<C, S> {
         Self(cells)
     }
 
-    fn cases(&self) -> impl Iterator<Item = C> {
+    pub(crate) fn cases(&self) -> impl Iterator<Item = C> {
         self.0.iter().map(|(case, _)| *case)
     }
 }

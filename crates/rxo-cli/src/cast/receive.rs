@@ -304,6 +304,9 @@ impl Read for Incoming<'_> {
     }
 }
 
+/// The bytes of the file: those that were read with the manifest, then the rest of the group's stream.
+type FileStream<R> = Chain<Cursor<Vec<u8>>, R>;
+
 /// Reads the manifest from the group's stream. Returns it, and the rest of the stream, which is the file. If `root` is given
 /// and that manifest has another hash, gets the right one by `again`.
 ///
@@ -313,7 +316,7 @@ fn manifest<R: Read>(
     stream: R,
     root: Option<Hash>,
     again: impl FnOnce() -> Result<Manifest, StreamError>,
-) -> Result<(Manifest, Chain<Cursor<Vec<u8>>, R>), StreamError> {
+) -> Result<(Manifest, FileStream<R>), StreamError> {
     let mut recorder = Recorder { stream, read: Vec::new() };
     let seen = Manifest::read(&mut recorder);
     let is_right = |manifest: &Manifest| root.is_none_or(|root| manifest.root() == root);

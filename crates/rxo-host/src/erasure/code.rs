@@ -163,7 +163,7 @@ mod tests {
                 &text[start..start + length]
             };
             let mut buffer = SendBuffer::with_capacity(bytes);
-            buffer.lend(&mut SharedBytes::from(text.clone()));
+            buffer.append_shared(&mut SharedBytes::from(text.clone()));
             let lost: Vec<usize> = lost.into_iter().filter(|index| *index < block.segments()).collect();
             prop_assume!(!lost.is_empty());
             let mut encoder = Encoder::default();

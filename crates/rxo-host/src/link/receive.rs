@@ -35,7 +35,9 @@ impl Link {
                 let query = igmp::query(packet::message(&ip, frame.bytes()));
                 query.map(|query| self.receive_query(&query, true, now))
             }
-            Packet::Datagram(ip) if ip.key.destination().is_multicast() => Some(FrameOutcome::ToGroup(ip)),
+            Packet::Datagram(ip) if ip.key.destination().is_multicast() => {
+                Some(FrameOutcome::ToGroup(ip))
+            }
             Packet::Datagram(ip) => self.refuse_datagram(&ip, frame.bytes(), now),
             Packet::Other => None,
         };

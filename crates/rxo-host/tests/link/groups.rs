@@ -304,8 +304,9 @@ fn datagrams_to_the_group_pass_while_the_host_is_a_member() {
         let udp = [0x1b, 0x58, 0x1b, 0x58, 0, 12, 0, 0, 1, 2, 3, 4];
         ethernet([1, 0, 0x5e, 1, 1, 1], PEER, 0x0800, &ipv4(17, from, to, &udp))
     };
-    let passes =
-        |link: &mut Link, frame: &[u8]| matches!(hears(link, frame, at(9_000)), FrameOutcome::ToGroup(_));
+    let passes = |link: &mut Link, frame: &[u8]| {
+        matches!(hears(link, frame, at(9_000)), FrameOutcome::ToGroup(_))
+    };
     let right = datagram("10.0.0.9", GROUP);
     assert!(!passes(&mut link(), &right));
     let mut link = member();

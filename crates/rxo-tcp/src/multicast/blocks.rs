@@ -11,7 +11,7 @@ use core::ops::Range;
 
 use rxo_frame::{Duration, Instant};
 
-use super::repair::Wanted;
+use super::repair::RepairRequest;
 use super::{Group, MemberId, Parity, ParityBlock, Repair, Repairs};
 
 /// The blocks of the stream that not all receivers have, in order. Positions are offsets in the stream.
@@ -99,7 +99,7 @@ impl Blocks {
 
     /// Takes the request for a segment. Returns `false` if the segment itself must be sent. `is_over` means that
     /// the FIN has been sent: a receiver that asks again may have left the group.
-    fn ask(&mut self, wanted: &Wanted, is_over: bool, now: Instant) -> bool {
+    fn ask(&mut self, wanted: &RepairRequest, is_over: bool, now: Instant) -> bool {
         let next = self.blocks.partition_point(|block| block.end <= wanted.start);
         let Some(block) = self.blocks.get_mut(next) else { return false };
         let is_served = block.ask(wanted, is_over, now);
@@ -154,10 +154,10 @@ impl Block {
     }
 
     /// Takes the request for a segment, as [`Blocks::ask`] does.
-    fn ask(&mut self, wanted: &Wanted, is_over: bool, now: Instant) -> bool {
+    fn ask(&mut self, wanted: &RepairRequest, is_over: bool, now: Instant) -> bool {
         let (bytes, size) = (wanted.end - wanted.start, u64::from(self.segment_bytes));
         let offset = wanted.start.saturating_sub(self.start);
-        if bytes != size || offset % size != 0 || wanted.end > self.end {
+        if bytes != size || !offset.is_multiple_of(size) || wanted.end > self.end {
             return false;
         }
         let bit = 1_u64 << (offset / size);
@@ -200,7 +200,11 @@ impl Block {
 
 impl Group {
     /// Removes from `wanted` the segments that parity packets repair.
-    pub(super) fn ask_for_parity(&mut self, wanted: &mut alloc::vec::Vec<Wanted>, now: Instant) {
+    pub(super) fn ask_for_parity(
+        &mut self,
+        wanted: &mut alloc::vec::Vec<RepairRequest>,
+        now: Instant,
+    ) {
         // The packets for a single receiver repair no more than the segments themselves.
         if self.config.repairs != Repairs::Parity || self.receivers() < 2 {
             return;

@@ -6,7 +6,7 @@ use rxo_frame::{Instant, SharedBytes};
 use rxo_wire::tcp::Timestamp;
 use rxo_wire::{SeqNumber, TcpFlags};
 
-use super::tree::Least;
+use super::tree::MemberMinimum;
 use super::{Group, Repairs};
 use crate::options::OptionBytes;
 use crate::segment::Ecn;

@@ -20,7 +20,7 @@ use crate::options::OptionBytes;
 
 /// A segment that a connection wants to retransmit.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
+pub(super) struct RepairRequest {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) id: MemberId,
@@ -225,7 +225,7 @@ impl Group {
         let is_over = self.has_sent_all();
         let mut wanted = core::mem::take(&mut self.wanted);
         self.ask_for_parity(&mut wanted, now);
-        let what = |it: &Wanted| (it.start, it.end, it.has_timed_out);
+        let what = |it: &RepairRequest| (it.start, it.end, it.has_timed_out);
         wanted.sort_unstable_by_key(|it| (what(it), it.id));
         for same in wanted.chunk_by(|a, b| what(a) == what(b)) {
             let (start, end, has_timed_out) = what(&same[0]);
@@ -302,7 +302,7 @@ mod tests {
 
     use super::*;
 
-    impl Wanted {
+    impl RepairRequest {
         pub(crate) fn of_test(
             (start, end): (u64, u64),
             id: MemberId,
@@ -315,8 +315,8 @@ mod tests {
         }
     }
 
-    fn wanted(start: u64, id: MemberId) -> Wanted {
-        Wanted::of_test((start, start + 1_000), id, Duration::from_millis(1))
+    fn wanted(start: u64, id: MemberId) -> RepairRequest {
+        RepairRequest::of_test((start, start + 1_000), id, Duration::from_millis(1))
     }
 
     #[test]

@@ -132,7 +132,7 @@ pub(crate) struct Book {
 }
 
 /// The texts of all books.
-const TEXTS: [&str; 9] = [
+const TEXTS: [&str; 10] = [
     include_str!("../../claims/gallatin.json"),
     include_str!("../../claims/juggler.json"),
     include_str!("../../claims/menon.json"),

@@ -12,9 +12,9 @@ fn at(us: u64) -> Instant {
 }
 
 /// The request of receiver `id` for segment `number` of the stream.
-fn wanted(id: MemberId, number: u64) -> Wanted {
+fn wanted(id: MemberId, number: u64) -> RepairRequest {
     let start = number * u64::from(SIZE);
-    Wanted::of_test((start, start + u64::from(SIZE)), id, ROUND_TRIP)
+    RepairRequest::of_test((start, start + u64::from(SIZE)), id, ROUND_TRIP)
 }
 
 /// Blocks of a stream of `segments` segments that has left at the time 0.
@@ -69,7 +69,7 @@ fn whoever_asks_for_more_later_gets_the_difference() {
 fn who_asks_again_gets_more_packets_then_the_segments() {
     let mut blocks = blocks(64);
     let ask = |blocks: &mut Blocks, us| {
-        (0..8).map(|number| blocks.ask(&wanted(1, number), false, at(us))).all(|served| served)
+        (0..8).all(|number| blocks.ask(&wanted(1, number), false, at(us)))
     };
     assert!(ask(&mut blocks, 300) && ask(&mut blocks, 450), "they have not left");
     assert_eq!(blocks.packets_at(at(500)), [(0, 0..8)]);
@@ -94,8 +94,8 @@ fn after_the_fin_the_second_repair_is_the_segment() {
 #[test]
 fn what_no_block_has_is_repeated() {
     let mut blocks = blocks(64);
-    let short = Wanted::of_test((0, 10), 1, ROUND_TRIP);
-    let shifted = Wanted::of_test((10, 1_010), 1, ROUND_TRIP);
+    let short = RepairRequest::of_test((0, 10), 1, ROUND_TRIP);
+    let shifted = RepairRequest::of_test((10, 1_010), 1, ROUND_TRIP);
     for wanted in [short, shifted, wanted(1, 64)] {
         assert!(!blocks.ask(&wanted, false, at(300)));
     }
