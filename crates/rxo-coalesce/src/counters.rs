@@ -50,7 +50,7 @@ rxo_frame::counters! {
 type Bypassed = PerReason<{ BypassReason::COUNT }>;
 type Flushed = PerReason<{ FlushReason::COUNT }>;
 
-/// A count for each reason. The standard library has a default only for arrays of at most 32.
+/// A count for each reason. A newtype, because arrays of more than 32 elements have no `Default`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PerReason<const N: usize>([u64; N]);
 

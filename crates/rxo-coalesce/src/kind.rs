@@ -1,4 +1,4 @@
-//! The kinds of packets that are coalesced, and which one a packet is.
+//! The kinds of packets that are coalesced, and functions that classify a packet.
 //!
 //! Separate because a candidate, a held flow and a delivery must agree on it: only packets of one kind are
 //! held together.
@@ -20,8 +20,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Classifies a packet that may be coalesced. A datagram without payload may not, so the payload decides
-    /// first: most callers only ask for pure ACKs.
+    /// Classifies a packet that may be coalesced. The payload is checked first: without payload it is a pure
+    /// ACK, because a datagram without payload may not be coalesced.
     #[inline]
     pub(crate) const fn of_candidate(payload_bytes: u32, is_datagram: bool) -> Self {
         match payload_bytes {

@@ -272,7 +272,7 @@ fn field_mut<const N: usize>(
     bytes.get_mut(at..at + N)?.first_chunk_mut()
 }
 
-/// Returns a length as an IP header states it: 0 if it exceeds 16 bits.
+/// Returns the value of the length field in an IP header for `bytes`: 0 if `bytes` exceeds 16 bits.
 #[inline]
 fn length_field(bytes: u32) -> u16 {
     u16::try_from(bytes).unwrap_or(0)

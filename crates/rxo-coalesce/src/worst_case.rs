@@ -24,7 +24,7 @@ const MOST_STEPS_A_POLL: u64 = 40;
 const MOST_STEPS_PUT_OFF: u64 = 4 * SLOTS as u64;
 const POLL_NS: u64 = 1_000;
 
-/// The seed that every engine had until [`Config::new`] took one: anybody could read it in the source.
+/// The fixed seed of all engines before [`Config::new`] took a seed; it was public in the source.
 const PUBLISHED_SEED: u64 = 0x5bd1_e995_9e37_79b9;
 /// The client's port in the flows that are chosen by their hash.
 const CLIENT: u16 = 1_000;
@@ -203,8 +203,8 @@ fn cost(seed: u64, hosts: &[u32]) -> (u64, u64) {
     (work::steps() - before, engine.counters().flushed(FlushReason::Collision))
 }
 
-/// 4,096 flows that share a bucket under the seed that was published, against engines with seeds of their own. With
-/// the published one a bucket is full all the time.
+/// Sends 4,096 flows that share a bucket under the published seed to engines with that seed and with seeds of
+/// their own. Under the published seed, a bucket is always full.
 #[test]
 fn flows_chosen_against_a_published_seed_cost_what_random_flows_cost() {
     const CHOSEN: usize = 4_096;

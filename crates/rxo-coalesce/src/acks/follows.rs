@@ -14,7 +14,8 @@ use rxo_wire::{IpVersion, PROTOCOL_TCP};
 use crate::ack_point::AckPoint;
 use crate::shape::Shape;
 
-/// First byte after the ACK number (data offset): no options, or twelve bytes of options.
+/// The values of the byte after the ACK number (the data offset): without options, and with twelve bytes of
+/// options.
 const OFFSET_BARE: u8 = 0x50;
 const OFFSET_TIMESTAMP: u8 = 0x80;
 /// The longest TCP header that this check handles, in bytes.

@@ -77,8 +77,8 @@ pub struct Engine<B> {
     /// The payload, in bytes, up to which all plain segments obey the static rules of the policy; 0 if it
     /// also has a rule about DF or a zero timestamp echo, which plain segments may break.
     plain_payload_bytes: u32,
-    /// `true` if the policy coalesces UDP. A copy, because every frame that is not the next expected one asks.
-    /// The rules ask the policy.
+    /// `true` if the policy coalesces UDP. A copy of the policy's rule for the fast tiers, which read it for
+    /// every frame that is not the next expected one.
     takes_datagrams: bool,
     /// `false` if no segment with payload is ever held. Then the fast tiers are skipped: they would only add
     /// cost before the rules decide.

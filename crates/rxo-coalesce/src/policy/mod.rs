@@ -93,7 +93,7 @@ pub struct Policy {
 
 impl Policy {
     /// The policy of `inet_lro`, the Linux kernel's first large receive offload. The other profiles are
-    /// written as differences from it. It stands beside the fields, so that a new field has its value for all
+    /// written as differences from it. It is next to the fields, so that a new field gets its value for all
     /// profiles here.
     const BASE: Self = Self {
         name: "inet-lro",
