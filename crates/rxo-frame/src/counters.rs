@@ -32,7 +32,7 @@ impl<const N: usize> Count for [u64; N] {
     }
 }
 
-/// Counts nanoseconds.
+/// A duration counts as its number of nanoseconds.
 impl Count for Duration {
     fn zip(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
         let ns = |time: &Self| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -94,13 +94,13 @@ macro_rules! counters {
             /// The names of the fields.
             $vis const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
 
-            /// Returns what was counted since `earlier`, a reading of the same counters.
+            /// Returns the increase of each number since `earlier`, a reading of the same counters.
             #[must_use]
             $vis fn since(&self, earlier: &Self) -> Self {
                 self.zip_with(earlier, u64::saturating_sub)
             }
 
-            /// The sum of both.
+            /// Returns the sum of both structs, number by number.
             #[must_use]
             $vis fn plus(&self, other: &Self) -> Self {
                 self.zip_with(other, u64::saturating_add)

@@ -165,12 +165,12 @@ impl Shared {
 impl Drop for Handles {
     fn drop(&mut self) {
         let shared = self.shared.as_ptr();
-        // SAFETY: it lives at least until `close` has answered. Only atomics are borrowed, because
-        // the last buffer may be dropped, and free it, while `close` returns. Nobody pops any more.
+        // SAFETY: the shared state lives at least until `close` has answered. Only atomics are borrowed,
+        // because the last buffer may be dropped, and free it, while `close` returns. Nobody pops any more.
         let is_last =
             unsafe { IndexStack { top: &(*shared).top, below: &(*shared).below }.close() };
         if is_last {
-            // SAFETY: from `Box::leak`; there are neither handles nor buffers.
+            // SAFETY: `shared` comes from `Box::leak`; there are neither handles nor buffers.
             drop(unsafe { Box::from_raw(shared) });
         }
     }
@@ -243,7 +243,8 @@ impl PoolBuf {
         if self.is_nowhere() {
             return None;
         }
-        // SAFETY: it is not freed before this buffer is dropped, and nothing has mutable access.
+        // SAFETY: the shared state is not freed before this buffer is dropped, and nothing has mutable
+        // access.
         Some(unsafe { self.shared.as_ref() })
     }
 }
@@ -263,9 +264,9 @@ impl Deref for PoolBuf {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: `length` bytes from `start` lie inside the memory that `shared` keeps alive; they
-        // were initialised when it was made, and belong to this value alone while it owns the
-        // index. Without a pool they are none, for which `start` is aligned and not null.
+        // SAFETY: `length` bytes from `start` lie inside the memory that `shared` keeps alive; they were
+        // initialised when the memory was allocated, and belong to this value alone while it owns the index.
+        // Without a pool, `length` is 0, and `start` is aligned and not null.
         unsafe { core::slice::from_raw_parts(self.start, self.length as usize) }
     }
 }
@@ -326,12 +327,12 @@ impl FrameBuffer for PoolBuf {
 #[inline]
 unsafe fn give_back(shared: NonNull<Shared>, chain: Chain) {
     let shared = shared.as_ptr();
-    // SAFETY: it lives at least until `push` has returned the indices. Only atomics are borrowed,
-    // because another thread may free it while `push` returns.
+    // SAFETY: the shared state lives at least until `push` has returned the indices. Only atomics are
+    // borrowed, because another thread may free the state while `push` returns.
     let is_last =
         unsafe { IndexStack { top: &(*shared).top, below: &(*shared).below }.push(chain) };
     if is_last {
-        // SAFETY: from `Box::leak`; all handles and all other buffers are dropped.
+        // SAFETY: `shared` comes from `Box::leak`; all handles and all other buffers are dropped.
         free(unsafe { Box::from_raw(shared) });
     }
 }

@@ -45,7 +45,7 @@ impl Returning {
 impl Drop for Returning {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the indices belonged to buffers that this took and did not drop.
+        // SAFETY: the indices belonged to buffers that this value took and did not drop.
         unsafe { give_back(self.shared, self.chain) };
     }
 }
