@@ -14,7 +14,7 @@ use super::limits::CHUNK_BYTES;
 /// The maximum number of chunks that are kept for reuse. More chunks may be in use; the surplus is freed.
 const MOST_KEPT: usize = 16;
 
-/// A chunk is counted as little shared if less than one in this number of its bytes is shared.
+/// A chunk counts as sparsely shared if fewer than one in this number of its bytes are shared.
 const LITTLE: u64 = 4;
 
 /// The bytes of a capture that are not yet consumed.

@@ -105,9 +105,9 @@ impl Clock {
         Instant::from_nanos(self.shifted(nanos))
     }
 
-    /// Returns the number of ticks that a writer with this clock gives for `at`; `None` if no tick has this instant.
-    /// For nearly every time these are the ticks that were read, except for an invalid fraction, a time finer than a
-    /// nanosecond, or one that an instant cannot represent.
+    /// Returns the number of ticks that a writer with this clock gives for `at`; `None` if no tick has this
+    /// instant. Ticks that are converted to an instant and back stay the same, except for an invalid
+    /// fraction, a time finer than a nanosecond, or a time that an instant cannot represent.
     #[inline]
     #[must_use]
     pub fn ticks(self, at: Instant) -> Option<u64> {

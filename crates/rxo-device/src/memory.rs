@@ -80,7 +80,7 @@ struct State {
     packets: VecDeque<Sent>,
     now: Instant,
     is_gone: bool,
-    /// The number of other sides that have gone.
+    /// The number of times that the other side of the link has gone.
     peers_gone: u64,
     refuses_aggregates: bool,
     /// The number of packets that the simulated device still accepts; `None` for no limit.

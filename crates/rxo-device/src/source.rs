@@ -97,7 +97,7 @@ pub trait FrameSource {
 
     /// Returns the number of times that the other side of the device has gone, such as the machine of a
     /// guest. State that was learned from that side, such as its addresses, should then be dropped. 0 for a
-    /// device that cannot tell.
+    /// device that does not detect this.
     fn peers_gone(&self) -> u64 {
         0
     }

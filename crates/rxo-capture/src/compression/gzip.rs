@@ -39,7 +39,7 @@ fn skip_header(packed: &mut impl BufRead) -> io::Result<()> {
     if decoder.header().is_some() {
         return Ok(());
     }
-    // Reading a byte fails with the reason why there is no header.
+    // There is no header, so reading a byte fails and returns the reason.
     match decoder.read(&mut [0]) {
         Err(error) if error.kind() != io::ErrorKind::InvalidInput => Err(error),
         _ => Err(damaged("gzip: a member has no valid header")),
@@ -108,7 +108,7 @@ impl<'a, R: BufRead> Member<'a, R> {
             Err(_) => self.state = State::Damaged,
             Ok(_) if read + written > 0 => {}
             Ok(_) if is_cut => return Err(io::ErrorKind::UnexpectedEof.into()),
-            // No progress in spite of input and room: without this the loop would never end.
+            // No progress in spite of input and free space: without this the loop would never end.
             Ok(_) => self.state = State::Damaged,
         }
         Ok(written)

@@ -142,8 +142,8 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>> WireSource<S> {
         })
     }
 
-    /// Completes a partial checksum. If its offsets exceed the frame, a mistake of the sender, the frame
-    /// passes unchanged.
+    /// Completes a partial checksum. If its offsets are outside the frame, which is a mistake of the sender,
+    /// the frame passes unchanged.
     fn complete<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, (start, offset): (usize, usize)) {
         let mut bytes = frame.bytes().to_vec();
         let sum = complete(&bytes, start, offset, self.summer);
