@@ -1,6 +1,6 @@
 //! Measures the cost of receiving and sending through packet sockets and TAP interfaces on this machine, in
 //! private networks of its own: `cargo run --release -p rxo-driver --example cost`. The figures are medians
-//! of several rounds. Ratios between them hold on other machines too, the figures themselves do not.
+//! of several rounds. Ratios between the figures also hold on other machines; the figures themselves do not.
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot run has nothing to say")]
 
 use std::num::NonZeroU16;

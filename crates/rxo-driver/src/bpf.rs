@@ -1,7 +1,9 @@
-//! BPF: loads programs into the kernel, makes the map of AF_XDP sockets, and attaches a program to an interface.
+//! BPF: loads programs into the kernel, makes the map of AF_XDP sockets, and attaches a program to an
+//! interface.
 //!
-//! This module is separate because the filters of TAPs and those of interfaces are loaded alike. Contract: everything is
-//! a descriptor. The kernel forgets it when its last holder closes it or ends, however it ends.
+//! This module is separate because TAPs and other interfaces load their filters in the same way. Contract:
+//! every program, map and attachment is a descriptor. The kernel removes the object when its last descriptor
+//! is closed, or the process that has it ends.
 #![allow(unsafe_code, reason = "the system call bpf takes structures of pointers")]
 
 use std::ffi::c_int;
@@ -26,7 +28,8 @@ impl Instruction {
         Self { code: code as u8, registers: from << 4 | to, offset: 0, value }
     }
 
-    /// Returns the instruction with this offset, of a jump in instructions or of a memory access in bytes.
+    /// Returns the instruction with `offset`: of a jump, counted in instructions; of a memory access, in
+    /// bytes.
     pub(crate) const fn at(self, offset: i16) -> Self {
         Self { offset, ..self }
     }
@@ -41,20 +44,20 @@ pub(crate) enum Kind {
     Xdp {
         /// `true` if frames may be in several pieces (`BPF_F_XDP_HAS_FRAGS`, Linux 5.18).
         takes_pieces: bool,
-        /// The index of the only interface for which the program is, so that it may ask its driver what it knows of a
-        /// frame (`BPF_F_XDP_DEV_BOUND_ONLY`, Linux 6.3); `None` for any interface.
+        /// The index of the only interface to which the program may be attached, so that it may query the
+        /// driver's metadata of a frame (`BPF_F_XDP_DEV_BOUND_ONLY`, Linux 6.3); `None` for any interface.
         bound_to: Option<u32>,
     },
 }
 
-/// The attributes of `BPF_PROG_LOAD`, up to the last that is used.
+/// The attributes of `BPF_PROG_LOAD`, up to the last one that rxo uses.
 #[repr(C)]
 struct Program {
     kind: u32,
     instructions: u32,
     program: u64,
     license: u64,
-    /// Level, size and address of a log; none.
+    /// The level, size and address of a log; all zero, because no log is requested.
     log: [u64; 2],
     kernel: u32,
     flags: u32,
@@ -63,7 +66,7 @@ struct Program {
     attach: u32,
 }
 
-/// The attributes of `BPF_MAP_CREATE`, up to the last that is used.
+/// The attributes of `BPF_MAP_CREATE`, up to the last one that rxo uses.
 #[repr(C)]
 struct Map {
     kind: u32,
@@ -81,7 +84,7 @@ struct Entry {
     flags: u64,
 }
 
-/// The attributes of `BPF_LINK_CREATE`, up to the last that is used.
+/// The attributes of `BPF_LINK_CREATE`, up to the last one that rxo uses.
 #[repr(C)]
 struct Link {
     program: u32,
@@ -90,7 +93,8 @@ struct Link {
     flags: u32,
 }
 
-/// Loads `program` into the kernel. The descriptor keeps it there, as does everything that uses it.
+/// Loads `program` into the kernel. The program stays loaded while the returned descriptor is open or
+/// something uses the program.
 ///
 /// # Errors
 /// If the system refuses, most often because this process lacks `CAP_BPF`.
@@ -119,14 +123,14 @@ pub(crate) fn load(program: &[Instruction], kind: Kind) -> io::Result<OwnedFd> {
     unsafe { make(PROG_LOAD, &mut attributes) }
 }
 
-/// Makes a map from queues to AF_XDP sockets, for queues below `queues`.
+/// Creates a map from queue numbers below `queues` to AF_XDP sockets.
 pub(crate) fn map_of_sockets(queues: u32) -> io::Result<OwnedFd> {
     let mut attributes = Map { kind: XSKMAP, key_bytes: 4, value_bytes: 4, entries: queues };
     // SAFETY: the attributes have no pointers.
     unsafe { make(MAP_CREATE, &mut attributes) }
 }
 
-/// Puts `socket` into a map of sockets, for the frames of `queue`.
+/// Puts `socket` into the map `map` of sockets, for the frames of `queue`.
 pub(crate) fn put_socket(
     map: BorrowedFd<'_>,
     queue: u32,
@@ -139,14 +143,15 @@ pub(crate) fn put_socket(
         value: (&raw const value) as u64,
         flags: 0,
     };
-    // SAFETY: key and value are live words of four bytes, as the map has them.
+    // SAFETY: key and value are live words of four bytes, the sizes that the map was created with.
     unsafe { call(MAP_UPDATE, &mut attributes) }.map(drop)
 }
 
-/// Attaches a program to an interface, in its driver. The interface has the program until the descriptor is closed.
+/// Attaches a program to an interface, in its driver. The interface runs the program until the returned
+/// descriptor is closed.
 ///
 /// # Errors
-/// `EBUSY` or `EEXIST` if the interface has a program, `EOPNOTSUPP` if its driver runs none.
+/// `EBUSY` or `EEXIST` if another program is attached already, `EOPNOTSUPP` if its driver runs none.
 pub(crate) fn attach(program: BorrowedFd<'_>, interface: u32) -> io::Result<OwnedFd> {
     let program = program.as_raw_fd().unsigned_abs();
     let mut attributes = Link { program, interface, attach: ATTACH_XDP, flags: IN_DRIVER };
@@ -154,12 +159,12 @@ pub(crate) fn attach(program: BorrowedFd<'_>, interface: u32) -> io::Result<Owne
     unsafe { make(LINK_CREATE, &mut attributes) }
 }
 
-/// Makes a call that returns a new descriptor.
+/// Makes a call of `bpf` that returns a new descriptor.
 ///
 /// # Safety
-/// As for [`call`].
+/// The same as for [`call`].
 unsafe fn make<T>(command: c_int, attributes: &mut T) -> io::Result<OwnedFd> {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees what `call` requires.
     let file = unsafe { call(command, attributes)? };
     // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(file) })
@@ -168,21 +173,22 @@ unsafe fn make<T>(command: c_int, attributes: &mut T) -> io::Result<OwnedFd> {
 /// Calls `bpf`.
 ///
 /// # Safety
-/// `attributes` must be those of `command`, and what they point to must be live.
+/// `attributes` must be the attributes of `command`, and all memory to which they point must be live.
 unsafe fn call<T>(command: c_int, attributes: &mut T) -> io::Result<c_int> {
     let (attributes, size) = (std::ptr::from_mut(attributes), size_of::<T>());
-    // SAFETY: the kernel reads and writes at most `size` bytes of live attributes; the caller promises the rest.
+    // SAFETY: the kernel reads and writes at most `size` bytes of live attributes; the caller guarantees the
+    // rest.
     check(unsafe { libc::syscall(libc::SYS_bpf, command, attributes, size) } as c_int)
 }
 
-// linux/bpf.h.
+// The commands of `bpf`, from linux/bpf.h.
 const MAP_CREATE: c_int = 0;
 const MAP_UPDATE: c_int = 2;
 const PROG_LOAD: c_int = 5;
 const LINK_CREATE: c_int = 28;
 const XSKMAP: u32 = 17;
 const ATTACH_XDP: u32 = 37;
-/// `XDP_FLAGS_DRV_MODE` of linux/if_link.h.
+/// The flag that attaches a program in the driver: `XDP_FLAGS_DRV_MODE` of linux/if_link.h.
 const IN_DRIVER: u32 = 1 << 2;
 const HAS_FRAGS: u32 = 1 << 5;
 const DEVICE_BOUND: u32 = 1 << 6;

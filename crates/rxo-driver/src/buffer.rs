@@ -21,9 +21,9 @@ pub(crate) const GIANT_BUFFER_BYTES: usize = 8_193 * 64;
 /// The memory of a received frame, on loan from a source. Dropping the buffer returns the memory, in any
 /// order and on any thread, even after the source is gone.
 ///
-/// It is a slot of a packet socket's ring, a chunk of an AF_XDP socket, a buffer of a pool, a copy that middleware made, or one that several guests
-/// share. Drop it soon: the kernel cannot fill a slot that is held, and while the oldest slots of a lap are
-/// held it drops what arrives.
+/// It is a slot of a packet socket's ring, a chunk of an AF_XDP socket, a buffer of a pool, a copy that
+/// middleware made, or one that several guests share. Drop it soon: the kernel cannot fill a slot that is
+/// held, and while the oldest slots of the ring are held, it drops arriving frames.
 #[derive(Debug)]
 pub struct DeviceBuf(Memory);
 
@@ -35,7 +35,7 @@ enum Memory {
     Pooled(PoolBuf, u8),
     /// A vector that contains only the frame.
     Copied(Vec<u8>),
-    /// Only the frame's bytes, shared with other owners.
+    /// A slice that contains only the frame, shared with other owners.
     Shared(Arc<[u8]>),
 }
 
@@ -90,7 +90,7 @@ impl From<PoolBuf> for DeviceBuf {
     }
 }
 
-/// Takes a frame's bytes, which other owners share.
+/// Takes the bytes of a frame that are shared with other owners. Does not allocate.
 impl From<Arc<[u8]>> for DeviceBuf {
     fn from(frame: Arc<[u8]>) -> Self {
         Self(Memory::Shared(frame))

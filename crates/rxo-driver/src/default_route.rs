@@ -1,10 +1,10 @@
 //! Default route of a tunnel, in a routing table of its own, so that the host's default route stays.
 //!
-//! Two rules for each IP version, as `wg-quick` has them: routes of the main table that are not default
-//! routes come first, then everything without the tunnel's mark uses the tunnel's table. The tunnel's own
-//! socket sends with the mark, so its packets leave by the host's default route. The kernel removes the
-//! routes together with the interface, but not the rules: a second process removes them once the first has
-//! ended, however it ended.
+//! Two rules for each IP version select the table, as with `wg-quick`: first, routes of the main table apply
+//! unless they are default routes; then all packets without the tunnel's mark use the tunnel's table. The
+//! tunnel's own socket sends with the mark, so its packets leave by the host's default route. The kernel
+//! removes the routes together with the interface, but not the rules. A second process removes the rules once
+//! the first has ended, for whatever reason.
 
 use std::fs;
 use std::io;
@@ -23,21 +23,21 @@ use crate::interface::Interface;
 #[derive(Debug)]
 pub struct DefaultRoutes {
     table: u32,
-    /// Closed at the end, by which the other process learns of it.
+    /// The channel to the other process, which removes the rules when it is closed.
     channel: Option<UnixStream>,
     remover: Option<Child>,
 }
 
-/// The first number that is tried for a table, which is WireGuard's port, as in `wg-quick`.
+/// The number of the first table that is tried, equal to WireGuard's port, as in `wg-quick`.
 const FIRST_TABLE: u32 = 51_820;
 
-/// Maximum time to wait at the end until the rules are removed.
+/// The maximum time to wait at the end until the rules are removed.
 const REMOVING: Duration = Duration::from_secs(5);
 
 impl DefaultRoutes {
     /// Chooses a table that has no routes and no rules, and starts the process that removes the rules. This
-    /// process must have only one thread. Returns `None` in the other process once it has removed them: it
-    /// must exit.
+    /// process must have only one thread. Returns `None` in the other process after it has removed the rules;
+    /// that process must then exit.
     ///
     /// # Errors
     /// If the kernel does not list its rules and routes, or no process can be started.
@@ -57,7 +57,8 @@ impl DefaultRoutes {
         }
     }
 
-    /// Returns the mark of packets that do not use the table ([`UdpOptions::mark`](crate::udp::UdpOptions)).
+    /// Returns the mark of packets that must not use the table
+    /// ([`UdpOptions::mark`](crate::udp::UdpOptions)).
     #[must_use]
     pub const fn mark(&self) -> u32 {
         self.table
@@ -87,8 +88,9 @@ impl Drop for DefaultRoutes {
     }
 }
 
-/// Returns the first interface that drops what does not come by the way back to its sender (`rp_filter` 1,
-/// RFC 3704, section 2.2): with a default route through a tunnel it drops the packets of the tunnel's peer.
+/// Returns the name of the first interface with a strict reverse path filter (`rp_filter` 1, RFC 3704,
+/// section 2.2); `None` if there is none. With a default route through a tunnel, such an interface drops the
+/// packets of the tunnel's peer.
 #[must_use]
 pub fn strict_interface() -> Option<String> {
     let is_strict = |name: &str| {
@@ -102,8 +104,8 @@ pub fn strict_interface() -> Option<String> {
     names.into_iter().next()
 }
 
-/// Builds both rules of one IP version. The kernel gives a new rule the place before all others, so the last
-/// one here is tried first.
+/// Returns the two rules of one IP version. The kernel tries a newer rule first, so the last one here is
+/// tried first.
 fn rules(is_ipv4: bool, table: u32) -> [Request; 2] {
     let unmarked = rule(is_ipv4, table, INVERT)
         .attribute(FWMARK, &table.to_ne_bytes())
@@ -113,7 +115,8 @@ fn rules(is_ipv4: bool, table: u32) -> [Request; 2] {
     [unmarked, narrower]
 }
 
-/// Builds a rule that looks up `table`, marked as rxo's, so that removing it removes no rule of others.
+/// Returns a request for a rule that looks up `table`. The rule is marked as rxo's, so that its removal
+/// affects no rule of others.
 fn rule(is_ipv4: bool, table: u32, flags: u32) -> Request {
     let family = if is_ipv4 { libc::AF_INET } else { libc::AF_INET6 } as u8;
     let header = [&[family, 0, 0, 0, 0, 0, 0, TO_TABLE][..], &flags.to_ne_bytes()].concat();
@@ -133,12 +136,12 @@ fn change(request: &Request) -> io::Result<()> {
     Netlink::route()?.change(request)
 }
 
-/// Returns the first table from [`FIRST_TABLE`] on that no rule and no route names.
+/// Returns the first table number from [`FIRST_TABLE`] on that no rule and no route uses.
 fn unused_table() -> io::Result<u32> {
     let netlink = Netlink::route()?;
     let mut used = Vec::new();
-    // `rtmsg` and `fib_rule_hdr` have the same length and, at the same place, the table; the attribute of a
-    // table has the same number in both.
+    // `rtmsg` and `fib_rule_hdr` have the same length and the table at the same offset; the attribute with
+    // the table has the same number in both.
     for kind in [libc::RTM_GETRULE, libc::RTM_GETROUTE] {
         for one in netlink.dump(&Request::new(kind, &[0; HEADER_BYTES]))? {
             let long = one.get(HEADER_BYTES..).and_then(|rest| attribute(rest, TABLE));
@@ -149,7 +152,7 @@ fn unused_table() -> io::Result<u32> {
     free.ok_or_else(|| io::Error::other("all tables are in use"))
 }
 
-// linux/fib_rules.h, linux/rtnetlink.h.
+// The constants of linux/fib_rules.h and linux/rtnetlink.h.
 const HEADER_BYTES: usize = 12;
 const TO_TABLE: u8 = 1;
 const INVERT: u32 = 2;
@@ -158,5 +161,5 @@ const SUPPRESS_PREFIX_LENGTH: u16 = 14;
 const TABLE: u16 = 15;
 const FWMASK: u16 = 16;
 const PROTOCOL: u16 = 21;
-/// A protocol number that no program in `rt_protos` has.
+/// The protocol number that marks rxo's rules; no program in `rt_protos` has it.
 const OURS: u8 = 114;

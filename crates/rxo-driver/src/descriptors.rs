@@ -16,8 +16,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 pub const MOST_DESCRIPTORS: usize = 8;
 
 /// Maximum number of descriptors that the kernel sends with a message (SCM_MAX_FD). All of them are received:
-/// the kernel would close any for which there is no room inside the system call, and closing a descriptor of
-/// another process may block.
+/// the kernel would close any for which there is no space, inside the system call, and closing a descriptor
+/// of another process may block.
 const MOST_RECEIVED: usize = 253;
 
 /// Returns the size of the control message for `descriptors` descriptors, in 8-byte words.
@@ -31,7 +31,7 @@ pub(crate) struct Received {
     /// The number of bytes; 0 if the other end has closed the socket.
     pub(crate) count: usize,
     pub(crate) files: Vec<OwnedFd>,
-    /// `true` if the kernel closed descriptors for which there was no room.
+    /// `true` if the kernel closed descriptors for which there was no space.
     pub(crate) is_cut: bool,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn receive(
 /// `recvmsg` must have filled in `message`, once, and its control memory must be live.
 unsafe fn take_descriptors(message: &libc::msghdr) -> Vec<OwnedFd> {
     let mut taken = Vec::new();
-    // SAFETY: the caller promises that the kernel wrote the headers, and that their memory is live.
+    // SAFETY: the caller guarantees that the kernel wrote the headers, and that their memory is live.
     let mut header = unsafe { libc::CMSG_FIRSTHDR(message) };
     // SAFETY: `CMSG_FIRSTHDR` and `CMSG_NXTHDR` return null or a whole header in that memory.
     while let Some(one) = unsafe { header.as_ref() } {
@@ -122,7 +122,7 @@ pub(crate) fn send(
 /// The control memory of `message` must be live, writable, aligned for a header, and large enough.
 unsafe fn put_descriptors(message: &libc::msghdr, files: &[BorrowedFd<'_>]) {
     let bytes = size_of_val(files) as u32;
-    // SAFETY: the caller promises space for one header, so this is not null.
+    // SAFETY: the caller guarantees space for one header, so this is not null.
     let header = unsafe { &mut *libc::CMSG_FIRSTHDR(message) };
     (header.cmsg_level, header.cmsg_type) = (libc::SOL_SOCKET, libc::SCM_RIGHTS);
     // SAFETY: the call takes only a number.
@@ -130,7 +130,7 @@ unsafe fn put_descriptors(message: &libc::msghdr, files: &[BorrowedFd<'_>]) {
     // SAFETY: the data follows the header.
     let data = unsafe { libc::CMSG_DATA(header) };
     for (n, file) in files.iter().enumerate() {
-        // SAFETY: the caller promises space for all descriptors.
+        // SAFETY: the caller guarantees space for all descriptors.
         unsafe { data.cast::<RawFd>().add(n).write_unaligned(file.as_raw_fd()) };
     }
 }

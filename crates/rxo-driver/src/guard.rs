@@ -33,7 +33,8 @@ pub struct Worker {
     /// The original process's end of the channel.
     pub channel: UnixStream,
     process: pid_t,
-    /// A handle on a worker that this process has not forked; `None` for one that it has.
+    /// A handle on a worker that another process has forked; `None` for a worker that this process has
+    /// forked.
     adopted: Option<Process>,
 }
 
@@ -113,8 +114,8 @@ fn fork() -> io::Result<pid_t> {
     if fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() > 1) {
         return Err(io::Error::other("a process with several threads cannot be split"));
     }
-    // SAFETY: `fork` has no arguments; the process has one thread, so no other thread leaves work half done
-    // in the new process.
+    // SAFETY: `fork` has no arguments; the process has one thread, so no other thread's work is unfinished in
+    // the new process.
     match unsafe { libc::fork() } {
         process if process >= 0 => Ok(process),
         _ => Err(io::Error::last_os_error()),
@@ -195,7 +196,8 @@ impl From<OwnedFd> for Process {
 }
 
 impl Worker {
-    /// Makes a worker of the process at the other end of `channel`, which this process has not forked.
+    /// Creates the handle of a worker that another process has forked: the process at the other end of
+    /// `channel`.
     pub(crate) const fn adopt(channel: UnixStream, handle: Process, number: u32) -> Self {
         Self { channel, process: number.cast_signed(), adopted: Some(handle) }
     }
@@ -210,7 +212,7 @@ impl Worker {
         unsafe { libc::kill(self.process, libc::SIGKILL) };
     }
 
-    /// Waits for the end of the worker process. Returns `None` for one that this process has not forked.
+    /// Waits for the end of the worker process. Returns `None` for a worker that this process has not forked.
     ///
     /// # Errors
     /// If the system refuses to wait for the process.
@@ -221,7 +223,8 @@ impl Worker {
         }
     }
 
-    /// Removes a forked worker from the table of processes if it has ended. Returns `true` if it has.
+    /// Returns `true` if the worker has ended. A forked worker that has ended is removed from the table of
+    /// processes.
     pub(crate) fn has_ended(&self) -> bool {
         let mut status = 0;
         // SAFETY: the kernel writes one integer, which lives through the call.

@@ -1,8 +1,8 @@
 //! Heap: the memory that this process uses, and returning freed memory to the system.
 //!
 //! glibc keeps freed memory for later allocations, and returns only memory that is free at the end of a heap.
-//! After many connections have closed that is little: one small block in use near the end keeps everything
-//! before it. Other C libraries return more by themselves, or have no function for it.
+//! After many connections have closed, little memory is returned: one small block in use near the end of the
+//! heap keeps everything before it. Other C libraries return more by themselves, or have no function for it.
 #![allow(unsafe_code, reason = "a call of the C library")]
 
 use std::fs;
@@ -25,9 +25,9 @@ pub struct Memory {
     pub resident_bytes: u64,
     /// The part of the resident memory, in bytes, that the C library keeps for later allocations, and that
     /// [`give_back`] returns as far as whole pages are free. An estimate: the resident anonymous memory minus
-    /// the heap memory in use, and at most the free heap memory. Stacks and blocks that are mapped by
-    /// themselves make it too large, memory that was allocated and never touched makes it too small. 0 if the
-    /// C library is not glibc 2.33 or later.
+    /// the heap memory in use, and at most the free heap memory. Stacks and separately mapped blocks make the
+    /// estimate too large; allocated memory that was never touched makes it too small. 0 if the C library is
+    /// not glibc 2.33 or later.
     pub pooled_bytes: u64,
 }
 
@@ -48,8 +48,7 @@ impl Memory {
     }
 }
 
-/// The used and the free memory in the C library's heaps, in bytes, without blocks that are mapped by
-/// themselves.
+/// The used and the free memory in the C library's heaps, in bytes, without separately mapped blocks.
 #[derive(Clone, Copy, Debug, Default)]
 struct Heaps {
     used_bytes: u64,

@@ -215,8 +215,8 @@ impl Interface {
     }
 
     fn call(&self, code: c_ulong, request: &mut ifreq, what: &str) -> Result<(), DeviceError> {
-        // SAFETY: every code passed in this file takes an `ifreq`; where that holds a pointer, it
-        // is to the structure of its command, which outlives the call.
+        // SAFETY: every code passed in this file takes an `ifreq`; a pointer in it refers to the structure of
+        // its command, which outlives the call.
         match unsafe { sys::ioctl(self.control.as_fd(), code, request) } {
             Ok(_) => Ok(()),
             Err(error) => Err(self.refused(what, error)),

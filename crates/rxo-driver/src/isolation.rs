@@ -19,8 +19,8 @@ use rxo_netlink::{Netlink, Request};
 use crate::fault;
 use crate::interface::Interface;
 
-/// An nftables table that drops all frames which arrive on the interfaces that a run has isolated. Dropping
-/// the value removes the table.
+/// An nftables table that drops all frames that arrive on the interfaces of the run. Dropping the value
+/// removes the table.
 #[derive(Debug)]
 pub struct Isolation {
     netlink: Netlink,
@@ -59,7 +59,7 @@ impl Isolation {
     /// as much as receiving it.
     ///
     /// Returns `None` if the system refuses, if an address is the system's own, or if there are too many
-    /// addresses. Also before Linux 5.12, because the table of a killed process would remain.
+    /// addresses. Also returns `None` before Linux 5.12, because the table of a killed process would remain.
     #[must_use]
     pub fn of_addresses(interface: &str, addresses: &[IpAddr]) -> Option<Self> {
         let index = Interface::find(interface).ok()?.index().ok()?.unsigned_abs();
@@ -176,7 +176,7 @@ pub(crate) fn try_on(interface: &str) -> io::Result<()> {
 }
 
 /// Lets the kernel check a table with a chain at the ingress of `interface`. The batch has no end message, so
-/// the kernel does not carry it out.
+/// the kernel does not apply it.
 fn check(netlink: &Netlink, interface: &str) -> io::Result<()> {
     let table = "rxo-probe";
     let make =

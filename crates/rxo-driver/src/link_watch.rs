@@ -1,7 +1,7 @@
 //! Link watch: reports when an interface goes down or comes up.
 //!
-//! A link that goes down does not close its device: the sink drops and counts frames until it is up again,
-//! and the user should see why.
+//! A link that goes down does not close its device: the sink drops and counts frames until the link is up
+//! again, and the user should see the reason.
 
 use crate::interface::Interface;
 

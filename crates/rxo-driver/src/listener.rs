@@ -1,7 +1,7 @@
 //! Listener: a unix socket at a path, to which other processes connect.
 //!
 //! This module is separate because guests (`vhost:PATH`) and programs that control a process need the same
-//! care: the socket file of a killed process is taken over, that of a running one is not, and if several
+//! rules: the socket file of a killed process is replaced, that of a running process is not; if several
 //! processes start at once, one gets the path. The path appears only once the socket listens. The file is
 //! removed at the end, if no other process has replaced it.
 
@@ -64,7 +64,7 @@ impl Listener {
         Ok(Self::inherit(socket.into(), path))
     }
 
-    /// Goes on with a socket that another process has bound to `path`, and hands over.
+    /// Continues with a socket that another process has bound to `path` and has handed over.
     #[must_use]
     pub fn inherit(socket: OwnedFd, path: &Path) -> Self {
         let identity = identity(path);

@@ -1,7 +1,7 @@
-//! Pulse: a counter in shared memory, by which one process of a run sees that another one works.
+//! Pulse: a counter in shared memory, by which one process of a run detects that another one still works.
 //!
-//! This module is separate because only it maps memory that processes of a run share. Contract: the memory
-//! stays mapped as long as the process lives.
+//! This module is separate because no other module maps memory that the processes of a run share. Contract:
+//! the memory stays mapped as long as the process lives.
 #![allow(unsafe_code, reason = "memory that processes share is mapped by a pointer")]
 
 use std::fs::File;
@@ -17,7 +17,8 @@ use crate::sys::check;
 #[derive(Clone, Copy, Debug)]
 pub struct Pulse {
     page: &'static Page,
-    /// The memory, for a process that is not forked; `None` if it is for forked ones only.
+    /// The file of the memory, if it may be sent to a process that is not forked; `None` if only forked
+    /// processes share the memory.
     file: Option<&'static OwnedFd>,
 }
 
@@ -41,7 +42,7 @@ pub(crate) enum Duty {
 }
 
 impl Pulse {
-    /// Makes memory that processes forked later share, and that is never unmapped.
+    /// Creates a pulse in memory that processes forked later share. The memory is never unmapped.
     ///
     /// # Errors
     /// If the system has no memory left.
@@ -49,8 +50,8 @@ impl Pulse {
         Ok(Self { page: map(libc::MAP_ANONYMOUS, -1)?, file: None })
     }
 
-    /// Makes memory that can also be sent to a process that is not forked. It is a file, and a limit on the size of
-    /// files (`RLIMIT_FSIZE`) may forbid it.
+    /// Creates a pulse whose memory can also be sent to a process that is not forked. The memory is a file,
+    /// and a limit on the size of files (`RLIMIT_FSIZE`) may forbid it.
     ///
     /// # Errors
     /// If the system has no memory left, or permits no file.
@@ -63,7 +64,7 @@ impl Pulse {
         Self::inherit(file.into())
     }
 
-    /// Maps the memory of a pulse that another process has made and sent.
+    /// Maps the memory of a pulse that another process has created and sent.
     ///
     /// # Errors
     /// If the system refuses.
@@ -71,7 +72,8 @@ impl Pulse {
         Ok(Self { page: map(0, file.as_raw_fd())?, file: Some(Box::leak(Box::new(file))) })
     }
 
-    /// Returns the memory, to be sent to another process; `None` if it is for forked ones only.
+    /// Returns the file of the memory, to be sent to another process; `None` if only forked processes share
+    /// the memory.
     pub(crate) fn file(self) -> Option<BorrowedFd<'static>> {
         self.file.map(AsFd::as_fd)
     }
@@ -102,7 +104,7 @@ impl Pulse {
     }
 }
 
-/// Maps a page of the file `fd`, or of no file if `kind` says so.
+/// Maps a page of the file `fd`, or of anonymous memory if `kind` says so.
 fn map(kind: i32, fd: RawFd) -> io::Result<&'static Page> {
     let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | kind);
     // SAFETY: the call creates a mapping of one page, at an address that the kernel chooses.
@@ -110,8 +112,8 @@ fn map(kind: i32, fd: RawFd) -> io::Result<&'static Page> {
     if page == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the page is zeroed at first, aligned, never unmapped, and only read and written by atomic operations.
-    // Processes of one run made the file, which has this length and never another.
+    // SAFETY: the page is zeroed at first, aligned, never unmapped, and only read and written by atomic
+    // operations. Only processes of this run have the file, and its length never changes.
     Ok(unsafe { &*page.cast::<Page>() })
 }
 

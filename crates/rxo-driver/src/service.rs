@@ -16,7 +16,7 @@ pub struct Service {
     watchdog: Option<Duration>,
 }
 
-/// A state change of the service, of which the manager is notified.
+/// A state change of the service, which is sent to the manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// The service is ready for use.

@@ -1,11 +1,13 @@
-//! Succession: a process goes on with the devices of another one, such as a new version of rxo.
+//! Succession: a process continues with the devices of another process, for example of an older version of
+//! rxo.
 //!
-//! The [`Estate`] is one message: a version, the names of the devices, and their descriptors. The heir takes hold of them,
-//! says that it is ready, and waits for the word to go; only then may it use them. Until that word has left, the other
-//! process may go on: it does so when the heir refuses the version, ends, or says nothing for [`PATIENCE`].
+//! The [`Estate`] is one message: a version, the names of the devices, and their descriptors. The successor
+//! (heir) prepares to use the devices, reports that it is ready, and waits for permission. Until the other
+//! process has given permission, it may continue by itself: it does so if the successor refuses the version,
+//! ends, or sends nothing for [`PATIENCE`].
 //!
-//! Separate from the devices, because the protocol decides who may use them, and they decide what is handed over. Contract:
-//! at no time may both use a device.
+//! Separate from the devices, because this protocol decides which process may use them, while each device
+//! decides what is handed over. Contract: the two processes never use a device at the same time.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,28 +21,28 @@ use crate::descriptors::{self, Received};
 /// The version of the message. A process refuses any other.
 pub(crate) const VERSION: u32 = 1;
 
-/// The time for which traffic waits at most for an heir.
+/// The maximum time for which traffic waits for a successor.
 pub const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The possessions of a run that its successor receives.
+/// The devices and sockets of a run, as its successor receives them.
 #[derive(Debug)]
 pub struct Estate {
-    /// The instant until which the other process has read the nic.
+    /// The instant until which the other process received frames from the nic.
     pub read_until: Instant,
     /// The devices, in the order of the command line.
     pub devices: Vec<Legacy>,
 }
 
-/// A device, or a socket, that is handed over.
+/// A device or a socket that is handed over.
 #[derive(Debug)]
 pub struct Legacy {
-    /// The name of the device, by which the heir recognises it.
+    /// The name of the device, by which the successor identifies it.
     pub name: String,
-    /// Its descriptors; see [`DeviceHandle::hand_over`](crate::DeviceHandle::hand_over).
+    /// The descriptors of the device; see [`DeviceHandle::hand_over`](crate::DeviceHandle::hand_over).
     pub files: Vec<OwnedFd>,
 }
 
-/// The most bytes of the message.
+/// The maximum length of the message, in bytes.
 const MOST_BYTES: usize = 16 << 10;
 /// The length of version, instant, and number of devices, in bytes.
 const HEADER_BYTES: usize = 16;
@@ -48,11 +50,12 @@ const READY: u8 = b'r';
 const GO: u8 = b'g';
 
 impl Estate {
-    /// Hands everything over. Returns once the heir uses it; the caller must then end without closing any of it in order,
-    /// because a socket that is shut down is shut down for both.
+    /// Hands the devices over to the process at the other end of `heir`. Returns once that process may use
+    /// them. The caller must then end without shutting down any socket, because a shutdown affects both
+    /// processes.
     ///
     /// # Errors
-    /// If the heir refuses, ends, or is silent. The caller goes on.
+    /// If the other process refuses, ends, or sends nothing in time. The caller then continues by itself.
     pub fn leave_to(&self, heir: &mut UnixStream) -> io::Result<()> {
         let files: Vec<BorrowedFd<'_>> =
             self.devices.iter().flat_map(|device| &device.files).map(AsFd::as_fd).collect();
@@ -66,10 +69,10 @@ impl Estate {
         heir.write_all(&[GO])
     }
 
-    /// Receives everything; see [`Estate::claim`].
+    /// Receives the message; [`Estate::claim`] must follow.
     ///
     /// # Errors
-    /// If nothing comes for `patience`, or the message is of another version.
+    /// If nothing arrives for `patience`, or the message is of another version.
     pub fn receive(from: &UnixStream, patience: Duration) -> io::Result<Self> {
         let mut bytes = vec![0; MOST_BYTES];
         from.set_read_timeout(Some(patience))?;
@@ -85,10 +88,10 @@ impl Estate {
         Self::read(&bytes[..count], files).ok_or_else(wrong)
     }
 
-    /// Says that all devices can be used, and waits for the word to use them.
+    /// Reports that this process can use all devices, and waits for the permission to use them.
     ///
     /// # Errors
-    /// If the other process goes on by itself. Nothing may be used then.
+    /// If the other process continues by itself. This process must then use none of the devices.
     pub fn claim(&self, from: &mut UnixStream) -> io::Result<()> {
         from.write_all(&[READY])?;
         from.set_read_timeout(Some(2 * PATIENCE))?;
@@ -110,7 +113,7 @@ impl Estate {
         is_short.then_some(bytes).ok_or_else(|| io::ErrorKind::InvalidInput.into())
     }
 
-    /// Parses the message; `None` if it is of another version or not complete.
+    /// Parses the message; `None` if it is of another version or incomplete.
     fn read(bytes: &[u8], files: Vec<OwnedFd>) -> Option<Self> {
         let (header, mut rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
         let word = |at: usize| Some(u32::from_ne_bytes(*header[at..].first_chunk()?));

@@ -102,7 +102,7 @@ pub(crate) fn page_bytes() -> u32 {
 
 const SMALLEST_PAGE: u32 = 4_096;
 
-/// Binds a socket to `address`, which is of the kind that the socket's family has.
+/// Binds a socket to `address`, whose type must be that of the socket's address family.
 pub(crate) fn bind<A: Plain>(fd: BorrowedFd<'_>, address: &A) -> io::Result<()> {
     let bytes = size_of::<A>() as socklen_t;
     // SAFETY: the address is a live structure of the length given.
@@ -220,7 +220,7 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, target: &mut [u8]) -> io::Result<usize
     usize::try_from(read).map_err(|_| io::Error::last_os_error())
 }
 
-/// Tells a socket with a ring to send what is in the ring, without blocking.
+/// Makes the kernel send the frames in a socket's ring. Does not block.
 pub(crate) fn kick(fd: BorrowedFd<'_>) -> io::Result<()> {
     let (none, flags) = (std::ptr::null(), libc::MSG_DONTWAIT);
     // SAFETY: the call reads no byte and no address.
@@ -251,8 +251,8 @@ pub(crate) unsafe fn send_messages(
     flags: c_int,
 ) -> io::Result<usize> {
     let flags = flags | libc::MSG_DONTWAIT;
-    // SAFETY: the headers are live, and the caller promises what they point to. The kernel's layout is that
-    // of the C library, whose padding callers leave zero.
+    // SAFETY: the headers are live, and the caller guarantees that the memory they point to is, too. The
+    // kernel's layout is that of the C library, whose padding callers leave zero.
     let sent = unsafe {
         let (fd, count) = (socket.as_raw_fd(), headers.len());
         libc::syscall(libc::SYS_sendmmsg, fd, headers.as_mut_ptr(), count, flags)
@@ -269,20 +269,20 @@ pub(crate) unsafe fn ioctl<T>(
     request: c_ulong,
     argument: &mut T,
 ) -> io::Result<c_int> {
-    // SAFETY: the caller promises that the request's argument is a `T`, and it is live.
+    // SAFETY: the caller guarantees that the request's argument is a `T`; `argument` is live.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), request as _, std::ptr::from_mut(argument)) })
 }
 
 /// Calls an ioctl whose argument is a number, not a pointer.
 ///
 /// # Safety
-/// `request` must not take its argument for an address.
+/// `request` must not use its argument as an address.
 pub(crate) unsafe fn ioctl_number(
     fd: BorrowedFd<'_>,
     request: c_ulong,
     argument: c_ulong,
 ) -> io::Result<c_int> {
-    // SAFETY: the caller promises that the argument is a number to this request.
+    // SAFETY: the caller guarantees that this request takes its argument as a number.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), request as _, argument) })
 }
 

@@ -1,6 +1,6 @@
 //! Writer for TAPs: submits many writes in one system call, through io_uring.
 //!
-//! Batching does not make a write cheaper. It keeps a reader that a write has woken from taking the processor
+//! Batching does not make a write cheaper. But a reader that a write has woken cannot take the processor
 //! between two writes.
 //!
 //! Contract: the writes of a batch are linked, so the kernel executes them in order, and none after one that
@@ -62,7 +62,7 @@ impl<F: AsFd> Uring<F> {
         self.has_failed |= self.ring.submitter().register_enable_rings().is_err();
     }
 
-    /// Queues the writes that start at index `from`. Returns the number of writes that fitted into the queue.
+    /// Queues the writes that start at index `from`. Returns the number of writes that fit into the queue.
     fn queue(&mut self, batch: &Sealed<'_, '_>, from: usize) -> usize {
         let count = (batch.list().len() - from).min(ENTRIES as usize);
         let mut queue = self.ring.submission();
@@ -193,8 +193,8 @@ impl<F: AsFd> Writer for Uring<F> {
 
 impl<F> Drop for Uring<F> {
     fn drop(&mut self) {
-        // The kernel destroys a ring only later. If it kept the file until then, the interface would outlive
-        // its last user, and its name would stay taken.
+        // The kernel destroys a ring only later. If the ring kept the file until then, the interface would
+        // outlive its last user, and its name would stay taken.
         let _ring_gone_anyway = self.ring.submitter().unregister_files();
     }
 }

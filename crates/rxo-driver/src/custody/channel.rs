@@ -26,9 +26,11 @@ pub(super) enum Order {
     Reload { is_asked: bool, refused: u32 },
     /// The keeper has restored everything that the run had changed.
     PutBack,
-    /// To the worker: a successor waits at the other end of the socket that comes with the order.
+    /// Sent to the worker: hand over to a successor, which waits at the other end of the socket that comes
+    /// with the order.
     HandOver,
-    /// To a successor: the worker is told to hand over. The memory of the pulse comes with the order, if there is one.
+    /// Sent to a successor: the worker was ordered to hand over. The memory of the pulse comes with the
+    /// order, if there is one.
     Welcome,
 }
 
@@ -64,9 +66,9 @@ pub(super) enum Report {
     Reload,
     /// The devices are closed, and the run is over.
     Closed,
-    /// From a successor of the worker: it asks the keeper to let the worker hand over. `version` is that of the
-    /// [estate](crate::succession::Estate). A handle on the process comes with the report, and the end of a socket for the
-    /// worker.
+    /// Sent by a successor of the worker: it asks the keeper to make the worker hand over. `version` is the
+    /// version of the [estate](crate::succession::Estate). A handle on the successor comes with the report,
+    /// and one end of a socket for the worker.
     Succeeds { version: u32, process: u32 },
 }
 
@@ -77,7 +79,7 @@ impl Order {
         self.send_with(to, &[])
     }
 
-    /// Sends the order together with the open descriptors `files`.
+    /// Sends this order together with the open descriptors `files`.
     pub(super) fn send_with(self, to: &UnixStream, files: &[BorrowedFd<'_>]) -> io::Result<()> {
         let (kind, number) = match self {
             Self::Begin(Begun { closed_at, is_recorded }) => {

@@ -1,4 +1,4 @@
-//! Checks an interface before a run: what the run would break, and what the user should be warned of. Only
+//! Checks an interface before a run: for what would prevent the run, and for what needs a warning. Only
 //! decides; [`Held`] reads the facts.
 //!
 //! [`Held`]: super::held::Held
@@ -218,7 +218,7 @@ pub(super) fn is_allowed(tried: &io::Result<()>) -> bool {
     !tried.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
-/// Joins the first [`MOST_SHOWN`] items of `all` with commas, and adds how many more there are.
+/// Joins the first [`MOST_SHOWN`] items of `all` with commas, and appends the number of items left out.
 fn in_a_line<T: ToString>(all: &[T]) -> String {
     let shown: Vec<_> = all.iter().take(MOST_SHOWN).map(ToString::to_string).collect();
     match all.len().saturating_sub(MOST_SHOWN) {

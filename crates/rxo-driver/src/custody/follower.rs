@@ -34,7 +34,7 @@ pub(super) struct ObservedState {
     pub(super) has_carrier: bool,
 }
 
-/// The decision what a run must do, made from the state of the interfaces that it follows and the orders that
+/// Decides the orders for a run, from the state of the interfaces that it follows and from the orders that
 /// are waiting.
 #[derive(Debug)]
 pub(super) struct Follower {
@@ -131,7 +131,7 @@ impl Follower {
 
     fn link(&mut self, seen: ObservedState, now: Instant) -> Vec<Order> {
         if self.tap == Some(seen.index) {
-            // The record contains the TAP's names.
+            // The TAP's names are in the record, so it must be written again.
             self.record.changed(now);
             return Vec::new();
         }

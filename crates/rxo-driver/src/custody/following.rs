@@ -1,4 +1,4 @@
-//! Following: receives the kernel's change notices, and carries out what the [`Follower`] decides.
+//! Following: receives the kernel's notices of changes, and carries out the orders of the [`Follower`].
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl Following {
         self.follow_groups(custody);
     }
 
-    /// Returns the time for which the caller may wait for the kernel's notices, at most `most`.
+    /// Returns the maximum time for which the caller may wait for the kernel's notices; at most `most`.
     pub(super) fn patience(&self, most: Duration) -> Duration {
         let left = self.follower.deadline().map(|deadline| deadline.since(clock::now()));
         left.map_or(most, |left| left.min(most))

@@ -64,9 +64,9 @@ fn joined(index: u32) -> BTreeSet<IpAddr> {
     groups.chain(ipv6(&read("igmp6"), index).into_iter().map(IpAddr::V6)).collect()
 }
 
-/// Returns the groups of an interface from the text of `/proc/net/igmp`, which has an unindented line for the
-/// interface, which begins with its index, and an indented line for each group, which begins with the address
-/// as a hexadecimal number in host byte order.
+/// Returns the groups of an interface from the text of `/proc/net/igmp`. In that file, an unindented line for
+/// each interface begins with the index. An indented line for each group begins with the address, a
+/// hexadecimal number in host byte order.
 fn ipv4(table: &str, index: u32) -> Vec<Ipv4Addr> {
     let mut is_it = false;
     let mut groups = Vec::new();

@@ -1,11 +1,12 @@
-//! Heirs: the successor of a worker, such as a new version of rxo, asks the keeper, which goes on with it.
+//! Heirs: the keeper's replacement of its worker by a successor, such as a new version of rxo.
 //!
-//! The successor connects to a socket of the keeper and opens what it can. Then it asks: it sends a handle on itself, and one end
-//! of a socket. The keeper passes that end to the worker, which hands its devices over ([`succession`](crate::succession)) and
-//! ends. The successor reports that its devices are open, and is the worker from then on. The keeper keeps all changes of
-//! interfaces meanwhile.
+//! The successor connects to a socket of the keeper and opens the devices that it can open without the
+//! worker. Then it sends its request: a handle on its process, and one end of a socket. The keeper passes
+//! that end to the worker, which hands its devices over ([`succession`](crate::succession)) and ends. Once
+//! the successor reports that its devices are open, it is the worker. The changes of interfaces stay in place
+//! during the handover.
 //!
-//! Contract: one successor at a time. If it ends before it has reported, the worker goes on.
+//! Contract: one successor at a time. If the successor ends before that report, the worker continues.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,21 +21,21 @@ use crate::pulse::Pulse;
 use crate::succession::VERSION;
 use crate::vhost_user::connect;
 
-/// The keeper's side.
+/// The keeper's side of a handover: the socket for successors, the current successor, and former workers.
 #[derive(Debug)]
 pub(super) struct Heirs {
     listener: Listener,
     heir: Option<Heir>,
-    /// Workers that have handed over, and may not have ended yet.
+    /// The workers that have handed over, and may not have ended yet.
     retired: Vec<Worker>,
 }
 
-/// A process that has connected.
+/// A process that has connected in order to succeed the worker.
 #[derive(Debug)]
 enum Heir {
-    /// It has not asked yet.
+    /// The process has not sent its request yet.
     Silent(UnixStream),
-    /// It has asked, and has not reported that its devices are open.
+    /// The process has sent its request, but not the report that its devices are open.
     Asks(Worker),
 }
 
@@ -46,7 +47,7 @@ pub(super) enum KeeperTask {
     HandOver(OwnedFd),
     /// The heir is the worker from now on: it has reported that its devices are open.
     Succeeded(Box<Worker>),
-    /// The heir has failed.
+    /// The successor has failed, so the worker continues.
     Failed,
 }
 
@@ -55,13 +56,14 @@ impl Heirs {
         Self { listener, heir: None, retired: Vec::new() }
     }
 
-    /// Returns what to wait for.
+    /// Returns the descriptors to wait for: the socket for connections, and the channel to the successor, if
+    /// there is one.
     pub(super) fn streams(&self) -> [Option<BorrowedFd<'_>>; 2] {
         let heir = self.heir.as_ref().map(|heir| heir.channel().as_fd());
         [Some(self.listener.as_fd()), heir]
     }
 
-    /// Accepts an heir that has connected. A second one is refused.
+    /// Accepts the connection of a successor. While there is one, drops the connection of another.
     pub(super) fn accept(&mut self) {
         while let Ok(Some(stream)) = self.listener.accept() {
             let is_prepared = stream.set_nonblocking(false).is_ok()
@@ -109,12 +111,12 @@ impl Heirs {
         matches!(self.heir, Some(Heir::Asks(_)))
     }
 
-    /// Keeps a worker that has handed over until it has ended.
+    /// Keeps a former worker, which has handed over, until it has ended.
     pub(super) fn retire(&mut self, worker: Worker) {
         self.retired.push(worker);
     }
 
-    /// Kills workers that have handed over and hang.
+    /// Kills the former workers that have not ended.
     pub(super) fn end(mut self) {
         self.forget_ended();
         self.retired.iter().for_each(Worker::kill);
@@ -135,7 +137,8 @@ impl Heir {
     }
 }
 
-/// The time for which an heir may interrupt a message, and for which it may keep the devices before it reports.
+/// The maximum time that a successor may take to complete a message, and to report after it has received the
+/// devices.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A successor that has found the keeper of a run, and may ask it to hand over.
@@ -144,7 +147,7 @@ pub struct Successor {
     channel: UnixStream,
 }
 
-/// A successor whose predecessor hands over.
+/// A successor whose request was accepted, so that it will receive the devices.
 #[derive(Debug)]
 pub struct Succeeding {
     /// The channel to the keeper, for [`Control::new`](super::Control::new).
@@ -156,10 +159,10 @@ pub struct Succeeding {
 }
 
 impl Successor {
-    /// Finds the keeper that listens at `path`; `None` if nobody does.
+    /// Finds the keeper that listens at `path`. Returns `None` if no process listens there.
     ///
     /// # Errors
-    /// As the system refuses.
+    /// If the system refuses the connection for another reason.
     pub fn find(path: &Path) -> io::Result<Option<Self>> {
         match connect(path) {
             Ok(channel) => {
@@ -174,10 +177,11 @@ impl Successor {
         }
     }
 
-    /// Asks the keeper to let this process succeed its worker. The worker stops soon after.
+    /// Asks the keeper to let this process succeed its worker. The worker stops soon afterwards.
     ///
     /// # Errors
-    /// If the keeper refuses: another process is about to succeed, or it is of another version.
+    /// If the keeper refuses: another process is about to succeed the worker, or the keeper has another
+    /// version.
     pub fn ask(self) -> io::Result<Succeeding> {
         let Self { channel } = self;
         let (estate, end) = UnixStream::pair()?;
@@ -199,5 +203,5 @@ impl Successor {
     }
 }
 
-/// The time for which a keeper may be busy.
+/// The maximum time to wait for the keeper's answer.
 const ANSWER: Duration = Duration::from_secs(5);

@@ -1,4 +1,5 @@
-//! One interface that existed before the run: its state before, and its lock and isolation during the run.
+//! Held: an interface that existed before the run, with its state before the run, and its lock and isolation
+//! during the run.
 
 use std::io;
 
@@ -124,8 +125,8 @@ impl Held {
         &self.name
     }
 
-    /// Returns warnings about the interface for the start of a run, and the findings of checks that found
-    /// nothing.
+    /// Returns warnings about the interface for the start of a run, and the findings of checks that found no
+    /// problem.
     pub(super) fn notices(&self) -> Vec<Finding> {
         let bound = self.takes_over.then(|| mentions::bound_to(self.index));
         let is_secret = self.settings.makes_secret_addresses();
@@ -150,8 +151,8 @@ impl Held {
         Interface::name_of(self.index).is_none()
     }
 
-    /// Continues with the interface `index`, which has replaced the deleted interface. At the end of the run
-    /// it gets what was moved.
+    /// Continues with the interface `index`, which has replaced the deleted interface. At the end of the run,
+    /// the addresses, routes and names move to that interface.
     pub(super) fn succeed(&mut self, index: u32, was_taken_over: bool) -> Result<()> {
         let link = link(index, &self.device)?;
         let interface = Interface::find(&link.name)?;
@@ -202,7 +203,7 @@ impl Held {
         self.settings.disable_ipv6(&self.name)
     }
 
-    /// Stores that `tap` is about to get the interface's names, so that the record contains this.
+    /// Stores that `tap` is about to get the interface's names, so that the record contains this change.
     pub(super) fn expect(&mut self, tap: &HostTap) {
         if let Some(names) = &mut self.names {
             names.tap = Some((tap.before().index, tap.before().name.clone()));
@@ -259,7 +260,7 @@ impl Held {
         Some(follower::ObservedState { index, name, mtu, has_carrier })
     }
 
-    /// Stores the part of the TAP's current state that concerns this interface.
+    /// Stores the part of the TAP's current state `now` that belongs to this interface.
     pub(super) fn follow(&mut self, now: &TapNow, tap: &HostTap) {
         let before = std::mem::replace(&mut self.holdings, now.holdings.clone());
         self.holdings.keep_objects(&before);

@@ -1,5 +1,5 @@
-//! Keeper: a process that waits beside the worker, and restores the interfaces once the worker has ended, for
-//! whatever reason.
+//! Keeper: the process that waits while the worker runs, and restores the interfaces once the worker has
+//! ended, for whatever reason.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -271,10 +271,12 @@ impl Keeper {
         }
     }
 
-    /// Goes on with a successor to which the worker has handed over before it ended. `None` if there is none.
+    /// Continues with the successor to which the worker has handed over before it ended. Returns `None` if
+    /// there is no such successor.
     fn follow_heir(&mut self, note: &mut impl FnMut(&str)) -> Option<()> {
         self.heirs.as_ref().filter(|heirs| heirs.is_asked())?;
-        // It reports once it knows that the devices are its own; its silence is bounded.
+        // The successor reports once it knows that its devices are open. The wait is bounded by the time
+        // limit of its messages.
         let before = self.worker.number();
         self.serve_heirs([false, true], note);
         (self.worker.number() != before).then_some(())

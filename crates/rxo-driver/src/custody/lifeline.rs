@@ -209,7 +209,7 @@ fn restore(nic: &DeviceName, note: &mut impl FnMut(&str)) {
     }
 }
 
-/// Extra time that the restorer waits before it acts, during which the keeper may still act.
+/// The additional time that the restorer waits before it acts, in which the keeper may still act.
 const SLACK: Duration = Duration::from_secs(1);
 /// Maximum time to wait for the restorer's end after it was dismissed.
 const GOING: Duration = Duration::from_secs(1);

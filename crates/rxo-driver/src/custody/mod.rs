@@ -212,15 +212,15 @@ impl Custody {
         Ok(())
     }
 
-    /// Returns the nic that was taken over, and the TAP; `None` without a takeover or a TAP.
+    /// Returns the nic that the TAP has taken over, and the TAP; `None` without a takeover or a TAP.
     fn taken(&mut self) -> Option<(&mut Held, &HostTap)> {
         let nic = self.held.first_mut().filter(|_| self.takes_over)?;
         Some((nic, self.tap.as_ref()?))
     }
 
-    /// Makes the changes: switches GRO off, isolates the interfaces and, in a takeover, moves everything of
-    /// the nic to the TAP. Returns the instant before which frames went to the kernel, whether all changes
-    /// are recorded, and warnings for the user.
+    /// Makes the changes: switches GRO off, isolates the interfaces and, in a takeover, moves the nic's
+    /// addresses, routes and names to the TAP. Returns the instant before which frames went to the kernel,
+    /// whether all changes are recorded, and warnings for the user.
     ///
     /// # Errors
     /// If the system refuses a change. The caller must then restore those made before.
@@ -330,7 +330,7 @@ impl Custody {
         for (n, held) in held.iter_mut().enumerate() {
             refused.extend(held.give_back(tap.as_ref().filter(|_| *takes_over && n == 0)).err());
         }
-        // Only after the nic has everything may the TAP lose it.
+        // The TAP gives up addresses and routes only after the nic has all of them.
         let moved = held.first().filter(|_| *takes_over).map(Held::holdings);
         refused.extend(tap.as_ref().and_then(|tap| tap.restore(moved).err()));
         refused.iter().map(ToString::to_string).chain(lost).collect()

@@ -1,7 +1,7 @@
 //! Names of the nic, which the TAP has during the run.
 //!
 //! Packet filters, rules, scripts and daemons refer to an interface by its name. So the TAP takes the nic's
-//! name, and these continue to match. The nic gets another name, derived from its own.
+//! name, and such references match the TAP. The nic gets another name, derived from its own.
 
 use std::io;
 

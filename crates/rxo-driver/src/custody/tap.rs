@@ -73,8 +73,8 @@ impl HostTap {
         link(self.before.index, &self.before.name)
     }
 
-    /// Reads the TAP's current state, without what it had before the run. `moved` are the holdings that it
-    /// got from the nic.
+    /// Reads the current state of the TAP, except for the holdings that it had before the run. `moved` are
+    /// the holdings that it got from the nic.
     ///
     /// # Errors
     /// If the TAP was deleted, or the system refuses to list its addresses and routes.
@@ -131,7 +131,8 @@ impl HostTap {
             if !self.kept.is_empty() || begin.elapsed() > PATIENCE {
                 return link.remove();
             }
-            // The query and the removal take the same kernel lock (RTNL), so pause between two queries.
+            // The query and the removal take the same kernel lock (RTNL), so this thread pauses between two
+            // queries.
             thread::sleep(Duration::from_millis(1));
         }
         Ok(())

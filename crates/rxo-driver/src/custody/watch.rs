@@ -11,7 +11,7 @@ use rxo_frame::Instant;
 
 use super::activity::Activity;
 
-/// Measures the silence of one process: how long ago its count of beats last changed.
+/// Measures the silence of one process: the time since its count of beats last changed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watch {
     limit: Duration,

@@ -31,14 +31,15 @@ pub struct DeviceKind {
     pub(crate) survey: fn(&DeviceName) -> Result<Option<u32>, DeviceError>,
     /// Attaches to a device, and creates its interface if rxo creates those of this kind.
     pub(crate) attach: Attach,
-    /// Takes hold of a device that another process has handed over; `None` if a device of this kind is opened anew.
+    /// Attaches to a device that another process has handed over; `None` if a device of this kind is opened
+    /// anew.
     pub(crate) inherit: Option<Inherit>,
-    /// Takes hold of several queues of the device; `None` if it has one.
+    /// Attaches to several queues of the device; `None` if devices of this kind have one queue.
     pub(crate) queues: Option<AttachQueues>,
 }
 
 impl DeviceKind {
-    /// Returns `true` if another process can go on with a device of this kind; see
+    /// Returns `true` if a device of this kind can be handed over to another process; see
     /// [`DeviceName::inherit`].
     #[must_use]
     pub const fn can_be_inherited(&self) -> bool {
@@ -54,11 +55,11 @@ impl DeviceKind {
 
 pub(crate) type Attach = fn(&DeviceName) -> Result<Box<dyn DeviceHandle>, DeviceError>;
 
-/// Takes hold of a device by what another process has handed over.
+/// A function that attaches to a device by the descriptors that another process has handed over.
 pub(crate) type Inherit =
     fn(&DeviceName, Vec<OwnedFd>) -> Result<Box<dyn DeviceHandle>, DeviceError>;
 
-/// Takes hold of so many queues of a device, without opening them yet.
+/// A function that attaches to the given number of queues of a device, without opening them yet.
 pub(crate) type AttachQueues = fn(&DeviceName, u32) -> Result<Box<dyn DeviceHandle>, DeviceError>;
 
 /// The origin of a device's interface.

@@ -107,8 +107,9 @@ pub trait DeviceHandle: fmt::Debug {
     /// Does nothing for other kinds of devices.
     fn attend(&self) {}
 
-    /// Returns what another process needs to go on with this device, which must not be used until that process has
-    /// failed; see [`DeviceName::inherit`]. Empty if that process opens the device by itself.
+    /// Returns the descriptors with which another process can continue with this device (see
+    /// [`DeviceName::inherit`]); empty if that process opens the device by itself. Do not use this device
+    /// afterwards, unless that process has failed.
     ///
     /// # Errors
     /// If the device cannot be handed over now.
@@ -116,7 +117,7 @@ pub trait DeviceHandle: fmt::Debug {
         Ok(Vec::new())
     }
 
-    /// Returns the descriptor that keeps an interface alive that rxo created; `None` for other devices.
+    /// Returns the descriptor that keeps alive an interface that rxo created; `None` for other devices.
     fn kept(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -127,12 +128,13 @@ pub type DeviceSource = Box<dyn SystemSource>;
 
 /// The operations of a system device's source beyond [`FrameSource`].
 pub trait SystemSource: FrameSource<Buffer = DeviceBuf> + Descriptors + fmt::Debug + Send {
-    /// Discards what arrived before `instant`, because something else received it. Call it before
-    /// the first [`receive`](FrameSource::receive). A device that nothing else reads has nothing to
+    /// Discards the frames that arrived before `instant`, because the kernel's stack received them. Call it
+    /// before the first [`receive`](FrameSource::receive). A device that only rxo reads has nothing to
     /// discard.
     fn discard_before(&mut self, _instant: Instant) {}
 
-    /// Returns the way in which frames are received, such as `AF_XDP, copy mode`, if devices of this kind have several.
+    /// Returns the method by which frames are received, such as `AF_XDP, copy mode`; `None` if devices of
+    /// this kind have only one.
     fn access(&self) -> Option<&'static str> {
         None
     }

@@ -46,13 +46,14 @@ impl DeviceName {
         self.parts().0
     }
 
-    /// Returns what follows the name of the interface, such as `0` in `xdp:eth1:0`; `None` if nothing does.
+    /// Returns the part after the name of the interface, such as `0` in `xdp:eth1:0`; `None` if there is
+    /// none.
     #[must_use]
     pub fn rest(&self) -> Option<&str> {
         self.parts().1
     }
 
-    /// Divides the text at the colon that no name of an interface has.
+    /// Divides the text at its first colon, which no interface name contains.
     fn parts(&self) -> (&str, Option<&str>) {
         let parts = self.text.split_once(':').filter(|_| self.kind.interface.is_some());
         parts.map_or((&self.text, None), |(name, rest)| (name, Some(rest)))
@@ -75,7 +76,7 @@ impl DeviceName {
         (self.kind.attach)(self)
     }
 
-    /// Takes hold of a device that another process has [handed over](DeviceHandle::hand_over).
+    /// Attaches to a device that another process has [handed over](DeviceHandle::hand_over).
     ///
     /// # Errors
     /// Returns the errors of [`DeviceName::attach`].
@@ -86,7 +87,7 @@ impl DeviceName {
         }
     }
 
-    /// Takes hold of `queues` queues of the device, which [`DeviceHandle::open_queues`] opens.
+    /// Attaches to `queues` queues of the device; [`DeviceHandle::open_queues`] then opens them.
     ///
     /// # Errors
     /// Returns the errors of [`DeviceName::attach`], and an error if devices of this kind have one queue, or

@@ -34,12 +34,13 @@ pub(crate) trait Port: Writer + Descriptors + fmt::Debug + Send {
     /// Returns `true` if many packets are submitted in one system call.
     fn is_batched(&self) -> bool;
 
-    /// Returns `true` if the system has not taken packets that were written, and waits for a push.
+    /// Returns `true` if some written packets were not yet taken by the system, and need a
+    /// [`push`](Self::push).
     fn has_unsent(&self) -> bool {
         false
     }
 
-    /// Pushes packets that were written and that the system has not taken.
+    /// Submits the written packets that the system has not yet taken.
     fn push(&mut self) {}
 
     /// Returns a line that the user should see, each line once, without the device's name. `None` if there is
@@ -69,7 +70,7 @@ pub(crate) trait Port: Writer + Descriptors + fmt::Debug + Send {
 pub struct DeviceSink {
     transmitter: Transmitter<Box<dyn Port>>,
     watch: LinkWatch,
-    /// A line for the user from the time when the device was opened.
+    /// The notice for the user from opening the device; `None` if there is none.
     opening: Option<String>,
 }
 
@@ -92,14 +93,14 @@ impl DeviceSink {
         self.port().is_batched()
     }
 
-    /// Returns the line for the user that opening the device gave, once; `None` if there is none. It is also the first of
-    /// [`take_notice`](Self::take_notice).
+    /// Returns the notice for the user from opening the device, once; `None` if there is none. Otherwise it
+    /// is the first result of [`take_notice`](Self::take_notice).
     pub fn take_opening_notice(&mut self) -> Option<String> {
         self.opening.take()
     }
 
-    /// Returns a line for the user, each line at most once; `None` if there is nothing new. Queries the
-    /// system whether the interface is up.
+    /// Returns a line for the user, each line at most once; `None` if there is nothing new. Asks the system
+    /// if the interface is up.
     pub fn take_notice(&mut self) -> Option<String> {
         if let Some(line) = self.take_opening_notice() {
             return Some(line);

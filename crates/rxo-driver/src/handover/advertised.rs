@@ -3,7 +3,7 @@
 //! The kernel renews such a route, and applies the rest of an advertisement, only if the route has flags that
 //! no netlink request can set. A plain copy would block it: the kernel could neither find the copy as its own
 //! nor add a route beside it, and would ignore the rest of the advertisement, so that addresses expire. So
-//! the copy is made by the older ioctl, which sets these flags, with a metric one higher: the next
+//! the copy is made by the older ioctl, which sets these flags. Its metric is higher by one, so that the next
 //! advertisement replaces it by the kernel's own route.
 #![allow(unsafe_code, reason = "the ioctl takes a structure")]
 

@@ -71,7 +71,7 @@ fn numbers(netlink: &Netlink) -> io::Result<Vec<u32>> {
 }
 
 /// Returns the id (nsid) that this network namespace has assigned to itself; `None` if there is none. The
-/// kernel assigns it when it lists an interface that is built on one of this namespace.
+/// kernel assigns the id when it lists an interface that is built on one of this namespace.
 fn own_number(netlink: &Netlink) -> Option<u32> {
     let own = File::open("/proc/thread-self/ns/net").ok()?;
     let answer = netlink.ask(&request(GET_NUMBER, &own)).ok()?;

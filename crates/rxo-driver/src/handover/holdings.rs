@@ -38,7 +38,7 @@ enum Step {
     Advertised(Advertised),
 }
 
-/// The part of the holdings that an operation covers: IPv4 and IPv6, or only IPv6.
+/// The IP versions that an operation covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HoldingsPart {
     Both,
@@ -195,7 +195,7 @@ impl Holdings {
         self.addresses.is_empty() && self.routes.is_empty() && self.neighbours.is_empty()
     }
 
-    /// Removes from `other` the items that were moved there. Errors are ignored.
+    /// Removes from `other` the items of these holdings that were moved there. Errors are ignored.
     pub(crate) fn take_from(&self, other: &Link) {
         let Ok(netlink) = Netlink::route() else { return };
         let way = (self.link.index, other.index);

@@ -6,14 +6,14 @@ use super::Interface;
 /// command.
 pub(super) trait Command {}
 
-/// The kernel's `ethtool_value`.
+/// The kernel's structure `ethtool_value`: a command and its 32-bit value.
 #[repr(C)]
 pub(super) struct Value {
     pub(super) command: u32,
     pub(super) data: u32,
 }
 
-/// The kernel's `ethtool_cmd`.
+/// The kernel's structure `ethtool_cmd`: speed, duplex and link modes.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Link {
@@ -35,7 +35,7 @@ struct Link {
     reserved: [u32; 2],
 }
 
-/// The kernel's `ethtool_drvinfo`.
+/// The kernel's structure `ethtool_drvinfo`: name and version of the driver.
 #[repr(C)]
 struct Driver {
     command: u32,
@@ -48,7 +48,7 @@ struct Driver {
     counts: [u32; 5],
 }
 
-/// The kernel's `ethtool_channels`.
+/// The kernel's structure `ethtool_channels`: the numbers of queues.
 #[repr(C)]
 #[derive(Default)]
 struct Channels {
@@ -74,7 +74,7 @@ impl Interface {
         Some(String::from_utf8_lossy(name).into_owned())
     }
 
-    /// Returns what the driver says of itself; `None` if it says nothing.
+    /// Returns the driver's description of itself; `None` if the driver reports none.
     fn driver_info(&self) -> Option<Driver> {
         let mut driver = Driver {
             command: GET_DRIVER,

@@ -151,8 +151,8 @@ pub(super) fn io_uring() -> Finding {
     }
 }
 
-/// Checks whether the kernel has AF_XDP, and whether this process may load its program. Without, a device `xdp:` uses the
-/// packet ring.
+/// Checks whether the kernel has AF_XDP, and whether this process may load its program. Without AF_XDP, a
+/// device `xdp:` uses the packet ring.
 pub(super) fn af_xdp() -> Finding {
     let socket = sys::socket(libc::AF_XDP, libc::SOCK_RAW, 0);
     match socket.and_then(|_| xdp::try_to_load()) {

@@ -1,8 +1,8 @@
 //! Mentions: rules of the host that refer to an interface by its name, its index, or its ingress.
 //!
 //! While a TAP has the nic's name, rules by name continue to match. Rules by index do not, and filters
-//! attached to the nic itself do not see what the host receives. So closed ports could become open, and open
-//! ones closed. These rules are found before anything is changed.
+//! attached to the nic itself do not see what the host receives. So a run could open closed ports, and close
+//! open ones. These rules are found before anything is changed.
 //!
 //! Contract: listing changes nothing. Rules that cannot be listed are an error, never "none".
 

@@ -1,5 +1,5 @@
-//! Filters of traffic control (`tc`) at the ingress. Filters at the egress still see packets, because those
-//! leave by the nic.
+//! Filters of traffic control (`tc`) at the ingress. Filters at the egress still see all packets, because
+//! packets leave by the nic.
 
 use std::io;
 

@@ -1,10 +1,10 @@
-//! Arrivals: counts the frames that the system had for a source, whether the source received them or not.
+//! Arrivals: counts the frames that arrived for a source, received or not.
 //!
 //! This module is separate because several sources may share one interface. The system counts the frames of
 //! the interface, and the frames that its filter passed to each socket. The first source of a group accounts
-//! for all frames of the interface that the other sockets did not get; so a frame that no socket got is
-//! missing in the account of the first. Contract: any thread may read the count of any socket, which the
-//! system resets with each reading.
+//! for all frames of the interface that the other sockets did not get; so a frame that no socket got counts
+//! as a loss of the first source. Contract: any thread may read the count of any socket, which the system
+//! resets with each reading.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// Adds what the system has counted since the last reading. If the socket is gone, the sums stay
+    /// Adds the system's counts since the last reading to the sums. If the socket is gone, the sums stay
     /// unchanged.
     fn read(&self) {
         let (level, option) = (libc::SOL_PACKET, libc::PACKET_STATISTICS);
@@ -56,7 +56,7 @@ impl Counted {
 }
 
 impl Arrivals {
-    /// Begins to count for a source that gets all frames of `interface`.
+    /// Creates the count for a source that gets all frames of `interface`.
     pub(super) fn of(interface: &Interface, socket: Arc<OwnedFd>) -> Self {
         let statistics = interface.index().ok().and_then(|index| Statistics::of(index).ok());
         let mut arrivals = Self { statistics, ..Self::none(socket) };

@@ -45,7 +45,7 @@ impl PacketSource {
         Ok(sources)
     }
 
-    /// Makes this socket the first of a group, with the filter for `shards`.
+    /// Makes this socket the first member of a new group with the filter for `shards` sources.
     fn found_group(&self, shards: u32) -> std::io::Result<()> {
         self.join((CBPF | UNIQUE_ID | IGNORE_OUTGOING) << 16)?;
         sys::set_filter(self.as_fd(), libc::SOL_PACKET, PACKET_FANOUT_DATA, &program(shards))

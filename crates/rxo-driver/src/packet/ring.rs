@@ -1,5 +1,5 @@
-//! Ring: memory shared with the kernel (`TPACKET_V2`), with slots that the kernel fills and this process
-//! lends to the users of its frames.
+//! Ring: memory shared with the kernel (`TPACKET_V2`). The kernel fills its slots, and this process lends
+//! them to the owners of frames.
 //!
 //! A slot belongs to the kernel, to this process, or to the owner of its buffer. The kernel writes only into
 //! slots whose status is zero, in ring order. A lent slot has a status of our own ([`LENT`]), so the kernel
@@ -130,8 +130,7 @@ impl RingMap {
 // SAFETY: the mapping belongs to no thread. Statuses are atomic; everything else in a slot is reached
 // through the one `Slot` or `SlotBuf` that has it, whichever thread that is on.
 unsafe impl Send for RingMap {}
-// SAFETY: as above. `filled` is the source's alone, which is taken by `&mut`, so no slot is handed
-// out twice.
+// SAFETY: as above. Only the source calls `filled`, through `&mut`, so no slot is lent twice.
 unsafe impl Sync for RingMap {}
 
 impl Drop for RingMap {
@@ -169,7 +168,7 @@ impl Slot<'_> {
         }
         let (bytes, len) = (self.at(usize::from(self.header.tp_mac)), self.header.tp_snaplen);
         // SAFETY: the bytes of a whole frame lie in the slot, which this process may access until it is lent
-        // or given back, and both take it.
+        // or given back; both operations consume this value.
         unsafe { std::slice::from_raw_parts(bytes.as_ptr(), len as usize) }
     }
 
@@ -245,7 +244,7 @@ pub(crate) struct SlotBuf {
     map: Arc<RingMap>,
 }
 
-// SAFETY: its slot is its own until it is given back, which is an atomic store (release) that any
+// SAFETY: the slot belongs to this buffer alone until it is given back, by an atomic store (release) that any
 // thread may do.
 unsafe impl Send for SlotBuf {}
 // SAFETY: through a shared reference, the buffer is only read.

@@ -1,8 +1,8 @@
-//! Sent: counts the packets of one port that have left the interface, even if several ports send by it.
+//! Sent: counts the packets of one port that have left the interface, even if several ports send through it.
 //!
 //! This module is separate because the system counts what leaves an interface, but not which socket sent it.
-//! The first port accounts for all: from the packets that have left, it subtracts those that the other ports
-//! wrote.
+//! The first port accounts for all ports: from the packets that have left, it subtracts the packets that the
+//! other ports wrote.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -33,13 +33,13 @@ struct Other {
 }
 
 impl Sent {
-    /// Creates the count for the only port of `interface`, or the first one.
+    /// Creates the count for the only port of `interface`, or for the first of several.
     pub(super) fn of(interface: &Interface) -> Self {
         let departures = interface.index().ok().and_then(|index| Departures::of(index).ok());
         Self { departures, others: Vec::new(), written: None }
     }
 
-    /// Makes this port account for `other` too, which sends by `socket`.
+    /// Makes this port also account for `other`, which sends through `socket`.
     pub(super) fn add_queue(&mut self, socket: OwnedFd, other: &mut Self) {
         let written = Arc::<AtomicU64>::default();
         (other.departures, other.written) = (None, Some(Arc::clone(&written)));

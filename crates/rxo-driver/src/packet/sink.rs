@@ -86,8 +86,8 @@ impl Port for PacketPort {
         true
     }
 
-    /// Returns the bytes that the kernel has not freed: in the interface's queue, in the card's ring, or on
-    /// the way through a veth.
+    /// Returns the number of sent bytes that the kernel has not freed: in the interface's queue, in the
+    /// card's ring, or in transit through a veth.
     fn queued_bytes(&self) -> Option<u64> {
         sys::unsent_bytes(self.writer.socket()).ok()
     }

@@ -44,8 +44,9 @@ impl Default for PacketOptions {
 
 /// Receives the frames that arrive on an interface, and not those that leave it.
 ///
-/// The host's own stack receives the same frames. Give the interface no addresses, or both answer. A frame
-/// larger than a slot (a GSO frame) is read from a second queue, in order.
+/// The host's own stack receives the same frames. Give the interface no addresses; otherwise both that stack
+/// and the user of this source answer. A frame larger than a slot (a GSO frame) is read from a second queue,
+/// in order.
 #[derive(Debug)]
 pub struct PacketSource {
     device: String,

@@ -1,7 +1,8 @@
 //! Extended: translates a classic BPF filter into an extended one (eBPF), which a TAP needs.
 //!
-//! This module is separate because it knows nothing of what a filter does. It translates exactly the steps that
-//! [`program`](super::program) uses, as the kernel translates a classic filter, and loads the result.
+//! This module is separate because it does not depend on the purpose of a filter. It translates exactly the
+//! steps that [`program`](super::program) uses, as the kernel translates a classic filter, and loads the
+//! result.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -100,8 +101,8 @@ fn stored_field(code: u32, offset: i16) -> Draft {
     Draft { instruction, skips: None }
 }
 
-/// The registers: the accumulator, which is the result; the argument of the filter; the frame, where loads
-/// expect it; the index register; the stack, where stored values are.
+/// The registers: the accumulator, which is the result; the argument of the filter; the frame, in the
+/// register that loads use; the index register; the stack, which contains stored values.
 const A: u8 = 0;
 const ARGUMENT: u8 = 1;
 const FRAME: u8 = 6;

@@ -48,14 +48,16 @@ impl Tap {
         Ok(Self { device: Arc::new(TapDevice::open(name, kind, 1)?), others: Vec::new() })
     }
 
-    /// Goes on with the interface `name`, which another process has made and hands over as `file`.
+    /// Continues with the interface `name`, which another process has created and has handed over as `file`.
     pub(super) fn inherit(name: &str, kind: TapKind, file: OwnedFd) -> Result<Self, DeviceError> {
         let device = TapDevice::inherit(name, kind, file.into())?;
         Ok(Self { device: Arc::new(device), others: Vec::new() })
     }
 
-    /// Returns the descriptor of an interface that this process has made; an error for another one, whose settings it must
-    /// restore.
+    /// Returns the descriptor of an interface that this process has created.
+    ///
+    /// # Errors
+    /// If the interface existed before: this process must restore its settings.
     pub(super) fn hand_over(&self) -> io::Result<OwnedFd> {
         match self.device.before {
             None => self.descriptor().try_clone_to_owned(),
@@ -89,7 +91,7 @@ impl Tap {
         all.map(queue).collect()
     }
 
-    /// Returns whether the interface carries Ethernet frames or IP packets.
+    /// Returns the kind of packets that the interface carries: Ethernet frames or IP packets.
     #[must_use]
     pub fn kind(&self) -> TapKind {
         self.device.kind
@@ -181,7 +183,8 @@ impl TapDevice {
             _ => Attachment::First { existed },
         };
         let refused = |error| refused(&label, (kind, attachment), name, error);
-        // One that exists is locked before it is attached to, or a process that uses it would lose packets.
+        // An interface that exists is locked before this process attaches to it; otherwise a process that
+        // uses it would lose packets.
         let lock = found.filter(|_| queues > 1).map(|found| lock(&found).map_err(refused));
         let lock = lock.transpose()?;
         offload::attach(file.as_fd(), kind, name, attachment).map_err(refused)?;
@@ -239,7 +242,7 @@ impl TapDevice {
         Ok(())
     }
 
-    /// Opens one more queue of this interface. The settings of the interface are those of the first.
+    /// Opens one more queue of this interface. The interface keeps the settings from its first queue.
     fn another_queue(&self) -> Result<Self, DeviceError> {
         let Self { label, kind, offloads, .. } = self;
         let (file, name) = (open_tun(label)?, self.interface.name());
@@ -251,8 +254,8 @@ impl TapDevice {
         Ok(queue)
     }
 
-    /// Loads the rule by which the kernel chooses the queue of each packet: a flow stays in one queue, in
-    /// which both of its directions meet.
+    /// Loads the rule by which the kernel chooses the queue of each packet: both directions of a flow use the
+    /// same queue.
     fn steer(&self, queues: u32) -> Result<(), DeviceError> {
         let steered = steering::load(&steering::program(queues))
             .and_then(|program| offload::steer(self.file.as_fd(), Some(program.as_fd())));

@@ -13,9 +13,9 @@ pub(crate) struct FullQueue {
     waited: Option<u64>,
 }
 
-/// The multiple of a packet's own length that may leave the queue while the packet is retried. A packet that
-/// is then still refused is refused for another reason than a full queue. The factor is large because the
-/// kernel counts queued bytes with overhead: 768 bytes for a frame of 60.
+/// The multiple of a packet's own length that may leave the queue while the packet is retried. If the packet
+/// is still refused after that, the reason is not a full queue. The factor is large because the kernel counts
+/// queued bytes with overhead: 768 bytes for a frame of 60.
 const ROOM_FACTOR: u64 = 16;
 
 impl FullQueue {

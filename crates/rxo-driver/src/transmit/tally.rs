@@ -115,8 +115,8 @@ impl Tally {
 pub(super) const CUT_NOTICE: &str = "the device does not segment the GSO frames of a tunnel that pass; their segments are sent one \
                           by one, which costs more; a tunnel over UDP needs that only without outer checksums";
 
-/// Returns the notice for the user about the first refusal of a kind. It is not an error if a receiver does
-/// not offload this kind.
+/// Returns the notice for the user about the first refusal of a kind. The refusal is not an error: a receiver
+/// need not offload this kind.
 fn refused_notice(kind: GsoKind, error: &io::Error) -> String {
     let what = match kind {
         GsoKind::TcpV4 => "an aggregate of TCP over IPv4",

@@ -51,8 +51,8 @@ pub struct UdpOptions {
     /// The requested size of the kernel's receive buffer and of its send buffer, in bytes. Without privilege
     /// the system may grant less. Small buffers lose datagrams when many arrive at once.
     pub buffer_bytes: u32,
-    /// The mark of all packets sent, by which rules of routing know them (`SO_MARK`, which needs
-    /// `CAP_NET_ADMIN`); 0 for none.
+    /// The mark of all sent packets, which routing rules can match (`SO_MARK`, needs `CAP_NET_ADMIN`); 0 for
+    /// none.
     pub mark: u32,
     /// Maximum number of messages that one call receives, 1 to 32. Each needs 64 KiB of memory.
     pub messages: usize,

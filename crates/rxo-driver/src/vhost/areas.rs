@@ -1,9 +1,9 @@
-//! Areas that a front end shares beside the memory of its guest: the log of dirty pages, by which it is migrated, and the record of
-//! chains in flight, by which the next back end goes on.
+//! Areas: memory that a front end shares in addition to its guest's memory: the log of dirty pages, used for
+//! migration, and the record of chains in flight, with which the next back end continues.
 //!
-//! Separate from the memory, because both are optional, are used by all queues, and outlive none of them. Contract: their
-//! files are mapped like those of the memory, and bounded by [`LogArea`](crate::vhost_user::LogArea) and
-//! [`InflightShape`].
+//! Separate from the guest's memory, because both areas are optional, and all queues use them. Contract: the
+//! files of areas are mapped like those of the guest's memory. Their lengths are limited by
+//! [`LogArea`](crate::vhost_user::LogArea) and [`InflightShape`].
 
 use std::fmt::Display;
 use std::io;
@@ -19,7 +19,7 @@ use crate::vhost_user::{InflightShape, Ring, Session};
 use crate::virtio_net::mapping::{self, memory_file};
 use crate::virtio_net::{Loss, Notifier};
 
-/// The areas in use.
+/// The areas of one front end that are in use.
 #[derive(Debug, Default)]
 pub(super) struct Areas {
     log: Option<DirtyLog>,
@@ -30,10 +30,10 @@ pub(super) struct Areas {
     outside: u64,
 }
 
-/// A part of a file, mapped.
+/// A mapped part of a file. Dropping it unmaps the part.
 #[derive(Debug)]
 pub(super) struct Mapped {
-    /// `None` only while it is dropped.
+    /// The mapping; `None` only while this value is dropped.
     mapping: Option<Arc<Mapping>>,
     loss: Loss,
 }
@@ -44,13 +44,16 @@ impl Areas {
         self.log_file.iter().chain(&self.inflight).any(|area| area.loss.is_lost())
     }
 
-    /// Returns how many writes of the device were not logged completely.
+    /// Returns the number of writes by the device that were not logged completely.
     pub(super) fn outside(&self) -> u64 {
         self.outside + self.log.as_ref().map_or(0, DirtyLog::outside)
     }
 
-    /// Maps the log that the front end has set last. Afterwards [`Areas::log`] must be called for each queue; then the log
-    /// before, which is returned, can be dropped.
+    /// Maps the log that the front end has set last. The caller must then call [`Areas::log`] for each queue;
+    /// after that it can drop the previous log, which is returned.
+    ///
+    /// # Errors
+    /// If the log cannot be mapped.
     pub(super) fn map_log(
         &mut self,
         session: &Session,
@@ -67,8 +70,11 @@ impl Areas {
         Ok(self.log_file.replace(mapped))
     }
 
-    /// Maps the record that the front end has set last. Afterwards all queues must be made again; then the record before,
-    /// which is returned, can be dropped.
+    /// Maps the record that the front end has set last. The caller must then create all queues again; after
+    /// that it can drop the previous record, which is returned.
+    ///
+    /// # Errors
+    /// If the record cannot be mapped.
     pub(super) fn map_inflight(
         &mut self,
         session: &Session,
@@ -88,14 +94,15 @@ impl Areas {
         Ok(())
     }
 
-    /// Lets a queue use the log, if the front end wants it.
+    /// Makes a queue use the log, if the front end has enabled it.
     pub(super) fn log(&self, session: &Session, ring: &Ring, queue: &mut DeviceQueue) {
         let log = session.log().and(self.log.clone());
         let flagged = ring.addresses.filter(|addresses| addresses.flags & LOGGED != 0);
         queue.log_to(log, flagged.map(|addresses| addresses.log));
     }
 
-    /// Lets a new queue go on with the chains in flight of ring `n`, if they are recorded.
+    /// Makes a new queue continue with the recorded chains in flight of ring `n`, if the front end records
+    /// them.
     pub(super) fn track(
         &self,
         session: &Session,
@@ -115,21 +122,22 @@ impl Areas {
         queue.track(mapping, offset).map_err(|why| why.to_string())
     }
 
-    /// Reports that the device has written to the log, if that is used and the front end wants reports.
+    /// Notifies the front end that the device has written to the log, if a log is in use and the front end
+    /// wants such notifications.
     pub(super) fn report(&self, session: &Session) {
         if let Some(call) = self.log_call.as_ref().filter(|_| session.log().is_some()) {
             call.notify();
         }
     }
 
-    /// Returns `true` if [`Areas::report`] may do anything.
+    /// Returns `true` if [`Areas::report`] may have something to report.
     pub(super) const fn reports(&self) -> bool {
         self.log_call.is_some()
     }
 }
 
 impl Mapped {
-    /// Maps the part of a file with this offset and length, in bytes.
+    /// Maps the part of `file` with this offset and length, both in bytes.
     fn new(
         file: BorrowedFd<'_>,
         (offset, bytes): (u64, u64),
@@ -148,7 +156,8 @@ impl Drop for Mapped {
     }
 }
 
-/// Makes a file for a record of this shape. Returns also its length in bytes, at most `most_bytes`.
+/// Creates a file for a record of this shape. Returns the file, and its length in bytes, which is at most
+/// `most_bytes`.
 pub(super) fn inflight_file(
     shape: InflightShape,
     is_packed: bool,
@@ -164,5 +173,5 @@ pub(super) fn inflight_file(
     Ok((memory_file(bytes)?, bytes))
 }
 
-/// The bit of a ring's flags that says where its used ring is logged.
+/// The bit of a ring's flags that means that the address of its used ring in the log is valid.
 const LOGGED: u32 = 1;

@@ -26,7 +26,7 @@ pub(crate) struct Backend {
     connection: Option<Connection>,
     /// `true` once the user has been notified that the guest has started.
     has_said_start: bool,
-    /// `true` if front ends may be waiting for which no further event comes.
+    /// `true` if front ends may be waiting to be accepted although no event will report them.
     is_accept_due: bool,
     /// The obstacles to accepting a front end that were reported to the user.
     said_obstacles: Vec<Obstacle>,
@@ -40,10 +40,10 @@ pub(crate) struct Backend {
     invalid: u64,
     /// The number of front ends that have gone.
     gone: u64,
-    /// The memory that files for chains in flight may still take, in bytes. This process is charged for them, and cannot know
-    /// how long front ends keep them.
+    /// The memory that files for chains in flight may still take, in bytes. This process is charged for the
+    /// files, and cannot know how long front ends keep them.
     inflight_left: u64,
-    /// Set once the user was told that a log of dirty pages covers too little.
+    /// `true` once the user has been notified that a log of dirty pages does not cover all writes.
     has_said_unlogged: bool,
 }
 
@@ -56,10 +56,12 @@ enum Obstacle {
     System,
 }
 
-/// The memory that files for chains in flight of all front ends may take, in bytes: those of some hundred starts of a machine.
+/// The maximum memory for the chain-in-flight files of all front ends, in bytes: enough for some hundred
+/// starts of a machine.
 const MOST_INFLIGHT_BYTES: u64 = 32 << 20;
 
-/// The greatest number of front ends that one call accepts, so that it ends; others wait for the next call.
+/// The greatest number of front ends that one call accepts, so that the call ends; others wait for the next
+/// call.
 const MOST_ACCEPTS: usize = 8;
 
 impl Side for Backend {
@@ -153,13 +155,14 @@ impl Backend {
         let left = self.inflight_left;
         let (discards, events) = (&self.discards, &self.events);
         let connection = Connection::succeeding(sockets, discards, events, self.options, left)?;
-        // The user knows of the guest.
+        // The user was notified of the guest before.
         self.has_said_start = connection.is_started();
         self.connection = Some(connection);
         Ok(())
     }
 
-    /// Returns what another process needs to go on: the listening socket, and that of [`Connection::hand_over`].
+    /// Returns the descriptors with which another process can continue: the listening socket, and those of
+    /// [`Connection::hand_over`].
     pub(super) fn hand_over(&mut self) -> io::Result<Vec<OwnedFd>> {
         let mut files = vec![self.listener.socket()?.into()];
         if let Some(connection) = self.connection.as_mut().filter(|it| !it.has_ended()) {

@@ -40,11 +40,11 @@ pub(crate) struct Connection {
     session: Session,
     /// The queues by the index of their ring; `None` for a ring that cannot be used.
     queues: Vec<Option<Queue>>,
-    /// The memory that the queues use. Declared after them, so that it is dropped last.
+    /// The guest's memory that the queues use. Declared after them, so that it is dropped after them.
     shared: Shared,
-    /// Likewise.
+    /// The areas that the queues use. Declared after them, so that they are dropped after them.
     areas: Areas,
-    /// What it may share.
+    /// The limits of the memory that the front end may share.
     allowed: GuestMemory,
     /// The indices of the receive rings in use.
     receivers: Vec<usize>,
@@ -52,25 +52,25 @@ pub(crate) struct Connection {
     is_polled: bool,
     events: Arc<Events>,
     _watched: Watched,
-    /// The transmit ring from which the next frame is taken first.
+    /// The index of the transmit ring from which the next frame is taken first.
     next: usize,
-    /// Invalid chains of queues that no longer exist.
+    /// The number of invalid chains in queues that no longer exist.
     invalid: u64,
     moderator: Moderator,
-    /// The number of notifications sent since it was last read.
+    /// The number of notifications sent since this number was last read.
     notified: u64,
-    /// `true` if packets were written that are not published yet.
+    /// `true` if packets were written to the queues and not yet published.
     has_put: bool,
     places: Option<&'static PayloadPlaces>,
-    /// The address of a guest that is to be announced.
+    /// The Ethernet address of a guest that is to be announced; `None` if there is no such guest.
     announced: Option<[u8; 6]>,
     /// The memory that files for chains in flight may still take, in bytes.
     inflight_left: u64,
 }
 
 impl Connection {
-    /// Creates a connection over `stream`; refused descriptors are counted in `discards`. Files for chains in flight may take
-    /// `inflight_left` bytes of memory, whoever keeps them.
+    /// Creates a connection over `stream`; refused descriptors are counted in `discards`. New files for
+    /// chains in flight may take `inflight_left` bytes of memory.
     pub(super) fn new(
         stream: UnixStream,
         discards: &Discards,
@@ -105,8 +105,8 @@ impl Connection {
         })
     }
 
-    /// Creates a connection that goes on with the conversation of another process over `stream`. `settings` has requests
-    /// that repeat what the front end has set, and its end.
+    /// Creates a connection that continues another process's conversation over `stream`. `settings` contains
+    /// requests that repeat the front end's settings; its end is closed.
     pub(super) fn succeeding(
         (stream, settings): (UnixStream, UnixStream),
         discards: &Discards,
@@ -117,9 +117,10 @@ impl Connection {
         let mut connection = Self::new(settings, discards, events, options, inflight_left)?;
         loop {
             match connection.channel.receive() {
-                // A reply would be one that the front end has got already.
+                // The reply is dropped, because the front end has already received one from the other
+                // process.
                 Ok(Some(message)) => _ = connection.follow(message)?,
-                // All requests are in the socket's buffer.
+                // All requests are in the socket's buffer already, so nothing more can arrive.
                 Ok(None) => return Err(io::ErrorKind::TimedOut.into()),
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
                 Err(error) => return Err(error),
@@ -130,8 +131,8 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Returns what another process needs to go on: the socket, and one with requests for
-    /// [`succeeding`](Self::succeeding). This connection must not be used meanwhile.
+    /// Returns the sockets with which another process can continue: that of the connection, and one that
+    /// contains requests for [`succeeding`](Self::succeeding). Do not use this connection meanwhile.
     pub(super) fn hand_over(&mut self) -> io::Result<[OwnedFd; 2]> {
         let socket = self.channel.socket()?;
         self.note_bases();
@@ -147,7 +148,8 @@ impl Connection {
     fn note_bases(&mut self) {
         for (n, queue) in self.queues.iter_mut().enumerate() {
             if let Some(queue) = queue {
-                // A chain that is used and not published would not be at the next device's position.
+                // Published first, because a chain that is used but not published is missing in the stored
+                // position.
                 queue.queue.publish();
                 self.session.set_base(n, queue.queue.base());
             }
@@ -175,7 +177,7 @@ impl Connection {
         self.invalid + self.unlogged() + self.queues.iter().flatten().map(of).sum::<u64>()
     }
 
-    /// Returns how many writes the front end's log of dirty pages did not cover.
+    /// Returns the number of writes that the front end's log of dirty pages did not cover.
     pub(super) fn unlogged(&self) -> u64 {
         self.areas.outside()
     }
@@ -212,7 +214,7 @@ impl Connection {
         Ok(has_changed)
     }
 
-    /// Follows a message. Returns the reply to be sent.
+    /// Processes a message of the front end. Returns the reply to be sent.
     fn follow(&mut self, message: Message) -> io::Result<Done> {
         self.note_bases();
         let done = self.session.take(message).map_err(invalid)?;
@@ -220,14 +222,14 @@ impl Connection {
         Ok(done)
     }
 
-    /// Carries out what a request has changed.
+    /// Applies the change that a request has made to the session.
     fn apply(&mut self, change: Change) -> io::Result<()> {
         match change {
             Change::None => {}
             Change::Ring(ring) => self.make_queue(ring)?,
             Change::Rings => self.make_queues()?,
             Change::Memory => {
-                // Kept until the queues are made again, which use it. So with the areas.
+                // The previous memory and areas are kept until the queues, which use them, are created again.
                 let _before = self.shared.follow(&self.session, self.allowed)?;
                 self.make_queues()?;
             }

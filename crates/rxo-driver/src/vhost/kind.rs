@@ -48,7 +48,8 @@ struct Handle {
 /// The state of the device: its socket before the first opening, and the device after it.
 #[derive(Debug)]
 enum State {
-    /// The listening socket, and if another process has served a front end, the sockets to go on with it.
+    /// The device before its first opening: the listening socket and, if another process has served a front
+    /// end, the two sockets with which to continue.
     Bound(Option<Listener>, Option<(UnixStream, UnixStream)>),
     Open(Shared<Backend>, u32, Copying),
 }
@@ -60,7 +61,7 @@ impl Handle {
         Ok(Self { label, backend: RefCell::new(State::Bound(Some(listener), None)) })
     }
 
-    /// Goes on with a device that another process has handed over.
+    /// Continues with a device that another process has handed over.
     fn inherit(name: &DeviceName, files: Vec<OwnedFd>) -> Result<Self, DeviceError> {
         let label = name.to_string();
         let mut files = files.into_iter();
@@ -73,8 +74,8 @@ impl Handle {
 }
 
 impl DeviceHandle for Handle {
-    /// Opened again, the device has the same front end, the same MTU and offers the same. While a thread that hangs keeps
-    /// it, whoever uses the new ends waits for that thread.
+    /// Opens the device. A device that is opened again keeps its front end, its MTU and the offered features.
+    /// If a hanging thread still holds the device, users of the new source and sink wait for that thread.
     fn open(&self, options: DeviceOptions) -> Result<Device, DeviceError> {
         let mut state = self.backend.borrow_mut();
         if let State::Bound(listener, front_end) = &mut *state {
@@ -105,8 +106,9 @@ impl DeviceHandle for Handle {
         }
     }
 
-    /// A machine monitor waits for its replies, and its guest with it. Frames of the guest stay in its rings
-    /// until the device is opened again. A thread that hangs keeps the device, and does not make others wait.
+    /// Answers messages of the virtual machine monitor, because the monitor and its guest wait for the
+    /// replies. Frames of the guest stay in its rings until the device is opened again. Does nothing if
+    /// another thread holds the device.
     fn attend(&self) {
         if let State::Open(backend, ..) = &*self.backend.borrow()
             && let Some(mut backend) = backend.try_lock()

@@ -40,7 +40,8 @@ pub(crate) use kind::KIND;
 pub use options::{GuestMemory, GuestOptions};
 pub use places::{LINE_BYTES, PayloadPlaces};
 
-/// The most descriptors that a device `vhost:PATH` has open: those of each ring and their duplicates, files of memory, log
-/// and chains in flight, and the sockets and what is refused by one message.
+/// The maximum number of descriptors that a device `vhost:PATH` has open: those of each ring and their
+/// duplicates; the files of the memory, the log and the chains in flight; the sockets; and the descriptors
+/// refused with one message.
 pub const GUEST_FILES: usize =
     2 * connection::MOST_PAIRS * 4 + vhost_user::MOST_REGIONS + vhost_user::MOST_DESCRIPTORS + 14;

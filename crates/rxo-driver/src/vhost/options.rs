@@ -35,7 +35,7 @@ pub struct GuestOptions {
     /// Limits of the memory that the guest may share.
     pub memory: GuestMemory,
     /// The histogram that counts where payload lies in the guest's memory; `None` to count nothing. For
-    /// experiments, because each packet must be parsed for it.
+    /// experiments only, because each packet must be parsed for the histogram.
     pub places: Option<&'static PayloadPlaces>,
 }
 
@@ -51,7 +51,7 @@ pub struct GuestMemory {
 }
 
 impl GuestMemory {
-    /// Returns what becomes of holes in its files.
+    /// Returns how holes in the files of the memory are treated.
     pub(super) const fn holes(self) -> Holes {
         if self.may_be_sparse { Holes::Filled } else { Holes::Refused }
     }

@@ -1,9 +1,10 @@
-//! Shared memory of a front end, as far as this process has mapped it.
+//! Shared memory of a front end: the regions that this process has mapped.
 //!
-//! Separate from the connection, because it decides what is mapped at all. The sum of the regions is limited.
-//! A region that a new table repeats stays mapped, so that a front end that sends its table again and again
-//! costs nothing. Memory that is no longer shared is unmapped by a separate thread: unmapping a file for the
-//! last time frees its pages, which takes one third of a second for some gigabytes.
+//! Separate from the connection, because this module decides which memory is mapped at all. The sum of the
+//! regions is limited. A region that a new table repeats stays mapped, so that a front end that sends its
+//! table again and again causes little work. Memory that is no longer shared is unmapped by a separate
+//! thread: unmapping a file for the last time frees its pages, which takes one third of a second for some
+//! gigabytes.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -87,7 +88,7 @@ impl Shared {
         if let Some(part) = self.parts.iter().find(|part| part.place == place) {
             return Ok(part.clone());
         }
-        // The session has checked that this is an address.
+        // The session has checked that the end of the region does not overflow.
         let end = place.offset.saturating_add(place.bytes);
         let (mapping, loss) =
             mapping::map(shared.file.as_fd(), place.offset..end, allowed.holes())?;
@@ -115,7 +116,7 @@ pub(super) fn unmap(mappings: Vec<Arc<Mapping>>) {
         started.ok().map(|_| sender)
     });
     if let Some(unmapper) = unmapper {
-        // One that changes its memory faster than it is unmapped waits for it here.
+        // A front end that changes its memory faster than it can be unmapped waits here.
         drop(unmapper.try_send(mappings));
     }
 }

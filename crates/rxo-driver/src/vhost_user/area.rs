@@ -1,5 +1,5 @@
-//! Areas of files that a front end shares beside the memory of its guest: the log of dirty pages, and the record of
-//! chains in flight.
+//! Areas: parts of files that a front end shares in addition to its guest's memory: the log of dirty pages,
+//! and the record of chains in flight.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -11,7 +11,7 @@ use super::fields::Fields;
 pub struct LogArea<F> {
     /// The length of the log in bytes, at least 1 and at most [`LogArea::MOST_BYTES`].
     pub bytes: u64,
-    /// The offset of the log in its file, in bytes. The end does not overflow.
+    /// The offset of the log in its file, in bytes. The end of the log does not exceed 64 bits.
     pub file_offset: u64,
     /// The descriptor of the file to map.
     pub file: F,
@@ -33,7 +33,7 @@ pub struct InflightArea<F> {
     pub shape: InflightShape,
     /// The length of the record in bytes, at least 1 and at most [`InflightShape::MOST_BYTES`].
     pub bytes: u64,
-    /// The offset of the record in its file, in bytes. The end does not overflow.
+    /// The offset of the record in its file, in bytes. The end of the record does not exceed 64 bits.
     pub file_offset: u64,
     /// The descriptor of the file to map.
     pub file: F,
@@ -68,7 +68,8 @@ impl InflightShape {
     /// The greatest length of a record: for 16 packed rings of 32,768 descriptors.
     pub const MOST_BYTES: u64 = 17 << 20;
 
-    /// Reads the shape behind a length and an offset, which mean nothing in a question.
+    /// Reads the shape in a request for a record. Ignores the length and the offset before it, which have no
+    /// meaning there.
     pub(super) fn read_alone(fields: &mut Fields<'_>) -> Result<Self, Wrong> {
         let (_bytes, _offset) = (fields.u64()?, fields.u64()?);
         Self::read(fields)
@@ -86,7 +87,8 @@ impl InflightShape {
         Ok(Self { rings, ring_size })
     }
 
-    /// Writes the payload that has a part of a file, its length and its offset, and the shape.
+    /// Writes the payload of a message about a record: length and offset of the part of a file, then the
+    /// shape.
     pub(super) fn write(self, (bytes, file_offset): (u64, u64), payload: &mut Vec<u8>) {
         payload.extend(bytes.to_ne_bytes());
         payload.extend(file_offset.to_ne_bytes());

@@ -62,10 +62,10 @@ impl Channel {
         }
     }
 
-    /// Returns a second descriptor of the socket, for a process that goes on with the conversation.
+    /// Returns a second descriptor of the socket, with which another process can continue the conversation.
     ///
     /// # Errors
-    /// `WouldBlock` if a message has arrived in part; or as the system refuses.
+    /// `WouldBlock` if a message has arrived in part; other errors if the system refuses.
     pub(crate) fn socket(&self) -> io::Result<OwnedFd> {
         if !self.assembler.is_empty() {
             return Err(io::ErrorKind::WouldBlock.into());

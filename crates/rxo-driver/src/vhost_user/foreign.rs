@@ -58,7 +58,7 @@ impl Discards {
         self.open.load(Ordering::Relaxed) >= TOO_MANY
     }
 
-    /// Returns the number of descriptors that were passed to it so far.
+    /// Returns the total number of descriptors that were passed to [`add`](Self::add).
     #[cfg(test)]
     pub(super) fn seen(&self) -> usize {
         self.seen.load(Ordering::Relaxed)

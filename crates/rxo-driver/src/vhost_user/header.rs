@@ -14,7 +14,7 @@ const VERSION_MASK: u32 = 0b11;
 const REPLY: u32 = 1 << 2;
 const NEEDS_REPLY: u32 = 1 << 3;
 
-/// The header of a message, as a value.
+/// The header of a message, as a value with one field per header field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The number of the request; a reply has the number of its request.
