@@ -26,7 +26,7 @@ pub(super) struct Areas {
     log_file: Option<Mapped>,
     log_call: Option<Notifier>,
     inflight: Option<Mapped>,
-    /// Writes that no former log covered.
+    /// The number of incompletely logged writes under earlier logs.
     outside: u64,
 }
 

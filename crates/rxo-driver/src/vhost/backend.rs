@@ -149,7 +149,7 @@ impl Backend {
         })
     }
 
-    /// Goes on with the conversation of another process with its front end; see [`Connection::succeeding`].
+    /// Continues another process's conversation with its front end; see [`Connection::succeeding`].
     pub(super) fn succeed(&mut self, stream: UnixStream, settings: UnixStream) -> io::Result<()> {
         let sockets = (stream, settings);
         let left = self.inflight_left;

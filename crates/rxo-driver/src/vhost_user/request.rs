@@ -24,7 +24,7 @@ pub enum Request<F = OwnedFd> {
     SetMemTable(Vec<SharedRegion<F>>),
     /// Sets the log of dirty pages.
     SetLogBase(LogArea<F>),
-    /// Sets the descriptor by which the device may report that it wrote to the log.
+    /// Sets the descriptor by which the device may notify the front end of writes to the log.
     SetLogFd(F),
     /// Sets the number of entries of a ring.
     SetRingSize(RingNumber),
@@ -34,11 +34,11 @@ pub enum Request<F = OwnedFd> {
     SetRingBase(RingNumber),
     /// Stops the ring with this index, and asks for the entry at which it can resume.
     GetRingBase(u32),
-    /// Sets the descriptor for the driver's notifications, and starts the ring.
+    /// Sets the eventfd of the driver's notifications, and starts the ring.
     SetRingKick(RingDescriptor<F>),
-    /// Sets the descriptor for the device's notifications.
+    /// Sets the eventfd of the device's notifications.
     SetRingCall(RingDescriptor<F>),
-    /// Sets the descriptor by which the device may report a broken ring.
+    /// Sets the eventfd by which the device may report a broken ring.
     SetRingError(RingDescriptor<F>),
     /// Asks for the protocol features that the back end offers.
     GetProtocolFeatures,
@@ -94,7 +94,7 @@ pub struct RingAddresses {
     /// The address of the part that the driver writes: the available ring, or the driver event area of a
     /// packed ring.
     pub driver: u64,
-    /// The address for the log of accesses.
+    /// The address at which accesses to the ring are logged.
     pub log: u64,
 }
 
@@ -110,7 +110,7 @@ pub struct RingDescriptor<F> {
 const NO_DESCRIPTOR: u64 = 1 << 8;
 const RING_MASK: u64 = 0xff;
 
-/// The numbers of requests, by the names of the specification.
+/// The numbers of requests, under the names of the specification.
 mod number {
     pub(super) const GET_FEATURES: u32 = 1;
     pub(super) const SET_FEATURES: u32 = 2;

@@ -61,11 +61,11 @@ pub enum Change {
     Memory,
     /// The request has set another log of dirty pages, which must be mapped.
     Log,
-    /// The request has set another descriptor for reports of changes of the log.
+    /// The request has set another descriptor for notifications of writes to the log.
     LogCall,
     /// The request has set another record of chains in flight: it must be mapped, and all queues created again.
     Inflight,
-    /// The request asks for a file for such a record.
+    /// The request asks for a file for a record of chains in flight with this shape.
     InflightFile(InflightShape),
     /// The request asks to announce the guest with this Ethernet address.
     Announcement([u8; 6]),
@@ -106,7 +106,7 @@ impl Session {
         }
     }
 
-    /// Stops offering to record chains in flight. Call it before the first message.
+    /// Stops offering the record of chains in flight. Call it before the first message.
     pub(crate) const fn offer_no_inflight(&mut self) {
         self.offers_protocol &= !PROTOCOL_INFLIGHT_SHMFD;
     }
@@ -129,8 +129,8 @@ impl Session {
         Ok(Done { change, reply })
     }
 
-    /// Returns requests after which a new session is like this one. If queues are in use, first call
-    /// [`Session::set_base`] for each of them.
+    /// Returns the requests that put a new session into the state of this one. If queues are in use, first
+    /// call [`Session::set_base`] for each of them.
     pub(crate) fn requests(&self) -> Vec<Request<BorrowedFd<'_>>> {
         let mut requests = vec![Request::SetProtocolFeatures(self.protocol)];
         requests.extend((self.features != 0).then_some(Request::SetFeatures(self.features)));
@@ -146,7 +146,7 @@ impl Session {
         requests
     }
 
-    /// Stores the present position of a ring's queue.
+    /// Stores the current position of a ring's queue.
     pub fn set_base(&mut self, ring: usize, base: u32) {
         if let Some(ring) = self.rings.get_mut(ring) {
             ring.base = base;
@@ -171,12 +171,12 @@ impl Session {
         if self.features & LOG_ALL == 0 { None } else { self.log.as_ref() }
     }
 
-    /// Returns the log that the front end has set last, whether it is used or not.
+    /// Returns the log that the front end has set last, in use or not; `None` if it has set none.
     pub(crate) const fn log_area(&self) -> Option<&LogArea<OwnedFd>> {
         self.log.as_ref()
     }
 
-    /// Returns the descriptor for reports of changes of the log; `None` if the front end wants none.
+    /// Returns the descriptor for notifications of writes to the log; `None` if the front end wants none.
     #[must_use]
     pub fn log_call(&self) -> Option<BorrowedFd<'_>> {
         self.log_call.as_ref().map(AsFd::as_fd)
@@ -361,7 +361,7 @@ impl Session {
         if is_possible { Ok(()) } else { Err(Wrong::InflightRings(shape.rings)) }
     }
 
-    /// Forgets the rings, and their chains in flight: those of the next driver are others.
+    /// Resets all rings and their record of chains in flight, because the next driver starts with new ones.
     fn forget_rings(&mut self) {
         self.inflight = None;
         self.rings.iter_mut().for_each(|ring| *ring = Ring::default());
@@ -423,7 +423,7 @@ impl Ring {
         self.call.as_ref().map(AsFd::as_fd)
     }
 
-    /// Returns requests after which ring `ring` of a new session is like this one.
+    /// Returns the requests that put ring `ring` of a new session into the state of this one.
     fn requests(&self, ring: u32) -> Vec<Request<BorrowedFd<'_>>> {
         let of = |number| RingNumber { ring, number };
         let with = |file| RingDescriptor { ring, file };
@@ -437,7 +437,7 @@ impl Ring {
         requests
     }
 
-    /// Stops the ring. Its base stays, and so does its enabled state.
+    /// Stops the ring. Keeps its base and its enabled state.
     fn stop(&mut self) {
         *self = Self { base: self.base, is_enabled: self.is_enabled, ..Self::default() };
     }

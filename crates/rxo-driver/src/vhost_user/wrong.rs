@@ -49,7 +49,7 @@ pub enum Wrong {
     /// A region is empty, or ends beyond the last address.
     #[error("{0:x?} is no region of memory")]
     Region(Region),
-    /// A log or a record of chains in flight is empty, larger than any, or ends beyond the last offset.
+    /// A log or a record of chains in flight is empty, larger than permitted, or ends beyond the last offset.
     #[error(
         "{bytes} bytes at {offset:#x} are no log of dirty pages and no record of chains in flight"
     )]
@@ -59,7 +59,7 @@ pub enum Wrong {
         /// The offset in the file, in bytes.
         offset: u64,
     },
-    /// A record of chains in flight is of more rings than the device has.
+    /// A record of chains in flight is for more rings than the device has.
     #[error("chains in flight of {0} rings cannot be recorded: the device has fewer")]
     InflightRings(u16),
     /// Two memory regions share addresses.

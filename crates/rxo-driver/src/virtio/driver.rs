@@ -124,7 +124,8 @@ impl Driver {
             match self.receive[self.next].take_used() {
                 Ok(Some(used)) => self.append(&mut partial, used),
                 Ok(None) => {
-                    // A correct back end shows a frame as a whole; this one has published only a part so far.
+                    // A correct back end publishes all buffers of a frame at once; this one has published
+                    // only some so far.
                     self.partial = Some(partial);
                     return RingRead::Nothing;
                 }

@@ -1,8 +1,8 @@
 //! Handshake: negotiates features with a back end, and shares memory and rings with it, without blocking.
 //!
 //! Requests are sent in order; after a request with a reply, the next is sent once the reply has arrived. So
-//! a worker continues with other work while a back end starts, and a back end that never replies costs it
-//! nothing.
+//! a worker continues with other work while a back end starts, and a back end that never replies does not
+//! delay it.
 
 use std::collections::VecDeque;
 use std::fmt::Display;

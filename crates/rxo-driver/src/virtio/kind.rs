@@ -26,7 +26,7 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
 /// The number of 64 KiB buffers: enough for a batch of the default budget, and as many frames that are held.
 const BUFFERS: usize = 512;
 
-/// Checks that the path exists. More cannot be checked without becoming the front end.
+/// Checks that the path exists. Further checks are impossible without connecting as the front end.
 fn survey(device: &DeviceName) -> Result<Option<u32>, DeviceError> {
     if Path::new(device.name()).exists() {
         Ok(None)

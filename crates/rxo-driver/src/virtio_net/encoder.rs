@@ -282,8 +282,8 @@ fn checksum_from<'p>(start: usize, slices: impl Iterator<Item = &'p [u8]>, summe
     }
 }
 
-/// Replaces the bytes at offset `place` by `field`. They must lie in one slice, as those of a checksum do:
-/// the headers of an aggregate are one slice, and a VLAN tag precedes the IP header.
+/// Replaces the bytes at offset `place` by `field`. They must lie in one slice, as the bytes of a checksum
+/// do: the headers of an aggregate are one slice, and a VLAN tag precedes the IP header.
 fn replacing<'f, 's: 'f>(
     place: usize,
     field: &'f [u8; 2],

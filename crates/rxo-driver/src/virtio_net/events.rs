@@ -77,7 +77,7 @@ impl Events {
     pub(crate) fn take(&self) -> PendingEvents {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; MOST_EVENTS];
         let (epoll, most) = (self.epoll.as_raw_fd(), MOST_EVENTS as libc::c_int);
-        // SAFETY: the kernel writes at most so many events into a live array.
+        // SAFETY: the kernel writes at most as many events as the live array has.
         let count = check(unsafe { libc::epoll_wait(epoll, events.as_mut_ptr(), most, 0) });
         // After an interruption by a signal, the next call returns the events.
         let count = count.unwrap_or_default().unsigned_abs() as usize;

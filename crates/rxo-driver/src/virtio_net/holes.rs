@@ -1,13 +1,13 @@
-//! Holes in the memory of another process: pages that its file does not have yet.
+//! Holes: pages that the file of another process's memory does not have.
 //!
-//! The system allocates a missing page when a process first touches it, and charges it to that process until
-//! the file is gone. So a front end could fill the memory of this process's control group with files of its
-//! own. Therefore a file with holes is refused ([`refuse`]), and a page that goes missing later is never
-//! allocated by this process: an access to it raises SIGBUS, as an access beyond the end of the file does
+//! The system allocates a missing page when a process first touches it, and charges the page to that process
+//! until the file is gone. So a front end could use up the memory of this process's control group with its
+//! own files. Therefore a file with holes is refused ([`refuse`]). A page that goes missing later is never
+//! allocated by this process: an access to it raises SIGBUS, like an access beyond the end of the file
 //! ([`watch`], by `userfaultfd`).
 //!
 //! Contract: [`prepare`] must be called before the process gives up its privileges. Huge pages come from a
-//! pool of their own, and are not checked.
+//! separate pool, and are not checked.
 #![allow(unsafe_code, reason = "userfaultfd has no safe interface")]
 
 use std::fs::File;
@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 
 use crate::sys::check;
 
-/// The bytes of a block in `st_blocks`, whatever the file system.
+/// The size of a block in `st_blocks`, in bytes; equal for all file systems.
 const BLOCK_BYTES: u64 = 512;
 
 /// Checks that `range` of a file in memory has no holes.
@@ -34,7 +34,7 @@ pub(super) fn refuse(file: &File, range: &Range<u64>) -> io::Result<()> {
         return Ok(());
     }
     let start = libc::off_t::try_from(range.start).map_err(|_| io::ErrorKind::InvalidInput)?;
-    // SAFETY: takes numbers only. The position in the file is of no use to either process.
+    // SAFETY: the call takes only numbers. It moves the position in the file, which neither process uses.
     let hole = unsafe { libc::lseek(file.as_raw_fd(), start, libc::SEEK_HOLE) };
     if u64::try_from(hole).is_ok_and(|hole| hole >= range.end) {
         return Ok(());
@@ -46,23 +46,23 @@ pub(super) fn refuse(file: &File, range: &Range<u64>) -> io::Result<()> {
     ))
 }
 
-/// The descriptor by which mappings are watched; `None` if the system has no such descriptor. Opened once.
+/// The `userfaultfd` descriptor that watches mappings, opened once; `None` if the system refuses one.
 static WATCHER: OnceLock<Option<OwnedFd>> = OnceLock::new();
 
-/// Opens the descriptor that [`watch`] needs. Returns `false` if the system refuses (before Linux 5.11):
-/// holes that appear later are then filled at the cost of this process.
+/// Opens the descriptor that [`watch`] needs. Returns `false` if the system refuses (before Linux 5.11).
+/// Later holes are then allocated, and charged to this process.
 pub(crate) fn prepare() -> bool {
     WATCHER.get_or_init(|| open().ok()).is_some()
 }
 
-/// Makes each access to a page that the file of a mapping does not have raise SIGBUS from now on. `start` and
-/// `bytes` must be whole pages. Does nothing if the system does not support it.
+/// Makes accesses to missing pages of a mapped file raise SIGBUS from now on. The range of `bytes` bytes from
+/// `start` must consist of whole pages. Does nothing if the system does not support it.
 ///
 /// # Errors
 /// If the system refuses.
 ///
 /// # Safety
-/// The range must be a mapping of this process alone, whose accesses may raise SIGBUS.
+/// The range must belong to a mapping that only this process uses, and whose accesses may raise SIGBUS.
 pub(super) unsafe fn watch(start: NonNull<u8>, bytes: usize) -> io::Result<()> {
     let Some(Some(watcher)) = WATCHER.get() else { return Ok(()) };
     let start = start.as_ptr().expose_provenance() as u64;
@@ -74,9 +74,9 @@ pub(super) unsafe fn watch(start: NonNull<u8>, bytes: usize) -> io::Result<()> {
 
 fn open() -> io::Result<OwnedFd> {
     let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | USER_MODE_ONLY;
-    // SAFETY: takes numbers only.
+    // SAFETY: the call takes only numbers.
     let fd = check(unsafe { libc::syscall(libc::SYS_userfaultfd, flags) as libc::c_int })?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     let watcher = unsafe { OwnedFd::from_raw_fd(fd) };
     let mut api = Api { api: API_VERSION, features: SIGBUS | MISSING_SHMEM, ioctls: 0 };
     // SAFETY: the structure is live and has the layout that the request needs.
@@ -84,7 +84,7 @@ fn open() -> io::Result<OwnedFd> {
     Ok(watcher)
 }
 
-/// `struct uffdio_api` of Linux.
+/// The structure `uffdio_api` of linux/userfaultfd.h.
 #[repr(C)]
 struct Api {
     api: u64,
@@ -92,7 +92,7 @@ struct Api {
     ioctls: u64,
 }
 
-/// `struct uffdio_register` of Linux.
+/// The structure `uffdio_register` of linux/userfaultfd.h.
 #[repr(C)]
 struct Register {
     start: u64,
@@ -101,13 +101,14 @@ struct Register {
     ioctls: u64,
 }
 
-/// The flag `UFFD_USER_MODE_ONLY`: without it the call needs a privilege. With it, system calls that access
-/// such a page fail.
+/// The flag `UFFD_USER_MODE_ONLY`. Without the flag, the call needs a privilege; with it, system calls that
+/// access a missing page fail.
 const USER_MODE_ONLY: libc::c_int = 1;
 const API_VERSION: u64 = 0xaa;
-/// The feature `UFFD_FEATURE_SIGBUS`: signals instead of messages (Linux 4.14).
+/// The feature `UFFD_FEATURE_SIGBUS`: a missing page raises a signal, instead of sending a message (Linux
+/// 4.14).
 const SIGBUS: u64 = 1 << 7;
-/// The feature `UFFD_FEATURE_MISSING_SHMEM`: files in memory (Linux 4.11).
+/// The feature `UFFD_FEATURE_MISSING_SHMEM`: missing pages of files in memory (Linux 4.11).
 const MISSING_SHMEM: u64 = 1 << 5;
 const MISSING: u64 = 1;
 /// The numbers of the requests `UFFDIO_API` and `UFFDIO_REGISTER`.

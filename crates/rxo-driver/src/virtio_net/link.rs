@@ -43,7 +43,7 @@ pub(crate) trait Side: Debug + Send {
         false
     }
 
-    /// Returns the number of other sides that were connected and have gone.
+    /// Returns the number of other sides that were connected and are gone.
     fn gone(&self) -> u64 {
         0
     }

@@ -1,5 +1,6 @@
-//! Lost memory: an access beyond the end of a mapped file that has shrunk, or to a huge page that the system
-//! does not have, raises SIGBUS and would kill this process.
+//! Lost memory: protects this process from mapped memory that disappears. An access beyond the end of a file
+//! that has shrunk, or to a huge page that the system does not have, raises SIGBUS, which would kill this
+//! process.
 //!
 //! The signal handler of this module replaces the whole mapping by zeros and records the loss, so that the
 //! access succeeds and the mapping's owner can detect it. Any other SIGBUS goes to the previous handler.
@@ -103,7 +104,7 @@ impl Guard {
         Ok(Self(slot))
     }
 
-    /// Returns the flag that reports whether the memory is lost.
+    /// Returns the flag that is set once the memory is lost.
     pub(super) const fn loss(&self) -> Loss {
         Loss(self.0)
     }
@@ -193,7 +194,7 @@ fn put_zeros(start: usize, bytes: usize) -> bool {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
     let start = ptr::with_exposed_provenance_mut(start);
-    // SAFETY: the caller that guarded the mapping has promised that it may be replaced.
+    // SAFETY: the caller that guarded the mapping has guaranteed that it may be replaced.
     let mapped = unsafe { libc::mmap(start, bytes, access, flags, -1, 0) };
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };

@@ -60,14 +60,14 @@ pub(crate) fn map(
     let bytes = mapped_bytes(&file, length);
     let mut owner = Box::new(Mapped { start, bytes, guard: None });
     keep_private(start, bytes);
-    // SAFETY: a new mapping, which only `Mapping` accesses.
+    // SAFETY: the mapping is new, and only `Mapping` accesses it.
     let guard = owner.guard.insert(unsafe { Guard::new(start, bytes) }?);
     let loss = guard.loss();
     if is_watched {
         watch(start, range.start as usize..length)?;
     }
-    // SAFETY: the memory stays mapped until `owner` is dropped; nothing else of this process has its
-    // address; it is guarded in case that the file shrinks.
+    // SAFETY: the memory stays mapped until `owner` is dropped; nothing else in this process has its address;
+    // it is guarded in case the file shrinks.
     Ok((unsafe { Mapping::from_raw(start, length, owner) }, loss))
 }
 
@@ -82,13 +82,13 @@ fn keep_private(start: NonNull<u8>, bytes: usize) {
 
 /// Makes accesses to holes in the pages of `range` raise SIGBUS, in the guarded mapping at `start`.
 fn watch(start: NonNull<u8>, range: Range<usize>) -> io::Result<()> {
-    // SAFETY: takes a number only.
+    // SAFETY: the call takes only a number.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     let page = usize::try_from(page).map_err(|_| io::Error::last_os_error())?;
     let first = range.start / page * page;
-    // SAFETY: within the mapping, whose last page is whole.
+    // SAFETY: the address is within the mapping, whose last page is whole.
     let from = unsafe { start.add(first) };
-    // SAFETY: a mapping of this process that is guarded against the signal.
+    // SAFETY: the range belongs to a mapping of this process that is guarded against the signal.
     unsafe { holes::watch(from, range.end.next_multiple_of(page) - first) }
 }
 
@@ -104,9 +104,9 @@ fn mapped_bytes(file: &File, length: usize) -> usize {
 
 fn is_on_hugetlbfs(file: &File) -> bool {
     let mut system = std::mem::MaybeUninit::<libc::statfs>::zeroed();
-    // SAFETY: the descriptor is open, and the structure is the kernel's.
+    // SAFETY: the descriptor is open, and the structure is the one that the kernel fills.
     let done = check(unsafe { libc::fstatfs(file.as_raw_fd(), system.as_mut_ptr()) });
-    // SAFETY: zeros are a value of the structure, and the kernel filled it.
+    // SAFETY: zeros are a valid value of the structure, and the kernel has filled it.
     done.is_ok() && unsafe { system.assume_init() }.f_type == libc::HUGETLBFS_MAGIC as _
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn memory_file(bytes: u64) -> io::Result<OwnedFd> {
     // SAFETY: the descriptor is new and has no other owner.
     let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
     let length = libc::off_t::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
-    // SAFETY: takes numbers only.
+    // SAFETY: the call takes only numbers.
     check(unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length) })?;
     seal(&file, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW);
     Ok(file.into())

@@ -98,8 +98,8 @@ impl<S: Side> Writer for RingPort<S> {
     }
 }
 
-/// Has no descriptors: the source's descriptor reports free space too, because an eventfd becomes readable,
-/// never writable.
+/// Has no descriptors of its own: the source's descriptor also reports free space, because an eventfd becomes
+/// readable, never writable.
 impl<S: Side> Descriptors for RingPort<S> {
     fn visit_descriptors<'f>(&'f self, _: &mut dyn FnMut(BorrowedFd<'f>)) {}
 }

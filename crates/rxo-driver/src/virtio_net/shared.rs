@@ -1,9 +1,9 @@
 //! Shared side: the device side or driver side that a source, a sink and a handle share.
 //!
-//! The ends may be used on another thread than the handle, but at one time only one of them is used: a guest has a thread
-//! of its own, and its handle is used when that thread has ended. So the lock is free whenever it is taken, unless the
-//! thread hangs; [`Shared::try_lock`] is for those who may not wait for it, such as whoever makes new ends for the next
-//! thread, which does wait.
+//! Source and sink may be used on another thread than the handle, but not at the same time: each guest has
+//! its own thread, and its handle is used only after that thread has ended. So the lock is always free,
+//! unless the thread hangs. [`Shared::try_lock`] is for callers that must not wait for such a thread. A
+//! caller that creates source and sink for the next thread does wait.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -22,7 +22,7 @@ impl<S: Side> Shared<S> {
         Self { side: Arc::new(Mutex::new(side)), events }
     }
 
-    /// The events of the side, whoever uses it.
+    /// Returns the events for which the side waits. Needs no lock.
     pub(super) fn events(&self) -> Arc<Events> {
         Arc::clone(&self.events)
     }
@@ -30,7 +30,7 @@ impl<S: Side> Shared<S> {
     /// Locks the side. Waits until no other thread uses it.
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, S> {
-        // A side is as it was between two calls of it, whatever panicked.
+        // A panic cannot leave a side half changed, so a poisoned lock is safe to use.
         self.side.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

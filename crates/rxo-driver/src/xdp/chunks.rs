@@ -1,12 +1,13 @@
-//! Chunks: the memory of frames, and who owns which part of it.
+//! Chunks: the memory of frames, divided into chunks, and the current owner of each chunk.
 //!
-//! This module is separate because ownership is the whole safety of shared frames. A chunk for receiving is with the
-//! kernel (between the fill ring and the ring of received frames), with the source, lent as a [`ChunkBuf`], or returned. A
-//! buffer may be dropped on any thread, and only the source may write to the fill ring, so dropped buffers wait in a list
-//! from which the source takes all at once.
+//! This module is separate because the safety of shared frames depends only on ownership. The owner of a
+//! chunk for receiving is the kernel (between the fill ring and the ring of received frames), the source, a
+//! [`ChunkBuf`] to which the chunk is lent, or the list of returned chunks. A buffer may be dropped on any
+//! thread, but only the source may write to the fill ring. So dropped buffers go to that list, from which the
+//! source takes all at once.
 //!
-//! Contract: a chunk is in one place at a time. The memory lives until the last buffer is dropped, also if the socket is
-//! closed before.
+//! Contract: each chunk has one owner at a time. The memory lives until the last buffer is dropped, even if
+//! the socket is closed before.
 #![allow(unsafe_code, reason = "chunks are shared with the kernel")]
 
 use std::io;
@@ -15,24 +16,24 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::memory::Mapping;
 
-/// The chunks of one socket: those for received frames come first, those for frames to send follow.
+/// The chunks of one socket: first those for received frames, then those for frames to send.
 #[derive(Debug)]
 pub(super) struct Chunks {
     memory: Mapping,
     chunk_bytes: u32,
     /// The number of chunks for received frames.
     receive: u32,
-    /// The list of returned chunks: its first, or [`NONE`].
+    /// The first chunk in the list of returned chunks, or [`NONE`].
     first: AtomicU32,
-    /// The chunk after each in the list.
+    /// For each chunk, the one after it in the list of returned chunks, or [`NONE`].
     next: Box<[AtomicU32]>,
 }
 
-/// The end of the list.
+/// The value that means "no chunk", at the end of the list.
 const NONE: u32 = u32::MAX;
 
 impl Chunks {
-    /// Maps memory for `receive` chunks to receive, and `send` to send.
+    /// Maps memory for `receive` chunks for received frames, and `send` chunks for frames to send.
     pub(super) fn new(chunk_bytes: u32, receive: u32, send: u32) -> io::Result<Arc<Self>> {
         let memory = Mapping::fresh((receive + send) as usize * chunk_bytes as usize)?;
         let next = (0..receive).map(|_| AtomicU32::new(NONE)).collect();
@@ -47,13 +48,14 @@ impl Chunks {
         self.chunk_bytes
     }
 
-    /// Returns the address of chunk `n` in the memory.
+    /// Returns the address of chunk `n` in the memory, as an offset in bytes.
     #[inline]
     pub(super) fn address(&self, n: u32) -> u64 {
         u64::from(n) * u64::from(self.chunk_bytes)
     }
 
-    /// Returns the chunk in which `address` lies; `None` if no chunk for received frames has so many bytes from there on.
+    /// Returns the number of the chunk that contains the `len` bytes at `address`; `None` if no chunk for
+    /// received frames contains all of them.
     #[inline]
     fn received(&self, address: u64, len: u32) -> Option<u32> {
         let chunk_bytes = u64::from(self.chunk_bytes);
@@ -62,7 +64,7 @@ impl Chunks {
         (offset + u64::from(len) <= chunk_bytes).then_some(n)
     }
 
-    /// Returns all chunks that were returned since the last call, one by one, the last returned first.
+    /// Returns all chunks that were returned since the last call; the one returned last comes first.
     #[inline]
     fn take_returned(&self) -> impl Iterator<Item = u32> {
         let mut at = self.first.swap(NONE, Ordering::Acquire);
@@ -73,14 +75,15 @@ impl Chunks {
         })
     }
 
-    /// Adds a chunk to the returned ones.
+    /// Adds chunk `n` to the list of returned chunks.
     #[inline]
     fn give_back(&self, n: u32) {
         let next = &self.next[n as usize];
         let mut first = self.first.load(Ordering::Relaxed);
         loop {
             next.store(first, Ordering::Relaxed);
-            // Only whole lists are taken, so a chunk that was taken and returned meanwhile does no harm.
+            // Only whole lists are taken, so a chunk that was taken and returned in the meantime does no
+            // harm.
             match self.first.compare_exchange_weak(first, n, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => first = now,
@@ -89,35 +92,36 @@ impl Chunks {
     }
 }
 
-/// The chunks for received frames, as their only source sees them.
+/// The chunks for received frames, as the source uses them.
 #[derive(Debug)]
 pub(super) struct Incoming {
     chunks: Arc<Chunks>,
-    /// `true` for each chunk that the kernel has.
+    /// `true` for each chunk that the kernel owns.
     is_with_kernel: Box<[bool]>,
     with_kernel: u32,
 }
 
 impl Incoming {
-    /// Begins with all chunks returned. There may be one such value for `chunks`.
+    /// Creates the value with all chunks in the list of returned chunks. There must be only one such value
+    /// for `chunks`.
     pub(super) fn new(chunks: Arc<Chunks>) -> Self {
         (0..chunks.receive).for_each(|n| chunks.give_back(n));
         let is_with_kernel = vec![false; chunks.receive as usize].into();
         Self { chunks, is_with_kernel, with_kernel: 0 }
     }
 
-    /// Returns `true` if the kernel has so few chunks that frames should not stay in theirs.
+    /// Returns `true` if the kernel owns so few chunks that frames should be copied out of their chunks.
     #[inline]
     pub(super) fn are_few(&self) -> bool {
         self.with_kernel < self.chunks.receive / 4
     }
 
-    /// Returns the number of chunks.
+    /// Returns the number of chunks for received frames.
     pub(super) fn chunks(&self) -> u32 {
         self.chunks.receive
     }
 
-    /// Returns the number of chunks that the kernel has.
+    /// Returns the number of chunks that the kernel owns.
     pub(super) fn with_kernel(&self) -> u32 {
         self.with_kernel
     }
@@ -128,7 +132,8 @@ impl Incoming {
         self.chunks.memory.prefetch(address as usize);
     }
 
-    /// Gives chunk `n` to the kernel, which gets the returned address. The chunk must not be lent.
+    /// Makes the kernel the owner of chunk `n`, and returns the address to pass to the kernel. The chunk must
+    /// not be lent.
     #[inline]
     pub(super) fn give(&mut self, n: u32) -> u64 {
         let was = std::mem::replace(&mut self.is_with_kernel[n as usize], true);
@@ -137,15 +142,16 @@ impl Incoming {
         self.chunks.address(n)
     }
 
-    /// Gives all returned chunks to the kernel, which `take` passes on.
+    /// Makes the kernel the owner of all returned chunks. Calls `take` with the address of each, to pass to
+    /// the kernel.
     #[inline]
     pub(super) fn give_returned(&mut self, mut take: impl FnMut(u64)) {
         let chunks = Arc::clone(&self.chunks);
         chunks.take_returned().for_each(|n| take(self.give(n)));
     }
 
-    /// Takes the frame or piece of `len` bytes that the kernel has put at `address`. `None` if the kernel does not have
-    /// that chunk, or the bytes are not within it.
+    /// Takes the `len` bytes of a frame, or of a piece of one, that the kernel has written at `address`.
+    /// `None` if the kernel does not own that chunk, or the bytes exceed it.
     #[inline]
     pub(super) fn take(&mut self, address: u64, len: u32) -> Option<Received<'_>> {
         let n = self.chunks.received(address, len)?;
@@ -158,7 +164,8 @@ impl Incoming {
     }
 }
 
-/// A received frame in its chunk, which neither the kernel nor a buffer has. It must be lent or given to the kernel.
+/// A received frame in its chunk, which belongs to this value. The chunk must then be lent, or given to the
+/// kernel.
 #[derive(Debug)]
 pub(super) struct Received<'c> {
     chunks: &'c Arc<Chunks>,
@@ -170,7 +177,7 @@ pub(super) struct Received<'c> {
 impl Received<'_> {
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
-        // SAFETY: the chunk is this value's, and neither the kernel nor anybody else writes to it.
+        // SAFETY: the chunk belongs to this value, so neither the kernel nor other code writes to it.
         unsafe { self.chunks.memory.slice(self.at, self.len as usize) }
     }
 
@@ -181,7 +188,7 @@ impl Received<'_> {
         ChunkBuf { chunks: Arc::clone(self.chunks), at, len, n }
     }
 
-    /// Ends the use of the chunk, and returns its number.
+    /// Releases the chunk from this value, and returns the chunk's number.
     #[inline]
     pub(super) fn finish(self) -> u32 {
         self.n
@@ -200,7 +207,7 @@ pub(crate) struct ChunkBuf {
 impl ChunkBuf {
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: the chunk is lent to this buffer, and nobody writes to it until it is returned.
+        // SAFETY: the chunk is lent to this buffer, so no code writes to it until it is returned.
         unsafe { self.chunks.memory.slice(self.at, self.len as usize) }
     }
 }
@@ -212,7 +219,7 @@ impl Drop for ChunkBuf {
     }
 }
 
-/// The free chunks to send from.
+/// The free chunks for frames to send.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     chunks: Arc<Chunks>,
@@ -220,7 +227,7 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Takes all chunks of `chunks` that are for sending, `send` in number.
+    /// Creates the value with all `send` chunks of `chunks` that are for sending.
     pub(super) fn new(chunks: Arc<Chunks>, send: u32) -> Self {
         let first = chunks.receive;
         Self { chunks, free: (first..first + send).rev().collect() }
@@ -234,12 +241,12 @@ impl Outgoing {
         self.chunks.chunk_bytes as usize
     }
 
-    /// Takes a free chunk.
+    /// Takes a free chunk, and returns its number; `None` if there is none.
     pub(super) fn take(&mut self) -> Option<u32> {
         self.free.pop()
     }
 
-    /// Returns the address of a chunk.
+    /// Returns the address of chunk `n`, to pass to the kernel.
     pub(super) fn address(&self, n: u32) -> u64 {
         self.chunks.address(n)
     }
@@ -251,11 +258,12 @@ impl Outgoing {
             "beyond a chunk"
         );
         let start = self.chunks.address(n) as usize + at;
-        // SAFETY: the chunk was taken from the free ones, so neither the kernel nor anybody else has it.
+        // SAFETY: the chunk was taken from the free ones, so neither the kernel nor other code owns it.
         unsafe { self.chunks.memory.write(start, bytes) };
     }
 
-    /// Returns a chunk that was taken, or that the kernel has sent from. An address in no such chunk is ignored.
+    /// Adds the chunk at `address` to the free ones: a chunk that was taken, or that the kernel has sent. An
+    /// address outside these chunks is ignored.
     pub(super) fn put(&mut self, address: u64) {
         let n = (address / u64::from(self.chunks.chunk_bytes)) as u32;
         let all = self.chunks.memory.bytes() as u64 / u64::from(self.chunks.chunk_bytes);
@@ -266,18 +274,18 @@ impl Outgoing {
     }
 }
 
-/// The kernel's access, for tests.
+/// Test functions: the kernel's access to the chunks.
 #[cfg(test)]
 impl Chunks {
-    /// Writes a received frame at `address`, as the kernel does into a chunk that it has.
+    /// Writes a received frame at `address`, as the kernel does in a chunk that it owns.
     pub(super) fn fill(&self, address: u64, frame: &[u8]) {
-        // SAFETY: the test has taken the chunk from the fill ring, so it is the kernel's.
+        // SAFETY: the test has taken the chunk from the fill ring, so it belongs to the simulated kernel.
         unsafe { self.memory.write(address as usize, frame) };
     }
 
-    /// Reads a frame to send, as the kernel does from a chunk that it has.
+    /// Reads `len` bytes of a frame to send at `address`, as the kernel does.
     pub(super) fn sent(&self, address: u64, len: usize) -> Vec<u8> {
-        // SAFETY: the test has taken the chunk from the ring of frames to send, so nobody writes to it.
+        // SAFETY: the test has taken the chunk from the ring of frames to send, so no code writes to it.
         unsafe { self.memory.slice(address as usize, len) }.to_vec()
     }
 }

@@ -1,19 +1,20 @@
-//! Types of the kernel (BTF): finds the number of one of its functions, by which a BPF program calls it.
+//! Kernel types (BTF): finds the type number of a kernel function, by which a BPF program calls that
+//! function.
 //!
-//! This module is separate because it only reads bytes. Contract: bytes that are not as expected give `None`.
+//! This module is separate because it only parses bytes. Contract: the result for invalid bytes is `None`.
 
 use std::fs;
 
 use super::program::TagFunction;
 
-/// Finds the function that returns the VLAN tag of a frame; `None` before Linux 6.8, or if the kernel does not describe
-/// itself.
+/// Finds the kernel function that returns the VLAN tag of a frame; `None` before Linux 6.8, or if the kernel
+/// publishes no types.
 pub(super) fn tag_function() -> Option<TagFunction> {
     let types = fs::read("/sys/kernel/btf/vmlinux").ok()?;
     function(&types, b"bpf_xdp_metadata_rx_vlan_tag").map(TagFunction)
 }
 
-/// Finds the number of the function `name`.
+/// Finds the type number of the function `name` in the types `bytes`; `None` if there is none.
 fn function(bytes: &[u8], name: &[u8]) -> Option<u32> {
     let word =
         |bytes: &[u8], at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
@@ -37,7 +38,8 @@ fn function(bytes: &[u8], name: &[u8]) -> Option<u32> {
     None
 }
 
-/// Returns the number of bytes that follow a type of this kind with so many members; `None` for an unknown kind.
+/// Returns the number of bytes that follow a type of this kind with `members` members; `None` for an unknown
+/// kind.
 fn more_bytes(kind: u32, members: u32) -> Option<usize> {
     let members = members as usize;
     Some(match kind {
@@ -50,7 +52,8 @@ fn more_bytes(kind: u32, members: u32) -> Option<usize> {
     })
 }
 
-/// The header of the kernel's types, and that of each type, as in linux/btf.h.
+/// Constants of linux/btf.h: the magic number of the types, the length of a type's header in bytes, and the
+/// kind of functions.
 const MAGIC: u32 = 0xeb9f;
 const TYPE_BYTES: usize = 12;
 const FUNCTION: u32 = 12;

@@ -20,11 +20,11 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
     check_name,
     survey: packet::survey,
     attach: |name| {
-        // Found before the process is confined: a confined one may not read it.
+        // Read before the process is confined, because a confined process may not read the kernel's types.
         let tags = kernel_types::tag_function();
         Ok(Box::new(Handle { name: name.clone(), tags }))
     },
-    // The queue of a frame is chosen by the card, and not by the rule that all devices share.
+    // None, because the card chooses the queue of a frame, not the rule that all devices share.
     queues: None,
     inherit: None,
 };
@@ -53,7 +53,7 @@ impl DeviceHandle for Handle {
         match wanted.open(options.packet) {
             Ok(device) => Ok(device),
             Err(Unopened::Refused(error)) => Err(error),
-            // The ring would receive the other queues too.
+            // A packet ring would also receive the frames of the other queues.
             Err(Unopened::Unavailable(why)) if queue.is_some() => {
                 Err(DeviceError::Usage(format!("{label}: {why}; or use packet:{name}")))
             }

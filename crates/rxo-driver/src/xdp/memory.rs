@@ -1,7 +1,8 @@
-//! Memory: mappings that are shared with the kernel, as words of rings and as bytes of frames.
+//! Memory: mappings shared with the kernel, accessed as words of rings and as bytes of frames.
 //!
-//! This module is separate because it is the only one of AF_XDP with pointers. Contract: words are atomic, so every access
-//! to them is sound whatever the kernel writes. Who may touch the bytes of a chunk is decided by [`chunks`](super::chunks).
+//! This module is separate because it contains all pointers of AF_XDP. Contract: words are atomic, so every
+//! access to them is sound whatever the kernel writes. [`chunks`](super::chunks) decides which code may
+//! access the bytes of a chunk.
 #![allow(unsafe_code, reason = "memory shared with the kernel")]
 
 use std::io;
@@ -11,15 +12,15 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::packet::ring::prefetch_two_lines;
 
-/// A mapping, unmapped when it is dropped. Its bytes begin as zeros.
+/// A mapping, which is unmapped when it is dropped. Its bytes are zero at first.
 #[derive(Debug)]
 pub(super) struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: the mapping belongs to no thread. Words are atomic; bytes are reached through unsafe functions only, whose
-// callers say who owns them.
+// SAFETY: the mapping belongs to no thread. Words are atomic; bytes are accessed only through unsafe
+// functions, whose callers guarantee ownership.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -30,7 +31,7 @@ impl Mapping {
         Self::new(bytes, libc::MAP_SHARED | libc::MAP_POPULATE, socket.as_raw_fd(), offset)
     }
 
-    /// Maps `bytes` bytes of fresh memory.
+    /// Maps `bytes` bytes of new, zeroed memory.
     pub(super) fn fresh(bytes: usize) -> io::Result<Self> {
         Self::new(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
     }
@@ -53,39 +54,39 @@ impl Mapping {
         self.start.as_ptr() as u64
     }
 
-    /// Returns the length in bytes.
+    /// Returns the length of the mapping, in bytes.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Returns the word of four bytes at offset `at`, a multiple of four.
+    /// Returns the 32-bit word at offset `at` in bytes, a multiple of four.
     #[inline]
     pub(super) fn word(&self, at: usize) -> &AtomicU32 {
         assert!(at.is_multiple_of(4) && at + 4 <= self.bytes, "a word beyond a ring");
-        // SAFETY: the word is within the mapping and aligned, and lives as long as it.
+        // SAFETY: the word is within the mapping, aligned, and lives as long as the mapping.
         unsafe { self.start.add(at).cast().as_ref() }
     }
 
-    /// Returns the word of eight bytes at offset `at`, a multiple of eight.
+    /// Returns the 64-bit word at offset `at` in bytes, a multiple of eight.
     #[inline]
     pub(super) fn wide(&self, at: usize) -> &AtomicU64 {
         assert!(at.is_multiple_of(8) && at + 8 <= self.bytes, "an entry beyond a ring");
-        // SAFETY: the word is within the mapping and aligned, and lives as long as it.
+        // SAFETY: the word is within the mapping, aligned, and lives as long as the mapping.
         unsafe { self.start.add(at).cast().as_ref() }
     }
 
     /// Returns the `len` bytes at offset `at`. Panics if they are not within the mapping.
     ///
     /// # Safety
-    /// Nobody may write to them while the slice lives.
+    /// No code or kernel may write to these bytes while the slice lives.
     #[inline]
     pub(super) unsafe fn slice(&self, at: usize, len: usize) -> &[u8] {
         assert!(at <= self.bytes && len <= self.bytes - at, "bytes beyond the chunks");
-        // SAFETY: the bytes are within the mapping, and the caller promises the rest.
+        // SAFETY: the bytes are within the mapping, and the caller guarantees the rest.
         unsafe { std::slice::from_raw_parts(self.start.add(at).as_ptr(), len) }
     }
 
-    /// Prefetches two cache lines at offset `at`.
+    /// Prefetches the two cache lines at offset `at`.
     #[inline]
     pub(super) fn prefetch(&self, at: usize) {
         prefetch_two_lines(self.start.as_ptr().wrapping_add(at));
@@ -94,11 +95,11 @@ impl Mapping {
     /// Writes `bytes` at offset `at`. Panics if they do not fit.
     ///
     /// # Safety
-    /// Nobody else may access them meanwhile.
+    /// No other code, and not the kernel, may access the target bytes at the same time.
     #[inline]
     pub(super) unsafe fn write(&self, at: usize, bytes: &[u8]) {
         assert!(at <= self.bytes && bytes.len() <= self.bytes - at, "bytes beyond the chunks");
-        // SAFETY: the target is within the mapping, and the caller promises the rest.
+        // SAFETY: the target is within the mapping, and the caller guarantees the rest.
         unsafe {
             let to = self.start.add(at).as_ptr();
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());

@@ -1,12 +1,15 @@
-//! AF_XDP sockets: receive and send the frames of an interface's queues in memory that its driver shares.
+//! AF_XDP sockets: receive and send the frames of an interface's queues, in memory shared with its driver.
 //!
-//! * [`program`] gives frames to sockets, and [`socket`] opens one on a queue, in zero-copy or copy mode.
-//! * [`ring`] is the arithmetic of the four rings of a socket, over [`memory`]; [`chunks`] says who owns which memory.
-//! * [`receiver`] and [`sender`] are the two halves of a socket; [`source`] and [`port`] make a device of them.
-//! * [`kind`] opens all of it by name, and falls back to the packet ring where the system or the interface has no AF_XDP.
+//! * [`program`] redirects frames to sockets, and [`socket`] opens one on a queue, in zero-copy or copy mode.
+//! * [`ring`] is the arithmetic of the four rings of a socket, over [`memory`]; [`chunks`] tracks the owner
+//!   of each part of the memory.
+//! * [`receiver`] and [`sender`] are the two halves of a socket; [`source`] and [`port`] form a device with
+//!   them.
+//! * [`kind`] opens the device by name, and uses the packet ring if the system or the interface has no
+//!   AF_XDP.
 //!
-//! The program runs in the driver, never in the kernel's generic place: that one runs late, so a packet ring costs less
-//! there, and it hides GSO, VLAN tags and unfinished checksums, which a packet ring shows.
+//! The program runs in the driver, never in the kernel's generic mode. Generic mode runs so late that a
+//! packet ring costs less, and it hides GSO, VLAN tags and partial checksums, which a packet ring reports.
 
 mod chunks;
 mod kernel_types;

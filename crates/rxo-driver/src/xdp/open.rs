@@ -1,7 +1,7 @@
 //! Opens an AF_XDP device: checks the interface, opens a socket on each queue, attaches the program.
 //!
-//! This module is separate because it decides which failure is the user's to solve, and which one means that AF_XDP is not
-//! available here.
+//! This module is separate because it decides which failures the user must resolve, and which mean that
+//! AF_XDP is not available here.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -22,24 +22,24 @@ use crate::fault;
 use crate::interface::Interface;
 use crate::packet::PacketOptions;
 
-/// A device to open.
+/// The parameters of a device to open.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DeviceRequest<'a> {
     /// The device as the user wrote it.
     pub(super) label: &'a str,
     /// The name of the interface.
     pub(super) name: &'a str,
-    /// The only queue to take; `None` for all of the interface.
+    /// The number of the only queue to open; `None` for all queues of the interface.
     pub(super) queue: Option<u32>,
     pub(super) tags: Option<TagFunction>,
 }
 
-/// The reason why a device was not opened.
+/// The reason why a device could not be opened.
 #[derive(Debug)]
 pub(super) enum Unopened {
-    /// The user can solve it.
+    /// An error that the user can resolve.
     Refused(DeviceError),
-    /// AF_XDP is not available for this interface or process. The text says why.
+    /// AF_XDP is not available for this interface or process. The text contains the reason.
     Unavailable(String),
 }
 
@@ -67,7 +67,7 @@ impl DeviceRequest<'_> {
         let count = interface.receive_queues().filter(|count| *count > 0);
         let queues = (self.queues(count)?, count.is_none());
         let opened = Opened::new(self.sockets((index, mtu), queues, options)?, mtu);
-        // The kernel has memory for the first frame already.
+        // The program is attached last, when the kernel has chunks for the first frames.
         let program = Program::attach(index, opened.bound(), self.tags);
         let program = program.map_err(|error| self.unattached(error))?;
         if strips_vlans && !program.has_tags {
@@ -77,7 +77,7 @@ impl DeviceRequest<'_> {
         self.device(opened, (interface, mtu), program, options)
     }
 
-    /// Makes source and sink of open sockets.
+    /// Creates source and sink from open sockets.
     fn device(
         self,
         opened: Opened,
@@ -112,8 +112,8 @@ impl DeviceRequest<'_> {
         })
     }
 
-    /// Returns the queues to take, of an interface that receives in `count` of them. `None` if it does not say: then some of
-    /// the returned ones may not exist.
+    /// Returns the numbers of the queues to open, for an interface that receives in `count` queues. If the
+    /// interface does not report its number (`None`), some of the returned queues may not exist.
     fn queues(self, count: Option<u32>) -> Result<Vec<u32>, DeviceError> {
         let Self { label, name, queue, .. } = self;
         match (queue, count) {
@@ -130,7 +130,7 @@ impl DeviceRequest<'_> {
         }
     }
 
-    /// Opens a socket on each queue; the first also sends.
+    /// Opens a socket on each queue. Only the first socket also sends.
     fn sockets(
         self,
         (interface, mtu): (u32, u32),
@@ -162,7 +162,7 @@ impl DeviceRequest<'_> {
         Ok(sockets)
     }
 
-    /// Says why a socket could not be opened.
+    /// Returns the error for a socket that could not be opened on `queue`.
     fn unbound(self, queue: u32, error: io::Error) -> Unopened {
         let Self { label, name, .. } = self;
         let why = match error.raw_os_error() {
@@ -187,7 +187,7 @@ impl DeviceRequest<'_> {
         Unopened::Unavailable(why)
     }
 
-    /// Says why the program could not be attached.
+    /// Returns the error for a program that could not be attached.
     fn unattached(self, error: io::Error) -> Unopened {
         let Self { label, name, .. } = self;
         let why = match error.raw_os_error() {
@@ -210,11 +210,11 @@ impl DeviceRequest<'_> {
     }
 }
 
-/// The sockets of a device, divided into their halves.
+/// The sockets of a device, divided into their receiving and sending halves.
 struct Opened {
-    /// The receiving halves, each with its queue.
+    /// The receiving halves, each with the number of its queue.
     queues: Vec<(u32, Receiver)>,
-    /// The sending half of the first.
+    /// The sending half of the first socket.
     sender: Option<Sender>,
     is_zero_copy: bool,
     chunk_bytes: u32,
@@ -239,23 +239,24 @@ impl Opened {
         Self { queues, sender, is_zero_copy, chunk_bytes }
     }
 
-    /// Returns the sockets, each with its queue.
+    /// Returns the sockets, each with the number of its queue.
     fn bound(&self) -> impl Iterator<Item = (u32, BorrowedFd<'_>)> {
         self.queues.iter().map(|(queue, receiver)| (*queue, receiver.socket()))
     }
 }
 
-/// The most queues of one device: its worker waits for all of them at once.
+/// The maximum number of queues of one device, because its worker waits for all of them at once.
 const MOST_QUEUES: u32 = 16;
-/// The sizes of chunks that every kernel takes. The smaller one keeps twice as many frames in the caches.
+/// The two sizes of chunks that every kernel accepts, in bytes. With the smaller one, twice as many frames
+/// fit into the caches.
 const SMALL_CHUNK: u32 = 2_048;
 const LARGE_CHUNK: u32 = 4_096;
-/// The bytes before a frame that the kernel keeps free in a chunk (`XDP_PACKET_HEADROOM`).
+/// The number of bytes before a frame that the kernel keeps free in a chunk (`XDP_PACKET_HEADROOM`).
 const HEADROOM: u32 = 256;
-/// The number of chunks of a queue for received frames.
+/// The minimum number of chunks of a queue for received frames.
 const LEAST_CHUNKS: u32 = 64;
 const MOST_CHUNKS: u32 = 1 << 16;
-/// The number of chunks to send from: 64 GSO frames of 64 KiB are 2,900 frames of 1,500 bytes.
+/// The number of chunks for frames to send: 64 GSO frames of 64 KiB are 2,900 frames of 1,500 bytes.
 const SEND_CHUNKS: u32 = 4_096;
 
 const ZERO_COPY: &str = "AF_XDP, zero-copy";

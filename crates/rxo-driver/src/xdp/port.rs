@@ -1,5 +1,5 @@
-//! Port: what a sink needs of an AF_XDP socket. GSO frames are segmented and checksums completed before a frame is in a
-//! chunk, because a socket passes bytes only.
+//! Port: the part of a sink that is specific to an AF_XDP socket. It segments GSO frames and completes
+//! checksums before a frame is written into a chunk, because a socket carries only bytes.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -43,7 +43,8 @@ impl XdpPort {
 }
 
 impl XdpPort {
-    /// Writes packet `n` of a batch into the ring. A frame that is too long is tried again if the MTU has grown.
+    /// Writes packet `n` of a batch into the ring. If a frame is too long, reads the MTU again, which may
+    /// have grown.
     fn put(&mut self, batch: &Sealed<'_, '_>, n: usize) -> io::Result<()> {
         let accepts = Accepts::default();
         let put = self.encoder.put(&mut self.sender, accepts, batch, n);
@@ -88,7 +89,7 @@ impl Port for XdpPort {
     }
 
     fn push(&mut self) {
-        // An error comes again with the next packet, which is then dropped.
+        // The same error occurs again with the next packet, which is then dropped.
         _ = self.sender.kick();
     }
 
@@ -110,7 +111,7 @@ impl Port for XdpPort {
 impl Writer for XdpPort {
     fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written {
         let mut written = Written::default();
-        // What is left from the last batch comes first, and shows whether the interface is up.
+        // Packets left over from the last batch are sent first; the result shows whether the interface is up.
         match self.sender.kick() {
             Ok(calls) => written.submissions = calls,
             Err(error) => return Written { refused: Some(error), ..written },
@@ -124,7 +125,7 @@ impl Writer for XdpPort {
         }
         match self.sender.kick() {
             Ok(calls) => written.submissions += calls,
-            // The packets are in the ring, where they wait until the interface is up.
+            // The packets stay in the ring until the interface is up.
             Err(error) => _ = written.refused.get_or_insert(error),
         }
         let Copies { bytes, pieces } = self.encoder.take_copies();

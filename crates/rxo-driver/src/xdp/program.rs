@@ -1,28 +1,30 @@
-//! Program: the BPF program that gives the frames of an interface to AF_XDP sockets.
+//! Program: the BPF program that redirects the frames of an interface to AF_XDP sockets.
 //!
-//! This module is separate because it knows instructions, and nothing of rings. Contract: a frame of a queue that has a
-//! socket goes to that socket, any other frame to the kernel. Where the driver keeps the VLAN tag of a frame beside it
-//! (a veth does), the program writes the tag back into the frame, because an AF_XDP socket gets nothing but bytes.
+//! This module is separate because it deals with instructions only, not with rings. Contract: a frame of a
+//! queue that has a socket goes to that socket, any other frame to the kernel. Some drivers (such as veth)
+//! keep the VLAN tag of a frame in metadata. The program then writes the tag back into the frame, because an
+//! AF_XDP socket receives only bytes.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use crate::bpf::{self, Instruction, Kind};
 
-/// The program on an interface. Dropping it takes the program off, and so does the end of this process.
+/// The program on an interface. It is detached when this value is dropped, or this process ends.
 #[derive(Debug)]
 pub(super) struct Program {
     _link: OwnedFd,
-    /// `true` if it asks the driver for VLAN tags.
+    /// `true` if the program queries VLAN tags from the driver.
     pub(super) has_tags: bool,
 }
 
-/// The kernel's function that returns the VLAN tag of a frame: its number among the types of the kernel.
+/// The type number of the kernel function that returns the VLAN tag of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TagFunction(pub(super) u32);
 
 impl Program {
-    /// Attaches a program to the interface with index `interface`, which gives frames to `sockets`, each with its queue.
+    /// Attaches a program to the interface with the index `interface`. The program redirects frames to
+    /// `sockets`, each of which has the number of its queue.
     pub(super) fn attach<'s>(
         interface: u32,
         sockets: impl Iterator<Item = (u32, BorrowedFd<'s>)>,
@@ -39,8 +41,8 @@ impl Program {
     }
 }
 
-/// Loads the best program that this kernel takes: one that asks for tags, one for frames in pieces, or a plain one. Returns
-/// whether it asks for tags.
+/// Loads the best program that this kernel accepts: first one that queries tags, then one for frames in
+/// pieces, then a plain one. Also returns `true` if the program queries tags.
 fn load(map: &OwnedFd, interface: u32, tags: Option<TagFunction>) -> io::Result<(OwnedFd, bool)> {
     let plain = instructions(map.as_raw_fd(), None);
     if tags.is_some() {
@@ -53,13 +55,13 @@ fn load(map: &OwnedFd, interface: u32, tags: Option<TagFunction>) -> io::Result<
     Ok((load(true).or_else(|_| load(false))?, false))
 }
 
-/// Checks that this process may load a program, which is forgotten at once.
+/// Checks that this process may load a program. Loads one and removes it at once.
 pub(crate) fn try_to_load() -> io::Result<()> {
     let map = bpf::map_of_sockets(1)?;
     load(&map, 0, None).map(drop)
 }
 
-/// Builds the program for this map of sockets.
+/// Builds the program for the map of sockets with the descriptor `map`.
 fn instructions(map: i32, tags: Option<TagFunction>) -> Vec<Instruction> {
     let new = Instruction::new;
     let mut all = vec![new(MOVE, CONTEXT, FIRST, 0)];
@@ -70,7 +72,7 @@ fn instructions(map: i32, tags: Option<TagFunction>) -> Vec<Instruction> {
         new(LOAD_WORD, SECOND, CONTEXT, 0).at(QUEUE_AT),
         new(LOAD_WIDE_VALUE, FIRST, IS_MAP, map),
         new(0, 0, 0, 0),
-        // The answer if the queue has no socket.
+        // The verdict for a frame whose queue has no socket.
         new(MOVE_VALUE, THIRD, 0, PASS),
         new(CALL, 0, 0, REDIRECT_MAP),
         new(EXIT, 0, 0, 0),
@@ -78,14 +80,15 @@ fn instructions(map: i32, tags: Option<TagFunction>) -> Vec<Instruction> {
     all
 }
 
-/// Builds the steps that write the tag of a frame back behind its addresses.
+/// Builds the steps that write the tag of a frame back after its addresses.
 fn with_tag(function: i32) -> Vec<Instruction> {
     let new = Instruction::new;
     let push = [
         new(MOVE, FIRST, CONTEXT, 0),
         new(MOVE_VALUE, SECOND, 0, -TAG_BYTES),
         new(CALL, 0, 0, ADJUST_HEAD),
-        // Without room for its tag a frame would be of another network, so it is dropped and counted as aborted.
+        // If there is no space for the tag, the frame is dropped and counted as aborted: without its tag it
+        // would belong to another network.
         new(JUMP_IF_EQUAL, RESULT, 0, 0).at(2),
         new(MOVE_VALUE, RESULT, 0, ABORTED),
         new(EXIT, 0, 0, 0),
@@ -93,7 +96,8 @@ fn with_tag(function: i32) -> Vec<Instruction> {
         new(LOAD_WORD, SECOND, CONTEXT, 0).at(DATA_END_AT),
         new(MOVE, THIRD, FIRST, 0),
         new(ADD_VALUE, THIRD, 0, 18),
-        // Never: a frame with a tag has an Ethernet header.
+        // Never taken, because a frame with a tag has an Ethernet header; the kernel's verifier requires the
+        // check.
         new(JUMP_IF_GREATER, THIRD, SECOND, 0).at(9),
         new(LOAD_WIDE, RESULT, FIRST, 0).at(4),
         new(STORE_WIDE, FIRST, RESULT, 0),
@@ -113,7 +117,8 @@ fn with_tag(function: i32) -> Vec<Instruction> {
         new(MOVE, THIRD, STACK, 0),
         new(ADD_VALUE, THIRD, 0, i32::from(TAG_AT)),
         new(CALL, 0, IS_KERNEL_FUNCTION, function),
-        // Not zero: the frame has no tag beside it, or the driver does not know.
+        // A result other than zero means that the frame has no tag in its metadata, or that the driver
+        // reports none.
         new(JUMP_UNLESS_EQUAL, RESULT, 0, 0).at(push.len() as i16),
     ];
     all.extend(push);
@@ -146,19 +151,21 @@ const JUMP_IF_GREATER: u32 = 0x2d;
 const CALL: u32 = 0x85;
 const EXIT: u32 = 0x95;
 
-/// The kinds of a value that a source register names: it is the descriptor of a map, or the number of a kernel function.
+/// The meanings of an immediate value, as the source register encodes them: the descriptor of a map, or the
+/// number of a kernel function.
 const IS_MAP: u8 = 1;
 const IS_KERNEL_FUNCTION: u8 = 2;
-/// `bpf_redirect_map`, `bpf_xdp_adjust_head`, `XDP_ABORTED` and `XDP_PASS`.
+/// The numbers of `bpf_redirect_map` and `bpf_xdp_adjust_head`, and the verdicts `XDP_ABORTED` and
+/// `XDP_PASS`.
 const REDIRECT_MAP: i32 = 51;
 const ADJUST_HEAD: i32 = 44;
 const ABORTED: i32 = 0;
 const PASS: i32 = 2;
-/// The offsets in `struct xdp_md` of linux/bpf.h.
+/// The offsets of fields in `struct xdp_md` of linux/bpf.h, in bytes.
 const DATA_AT: i16 = 0;
 const DATA_END_AT: i16 = 4;
 const QUEUE_AT: i16 = 16;
-/// The offsets of the tag's protocol and of its value on the stack.
+/// The offsets on the stack of the tag's protocol and of its value, and the length of a tag; all in bytes.
 const PROTOCOL_AT: i16 = -4;
 const TAG_AT: i16 = -8;
 const TAG_BYTES: i32 = 4;

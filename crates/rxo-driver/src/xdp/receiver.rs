@@ -1,7 +1,7 @@
-//! Receiver: the receiving half of a socket: gives chunks to the kernel, and takes those with frames back.
+//! Receiver: the receiving half of a socket: gives chunks to the kernel, and takes back those with frames.
 //!
-//! Contract: a frame is taken as a whole or not at all. While the kernel has few chunks, frames are copied out of theirs,
-//! so that whoever holds frames does not stop the device.
+//! Contract: a frame is taken as a whole or not at all. While the kernel has few chunks, frames are copied
+//! out of their chunks, so that users who hold frames do not stop the device.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -43,11 +43,11 @@ pub(super) enum ChunkOutcome {
 /// The buffers for frames that cannot stay in their chunks.
 #[derive(Debug)]
 pub(super) struct Pools {
-    /// For frames of MTU size in several chunks.
+    /// Buffers for frames of MTU size that are in several chunks.
     pieces: Pool,
-    /// For larger ones.
+    /// Buffers for frames that are larger than the MTU.
     large: Pool,
-    /// For frames of one chunk; `None` until the caller is known to hold frames.
+    /// Buffers for frames that are in one chunk; `None` until the caller has announced that it holds frames.
     spare: Option<Pool>,
 }
 
@@ -69,7 +69,7 @@ impl Receiver {
         self.incoming.chunks() as usize
     }
 
-    /// Returns `true` if the kernel has no chunk into which it could receive.
+    /// Returns `true` if the kernel has no chunk to receive into.
     pub(super) fn is_empty_handed(&self) -> bool {
         self.incoming.with_kernel() == 0
     }
@@ -78,20 +78,21 @@ impl Receiver {
         self.file.as_fd()
     }
 
-    /// Gives the kernel all chunks whose buffers were dropped, and the places of all entries that were taken.
+    /// Gives the kernel all chunks whose buffers were dropped, and frees the ring entries of all frames that
+    /// were taken.
     pub(super) fn refill(&mut self) {
         let Self { incoming, fill, received, file } = self;
         received.release();
         incoming.give_returned(|address| push(fill, address));
         fill.publish();
         if fill.ring().needs_wakeup() {
-            // Wakes a driver that ran out of chunks. There is nothing to read.
+            // Wakes up a driver that had no chunks. The call reads no data.
             let _nothing = sys::receive(file.as_fd(), &mut []);
         }
     }
 
-    /// Takes the next frame. `describe` returns what is known of it, or `None` if it cannot be carried. `look` sees it in
-    /// its chunk first, and may consume it there.
+    /// Takes the next frame. `describe` returns the metadata of the frame, or `None` if the frame cannot be
+    /// carried. `look` inspects the frame in its chunk first, and may consume it there.
     #[inline]
     pub(super) fn take(
         &mut self,
@@ -132,7 +133,7 @@ impl Receiver {
         taken
     }
 
-    /// Takes a frame in several chunks, which are copied into one buffer.
+    /// Takes a frame that is in several chunks, and copies it into one buffer.
     #[cold]
     fn take_pieces(
         &mut self,
@@ -168,8 +169,8 @@ impl Receiver {
         ChunkOutcome::Frame(said.with_bytes(buffer.into()))
     }
 
-    /// Takes `pieces` chunks, copies them into `buffer` one after the other, and gives them to the kernel. Returns `false`
-    /// if one was not the kernel's to give.
+    /// Takes `pieces` chunks, copies them into `buffer` one after the other, and gives them to the kernel.
+    /// Returns `false` if the kernel did not own one of them.
     fn gather(&mut self, pieces: u32, mut buffer: Option<&mut PoolBuf>) -> bool {
         let (mut end, mut is_whole) = (0, true);
         for _ in 0..pieces {
@@ -191,7 +192,8 @@ impl Receiver {
 }
 
 impl Pools {
-    /// Makes pools for frames of `frame_bytes` bytes in several chunks, and `large` larger buffers.
+    /// Creates pools for frames of `frame_bytes` bytes that are in several chunks, and `large` larger
+    /// buffers.
     pub(super) fn new(frame_bytes: usize, large: usize) -> Self {
         Self {
             pieces: Pool::new(PIECES_BUFFERS, frame_bytes),
@@ -200,18 +202,19 @@ impl Pools {
         }
     }
 
-    /// Makes buffers for frames that are copied out of their chunks, of `chunk_bytes` bytes.
+    /// Creates buffers of `chunk_bytes` bytes for frames that are copied out of their chunks.
     pub(super) fn expect_holds(&mut self, chunk_bytes: usize) {
         self.spare.get_or_insert_with(|| Pool::new(SPARE_BUFFERS, chunk_bytes));
     }
 
-    /// Returns the pool for a frame of `bytes` bytes in several chunks; `None` if it is longer than all buffers.
+    /// Returns the pool for a frame of `bytes` bytes that is in several chunks; `None` if the frame is longer
+    /// than all buffers.
     fn for_pieces(&self, bytes: usize) -> Option<&Pool> {
         let mut pools = [&self.pieces, &self.large].into_iter();
         pools.find(|pool| bytes <= pool.bytes_each())
     }
 
-    /// Copies a frame of one chunk; `None` if no buffer is free.
+    /// Copies a frame that is in one chunk into a buffer; `None` if no buffer is free.
     #[cold]
     fn copy(&self, bytes: &[u8]) -> Option<PoolBuf> {
         let mut buffer = self.spare.as_ref()?.take()?;
@@ -221,7 +224,7 @@ impl Pools {
     }
 }
 
-/// Gives the kernel a chunk. The fill ring has a place for each.
+/// Gives the chunk at `address` to the kernel. The fill ring has an entry for every chunk.
 #[inline]
 fn push(fill: &mut Producer<1>, address: u64) {
     let _has_place = fill.push([address]);
@@ -247,9 +250,9 @@ fn length_and_options(entry: Entry<2>) -> [u32; 2] {
     [[a, b, c, d], [e, f, g, h]].map(u32::from_ne_bytes)
 }
 
-/// The distance of prefetches from the frame that is taken, in frames.
+/// The distance of prefetches from the frame that is being taken, in frames.
 const PREFETCH_DISTANCE: u32 = 6;
-/// The number of buffers for frames of MTU size in several chunks.
+/// The number of buffers for frames of MTU size that are in several chunks.
 const PIECES_BUFFERS: usize = 2_048;
 /// The number of buffers for frames that are copied out of their chunks.
 const SPARE_BUFFERS: usize = 2_048;

@@ -1,15 +1,16 @@
 //! Ring: one of the four queues between this process and the kernel. One side writes, the other reads.
 //!
-//! This module is separate because it is index arithmetic alone: it runs over any memory. Contract: an entry is visible to
-//! the other side only after `publish`, and its place may be written again only after `release`. Indices grow without end
-//! and wrap at 2³²; a ring of `n` entries (a power of two) uses their lower bits.
+//! This module is separate because it contains only index arithmetic, which works on any memory. Contract: an
+//! entry is visible to the other side only after `publish`, and its slot may be written again only after
+//! `release`. Indices increment forever and wrap at 2³²; a ring of `n` entries (a power of two) uses their
+//! lower bits.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::memory::Mapping;
 
-/// Places in a ring's memory, in bytes.
+/// The offsets of a ring's parts in its memory, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Places {
     pub(super) producer: usize,
@@ -21,7 +22,7 @@ pub(super) struct Places {
 /// An entry: an address, and for rings of frames its length and options as well.
 pub(super) type Entry<const WORDS: usize> = [u64; WORDS];
 
-/// A ring with entries of so many words of eight bytes.
+/// A ring whose entries have `WORDS` words of eight bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Ring<const WORDS: usize> {
     memory: Arc<Mapping>,
@@ -30,7 +31,7 @@ pub(super) struct Ring<const WORDS: usize> {
 }
 
 impl<const WORDS: usize> Ring<WORDS> {
-    /// Makes a ring of `count` entries, a power of two, which lies in `memory`.
+    /// Creates a ring of `count` entries, a power of two, in `memory`.
     pub(super) fn new(memory: Arc<Mapping>, places: Places, count: u32) -> Self {
         assert!(count.is_power_of_two(), "a ring of {count} entries");
         Self { memory, places, count }
@@ -55,7 +56,7 @@ impl<const WORDS: usize> Ring<WORDS> {
         }
     }
 
-    /// Returns `true` if the kernel must be called to go on.
+    /// Returns `true` if the kernel must be woken by a system call to continue.
     #[inline]
     pub(super) fn needs_wakeup(&self) -> bool {
         self.memory.word(self.places.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP
@@ -68,7 +69,7 @@ impl<const WORDS: usize> Ring<WORDS> {
 pub(super) struct Producer<const WORDS: usize> {
     ring: Ring<WORDS>,
     next: u32,
-    /// The index before which places are known to be free.
+    /// The index before which slots are known to be free.
     free_until: u32,
 }
 
@@ -82,7 +83,7 @@ impl<const WORDS: usize> Producer<WORDS> {
         &self.ring
     }
 
-    /// Returns `true` if there are `wanted` free places.
+    /// Returns `true` if there are `wanted` free slots.
     #[inline]
     pub(super) fn has_room(&mut self, wanted: u32) -> bool {
         if self.free_until.wrapping_sub(self.next) < wanted {
@@ -91,7 +92,7 @@ impl<const WORDS: usize> Producer<WORDS> {
         self.free_until.wrapping_sub(self.next) >= wanted
     }
 
-    /// Writes an entry. Returns `false` if there is no free place.
+    /// Writes an entry. Returns `false` if there is no free slot.
     #[inline]
     pub(super) fn push(&mut self, entry: Entry<WORDS>) -> bool {
         if !self.has_room(1) {
@@ -102,7 +103,7 @@ impl<const WORDS: usize> Producer<WORDS> {
         true
     }
 
-    /// Shows the other side all entries that were pushed.
+    /// Makes all pushed entries visible to the other side.
     #[inline]
     pub(super) fn publish(&self) {
         let word = self.ring.memory.word(self.ring.places.producer);
@@ -124,7 +125,7 @@ impl<const WORDS: usize> Producer<WORDS> {
 pub(super) struct Consumer<const WORDS: usize> {
     ring: Ring<WORDS>,
     next: u32,
-    /// The index before which entries are known to be there.
+    /// The index before which entries are known to be written.
     filled_until: u32,
 }
 
@@ -134,7 +135,8 @@ impl<const WORDS: usize> Consumer<WORDS> {
         Self { ring, next, filled_until: next }
     }
 
-    /// Returns the entry that is `ahead` entries behind the next one; `None` if the other side has not written it.
+    /// Returns the entry that is `ahead` entries after the next one; `None` if the other side has not written
+    /// it.
     #[inline]
     pub(super) fn peek(&mut self, ahead: u32) -> Option<Entry<WORDS>> {
         if self.filled_until.wrapping_sub(self.next) <= ahead {
@@ -145,14 +147,15 @@ impl<const WORDS: usize> Consumer<WORDS> {
         (filled > ahead).then(|| self.ring.read(self.next.wrapping_add(ahead)))
     }
 
-    /// Returns the entry that is `ahead` entries behind the next one, if it is known to be there without looking.
+    /// Returns the entry that is `ahead` entries after the next one, if it is known to be written; does not
+    /// read the shared index.
     #[inline]
     pub(super) fn known(&self, ahead: u32) -> Option<Entry<WORDS>> {
         let filled = self.filled_until.wrapping_sub(self.next);
         (filled > ahead).then(|| self.ring.read(self.next.wrapping_add(ahead)))
     }
 
-    /// Takes the next entry.
+    /// Takes the next entry; `None` if there is none.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Entry<WORDS>> {
         let entry = self.peek(0)?;
@@ -160,7 +163,7 @@ impl<const WORDS: usize> Consumer<WORDS> {
         Some(entry)
     }
 
-    /// Gives the places of all taken entries to the other side.
+    /// Returns the slots of all taken entries to the other side.
     #[inline]
     pub(super) fn release(&self) {
         let word = self.ring.memory.word(self.ring.places.consumer);
@@ -168,10 +171,10 @@ impl<const WORDS: usize> Consumer<WORDS> {
     }
 }
 
-/// Rings in memory of their own, for tests.
+/// Test functions: rings in separate memory.
 #[cfg(test)]
 impl<const WORDS: usize> Ring<WORDS> {
-    /// Makes an empty ring, both of whose indices begin at `first`.
+    /// Creates an empty ring whose two indices begin at `first`.
     pub(super) fn fresh(count: u32, first: u32) -> Self {
         let places = Places { producer: 0, consumer: 64, flags: 128, entries: 192 };
         let memory = Mapping::fresh(192 + count as usize * WORDS * 8).unwrap();

@@ -1,6 +1,7 @@
-//! Sender: the sending half of a socket: writes frames into chunks, and tells the kernel to send them.
+//! Sender: the sending half of a socket: writes frames into chunks, and makes the kernel send them.
 //!
-//! Contract: a chunk is written only while the kernel does not have it. A frame is in the ring as a whole or not at all.
+//! Contract: a chunk is written only while the kernel does not own it. A frame is in the ring as a whole or
+//! not at all.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,11 +21,11 @@ pub(super) struct Sender {
     outgoing: Outgoing,
     send: Producer<2>,
     completed: Consumer<1>,
-    /// The most bytes of a frame that the interface sends.
+    /// The maximum length of a frame that the interface sends, in bytes.
     most_bytes: usize,
-    /// The most chunks of a frame.
+    /// The maximum number of chunks in a frame.
     most_pieces: usize,
-    /// `true` if the kernel has stopped before the end of the ring, and may go on when it is told again.
+    /// `true` if the kernel has stopped before the end of the ring, and continues only after another call.
     is_stuck: bool,
     /// The number of frames that the interface dropped because its queue was full.
     dropped: u64,
@@ -46,7 +47,7 @@ impl Sender {
         self.file.as_fd()
     }
 
-    /// Returns `true` if the kernel waits for another [`kick`](Self::kick).
+    /// Returns `true` if the kernel needs another [`kick`](Self::kick) to continue.
     pub(super) const fn is_stuck(&self) -> bool {
         self.is_stuck
     }
@@ -56,18 +57,19 @@ impl Sender {
         std::mem::replace(&mut self.dropped, 0)
     }
 
-    /// Sets the length of the longest frame that the interface sends, in bytes. Returns `true` if it grows.
+    /// Sets the length of the longest frame that the interface sends, in bytes. Returns `true` if the length
+    /// increases.
     pub(super) const fn allow(&mut self, most_bytes: usize) -> bool {
         let grows = most_bytes > self.most_bytes;
         self.most_bytes = most_bytes;
         grows
     }
 
-    /// Shows the kernel what was written, and tells it to send until it has taken everything or can take no more. Returns
-    /// the number of calls.
+    /// Publishes the written frames, and calls the kernel to send until it has accepted all frames or accepts
+    /// no more. Returns the number of system calls.
     ///
     /// # Errors
-    /// If the interface is down or gone. What is in the ring stays there.
+    /// If the interface is down or gone. The frames stay in the ring.
     pub(super) fn kick(&mut self) -> io::Result<u64> {
         self.send.publish();
         self.is_stuck = false;
@@ -79,7 +81,7 @@ impl Sender {
             }
             calls += 1;
             let Err(error) = sys::kick(self.file.as_fd()) else {
-                // A driver that sends from the chunks goes on by itself.
+                // A driver in zero-copy mode continues by itself.
                 if self.send.unread() == unread {
                     return Ok(calls);
                 }
@@ -87,9 +89,9 @@ impl Sender {
             };
             match error.raw_os_error() {
                 Some(libc::EINTR) => {}
-                // The interface dropped a frame, and the others are still there.
+                // The interface dropped one frame; the others are still in the ring.
                 Some(libc::EBUSY) => self.dropped += 1,
-                // The kernel sends some frames a call, and has a limit of frames under way.
+                // The kernel sends some frames per call, and limits the number of frames in transit.
                 Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => {
                     self.reap();
                     if self.send.unread() == unread {
@@ -102,7 +104,7 @@ impl Sender {
         }
     }
 
-    /// Takes back the chunks from which the kernel has sent.
+    /// Takes back the chunks whose frames the kernel has sent.
     fn reap(&mut self) {
         while let Some([address]) = self.completed.pop() {
             self.outgoing.put(address);
@@ -110,7 +112,7 @@ impl Sender {
         self.completed.release();
     }
 
-    /// Returns `true` if there are chunks and places in the ring for `pieces` pieces.
+    /// Returns `true` if there are free chunks and ring slots for `pieces` pieces.
     fn has_room(&mut self, pieces: usize) -> bool {
         if self.outgoing.free() < pieces {
             self.reap();
@@ -154,7 +156,7 @@ impl PacketRing for Sender {
     }
 }
 
-/// Builds the entry of a piece.
+/// Returns the ring entry of a piece: its address, its length in bytes, and its options.
 fn entry(address: u64, len: usize, options: u32) -> [u64; 2] {
     let [a, b, c, d] = (len as u32).to_ne_bytes();
     let [e, f, g, h] = options.to_ne_bytes();

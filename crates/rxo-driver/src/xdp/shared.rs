@@ -1,11 +1,12 @@
-//! Shared: what source and sink of one device have in common: the program on the interface, and what the user must know.
+//! Shared: state that source and sink of one device share: the program on the interface, and notices for the
+//! user.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::program::Program;
 
-/// The program, which is on the interface until source and sink are dropped, and lines that the source has for the user:
-/// the sink says them.
+/// The program, which stays attached until source and sink are dropped, and notices from the source, which
+/// the sink passes to the user.
 #[derive(Debug)]
 pub(super) struct Shared {
     _program: Program,
@@ -20,18 +21,18 @@ impl Shared {
         Self { _program: program, is_unfinished: is(), is_too_long: is(), told: [is(), is()] }
     }
 
-    /// Notes a frame with an unfinished checksum.
+    /// Records that a frame with an incomplete checksum arrived.
     #[inline]
     pub(super) fn note_unfinished(&self) {
         self.is_unfinished.store(true, Ordering::Relaxed);
     }
 
-    /// Notes a frame that is longer than the interface's MTU allows.
+    /// Records that a frame exceeded the interface's MTU.
     pub(super) fn note_too_long(&self) {
         self.is_too_long.store(true, Ordering::Relaxed);
     }
 
-    /// Returns a line for the user, each line once.
+    /// Returns a notice for the user, each one once; `None` if there is none.
     pub(super) fn take_notice(&self) -> Option<&'static str> {
         let all = [(&self.is_unfinished, UNFINISHED), (&self.is_too_long, TOO_LONG)];
         let mut due = all.into_iter().zip(&self.told);

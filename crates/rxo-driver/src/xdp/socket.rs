@@ -1,7 +1,8 @@
 //! Socket: opens an AF_XDP socket on one queue of an interface, with its memory and its four rings.
 //!
-//! This module is separate because it only makes calls, in the one order that the kernel accepts. Zero-copy is tried
-//! first: the driver then receives into the chunks and sends from them. Otherwise the kernel copies.
+//! This module is separate because it only makes system calls, in the only order that the kernel accepts.
+//! Zero-copy is tried first: the driver then receives into the chunks and sends from them. Otherwise the
+//! kernel copies.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,7 +16,7 @@ use super::ring::{Consumer, Places, Producer, Ring};
 use crate::packet::socket::QUEUE_BYTES;
 use crate::sys::{self, Plain};
 
-/// The size of a socket.
+/// The sizes of a socket's memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub(super) interface: u32,
@@ -23,7 +24,7 @@ pub(super) struct Settings {
     pub(super) chunk_bytes: u32,
     /// The number of chunks for received frames, a power of two.
     pub(super) receive: u32,
-    /// The number of chunks to send from, a power of two; 0 for a socket that sends nothing.
+    /// The number of chunks for frames to send, a power of two; 0 for a socket that sends nothing.
     pub(super) send: u32,
     /// `true` if a frame of the interface may be larger than a chunk.
     pub(super) needs_pieces: bool,
@@ -39,14 +40,14 @@ pub(super) struct Socket {
     pub(super) completed: Consumer<1>,
     /// The ring of frames to send; `None` if the socket sends nothing.
     pub(super) send: Option<Producer<2>>,
-    /// `true` if the driver uses the chunks themselves, without a copy.
+    /// `true` if the driver uses the chunks directly, without a copy.
     pub(super) is_zero_copy: bool,
     /// `true` if a frame may be in several chunks.
     pub(super) has_pieces: bool,
 }
 
 impl Socket {
-    /// Opens a socket by the best way that kernel and driver have.
+    /// Opens a socket in the best mode that kernel and driver support.
     pub(super) fn open(settings: Settings) -> io::Result<Self> {
         let ways = [
             libc::XDP_ZEROCOPY | libc::XDP_USE_SG,
@@ -82,7 +83,7 @@ impl Socket {
         for (ring, entries) in sizes.into_iter().filter(|(_, entries)| *entries > 0) {
             sys::set_option(file.as_fd(), libc::SOL_XDP, ring, &(entries as c_int))?;
         }
-        // A socket that sends waits for room in this queue; the system's default holds less than a batch.
+        // A sending socket waits for space in this queue; the system's default holds less than a batch.
         let (level, option) = (libc::SOL_SOCKET, libc::SO_SNDBUFFORCE);
         let _smaller_is_fine = sys::set_option(file.as_fd(), level, option, &QUEUE_BYTES);
         let at: xdp_mmap_offsets =
@@ -108,14 +109,14 @@ impl Socket {
     }
 }
 
-/// Returns the number of frames that the kernel had for this socket and dropped.
+/// Returns the number of frames for this socket that the kernel has dropped.
 pub(super) fn drops(socket: BorrowedFd<'_>) -> u64 {
     let statistics =
         sys::option::<libc::xdp_statistics>(socket, libc::SOL_XDP, libc::XDP_STATISTICS);
     statistics.map_or(0, |all| all.rx_dropped + all.rx_ring_full)
 }
 
-/// Returns `true` if the next way may still be accepted.
+/// Returns `true` if `error` means that this mode is unsupported, so that the next mode may work.
 pub(super) fn is_unsupported(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EINVAL))
 }
@@ -131,7 +132,7 @@ fn register(socket: BorrowedFd<'_>, chunks: &Chunks) -> io::Result<()> {
     sys::set_option(socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &request)
 }
 
-/// Maps a ring of `count` entries.
+/// Maps a ring of `count` entries of `socket`.
 fn ring<const WORDS: usize>(
     socket: BorrowedFd<'_>,
     (at, page): (xdp_ring_offset, u64),
@@ -159,5 +160,5 @@ fn bind(socket: BorrowedFd<'_>, settings: Settings, flags: u16) -> io::Result<()
     sys::bind(socket, &address)
 }
 
-/// The kernel makes no ring without entries.
+/// The minimum number of entries of a ring, because the kernel creates none without entries.
 const LEAST_ENTRIES: u32 = 2;

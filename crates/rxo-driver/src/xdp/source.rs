@@ -17,7 +17,7 @@ use crate::device::SystemSource;
 use crate::interface::{Feature, Interface};
 use crate::{clock, fault, sys};
 
-/// What is fixed of a source while it is open.
+/// The properties of a source that do not change while it is open.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Properties {
     pub(super) mtu: u32,
@@ -26,7 +26,7 @@ pub(super) struct Properties {
     pub(super) chunks: usize,
     /// `true` if frames come from memory of this machine, so that their checksums may be unfinished.
     pub(super) is_virtual: bool,
-    /// The way in which frames are received, as the user reads it.
+    /// The name of the receiving mode, for the user.
     pub(super) access: &'static str,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct XdpSource {
     pools: Pools,
     properties: Properties,
     counters: SourceCounters,
-    /// The queue that is read first.
+    /// The index of the queue that is read first.
     first: usize,
     is_gone: bool,
     lacks_buffer: bool,
@@ -82,7 +82,7 @@ impl XdpSource {
             let queue = (self.first + n) % count;
             self.take_queue((queue, now), batch, (&mut looked, budget), &mut look);
             if looked.frames() == budget {
-                // The next batch begins with the next queue, so that none is starved.
+                // The next batch begins with the next queue, so that no queue is starved.
                 self.first = (queue + 1) % count;
                 break;
             }
@@ -105,7 +105,7 @@ impl XdpSource {
         let Self { receivers, pools, properties, shared, counters, interface, .. } = self;
         let describe = |bytes: &[u8]| properties.describe(bytes, now, (shared, interface));
         let receiver = &mut receivers[queue];
-        // Frames that are discarded are limited too, so that they cannot keep the worker busy.
+        // Discarded frames are limited, too, so that they cannot keep the worker busy.
         let mut left = budget - looked.frames() + properties.chunks;
         while looked.frames() < budget && left > 0 {
             left -= 1;
@@ -142,7 +142,7 @@ impl XdpSource {
     fn fault_when_idle(&mut self) -> Option<DeviceError> {
         let mut errors = self.receivers.iter().map(|one| sys::pending_error(one.socket()));
         let error = errors.find_map(|error| error);
-        // The kernel reports an interface that is deleted as one that is down.
+        // The kernel reports a deleted interface as one that is down.
         self.is_gone |= error.is_some() && self.interface.index().is_err();
         if self.is_gone {
             return Some(DeviceError::Gone(self.device.clone()));
@@ -152,7 +152,7 @@ impl XdpSource {
 }
 
 impl Properties {
-    /// Returns what is known of a frame that was received at `now`; `None` if it cannot be carried.
+    /// Returns the metadata of a frame that was received at `now`; `None` if the frame cannot be carried.
     #[inline]
     fn describe(
         &self,

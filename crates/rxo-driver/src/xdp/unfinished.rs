@@ -1,17 +1,20 @@
-//! Unfinished: recognizes frames whose checksum their sender has left to the device.
+//! Unfinished: recognizes frames whose sender has left the checksum to the device.
 //!
-//! An AF_XDP socket gets bytes without metadata. Between two interfaces of one machine (a veth, a TAP) the kernel leaves
-//! checksums unfinished: the field has the sum of the pseudo-header, and metadata says so. The sum is recognized.
+//! An AF_XDP socket receives bytes without metadata. Between two interfaces of one machine (a veth, a TAP)
+//! the kernel leaves checksums incomplete: the field contains the sum of the pseudo-header, and only the
+//! metadata reports that. This module recognizes the field's value.
 //!
-//! Contract: completing the checksum of a frame that is recognized and was complete gives the same frame, because the
-//! field has the same value then. A frame with a wrong checksum may be recognized if its field has this value by accident,
-//! 1 of 65,536; so only frames of interfaces without hardware are examined, where no wire can damage any.
+//! Contract: a frame with a complete checksum may be recognized only if its checksum equals that sum;
+//! completing it again then does not change the frame. A frame with a wrong checksum may be recognized by
+//! accident, with probability 1/65,536. So only frames of interfaces without hardware are examined, where no
+//! wire can damage a frame.
 
 use rxo_frame::ChecksumStatus;
 use rxo_wire::checksum::pseudo_header;
 use rxo_wire::{PROTOCOL_TCP, PROTOCOL_UDP, Parsed, Transport, parse};
 
-/// Returns what the field of the Ethernet frame `bytes` says of its checksum.
+/// Returns the checksum status of the Ethernet frame `bytes`: partial if the field contains the sum of the
+/// pseudo-header, otherwise unknown.
 pub(super) fn status(bytes: &[u8]) -> ChecksumStatus {
     let Ok(parsed) = parse(bytes) else { return ChecksumStatus::Unknown };
     found(&parsed, bytes).unwrap_or_default()
