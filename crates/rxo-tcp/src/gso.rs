@@ -27,8 +27,8 @@ pub struct GsoSegment<B> {
 }
 
 impl<B> GsoSegment<B> {
-    /// Creates a GSO frame from `whole`, with segments of `size` bytes. `share` turns a buffer into two with
-    /// the same bytes; it is called only when the segments are yielded one by one.
+    /// Creates a GSO frame from `whole`, with segments of `size` bytes. `share` splits a buffer into two with
+    /// the same bytes. It is called only if the segments are yielded one by one.
     pub fn new(whole: Segment<B>, size: NonZeroU16, share: fn(B) -> (B, B)) -> Self {
         let parts = parts(whole.text_bytes() as usize, size);
         Self { rest: Some(whole), size, parts, share }

@@ -134,7 +134,8 @@ impl<B: AsRef<[u8]>> Payload<B> {
 }
 
 impl<B> Payload<B> {
-    /// Does what [`Payload::new`] does, for a `range` that is known to be inside `buffer`.
+    /// Does the work of [`Payload::new`] for a `range` that is known to be inside `buffer`; does not check
+    /// it.
     #[inline(always)]
     pub(crate) fn known(buffer: B, range: Range<usize>) -> Option<Self> {
         let is_text = range.start < range.end && range.end - range.start <= MAX_TEXT_BYTES;

@@ -52,7 +52,7 @@ pub(super) struct Pools {
 }
 
 impl Receiver {
-    /// Makes the receiving half of the socket `file`, and gives all chunks to the kernel.
+    /// Creates the receiving half of the socket `file`, and gives all chunks to the kernel.
     pub(super) fn new(
         file: Arc<OwnedFd>,
         incoming: Incoming,

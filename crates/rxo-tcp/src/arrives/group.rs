@@ -120,7 +120,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if fields.leader == Self::name(self.pair.source()) {
             self.acks.answer_next();
         }
-        // An echo of the future, so that no round-trip time is measured by it.
+        // A TSecr in the future, so that no round-trip time is measured from it.
         let echo = self.timestamps.clock(now).wrapping_add(1);
         Some(Own {
             ack: self.snd.una,

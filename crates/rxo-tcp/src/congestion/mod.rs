@@ -81,8 +81,8 @@ pub(crate) struct Acked {
 enum Chosen {
     Cubic(Cubic),
     Reno(Reno),
-    /// The owner of the connection has a window of its own for new text. This one limits only what is
-    /// retransmitted after a timeout; otherwise packet conservation does.
+    /// The owner of the connection has its own window for new text. This window limits only retransmissions
+    /// after a timeout; other retransmissions follow packet conservation.
     Owners,
 }
 

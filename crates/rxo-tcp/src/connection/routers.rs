@@ -129,7 +129,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let is_full = self.snd.outstanding() >= self.snd.mss;
         let smaller =
             Path::next_smaller(self.snd.mss, self.headers(), self.pair.source().is_ipv4());
-        // The owner's segments serve many peers: one unresponsive peer must not make all of them smaller.
+        // If the owner sends the segments, they serve many peers: one unresponsive peer must not make all
+        // segments smaller.
         let may_doubt = is_time && is_full && !self.terms.owner_has_sent();
         if let Some(mss) = smaller.filter(|_| may_doubt) {
             self.path.counts.black_holes += 1;
@@ -141,7 +142,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Informs path MTU discovery that everything before SND.UNA has arrived.
+    /// Informs path MTU discovery that all data before SND.UNA has arrived.
     pub(crate) fn follow_path(&mut self) {
         if self.path.is_watching()
             && let Some(mss) = self.path.acknowledged(self.snd.una)

@@ -63,8 +63,8 @@ impl Group {
         now: Instant,
     ) -> bool {
         let (all, nxt) = (self.nxt, self.seq(self.nxt));
-        // The last acknowledgements end connections, and the first that comes without a leader makes one, so they
-        // take the slow path.
+        // The last acknowledgements end connections, and the first one without a leader chooses a leader, so
+        // these take the slow path.
         if self.has_sent_all()
             || self.lacks_leader()
             || !connection.expects_dormant_ack(record, nxt)

@@ -36,8 +36,8 @@ pub struct GroupConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Control {
     /// The group has one congestion window, led by the receiver with the worst path: only its losses lower
-    /// the window (pgmcc, Rizzo 2000; RFC 4654, section 2). A receiver that has gone silent delays nobody: it
-    /// catches up by its own connection when it answers again.
+    /// the window (pgmcc, Rizzo 2000; RFC 4654, section 2). A silent receiver delays no other: it catches up
+    /// by its own connection when it answers again.
     #[default]
     Leader,
     /// The smallest congestion window of all receivers limits the group (Chan and Cheriton 2013, section 4),
@@ -52,10 +52,10 @@ pub enum Slow {
     /// that does not answer fails after the user timeout. A receiver that keeps its window closed and answers
     /// probes may delay the group for ever (RFC 9293, section 3.8.6.1).
     Wait,
-    /// A receiver is ejected if it takes less than one segment in this time while text waits for it.
+    /// A receiver is ejected if it accepts less than one segment in this time while text waits for it.
     Eject(Duration),
-    /// Ejects as [`Slow::Eject`] does. In addition, ejects the slowest receiver if all receivers get less
-    /// than `bytes` bytes in `time` because text waits for receivers.
+    /// Ejects as [`Slow::Eject`] does. In addition, ejects the slowest receiver if the position that all
+    /// receivers have reached advances by less than `bytes` bytes in `time` because text waits for receivers.
     EjectBelow {
         /// The length of the interval, at least a few round trips.
         time: Duration,

@@ -1,17 +1,17 @@
 //! The congestion control of a group: one window, led by the receiver with the worst path.
 //!
-//! Separate from the windows of the connections. A group that may send as much as the smallest of them allows
-//! is lowered by every loss of every receiver: with independent losses the rate drops to zero as receivers
-//! are added (RFC 2887, section 3.3.2.2). Here only the leader's losses lower the window, once a round trip,
-//! and only its acknowledgements make it grow, so that the group takes what one connection to its worst
-//! receiver would take (pgmcc, Rizzo 2000; RFC 4654, section 2). The worst path is the one with the lowest
-//! rate of a TCP connection, which is proportional to the square root of the distance between losses, divided
-//! by the round trip (Mathis et al. 1997). The windows of all receivers still bound the group, and repairs
-//! count as in flight for a round trip. A loss while no queue has grown lowers the window less (Veno): it is
-//! one of a bad link, not of congestion.
+//! Separate from the windows of the connections. If the smallest window of all connections limited a group,
+//! every loss of every receiver would slow the group down: with independent losses the rate drops to zero as
+//! receivers are added (RFC 2887, section 3.3.2.2). Here only the leader's losses lower the window, once per
+//! round trip, and only the leader's acknowledgements enlarge it. So the group uses the same rate as one
+//! connection to its worst receiver (pgmcc, Rizzo 2000; RFC 4654, section 2). The worst path is the path on
+//! which a TCP connection would have the lowest rate, which is proportional to the square root of the
+//! distance between losses, divided by the round-trip time (Mathis et al. 1997). The receive windows of all
+//! receivers still limit the group, and repairs count as in flight for a round trip. A loss without a queue
+//! lowers the window less (Veno), because a bad link has caused it, not congestion.
 //!
-//! The group's segments name the leader, which acknowledges each of them at once: a small window waits for
-//! no delayed acknowledgement.
+//! The group's segments name the leader, which acknowledges each of them at once: so a small window does not
+//! wait for delayed acknowledgements.
 
 use alloc::collections::VecDeque;
 use core::net::IpAddr;
@@ -28,28 +28,29 @@ use crate::{Algorithm, Config, Connection, GroupEdge};
 pub(super) struct Controller {
     congestion: Congestion,
     leader: Option<MemberId>,
-    /// The name of the leader in the group's segments; 0 without one.
+    /// The name of the leader in the group's segments; 0 if there is no leader.
     name: u32,
-    /// The number of bytes that the leader has.
+    /// The number of bytes that have reached the leader, in order or not.
     delivered: u64,
-    /// The number of bytes of the stream that are not in flight to the leader: it has them, or they are lost.
+    /// The number of bytes of the stream that are not in flight to the leader: received by it, or lost.
     settled: u64,
     round_trip_ns: u64,
     /// The shortest round trip of the leader.
     least_round_trip_ns: u64,
     /// The position up to which text had been sent when the window was last lowered.
     lowered_until: u64,
-    /// The repairs that have left within the last round trip, with their sum in bytes.
+    /// The repairs sent within the last round trip, each with its time and its length in bytes; `repairing`
+    /// is the sum of the lengths.
     repairs: VecDeque<(Instant, u32)>,
     repairing: u32,
 }
 
-/// A receiver's part in the congestion control.
+/// The state of the path to one receiver, for congestion control.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PathNews {
     /// The name of the receiver in the group's segments.
     name: u32,
-    /// The number of loss events of its connection that have been counted.
+    /// The number of loss events of the receiver's connection that have been counted.
     loss_events: u32,
     /// The mean distance between losses in bytes; 0 before the first.
     distance: u64,
@@ -57,13 +58,13 @@ pub(super) struct PathNews {
     lost_at: u64,
     round_trip_ns: u64,
     least_round_trip_ns: u64,
-    /// The number of bytes that it had then, out of order or not.
+    /// The number of bytes that had reached the receiver at its last event, in order or not.
     pub(super) delivered: u64,
-    /// The arrival time of its last segment that was no acknowledgement in order.
+    /// The arrival time of the receiver's last segment that was not an acknowledgement in order.
     pub(super) heard_at: Instant,
 }
 
-/// The news of a receiver after an event of its connection.
+/// The state of a receiver after an event of its connection, for congestion control.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReceiverReport {
     una: u64,
@@ -72,7 +73,7 @@ pub(super) struct ReceiverReport {
     loss_events: u32,
     round_trip_ns: u64,
     has_timed_out: bool,
-    /// The arrival time of the last segment of the receiver, by its timestamp.
+    /// The arrival time of the receiver's last segment that updated its timestamp.
     heard_at: Instant,
 }
 
@@ -116,7 +117,8 @@ impl PathNews {
         self.lost_at = self.lost_at.max(heard.una);
     }
 
-    /// Returns `true` if this path is clearly worse than `other`, so that it leads instead.
+    /// Returns `true` if this path is clearly worse than `other`, so that its receiver must become the
+    /// leader.
     fn is_worse_than(&self, other: &Self, una: u64) -> bool {
         let cost = |path: &Self, of: &Self| {
             u128::from(path.round_trip_ns).pow(2) * u128::from(of.distance_at(una))
@@ -124,7 +126,8 @@ impl PathNews {
         cost(self, other) * 9 > cost(other, self) * 16
     }
 
-    /// Returns the distance between losses: the mean, or the present distance if that is longer already.
+    /// Returns the distance between losses in bytes: the mean, or the distance since the last loss if that is
+    /// longer.
     fn distance_at(&self, una: u64) -> u64 {
         self.distance.max(una.saturating_sub(self.lost_at)).max(1)
     }
@@ -169,8 +172,8 @@ impl Controller {
         self.congestion.release(now);
     }
 
-    /// Takes what the leader has acknowledged, what it has, and what is not in flight to it, as positions. `nxt` is the position up to
-    /// which text has been sent, `mss` the text of a full segment.
+    /// Processes the leader's state, as stream positions: acknowledged, received, and not in flight. `nxt` is
+    /// the position up to which text has been sent, `mss` the text of a full segment in bytes.
     #[inline]
     pub(super) fn advance(
         &mut self,
@@ -219,8 +222,8 @@ impl Controller {
         }
     }
 
-    /// Returns `true` if the round trip shows that data of this sender waits in a queue, so that a loss is
-    /// one of congestion (Veno; Fu and Liew 2003, section 3).
+    /// Returns `true` if the round-trip time shows that data of this sender waits in a queue, so that
+    /// congestion is the cause of a loss (Veno; Fu and Liew 2003, section 3).
     fn has_queue(&self, flight: u32) -> bool {
         let waits_ns = self.round_trip_ns.saturating_sub(self.least_round_trip_ns);
         let queued = u128::from(flight) * u128::from(waits_ns);
@@ -243,7 +246,7 @@ impl Controller {
     /// Returns the position up to which new text may leave after `nxt`.
     fn limit(&self, nxt: u64, mss: u32) -> u64 {
         let allowed = self.congestion.allowed(self.in_flight(nxt));
-        // Without anything in flight no acknowledgement would come.
+        // If nothing is in flight, no acknowledgement would come, so one segment is allowed.
         let least = if nxt <= self.settled { mss } else { 0 };
         nxt + u64::from(allowed.max(least))
     }
@@ -255,7 +258,7 @@ impl Controller {
         }
     }
 
-    /// Forgets the repairs that left more than a round trip ago.
+    /// Removes the repairs that were sent more than a round trip ago.
     #[inline]
     pub(super) fn forget_repairs(&mut self, now: Instant) {
         while let Some((at, bytes)) = self.repairs.front().copied()
@@ -284,7 +287,8 @@ impl Group {
             path.note_loss(&heard);
         }
         if !controller.is_led_by(id) {
-            // A receiver that does not answer may be gone; `silent.rs` decides about it.
+            // A receiver that has timed out may be gone, so it does not become the leader; `silent.rs`
+            // handles it.
             let is_worse = |leader| path.is_worse_than(&leader, heard.una);
             let leads = match leaders {
                 Some(leader) => has_lost && !heard.has_timed_out && is_worse(leader),
@@ -300,7 +304,7 @@ impl Group {
             // always has just lost more than the others.
             return controller.choose_leader(id, path, &heard);
         }
-        // Once for everything that was sent within a round trip.
+        // The window is lowered only once for all text sent within a round trip.
         if has_lost && heard.una >= controller.lowered_until {
             controller.lower(*nxt, heard.has_timed_out.then_some(*mss));
         }
@@ -308,7 +312,7 @@ impl Group {
         controller.advance(at, heard.round_trip_ns, (now, *nxt, *mss));
     }
 
-    /// Ends the lead of a member, if it leads. The next member that is heard of leads.
+    /// If the member is the leader, ends its lead. The next member with an event then becomes the leader.
     pub(super) fn end_lead(&mut self, id: MemberId) {
         if let Some(controller) = self.controller.as_mut().filter(|it| it.is_led_by(id)) {
             (controller.leader, controller.name) = (None, 0);
@@ -316,7 +320,8 @@ impl Group {
         }
     }
 
-    /// Lowers the window for a leader that is silent, and lets the next member that is heard of lead.
+    /// Lowers the window because the leader is silent, and ends its lead, so that the next member with an
+    /// event becomes the leader.
     pub(super) fn replace_leader(&mut self) {
         let Some(controller) = &mut self.controller else { return };
         controller.lower(self.nxt, None);
@@ -325,7 +330,7 @@ impl Group {
         }
     }
 
-    /// Returns `true` if the next member that is heard of becomes the leader.
+    /// Returns `true` if there is no leader, so that the next member with an event becomes the leader.
     #[inline]
     pub(super) fn lacks_leader(&self) -> bool {
         self.controller.as_ref().is_some_and(|it| it.leader.is_none())
@@ -335,7 +340,7 @@ impl Group {
         self.controller.as_ref().is_some_and(|it| it.is_led_by(id))
     }
 
-    /// Returns the name of the leader for the group's segments; 0 without one.
+    /// Returns the name of the leader for the group's segments; 0 if there is no leader.
     pub(super) fn leader_name(&self) -> u32 {
         self.controller.as_ref().map_or(0, |it| it.name)
     }
@@ -345,8 +350,8 @@ impl Group {
         self.controller.as_ref().map_or(u64::MAX, |it| it.limit(self.nxt, self.mss))
     }
 
-    /// Tells the congestion control that nothing more leaves now. Text `waits` for receivers or for the
-    /// window.
+    /// Informs the congestion control that no more text is sent now. `waits` is `true` if text waits for
+    /// receivers or for the window.
     pub(super) fn hold(&mut self, waits: bool, now: Instant) {
         let least = self.nxt + u64::from(self.mss);
         let is_by_window = waits && self.controlled_limit() < least.min(self.tree.least().limit);
@@ -354,14 +359,14 @@ impl Group {
             let in_flight = controller.in_flight(self.nxt);
             controller.congestion.on_held(now, is_by_window, in_flight);
             if waits || self.is_buffer_full() {
-                // `silent.rs` must look at the receivers although nothing arrives.
+                // `silent.rs` must check the receivers even if nothing arrives.
                 self.sends.check_again(now);
             }
         }
     }
 }
 
-/// The number of segments in a queue from which on a loss counts as one of congestion (Veno's beta).
+/// The number of queued segments from which a loss counts as congestion (Veno's beta).
 const QUEUED_SEGMENTS: u32 = 3;
-/// The weight of all earlier distances between losses beside the last, plus one.
+/// The reciprocal of the weight of the latest distance in the mean: 1/8.
 const WEIGHT: u64 = 8;

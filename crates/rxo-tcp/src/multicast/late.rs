@@ -14,8 +14,8 @@ use super::{Group, Late, MemberId, Outcome, Refusal};
 pub(super) struct Latecomers {
     /// The number of late receivers that are members now.
     present: usize,
-    /// The send limits and acknowledged positions of all receivers that are not late; `None` until the first
-    /// receiver joins late.
+    /// The send limits and acknowledged positions of all receivers that did not join late; `None` until the
+    /// first receiver joins late.
     others: Option<Tree>,
     /// The time that the clock of late receivers had run before `runs_since`.
     used: Duration,

@@ -325,12 +325,12 @@ impl Group {
         }
     }
 
-    /// Requests data from the owner that the group has dropped.
+    /// Asks the owner for data that the group has dropped.
     fn ask_for_text<B: AsRef<[u8]>>(&mut self, id: MemberId, connection: &Connection<B>) {
         let first = self.text.first();
         let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
-        // Without free space, the same data would be requested again at once, for as long as the receiver
-        // reads nothing.
+        // Without this check, the same data would be requested again at once while the receiver reads
+        // nothing.
         let has_room = connection.send_room() > 0
             && connection.has_much_send_room()
             && connection.unacknowledged_bytes() < CATCH_UP_BYTES / 2;

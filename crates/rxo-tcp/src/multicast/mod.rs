@@ -213,7 +213,7 @@ impl Group {
         }
     }
 
-    /// Marks connections that have not been informed of sends, so that they start their timers.
+    /// Marks connections that have not been informed of all sends, so that they start their timers.
     fn touch_behind(&mut self) {
         let last = self.sends.next();
         for (id, member) in self.members.iter().enumerate() {

@@ -1,13 +1,14 @@
 //! Common repairs: text that several receivers miss is retransmitted once, to the group.
 //!
-//! Each connection detects the losses of its receiver and counts a segment as repeated when it hands it out.
-//! The owner defers those segments to the end of its poll ([`Group::defer`]); then a segment that several
-//! connections want leaves once. Connections detect a loss at different times: requests within one round trip
-//! count together, and while the segment is on its way to the group further requests are dropped. If it is
-//! lost again, each connection detects that again. While most segments are wanted by several receivers, the
-//! first request already repairs for all ([`Repaired::forget_before`]). After the FIN has left, a segment goes to the group only
-//! once, then to single receivers. A receiver that has not answered a timeout gets its repairs alone as well:
-//! its acknowledgements may be lost, and receivers rarely answer text that they have from the group.
+//! Each connection detects the losses of its receiver, and counts a segment as retransmitted when it returns
+//! the segment. The owner defers those segments to the end of its poll ([`Group::defer`]); then a segment
+//! that several connections want is sent once. Connections detect a loss at different times: requests within
+//! one round trip count together, and while the segment is on its way to the group further requests are
+//! dropped. If the repair is lost, each connection detects that loss. While several receivers want most
+//! repaired segments, the first request already causes a repair to the group ([`Repaired::forget_before`]).
+//! After the FIN has left, a segment goes to the group only once, then to single receivers. A receiver that
+//! has not answered a timeout gets its repairs alone as well: its acknowledgements may be lost, and receivers
+//! rarely answer text that they have from the group.
 
 use alloc::collections::BTreeMap;
 
@@ -43,8 +44,8 @@ struct Head {
 #[derive(Debug, Default)]
 pub(super) struct Repaired {
     last: BTreeMap<u64, Last>,
-    /// The share of segments that enough receivers for a repair to the group have asked for, in parts of
-    /// [`ALL`]: the mean of the last ones.
+    /// The share of repaired segments that enough receivers have requested for a repair to the group, in
+    /// parts of [`ALL`]; a moving average.
     shared: u32,
 }
 
@@ -53,7 +54,7 @@ struct Last {
     end: u64,
     at: Instant,
     way: Way,
-    /// The number of receivers that have asked for the segment, each time counted.
+    /// The number of requests for the segment by all receivers.
     asked: usize,
     /// `true` if any repair of the segment was sent to the group.
     was_to_group: bool,
@@ -98,8 +99,8 @@ impl Repaired {
         let is_to_group = may_be_to_group && (count >= least.max(2) || is_shared);
         let way = if is_to_group { Way::ToGroup } else { Way::Alone(count) };
         if self.last.len() >= MOST_REPAIRED {
-            // A receiver can request any byte, so the record is bounded. A forgotten segment may leave once
-            // more.
+            // A receiver can request any byte, so the record is bounded. A segment that is removed from the
+            // record may be sent once more.
             self.last.clear();
         }
         let was_to_group = was_to_group || is_to_group;
@@ -107,9 +108,9 @@ impl Repaired {
         Some(way)
     }
 
-    /// Drops the record of segments that all receivers have: those before `una`. If most of them were wanted
-    /// by `least` receivers, and the group `predicts`, the next ones go to the group when the first receiver
-    /// asks for them.
+    /// Drops the record of segments that all receivers have: those before `una`. If at least `least`
+    /// receivers wanted most of them, and the group `predicts`, later segments go to the group at the first
+    /// request.
     pub(super) fn forget_before(&mut self, una: u64, least: usize, predicts: bool) {
         while let Some(first) = self.last.first_entry().filter(|it| it.get().end <= una) {
             let is_shared = first.remove().asked >= least && predicts;
@@ -205,7 +206,7 @@ impl Group {
         true
     }
 
-    /// Chooses the way of each deferred segment, at the end of a poll.
+    /// Chooses how each deferred segment is sent, at the end of a poll.
     pub fn decide_repairs(&mut self, now: Instant) {
         let least = match self.config.repairs {
             Repairs::Each => return,
@@ -293,7 +294,7 @@ const MOST_REPAIRED: usize = 4_096;
 
 /// The whole of a share.
 const ALL: u32 = 1 << 16;
-/// The weight of all earlier segments beside the last, plus one.
+/// The reciprocal of the weight of the latest segment in the moving average: 1/32.
 const SHARE_WEIGHT: u32 = 32;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Releases a group from receivers that do not answer: a stopped host, or one whose network has failed.
 //!
-//! Separate from `slow.rs`, which ejects: here a receiver stays a member, and only the group stops to wait
-//! for it. Its own connection repeats what is lost, and the receiver catches up when it answers again. If it
-//! does not, `slow.rs` ejects it.
+//! Separate from `slow.rs`, which ejects receivers: here a receiver stays a member, and only the group stops
+//! waiting for it. The receiver's own connection retransmits lost text, and the receiver catches up when it
+//! answers again. If it does not answer, `slow.rs` ejects it.
 
 use rxo_frame::{Duration, Instant};
 
@@ -12,9 +12,10 @@ use super::{Group, MemberId};
 use crate::Connection;
 
 impl Group {
-    /// Releases the group from members that delay it and are silent, unless more than half of all are: then
-    /// the fault is here, or between here and all of them. A leader is replaced before its retransmission
-    /// timer expires, because the acknowledgements of others show that the group's segments arrive.
+    /// Releases the group from members that delay it and are silent. Does nothing if more than half of all
+    /// members are silent: then the fault is here, or between this host and all members. A silent leader is
+    /// replaced before its retransmission timer expires, because the acknowledgements of other members show
+    /// that the group's segments arrive.
     pub(super) fn release_from_silent(&mut self, now: Instant) {
         let waits = self.blocked_since().is_some() || self.is_buffer_full();
         if self.controller.is_none() || !waits || self.has_sent_all() {
@@ -23,7 +24,8 @@ impl Group {
         let is_quiet = |member: &&Member| member.is_silent(QUIET_AFTER, self.nxt, now);
         let led = self.members.iter().flatten().filter(|member| member.is_led);
         let (all, quiet) = (led.clone().count(), led.filter(is_quiet).count());
-        // If half of all have everything, no queue of the sender's holds what the others lack.
+        // If half of the members have received everything, the missing text does not wait in a queue of this
+        // sender.
         let whole = self.members.iter().flatten().filter(|it| it.is_led && it.una == self.nxt);
         if quiet == 0 || 2 * quiet > all || all == 1 || 2 * whole.count() < all {
             return;
@@ -43,7 +45,7 @@ impl Group {
         }
     }
 
-    /// Returns `true` if there is no room for text that could be sent.
+    /// Returns `true` if there is no space for text that could be sent.
     pub(super) fn is_buffer_full(&self) -> bool {
         self.text.length().is_none() && self.text.room() < self.mss
     }
@@ -57,8 +59,8 @@ impl Group {
         member.is_some_and(|member| member.is_silent(time, self.nxt, now))
     }
 
-    /// Returns `true` if a member lacks at least half of what is outstanding: one that lacks less waits for a
-    /// repair.
+    /// Returns `true` if a member lacks at least half of the outstanding text. A member that lacks less is
+    /// waiting for a repair.
     fn lacks_most(&self, id: MemberId) -> bool {
         let member = self.members.get(id as usize).and_then(Option::as_ref);
         member.is_some_and(|member| {
@@ -67,7 +69,8 @@ impl Group {
         })
     }
 
-    /// Returns `true` if a member's window is open: a receiver whose window is closed answers probes.
+    /// Returns `true` if a member's window is open. A receiver with a closed window answers probes, so it is
+    /// not silent.
     fn has_open_window(&self, id: MemberId) -> bool {
         let its = self.tree.get(id as usize);
         its != MemberMinimum::NONE && its.limit.saturating_sub(its.una) >= u64::from(self.mss)
@@ -87,7 +90,7 @@ impl Group {
         self.touched.push_back(id);
     }
 
-    /// Lets the connection of a silent member send by itself what the receiver lacks.
+    /// Makes the connection of a silent member send the missing text by itself.
     pub(super) fn leave<B: AsRef<[u8]>>(&mut self, id: MemberId, connection: &mut Connection<B>) {
         connection.leave_group();
         let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
@@ -98,8 +101,8 @@ impl Group {
 }
 
 impl Member {
-    /// Returns `true` if text is outstanding and nothing has come from the receiver for `time`, and for a round
-    /// trip and a quarter: after one, everything that is on its way would have been acknowledged.
+    /// Returns `true` if text is outstanding and no segment of the receiver has arrived for `time`, and for
+    /// one and a quarter round trips: after one round trip, all text in flight would have been acknowledged.
     fn is_silent(&self, time: Duration, nxt: u64, now: Instant) -> bool {
         let time = Duration::from_nanos(self.round_trip_ns / 4 * 5).max(time);
         let heard_at = self.progress.1.max(self.path.heard_at);
@@ -110,6 +113,6 @@ impl Member {
 /// The shortest silence after which a leader is replaced: twice the longest delay of an
 /// acknowledgement (`rxo cast receive`).
 const QUIET_AFTER: Duration = Duration::from_millis(10);
-/// The shortest time after which a receiver that says nothing counts as silent. A process on a busy machine
-/// often waits 50 ms for its turn, and catching up costs the bytes of its part twice.
+/// The shortest time without a segment after which a receiver counts as silent. A process on a busy machine
+/// often waits 50 ms for the processor, and catching up sends the receiver's text twice.
 const SILENT_AFTER: Duration = Duration::from_millis(100);

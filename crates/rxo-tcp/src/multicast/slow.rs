@@ -82,8 +82,8 @@ impl Group {
         }
     }
 
-    /// Ejects the slowest member if all have got less than the required bytes in the interval. Schedules the
-    /// next check.
+    /// Ejects the slowest member if all members together progressed by less than the required bytes in the
+    /// interval. Schedules the next check.
     fn keep_pace(&mut self, now: Instant) {
         let Slow::EjectBelow { time, bytes } = self.config.slow else { return };
         let Some((since, una)) = self.patience.pace else { return };

@@ -50,7 +50,7 @@ pub(crate) struct Receive<B> {
     /// The furthest window edge in any acknowledgement, including owed ones. Rounding up may put it past
     /// `edge`.
     said: SeqNumber,
-    /// The furthest window edge that was sent to the peer.
+    /// The furthest window edge that was sent to the peer in an acknowledgement.
     told: SeqNumber,
     capacity: u32,
     /// The limit for received text in bytes: the capacity, or a larger window that was offered before the

@@ -156,8 +156,8 @@ impl Recovery {
         self.board.lost() > 0
     }
 
-    /// Returns two flags: the first is `true` if new segments must be sent before lost ones, the second if
-    /// such segments have been sent. Both apply after a timeout that may have been spurious (RFC 5682).
+    /// Returns two flags that apply after a timeout that may have been spurious (RFC 5682): `true` if new
+    /// segments must be sent before lost ones, and `true` if such segments have been sent.
     pub(crate) fn asks_by_new(&self) -> (bool, bool) {
         (self.frto.prefers_new(), self.frto.waits())
     }

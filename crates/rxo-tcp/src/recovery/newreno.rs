@@ -2,7 +2,7 @@
 //! left the network.
 //!
 //! The RFC inflates the window by each duplicate. Here the same number is subtracted from the bytes in
-//! flight, so that the window keeps its meaning. Limited transmit (RFC 3042) follows without further code.
+//! flight, so that the window keeps its meaning. This also implements limited transmit (RFC 3042).
 
 /// Counts duplicate acknowledgements.
 #[derive(Clone, Copy, Debug, Default)]

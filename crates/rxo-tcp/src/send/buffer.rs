@@ -117,7 +117,7 @@ impl SendBuffer {
 
 /// The place of some text in the send buffer.
 pub(super) enum Place<'a> {
-    /// The text is in memory that was lent.
+    /// The text is in memory that the application has lent.
     Lent(&'a [u8]),
     /// The text was copied, and lies between these indices.
     Copied { from: u32, to: u32 },

@@ -8,7 +8,7 @@ use rxo_frame::{Duration, Instant};
 /// Releases bytes at a given rate.
 #[derive(Debug)]
 pub(super) struct Pacer {
-    /// The rate in bytes per second; 0 while it is unknown; while it is 0, nothing is delayed.
+    /// The rate in bytes per second; 0 while it is unknown, and then nothing is delayed.
     rate: u64,
     mss: u32,
     /// The largest segment size so far in bytes; path MTU discovery tries it again from time to time.
