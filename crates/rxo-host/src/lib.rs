@@ -72,10 +72,11 @@
 //! one host: a [`Handle`] opens connections on the shards in turn, and a [`TcpListener`] accepts from all of
 //! them.
 //!
-//! What it needs: a device that gives queue `n` the connections for which [`shard_of`](rxo_wire::shard_of())
-//! says `n`, in both directions; a SYN on another queue is ignored ([`TcpCounters::misplaced`]). Hardware
-//! queues that use another hash are unsuitable. On Linux `PacketSource::open_shards` of `rxo-driver` opens
-//! such queues on any interface: a filter in the kernel (`PACKET_FANOUT`) chooses the socket for each frame.
+//! Requirement: a device that passes to queue `n` the connections for which
+//! [`shard_of`](rxo_wire::shard_of()) returns `n`, in both directions; a SYN on another queue is ignored
+//! ([`TcpCounters::misplaced`]). Hardware queues that use another hash are unsuitable. On Linux
+//! `PacketSource::open_shards` of `rxo-driver` opens such queues on any interface: a filter in the kernel
+//! (`PACKET_FANOUT`) chooses the socket for each frame.
 //!
 //! Cost: the filter takes a few dozen instructions per frame, in the kernel. Each shard has an equal part of
 //! the limits ([`HostConfig::memory_bytes`], sockets, orphans), which other shards cannot use. To open a

@@ -29,7 +29,7 @@ use crate::queue::Queue;
 #[derive(Debug)]
 pub(crate) struct Memory {
     left: AtomicU64,
-    /// The part that growth leaves to new and newly active connections, in bytes.
+    /// The part of the memory, in bytes, that growth leaves to new and newly active connections.
     for_new: u64,
     /// Number of segments with data that were dropped for lack of memory.
     refused: AtomicU64,
@@ -306,7 +306,7 @@ impl Share {
         })
     }
 
-    /// Returns the buffer sizes on the way to `wanted` that take about `most_bytes` more; `None` if no
+    /// Returns larger buffer sizes, up to `wanted`, that take about `most_bytes` more memory; `None` if no
     /// direction gains enough to justify moving its data. A direction whose wanted size is smaller keeps its
     /// size.
     fn partial_growth(&self, wanted: Buffers, most_bytes: u64) -> Option<Buffers> {

@@ -110,7 +110,7 @@ impl Ports {
     }
 }
 
-/// Returns the dynamic port that a listener without a given port tries in attempt number `step`.
+/// Returns the dynamic port to try in attempt number `step`, for a listener without a given port.
 pub(crate) const fn any(step: u16) -> u16 {
     FIRST + step % COUNT
 }

@@ -189,7 +189,7 @@ impl<B> Post<B> {
     }
 }
 
-/// The places of all listeners. Used only by application threads.
+/// The addresses of all listeners, as [`Place`]s. Used only by application threads.
 #[derive(Debug, Default)]
 pub(crate) struct Listeners {
     taken: Mutex<Vec<Place>>,

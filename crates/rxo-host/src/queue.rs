@@ -5,11 +5,12 @@
 //! and retransmitted after a timeout. So the first window of a connection depends on how much of the ring
 //! earlier windows have left, and windows grow only into the rest. A long path spreads the data of a window
 //! over its round trip, so there windows grow as they need. A ring has a slot per frame, so it holds more
-//! data if peers send GSO frames. There a large window is worth its room: a peer sends frames of at most half
-//! a window, and each turn sends an acknowledgement for what has arrived, so small windows make many small
-//! frames and acknowledgements. But frames that a driver coalesced have crossed a link as single segments,
-//! for which some queue on the way may be too short: they are smaller, and get less room, and still less once
-//! text is missing. Separate from `memory` because a ring limits data per time, not stored bytes.
+//! data if peers send GSO frames. Such peers need large windows: a peer sends frames of at most half a
+//! window, and each round acknowledges the data that has arrived, so small windows cause many small frames
+//! and acknowledgements. But frames that a driver has coalesced crossed a link as single segments, and a
+//! queue on the path may be too short for them. Such frames are smaller, so their windows get less space, and
+//! even less after data was lost. Separate from `memory` because a ring limits data per time, not stored
+//! bytes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -43,7 +44,7 @@ impl Queue {
         &self.recent
     }
 
-    /// Returns the bytes of data that may be in flight to the queue; `u64::MAX` without a limit.
+    /// Returns the number of data bytes that may be in flight to the queue; `u64::MAX` without a limit.
     fn room(&self) -> u64 {
         // Half of the queue is reserved for other frames, for data that is read late, and for the minimum
         // windows of many connections.
@@ -74,8 +75,8 @@ impl Queue {
         wanted.min(has.saturating_add(self.part()).max(self.least_large_window()))
     }
 
-    /// Returns the window to which each connection may grow however many there are, in bytes: 0 unless large GSO
-    /// frames come.
+    /// Returns the window, in bytes, to which each connection may grow whatever the number of connections: 0
+    /// unless peers send large GSO frames.
     fn least_large_window(&self) -> u32 {
         let is_large = self.recent.mean_bytes() >= 4 * self.mtu;
         let has_lost = self.has_lost.load(Ordering::Relaxed);
@@ -92,8 +93,8 @@ impl Queue {
         }
     }
 
-    /// Records that text is missing before text that has arrived, on a path with the minimum round-trip time
-    /// `round_trip`. On a short path the windows together may have been too large for a queue on the way.
+    /// Records that data was lost before data that has arrived, on a path with the minimum round-trip time
+    /// `round_trip`. On a short path, all windows together may have been too large for a queue on the path.
     #[cold]
     pub(crate) fn lost(&self, round_trip: Option<Duration>) {
         if !round_trip.is_some_and(|time| self.takes_at_most(time)) {
@@ -115,15 +116,18 @@ impl Queue {
 
 /// The minimum window in bytes: the data that a peer may send before the first ACK (RFC 6928, section 2).
 const LEAST_WINDOW_BYTES: u32 = 16 << 10;
-/// The window in bytes to which each connection may grow where large GSO frames come.
+/// The window in bytes to which each connection may grow if peers send large GSO frames.
 const LEAST_LARGE_WINDOW: u32 = 64 << 10;
 const PARTS: u64 = 64;
-/// The maximum number of bytes in frames larger than a slot. They wait in a socket's queue, whose 64 MiB (the
-/// kernel doubles what is requested) also include the kernel's overhead per frame.
+/// The maximum number of data bytes in flight as frames larger than a slot. Such frames wait in a socket's
+/// queue of 64 MiB (the kernel doubles the requested size), which also includes the kernel's overhead per
+/// frame.
 const MOST_LARGE_BYTES: u64 = 48 << 20;
-/// The number of frames larger than a slot for which there is room, between that maximum and this minimum.
+/// The number of frames larger than a slot that may be in flight, within the maximum above and the minimum
+/// below.
 const LARGE_FRAMES: u64 = 2_048;
-/// The bytes in such frames for which there is room in any case, and no more once text was missing.
+/// The number of data bytes that may always be in flight as frames larger than a slot; also the maximum after
+/// data was lost.
 const LEAST_LARGE_BYTES: u64 = 16 << 20;
 /// Number of bytes that a link of 10 Gbit/s carries in 8 ns.
 const BYTES_IN_EIGHT_NS: u128 = 10;

@@ -1,5 +1,5 @@
-//! Measures the recent frame size of a device, which determines the number of frames in a batch, and the room
-//! for GSO frames (`queue.rs`).
+//! Measures the recent frame size of a device, which determines the number of frames in a batch, and the
+//! windows for GSO frames (`queue.rs`).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -15,7 +15,8 @@ use rxo_frame::Frame;
 pub(crate) struct RecentFrames {
     mtu: u32,
     bytes: AtomicU32,
-    /// 64 times the mean of the last frames, about as many: a few small frames change it little.
+    /// 64 times the mean size of about the last 64 frames, in bytes, so that a few small frames change the
+    /// mean little.
     sum_bytes: AtomicU32,
 }
 

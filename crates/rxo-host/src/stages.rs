@@ -33,7 +33,7 @@ pub enum Stage {
 }
 
 rxo_frame::counters! {
-    /// The time of the sampled rounds, by stage.
+    /// The time that the sampled rounds spent in each stage.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct StageTimes {
         /// Number of rounds of the host.

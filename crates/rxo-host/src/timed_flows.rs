@@ -22,7 +22,7 @@ pub(crate) struct TimedFlows<T> {
     buckets: Vec<u32>,
 }
 
-/// One flow.
+/// An entry of the table: one flow, with its state and its expiry time.
 #[derive(Clone, Copy, Debug)]
 struct Entry<T> {
     /// The flow key of arriving segments; [`FlowKey::NOBODY`] if the entry was removed.
@@ -46,7 +46,8 @@ impl<T: Copy> TimedFlows<T> {
         self.live
     }
 
-    /// When [`TimedFlows::take_due`] is to be called: once a second, because many end together.
+    /// Returns the time at which [`TimedFlows::take_due`] must be called, or `None` if the table is empty. It
+    /// is called at most once a second, because many entries expire together.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         let oldest = self.ring.get(self.first).filter(|_| self.used > 0)?;
         Some(oldest.until + TOGETHER)
@@ -60,7 +61,8 @@ impl<T: Copy> TimedFlows<T> {
     }
 
     /// Adds an entry with a new key. If the table is full, evicts the oldest entry and returns its key.
-    /// [`FlowKey::NOBODY`] is not stored: no connection has this key, but a forged packet may.
+    /// [`FlowKey::NOBODY`] is not stored, because it marks removed entries: no connection has this key, but a
+    /// forged packet may.
     pub(crate) fn insert(&mut self, key: FlowKey, left: T, until: Instant) -> Option<FlowKey> {
         if key == FlowKey::NOBODY {
             return None;
@@ -79,7 +81,7 @@ impl<T: Copy> TimedFlows<T> {
         given_up
     }
 
-    /// Restarts the time of `key`, at most once a second: a restart uses up an entry of the ring, and a
+    /// Restarts the time of `key`, at most once a second: a restart uses a new entry of the ring, and a
     /// repeated FIN must not evict other flows. Returns the key of an evicted entry.
     pub(crate) fn restart(&mut self, key: &FlowKey, until: Instant) -> Option<FlowKey> {
         let place = self.find(key)?;

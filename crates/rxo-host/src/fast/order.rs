@@ -1,5 +1,5 @@
-//! The flows of a batch: for each, whether a packet took the slow path, and the run in which its ACKs are
-//! gathered.
+//! The flows of a batch. Records for each flow if one of its packets took the slow path, and the run in which
+//! its ACKs are gathered.
 //!
 //! Check 7: an ACK must not overtake an earlier segment of its flow. A frame that takes the slow path blocks
 //! its slot, and later ACKs of that slot take the slow path too. Flows can share a slot, so a flow may be

@@ -1,8 +1,8 @@
 //! The neighbour table: maps IP addresses to link-layer addresses, with the states of RFC 4861, section
 //! 7.3.2, for ARP as well.
 //!
-//! Separate because it handles addresses and time, but no packets: it decides which requests to send, and is
-//! given what was received. The number of entries is bounded, and a flood of addresses fills at most half of
+//! Separate because it handles addresses and time, but no packets: it decides which requests to send, and
+//! processes parsed answers. The number of entries is bounded, and a flood of addresses fills at most half of
 //! them. The order of eviction is:
 //!
 //! * an entry that this host never asked for, the oldest first;
@@ -334,7 +334,7 @@ const MOST_ASKED: u8 = 3;
 const REACHABLE: Duration = Duration::from_secs(30);
 /// Time to wait for TCP's confirmation: `DELAY_FIRST_PROBE_TIME` of RFC 4861, section 10.
 const DELAY_FIRST_PROBE: Duration = Duration::from_secs(5);
-/// Time for which an entry is kept that is neither used nor the subject of a message.
+/// The time for which an entry is kept that is neither used nor confirmed by a message.
 const UNUSED: Duration = Duration::from_secs(600);
 /// Time for which no request is sent to a neighbour that did not answer.
 const FORGET_FAILURE: Duration = Duration::from_secs(1);

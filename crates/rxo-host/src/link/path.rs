@@ -10,7 +10,7 @@ use rxo_wire::{FlowKey, SeqNumber};
 
 use super::frames::key_of;
 
-/// A router reports that a packet was larger than the path allows.
+/// The report of a router that a packet was larger than the path allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketTooBig {
     /// The flow key of the connection, in the direction in which this host sends.
@@ -22,7 +22,7 @@ pub struct PacketTooBig {
     pub mtu: u32,
 }
 
-/// A router or host reports that a packet was not delivered.
+/// The report of a router or host that a packet was not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreachable {
     /// The flow key of the connection, in the direction in which this host sends.

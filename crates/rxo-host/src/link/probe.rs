@@ -15,9 +15,9 @@ use super::{Link, arp, discovery};
 /// The number and interval of the probes for a host's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// Number of probes per address; RFC 5227 says 3, RFC 4862 says 1.
+    /// The number of probes per address; RFC 5227 specifies 3, RFC 4862 specifies 1.
     pub count: u8,
-    /// Time to wait for an answer after each probe; RFC 5227 says 1 to 2 s, RFC 4862 says 1 s.
+    /// The time to wait for an answer after each probe; RFC 5227 specifies 1 to 2 s, RFC 4862 specifies 1 s.
     pub interval: Duration,
 }
 

@@ -171,9 +171,9 @@ impl TcpStream {
     }
 
     /// Reads in place, without a copy: passes received data to `read`, in order and in the buffers in which
-    /// the device wrote it. Consumes as many bytes as `read` returns, at most those that it was given, and
-    /// returns that number. Returns 0, without calling `read`, if the peer has closed its direction and all
-    /// data was read.
+    /// the device wrote it. Consumes the number of bytes that `read` returns, at most the number of bytes
+    /// passed to it, and returns the number consumed. Returns 0, without calling `read`, if the peer has
+    /// closed its direction and all data was read.
     ///
     /// `read` receives 1 to 64 slices, none of them empty; more data may be available. The connection is
     /// locked meanwhile: new segments wait in a bounded queue, and are dropped when it is full. So `read`

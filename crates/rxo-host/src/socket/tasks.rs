@@ -153,7 +153,7 @@ impl TcpStream {
         poll_fn(|context| self.poll_show(context, &mut read)).await
     }
 
-    /// Takes `read` out of the option and calls it, once there is data.
+    /// Calls `read` once there is data, and removes it from the option.
     fn poll_show(
         &self,
         context: &mut Context<'_>,

@@ -14,7 +14,7 @@ use super::headers::MOST_HEADERS_BYTES;
 pub(super) struct Cutter<'h> {
     /// The headers of the whole GSO send.
     whole: &'h [u8],
-    /// The headers of a middle segment, of which each segment gets a patched copy.
+    /// The headers of a middle segment. Each segment gets a copy with its own fields.
     middle: [u8; MOST_HEADERS_BYTES],
     segmenter: Segmenter,
 }

@@ -32,7 +32,7 @@ pub(crate) struct Outbox {
     /// The ACK templates in `planned`.
     pub(super) templates: Vec<Template>,
     refused: Refused,
-    /// Number of packets in the batch, as the device gets them.
+    /// The number of packets in the batch, as passed to the device.
     count: usize,
     /// `true` if some data of the batch is still in a send buffer.
     has_borrowed: bool,
@@ -126,7 +126,8 @@ impl Outbox {
         })
     }
 
-    /// Sends the batch. `text_of` returns data in a send buffer, by its first sequence number and its length.
+    /// Sends the batch. `text_of` returns data in a send buffer, by its first sequence number and its length
+    /// in bytes.
     pub(crate) fn send_from<'t, O: FrameSink>(
         &mut self,
         sink: &mut O,

@@ -255,7 +255,8 @@ impl<B: AsRef<[u8]>> Cast<B> {
         self.members[place as usize] = id;
     }
 
-    /// Removes a member that has ended. Returns its peer address; `None` if there is no such member.
+    /// Removes a member whose connection has ended. Returns the address of its peer; `None` if there is no
+    /// such member.
     fn end_member(&mut self, id: MemberId) -> Option<SocketAddr> {
         let (place, peer) = self.places.get(id as usize).copied()?;
         *self.members.get_mut(place as usize)? = NOBODY;

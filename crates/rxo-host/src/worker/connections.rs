@@ -76,8 +76,9 @@ impl<B> Connections<B> {
         }
     }
 
-    /// Marks the cell at index `place` to be served before all others. Its handshake must not wait behind them:
-    /// the peer measures its shortest round trip by it, and a sender with a long one makes small GSO frames.
+    /// Marks the cell at index `place` to be served before all others. A handshake must not wait behind other
+    /// cells: the peer takes its minimum round-trip time from the handshake, and a sender with a long minimum
+    /// sends small GSO frames.
     #[cold]
     fn touch_first(&mut self, place: u32) {
         if let Some(slot) = self.slots.get_mut(place)

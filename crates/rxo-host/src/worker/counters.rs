@@ -91,8 +91,8 @@ pub struct HostCounters {
 }
 
 impl HostCounters {
-    /// Returns the counters of two shards of a host together. The first claim of an address is that of either, and a peer
-    /// may repeat its FIN for the longer of both times.
+    /// Returns the counters of two shards of a host together. `conflict` is the claim of either shard, and
+    /// `last_acks_left` the longer of both times.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         Self {

@@ -51,8 +51,8 @@ where
     I: FrameSource,
     I::Buffer: Default + Send + Sync + 'static,
 {
-    /// Receives a batch of at most `most` frames; `received` gets those that the fast path does not consume.
-    /// Returns the total number of frames.
+    /// Receives a batch of at most `most` frames; frames that the fast path does not consume are appended to
+    /// `received`. Returns the total number of frames.
     pub(super) fn receive_past(&mut self, most: usize, now: Instant) -> Result<usize, DeviceError> {
         let Self { source, engine, core, received, .. } = self;
         let looked = match core.fast.has_observers() {

@@ -84,7 +84,7 @@ pub(super) enum NeighbourState {
     Nobody,
 }
 
-/// Resolves the neighbour of `slot`, if the last result has expired.
+/// Resolves the neighbour of `slot`, unless the last result is still valid. Returns the neighbour's state.
 #[inline]
 pub(super) fn reach<B>(slot: &mut Slot<B>, link: &mut Link, now: Instant) -> NeighbourState {
     let is_fresh = slot.resolved_until.is_some_and(|until| now < until);

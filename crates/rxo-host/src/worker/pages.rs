@@ -13,8 +13,8 @@ use rxo_tcp::{Algorithm, Buffers, State, Statistics};
 use super::slots::Slots;
 use crate::cell::{Cell, local, peer};
 
-/// Some connections of a host. A connection that exists while all pages are taken is in exactly one of them;
-/// one that is opened or closed meanwhile may be in none.
+/// Some connections of a host. A connection that exists while all pages are taken is on exactly one page; a
+/// connection that is opened or closed in the meantime may be on none.
 pub struct ConnectionPage {
     /// The index of the first slot of the next page; `None` after the last page.
     pub next: Option<u32>,

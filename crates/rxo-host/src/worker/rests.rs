@@ -1,12 +1,12 @@
 //! Frees the buffers of idle connections.
 //!
 //! Separate because it depends on time, not on segments. Buffers allocate memory when they are used, and keep
-//! it for the next use: right for an active connection, but too much for 100,000 idle ones. A connection that
-//! was served is checked a second later. If it was idle meanwhile, its empty buffers are freed, and it is not
-//! checked again before it is served. While the host is short of memory, the check comes sooner, and empty
-//! directions return their memory even if the connection is active. Returned memory is offered to the
+//! it for the next use. That suits an active connection, but is too much for 100,000 idle ones. A connection
+//! that was served is checked a second later. If it was idle meanwhile, its empty buffers are freed, and it
+//! is not checked again before it is served. While the host is short of memory, the check comes sooner, and
+//! empty directions return their memory even if the connection is active. Returned memory is offered to the
 //! connections that wait to send, in the same round or the next, a limited number per round; a connection
-//! that was missed is offered some a second later.
+//! that gets no offer then gets one a second later.
 
 use std::collections::VecDeque;
 

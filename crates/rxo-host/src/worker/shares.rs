@@ -10,7 +10,7 @@
 pub(super) struct Shares {
     /// The budget of a round in frames. If a round receives that many, the device may have more.
     full: usize,
-    /// Number of successive rounds that only received frames.
+    /// The number of successive rounds that only received frames, and served no cell.
     put_off: u32,
 }
 

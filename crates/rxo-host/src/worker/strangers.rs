@@ -1,7 +1,9 @@
-//! Strangers: segments without a connection. They open one, or are answered with a reset.
+//! Strangers: segments that belong to no connection. Such a segment opens a connection, or is answered with a
+//! reset.
 //!
 //! A SYN opens a connection while its listener's backlog has space. While too many connections are half-open,
-//! it is answered with a SYN cookie (RFC 4987), and while too many wait to be accepted, it is dropped.
+//! the SYN is answered with a SYN cookie (RFC 4987); while too many connections wait to be accepted, the SYN
+//! is dropped.
 
 use std::sync::Arc;
 
@@ -83,7 +85,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         }
         let says_nothing = !segment.has(TcpFlags::SYN | TcpFlags::ACK | TcpFlags::RST);
         if says_nothing && self.listens(key) {
-            // RFC 9293, section 3.10.7.2: a listener drops it.
+            // The listener drops the segment (RFC 9293, section 3.10.7.2).
             self.connections.counters.tcp.strangers += 1;
             return None;
         }

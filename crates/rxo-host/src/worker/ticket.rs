@@ -1,4 +1,4 @@
-//! Tickets: numbers that tell the entries of a queue apart, although the indices to which they refer are
+//! Tickets: unique numbers that distinguish the entries of a queue, although the indices in the entries are
 //! reused.
 
 use std::num::NonZeroU64;
@@ -8,8 +8,8 @@ use std::num::NonZeroU64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket(NonZeroU64);
 
-/// Issues [`Ticket`]s: numbers that are each used once, so that a queue entry can be told from another for
-/// the same index.
+/// Issues [`Ticket`]s. Each number is used once, so that queue entries for the same index can be
+/// distinguished.
 #[derive(Debug)]
 pub(crate) struct Tickets {
     next: NonZeroU64,

@@ -1,4 +1,5 @@
-//! Upkeep of connection memory: the connections that must return frames or memory, and when.
+//! Upkeep of connection memory: the connections that must return frames or memory, and the times at which
+//! they must.
 
 use super::kept::Kept;
 use super::reclaim::Reclaim;

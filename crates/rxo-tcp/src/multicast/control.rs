@@ -202,8 +202,8 @@ impl Controller {
         });
     }
 
-    /// Lowers the window for a loss among what was sent before `nxt`: to one segment if the leader has
-    /// `timed_out`.
+    /// Lowers the window for a loss of text sent before `nxt`. If the leader has timed out, the window
+    /// becomes `timed_out` bytes, one segment.
     fn lower(&mut self, nxt: u64, timed_out: Option<u32>) {
         self.lowered_until = nxt;
         let flight = self.congestion.flight().min(self.congestion.cwnd());

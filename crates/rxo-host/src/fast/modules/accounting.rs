@@ -24,7 +24,8 @@ pub struct Account {
 }
 
 impl Account {
-    /// Combines the reports of two shards into one: the largest accounts, and behind them the one without a name.
+    /// Combines the reports of two shards into one: the largest accounts, followed by the account without a
+    /// name.
     pub(in crate::fast) fn together(some: &[Self], others: &[Self]) -> Vec<Self> {
         let mut all = Accounts::default();
         for account in some.iter().chain(others) {
@@ -38,7 +39,7 @@ impl Account {
     }
 }
 
-/// All accounts by their names, at most [`MOST_ACCOUNTS`], and the one without a name.
+/// All accounts by their names, at most [`MOST_ACCOUNTS`], and the account without a name.
 #[derive(Debug, Default)]
 pub(in crate::fast) struct Accounts(HashMap<Option<AccountName>, Account>);
 

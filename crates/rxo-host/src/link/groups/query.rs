@@ -19,8 +19,8 @@ pub(in crate::link) struct Query {
     pub(in crate::link) robustness: u8,
 }
 
-/// Decodes a time code of `bits` bits: the lower half of the range stands for itself, the upper half is a
-/// floating-point number with a 3-bit exponent (RFC 3376, section 4.1.1; RFC 3810, section 5.1.3).
+/// Decodes a time code of `bits` bits: in the lower half of the range, the code is the time itself; the upper
+/// half is a floating-point number with a 3-bit exponent (RFC 3376, section 4.1.1; RFC 3810, section 5.1.3).
 pub(super) const fn value_of(code: u32, bits: u32) -> u32 {
     let mantissa_bits = bits - 4;
     if code < 1 << (bits - 1) {
