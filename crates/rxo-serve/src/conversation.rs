@@ -57,7 +57,7 @@ pub struct Conversation {
     is_broken: bool,
 }
 
-/// The times and the free capacity that a conversation needs for its next step.
+/// The time and the free capacity that a conversation needs for its next step.
 #[derive(Clone, Copy, Debug)]
 pub struct Now {
     /// The monotonic time that deadlines refer to.

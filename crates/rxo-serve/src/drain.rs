@@ -1,9 +1,9 @@
 //! Limits the time in which written bytes must arrive at the client.
 //!
 //! A connection buffers more than its client has received: megabytes may be in flight when an answer is
-//! written. The client keeps its place until it has received them, so that the memory is accounted for. It is
-//! reset only if it accepts nothing for too long, or too little, by the same limits as while an answer is
-//! written.
+//! written. The client counts towards the limits until it has received all of them, so that the memory is
+//! accounted for. The connection is reset only if the client accepts no bytes for too long, or too few, by
+//! the same limits as while an answer is written.
 
 use std::mem;
 use std::time::Instant;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// The limits of one client.
+/// The limits that apply to each client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum length of a request head (the request line and all fields), in bytes. Default 16 KiB.
@@ -15,7 +15,7 @@ pub struct Limits {
     /// [`Limits::least_rate`] applies too. Default 30 s.
     pub piece: Duration,
     /// Minimum average rate at which a client must accept an answer, in bytes per second; 0 disables it.
-    /// Without it a slow client keeps its place for days. Default 4,000.
+    /// Without this limit, a slow client could occupy capacity for days. Default 4,000.
     pub least_rate: u64,
     /// Time after the last answer has arrived during which further bytes of the client are ignored. Default 1
     /// s.

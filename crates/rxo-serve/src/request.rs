@@ -116,7 +116,7 @@ impl<'f> Fields<'f> {
     /// Returns the values of all fields with this name, trimmed. A value that is not UTF-8 is empty.
     fn all(&self, name: &'static str) -> impl Iterator<Item = &'f str> {
         let is_it = move |field: &&Header<'_>| field.name.eq_ignore_ascii_case(name);
-        // No known value is invalid UTF-8.
+        // No known field has a valid value that is not UTF-8.
         self.0.iter().filter(is_it).map(|field| str::from_utf8(field.value).unwrap_or("").trim())
     }
 

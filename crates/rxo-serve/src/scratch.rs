@@ -28,7 +28,7 @@ impl Scratch {
         &self.0
     }
 
-    /// Creates a file whose last change was long ago.
+    /// Creates a file whose last change appears to be long ago.
     pub(crate) fn file(&self, name: &str, bytes: &[u8]) {
         let path = self.0.join(name);
         fs::write(&path, bytes).unwrap();

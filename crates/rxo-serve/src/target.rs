@@ -34,7 +34,7 @@ impl Target {
             is_folder = matches!(&name[..], b"" | b"." | b"..");
             match &name[..] {
                 b"." => {}
-                // Above the directory is the directory itself.
+                // `..` in the served directory stays in that directory.
                 b".." => drop(names.pop()),
                 name if name.contains(&0) => return Err(BAD_PATH),
                 // No file name contains a slash.
@@ -42,7 +42,7 @@ impl Target {
                 _ => names.push(name),
             }
         }
-        // Only now, because `..` removes an empty name like any other.
+        // Empty names are removed only now, because `..` must remove an empty name like any other.
         names.retain(|name| !name.is_empty());
         Ok(Self { names, is_folder })
     }

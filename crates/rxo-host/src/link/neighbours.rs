@@ -5,8 +5,8 @@
 //! processes parsed answers. The number of entries is bounded, and a flood of addresses fills at most half of
 //! them. The order of eviction is:
 //!
-//! * an entry that this host never asked for, the oldest first;
-//! * if half of all entries wait for an answer, the one of them that was requested first;
+//! * an entry that this host never requested, the oldest first;
+//! * if half of all entries wait for an answer, the entry that was requested first;
 //! * the least recently used entry. A gateway is never evicted.
 //!
 //! Sorted indices give the next entry to evict and the next timer: no operation visits all entries.

@@ -1,10 +1,10 @@
 //! Opens and reads the files below one directory, for conversations.
 //!
 //! The only module of the crate with input and output, and with threads: `readers` has threads that wait for
-//! the disk, so that no other thread does. `pages` is the cache of file contents. The kernel opens every path
-//! with `openat2` and `RESOLVE_BENEATH`: whatever the path, and whatever links change meanwhile, the file is
-//! below the directory. A symbolic link is followed if it is relative and stays below the directory; an
-//! absolute link, and one that leads out, is refused.
+//! the disk, so that no other thread must wait. `pages` is the cache of file contents. The kernel opens every
+//! path with `openat2` and `RESOLVE_BENEATH`: whatever the path, and whatever links change meanwhile, the
+//! file is below the directory. A symbolic link is followed if it is relative and stays below the directory;
+//! an absolute link, and one that leads out, is refused.
 
 mod pages;
 mod readers;
@@ -242,7 +242,8 @@ impl Opened {
     fn keep(&mut self, root: &Root, file: File, lookup: &Lookup) -> Result<Found, Problem> {
         let metadata = file.metadata()?;
         if metadata.is_dir() {
-            // The index file of a directory may be a directory itself; that is not the one to list.
+            // The index file of a directory may be a directory itself; the directory to list is the one that
+            // contains it.
             if lookup.is_folder {
                 self.folder = Some(file);
             }

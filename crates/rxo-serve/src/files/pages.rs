@@ -13,7 +13,7 @@ use super::version::FileVersion;
 /// A page: a part of a file, copied into memory.
 pub type Page = Arc<Vec<u8>>;
 
-/// A cache of recently read pages.
+/// A cache of recently read pages of files, bounded in bytes.
 pub struct Pages {
     most_bytes: usize,
     bytes: usize,

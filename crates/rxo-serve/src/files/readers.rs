@@ -1,4 +1,4 @@
-//! Threads that wait for the disk, so that the loop over all clients does not.
+//! Threads that wait for the disk, so that the loop over all clients need not wait.
 //!
 //! Data that the kernel has in memory is found and read at once, without these threads. They start when first
 //! needed, and end with their owner. A client has at most one job at a time. Replies wait in a short queue,

@@ -94,10 +94,10 @@ impl FileVersion {
         *self == Self { changed, ..now_is }
     }
 
-    /// Returns whether a further change at `now` would get a later time than this version.
+    /// Returns the reliability of this version's time of change, for a further change at `now`.
     pub(super) fn stamp(&self, now: SystemTime) -> Stamp {
         let (seconds, nanos) = self.changed;
-        // Before 1970: long settled.
+        // A time before 1970 is settled.
         let Ok(seconds) = u64::try_from(seconds) else { return Stamp::Settled };
         // Without nanoseconds, the file system may record whole seconds only.
         let tick = if nanos == 0 { COARSE_TICK } else { CLOCK_TICK };

@@ -245,7 +245,7 @@ impl fmt::Debug for Server<'_> {
     }
 }
 
-/// Maximum number of clients that proceed in one turn.
+/// The maximum number of clients that proceed in one turn, and of replies that one turn processes.
 pub const MOST_DRIVEN: usize = 256;
 /// Maximum number of clients that are being turned away.
 const MOST_TURNED_AWAY: usize = 64;

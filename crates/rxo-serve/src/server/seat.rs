@@ -170,7 +170,7 @@ impl<'c> Seat<'c> {
     }
 
     fn step(&mut self, token: u64, shared: &mut Shared, now: Now) -> Progress {
-        // Whatever the client does, it must wait for its own errand first.
+        // Whatever the client does, its own errand must be finished first.
         let Some(opened) = &mut self.opened else { return Ok(self.wait_for_reader(now.instant)) };
         let errand = match self.conversation.next(now) {
             Step::Read { until } => {

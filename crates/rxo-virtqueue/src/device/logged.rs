@@ -1,8 +1,8 @@
-//! What a device writes to the memory of its guest, as it is marked in a log of dirty pages.
+//! Marks in a log of dirty pages what a device writes to the memory of its guest.
 
 use crate::memory::{DirtyLog, Memory, Place};
 
-/// A log, and where the areas of the queue are in it, as guest addresses.
+/// A log of dirty pages, and the guest addresses of the queue's areas in it.
 #[derive(Debug)]
 pub(super) struct Logged {
     pub(super) log: DirtyLog,
@@ -20,8 +20,9 @@ pub(super) enum Written {
 impl Written {
     pub(super) const NOTHING: Self = Self::Device(0, 0);
 
-    /// Returns the `count` entries of `entry` bytes from entry `first` on, in a ring of `size` entries that begins at
-    /// `start` in its area. The second part is what continues at the ring's start.
+    /// Returns the parts of an area that contain `count` entries of `entry` bytes, from entry `first` on, in
+    /// a ring of `size` entries that begins at `start` in its area. The second part is not empty if the
+    /// entries wrap around to the ring's start.
     pub(super) fn entries(
         (start, entry, size): (usize, usize, u16),
         first: u16,

@@ -96,7 +96,7 @@ pub struct DeviceQueue {
     looked_to: Position,
     is_broken: bool,
     invalid: InvalidCounts,
-    /// The log of what is written; `None` while no migration runs.
+    /// The log of the queue's writes; `None` while no migration is in progress.
     logged: Option<Box<Logged>>,
     config: QueueConfig,
 }
@@ -153,21 +153,23 @@ impl DeviceQueue {
         })
     }
 
-    /// Marks everything that the queue writes from now on in `log`: buffers, used descriptors and notification settings.
-    /// The device area is marked as if it were at guest address `device_at`, or where it is if that is `None`. Call
-    /// [`DeviceQueue::publish`] before. Allocates.
+    /// Marks all later writes of the queue in `log`: buffers, used descriptors and notification settings. The
+    /// device area is marked as if it were at guest address `device_at`; if that is `None`, at its own
+    /// address. Call [`DeviceQueue::publish`] first. Allocates.
     pub fn log_to(&mut self, log: Option<DirtyLog>, device_at: Option<u64>) {
         let QueueConfig { descriptors, device, .. } = self.config;
         let device = device_at.unwrap_or(device);
         self.logged = log.map(|log| Box::new(Logged { log, descriptors, device }));
     }
 
-    /// Records the chains in flight in the region of this queue, at `offset` in `mapping`, which outlives this device; it needs
-    /// [`inflight_bytes`]. Chains that a device before recorded there, and did not return, are the next chains of the queue.
-    /// Call it before any other method but [`DeviceQueue::log_to`]. Allocates.
+    /// Records the chains in flight in the region of this queue, at `offset` in `mapping`, which outlives
+    /// this device; it needs [`inflight_bytes`]. Chains that a previous device recorded there and did not
+    /// return are the next chains of the queue. Call it before any other method but [`DeviceQueue::log_to`].
+    /// Allocates.
     ///
     /// # Errors
-    /// If the region exceeds the mapping or is unaligned, is of another version or queue size, or is inconsistent.
+    /// If the region exceeds the mapping or is unaligned, is of another version or queue size, or is
+    /// inconsistent.
     pub fn track(&mut self, mapping: &Arc<Mapping>, offset: u64) -> Result<(), InflightError> {
         self.ring.track(mapping, offset)?;
         self.looked_to = self.ring.cursor();
@@ -384,7 +386,7 @@ impl DeviceQueue {
         }
     }
 
-    /// Marks the setting for notifications, which was written.
+    /// Marks the setting for notifications as written.
     fn mark_setting(&self) {
         if let Some(logged) = &self.logged {
             logged.mark(self.ring.setting());
@@ -398,7 +400,7 @@ impl DeviceQueue {
         self.ring.needs_notify()
     }
 
-    /// Asks the driver not to send notifications. The driver may send some all the same.
+    /// Asks the driver not to send notifications. The driver may still send some.
     pub fn disable_notifications(&mut self) {
         self.ring.disable_notifications();
         self.mark_setting();

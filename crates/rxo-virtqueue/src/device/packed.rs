@@ -30,7 +30,7 @@ pub(super) struct PackedDevice {
     unpublished: u32,
     /// The number of descriptors published since the last call of `needs_notify`.
     unnotified: u32,
-    /// Chains in flight, as recorded for the device after this one; `None` if nobody asked for it.
+    /// The record of chains in flight, for the next device; `None` if no record is kept.
     inflight: Option<Box<PackedInflight>>,
 }
 
@@ -55,7 +55,8 @@ impl PackedDevice {
         })
     }
 
-    /// Continues with the chains that the device before has recorded as in flight, and records from now on.
+    /// Continues with the chains that the previous device has recorded as in flight, and records chains from
+    /// now on.
     pub(super) fn track(
         &mut self,
         mapping: &Arc<Mapping>,
@@ -64,8 +65,8 @@ impl PackedDevice {
         let flags_at = |at: Position| (self.rest(at, Ordering::Acquire) >> 48) as u16;
         let inflight =
             PackedInflight::load(mapping, offset, self.rules.size, (self.used, flags_at))?;
-        // The device before may have written used descriptors behind the first one of its batch. A driver that gets the
-        // first one alone would see them, too.
+        // The previous device may have written used descriptors after the first one of its batch. A driver
+        // that gets only the first one would see them, too.
         for (at, descriptor) in inflight.again() {
             let flags = descriptor.flags & !(AVAILABLE | USED) | at.available_bits();
             let rest = Descriptor { flags, ..descriptor }.to_packed();
@@ -196,8 +197,8 @@ impl PackedDevice {
         self.unpublished = self.unpublished.saturating_add(u32::from(head.descriptors));
     }
 
-    /// Records the chain of `descriptors` descriptors at the used position, before it is overwritten. Chains are returned in
-    /// their order, so it is where it was read.
+    /// Records the chain of `descriptors` descriptors at the used position, before the chain is overwritten.
+    /// Chains are returned in order, so the chain is still at the position where it was read.
     #[cold]
     #[inline(never)]
     fn record(&mut self, descriptors: u16) {

@@ -27,7 +27,7 @@ pub(super) struct SplitDevice {
     published: u16,
     /// The number of used entries published since the last call of `needs_notify`.
     unnotified: u32,
-    /// Chains in flight, as recorded for the device after this one; `None` if nobody asked for it.
+    /// The record of chains in flight, for the next device; `None` if no record is kept.
     inflight: Option<Box<SplitInflight>>,
 }
 
@@ -52,14 +52,15 @@ impl SplitDevice {
         }
     }
 
-    /// Continues with the chains that the device before has recorded as in flight, and records from now on.
+    /// Continues with the chains that the previous device has recorded as in flight, and records chains from
+    /// now on.
     pub(super) fn track(
         &mut self,
         mapping: &Arc<Mapping>,
         offset: u64,
     ) -> Result<(), InflightError> {
         let inflight = SplitInflight::load(mapping, offset, self.rules.size, self.published)?;
-        // All entries before these were returned, and all after them are still available.
+        // All entries before this index were returned, and all entries after it are still available.
         self.next_available = self.published;
         self.known_available = inflight.end();
         self.inflight = Some(Box::new(inflight));

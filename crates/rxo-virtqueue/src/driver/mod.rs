@@ -171,7 +171,7 @@ impl DriverQueue {
         taken
     }
 
-    /// Asks the device not to send notifications. The device may send some all the same.
+    /// Asks the device not to send notifications. The device may still send some.
     pub fn disable_notifications(&mut self) {
         match &mut self.ring {
             Ring::Split(ring) => ring.disable_notifications(),

@@ -1,9 +1,9 @@
-//! Log of dirty pages: a bit for each page of guest addresses, by which the front end copies again what a device wrote while
-//! the guest was being migrated.
+//! Log of dirty pages: a bit for each page of guest addresses. During a migration, the front end copies pages
+//! again that the device has marked as written.
 //!
-//! Separate from the memory, because the log is a mapping of its own that the front end chooses, and need not cover the
-//! memory. Contract: a page outside the log is counted, and nothing outside the log is written. Source: `docs/interop/vhost-user.rst`
-//! of QEMU, section "Migration".
+//! Separate from the memory, because the front end chooses the log's mapping, which need not cover the
+//! guest's memory. Contract: a page outside the log is counted, and nothing outside the log is written.
+//! Source: `docs/interop/vhost-user.rst` of QEMU, section "Migration".
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl DirtyLog {
     /// Creates a log over the `bytes` bytes at `offset` in `mapping`.
     ///
     /// # Errors
-    /// If the bytes are none, or exceed the mapping.
+    /// If `bytes` is 0, or the bytes exceed the mapping.
     pub fn new(mapping: Arc<Mapping>, offset: u64, bytes: u64) -> Result<Self, DirtyLogError> {
         let mapped = mapping.len() as u64;
         let is_inside = offset.checked_add(bytes).is_some_and(|end| end <= mapped);
@@ -60,7 +60,8 @@ impl DirtyLog {
         }
     }
 
-    /// Returns how many writes were not logged completely, because the log does not cover their pages.
+    /// Returns the number of writes that were not logged completely, because the log does not cover their
+    /// pages.
     #[must_use]
     pub fn outside(&self) -> u64 {
         self.outside.load(Ordering::Relaxed)

@@ -78,11 +78,11 @@ impl Mapping {
         true
     }
 
-    /// Sets `bits` in the byte at `offset`. Everything that this thread wrote before is visible to whoever sees the bits.
-    /// Returns `false` and sets nothing if the byte is beyond the mapping.
+    /// Sets `bits` in the byte at `offset`. All earlier writes of this thread are visible to any program that
+    /// sees the bits. Returns `false` and sets nothing if the byte is beyond the mapping.
     pub(super) fn set_bits(&self, offset: usize, bits: u8) -> bool {
         let Some(byte) = self.at(offset, 1) else { return false };
-        // SAFETY: one byte inside the mapping, which needs no alignment; only atomics access this mapping.
+        // SAFETY: the byte is inside the mapping and needs no alignment; only atomics access this mapping.
         let byte = unsafe { AtomicU8::from_ptr(byte.as_ptr()) };
         // Always an exchange: a plain load that finds the bits set could pass the writes before it, and the other
         // program would take the bits before it can see these writes.
@@ -176,12 +176,12 @@ impl Heap {
 
 impl Drop for Heap {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout; the mapping that used it is gone.
+        // SAFETY: the memory was allocated with this layout, and the mapping that used it is dropped.
         unsafe { dealloc(self.start.as_ptr(), self.layout) };
     }
 }
 
-// SAFETY: owns its allocation; the pointer is only used to free it.
+// SAFETY: the value owns its allocation; the pointer is only used to free it.
 unsafe impl Send for Heap {}
 // SAFETY: as above; nothing is accessible through a shared reference.
 unsafe impl Sync for Heap {}
@@ -245,7 +245,7 @@ impl Words {
     #[inline]
     fn word<T>(&self, offset: usize) -> NonNull<T> {
         assert!(offset < self.bytes && size_of::<T>() <= self.bytes - offset, "outside the ring");
-        // SAFETY: inside the mapping, by the check above.
+        // SAFETY: the word is inside the mapping, by the check above.
         let word = unsafe { self.start.add(offset) }.cast::<T>();
         assert!(word.is_aligned(), "between two words of the ring");
         word

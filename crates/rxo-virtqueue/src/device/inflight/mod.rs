@@ -1,9 +1,11 @@
-//! Chains in flight, recorded in memory that outlives the device, so that the next device returns what this one did not.
+//! Chains in flight, recorded in memory that outlives the device, so that the next device returns the chains
+//! that this one did not return.
 //!
-//! Separate from the rings, because the layouts are those of `docs/interop/vhost-user.rst` of QEMU, section "Inflight I/O
-//! tracking", and other devices read and write them. Integers have the byte order of this machine. Contract: the memory may
-//! have any content and change at any time. It is read once, when a device begins, and each index in it is checked; a record
-//! that contradicts itself is refused. Later it is only written.
+//! Separate from the rings, because the layouts are those of `docs/interop/vhost-user.rst` of QEMU, section
+//! "Inflight I/O tracking", and other devices read and write them. Integers have the byte order of this
+//! machine. Contract: the memory may have any content and change at any time. It is read once, when a device
+//! begins, and each index in it is checked; a record that contradicts itself is refused. Later it is only
+//! written.
 
 mod packed;
 mod split;
@@ -76,7 +78,8 @@ impl Record {
         self.words.word64(at).load(Ordering::Relaxed)
     }
 
-    /// Each store is visible after those before it: a device that is killed between two leaves what the next one expects.
+    /// Stores a 16-bit word. Stores become visible in order, so a device that is killed between two stores
+    /// leaves a record that the next device can read.
     fn set_half(&self, at: usize, value: u16) {
         self.words.half(at).store(value, Ordering::Release);
     }

@@ -1,4 +1,5 @@
-//! The record of a packed ring: copies of the descriptors in flight, because a device overwrites those in the ring.
+//! The record of a packed ring: copies of the descriptors in flight, because a device overwrites descriptors
+//! in the ring.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,9 +13,11 @@ pub(super) const HEADER_BYTES: usize = 32;
 pub(super) const STATE_BYTES: usize = 32;
 const FREE_HEAD_AT: usize = 12;
 const OLD_FREE_HEAD_AT: usize = 14;
-/// The used index, the old one, and the wrap counters of both, a byte each: written by one store.
+/// The offset of the used index, the old used index, and the wrap counters of both (a byte each). One store
+/// writes all of them.
 const USED_AT: usize = 16;
-/// Offsets in a state. The first byte is 1 for a chain in flight; the one after it is padding.
+/// The offsets of the fields in an entry's state, in bytes. The first byte is 1 for a chain in flight; the
+/// byte after it is padding.
 const INFLIGHT_AT: usize = 0;
 const NEXT_AT: usize = 2;
 const LAST_AT: usize = 4;
@@ -30,34 +33,37 @@ const ADDRESS_AT: usize = 24;
 pub(in crate::device) struct PackedInflight {
     record: Record,
     size: u16,
-    /// Chains that the device before did not return, in the order in which it took them.
+    /// The chains that the previous device did not return, in the order in which it took them.
     again: VecDeque<Again>,
     start: Position,
     counter: u64,
-    /// The first free entry; `size` if there is none.
+    /// The index of the first free entry; `size` if there is none.
     free: u16,
-    /// The entry after each entry of a list. This copy is used, because the other program may change the record.
+    /// For each entry, the index of the next entry in its list. A private copy, because the other program may
+    /// change the record.
     next: Vec<u16>,
     /// The chains returned since the last publication: first and last entry.
     batch: Vec<(u16, u16)>,
     /// The position of the driver's next used descriptor.
     published: Position,
-    /// `true` if a driver made more available than the ring has, so that nothing can be recorded any more.
+    /// `true` if a driver made more descriptors available than the ring has, so that no more chains can be
+    /// recorded.
     is_lost: bool,
 }
 
-/// A chain that the device before did not return.
+/// A chain that the previous device did not return.
 #[derive(Debug)]
 struct Again {
     at: Position,
-    /// Its first and its last entry.
+    /// The first and the last entry of the chain.
     entries: (u16, u16),
     descriptors: Vec<Descriptor>,
 }
 
 impl PackedInflight {
-    /// Reads the record at `offset` in `mapping`, of a queue of `size` descriptors; begins it at position `used` if it was not
-    /// used before. `flags_at` returns the flags of the descriptor at a position of the ring.
+    /// Reads the record at `offset` in `mapping`, for a queue of `size` descriptors. An unused record is
+    /// initialised with the position `used`. `flags_at` returns the flags of the descriptor at a position of
+    /// the ring.
     pub(in crate::device) fn load(
         mapping: &Arc<Mapping>,
         offset: u64,
@@ -94,8 +100,8 @@ impl PackedInflight {
         Ok(this)
     }
 
-    /// Returns to the last publication of the device before; if that was killed while it published, to the one that it was
-    /// about to record.
+    /// Returns to the state of the previous device's last publication. If that device was killed during a
+    /// publication, the flags in the ring decide if the publication counts.
     fn roll_back(&mut self, flags_at: impl Fn(Position) -> u16) -> Result<(), InflightError> {
         let [a, b, c, d, new_wrap, old_wrap, ..] = self.record.word64(USED_AT).to_ne_bytes();
         let position = |index, wrap| {
@@ -103,7 +109,8 @@ impl PackedInflight {
             if position.index < self.size { Ok(position) } else { Err(InflightError::Inconsistent) }
         };
         let (new, old) = (position([a, b], new_wrap)?, position([c, d], old_wrap)?);
-        // The spec tells by the flags of the descriptor whether it was published: an available one was not.
+        // The descriptor's flags show if the publication took place: if the descriptor is still available, it
+        // did not.
         let is_available = flags_at(old) & (AVAILABLE | USED) == old.available_bits();
         let is_done = new != old && !is_available;
         self.start = if is_done { new } else { old };
@@ -112,7 +119,7 @@ impl PackedInflight {
         Ok(())
     }
 
-    /// Finds the chains in flight: those that are marked and not free. Every entry is in at most one list.
+    /// Finds the chains in flight: entries that are marked and not free. Every entry is in at most one list.
     fn find_again(&mut self) -> Result<(), InflightError> {
         let mut seen = vec![false; usize::from(self.size)];
         self.next = (0..self.size).map(|n| self.record.half(at(n, NEXT_AT))).collect();
@@ -173,12 +180,13 @@ impl PackedInflight {
         }
     }
 
-    /// Returns the position at which the device begins. The chains that are returned again follow.
+    /// Returns the position at which the device begins. The recorded chains come first from there.
     pub(in crate::device) const fn start(&self) -> Position {
         self.start
     }
 
-    /// Returns the descriptors that the device before did not return, each with its position from the start on.
+    /// Returns the descriptors that the previous device did not return, each with its position, from the
+    /// start position on.
     pub(in crate::device) fn again(&self) -> impl Iterator<Item = (Position, Descriptor)> {
         self.again.iter().flat_map(|again| {
             let at = |n: usize| again.at.ahead(n as u16, self.size);
@@ -186,8 +194,8 @@ impl PackedInflight {
         })
     }
 
-    /// Records the chain at `position` with these descriptors as in flight and as the last one of the batch. Chains come in
-    /// their order.
+    /// Records the chain at `position`, with these descriptors, as in flight and as the last of the batch.
+    /// Must be called in the order of the chains.
     pub(in crate::device) fn record(
         &mut self,
         position: Position,
@@ -230,7 +238,7 @@ impl PackedInflight {
         self.record.set_half(at(entry, ID_AT), link);
     }
 
-    /// Records that the batch is about to be returned, up to the used position `to`.
+    /// Records that the batch is about to be published, up to the used position `to`.
     pub(in crate::device) fn begin_publishing(&mut self, to: Position) {
         if self.is_lost {
             return;
@@ -244,7 +252,7 @@ impl PackedInflight {
         self.write_used(to, self.published);
     }
 
-    /// Records that the batch was returned.
+    /// Records that the batch was published, up to the used position `to`.
     pub(in crate::device) fn end_publishing(&mut self, to: Position) {
         if self.is_lost {
             return;
@@ -263,7 +271,7 @@ impl PackedInflight {
         self.record.set_word64(USED_AT, u64::from_ne_bytes(bytes));
     }
 
-    /// Makes the record one that was not used before.
+    /// Marks the record as unused, because it cannot describe the chains any more.
     #[cold]
     fn reset(&mut self) {
         self.is_lost = true;

@@ -1,4 +1,4 @@
-//! The record of a split ring: a state for each descriptor, and the list of the last batch of used ones.
+//! The record of a split ring: a state for each descriptor, and the list of the chains in the last batch.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ pub(super) const HEADER_BYTES: usize = 16;
 pub(super) const STATE_BYTES: usize = 16;
 const LAST_BATCH_HEAD_AT: usize = 12;
 const USED_INDEX_AT: usize = 14;
-/// Offsets in a state. The first byte is 1 for a chain in flight; the one after it is padding.
+/// The offsets of the fields in a descriptor's state, in bytes. The first byte is 1 for a chain in flight;
+/// the byte after it is padding.
 const INFLIGHT_AT: usize = 0;
 const NEXT_AT: usize = 6;
 const COUNTER_AT: usize = 8;
@@ -21,9 +22,9 @@ const COUNTER_AT: usize = 8;
 pub(in crate::device) struct SplitInflight {
     record: Record,
     size: u16,
-    /// The heads that the device before did not return, in the order in which it took them.
+    /// The heads of chains that the previous device did not return, in the order in which it took them.
     again: VecDeque<u16>,
-    /// The index of the available entry that the first of them takes the place of.
+    /// The index of the available entry that the first of these heads replaces.
     first: u16,
     counter: u64,
     last_batch_head: u16,
@@ -32,8 +33,8 @@ pub(in crate::device) struct SplitInflight {
 }
 
 impl SplitInflight {
-    /// Reads the record at `offset` in `mapping`, of a queue of `size` descriptors with the used index `used`; begins it if it
-    /// was not used before.
+    /// Reads the record at `offset` in `mapping`, for a queue of `size` descriptors whose used index is
+    /// `used`. Initialises an unused record.
     pub(in crate::device) fn load(
         mapping: &Arc<Mapping>,
         offset: u64,
@@ -63,7 +64,8 @@ impl SplitInflight {
         Ok(this)
     }
 
-    /// Completes the last batch of the device before, if that was killed after it published it.
+    /// Completes the previous device's last batch, if that device was killed after it published the batch and
+    /// before it recorded that.
     fn finish_last_batch(&mut self, used: u16) -> Result<(), InflightError> {
         let count = used.wrapping_sub(self.record.half(USED_INDEX_AT));
         let mut head = self.record.half(LAST_BATCH_HEAD_AT);
@@ -89,7 +91,8 @@ impl SplitInflight {
         self.again = heads.into_iter().map(|(_, head)| head).collect();
     }
 
-    /// Returns the head that takes the place of the available entry `index`; `None` if that is read from the ring.
+    /// Returns the head that replaces the available entry `index`; `None` if that entry is read from the
+    /// ring.
     pub(in crate::device) fn again(&self, index: u16) -> Option<u16> {
         self.again.get(usize::from(index.wrapping_sub(self.first))).copied()
     }
@@ -99,7 +102,8 @@ impl SplitInflight {
         self.first.wrapping_add(self.again.len() as u16)
     }
 
-    /// Records the chain with the head `head` as in flight and as the last one of the batch. Chains come in their order.
+    /// Records the chain with the head `head` as in flight and as the last of the batch. Must be called in
+    /// the order of the chains.
     pub(in crate::device) fn record(&mut self, head: u16) {
         if self.again.pop_front().is_some() {
             self.first = self.first.wrapping_add(1);
@@ -114,7 +118,7 @@ impl SplitInflight {
         self.batch.push(head);
     }
 
-    /// Records that the batch was returned: the used index in the ring is `used`.
+    /// Records that the batch was published: the used index in the ring is `used`.
     pub(in crate::device) fn publish(&mut self, used: u16) {
         for head in self.batch.drain(..) {
             self.record.set_half(at(head, INFLIGHT_AT), 0);
