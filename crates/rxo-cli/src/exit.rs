@@ -20,7 +20,7 @@ const USAGE: u8 = 2;
 const PARTIAL: u8 = 3;
 const BREAKS: u8 = 4;
 
-/// The error of a check that found that a run would break something. The text says what.
+/// The error of a check that found that a run would break something. The text describes it.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(crate) struct BreaksError(String);
@@ -64,8 +64,8 @@ fn report(result: Result<()>) -> ExitCode {
     ExitCode::from(code(&error))
 }
 
-/// Prints what clap says about the flags of `program` that are invalid, or that ask for help or the version. Returns
-/// the exit code.
+/// Prints clap's message about the flags of `program`: an error, the help, or the version. Returns the exit
+/// code.
 pub fn of_flags(program: &str, error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {

@@ -117,10 +117,10 @@ impl HostPlan {
         Ok(Self { nic, addresses, gateways, limits, fast_path, tap, sandbox, workers })
     }
 
-    /// Gives the host the workers that the flags say. Without this it has one.
+    /// Sets the host's workers from `flags`; the default is one worker.
     ///
     /// # Errors
-    /// If a value is invalid, or the device has one queue.
+    /// If a value is invalid, or the device cannot have several workers.
     pub(crate) fn with_workers(self, flags: &WorkersFlags) -> Result<Self> {
         let workers = WorkersPlan::from_flags(flags)?;
         workers.check(&[&self.nic])?;
@@ -143,8 +143,8 @@ impl HostPlan {
     }
 
     /// Opens the device and starts the host, with a thread for each worker and settings that `change` makes.
-    /// Afterwards the process has given up all privileges except to open `files`. So anything else that needs
-    /// a privilege must come before, and no other thread may exist yet.
+    /// Afterwards the process has given up all privileges except to open `files`. So everything else that
+    /// needs a privilege must be done before, and no other thread may exist yet.
     ///
     /// # Errors
     /// If an address belongs to the system, the device cannot be opened, or the host cannot run on it.

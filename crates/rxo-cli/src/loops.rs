@@ -1,7 +1,8 @@
-//! Loops of an application: one beside each worker of its host, on a thread of its own, with connections of its own.
+//! Loops of an application: one for each worker of its host, with a thread and connections of its own.
 //!
-//! Separate because `sink`, `source` and `serve` differ only in what a loop does. Contract: the first loop is on the calling
-//! thread, which is the only one if there is one worker. A loop that fails or panics ends the others in order.
+//! Separate because `sink`, `source` and `serve` differ only in the work of a loop. Contract: the first loop
+//! is on the calling thread; with one worker it is the only loop. A loop that fails or panics ends the others
+//! in order.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use rxo_driver::{bind_to_cpu, wait};
 
-/// Sets the flag if the loop that holds it ends by an error or a panic.
+/// Sets the flag `stop` if the loop that holds this value ends by an error or a panic.
 struct EndsAll<'a> {
     stop: &'a AtomicBool,
     is_well: bool,
@@ -24,9 +25,10 @@ impl Drop for EndsAll<'_> {
     }
 }
 
-/// Runs a loop for each of `parts`, which are those of the host's workers in their order, and binds it to the worker's
-/// processor if `cpus` has one. `work` gets a function to call at least ten times a second; that of the first loop is `tick`,
-/// which is also called while only the others work. Returns the results in the order of the workers.
+/// Runs a loop for each of `parts`, which belong to the host's workers in their order, and binds each loop to
+/// its processor in `cpus`, if that is not empty. `work` gets a function that it must call at least ten times
+/// a second. For the first loop that function is `tick`, which is also called while only other loops run.
+/// Returns the results in the order of the workers.
 ///
 /// # Errors
 /// The first failure of a loop; `stop` is set then, which ends the others.

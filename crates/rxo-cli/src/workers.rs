@@ -1,4 +1,5 @@
-//! `--workers` and `--cpus`: how many workers share the devices, and where they run.
+//! `--workers` and `--cpus`: the number of workers that share the devices, and the processors on which they
+//! run.
 
 use std::thread;
 

@@ -7,7 +7,8 @@ pub(crate) fn count(value: u64) -> String {
     number(value as f64)
 }
 
-/// Formats a share from 0 to 1 as a percentage. A positive share is never printed as 0 %, nor one below 1 as 100 %.
+/// Formats a share from 0 to 1 as a percentage. A positive share is never printed as 0 %, and a share below 1
+/// is never printed as 100 %.
 pub(crate) fn percent(share: f64) -> String {
     let tenths = (share * 1_000.0).round() / 10.0;
     match share {

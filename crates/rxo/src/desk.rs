@@ -31,7 +31,7 @@ pub struct Reply<A>(SyncSender<A>);
 impl<A> Reply<A> {
     /// Creates a reply, and the channel on which its answer arrives.
     pub(crate) fn new() -> (Self, Receiver<A>) {
-        // With a capacity of one, giving the answer never blocks.
+        // With a capacity of one, sending the answer never blocks.
         let (reply, answer) = sync_channel(1);
         (Self(reply), answer)
     }

@@ -37,7 +37,7 @@ pub(crate) fn command(flags: &AnalyzeFlags) -> Result<()> {
     let Settings { costs, costs_from, top, .. } = plan.settings.clone();
     let mut report = part.report(&Terms { costs, costs_from, top });
     if matches!(plan.work, Work::Part { .. }) {
-        // A part that was cut on purpose is not partial; only damage makes it so.
+        // A part that was cut on purpose is not partial; only damage makes it partial.
         report.partial = part.damage();
     }
     report.command = Some(shell::command());

@@ -1,4 +1,5 @@
-//! All connections of one worker, on one thread: opens or accepts them, and lets each go on when its stream is ready.
+//! Crowd: opens or accepts all connections of one worker, on one thread, and continues each when its stream
+//! is ready.
 //!
 //! Separate from the [`session`](super::session) because it does not depend on the work of a connection. A
 //! turn costs time only for the connections that are ready, not for all of them.
@@ -30,9 +31,9 @@ pub(super) struct Crowd<'a> {
     living: usize,
     /// The number of sessions that have not ended and whose connections are not open yet.
     opening: usize,
-    /// Connections that are yet to be opened by this worker, or accepted by any.
+    /// The connections that are yet to be opened by this worker, or to be accepted by any worker.
     to_come: Arc<Places>,
-    /// Accepts connections until all have come; `None` if this side connects.
+    /// The listeners, until all connections have been accepted; `None` if this side connects.
     listeners: Option<Listeners>,
     readiness: Readiness,
     ready: Vec<u64>,
@@ -47,10 +48,10 @@ pub(super) struct Crowd<'a> {
 }
 
 impl<'a> Crowd<'a> {
-    /// Makes the crowd of the worker with `handle`. It listens if this side is to.
+    /// Creates the crowd of the worker with `handle`. Listens if this side accepts connections.
     ///
     /// # Errors
-    /// If the port is taken.
+    /// If the port is in use.
     pub(super) fn new(
         plan: &Plan,
         (endpoint, handle): (&'a Endpoint, &'a Handle),
@@ -77,20 +78,20 @@ impl<'a> Crowd<'a> {
         })
     }
 
-    /// Takes the round trips of all sessions, if they ask.
+    /// Takes the round-trip times of all sessions; `None` if they send no requests.
     pub(super) fn take_round_trips(&mut self) -> Option<Histogram<u64>> {
         self.shared.round_trips.take()
     }
 
-    /// Lets all sessions continue that are ready. If none is, waits for one, for at most `most`. Returns
-    /// `false` once all sessions have ended.
+    /// Lets all sessions continue that are ready. If none is ready, waits for one, for at most `most`.
+    /// Returns `false` once all sessions have ended.
     pub(super) fn turn(&mut self, most: Duration) -> bool {
         if self.endpoint.should_stop() {
             self.interrupt();
         }
         self.connect();
         if self.to_come.is_none() {
-            // Another worker may have accepted the last one.
+            // Another worker may have accepted the last connection.
             self.listeners = None;
             if self.living == 0 {
                 return false;
@@ -139,7 +140,8 @@ impl<'a> Crowd<'a> {
             let accepted = listeners.accept().transpose();
             let Some(accepted) = accepted else { return };
             if !self.to_come.take() {
-                // Dropped, which resets it, as those are that wait when the last has come.
+                // All connections have been accepted. The next one is dropped, which resets it, as if it
+                // still waited when the listeners close.
                 break;
             }
             let session = accepted.map_err(Error::from);
@@ -166,7 +168,7 @@ impl<'a> Crowd<'a> {
         }
     }
 
-    /// Marks the sessions as ready whose time may be over. The more sessions there are, the longer the time
+    /// Marks sessions as ready if their time may be over. The more sessions there are, the longer the time
     /// between two checks.
     fn mark_due(&mut self, now: Instant) {
         if now < self.look_at {

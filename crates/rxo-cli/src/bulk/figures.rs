@@ -69,7 +69,7 @@ pub(super) struct WorkerTotals {
     pub(super) connections: usize,
     /// The processor time of the host's thread of this worker, in seconds.
     pub(super) cpu_s: f64,
-    /// Deliveries for connections of other workers.
+    /// The number of deliveries for connections of other workers.
     pub(super) misplaced: u64,
     pub(super) frames: Frames,
 }
@@ -153,7 +153,7 @@ impl WorkerFigures {
 }
 
 impl WorkerTotals {
-    /// Returns the totals of a worker with so many connections that ended.
+    /// Returns the totals of a worker, `connections` of whose connections ended.
     pub(super) fn new(connections: usize, of: &HostReading) -> Self {
         Self {
             connections,

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The counters to which the connections of one worker add their bytes and requests. Alone in its cache lines, because each
-/// worker writes its own.
+/// The counters to which the connections of one worker add their bytes and requests. Each meter has its own
+/// cache lines, because another thread writes the next.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Meter {
@@ -16,7 +16,7 @@ pub(super) struct Meter {
     begun: Arc<OnceLock<Moment>>,
 }
 
-/// The meters of all workers. Whoever asks adds them up.
+/// The meters of all workers. A reader adds them up.
 #[derive(Clone, Debug)]
 pub(super) struct Meters {
     each: Vec<Arc<Meter>>,
@@ -37,7 +37,7 @@ pub(super) struct Count {
     pub(super) exchanges: u64,
 }
 
-/// The values of all counters at one instant, those of each worker.
+/// The values of all counters at one instant, separately for each worker.
 #[derive(Clone, Debug)]
 pub(super) struct Reading {
     pub(super) moment: Moment,
@@ -81,7 +81,7 @@ impl Meters {
         self.each.iter().cloned()
     }
 
-    /// Returns the reading of when the first connection opened; `None` before that.
+    /// Returns the reading from the time at which the first connection opened; `None` before that.
     pub(super) fn begun(&self) -> Option<Reading> {
         let workers = vec![Count::default(); self.each.len()];
         self.begun.get().map(|&moment| Reading { moment, workers })
@@ -95,7 +95,7 @@ impl Meters {
 }
 
 impl Count {
-    /// Returns what was counted since `earlier`.
+    /// Returns the counts since `earlier`.
     pub(super) const fn since(self, earlier: Self) -> Self {
         let Self { bytes, exchanges } = earlier;
         Self { bytes: self.bytes - bytes, exchanges: self.exchanges - exchanges }

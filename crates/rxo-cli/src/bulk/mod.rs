@@ -1,9 +1,10 @@
 //! `rxo sink` and `rxo source`: measure the rate and the processor cost at which rxo's own TCP receives
 //! and sends. The peer may be a Linux socket or another rxo.
 //!
-//! The flags become a [`plan`]. Each connection has a [`session`]; each worker of the host has a [`crowd`] of them, with a
-//! thread and a [`meter`] of its own, that of the first on the main thread, which [`watch`]es the meters and shows
-//! [`figures`]. The cost is that of the whole process: two threads a worker, however many connections there are.
+//! The flags become a [`plan`]. Each connection has a [`session`]. Each worker of the host has a [`crowd`] of
+//! sessions on its own thread, and a [`meter`]. The first crowd is on the main thread, which also reads the
+//! meters ([`watch`]) and shows [`figures`]. The measured cost is that of the whole process, with two threads
+//! for each worker, however many connections there are.
 
 mod crowd;
 mod figures;

@@ -1,7 +1,7 @@
-//! Places: the connections that are yet to come, of one worker or of all.
+//! Places: counts the connections that are yet to come, of one worker or of all workers.
 //!
-//! Separate because several workers accept connections, and each of a run's connections once. Who opens connections has
-//! places of its own; who accepts them shares them, and takes one for each that is accepted, never for a packet.
+//! Separate because workers that accept connections share one count, and workers that open connections have a
+//! count each. A count changes once for each connection, never for a packet.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(super) struct Places(AtomicUsize);
 
 impl Places {
-    /// Returns the places of each of `workers` workers for `connections` connections: the same for all if they accept, a
-    /// fair part for each if they connect.
+    /// Returns the places of each of `workers` workers for `connections` connections: the same for all
+    /// workers if `are_shared`, as for accepting; otherwise an equal part for each.
     pub(super) fn divided(connections: usize, workers: usize, are_shared: bool) -> Vec<Arc<Self>> {
         let new = |places| Arc::new(Self(AtomicUsize::new(places)));
         if are_shared {
@@ -22,7 +22,7 @@ impl Places {
         (0..workers).map(|n| new(part(n))).collect()
     }
 
-    /// Takes one; returns `false` if there is none.
+    /// Takes one place. Returns `false` if there is none.
     pub(super) fn take(&self) -> bool {
         let one_less = |places: usize| places.checked_sub(1);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok()

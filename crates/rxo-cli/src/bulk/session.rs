@@ -75,7 +75,7 @@ enum Stage {
     Opening(Opening),
     /// The host's thread receives and counts the data, until the peer closes.
     Receiving,
-    /// The session sends back what it receives. `rest` is the part that the send buffer had no room for.
+    /// The session sends back what it receives. `rest` is the part that did not fit into the send buffer.
     Answering { rest: Vec<u8> },
     /// The session sends the pattern, continuing at offset `at`.
     Sending { at: usize },
@@ -232,7 +232,7 @@ impl Session {
         }
         self.stream.shutdown(Shutdown::Write).or_else(closed_is_fine)?;
         self.stage = Stage::Settling(Settling::begin(&self.stream));
-        // By now the peer may have everything, and nothing would change any more.
+        // The peer may already have received everything; then no event would continue the session.
         Ok(Step::Pauses)
     }
 
@@ -363,7 +363,7 @@ impl Session {
         }
     }
 
-    /// Writes once. Returns the number of bytes that the send buffer accepted; 0 if there is no room.
+    /// Writes once. Returns the number of bytes that the send buffer accepted; 0 if it is full.
     fn write(&self, from: &[u8]) -> Result<usize> {
         taken((&self.stream).write(from))
     }
@@ -381,7 +381,7 @@ fn drain(mut stream: &TcpStream, settling: &mut Settling, buffer: &mut [u8]) -> 
     Ok(if is_done { Step::Ends } else { Step::Waits })
 }
 
-/// Returns the number of bytes that a write has accepted; 0 if there was no room.
+/// Returns the number of bytes that a write has accepted; 0 if the send buffer was full.
 fn taken(written: io::Result<usize>) -> Result<usize> {
     match written {
         Ok(written) => Ok(written),

@@ -1,8 +1,8 @@
 //! `rxo cast receive`: joins the group, opens its connection to the sender, and writes the file.
 //!
 //! The file appears under its name when it is complete and its hash is right; until then the older file, if
-//! any, remains. The receiver's FIN, sent after that, reports to the sender that it is done. If anything
-//! fails, the connection is reset.
+//! any, remains. The receiver's FIN, sent after that, reports to the sender that the receiver is done. If
+//! anything fails, the connection is reset.
 
 use std::io::{self, BufReader, Chain, Cursor, Read};
 use std::net::{Shutdown, SocketAddr};

@@ -91,7 +91,7 @@ impl Doors {
         Ok(Sockets { control, metrics: self.metrics.as_ref().map(Address::bind).transpose()? })
     }
 
-    /// Goes on with the sockets that another process hands over, and binds those that are not among them.
+    /// Uses the sockets that another process hands over, and binds the others.
     ///
     /// # Errors
     /// The errors of [`Doors::bind`].
@@ -132,7 +132,7 @@ impl Sockets {
         self.metrics.into_iter().for_each(Door::leave);
     }
 
-    /// Returns duplicates of the sockets' descriptors, by their names, for a process that goes on with them.
+    /// Returns duplicates of the sockets' descriptors, by their names, for a process that takes them over.
     ///
     /// # Errors
     /// If a descriptor cannot be copied.

@@ -18,7 +18,7 @@ use crate::exit::partial;
 use crate::hosting::Running;
 use crate::stop;
 
-/// A running host.
+/// A running host that opens connections for one command.
 pub(crate) struct Endpoint {
     host: Running,
     other: Other,
@@ -85,7 +85,7 @@ impl Endpoint {
     /// Listens on `handle`, the host's or that of a worker; `None` if this side connects.
     ///
     /// # Errors
-    /// If the port is taken.
+    /// If the port is in use.
     pub(crate) fn listen(&self, handle: &Handle) -> Result<Option<Listeners>> {
         let Other::Listen(addresses) = &self.other else { return Ok(None) };
         let addresses = addresses.iter().copied();
@@ -125,7 +125,7 @@ impl Endpoint {
     /// Begins to connect to the peer, by `handle`.
     ///
     /// # Errors
-    /// If there is no peer, no route to it, or no room for the connection.
+    /// If there is no peer, no route to the peer, or no memory for the connection.
     pub(crate) fn begin_to_connect(&self, handle: &Handle) -> Result<(TcpStream, Opening)> {
         let Other::Connect(peer) = self.other else { bail!("there is no peer to connect to") };
         let stream = handle.connect_nonblocking(peer);
@@ -141,7 +141,7 @@ impl Endpoint {
         self.host.finish(&self.stop)
     }
 
-    /// Stops the host. Returns its counters, and the failure of its device, if that ended it before.
+    /// Stops the host. Returns its counters, and the failure of its device if that ended the host earlier.
     pub(crate) fn end(self) -> (Outcome, Result<()>) {
         self.host.end(&self.stop)
     }

@@ -51,10 +51,10 @@ impl EndpointPlan {
         })
     }
 
-    /// Gives the host the workers that the flags say.
+    /// Sets the host's workers from `flags`.
     ///
     /// # Errors
-    /// If a value is invalid, or the device has one queue.
+    /// If a value is invalid, or the device cannot have several workers.
     pub(crate) fn with_workers(self, flags: &WorkersFlags) -> Result<Self> {
         Ok(Self { host: self.host.with_workers(flags)?, ..self })
     }

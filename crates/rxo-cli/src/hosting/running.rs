@@ -15,7 +15,7 @@ use crate::tap::Capture;
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(super) host: RunningHost,
-    /// The processors to which its workers are bound, in their order.
+    /// The processors to which the host's workers are bound, in the order of the workers.
     pub(super) cpus: Vec<u16>,
     pub(super) capture: Option<Capture>,
     /// `true` if the filter of the fast path has at least one rule. Without a rule, turning the filter on would have no

@@ -73,7 +73,7 @@ impl Address {
         }
     }
 
-    /// Goes on with the socket of another process at this address.
+    /// Creates the door from a socket at this address that another process has handed over.
     pub(crate) fn inherit(&self, file: OwnedFd) -> Door {
         match self {
             Self::Unix(path) => Door::Unix(Listener::inherit(file, path)),
@@ -129,7 +129,7 @@ impl Door {
         })
     }
 
-    /// Returns a duplicate of the socket's descriptor, for a process that goes on with it.
+    /// Returns a duplicate of the socket's descriptor, for a process that takes the socket over.
     ///
     /// # Errors
     /// If the descriptor cannot be copied.

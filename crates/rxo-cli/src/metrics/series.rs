@@ -96,8 +96,8 @@ impl SeriesRow {
     }
 }
 
-/// Returns the part of the series' name that comes from one part of a path: for a list its label, for `now`
-/// nothing.
+/// Returns the part of the series' name that comes from one part of a path: for a list its label; for `now`,
+/// `None`.
 fn word(part: &str) -> Option<String> {
     match part {
         "now" | "guests" | "workers" => None,

@@ -23,7 +23,7 @@ pub(super) struct Configuration {
     /// The way in which frames of the nic are received, if its kind has several; left out of a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     nic_access: Option<&'static str>,
-    /// That of the host's device.
+    /// The way in which frames of the host's device are received; left out like `nic_access`.
     #[serde(skip_serializing_if = "Option::is_none")]
     host_access: Option<&'static str>,
     /// The guests and their ports; left out without any.

@@ -52,21 +52,21 @@ impl Handles {
         Ok(Self { nic, hosts, are_shared })
     }
 
-    /// Attaches to the nic of `plan` again, beside a process that has it, and returns also the open nic, which gets frames
-    /// from now on. The hosts are [inherited](Self::inherit) later.
+    /// Attaches to the nic of `plan` while another process uses it. Returns the handles, and the open nic,
+    /// which receives frames from now on. The hosts' devices are [inherited](Self::inherit) later.
     ///
     /// # Errors
-    /// If the nic is gone or down, or privilege is missing.
+    /// If the nic is gone or down, or a privilege is missing.
     pub(super) fn beside(plan: &Plan) -> Result<(Self, Device)> {
         let nic = plan.nic.attach()?;
         let device = nic.open(DeviceOptions::default())?;
         Ok((Self { nic, hosts: Vec::new(), are_shared: false }, device))
     }
 
-    /// Takes hold of the hosts that another process hands over, and opens them.
+    /// Takes over the hosts' devices from another process, and opens them.
     ///
     /// # Errors
-    /// If it hands over others than those of `plan`, or one cannot be used.
+    /// If the devices are not those of `plan`, or one cannot be used.
     pub(super) fn inherit(
         &mut self,
         (plan, survey): (&Plan, &Survey),
@@ -84,10 +84,10 @@ impl Handles {
         Ok(Devices::Of1(Box::new(nic), hosts.collect::<Result<_, _>>()?))
     }
 
-    /// Returns what another process needs to go on with the hosts.
+    /// Returns the descriptors with which another process takes over the hosts' devices.
     ///
     /// # Errors
-    /// If a host cannot be handed over now.
+    /// If a device cannot be handed over now.
     pub(super) fn hand_over(&self, plan: &Plan) -> io::Result<Vec<Legacy>> {
         let hosts = plan.hosts().into_iter().zip(&self.hosts);
         hosts
@@ -142,8 +142,8 @@ impl Devices {
         }
     }
 
-    /// Returns the way in which frames of the nic are received, and of the host's device, each as far as devices of its
-    /// kind have several.
+    /// Returns the ways in which frames of the nic and of the host's device are received; `None` for a kind
+    /// of device with only one way.
     pub(super) fn access(&self, plan: &Plan) -> [Option<&'static str>; 2] {
         let access = |name: &DeviceName, device: Option<&Device>| {
             let has_several = sandbox::attaches_programs(name);
@@ -178,7 +178,7 @@ fn host_options(plan: &Plan, survey: &Survey, n: usize) -> DeviceOptions {
     options(plan, survey, survey.makes_host, GuestOptions { memory, ..offered })
 }
 
-/// Returns the offers of a device to a guest: those of a card, with the run's bounds on memory.
+/// Returns the features that a device offers a guest: those of a card, with the run's limits on memory.
 fn offered(plan: &Plan) -> GuestOptions {
     GuestOptions { memory: plan.memory, ..plan.card.map(CardPlan::guest).unwrap_or_default() }
 }

@@ -36,7 +36,7 @@ struct State {
 }
 
 impl Remote {
-    /// `workers` is the number of workers that share the devices.
+    /// Creates the remote of a run of `plan` with `workers` workers, whose turns `pulse` counts.
     pub(super) fn new(plan: &Plan, workers: u32, pulse: Pulse) -> Self {
         let (policy, stats) = (plan.policy, plan.stats);
         let (before, coalesce) = (Readings::default(), plan.coalesce);
@@ -133,7 +133,7 @@ impl Engines for Remote {
 
     fn change(&self, policy: Policy) -> Result<String, Refusal> {
         let Some(changed) = self.crew.change_policy(policy, PATIENCE) else {
-            // All or none: those that have changed go back.
+            // Either all workers change or none: those that have changed return to the old policy.
             _ = self.crew.change_policy(self.policy(), PATIENCE);
             return Err(silent());
         };

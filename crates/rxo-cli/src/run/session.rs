@@ -112,7 +112,7 @@ impl Session {
     /// Gives up the privileges that carrying frames does not need. Must come before the first thread is
     /// started, so that no thread keeps more. Then starts threads, such as that of the log.
     fn confine(&mut self, keeper: &mut Control, is_recorded: bool) -> Result<()> {
-        // One that hands over must open the nic again if nobody takes it.
+        // A process that hands over must open the nic again if no other process takes over.
         let reopens = self.plan.wait_for_nic || self.plan.upgrade.is_some();
         let needs = if reopens || !is_recorded {
             Confinement::worker_that_reopens(custody::folders())
@@ -223,10 +223,10 @@ impl Session {
         }
     }
 
-    /// Hands the devices over to a process that goes on with them. Returns once it uses them.
+    /// Hands the devices over to another process. Returns once that process uses them.
     ///
     /// # Errors
-    /// If they cannot be handed over, or the other process does not want them.
+    /// If the devices cannot be handed over, or the other process refuses them.
     fn hand_over(&self, held: &Handles, heir: &mut Heir) -> io::Result<()> {
         let mut devices = held.hand_over(&self.plan)?;
         for Legacy { name, files } in &self.doors {
@@ -293,8 +293,8 @@ impl Ended {
     }
 }
 
-/// Prints the totals and ends this process. Nothing is closed in order: a socket that is shut down is shut down for the
-/// process that goes on, too.
+/// Prints the totals and ends this process. Does not close anything in order: shutting down a socket would
+/// affect the process that took it over, too.
 fn end_at_once(ended: Ended) -> ! {
     if let Err(error) = ended.print() {
         output::note(&format!("{error:#}"));
@@ -302,8 +302,8 @@ fn end_at_once(ended: Ended) -> ! {
     std::process::exit(0)
 }
 
-/// The time in nanoseconds before a worker is told to stop, whose frames the successor receives as well: a turn that had
-/// begun may not have read them, and none may be lost.
+/// The time in nanoseconds before the request to stop a worker for which the successor receives the frames,
+/// too: a turn that had begun may not have read them, and no frame may be lost.
 const TWICE_NS: u64 = 1_000_000;
 
 /// Makes the middleware between devices and workers; `None` if the plan needs none.

@@ -1,7 +1,9 @@
-//! `--upgrade SOCKET`: this process goes on with the devices of a running rxo, or lets a later one do so.
+//! `--upgrade SOCKET`: takes over the devices of a running rxo, or hands this process's devices over to a
+//! later one.
 //!
-//! A command that finds a running one at the socket opens the nic beside it, asks its keeper, gets the hosts with their
-//! connections and rings, and is the worker of that run from then on. All changes of interfaces stay.
+//! A command that finds a running rxo at the socket opens the nic while that rxo still uses it. It then asks
+//! the keeper of that rxo, receives the hosts' devices with their connections and rings, and from then on is
+//! the worker of that run. All changes to interfaces stay in place.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -21,7 +23,7 @@ use super::session::{Session, allow_files};
 use super::survey::Survey;
 use crate::stop;
 
-/// The time for which the running rxo may finish what it does.
+/// The time within which the running rxo must hand over.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Returns the keeper of a run that listens at the plan's socket; `None` if none does.
@@ -36,10 +38,10 @@ pub(super) fn listen(plan: &Plan) -> Result<Option<Listener>> {
     Ok(plan.upgrade.as_deref().map(bind).transpose()?)
 }
 
-/// Goes on with the run of `successor` until a signal, and prints the totals.
+/// Takes over the run of `successor` until a signal, and prints the totals.
 ///
 /// # Errors
-/// If the other process does not hand over; it goes on then. Or like any run.
+/// If the other process does not hand over, and therefore continues; also the errors of any run.
 pub(super) fn succeed(mut plan: Plan, file: Option<FileOfRun>, successor: Successor) -> Result<()> {
     let survey = Survey::of_succession(&plan)?;
     plan.policy = survey.carried(&plan)?;
@@ -59,14 +61,14 @@ pub(super) fn succeed(mut plan: Plan, file: Option<FileOfRun>, successor: Succes
     let pulse = pulse.map_or_else(Pulse::new, Ok)?;
     left.claim(&mut estate).context("--upgrade: the running rxo goes on")?;
     let mut keeper = Control::new(channel, custody, Arc::clone(&stop));
-    // The keeper and its restorer have the record.
+    // The keeper and its restorer keep the record of changes to interfaces.
     keeper.leave_to_restorer();
     let doors = Vec::new();
     let mut session = Session { plan, file, survey, configuration, pulse, doors };
     session.work_with((held, devices), Some(read_until), &mut keeper, (sockets, &stop))
 }
 
-/// Takes the descriptors that are handed over under this name.
+/// Takes the descriptors that are handed over under this name; `None` if there are none.
 fn take(devices: &mut Vec<Legacy>, name: &str) -> Option<Vec<OwnedFd>> {
     let at = devices.iter().position(|device| device.name == name)?;
     Some(devices.swap_remove(at).files)

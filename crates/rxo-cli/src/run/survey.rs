@@ -32,7 +32,7 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    /// Examines the nic, for a run that goes on with the hosts of another one.
+    /// Examines the nic, for a run that takes over the hosts of another one.
     ///
     /// # Errors
     /// If the nic does not exist or is down.

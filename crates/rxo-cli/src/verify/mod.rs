@@ -62,8 +62,8 @@ fn limits(flags: &VerifyFlags) -> Result<Limits> {
     Ok(Limits { waiting_bytes: flags.window * 1_000_000, ..Limits::default() })
 }
 
-/// Reads and compares both captures in parallel. Returns the result, and the reason why part of the captures was not
-/// compared, if part was not.
+/// Reads and compares both captures in parallel. Returns the result, and the reason why part of the captures
+/// was not compared; `None` if all was compared.
 fn compare(
     limits: Limits,
     mut sides: [(Batches, Step); 2],

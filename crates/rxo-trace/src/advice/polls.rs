@@ -37,14 +37,14 @@ pub(super) fn tried(outcomes: &[&Outcome], chosen: &str, load: Option<&Load>) ->
     tried.collect()
 }
 
-/// Returns `true` if a poll rule gives only an upper bound: if polls are of a number of packets, they wait
-/// for these packets for any time, which no host does.
+/// Returns `true` if a poll rule gives only an upper bound: a poll of a number of packets waits for them
+/// however long that takes, which no host does.
 pub(super) fn is_at_most(poll: &str) -> bool {
     matches!(poll.parse(), Ok(PollRule::Packets(_)))
 }
 
-/// Returns the poll rule with the shortest wait for which no longer wait saves [`WORTH_CORES`] more. `None`
-/// unless `tried` contains the chosen rule, and the chosen rule's wait is shorter.
+/// Returns the poll rule with the shortest wait such that no rule with a longer wait saves [`WORTH_CORES`]
+/// more. `None` unless `tried` contains the chosen rule, and the chosen rule's wait is shorter.
 pub(super) fn better(tried: &[TriedPoll]) -> Option<String> {
     let wait = |poll: &TriedPoll| match poll.poll.parse() {
         Ok(PollRule::Time(_)) => poll.cores_with,

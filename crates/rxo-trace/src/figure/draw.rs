@@ -27,8 +27,8 @@ pub trait Draw {
     }
 }
 
-/// The size of a drawing in pixels, at its natural scale. The drawing is scaled to the available width; its text is
-/// readable only if that is not much smaller.
+/// The size of a drawing in pixels, at its natural scale. The drawing is scaled to the available width; its
+/// text is readable only if the available width is not much smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// The width of the drawing, in pixels.

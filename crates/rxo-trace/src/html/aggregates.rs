@@ -83,7 +83,7 @@ fn sentence(outcome: &Outcome) -> String {
 struct ShownDistribution<'a> {
     what: &'a Distribution,
     title: &'static str,
-    /// The total of which the figure shows shares.
+    /// The total to which the shares in the figure refer.
     whose: &'static str,
     unit: &'static str,
     /// The number of values that make one unit of the x axis.

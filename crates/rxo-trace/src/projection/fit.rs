@@ -28,8 +28,8 @@ pub struct Fit {
 
 impl Fit {
     /// Returns the costs with the smallest sum of squared relative errors. A cost that would be negative is
-    /// set to 0, and the others are computed without it. `None` if the costs cannot be told apart by the
-    /// measurements (fewer than three kinds), or if a measurement is not a number.
+    /// set to 0, and the others are computed without it. `None` if the measurements cannot distinguish the
+    /// costs (fewer than three kinds), or if a measurement is not a number.
     ///
     /// # Examples
     /// ```
@@ -71,8 +71,8 @@ impl Fit {
         Some(Self { packet_ns, byte_ns, fixed_ns, worst_error })
     }
 
-    /// Returns the result as [`Costs`]. Of the fixed cost, `coalesce_ns` is the cost of coalescing, and the
-    /// rest is the device's.
+    /// Returns the result as [`Costs`]. The fixed cost is divided into `coalesce_ns`, the cost of coalescing,
+    /// and the device's cost, the rest.
     #[must_use]
     pub fn costs(&self, coalesce_ns: f64) -> Costs {
         Costs {

@@ -52,8 +52,8 @@ pub struct Traffic {
     /// The time that rates are computed from, in nanoseconds: `duration_ns`, with 10 ms in place of each
     /// pause.
     pub active_ns: u64,
-    /// The number of pauses: times without packets of more than a second, which mistakes of the capture's clock may be,
-    /// too.
+    /// The number of pauses: times of more than a second without packets. Some may be errors of the capture's
+    /// clock.
     pub pauses: u64,
     /// The time of the first packet, in nanoseconds since 1970 UTC.
     pub started_at_ns: u64,

@@ -34,8 +34,8 @@
 //! an obsolete packet block, and the contents of reserved fields and padding.
 //!
 //! # Contract
-//! It works as a stream, with memory bounded by [`MOST_RECORDS`] and [`MOST_BYTES`]. The caller opens and
-//! reads files. No input makes it panic.
+//! Captures are processed as streams, with memory bounded by [`MOST_RECORDS`] and [`MOST_BYTES`]. The caller
+//! opens and reads files. No input causes a panic.
 
 use std::fmt;
 use std::io::{self, Write};

@@ -1,10 +1,10 @@
 //! Prepares a record for counting: the packet for the engines, and its
 //! headers.
 //!
-//! A truncated record is parsed as if it were whole, with zeros for the missing bytes, so that its flow and sizes are
-//! counted as they were. The engines get it truncated, and bypass it; they get it whole only if its checksum is accepted,
-//! because then the payload does not matter. A packet that is shorter than its IP header says was truncated by the
-//! program that wrote the capture, and is treated in the same way.
+//! A truncated record is parsed as if it were whole, with zeros for the missing bytes, so that its flow and
+//! its sizes on the wire are counted. The engines get it truncated, and bypass it; they get it whole only if
+//! its checksum is accepted, because then the payload does not matter. A packet that is shorter than its IP
+//! header says was truncated by the program that wrote the capture, and is treated in the same way.
 
 use rxo_capture::{LinkType, Network, Record, SharedBytes};
 

@@ -18,7 +18,8 @@
 //!
 //! # Contract
 //! Equal records give equal reports. Memory is bounded by the flows ([`MAX_FLOWS`]), by the engines (a
-//! budget), and by what their policies hold. No record makes it panic or stop, whatever its bytes or time.
+//! budget), and by what their policies hold. No record causes a panic or ends the study, whatever its bytes
+//! or time.
 
 mod checksum;
 mod chosen;

@@ -185,7 +185,8 @@ impl Runner {
     /// Returns the bound of the error for everything counted so far.
     fn bound(&self) -> u64 {
         let counters = self.counters();
-        // An engine that remembers ACKs delivers the first ACK of an unknown flow alone, so each may be one more.
+        // An engine that remembers ACKs delivers the first ACK of an unknown flow alone, so each such ACK may
+        // be one more packet.
         let unknown = counters.bypassed(BypassReason::FirstAck);
         let early = [FlushReason::Evicted, FlushReason::Collision];
         if self.is_by_boundaries && early.iter().all(|reason| counters.flushed(*reason) == 0) {
@@ -198,16 +199,18 @@ impl Runner {
     }
 
     /// Returns the bound if only the ends of polls can differ. All polls after the first packet may end at
-    /// other positions, but two ends are never less than a poll apart. In the list, "ours" are the polls as
-    /// counted, "theirs" the polls with the unknown earlier packets.
+    /// other positions, but two ends are never less than a poll apart. In the list, "counted polls" are the
+    /// polls as counted, and "true polls" those with the unknown earlier packets.
     ///
-    /// * At most one end of theirs lies in a poll of ours, and splits each of its aggregates once.
-    /// * At most one end of ours lies in a poll of theirs, which may join its flushes. It joins no more,
-    ///   because taking as much as the rules allow gives the fewest aggregates between two ends.
-    /// * The first packets may belong to the poll before, and continue as many flows as that has packets. The
-    ///   smaller share of a poll is at most half of it.
-    /// * If a poll can have more flows than are held, theirs may cause evictions that ours do not: once for
-    ///   each flow that ours no longer held because its aggregate was full or ended by a short segment.
+    /// * A counted poll contains at most one end of a true poll, which splits each of the counted poll's
+    ///   aggregates once.
+    /// * A true poll contains at most one end of a counted poll, whose flushes may be joined. No more are
+    ///   joined, because taking as much as the rules allow gives the fewest aggregates between two ends.
+    /// * The first packets may belong to the poll before, and continue as many flows as that poll has
+    ///   packets. The smaller share of a poll is at most half of it.
+    /// * If a poll can have more flows than are held, true polls may cause evictions that counted polls do
+    ///   not: once for each flow that the counted polls no longer held because its aggregate was full or
+    ///   ended by a short segment.
     fn bound_by_boundaries(&self, counters: &Counters) -> u64 {
         let split = counters.aggregates + counters.ack_aggregates;
         let joined = counters.flushed(FlushReason::EndOfPoll);

@@ -135,7 +135,7 @@ pub(super) struct Tally {
     pub(super) undecided: Option<Mismatch>,
 }
 
-/// The position at which a flow differs, and how.
+/// The position at which a flow differs, and the kind of the difference.
 #[derive(Debug)]
 pub(super) struct Mismatch {
     pub(super) kind: Kind,
@@ -437,7 +437,7 @@ fn wholes<A: AsRef<[u8]>, B: AsRef<[u8]>>(
     let step = a_rest.len().min(b_rest.len());
     let place = a_rest.iter().zip(b_rest).take_while(|(a, b)| a == b).count();
     let is_one = a_says.is_datagram || a_says.original_bytes == b_says.original_bytes;
-    // Each may be several datagrams, of a length that explains both captures.
+    // Each packet may be several datagrams, of a length that fits both captures.
     let is_undecided = a.is_unnoted_datagram() && b.is_unnoted_datagram() && step > 0;
     if is_one && place == step && (end_together(a, b, step) || is_undecided) {
         return Ok(step);

@@ -1,13 +1,13 @@
 //! Host with its own TCP, on a device of the system that is opened by name.
 //!
-//! [`start`] opens the device on a new thread and runs a [`Host`](rxo_host::Host) there. [`RunningHost`] returns its
-//! [`Handle`] and stops it. [`start_threads`] runs a host with several workers, on a thread each. The device
-//! belongs to the network namespace of the thread that calls [`start`].
+//! [`start`] opens the device on a new thread and runs a [`Host`](rxo_host::Host) there. [`RunningHost`]
+//! returns its [`Handle`] and stops it. [`start_threads`] runs a host with several workers, on a thread each.
+//! The device belongs to the network namespace of the thread that calls [`start`].
 //!
 //! On `packet:IF` the interface must have no addresses of the system, not even the link-local address of
-//! IPv6, or both stacks answer. While the host runs, [`start`] keeps frames for the host's addresses (up to
-//! 16) from the kernel, and only those, which saves a fifth of the processor time of receiving. On `tap:NAME`
-//! and `tun:NAME` the peers are the system and the networks behind it.
+//! IPv6, otherwise both stacks answer. While the host runs, [`start`] keeps frames for the host's addresses
+//! (up to 16) from the kernel, and only those, which saves a fifth of the processor time of receiving. On
+//! `tap:NAME` and `tun:NAME` the peers are the system and the networks behind it.
 //!
 //! [`start`] probes the addresses for 400 ms, those of a cast for 100 ms, before the host uses them
 //! ([`rxo_host::link::Probe`]), and refuses an address that another station, or another host of this system on
@@ -118,11 +118,13 @@ pub fn start(
     start_threads(name, options, config, HostThreads::default())
 }
 
-/// Opens the device `name`, with a queue for each worker of `threads`, and runs a host on it. With several workers it is
-/// sharded: a connection stays with the worker to which the device steers it ([`rxo_wire::shard_of()`]).
+/// Opens the device `name`, with a queue for each worker of `threads`, and runs a host on it. With several
+/// workers it is sharded: a connection stays with the worker to which the device steers it
+/// ([`rxo_wire::shard_of()`]).
 ///
 /// # Errors
-/// Returns the errors of [`start`], and an error if `threads` cannot be had or its privileges not be given up.
+/// Returns the errors of [`start`], and an error if a thread cannot be started, or privileges cannot be given
+/// up.
 pub fn start_threads(
     name: &DeviceName,
     options: DeviceOptions,
@@ -244,7 +246,7 @@ fn all_started(
     let of_host = started.first().map(|shard| shard.of_host.clone());
     match (failure, of_host) {
         (None, Some(handle)) if started.len() == workers as usize => Ok((handle, started)),
-        // Without a reason a thread has panicked, and printed it.
+        // Without a reason, a thread has panicked and has printed the panic.
         (failure, _) => {
             Err(failure.unwrap_or_else(|| StartError::Thread(io::ErrorKind::Other.into())))
         }
@@ -300,14 +302,16 @@ impl RunningHost {
         self.handle.clone()
     }
 
-    /// Returns what opening the device has to say to the user, such as that it is another kind than was asked for.
+    /// Returns the notice for the user from opening the device, for example that another kind of device was
+    /// opened than requested; `None` if there is none.
     #[must_use]
     pub fn notice(&self) -> Option<&str> {
         self.notice.as_deref()
     }
 
-    /// Returns a handle for each worker, in the order of their numbers. Connections and listeners of such a handle are on its
-    /// worker alone, and listeners of several may have one address: for an application with a loop for each worker.
+    /// Returns a handle for each worker, in the order of the workers' numbers. Connections and listeners of
+    /// such a handle belong to its worker alone, and listeners on several workers may share an address. For
+    /// applications with a loop per worker.
     #[must_use]
     pub fn handles(&self) -> &[Handle] {
         &self.handles

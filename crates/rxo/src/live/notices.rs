@@ -9,7 +9,7 @@ use super::station::{Event, Observer};
 use super::switched::Switched;
 use crate::worker::{Readings, Report};
 
-/// The state that was already reported to the user.
+/// The state of alarms and coalescing that was last reported to the user.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     alarm: Alarm,

@@ -5,10 +5,10 @@
 //!  nic, queue 1 ── worker 1 ── host, queue 1        directions of a connection meet in one worker.
 //! ```
 //!
-//! On the way of a frame nothing is shared. The calling thread carries no frames: it collects what the workers
-//! report, and sees whether all of them work. Contract: either all workers begin, or none. One that fails, or
-//! panics, ends the others in order: each delivers what it holds, and the totals include all of them, of one that
-//! has panicked what it reported last.
+//! On the path of a frame, workers share nothing. The calling thread carries no frames: it collects the
+//! reports of the workers, and checks that all of them run. Contract: either all workers begin, or none. A
+//! worker that fails or panics ends the others in order: each delivers all packets that it holds. The totals
+//! include all workers; for a worker that has panicked, its last report.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -204,8 +204,8 @@ impl Watch {
         self.misfit.is_none() && self.result.is_ok()
     }
 
-    /// Passes on what the workers report, until the last worker has ended. Workers end when `stop` is set, or
-    /// when one of them has ended.
+    /// Passes on the reports of the workers, until the last worker has ended. Workers end when `stop` is set,
+    /// or when one of them has ended.
     fn until_all_have_ended(
         &mut self,
         (stop, halt, bell): (&AtomicBool, &AtomicBool, Option<&Bell>),
@@ -292,7 +292,7 @@ impl WorkerSender {
     }
 }
 
-/// Ends all workers when the one that holds it ends, also by a panic.
+/// Ends all workers when the worker that holds this value ends, even by a panic.
 pub(super) struct EndsAll<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for EndsAll<'_> {
@@ -372,7 +372,7 @@ pub(super) fn panicked() -> DeviceError {
     DeviceError::System { message: "a worker's thread has ended".to_owned(), source }
 }
 
-/// The most lines about devices that are remembered; there are few different ones.
+/// The maximum number of remembered lines about devices; few lines differ.
 const MOST_SAID: usize = 64;
 /// Time between two checks of the workers, which make at least ten turns per second.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);

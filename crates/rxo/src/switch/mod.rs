@@ -1,11 +1,11 @@
 //! Learning switch: decides by which ports a frame leaves.
 //!
-//! It stands between a nic and several guests, before the engines: each guest has an engine of its own behind
-//! its port, so that the polls of one guest do not affect the aggregates of another. It is separate from the
-//! worker because it is a decision without input or output: the addresses of a frame and the time go in,
-//! ports come out. It learns from source addresses and knows VLANs (IEEE 802.1Q, clauses 8.6 and 8.7), but no
-//! spanning tree. Ports may have a [`Guard`], which decides what their devices may claim, and frames of
-//! multicast groups go only to ports that have joined the group (`snooping`).
+//! The switch is between a nic and several guests, before the engines: each guest has its own engine after
+//! its port, so that the polls of one guest do not affect the aggregates of another. The switch is separate
+//! from the worker because it only decides, without input or output: the addresses of a frame and the time go
+//! in, ports come out. It learns from source addresses and knows VLANs (IEEE 802.1Q, clauses 8.6 and 8.7),
+//! but no spanning tree. Ports may have a [`Guard`], which decides what their devices may claim, and frames
+//! of multicast groups go only to ports that have joined the group (`snooping`).
 //!
 //! # Contract
 //! No input or output, no clock: time is an argument. The address table is bounded for each port: a port that

@@ -46,7 +46,7 @@ impl Switch {
 
 /// A frame with the VLAN tag that it has on the port by which it leaves.
 pub(crate) struct Tagged<'a> {
-    /// Everything of the frame except its bytes.
+    /// The metadata of the frame, without its bytes.
     pub(crate) facts: Frame<()>,
     /// The frame's bytes: those before a tag that is removed, and those after it.
     pub(crate) pieces: [&'a [u8]; 2],

@@ -18,7 +18,7 @@ pub(super) struct Turn {
     pub(super) now: Instant,
 }
 
-/// What the worker does after a turn.
+/// The action of a worker after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Start another turn at once.
@@ -32,8 +32,8 @@ pub(super) enum Next {
 /// The maximum wait, so that a stop flag set by another thread is noticed.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// Returns what the worker does after `turn`. If there is a `deadline`, a turn is due then even if nothing
-/// arrives.
+/// Returns the action of the worker after `turn`. If there is a `deadline`, a turn is due then even if
+/// nothing arrives.
 pub(super) fn next(config: &WorkerConfig, turn: Turn, deadline: Option<Instant>) -> Next {
     // After a full batch there are probably more frames.
     let has_more =

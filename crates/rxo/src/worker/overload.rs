@@ -14,11 +14,12 @@
 //! its core would drop frames that fit into the ring, for a delay that it does not cause. A worker that is
 //! overloaded runs all the time.
 //!
-//! Senders are not equal: a flow that sends ten times what the worker can process would take nine tenths of every other's
-//! frames with it. So the number of drops is that of the queue, and the flows that lose them are those with more than their
-//! share of the batch ([`Weights`]): a frame of another that is due is spared, and one of theirs is dropped for it. If there
-//! are many alike, all are heavy. A frame is spared only up to [`MOST_TARGETS`] times the target, which still bounds the
-//! delay whatever arrives.
+//! Flows send different amounts: if all flows lost frames alike, a flow that sends ten times what the worker
+//! can process would cost every other flow nine tenths of its frames. So the queue determines the number of
+//! drops, but only flows with more than their share of the batch lose frames ([`Weights`]): if a frame of
+//! another flow is due, it is spared, and a frame of a heavy flow is dropped instead. If many flows send
+//! equal amounts, all are heavy. A frame is spared only up to [`MOST_TARGETS`] times the target, which still
+//! bounds the delay whatever arrives.
 //!
 //! While the host's device is blocked, nothing is read, and that time does not count, because the worker does
 //! not cause the queue. Frames that accumulated are old when reading continues, and are dropped only if the
@@ -55,11 +56,12 @@ pub(super) struct FairCoDel {
     weights: Weights,
 }
 
-/// Frames of flows that are not heavy are spared until they have waited for so many targets.
+/// The number of targets for which a frame of a flow that is not heavy may wait before it is no longer
+/// spared.
 const MOST_TARGETS: u32 = 4;
 
 impl FairCoDel {
-    /// CoDel for frames that begin with this header.
+    /// Creates the state for frames that begin with the header `link`.
     pub(super) fn new(config: Overload, link: LinkKind) -> Self {
         Self { codel: CoDel::new(config), weights: Weights::new(link) }
     }

@@ -1,8 +1,9 @@
-//! Weights: which flows of a batch have more than their share of its bytes.
+//! Weights: determines the flows of a batch that have more than their share of its bytes.
 //!
-//! It is separate from the decision how much to drop ([`overload`](super::overload)), and read only then. Pure but for its
-//! seed, which keeps senders from choosing flows that share a counter. Contract: a share is max-min fair: flows below it need
-//! no more than half of the batch together, and at least one flow is above it. Flows that share a counter count as one.
+//! Separate from the decision how many frames to drop ([`overload`](super::overload)), and used only if
+//! frames are dropped. No side effects; the random seed prevents senders from choosing flows that share a
+//! counter. Contract: a share is max-min fair: flows below it need no more than half of the batch together,
+//! and at least one flow is above it. Flows that share a counter count as one.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -18,13 +19,13 @@ pub(super) struct Weights {
     link: LinkKind,
     hasher: FlowHasher,
     bytes: Box<[u64; COUNTERS]>,
-    /// The most bytes of a flow that has no more than its share.
+    /// The maximum number of bytes of a flow that does not exceed its share.
     share: u64,
     sorted: Vec<u64>,
 }
 
 impl Weights {
-    /// Creates counters for frames that begin with this header.
+    /// Creates counters for frames that begin with the header `link`.
     pub(super) fn new(link: LinkKind) -> Self {
         let hasher = FlowHasher::new(RandomState::new().hash_one(0));
         let (bytes, sorted) = (Box::new([0; COUNTERS]), Vec::with_capacity(COUNTERS));
@@ -44,12 +45,13 @@ impl Weights {
         self.share = share(&self.sorted);
     }
 
-    /// Returns `true` if the flow of a frame of the batch has more than its share.
+    /// Returns `true` if the flow of `frame`, a frame of the batch, has more than its share.
     pub(super) fn is_heavy<B: AsRef<[u8]>>(&self, frame: &Frame<B>) -> bool {
         self.bytes[self.counter(frame)] > self.share
     }
 
-    /// Frames that are not IP are one flow, and fragments are those of their addresses.
+    /// Returns the index of the counter for the flow of `frame`. All frames that are not IP count as one
+    /// flow; fragments count by their addresses.
     fn counter<B: AsRef<[u8]>>(&self, frame: &Frame<B>) -> usize {
         let read = self.link.read(frame.bytes(), parse, parse_ip);
         let key = match read {
@@ -60,7 +62,8 @@ impl Weights {
     }
 }
 
-/// The share with which all flows together need half of the bytes. Flows are in ascending order.
+/// Returns the share, in bytes, with which all flows together need half of the bytes. `flows` is in ascending
+/// order.
 fn share(flows: &[u64]) -> u64 {
     let mut left = flows.iter().sum::<u64>() / 2;
     for (n, bytes) in flows.iter().enumerate() {

@@ -115,10 +115,11 @@ fn mac_address(text: &str, mac: &str) -> Result<MacAddress> {
     })
 }
 
-/// Parses a size. `2G` is that of a guest of QEMU with `-m 2G`: a power of 1024. `flag` is the flag that has it.
+/// Parses a memory size, whose units are powers of 1024: `2G` is the memory of a guest of QEMU with `-m 2G`.
+/// `flag` returns the flag and its value, for the error.
 ///
 /// # Errors
-/// If it is none.
+/// If `memory` is not a size.
 pub(in crate::run) fn memory_bytes(memory: &str, flag: impl Fn() -> String) -> Result<u64> {
     let is_short = memory.ends_with(['K', 'M', 'G']);
     let bytes = parse_bytes(&if is_short { format!("{memory}iB") } else { memory.to_owned() });

@@ -61,14 +61,14 @@ impl HostAsker {
         self.ask_all(Question::Counters)
     }
 
-    /// Returns a page of the host's connections, those of each worker behind those of the one before; `None` if it has
-    /// ended. See [`Host::connections`]; the number of a slot contains that of its worker.
+    /// Returns a page of the host's connections, worker by worker; `None` if the host has ended. See
+    /// [`Host::connections`]; a slot's number contains the number of its worker.
     #[must_use]
     pub fn connections(&self, from: u32, most: usize) -> Option<ConnectionPage> {
         let last = (self.desks.len() as u32).saturating_sub(1);
         let (worker, slot) = match (from >> SLOT_BITS, from & MOST_SLOT) {
             (worker, slot) if worker <= last => (worker, slot),
-            // Beyond all workers is beyond the slots of the last one.
+            // A slot beyond all workers counts as beyond the slots of the last worker.
             _ => (last, MOST_SLOT),
         };
         let desk = self.desks.get(worker as usize)?;
@@ -110,6 +110,7 @@ impl HostAsker {
 
 /// Maximum wait for an answer; a host runs at least ten rounds per second.
 const LONGEST_ANSWER: Duration = Duration::from_secs(1);
-/// The bits of a slot's number; those above are its worker's. A host has at most 2^20 connections, and 256 workers.
+/// The number of bits of a slot's index within its worker; the bits above are the worker's number. A host has
+/// at most 2^20 connections, and 256 workers.
 const SLOT_BITS: u32 = 24;
 const MOST_SLOT: u32 = (1 << SLOT_BITS) - 1;

@@ -35,8 +35,8 @@ impl Lingering {
 pub fn linger(host: &HostAsker, is_over: impl Fn() -> bool, still: impl FnOnce(Lingering)) {
     let begun = Instant::now();
     let mut still = Some(still);
-    // The turn that answers may have begun before the last connection was dropped, and not know of that. The
-    // next turn does.
+    // The turn that answers may have begun before the last connection was dropped; the counters of the next
+    // turn include it.
     _ = host.counters();
     while begun.elapsed() < LONGEST && !is_over() {
         let Some(why) = host.counters().as_ref().and_then(Lingering::of) else { return };

@@ -62,9 +62,9 @@ impl Settling {
         Self { left: unacknowledged(stream), since: Instant::now() }
     }
 
-    /// Returns whether the peer of `stream` has acknowledged everything, the FIN included. Never blocks; must
-    /// be called again at least once a second. Once `is_over` returns `true`, returns an error instead of
-    /// `false`.
+    /// Returns `true` if the peer of `stream` has acknowledged everything, including the FIN. Never blocks;
+    /// must be called again at least once a second. Once `is_over` returns `true`, returns an error instead
+    /// of `false`.
     ///
     /// # Errors
     /// If the peer has not received everything.

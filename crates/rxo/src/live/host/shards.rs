@@ -5,9 +5,9 @@
 //!  queue 1 ── shard 1 ── the loops of applications      `rxo_wire::shard_of`, as the host does.
 //! ```
 //!
-//! The first thread opens all queues and gives up privileges before it starts the others, so that none has more. Contract:
-//! either all shards begin, or none. One that fails or panics ends the others in order, and the outcome has the counters of
-//! all that did not panic.
+//! The first thread opens all queues and gives up privileges before it starts the others, so that no thread
+//! has more privileges. Contract: either all shards begin, or none. A shard that fails or panics ends the
+//! others in order, and the outcome has the counters of all shards that did not panic.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,15 +30,16 @@ use crate::live::{FileLog, SystemWaiter};
 
 /// The threads of a host.
 pub struct HostThreads {
-    /// The number of workers, each with a thread, a queue of the device and a shard of the host. More than one need a kind of
-    /// device that has several queues.
+    /// The number of workers, each with a thread, a queue of the device and a shard of the host. More than
+    /// one worker requires a kind of device with several queues.
     pub workers: u32,
     /// The processors to which the workers are bound, in their order. Workers beyond the last one are not bound.
     pub cpus: Vec<u16>,
-    /// The log of all packets that come or leave, which all workers share; `None` for none.
+    /// The log of all packets that are received or sent, shared by all workers; `None` for no log.
     pub log: Option<FileLog>,
-    /// Gives up what the workers need no more. Called once, on the first thread, when the device is open and before a byte
-    /// of the network is looked at; the caller does so for its own thread.
+    /// The function that gives up privileges that the workers do not need. It is called once, on the first
+    /// thread, after the device is open and before any received byte is processed. The caller gives up the
+    /// privileges of its own thread itself.
     pub confine: Confine,
 }
 
@@ -47,7 +48,8 @@ pub struct HostThreads {
 pub type Confine = Box<dyn FnOnce() -> io::Result<()> + Send>;
 
 impl Default for HostThreads {
-    /// One worker, which is not bound, logs nothing and gives up nothing.
+    /// Returns the settings for one worker that is not bound to a processor, has no log, and gives up no
+    /// privileges.
     fn default() -> Self {
         Self { workers: 1, cpus: Vec::new(), log: None, confine: Box::new(|| Ok(())) }
     }
@@ -56,9 +58,9 @@ impl Default for HostThreads {
 /// The counters of one worker of a host.
 #[derive(Clone, Debug, Default)]
 pub struct HostReading {
-    /// The counters of its shard.
+    /// The counters of the worker's shard of the host.
     pub counters: HostCounters,
-    /// The processor time of its thread.
+    /// The processor time of the worker's thread.
     pub cpu: Duration,
 }
 
@@ -87,11 +89,11 @@ pub(super) struct Started {
     pub(super) number: u32,
     pub(super) of_shard: Handle,
     pub(super) of_host: Handle,
-    /// What opening the shard's queue has to say to the user.
+    /// The notice for the user from opening the shard's queue; `None` if there is none.
     pub(super) notice: Option<String>,
 }
 
-/// A shard that is to run on a thread.
+/// A shard to be run on a thread.
 struct Shard {
     seat: ShardSeat<DeviceBuf>,
     device: Device,
@@ -147,7 +149,7 @@ pub(super) fn run(
         });
         let others = others.into_iter().map(|other| match other {
             Ok(thread) => thread.join().unwrap_or_else(|_| ended_by_panic()),
-            // Its seat is given up, so that no other shard has begun.
+            // The shard's seat is dropped, so that no other shard begins.
             Err(error) => failed(error, orders),
         });
         Outcome::of_all(first.into_iter().chain(others))
@@ -155,7 +157,8 @@ pub(super) fn run(
 }
 
 impl Shard {
-    /// Opens the shard, and runs it until the stop flag is set. If it ends for another reason, all end.
+    /// Opens the shard, and runs it until the stop flag is set. If the shard ends for another reason, all
+    /// other shards end, too.
     fn run(self, orders: &Orders) -> Ended {
         let _ends_all = EndsAll(&orders.stop);
         let Self { seat, mut device, log, cpu, desk } = self;
@@ -174,7 +177,7 @@ impl Shard {
             Ok(Some(conflict)) => return failed(conflict, orders),
             Err(error) => return failed(error, orders),
         }
-        // Whoever starts the host waits for this message.
+        // The thread that starts the host waits for this message.
         _ = orders.started.send(Ok(Started { number, of_shard: host.handle(), of_host, notice }));
         let result = host.run(&mut waiter, &orders.stop, |host, _| {
             if let Some(question) = desk.take() {
@@ -234,7 +237,7 @@ fn ended_by_panic() -> Ended {
 /// Reports that a shard could not be started.
 fn failed(error: impl Into<StartError>, orders: &Orders) -> Ended {
     orders.stop.store(true, Ordering::Relaxed);
-    // Whoever starts the host waits for this message.
+    // The thread that starts the host waits for this message.
     _ = orders.started.send(Err(error.into()));
     (HostReading::default(), Ok(()))
 }

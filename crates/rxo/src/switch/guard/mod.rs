@@ -138,11 +138,12 @@ fn link_local(MacAddress([a, b, c, d, e, f]): MacAddress) -> Ipv6Addr {
 const CLIENT_PORTS: [u16; 2] = [68, 546];
 /// The port of a DHCP server of IPv4.
 const SERVER_PORT: u16 = 67;
-/// Membership queries, and multicast router advertisements (RFC 4286).
+/// The IGMP types of routers: membership queries, and multicast router advertisements (RFC 4286).
 const IGMP_OF_ROUTERS: &[u8] = &[0x11, 0x30];
-/// Redirects (RFC 792) and router advertisements (RFC 1256).
+/// The ICMP types of routers: redirects (RFC 792) and router advertisements (RFC 1256).
 const ICMP_OF_ROUTERS: &[u8] = &[5, 9];
-/// Listener queries (RFC 3810), router advertisements and redirects (RFC 4861), multicast router advertisements.
+/// The ICMPv6 types of routers: listener queries (RFC 3810), router advertisements and redirects (RFC 4861),
+/// multicast router advertisements.
 const ICMPV6_OF_ROUTERS: &[u8] = &[130, 134, 137, 151];
 
 #[cfg(test)]

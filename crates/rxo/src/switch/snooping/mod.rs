@@ -25,9 +25,10 @@ use messages::{Member, MembershipMessage};
 
 /// Maximum number of groups of a port.
 const MOST_GROUPS: usize = 256;
-/// A membership is forgotten after this time without a report (RFC 3376, section 8.4; RFC 3810, section 9.4).
+/// The time without a report after which a membership is forgotten (RFC 3376, section 8.4; RFC 3810, section
+/// 9.4).
 const MEMBERSHIP: Duration = Duration::from_secs(260);
-/// A querier has gone after this time without a general query (RFC 3376, section 8.5).
+/// The time without a general query after which a querier counts as gone (RFC 3376, section 8.5).
 const QUERIER: Duration = Duration::from_secs(255);
 /// The time in which other members at a port report their membership, after one has left (RFC 3376, section
 /// 8.8).

@@ -1,7 +1,8 @@
-//! Answers of the hub to what is asked of all guests, and reports.
+//! Answers of the hub to questions to all guests, and its reports.
 //!
-//! They are separate from the turns of the hub. Contract: the hub asks its guests and goes on; [`gather`](super::gather) has
-//! their answers until all are there, or some are silent for too long. A guest that is silent shows its last reading.
+//! Separate from the turns of the hub. Contract: the hub asks its guests and continues to run;
+//! [`gather`](super::gather) collects the answers until all have arrived, or some guests have been silent for
+//! too long. A silent guest is represented by its last reading.
 
 use rxo_coalesce::Policy;
 use rxo_device::{FrameSink, FrameSource};
@@ -39,7 +40,7 @@ where
         }
     }
 
-    /// Asks each guest, which may be silent.
+    /// Asks each guest a question. A guest that accepts no question counts as silent.
     fn asked<A>(&mut self, question: impl Fn(Reply<A>) -> Question, now: Instant) -> Asked<A> {
         Asked::new(self.guests.iter_mut().map(|guest| guest.ask(&question)).collect(), now)
     }
@@ -105,7 +106,8 @@ where
                 reply.give(self.guests.iter().map(|guest| guest.policy).collect());
             }
             Gathering::Change(reply, asked) => {
-                // What the devices carry was checked before. A silent guest changes when it goes on.
+                // The capabilities of the devices were checked before. A silent guest changes once it runs
+                // again.
                 let moments = asked.into_answers().map(|told| told.and_then(Result::ok));
                 reply.give(Ok(Moment::together(moments.map(or_later))));
             }
@@ -136,7 +138,7 @@ where
         });
     }
 
-    /// All counters, with what each guest told last.
+    /// Returns all counters, with the last reported counters of each guest.
     fn readings(&mut self) -> Readings {
         let guests = self.guests.iter().map(|guest| guest.last.clone()).collect();
         let times = (self.times.elapsed(), self.times.cpu());
@@ -144,7 +146,7 @@ where
     }
 }
 
-/// A guest that is silent follows when it goes on.
+/// Returns when a guest changes its policy. A silent guest, `None`, changes once it runs again.
 fn or_later(moment: Option<Moment>) -> Moment {
     moment.unwrap_or(Moment::WhenThereIsRoom(1))
 }

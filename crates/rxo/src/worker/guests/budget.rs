@@ -59,8 +59,8 @@ impl Bucket {
         Self { rate: rate.max(1), depth, level: i128::from(depth) * BILLION, at: Instant::ZERO }
     }
 
-    /// Takes `tokens`. If they exceed the bucket's depth, the bucket gives them once it is full, and owes the
-    /// rest.
+    /// Takes `tokens`. If they exceed the bucket's depth, the bucket gives them once it is full, and its
+    /// level becomes negative.
     ///
     /// # Errors
     /// The time at which the tokens will be available, if they are not at `now`; nothing is taken.

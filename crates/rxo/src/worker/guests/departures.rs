@@ -1,8 +1,9 @@
-//! Departures: frames of guests that wait for room at the nic, a queue for each guest.
+//! Departures: frames of guests that wait for free space at the nic, in a queue for each guest.
 //!
-//! They are separate from the lanes, so that a guest's frames for others do not wait behind them. Contract: a guest's frames
-//! keep their order, and leave in fair turns by bytes. A guest whose queue is full is not read, so its own rings fill up; but
-//! if the nic has taken nothing for [`STUCK`], what is too much for the queue is dropped and counted, and the guest is read.
+//! Separate from the lanes, so that a guest's frames for other guests do not wait behind them. Contract: the
+//! frames of each guest keep their order, and the queues are served in fair turns by bytes. A guest whose
+//! queue is full is not read, so its own rings fill up. If the nic has accepted nothing for [`STUCK`], frames
+//! that exceed the queue are dropped and counted, and the guest is read again.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,20 +14,22 @@ use super::fair::FairTurns;
 use super::lane::Copied;
 use super::side::FRAME_COST_BYTES;
 
-/// A nic without room for this time is stuck: senders have noticed a loss by then.
+/// The time without progress after which a full nic counts as stuck: senders have noticed a loss by then.
 pub(super) const STUCK: Duration = Duration::from_millis(100);
-/// The most frames of a guest that wait, as many as the hub passes on in a turn, and the most bytes.
+/// The maximum number of waiting frames of a guest, as many as the hub passes on in a turn; the next constant
+/// is the maximum number of their bytes.
 const MOST_FRAMES: usize = 64;
 const MOST_BYTES: usize = 512 << 10;
 
 pub(super) struct Departures {
     queues: Vec<Queue>,
     fair: FairTurns,
-    /// Frames that wait.
+    /// The number of waiting frames.
     waiting: usize,
-    /// Frames dropped.
+    /// The number of dropped frames.
     pub(super) dropped: u64,
-    /// What a nic without room has sent so far, and since when it has sent no more.
+    /// The number of frames that a full nic has sent so far, and the time since which it has not changed;
+    /// `None` if the nic has free space.
     blocked: Option<(u64, Instant)>,
     is_stuck: bool,
 }
@@ -55,34 +58,35 @@ impl Departures {
         }
     }
 
-    /// Notes what a nic without room has sent so far; `None` if it has room.
+    /// Records the number of frames that a full nic has sent so far; `None` if the nic has free space.
     pub(super) fn observe(&mut self, sent_frames: Option<u64>, now: Instant) {
         let same = self.blocked.filter(|(before, _)| sent_frames == Some(*before));
         self.blocked = same.or(sent_frames.map(|frames| (frames, now)));
         self.is_stuck = self.stuck_at().is_some_and(|at| now >= at);
     }
 
-    /// Whether nothing waits.
+    /// Returns `true` if no frames wait.
     pub(super) const fn is_empty(&self) -> bool {
         self.waiting == 0
     }
 
-    /// Number of frames that wait.
+    /// Returns the number of waiting frames.
     pub(super) const fn len(&self) -> usize {
         self.waiting
     }
 
-    /// Whether the `n`-th guest is to be read.
+    /// Returns `true` if frames of the guest with index `n` should be read.
     pub(super) fn reads(&self, n: usize) -> bool {
         self.is_stuck || !self.queues[n].is_full()
     }
 
-    /// When guests with full queues are read although the nic has taken nothing.
+    /// Returns the time from which guests with full queues are read although the nic accepts nothing; `None`
+    /// if the nic has free space.
     pub(super) fn stuck_at(&self) -> Option<Instant> {
         self.blocked.map(|(_, since)| since + STUCK)
     }
 
-    /// Keeps a frame of the `n`-th guest, or drops it and returns `false`.
+    /// Queues a frame of the guest with index `n`. Returns `false` if the frame is dropped.
     pub(super) fn push(&mut self, n: usize, frame: Frame<Copied>) -> bool {
         let queue = &mut self.queues[n];
         if queue.is_full() {
@@ -95,7 +99,7 @@ impl Departures {
         true
     }
 
-    /// Takes the frame that leaves next.
+    /// Removes and returns the frame to send next; `None` if none waits.
     pub(super) fn pop(&mut self) -> Option<Frame<Copied>> {
         let Self { queues, fair, .. } = self;
         let cost = |frame: &Frame<Copied>| frame.bytes().len() as u64 + FRAME_COST_BYTES;
@@ -103,7 +107,7 @@ impl Departures {
         self.take(n)
     }
 
-    /// Drops what waits. Returns whose frame each was, and its bytes.
+    /// Drops all waiting frames. Returns the guest's index and the number of bytes of each.
     pub(super) fn abandon(&mut self) -> Vec<(usize, usize)> {
         let mut gone = Vec::with_capacity(self.waiting);
         for n in 0..self.queues.len() {

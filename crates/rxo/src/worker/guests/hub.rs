@@ -4,10 +4,10 @@
 //! [`PortSource`](super::port::PortSource) and a [`PortSink`](super::port::PortSink), perhaps on another
 //! thread.
 //!
-//! Contract: the hub never waits for a guest, and nothing that it calls is a guest's. A frame is copied once for a guest, or
-//! once for all guests that get it. A guest without room loses frames, which are counted, and stops nobody. Guests send in
-//! fair turns, each within its budget. While the nic has no room, frames for it wait in [`Departures`], and guests go on
-//! to send to each other.
+//! Contract: the hub never waits for a guest, and never calls code of a guest's device. A frame is copied
+//! once for a guest, or once for all guests that receive it. A guest without free space loses frames, which
+//! are counted, and delays no other guest. Guests send in fair turns, each within its budget. While the nic
+//! has no free space, frames for it wait in [`Departures`], and guests can still send to each other.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -42,28 +42,29 @@ pub(super) struct Hub<I: FrameSource, O> {
     pub(super) sides: Vec<Side>,
     /// The door on which guests knock when they have queued a frame.
     pub(super) door: Arc<Door>,
-    /// Frames dropped because more arrived than the hub could take.
+    /// The number of frames dropped because more arrived than the hub could process.
     pub(super) overload_drops: u64,
     pub(super) ring: Ring,
     pub(super) account: Account,
     pub(super) sendings: Sendings,
-    /// Frames of guests for the nic.
+    /// The number of frames from guests for the nic.
     for_nic: u64,
     codel: Option<FairCoDel>,
     batch: Vec<Frame<I::Buffer>>,
     budget: usize,
     fair: FairTurns,
-    /// Frames for the nic that found no room.
+    /// The frames for the nic that wait for free space.
     departures: Departures,
-    /// Frames for the nic in this turn.
+    /// The frames that are sent to the nic in this turn.
     leaving: Vec<Frame<Copied>>,
     /// Maximum number of frames from guests that the hub passes on in a turn.
     guests_budget: usize,
     now: Instant,
 }
 
-/// Where a frame for several others goes that is over the budget of its guest: a broadcast nowhere. One for an address that
-/// nobody has sent from may belong to a stream without answers; it leaves by the nic, where others pay nothing for it.
+/// Returns the ports for a frame to several others that exceeds its guest's budget. A broadcast goes to none.
+/// A frame to an unknown address may belong to a stream without answers, so it leaves only by the nic, where
+/// it costs other guests nothing.
 fn beyond_budget<B: AsRef<[u8]>>(ports: PortSet, frame: &Frame<B>) -> PortSet {
     let is_group = frame.bytes().first().is_some_and(|first| first & 1 != 0);
     if is_group || !ports.contains(NIC) { PortSet::default() } else { PortSet::only(NIC) }
@@ -162,7 +163,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         }
     }
 
-    /// Makes the switch forget the addresses of machines that have left.
+    /// Makes the switch forget the addresses of machines that have left their device.
     fn forget_gone(&mut self) {
         for (n, side) in self.sides.iter_mut().enumerate() {
             let gone = side.state.gone();
@@ -172,7 +173,8 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         }
     }
 
-    /// Passes on frames of guests: as copies to other guests, and to the nic as far as it has room. Returns how many.
+    /// Passes on frames of guests: as copies to other guests, and to the nic as far as it has free space.
+    /// Returns the number of frames.
     ///
     /// # Errors
     /// If the nic failed.
@@ -197,7 +199,8 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         sent.map(|()| served)
     }
 
-    /// Takes frames that have waited for the nic, if it has room. Returns how many.
+    /// Moves frames that have waited for the nic to the frames that are sent in this turn, if the nic has
+    /// free space. Returns their number.
     fn depart(&mut self) -> usize {
         let has_room = !self.outlet.is_blocked();
         let sent = || self.outlet.sink.counters().frames;
@@ -209,7 +212,8 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         self.leaving.len()
     }
 
-    /// Sends a frame of the `n`-th guest to the nic in this turn, behind those that wait.
+    /// Sends a frame of the guest with index `n` to the nic in this turn, or queues it after the frames that
+    /// wait.
     fn leave(&mut self, n: usize, frame: Frame<Copied>) {
         self.for_nic += 1;
         let is_free = !self.outlet.is_blocked() && self.departures.is_empty();
@@ -297,8 +301,8 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         self.sendings.compare_departures(now, &mut self.outlet.sink);
     }
 
-    /// Returns the counters of the nic and the switch, together with the readings of all guests. `times` are
-    /// the elapsed time and the hub's processor time.
+    /// Returns the counters of the nic and the switch, together with the readings of all guests. The first
+    /// argument is the time since the start, and the hub's processor time.
     pub(super) fn readings(
         &mut self,
         (elapsed, cpu): (Duration, Duration),

@@ -1,9 +1,9 @@
 //! Lane: passes frames from one thread to another, in order, without waiting.
 //!
 //! It is a bounded queue with one end for each thread. Contract: the number of frames is bounded, and so are
-//! the bytes of copies that are not in a pool's buffer. Neither end ever waits for the other, not even for
-//! one that stops in the middle of a call. Each frame in a lane is a copy, so that no memory of a device is
-//! used by another thread: a thread that hangs blocks nothing but its own lanes.
+//! the bytes of copies that are not in a pool's buffer. Neither end ever waits for the other, not even if the
+//! other stops in the middle of a call. Each frame in a lane is a copy, so that no memory of a device is used
+//! by another thread: a thread that hangs blocks nothing but its own lanes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,7 +48,7 @@ impl PortBuffer for rxo_driver::DeviceBuf {
 #[derive(Debug)]
 pub(super) enum Copied {
     Pooled(PoolBuf),
-    /// Memory of its own, for a frame that several guests share, or while the pools are empty.
+    /// Separate memory, for a frame that several guests share, or while the pools are empty.
     Shared(Arc<[u8]>),
 }
 
@@ -81,7 +81,7 @@ impl Copied {
 /// The capacity of a lane.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LaneSize {
-    /// Maximum number of frames in the lane. There is a small buffer for each.
+    /// Maximum number of frames in the lane, which has a small buffer for each.
     pub(super) frames: usize,
     /// The size of a small buffer, in bytes: a frame of the MTU.
     pub(super) small_bytes: usize,
@@ -122,7 +122,7 @@ pub(super) struct LaneOut {
     shared_bytes: Arc<AtomicUsize>,
     /// The number of frames taken out so far, including those that were dropped.
     pub(super) taken: u64,
-    /// The number of frames that were taken out and dropped, because nobody wanted them any more.
+    /// The number of frames that were taken out and dropped, because their receiver no longer needed them.
     pub(super) dropped: u64,
 }
 
@@ -138,7 +138,7 @@ pub(super) fn lane(size: LaneSize) -> (LaneIn, LaneOut) {
 }
 
 impl LaneIn {
-    /// Puts a copy of a frame into the lane. Returns `false`, and copies nothing, if there is no room.
+    /// Puts a copy of a frame into the lane. Returns `false`, and copies nothing, if there is no free space.
     pub(super) fn push(&mut self, frame: &Tagged<'_>) -> bool {
         if self.frames.is_full() {
             return false;
@@ -147,7 +147,7 @@ impl LaneIn {
         self.put(frame.facts.with_bytes(bytes))
     }
 
-    /// Puts a frame that other guests share into the lane. Returns `false` if there is no room.
+    /// Puts a frame that other guests share into the lane. Returns `false` if there is no free space.
     pub(super) fn push_shared(&mut self, frame: Frame<Arc<[u8]>>) -> bool {
         self.has_room_for(frame.bytes.len()) && self.put(frame.map_bytes(Copied::Shared))
     }
@@ -157,15 +157,15 @@ impl LaneIn {
         self.frames.slots() == self.frames.buffer().capacity()
     }
 
-    /// Returns `true` if there is room for a shared frame of `shared_bytes` bytes. It stays true until this
-    /// end puts a frame in.
+    /// Returns `true` if there is free space for a shared frame of `shared_bytes` bytes. The result stays
+    /// true until this end puts a frame in.
     pub(super) fn has_room_for(&self, shared_bytes: usize) -> bool {
         let used = self.shared_bytes.load(Ordering::Relaxed);
         !self.frames.is_full() && used + shared_bytes <= MOST_SHARED_BYTES
     }
 
     /// Copies a frame into a buffer of a pool. If the pools are empty, because a policy may hold many frames,
-    /// copies it into memory of its own.
+    /// copies the frame into separate memory.
     fn copy(&self, frame: &Tagged<'_>) -> Option<Copied> {
         let bytes = frame.byte_len();
         let mut pools =
@@ -199,12 +199,12 @@ impl LaneOut {
         self.frames.slots()
     }
 
-    /// Returns the oldest frame, and leaves it in the lane.
+    /// Returns the oldest frame, and leaves it in the lane; `None` if the lane is empty.
     pub(super) fn first(&self) -> Option<&Frame<Copied>> {
         self.frames.peek().ok()
     }
 
-    /// Takes the oldest frame out of the lane.
+    /// Takes the oldest frame out of the lane; `None` if the lane is empty.
     pub(super) fn pop(&mut self) -> Option<Frame<Copied>> {
         let frame = self.frames.pop().ok()?;
         let shared_bytes = frame.bytes.shared_bytes();

@@ -17,10 +17,11 @@
 //!   that cannot move to a thread.
 //!
 //! # Contract
-//! As that of the worker, for each guest. A guest that does not take its frames loses those that its lane
-//! has no room for, which are counted as `ring_drops` of its reading, and delays nobody. Guests send in fair turns, each
-//! within its [`Budget`]. A nic without room stops nobody from sending to other guests: a few frames of each guest wait for it,
-//! and a guest that has more is not read, for a tenth of a second; then they are dropped and counted.
+//! The contract of the worker, for each guest. A guest that does not accept its frames loses the frames for
+//! which its lane has no space, which are counted as `ring_drops` of its reading; it delays no other guest.
+//! Guests send in fair turns, each within its [`Budget`]. A full nic does not stop guests from sending to
+//! each other: a few frames of each guest wait for the nic, and a guest with more is not read for a tenth of
+//! a second; after that, its frames are dropped and counted.
 
 mod answers;
 mod bell;

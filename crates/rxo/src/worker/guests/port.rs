@@ -1,8 +1,8 @@
 //! Ends of a switch port: the source and the sink that a guest's worker has in place of a nic.
 //!
 //! They may be on another thread than the hub. Contract: neither end waits for the hub, and the hub waits for
-//! neither. Frames from the guest that find no room in the lane are kept, at most a batch of them, and until
-//! they are moved the worker reads no more from the guest.
+//! neither. Frames from the guest for which the lane has no space are kept, at most a batch, and the worker
+//! reads no more from the guest until they are moved.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -23,17 +23,18 @@ use crate::switch::Tagged;
 /// The state that both sides of a port share. Each number is written by one thread only.
 #[derive(Default)]
 pub(super) struct PortState {
-    /// The door on which the hub knocks, for the guest's worker that waits for frames or for room.
+    /// The door on which the hub knocks when the guest's worker waits for frames or for free space.
     pub(super) door: Door,
     /// The number of times that the guest's worker has checked its port.
     pub(super) turns: AtomicU64,
-    /// `true` if frames from the guest wait for room in the lane.
+    /// `true` if frames from the guest wait for space in the lane.
     pub(super) wants_room: AtomicBool,
     /// Frames for the guest that were lost because the lane was full, or the guest hung.
     pub(super) lost: AtomicU64,
     /// The number of bytes copied for frames to the guest.
     pub(super) copied_bytes: AtomicU64,
-    /// Frames of the guest that left by no port, or not by the nic because it had no room, and their bytes.
+    /// Frames of the guest that were sent to no port, or not to the nic because it had no space; the next
+    /// field is their bytes.
     pub(super) refused: AtomicU64,
     pub(super) refused_bytes: AtomicU64,
     /// Frames from the guest that waited, or went to fewer ports, because of its budget.
@@ -99,8 +100,8 @@ pub(super) struct HubEnds {
 /// Maximum number of frames that wait for a guest: several batches of the nic, because several guests may
 /// send to one.
 pub(super) const MOST_FRAMES: usize = 1_024;
-/// Maximum number of frames from a guest that wait for the hub, which passes on 64 in a turn. A longer queue
-/// would be one whose length the sender does not see.
+/// Maximum number of frames from a guest that wait for the hub, which passes on 64 in a turn. The sender
+/// could not see the length of a longer queue.
 pub(super) const MOST_FROM_GUEST: usize = 256;
 /// Maximum number of times that a call checks again for frames that arrived while it prepared to wait.
 const MOST_LOOKS: usize = 4;
@@ -253,7 +254,7 @@ impl FrameSink for PortSink {
         batch.for_each(|packet| packet.for_each_frame(|frame| self.push(frame)));
         if !self.kept.is_empty() {
             self.state.wants_room.store(true, Ordering::Relaxed);
-            // The hub may have made room just before.
+            // The hub may have freed space just before.
             fence(Ordering::SeqCst);
             self.move_kept();
         }
@@ -261,7 +262,7 @@ impl FrameSink for PortSink {
         Ok(())
     }
 
-    /// A frame that is in the lane counts as sent until the hub has refused it.
+    /// Returns the counters of the sink. A frame in the lane counts as sent until the hub refuses it.
     fn counters(&self) -> SinkCounters {
         let PortState { refused, refused_bytes, .. } = &*self.state;
         let refused = refused.load(Ordering::Relaxed);
@@ -296,8 +297,8 @@ impl FrameSink for PortSink {
     }
 }
 
-/// Visits no descriptor: the source's descriptor reports room too, because an eventfd becomes readable, never
-/// writable.
+/// Visits no descriptor: the source's descriptor also reports free space, because an eventfd becomes
+/// readable, never writable.
 impl Descriptors for PortSink {
     fn visit_descriptors<'f>(&'f self, _: &mut dyn FnMut(BorrowedFd<'f>)) {}
 }

@@ -1,6 +1,7 @@
 //! The hub's side of a guest's port: the ends of its lanes, and its budget.
 //!
-//! It is separate from the hub, so that what one guest may cost is in one place. Contract: never waits for the guest.
+//! It is separate from the hub, so that the limits of one guest are in one place. Contract: never waits for
+//! the guest.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,13 +19,13 @@ pub(super) struct Side {
     pub(super) state: Arc<PortState>,
     rate: Option<Bucket>,
     storm: Option<Bucket>,
-    /// When the first frame from the guest may go, if it must wait for that.
+    /// The time at which the first frame from the guest may be passed on; `None` if it need not wait.
     pub(super) due_at: Option<Instant>,
-    /// Whether something was put in or taken out since the last knock.
+    /// `true` if a frame was put in or taken out since the last knock.
     has_news: bool,
     /// Number of machines that had left the guest's device when the switch last forgot its addresses.
     pub(super) forgotten: u64,
-    /// Whether the guest's worker hangs: it gets nothing, and what it sent waits.
+    /// `true` if the guest's worker hangs: it gets no frames, and the frames that it sent wait.
     pub(super) is_cut_off: bool,
 }
 
@@ -46,13 +47,14 @@ impl Side {
         side
     }
 
-    /// From now on the guest has this budget, and all of it at first.
+    /// Sets the guest's budget; all of it is available at first.
     pub(super) fn limit(&mut self, Budget { rate, burst, storm }: Budget) {
         self.rate = rate.map(|rate| Bucket::new(rate, burst));
         self.storm = storm.map(|storm| Bucket::new(storm, storm));
     }
 
-    /// What the first frame of the guest costs the hub, if there is one that may go.
+    /// Returns the cost of the guest's first frame for the hub; `None` if there is no frame that may be
+    /// passed on now.
     pub(super) fn cost(&mut self, now: Instant) -> Option<u64> {
         let first = self.from_guest.first().filter(|_| !self.is_cut_off)?;
         if self.due_at.is_some_and(|due_at| now < due_at) {
@@ -69,7 +71,7 @@ impl Side {
         Some(bytes + FRAME_COST_BYTES)
     }
 
-    /// Takes the first frame of the guest, which pays for it.
+    /// Takes the guest's first frame, and charges its budget for the frame.
     pub(super) fn take(&mut self, now: Instant) -> Option<Frame<Copied>> {
         let frame = self.from_guest.pop()?;
         if let Some(rate) = &mut self.rate {
@@ -80,7 +82,8 @@ impl Side {
         Some(frame)
     }
 
-    /// Whether the guest may send this frame to several others.
+    /// Charges the guest's budget for a frame to several others. Returns `false` if the budget does not
+    /// suffice.
     pub(super) fn may_flood<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) -> bool {
         let segment_bytes = frame.gso.map_or(usize::MAX, |gso| gso.size.get().into());
         let segments = frame.bytes().len().div_ceil(segment_bytes).max(1) as u64;
@@ -99,7 +102,7 @@ impl Side {
         add(&self.state.lost, 1);
     }
 
-    /// Notes whether a frame found room in the guest's lane.
+    /// Records a frame for the guest: copied if `is_put` is `true`, otherwise lost.
     pub(super) fn note(&mut self, is_put: bool, copied_bytes: usize) {
         if is_put {
             self.has_news = true;
@@ -116,5 +119,6 @@ impl Side {
     }
 }
 
-/// What a frame costs beside its bytes, in bytes: so a flood of small frames gets no more of the hub's time than others.
+/// The fixed cost of a frame in bytes, in addition to its length, so that a flood of small frames gets no
+/// more of the hub's time than large frames.
 pub(super) const FRAME_COST_BYTES: u64 = 1_024;

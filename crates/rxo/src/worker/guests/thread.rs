@@ -1,7 +1,8 @@
 //! The thread of one guest, as the hub sees it.
 //!
-//! It is separate from [`threads`](super::threads), which looks at all of them. Contract: the hub asks and tells, and never
-//! waits: what a thread has no room for is owed to it, and a thread that hangs is never joined.
+//! Separate from [`threads`](super::threads), which manages all of them. Contract: the hub sends questions
+//! and changes, and never waits. Changes for which a thread has no space are stored and sent later; a thread
+//! that hangs is never joined.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,37 +24,38 @@ use super::watch::Watch;
 use crate::desk::{Desk, Reply};
 use crate::worker::{PolicyInForce, Question, Reading, Waiter};
 
-/// Changes that a silent guest will be told of later.
+/// Maximum number of changes that are stored for a silent guest, to be sent later.
 const MOST_OWED: usize = 8;
 
-/// What a guest's thread shares with the hub and the other guests.
+/// The state that a guest's thread shares with the hub and the other guests.
 #[derive(Clone)]
 pub(super) struct Common {
     pub(super) hub: Arc<Door>,
     pub(super) stop: Arc<AtomicBool>,
-    /// For lines of the guests' devices.
+    /// The sender for lines of the guests' devices.
     pub(super) say: SyncSender<String>,
 }
 
 /// A guest as the hub sees it. `T` is its worker.
 pub(super) struct OnThread<T> {
     thread: Option<JoinHandle<(T, Result<(), DeviceError>)>>,
-    /// Its worker, once its thread has ended.
+    /// The guest's worker, once its thread has ended; `None` before.
     pub(super) ended: Option<T>,
     desk: Desk<Question>,
     pub(super) state: Arc<PortState>,
     pub(super) watch: Watch,
-    /// The last that it told.
+    /// The last reading that the worker reported.
     pub(super) last: Reading,
     pub(super) policy: PolicyInForce,
-    /// What its device takes.
+    /// The capabilities of the guest's device.
     pub(super) takes: SinkCapabilities,
-    /// Questions for which its desk had no room.
+    /// The questions for which the guest's desk had no space.
     owed: VecDeque<Question>,
 }
 
 impl<T> OnThread<T> {
-    /// Asks the guest's worker, unless it has not taken the question before.
+    /// Asks the guest's worker. If earlier questions wait, or the desk is full, drops the question and counts
+    /// the guest as silent.
     pub(super) fn ask<A>(&mut self, question: impl FnOnce(Reply<A>) -> Question) -> Place<A> {
         let (reply, answer) = Reply::new();
         if self.owed.is_empty() && self.desk.post(question(reply)).is_none() {
@@ -64,7 +66,7 @@ impl<T> OnThread<T> {
         }
     }
 
-    /// Tells the guest's worker of a change, at the latest when it goes on.
+    /// Sends a change to the guest's worker; a silent worker gets the change once it runs again.
     pub(super) fn change<A>(&mut self, question: impl Fn(Reply<A>) -> Question) -> Place<A> {
         let place = self.ask(&question);
         if matches!(place, Place::Silent) {
@@ -92,7 +94,7 @@ impl<T> OnThread<T> {
     /// Takes the worker back, if its thread has ended.
     ///
     /// # Errors
-    /// That of its device, once.
+    /// The failure of the guest's device, returned once.
     pub(super) fn join(&mut self) -> Result<(), DeviceError> {
         let Some(thread) = self.thread.take_if(|thread| thread.is_finished()) else {
             return Ok(());
@@ -102,7 +104,7 @@ impl<T> OnThread<T> {
                 self.ended = Some(worker);
                 result
             }
-            // A fault of rxo, as on any other thread.
+            // A panic is a fault of rxo, as on any other thread.
             Err(panic) => std::panic::resume_unwind(panic),
         }
     }
@@ -113,10 +115,11 @@ where
     HI: FrameSource<Buffer: Send> + Send + 'static,
     HO: FrameSink + Send + 'static,
 {
-    /// Gives a guest's worker a thread with this name. Asks its device nothing: an earlier thread may hang in that.
+    /// Starts a thread with this name for a guest's worker. Calls nothing of the guest's device, because an
+    /// earlier thread may hang in such a call.
     ///
     /// # Errors
-    /// If the system has none.
+    /// If the system cannot start a thread.
     pub(super) fn start<GW>(
         mut worker: GuestWorker<B, HI, HO>,
         (name, state): (String, Arc<PortState>),
@@ -136,7 +139,7 @@ where
                 gone.note_gone(report.peers_gone);
                 let sinks = report.host_sinks.into_iter();
                 let lines = sinks.flat_map(|sink| from_fn(move || notice(sink)));
-                // A line that finds no room is one of very many.
+                // A line for which there is no space is one of very many.
                 lines.for_each(|line| _ = common.say.try_send(line));
             });
             common.hub.ring();

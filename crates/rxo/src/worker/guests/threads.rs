@@ -1,8 +1,8 @@
 //! The hub while each guest has a [`thread`](super::thread) of its own.
 //!
-//! Contract: the hub never waits for a guest's thread, not even at the end: a thread that hangs is left behind after
-//! [`LONGEST_END`]. What the workers of guests are asked is answered by themselves, between two of their turns
-//! ([`answers`](super::answers)).
+//! Contract: the hub never waits for a guest's thread, not even at the end: a thread that hangs is left
+//! behind after [`LONGEST_END`]. The workers of guests answer questions themselves, between two of their
+//! turns ([`answers`](super::answers)).
 
 use std::cell::Cell;
 use std::io;
@@ -110,7 +110,7 @@ where
         let begun = all.begin(std::mem::take(workers), threads, say);
         let ended = begun.and_then(|()| {
             looped::run(&mut all, waiter, stop, |all, due| {
-                // A look is part of a report.
+                // A check for notices is part of a report.
                 if all.due != Some(Due::Report) {
                     all.due = Some(due);
                 }

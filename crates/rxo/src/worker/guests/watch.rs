@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use rxo_frame::Instant;
 
-/// The time without a turn of its thread after which a guest is late. That is only counted, and not reported
-/// to the user, because the thread may have been waiting for a processor.
+/// The time without a turn of its thread after which a guest is late. Lateness is only counted, and not
+/// reported to the user, because the thread may have been waiting for a processor.
 pub(super) const LATE: Duration = Duration::from_millis(5);
 /// The time without a turn of its thread after which a guest hangs: it is reported to the user, and frames
 /// for it are dropped until the thread runs again.
