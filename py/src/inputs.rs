@@ -37,6 +37,8 @@ impl Input {
         }
     }
 
+    /// Returns the input that `object` is.
+    ///
     /// # Errors
     /// If `object` is neither a path nor bytes nor an open file.
     pub(crate) fn one(object: &Bound<'_, PyAny>, raised: &Raised) -> PyResult<Self> {
@@ -90,8 +92,10 @@ impl Raised {
         io::Error::other(text)
     }
 
+    /// Returns the stored exception as an error, if there is one.
+    ///
     /// # Errors
-    /// Returns the exception as an error, if there is one.
+    /// The stored exception.
     pub(crate) fn result(&self) -> PyResult<()> {
         let raised = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         raised.map_or(Ok(()), Err)

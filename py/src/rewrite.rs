@@ -175,7 +175,7 @@ impl Reading {
         Ok(Self { name, batches, step, stop, signals: Signals::new(), raised })
     }
 
-    /// Reads the next batch; `false` if there is none.
+    /// Reads the next batch. Returns `false` if there is none.
     fn go_on(&mut self) -> PyResult<bool> {
         if !matches!(self.step, Step::More) {
             return Ok(false);

@@ -76,6 +76,8 @@ pub(crate) fn sweep(
     Grid::new(chosen, axes).map(Some).map_err(|error| usage(format!("sweep: {error}")))
 }
 
+/// Returns the checksum mode of this name.
+///
 /// # Errors
 /// If there is no such checksum mode.
 pub(crate) fn checksums(text: &str) -> PyResult<ChecksumMode> {
@@ -83,6 +85,8 @@ pub(crate) fn checksums(text: &str) -> PyResult<ChecksumMode> {
         .map_err(|()| usage(format!("checksum {text} is invalid: auto, verify, partial or trust")))
 }
 
+/// Parses a packet filter.
+///
 /// # Errors
 /// If the filter cannot be parsed.
 pub(crate) fn filter(text: &str) -> PyResult<Filter> {

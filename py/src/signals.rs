@@ -31,8 +31,10 @@ impl Signals {
         self.raised.is_none()
     }
 
-    /// # Errors
     /// Returns the exception that a handler raised as an error, if there is one.
+    ///
+    /// # Errors
+    /// The exception of the handler.
     pub(crate) fn result(&mut self) -> PyResult<()> {
         self.raised.take().map_or(Ok(()), Err)
     }

@@ -202,7 +202,7 @@ pub(crate) fn analyze(
     Ok(Study::of(part))
 }
 
-/// Returns what part `number` of `parts` reads of these files.
+/// Returns the place of part `number` of `parts` of these files, and the inputs that the part reads.
 ///
 /// # Errors
 /// If an input is not a path, a file cannot be read, or there is no such part.

@@ -15,6 +15,8 @@ use rxo_trace::tables;
 pub(crate) struct Table(RecordBatch);
 
 impl Table {
+    /// Creates the table, or the exception for its error.
+    ///
     /// # Errors
     /// If the table is invalid, which only a bug in rxo can cause.
     pub(crate) fn of(table: tables::Table) -> PyResult<Self> {

@@ -65,8 +65,8 @@ pub fn quartiles(values: &[f64]) -> Option<(f64, f64)> {
 /// is 3 % of this.
 pub const LEAST_BYTES: u64 = 4 << 20;
 
-/// Returns our rate as a share of theirs, in words: "80 % of", or "10.1 times" where a percentage would
-/// mislead.
+/// Returns the rate `ours` as a share of the rate `theirs`, in words: "80 % of", or "10.1 times" where a
+/// percentage would mislead.
 pub fn share_of(ours: f64, theirs: f64) -> String {
     let times = ratio(ours, theirs);
     if times <= 2.0 { format!("{:.0} % of", 100.0 * times) } else { format!("{times:.1} times") }

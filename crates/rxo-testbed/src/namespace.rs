@@ -101,7 +101,7 @@ impl Namespace {
             .context(|| self.cannot_enter())
     }
 
-    /// Starts an independent thread inside the namespace. It keeps the namespace alive.
+    /// Starts an independent thread inside the namespace. The thread keeps the namespace alive.
     ///
     /// # Errors
     /// If the thread cannot be started, or the namespace cannot be entered.

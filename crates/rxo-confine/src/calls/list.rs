@@ -73,8 +73,8 @@ fn with_conditions() -> Vec<Rule> {
         // Process 0 is the caller: only its own limits are read or set.
         Rule::If(c::SYS_prlimit64, (0, ALL, 0)),
         Rule::If(c::SYS_socketpair, (0, ALL, c::AF_UNIX as u32)),
-        // An io_uring queue is closed by unregistering the file of the device that it writes to. It is enabled
-        // by the thread that writes, when its restrictions are in force.
+        // An io_uring queue is closed by unregistering the file of the device to which it writes. The writing
+        // thread enables the queue after restricting it.
         Rule::If(c::SYS_io_uring_register, (1, ALL, IORING_UNREGISTER_FILES)),
         Rule::If(c::SYS_io_uring_register, (1, ALL, IORING_REGISTER_ENABLE_RINGS)),
     ];

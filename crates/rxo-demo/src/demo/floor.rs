@@ -1,9 +1,9 @@
 //! The floor of the path through rxo: a bare loop that copies frames from the ring to the TAP.
 //!
-//! The loop writes up to 20 full segments of a flow at once, because that many are as good as more, and knows nothing
-//! else: it checks, holds and counts nothing, and works for the demo's own traffic only (TCP over IPv4, no VLAN, no IP
-//! options). The system calls, the pauses and the copies are those of rxo. So what rxo costs beyond it is its engine and
-//! its worker.
+//! The loop writes up to 20 full segments of a flow at once; more would not be faster. It checks, holds and
+//! counts nothing, and works only for the demo's own traffic (TCP over IPv4, no VLAN, no IP options). The
+//! system calls, the pauses and the copies are those of rxo, so the additional cost of rxo is that of its
+//! engine and its worker.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::through::TAP;
 pub(super) struct Totals {
     pub(super) frames: u64,
     pub(super) writes: u64,
-    /// Frames that found the ring full.
+    /// The number of frames that were lost because the ring was full.
     pub(super) ring_drops: u64,
 }
 
@@ -78,7 +78,7 @@ struct Train<'a> {
     frames: Vec<&'a Frame<DeviceBuf>>,
 }
 
-/// Returns what a batch becomes, in order.
+/// Returns the trains of a batch, in the order of their first frames.
 fn trains_of(frames: &[Frame<DeviceBuf>]) -> Vec<Train<'_>> {
     // The train of each flow, by its ports; a collision only makes trains shorter.
     let mut last = [usize::MAX; 256];
@@ -97,7 +97,7 @@ fn trains_of(frames: &[Frame<DeviceBuf>]) -> Vec<Train<'_>> {
 }
 
 impl<'a> Train<'a> {
-    /// Appends `frame` if it is the next full segment of the same flow and there is room.
+    /// Appends `frame` if it is the next full segment of the same flow, and the train has space for it.
     fn append(&mut self, frame: &'a Frame<DeviceBuf>) -> bool {
         let (first, next) = (self.frames[0].bytes(), frame.bytes());
         let is_full = first.len() == FULL_BYTES && next.len() == FULL_BYTES;
@@ -192,5 +192,5 @@ const FULL_BYTES: usize = 1_514;
 const SEGMENT: std::num::NonZeroU16 = std::num::NonZeroU16::new(1_448).expect("not zero");
 const MOST_FRAMES: usize = 20;
 const BATCH_FRAMES: usize = 256;
-/// Longest wait before the loop looks whether it is to end.
+/// Maximum time between two checks of the stop flag.
 const LOOK: Duration = Duration::from_millis(50);

@@ -71,7 +71,7 @@ fn through_floor(plan: &Plan) -> Result<Sample> {
     let bulk = bulk(&lab, Lab::WIRE_INTERFACE, plan)?;
     let totals = floor.finish()?;
     drop(lab);
-    // Another network, as for rxo.
+    // A new network for the second transfer, as for rxo.
     let lab = Lab::through_with(wire(plan))?;
     let _floor = floor::start(&lab, plan.cores.receiver)?;
     let exchange = request_response(&lab, plan)?;

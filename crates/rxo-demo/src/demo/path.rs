@@ -1,4 +1,4 @@
-//! The paths over which the demo sends the same transfer: five, and a sixth if asked.
+//! The paths over which the demo sends the same transfer: five, and a sixth with `--floor`.
 
 use serde::Serialize;
 
@@ -16,12 +16,12 @@ pub(crate) enum Path {
     None,
     /// The path through rxo with coalescing.
     Rxo,
-    /// Through a bare loop in place of rxo ([`floor`](super::floor)).
+    /// The path through a bare loop in place of rxo ([`floor`](super::floor)).
     Floor,
 }
 
 impl Path {
-    /// All paths, in the order of the demo's table. The last is measured if asked.
+    /// All paths, in the order of the demo's table. The last is measured only with `--floor`.
     pub(crate) const ALL: [Self; 6] = [
         Self::KernelGroOff,
         Self::KernelGroOn,

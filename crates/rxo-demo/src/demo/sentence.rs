@@ -43,7 +43,7 @@ pub(crate) fn sentence(rows: &[Row]) -> String {
     )
 }
 
-/// Returns our processor time relative to theirs, as a phrase.
+/// Returns the processor time `ours` relative to `theirs`, as a phrase.
 fn compared(ours: f64, theirs: f64) -> String {
     if ours <= theirs {
         format!("{:.1} times less CPU time than", theirs / ours)

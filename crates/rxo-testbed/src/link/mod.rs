@@ -40,7 +40,7 @@ pub fn create_veth(one: &Interface<'_>, other: &Interface<'_>) -> Result<()> {
     create_veth_of(one, other, &[])
 }
 
-/// Creates a veth pair as [`create_veth`] does, each end with so many queues both ways.
+/// Creates a veth pair as [`create_veth`] does; each end has `queues` queues in each direction.
 ///
 /// # Errors
 /// Returns the errors of [`create_veth`].

@@ -59,7 +59,7 @@ fn connections(number: usize) -> String {
     if number == 1 { "one connection".to_owned() } else { format!("{number} connections") }
 }
 
-/// Returns our processor time relative to theirs, as a phrase.
+/// Returns the processor time `ours` relative to `theirs`, as a phrase.
 fn compared(ours: f64, theirs: f64) -> String {
     let percent = 100.0 * (ratio(ours, theirs) - 1.0);
     match percent {
