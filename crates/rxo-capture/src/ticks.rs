@@ -153,7 +153,8 @@ impl Clock {
     }
 }
 
-/// Returns the first tick at or after `nanos`, for ticks that are a second halved `halvings` times.
+/// Returns the first tick at or after `nanos`, for ticks that are a second halved `halvings` times; `None` if
+/// that does not fit into 64 bits.
 fn halved(nanos: u64, halvings: u8) -> Option<u64> {
     let scaled = u128::from(nanos).checked_mul(1_u128.checked_shl(halvings.into())?)?;
     u64::try_from(scaled.div_ceil(NANOS_PER_SECOND.into())).ok()

@@ -236,7 +236,8 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         NonZeroU16::new(self.gso_size()).map(|size| Gso::new(kind, size))
     }
 
-    /// Returns the GSO metadata of datagrams, or of segments inside a tunnel.
+    /// Returns the GSO metadata of datagrams, or of segments inside a tunnel; `None` if the segment size is
+    /// 0.
     #[inline(never)]
     fn unusual_gso(&self) -> Option<Gso> {
         let kind = match self.held.version {

@@ -168,7 +168,7 @@ pub(crate) fn id_step(pattern: IdPattern, last: u64, next: u64) -> Option<u16> {
 }
 
 /// Returns the headers at the start of `packet`. With `SHORT` the packet may be shorter than the headers:
-/// they are then copied to `room`, with zeros behind the end.
+/// they are then copied to `room`, with zeros behind the end. Otherwise, returns `None` for a shorter packet.
 #[inline]
 pub(crate) fn headers_in<'a, S: Shape, const SHORT: bool>(
     packet: &'a [u8],

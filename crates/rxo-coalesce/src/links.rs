@@ -124,7 +124,7 @@ impl Links {
     }
 
     /// Returns the first flow whose last frame is in the slots `slot..to`, as that frame's slot and the
-    /// flow's index. An iteration over all flows examines every frame once.
+    /// flow's index; `None` if there is none. An iteration over all flows examines every frame once.
     #[inline(always)]
     pub(crate) fn used_between(&self, slot: u32, to: u32) -> Option<(u32, u16)> {
         let links = self.after.get(slot as usize..to as usize)?;

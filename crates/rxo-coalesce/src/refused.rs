@@ -185,7 +185,8 @@ impl<'a> Segment<'a> {
         Ok(Self { header, is_empty: header_bytes == segment.len() })
     }
 
-    /// Classifies the segment, whose IP header has `ip_bytes` and is valid.
+    /// Classifies the segment, whose IP header has `ip_bytes` and is valid. Returns `None` if the full rules
+    /// must decide.
     #[inline(always)]
     fn classify(&self, policy: &Policy, ip_bytes: usize) -> Option<PacketClass> {
         let refused = |reason| Some(PacketClass::Refused { reason, ip_bytes });

@@ -72,7 +72,8 @@ impl Table {
         None
     }
 
-    /// Returns the index of the flow that was added first to the bucket of this hash, if the bucket is full.
+    /// Returns the index of the flow that was added first to the bucket of this hash, if the bucket is full;
+    /// otherwise `None`.
     pub(crate) fn first_of_full_bucket(&self, held: &[Held], hash: FlowHash) -> Option<u16> {
         let next =
             |flow: &u16| Some(held[usize::from(*flow)].link.next).filter(|next| *next != NOBODY);

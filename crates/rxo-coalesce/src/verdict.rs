@@ -110,7 +110,8 @@ fn close_after(held: &Held, candidate: &Candidate<'_>, policy: &Policy) -> Optio
     (held.segments + 1 >= most).then_some(FlushReason::SegmentLimit)
 }
 
-/// Returns the first rule that `candidate` breaks against `held`, whose last segment is `last`.
+/// Returns the first rule that `candidate` breaks against `held`, whose last segment is `last`; `None` if it
+/// breaks none.
 #[inline]
 fn mismatch(
     held: &Held,
@@ -138,7 +139,8 @@ fn mismatch(
         .or_else(|| size(held, candidate, policy))
 }
 
-/// Compares the fields of the IP headers, except for the ID. Returns the first rule that is broken.
+/// Compares the fields of the IP headers, except for the ID. Returns the first rule that is broken, or
+/// `None`.
 #[inline]
 pub(crate) fn ip_fields(last: &Candidate<'_>, candidate: &Candidate<'_>) -> Option<FlushReason> {
     let (held_ip, next) = (&last.ip, &candidate.ip);
@@ -225,8 +227,8 @@ fn transport(
     }
 }
 
-/// Compares the bytes below TCP that must be equal: link header and extension headers. The outer headers of a
-/// tunnel are compared in [`tunnels`](crate::tunnels).
+/// Compares the bytes below TCP that must be equal: link header and extension headers. Returns the rule that
+/// they break, or `None`. The outer headers of a tunnel are compared in [`tunnels`](crate::tunnels).
 #[inline]
 pub(crate) fn link_bytes(last: &Candidate<'_>, candidate: &Candidate<'_>) -> Option<FlushReason> {
     let (held, next) = (last, candidate);
@@ -244,7 +246,7 @@ pub(crate) fn link_bytes(last: &Candidate<'_>, candidate: &Candidate<'_>) -> Opt
         .then_some(FlushReason::Link)
 }
 
-/// Compares TCP options byte for byte, unless they were parsed.
+/// Compares TCP options byte for byte, unless they were parsed. Returns the rule that they break, or `None`.
 #[inline]
 fn option_bytes(last: &Candidate<'_>, candidate: &Candidate<'_>) -> Option<FlushReason> {
     let (held, next) = (last, candidate);
@@ -263,7 +265,8 @@ fn has_one_size(candidate: &Candidate<'_>, policy: &Policy) -> bool {
     candidate.is_datagram || policy.payload == PayloadRule::SameThenShorter
 }
 
-/// Checks the payload size against the first segment's and against the policy's limits.
+/// Checks the payload size against the first segment's and against the policy's limits. Returns the rule that
+/// it breaks, or `None`.
 #[inline]
 fn size(held: &Held, candidate: &Candidate<'_>, policy: &Policy) -> Option<FlushReason> {
     let payload = candidate.payload_bytes();

@@ -87,7 +87,8 @@ impl Conversation {
         self.input.extend_from_slice(bytes);
     }
 
-    /// Removes and returns the next request, if it is complete and the previous one was answered.
+    /// Removes and returns the next request, if it is complete and the previous one was answered; otherwise
+    /// returns `None`.
     pub(crate) fn next_request(&mut self) -> Option<Asked> {
         if !self.output.is_empty() {
             return None;

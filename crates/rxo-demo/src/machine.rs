@@ -96,7 +96,8 @@ fn known(text: Option<&str>) -> String {
     text.unwrap_or("unknown").to_owned()
 }
 
-/// Returns the first value of the field `name` in `/proc/cpuinfo` and files of that format.
+/// Returns the first value of the field `name` in `/proc/cpuinfo` and files of that format; `None` if there
+/// is none.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let pairs = text.lines().filter_map(|line| line.split_once(':'));
     pairs.map(|(key, value)| (key.trim(), value.trim())).find(|(key, _)| *key == name).map(|p| p.1)

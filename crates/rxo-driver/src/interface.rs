@@ -66,7 +66,7 @@ impl Interface {
     }
 
     /// Returns the name of the interface with this index, as [`Interface::name_of`] does, but uses the open
-    /// socket `control`.
+    /// socket `control`. Returns `None` if there is no such interface.
     pub(crate) fn named(control: BorrowedFd<'_>, index: u32) -> Option<String> {
         let mut request = <ifreq as sys::Plain>::zeroed();
         request.ifr_ifru.ifru_ifindex = index.cast_signed();

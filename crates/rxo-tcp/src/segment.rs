@@ -135,7 +135,7 @@ impl<B: AsRef<[u8]>> Payload<B> {
 
 impl<B> Payload<B> {
     /// Does the work of [`Payload::new`] for a `range` that is known to be inside `buffer`; does not check
-    /// it.
+    /// it. Returns `None` if the text is empty or too long.
     #[inline(always)]
     pub(crate) fn known(buffer: B, range: Range<usize>) -> Option<Self> {
         let is_text = range.start < range.end && range.end - range.start <= MAX_TEXT_BYTES;

@@ -170,7 +170,8 @@ impl Totals {
     }
 }
 
-/// Returns the cores that a process may use, as `/proc/<process>/status` lists them: `0-3,8`.
+/// Returns the cores that a process may use, as `/proc/<process>/status` lists them: `0-3,8`. `None` if
+/// `status` does not.
 fn allowed(status: &str) -> Option<&str> {
     status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).map(str::trim)
 }

@@ -290,7 +290,8 @@ impl VnetHeader {
         })
     }
 
-    /// Returns the tunnel of a GSO frame; [`GsoTunnel::OTHER`] if the header has no valid offsets for it.
+    /// Returns the tunnel of a GSO frame, which is [`GsoTunnel::OTHER`] if the header has no valid offsets
+    /// for it; `None` without a tunnel.
     #[inline]
     fn tunnel(self) -> Option<GsoTunnel> {
         if self.gso_type & GSO_TUNNELS == 0 {

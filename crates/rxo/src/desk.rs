@@ -128,7 +128,7 @@ impl<Q> Desk<Q> {
         }
     }
 
-    /// Returns the waiting question, for the working thread. Costs one load if there is none.
+    /// Returns the waiting question, for the working thread; `None` if there is none, which costs one load.
     #[inline]
     #[must_use]
     pub fn take(&self) -> Option<Q> {

@@ -123,8 +123,8 @@ impl<'a, B: AsRef<[u8]>> Acks<'a, B> {
         bytes.get(..end).unwrap_or(bytes)
     }
 
-    /// Returns the record of the ACK in `frame`. Reads only header bytes, which were inside the packet when
-    /// the engine parsed it.
+    /// Returns the record of the ACK in `frame`; `None` for a frame that is too short, which the engine never
+    /// holds.
     fn record(&self, frame: &'a Frame<B>) -> Option<AckRecord> {
         let bytes = frame.bytes();
         let traffic_class = match (self.held.version, bytes.get(self.network_at()..)?) {

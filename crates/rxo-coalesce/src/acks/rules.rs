@@ -142,7 +142,8 @@ fn mismatch(last: &Candidate<'_>, next: &Candidate<'_>, has_blocks: bool) -> Opt
         })
 }
 
-/// Returns the rule that the options break: they must have the same layout, and TSval must not decrease.
+/// Returns the rule that the options break, or `None`: they must have the same layout, and TSval must not
+/// decrease.
 fn timestamp(last: &Candidate<'_>, next: &Candidate<'_>) -> Option<FlushReason> {
     let went_back = next.tcp.timestamp.value.wrapping_sub(last.tcp.timestamp.value) as i32;
     if !are_arranged_alike(last, next) {

@@ -41,7 +41,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Judges an ordinary segment against the held segments of its flow, and applies the verdict.
+    /// Judges an ordinary segment against the held segments of its flow, and applies the verdict. Returns
+    /// `None` if the full rules must decide.
     #[inline(never)]
     fn judge_ordinary<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<Taken> {
         let frame = at.frame()?;

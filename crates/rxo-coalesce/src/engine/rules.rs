@@ -92,7 +92,8 @@ impl<B: FrameBuffer> Engine<B> {
         (kind == Kind::Data).then_some(flow)
     }
 
-    /// Parses the last segment that `flow` holds again. Only unusual frames need this.
+    /// Parses the last segment that `flow` holds again; `None` if it cannot be parsed. Only unusual frames
+    /// need this.
     fn last_of<'a>(&self, at: Cursor<'a, B>, flow: u16) -> Option<Candidate<'a>> {
         let frame = at.held(self.store.held[usize::from(flow)].chain.tail);
         let parsed = self.config.read(frame.bytes()).ok()?;

@@ -181,7 +181,7 @@ impl<B: FrameBuffer> Engine<B> {
         is_intact.then_some(expected.id_step())
     }
 
-    /// Parses the inner segment of a held frame again.
+    /// Parses the inner segment of a held frame again; `None` if it cannot be parsed.
     fn last_inside<'a>(&self, frame: &'a Frame<B>) -> Option<Candidate<'a>> {
         let outer = self.config.read(frame.bytes()).ok()?;
         let inside = self.tunnel_of(&outer)?.inside(frame.bytes(), &outer)?;

@@ -291,6 +291,7 @@ impl fmt::Display for Hold {
 }
 
 /// Parses the limits of adaptive hold: a time, and optionally a number of polls, such as `50us` or `50us,8`.
+/// Returns `None` if they are invalid.
 fn auto(bounds: &str) -> Option<Hold> {
     let (budget, most_polls) = match bounds.split_once(',') {
         Some((budget, polls)) => (budget, number(polls, 1, MAX_POLLS)?),

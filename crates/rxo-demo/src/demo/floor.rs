@@ -98,6 +98,7 @@ fn trains_of(frames: &[Frame<DeviceBuf>]) -> Vec<Train<'_>> {
 
 impl<'a> Train<'a> {
     /// Appends `frame` if it is the next full segment of the same flow, and the train has space for it.
+    /// Returns `true` if it was appended.
     fn append(&mut self, frame: &'a Frame<DeviceBuf>) -> bool {
         let (first, next) = (self.frames[0].bytes(), frame.bytes());
         let is_full = first.len() == FULL_BYTES && next.len() == FULL_BYTES;

@@ -21,9 +21,9 @@ impl Activity {
         Self::parse(&stat, &schedule)
     }
 
-    /// Parses the contents of `/proc/PID/stat` and `/proc/PID/schedstat`. The state follows the thread's
-    /// name, which is in brackets and may contain any character, even `)`, so it is searched for after the
-    /// last `)`.
+    /// Parses the contents of `/proc/PID/stat` and `/proc/PID/schedstat`. Returns `None` if they are invalid.
+    /// The state follows the thread's name, which is in brackets and may contain any character, even `)`, so
+    /// it is searched for after the last `)`.
     pub(super) fn parse(stat: &str, schedule: &str) -> Option<Self> {
         let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;
         Some(Self { state, ran_ns: schedule.split_whitespace().next()?.parse().ok()? })

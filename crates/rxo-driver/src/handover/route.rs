@@ -94,7 +94,8 @@ impl Route {
         self.0.attribute(NEXT_HOP_OBJECT).is_some()
     }
 
-    /// Builds the request that adds the route again, with its next hop object if `to` is equal to `from`.
+    /// Builds the request that adds the route again, with its next hop object if `to` is equal to `from`;
+    /// `None` if the route has expired.
     pub(super) fn add_back(&self, (from, to): (u32, u32), elapsed: Duration) -> Option<Request> {
         if from != to || !self.has_object() {
             return self.add_by((from, to), elapsed);

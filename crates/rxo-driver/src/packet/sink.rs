@@ -87,7 +87,7 @@ impl Port for PacketPort {
     }
 
     /// Returns the number of sent bytes that the kernel has not freed: in the interface's queue, in the
-    /// card's ring, or in transit through a veth.
+    /// card's ring, or in transit through a veth. Returns `None` if the kernel does not report it.
     fn queued_bytes(&self) -> Option<u64> {
         sys::unsent_bytes(self.writer.socket()).ok()
     }

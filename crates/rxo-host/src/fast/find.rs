@@ -51,7 +51,7 @@ pub(crate) trait Lookup {
     /// Returns the connection at index `place`; `None` if that slot is empty or belongs to another flow.
     fn at(&self, place: u32, key: &FlowKey) -> Option<ConnectionSnapshot>;
 
-    /// Returns the fast path's state of the connection at index `place`.
+    /// Returns the fast path's state of the connection at index `place`; `None` if that slot is empty.
     fn state(&mut self, place: u32) -> Option<&mut AckState>;
 
     /// Returns `true` if the engine holds an aggregate of the flow `key`.
@@ -109,7 +109,7 @@ impl Fast {
         self.gather_expected(ack)
     }
 
-    /// Does what [`Fast::takes_expected`] does, for ACKs with an ECN mark.
+    /// Does what [`Fast::takes_expected`] does, with the same result, for ACKs with an ECN mark.
     #[inline]
     fn takes_marked(&mut self, frame: &Frame<&[u8]>) -> bool {
         let ack = self.gathered.room().and_then(|room| self.expected.read_marked(frame, room));

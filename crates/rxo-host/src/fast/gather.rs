@@ -186,7 +186,7 @@ pub(crate) struct Records<'a> {
 }
 
 impl Records<'_> {
-    /// Returns the ACK number and the window of the run's last ACK.
+    /// Returns the ACK number and the window of the run's last ACK; `None` if the run is empty.
     #[inline]
     pub(crate) fn last_ack_of(&self) -> Option<AckAndWindow> {
         let last = if self.next == END { self.stretch } else { (*self).last()? };

@@ -58,7 +58,7 @@ pub(super) fn rewrite(bytes: &mut [u8], at: Offsets, target: &Target) -> Option<
     Some(())
 }
 
-/// Writes `value` at offset `place`. Returns the previous value and `value`.
+/// Writes `value` at offset `place`. Returns the previous value and `value`; `None` if `bytes` is too short.
 fn put_long(bytes: &mut [u8], place: usize, value: u32) -> Option<(u32, u32)> {
     let field = bytes.get_mut(place..)?.first_chunk_mut()?;
     let old = u32::from_be_bytes(*field);

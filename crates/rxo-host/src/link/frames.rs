@@ -159,7 +159,7 @@ pub(super) fn key_of(source: IpAddr, destination: IpAddr, ports: u32) -> Option<
     }
 }
 
-/// Returns the checksum of the pseudo-header for the ICMPv6 `message`.
+/// Returns the checksum of the pseudo-header for the ICMPv6 `message`; `None` if the message is too long.
 fn pseudo_of(source: Ipv6Addr, destination: Ipv6Addr, message: &[u8]) -> Option<Sum> {
     let key = key_of(source.into(), destination.into(), 0)?;
     Some(pseudo_header(&key, PROTOCOL_ICMPV6, u32::try_from(message.len()).ok()?))

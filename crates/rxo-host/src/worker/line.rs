@@ -72,8 +72,8 @@ impl Line {
         }
     }
 
-    /// Removes and returns the index of the next cell, and `true` if it came from `first`. Call
-    /// [`Line::leave`] for it; the cell may have left the line already.
+    /// Removes and returns the index of the next cell, and `true` if it came from `first`; `None` if the line
+    /// is empty. Call [`Line::leave`] for it; the cell may have left the line already.
     pub(super) fn next(&mut self) -> Option<(u32, bool)> {
         if let Some(place) = self.first.pop_front() {
             return Some((place, true));

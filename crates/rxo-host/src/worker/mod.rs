@@ -223,8 +223,8 @@ where
         deadlines.into_iter().flatten().min()
     }
 
-    /// Returns the first claim of an address of this host by another station. All claims are counted
-    /// ([`LinkCounters::conflicts`](crate::link::LinkCounters::conflicts)).
+    /// Returns the first claim of an address of this host by another station; `None` if there was none. All
+    /// claims are counted ([`LinkCounters::conflicts`](crate::link::LinkCounters::conflicts)).
     #[must_use]
     pub fn conflict(&self) -> Option<Conflict> {
         self.core.network.link.conflict()

@@ -36,7 +36,8 @@ impl Rests {
         }
     }
 
-    /// Returns the time of the next check; at once if there is `memory` for a cell that waits for it.
+    /// Returns the time of the next check, which is now if there is `memory` for a cell that waits for it;
+    /// `None` if no cell is queued.
     pub(super) fn next_at(&self, memory: &Memory) -> Option<Instant> {
         if memory.serves_waiting() {
             return Some(Instant::ZERO);

@@ -158,7 +158,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         connection.zip(Some(share))
     }
 
-    /// Counts a connection against the limit and reserves its memory; does both or neither.
+    /// Counts a connection against the limit and reserves its memory; does both, or does neither and returns
+    /// `None`.
     fn take_place(&mut self, reserve: impl FnOnce(&Memory) -> Option<Share>) -> Option<Share> {
         if !self.connections.post.take_socket() {
             return None;

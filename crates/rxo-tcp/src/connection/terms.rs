@@ -55,7 +55,7 @@ impl Terms {
         self.owner = self.owner.min(Owner::HasSentText);
     }
 
-    /// Makes the connection send its text by itself again.
+    /// Returns `true` if the owner sends new text, or did before the connection took over.
     pub(crate) fn owner_has_sent(self) -> bool {
         self.owner >= Owner::HasSentText
     }

@@ -368,5 +368,5 @@ impl Group {
 
 /// The number of queued segments from which a loss counts as congestion (Veno's beta).
 const QUEUED_SEGMENTS: u32 = 3;
-/// The reciprocal of the weight of the latest distance in the mean: 1/8.
+/// The reciprocal of the weight of the latest distance in the mean, which is 1/8.
 const WEIGHT: u64 = 8;

@@ -294,7 +294,7 @@ const MOST_REPAIRED: usize = 4_096;
 
 /// The whole of a share.
 const ALL: u32 = 1 << 16;
-/// The reciprocal of the weight of the latest segment in the moving average: 1/32.
+/// The reciprocal of the weight of the latest segment in the moving average, which is 1/32.
 const SHARE_WEIGHT: u32 = 32;
 
 #[cfg(test)]

@@ -109,7 +109,8 @@ impl Group {
         if self.has_sent_all() { its.una == least.una } else { its.limit == least.limit }
     }
 
-    /// Returns the time since which a member has delayed others, and its outcome if that continues.
+    /// Returns the time since which a member has delayed others, and its outcome if that continues; `None` if
+    /// it does not delay others.
     fn waits_since(&self, id: MemberId) -> Option<(Instant, Outcome)> {
         let member = self.members.get(id as usize)?.as_ref()?;
         if let Some(until) = member.confirm_by {

@@ -82,7 +82,7 @@ impl AsRawFd for MonitorSocket {
     }
 }
 
-/// Returns the VLAN tag that the kernel removed from a received `message`.
+/// Returns the VLAN tag that the kernel removed from a received `message`; `None` if it removed none.
 fn removed_tag(message: &libc::msghdr) -> Option<[u8; 4]> {
     // SAFETY: recvmsg has filled `message`, whose control buffer is that of the caller and still lives.
     let first = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() }?;

@@ -287,8 +287,9 @@ impl BulkConfig {
         Ok(())
     }
 
-    /// Returns the fixed size of the send buffer. A write that must leave as one GSO frame must fit into the
-    /// buffer as a whole; otherwise a part of it leaves with a PSH of its own.
+    /// Returns the fixed size of the send buffer in bytes; `None` leaves it to the kernel. A write that must
+    /// leave as one GSO frame must fit into the buffer as a whole; otherwise a part of it leaves with a PSH
+    /// of its own.
     pub(crate) fn send_buffer(&self) -> Option<usize> {
         let whole = self.one_write_at_a_time.then_some(2 * self.write_bytes + 64 * 1024);
         self.send_buffer_bytes.or(whole)

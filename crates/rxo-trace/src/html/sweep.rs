@@ -32,7 +32,8 @@ fn sentence(sweep: &Sweep) -> String {
     )
 }
 
-/// Returns the first outcome that eliminates most packets, preceded by the values of its settings as text.
+/// Returns the first outcome that eliminates most packets, preceded by the values of its settings as text;
+/// `None` if there are no outcomes.
 fn best(sweep: &Sweep) -> Option<(String, &Outcome)> {
     let most = |outcome: &Outcome| outcome.eliminated;
     let (place, outcome) =

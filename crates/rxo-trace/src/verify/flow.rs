@@ -238,7 +238,8 @@ impl Flow {
         last(there, here).or_else(|| ending(endings, side))
     }
 
-    /// Records the properties at the ends of packets, and compares them where both end.
+    /// Records the properties at the ends of packets, and compares them where both end. Returns the
+    /// difference, if there is one.
     fn end_of_packets<A: AsRef<[u8]>, B: AsRef<[u8]>>(
         &mut self,
         side: Side,
@@ -260,7 +261,8 @@ impl Flow {
         last(there.last, here.last).or_else(|| ending(endings, side))
     }
 
-    /// Returns the mismatch for a waiting packet that has no counterpart.
+    /// Returns the mismatch for the first waiting packet, which has no counterpart; `None` if no packet
+    /// waits.
     pub(super) fn missing(&self) -> Option<Mismatch> {
         let waiting = self.waiting.as_deref()?;
         let front = waiting.units.front()?;

@@ -60,7 +60,7 @@ impl Timestamp {
         }
     }
 
-    /// Searches for the timestamp among other options.
+    /// Searches for the timestamp among other options; `None` if there is none, or an option is malformed.
     #[cold]
     fn find_beside(options: &[u8]) -> Option<Self> {
         let is_timestamp =

@@ -340,7 +340,7 @@ impl Switch {
         self.find_fixed(address.0, address.1).or_else(|| self.table.find(address, now))
     }
 
-    /// Returns the port of VLAN `vlan` that is fixed to `address`.
+    /// Returns the port of VLAN `vlan` that is fixed to `address`; `None` if there is none.
     fn find_fixed(&self, vlan: u16, address: MacAddress) -> Option<Port> {
         let is_it = |port: &PortSettings| port.fixed == Some(address) && port.vlans.carry(vlan);
         self.ports.iter().position(is_it).map(Port::nth)

@@ -235,7 +235,7 @@ impl Impairment {
         self.aside.push_back(Aside { frame, due_at, after, deadline: due_at + time });
     }
 
-    /// Returns the frame that comes out next, and its time.
+    /// Returns the frame that comes out next, and its time; `None` if no frame is stored.
     fn next(&self) -> Option<(Instant, Place)> {
         let aside = self.aside.front().map(|aside| {
             let is_overtaken = aside.after <= self.passed;

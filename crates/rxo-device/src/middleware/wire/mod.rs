@@ -241,7 +241,7 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>> FrameSource for WireSource<S> {
         self.ready.is_empty() && self.source.is_starved()
     }
 
-    /// Returns a time in the past while frames are ready.
+    /// Returns a time in the past while frames are ready; otherwise the time of the source.
     fn poll_at(&self) -> Option<Instant> {
         if self.ready.is_empty() && self.failure.is_none() {
             self.source.poll_at()

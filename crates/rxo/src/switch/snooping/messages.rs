@@ -128,7 +128,7 @@ fn record(family: Family, bytes: &[u8]) -> Option<(Option<Member>, &[u8])> {
 }
 
 /// Returns the Ethernet address of the group whose IP address is at the start of `bytes` (RFC 1112, section
-/// 6.4; RFC 2464, section 7).
+/// 6.4; RFC 2464, section 7); `None` if `bytes` is too short.
 fn group_at(family: Family, bytes: &[u8]) -> Option<MacAddress> {
     let address = bytes.get(..family.address_bytes())?;
     let [.., a, b, c, d] = address else { return None };

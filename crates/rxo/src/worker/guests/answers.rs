@@ -45,7 +45,8 @@ where
         Asked::new(self.guests.iter_mut().map(|guest| guest.ask(&question)).collect(), now)
     }
 
-    /// Begins to answer a question.
+    /// Begins to answer a question. Returns the answers to wait for; `None` if the question is answered
+    /// already.
     fn ask(&mut self, question: Question, now: Instant) -> Option<Gathering> {
         match question {
             Question::Counters(reply) => {

@@ -165,7 +165,7 @@ impl LaneIn {
     }
 
     /// Copies a frame into a buffer of a pool. If the pools are empty, because a policy may hold many frames,
-    /// copies the frame into separate memory.
+    /// copies the frame into separate memory; returns `None` if that memory is full too.
     fn copy(&self, frame: &Tagged<'_>) -> Option<Copied> {
         let bytes = frame.byte_len();
         let mut pools =

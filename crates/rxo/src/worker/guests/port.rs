@@ -196,7 +196,8 @@ impl<B: PortBuffer> FrameSource for PortSource<B> {
         }
     }
 
-    /// Returns a time in the past if frames wait: the system need not report an event for them.
+    /// Returns a time in the past if frames wait, because the system need not report an event for them;
+    /// otherwise `None`.
     fn poll_at(&self) -> Option<Instant> {
         (!self.lane.is_empty()).then_some(Instant::ZERO)
     }

@@ -71,7 +71,7 @@ impl Side {
         Some(bytes + FRAME_COST_BYTES)
     }
 
-    /// Takes the guest's first frame, and charges its budget for the frame.
+    /// Takes the guest's first frame, and charges its budget for the frame; `None` if there is no frame.
     pub(super) fn take(&mut self, now: Instant) -> Option<Frame<Copied>> {
         let frame = self.from_guest.pop()?;
         if let Some(rate) = &mut self.rate {
