@@ -37,7 +37,7 @@
 //! caller changes the policy or takes a delivery out as an owned value. Nothing panics, whatever the bytes.
 //! Nothing is dropped, and nothing is reordered within a flow. Equal inputs give equal outputs; randomness is
 //! an argument, too: the seed of [`Config::new`]. Work is proportional to the number of frames that enter and
-//! leave, whatever is held and whoever sends; see *Worst case* in [`Engine`].
+//! leave, whatever is held and whatever arrives; see *Worst case* in [`Engine`].
 //!
 //! # Examples
 //! ```

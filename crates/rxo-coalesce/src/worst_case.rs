@@ -1,4 +1,4 @@
-//! The worst case: the steps per frame and per poll are bounded, whoever sends and whatever is held.
+//! The worst case: the steps per frame and per poll are bounded, whatever arrives and whatever is held.
 //!
 //! Steps are counted in every loop whose length could depend on senders ([`crate::work`]), so the figures are
 //! exact and the same on every machine. `cargo xtask bench instructions` counts the instructions of the same
@@ -120,7 +120,7 @@ fn no_sender_makes_a_frame_or_a_poll_expensive() {
 }
 
 /// Deferred work, such as closing gaps, is done in one poll. That poll may exceed the bound for its frames,
-/// but only by a few steps per slot, whoever sends.
+/// but only by a few steps per slot, whatever arrives.
 #[test]
 fn the_most_that_one_poll_takes_is_a_few_steps_for_each_slot() {
     let mut worst = (0, String::new());

@@ -77,7 +77,7 @@ impl Deref for Running {
     }
 }
 
-/// Tells the user why the command has not ended yet.
+/// Prints the reason why the command has not ended yet.
 fn announce_waiting(why: Lingering) {
     output::note(&match why.closing {
         0 => "staying a moment for peers that may have missed the last ACK; Ctrl-C ends at once"

@@ -408,8 +408,8 @@ fn config(plan: &Plan, remote: &Remote) -> WorkerConfig {
     }
 }
 
-/// Raises the limit of open files as far as so many guests could need. The default of most systems, 1,024, is too low for
-/// 24 guests with eight pairs of queues each.
+/// Raises the limit of open files to the number of files that `guests` guests could need. The default of most
+/// systems, 1,024, is too low for 24 guests with eight pairs of queues each.
 pub(super) fn allow_files(guests: usize) {
     let wanted = if guests == 0 { 0 } else { guests * GUEST_FILES + OTHER_FILES };
     if let Some(most) = files::allow(wanted as u64) {

@@ -87,8 +87,8 @@ impl<B: FrameBuffer> Engine<B> {
         flow
     }
 
-    /// Flushes the least recently used flow to make room for another. Cold, so that other callers spare no
-    /// registers.
+    /// Flushes the least recently used flow to free its slot for another. Cold, so that other callers spare
+    /// no registers.
     #[cold]
     #[inline(never)]
     fn evict(&mut self) {

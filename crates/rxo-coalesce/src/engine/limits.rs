@@ -13,8 +13,8 @@ pub(super) fn memory(policy: &Policy) -> Memory {
     }
 }
 
-/// Returns the payload, in bytes, up to which all plain segments obey the static rules of the policy; 0 if it
-/// also has a rule about DF or a zero timestamp echo, which plain segments may break.
+/// Returns the payload, in bytes, up to which all plain segments satisfy the static rules of the policy; 0 if
+/// it also has a rule about DF or a zero timestamp echo, which plain segments may break.
 pub(super) fn plain_payload(policy: &Policy) -> u32 {
     if policy.refuses_plain() { 0 } else { most_payload(policy) }
 }

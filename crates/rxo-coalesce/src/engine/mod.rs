@@ -49,8 +49,8 @@ use crate::{Config, ConfigError, Counters, Deliveries, FlushReason, Policy};
 ///
 /// # Worst case
 /// The table gives the maximum number of instructions to receive and deliver one frame, whatever is held and
-/// whoever sends. It was counted with 4,096 flows and 81,920 slots under frames chosen to be expensive, some
-/// by senders that know the seed, polls included (`worst-…` of `cargo xtask bench instructions`; see
+/// whatever arrives. It was counted with 4,096 flows and 81,920 slots under frames chosen to be expensive,
+/// some by senders that know the seed, polls included (`worst-…` of `cargo xtask bench instructions`; see
 /// lab/bench/README.md).
 ///
 /// | | instructions per frame received or delivered |
@@ -74,7 +74,7 @@ pub struct Engine<B> {
     recent: Recent,
     /// The maximum number of pure ACKs held together; if it is less than 2, none are aggregated.
     ack_limit: u32,
-    /// The payload, in bytes, up to which all plain segments obey the static rules of the policy; 0 if it
+    /// The payload, in bytes, up to which all plain segments satisfy the static rules of the policy; 0 if it
     /// also has a rule about DF or a zero timestamp echo, which plain segments may break.
     plain_payload_bytes: u32,
     /// `true` if the policy coalesces UDP. A copy of the policy's rule for the fast tiers, which read it for

@@ -58,8 +58,8 @@ impl<B: FrameBuffer> Engine<B> {
         Some(plain)
     }
 
-    /// Returns `true` if a plain segment obeys all static rules of a policy that refuses some plain segments: those
-    /// without DF, or with a zero echo in the timestamp.
+    /// Returns `true` if a plain segment satisfies all static rules of a policy that refuses some plain
+    /// segments: those without DF, or with a zero echo in the timestamp.
     #[cold]
     #[inline(never)]
     fn breaks_no_rule<S: Shape>(&self, plain: Plain, packet: &[u8]) -> bool {

@@ -203,7 +203,8 @@ impl Flow {
         if at(other.last_ns, other.files[1]) > at(self.last_ns, self.files[1]) {
             (self.last_ns, self.files[1]) = (other.last_ns, other.files[1]);
         }
-        // One flow may be on two VLANs that its key does not tell apart. The smaller one does not depend on the order.
+        // One flow may be on two VLANs that its key does not distinguish. The smaller one does not depend on
+        // the order.
         self.vlan = self.vlan.min(other.vlan);
     }
 

@@ -1,5 +1,5 @@
-//! Alarm: the lines that tell the user that an invariant of the run is violated, for example that a frame is
-//! not accounted for.
+//! Alarm: the lines that notify the user that an invariant of the run is violated, for example that a frame
+//! is not accounted for.
 //!
 //! Separate so that the rate of lines can be tested. The first violation of each kind causes a line. The next
 //! line follows only after more violations, and at least [`REST`] later, so that a fault that repeats every

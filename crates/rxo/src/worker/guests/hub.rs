@@ -258,7 +258,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
             && sides.all(|(n, side)| side.from_guest.is_empty() || !self.departures.reads(n))
     }
 
-    /// Drops and counts the frames from guests that the nic has no room for, at the end of a run.
+    /// Drops and counts the frames from guests for which the nic has no space, at the end of a run.
     pub(super) fn abandon(&mut self) {
         for (n, bytes) in self.departures.abandon() {
             self.sides[n].refuse(bytes);

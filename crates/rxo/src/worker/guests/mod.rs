@@ -296,8 +296,8 @@ where
         self.workers.iter_mut().for_each(|worker| worker.judge(now, cpu));
     }
 
-    /// Delivers the frames queued for each guest, and drops and counts those for which the guest has no room.
-    /// Does not use the nic, which may have failed.
+    /// Delivers the frames queued for each guest, and drops and counts those for which the guest has no
+    /// space. Does not use the nic, which may have failed.
     fn empty_queues<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,

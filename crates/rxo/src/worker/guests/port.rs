@@ -84,7 +84,7 @@ pub struct PortSink {
     bytes: u64,
     /// The number of bytes copied for frames from the guest; a byte copied twice counts twice.
     copied_bytes: u64,
-    /// The frames that found no room in the lane, oldest first.
+    /// The frames for which the lane had no space, oldest first.
     kept: VecDeque<Frame<Vec<u8>>>,
     /// The number of frames that were dropped here.
     abandoned: u64,
@@ -229,7 +229,7 @@ impl PortSink {
         }
     }
 
-    /// Moves kept frames to the lane, as far as there is room.
+    /// Moves kept frames to the lane, as far as the lane has space.
     fn move_kept(&mut self) {
         while let Some(frame) = self.kept.front()
             && self.lane.push(&Tagged::whole(&frame.borrowed()))
