@@ -25,18 +25,19 @@ use crate::single::Starts;
 use crate::slots::Slots;
 use crate::{ChecksumForm, FlushReason, Kind, work};
 
-/// Gaps between held frames are closed when there is more than one gap for this number of held frames.
+/// The number of held frames per gap that may remain between held frames; if there are more gaps, they are
+/// closed.
 const HELD_FOR_A_GAP: usize = 8;
 
 /// Slots up to which an index or the end of a poll has processed all frames. Each stays between the same
 /// frames when gaps are closed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Marks {
-    /// The index of pairs of hosts has processed the frames before this slot.
+    /// The slot before which the index of pairs of hosts has processed all frames.
     pub(crate) pairs: u32,
-    /// The index of deadlines has processed the frames before this slot.
+    /// The slot before which the index of deadlines has processed all frames.
     pub(crate) deadlines: u32,
-    /// The frames before this slot were received before the last end of a poll.
+    /// The slot before which all frames were received before the last end of a poll.
     pub(crate) poll: u32,
 }
 

@@ -28,7 +28,7 @@ const fn control_words(descriptors: usize) -> usize {
 /// Bytes received from a socket, and the descriptors that came with them.
 #[derive(Debug)]
 pub(crate) struct Received {
-    /// The number of bytes; 0 if the other end has closed the socket.
+    /// The number of received bytes; 0 if the other end has closed the socket.
     pub(crate) count: usize,
     pub(crate) files: Vec<OwnedFd>,
     /// `true` if the kernel closed descriptors for which there was no space.

@@ -3,12 +3,13 @@
 use rxo_frame::Frame;
 use rxo_wire::arch;
 
-/// Headers are prefetched this many frames ahead: enough to hide a cache miss, few enough for the processor's
-/// queue of outstanding cache lines.
+/// The number of frames by which headers are prefetched ahead: enough to hide a cache miss, few enough for
+/// the processor's queue of outstanding cache lines.
 pub(super) const HEADER_FRAMES: u32 = 8;
-/// Payloads that will be summed are prefetched this many frames ahead.
+/// The number of frames by which payloads that will be summed are prefetched ahead.
 pub(super) const PAYLOAD_FRAMES: u32 = 2;
-/// A header of 66 bytes (Ethernet, IPv4, TCP with timestamp) spans at least two cache lines.
+/// The offset of a header's second cache line: a header of 66 bytes (Ethernet, IPv4, TCP with timestamp)
+/// spans at least two.
 const SECOND_LINE: usize = 64;
 
 /// Prefetches the header of a frame.

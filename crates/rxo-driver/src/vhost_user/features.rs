@@ -5,46 +5,48 @@
 //! `CTRL_VQ`, `MAC` and `STATUS`, which the front end implements by itself; and `GUEST_ANNOUNCE`, because a front end that
 //! asks for `RARP` announces any guest.
 
-/// The device accepts frames with a partial checksum.
+/// Feature: the device accepts frames with a partial checksum.
 pub const CSUM: u64 = 1;
-/// The driver accepts frames with a partial checksum.
+/// Feature: the driver accepts frames with a partial checksum.
 pub const GUEST_CSUM: u64 = 1 << 1;
-/// The driver accepts TCP GSO frames over IPv4.
+/// Feature: the driver accepts TCP GSO frames over IPv4.
 pub const GUEST_TSO4: u64 = 1 << 7;
-/// The driver accepts TCP GSO frames over IPv6.
+/// Feature: the driver accepts TCP GSO frames over IPv6.
 pub const GUEST_TSO6: u64 = 1 << 8;
-/// The driver accepts GSO frames in which only the first segment has CWR.
+/// Feature: the driver accepts GSO frames in which only the first segment has CWR.
 pub const GUEST_ECN: u64 = 1 << 9;
-/// The device accepts TCP GSO frames over IPv4.
+/// Feature: the device accepts TCP GSO frames over IPv4.
 pub const HOST_TSO4: u64 = 1 << 11;
-/// The device accepts TCP GSO frames over IPv6.
+/// Feature: the device accepts TCP GSO frames over IPv6.
 pub const HOST_TSO6: u64 = 1 << 12;
-/// The device accepts GSO frames in which only the first segment has CWR.
+/// Feature: the device accepts GSO frames in which only the first segment has CWR.
 pub const HOST_ECN: u64 = 1 << 13;
-/// A frame for the driver may span several of its buffers.
+/// Feature: a frame for the driver may span several of its buffers.
 pub const MRG_RXBUF: u64 = 1 << 15;
-/// The device may have several pairs of queues.
+/// Feature: the device may have several pairs of queues.
 pub const MQ: u64 = 1 << 22;
-/// The driver accepts UDP GSO frames over IPv4.
+/// Feature: the driver accepts UDP GSO frames over IPv4.
 pub const GUEST_USO4: u64 = 1 << 54;
-/// The driver accepts UDP GSO frames over IPv6.
+/// Feature: the driver accepts UDP GSO frames over IPv6.
 pub const GUEST_USO6: u64 = 1 << 55;
-/// The device accepts UDP GSO frames.
+/// Feature: the device accepts UDP GSO frames.
 pub const HOST_USO: u64 = 1 << 56;
-/// The device reports how many segments it has coalesced into an aggregate. Linux guests do not request it.
+/// Feature: the device reports how many segments it has coalesced into an aggregate. Linux guests do not
+/// request it.
 pub const RSC_EXT: u64 = 1 << 61;
 
-/// The device marks what it writes in the log of dirty pages. Not a feature of virtio: guests never see it.
+/// Feature: the device records its writes in the log of dirty pages. Not a feature of virtio: guests never
+/// see it.
 pub const LOG_ALL: u64 = 1 << 26;
-/// A descriptor may refer to a table of descriptors.
+/// Feature: a descriptor may refer to a table of descriptors.
 pub const INDIRECT_DESC: u64 = 1 << 28;
-/// Each side writes the index of the buffer after which it wants a notification.
+/// Feature: each side writes the index of the buffer after which it wants a notification.
 pub const EVENT_IDX: u64 = 1 << 29;
-/// The back end has protocol features. Not a feature of virtio: guests never see it.
+/// Feature: the back end has protocol features. Not a feature of virtio: guests never see it.
 pub const PROTOCOL_FEATURES: u64 = 1 << 30;
-/// The device follows virtio 1.0 or later.
+/// Feature: the device follows virtio 1.0 or later.
 pub const VERSION_1: u64 = 1 << 32;
-/// Queues have the packed layout instead of the split one.
+/// Feature: queues have the packed layout instead of the split one.
 pub const RING_PACKED: u64 = 1 << 34;
 
 /// The device expands ACK templates. Private to rxo's driver and rxo's device, in a range that virtio

@@ -160,5 +160,5 @@ fn bind(socket: BorrowedFd<'_>, settings: Settings, flags: u16) -> io::Result<()
     sys::bind(socket, &address)
 }
 
-/// The minimum number of entries of a ring, because the kernel creates none without entries.
+/// The minimum number of entries of a ring, which the kernel also requires for a direction that is not used.
 const LEAST_ENTRIES: u32 = 2;

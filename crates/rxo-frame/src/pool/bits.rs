@@ -39,7 +39,7 @@ impl Chain {
     }
 }
 
-/// There must be fewer indices than this number, so that it is never an index.
+/// The end of the range of indices, which is never an index itself.
 pub(super) const END: u32 = u32::MAX;
 
 /// Returns the initial count of an open set that contains all its indices.

@@ -41,7 +41,7 @@ impl Chain {
     }
 }
 
-/// There must be fewer indices than this number, so that [`NONE`] and [`CLOSED`] are never indices.
+/// The end of the range of indices, below [`NONE`] and [`CLOSED`], which are never indices.
 pub(super) const END: u32 = u32::MAX;
 /// The value that stands for "no index" below the lowest one.
 const NONE: u32 = u32::MAX;
@@ -146,8 +146,8 @@ impl IndexStack<'_> {
         self.top.load(Ordering::Relaxed) as u32 == NONE
     }
 
-    /// Returns the number of indices on the stack. The cost is proportional to it, and it is exact only while
-    /// no other thread changes the stack.
+    /// Returns the number of indices on the stack, at a cost in proportion to the number. Exact only while no
+    /// other thread changes the stack.
     pub(super) fn len(self) -> usize {
         self.depth(self.top.load(Ordering::Acquire) as u32)
     }

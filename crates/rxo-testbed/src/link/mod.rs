@@ -355,7 +355,7 @@ fn request(kind: u16, header: [u32; 4]) -> Request {
 
 /// The length of `ifinfomsg`.
 const HEADER_BYTES: usize = 16;
-/// The unit of a bridge's intervals is a hundredth of a second.
+/// The number of units per second in which the kernel counts a bridge's intervals.
 const TICKS_A_SECOND: u64 = 100;
 // linux/if_link.h and linux/veth.h.
 const GSO_IPV4_MAX_SIZE: u16 = 63;

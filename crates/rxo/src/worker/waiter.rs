@@ -18,7 +18,7 @@ pub trait Waiter<NI, NO, HI, HO> {
     /// Returns the processor time that this thread has used so far.
     fn cpu_time(&mut self) -> Duration;
 
-    /// Lets `time` pass, or less.
+    /// Waits for at most `time`.
     fn pause(&mut self, time: Duration);
 
     /// Waits until a wanted source may have frames, a wanted sink may have free space, or `timeout` has

@@ -71,7 +71,7 @@ struct Waiting {
 struct Aside {
     frame: Frame<Vec<u8>>,
     due_at: Instant,
-    /// The frame comes out when this many frames have come out in order, if that is before `deadline`.
+    /// The number of frames in order after which the frame comes out, if that is before `deadline`.
     after: u64,
     /// The time at which the frame comes out at the latest.
     deadline: Instant,

@@ -20,7 +20,7 @@ pub(super) use split::SplitInflight;
 use crate::config::{Layout, MOST_DESCRIPTORS};
 use crate::memory::{Mapping, Words};
 
-/// The region of a queue begins at a multiple of this.
+/// The alignment of the region of a queue, in bytes.
 const ALIGNMENT: u64 = 64;
 /// The version of both layouts. A region of version 0 was not used before.
 const VERSION: u16 = 1;
