@@ -25,8 +25,7 @@ use crate::single::Starts;
 use crate::slots::Slots;
 use crate::{ChecksumForm, FlushReason, Kind, work};
 
-/// The number of held frames per gap that may remain between held frames; if there are more gaps, they are
-/// closed.
+/// The minimum number of held frames per gap between them; with fewer, all gaps are closed.
 const HELD_FOR_A_GAP: usize = 8;
 
 /// Slots up to which an index or the end of a poll has processed all frames. Each stays between the same

@@ -39,7 +39,7 @@ impl Chain {
     }
 }
 
-/// The end of the range of indices, which is never an index itself.
+/// A number that exceeds every valid count of indices, so that it is never an index.
 pub(super) const END: u32 = u32::MAX;
 
 /// Returns the initial count of an open set that contains all its indices.

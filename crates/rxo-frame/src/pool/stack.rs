@@ -41,7 +41,7 @@ impl Chain {
     }
 }
 
-/// The end of the range of indices, below [`NONE`] and [`CLOSED`], which are never indices.
+/// A number that exceeds every valid count of indices, so that [`NONE`] and [`CLOSED`] are never indices.
 pub(super) const END: u32 = u32::MAX;
 /// The value that stands for "no index" below the lowest one.
 const NONE: u32 = u32::MAX;
