@@ -1,4 +1,4 @@
-//! The limit of open files of this process.
+//! Raises the limit of open files of this process.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

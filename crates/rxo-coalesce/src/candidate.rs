@@ -1,4 +1,4 @@
-//! Static rules: whether a frame may be coalesced at all.
+//! Static rules: decide whether a frame may be coalesced at all.
 //!
 //! These rules use one frame and the policy, never what is held. Separate from the verdict so that each
 //! reason can be tested by itself.

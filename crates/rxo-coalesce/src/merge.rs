@@ -1,11 +1,11 @@
-//! The merged header.
+//! Writes the merged header of an aggregate.
 //!
-//! It is the header of the last segment, so it has the last acknowledgement number, window and timestamp. The
-//! sequence number and the IP ID are those of the first segment, the lengths those of the aggregate, and the
-//! flags the union of all. The UDP length of merged datagrams covers all of them. A length beyond the range
-//! of the IP header is 0, as in Linux's BIG TCP; only a receiver of records gets such packets. In a tunnel,
-//! the outer headers get the lengths and checksums of the aggregate. The header is written once, into its own
-//! buffer; the original frames do not change.
+//! The merged header is the header of the last segment, so it has the last acknowledgement number, window and
+//! timestamp. The sequence number and the IP ID are those of the first segment, the lengths those of the
+//! aggregate, and the flags the union of all. The UDP length of merged datagrams covers all of them. A length
+//! beyond the range of the IP header is 0, as in Linux's BIG TCP; only a receiver of records gets such
+//! packets. In a tunnel, the outer headers get the lengths and checksums of the aggregate. The header is
+//! written once, into its own buffer; the original frames do not change.
 
 use rxo_frame::Frame;
 use rxo_wire::checksum::Sum;

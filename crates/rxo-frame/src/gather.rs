@@ -28,8 +28,7 @@ pub trait Gather<'a>: Copy {
     fn frame_count(self) -> usize;
 
     /// Calls `visit` for each of the original frames, in order. Sinks use it if the system refuses the whole
-    /// packet. A packet of one frame is visited itself, unless it consists of several pieces: then nothing is
-    /// visited.
+    /// packet. For a packet of one frame, visits that frame if it is in one piece, and nothing otherwise.
     fn for_each_frame(self, visit: impl FnMut(Frame<&'a [u8]>));
 }
 

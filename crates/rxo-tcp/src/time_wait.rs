@@ -1,4 +1,4 @@
-//! A compact form of TIME-WAIT.
+//! The state TIME-WAIT in a compact form, without a connection.
 //!
 //! A server that closes first has thousands of connections in TIME-WAIT, which need nothing but a few
 //! numbers. Separate from [`Connection`] so that an owner can keep these in a table of its own, with the

@@ -1,4 +1,4 @@
-//! UDP headers (RFC 768).
+//! Reads UDP headers (RFC 768).
 
 use crate::parse::Malformed;
 

@@ -1,4 +1,4 @@
-//! The last ACK of each flow.
+//! Records the last ACK of each flow.
 //!
 //! If only the last of several ACKs is delivered, the first of them may be dropped only if it does not
 //! duplicate an ACK delivered before, perhaps many polls ago. So the last ACK of each flow is kept after its

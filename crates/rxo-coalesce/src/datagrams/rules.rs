@@ -1,4 +1,4 @@
-//! Static rules for datagrams: whether one may be coalesced at all.
+//! Static rules for datagrams: decide whether a datagram may be coalesced at all.
 
 use rxo_wire::{Offsets, Parsed, UdpDatagram};
 

@@ -1,4 +1,4 @@
-//! TCP inside tunnels, by all rules.
+//! Coalesces TCP inside tunnels, by all rules.
 //!
 //! Separate from the tiers for TCP, so that those contain no code for tunnels: a tunnel packet is tried here
 //! after they could not decide. The inner segment is judged like any segment; [`crate::tunnels`] judges the

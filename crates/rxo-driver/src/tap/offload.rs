@@ -22,12 +22,12 @@ const OFFLOADS: [Offloads; 4] = {
 /// The offloads that the kernel accepts besides partial checksums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Offloads {
-    /// `true` for TCP GSO frames.
+    /// `true` if the kernel accepts TCP GSO frames.
     pub(super) tcp: bool,
     ecn: bool,
-    /// `true` for UDP GSO frames.
+    /// `true` if the kernel accepts UDP GSO frames.
     pub(super) udp: bool,
-    /// `true` for GSO frames in tunnels over UDP.
+    /// `true` if the kernel accepts GSO frames in tunnels over UDP.
     pub(super) tunnels: bool,
 }
 

@@ -14,11 +14,11 @@ use crate::{fault, sys};
 /// The offloads that the kernel accepts besides partial checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offered {
-    /// `true` for TCP GSO frames.
+    /// `true` if the kernel accepts TCP GSO frames.
     pub(crate) tcp: bool,
-    /// `true` for UDP GSO frames, since Linux 6.2.
+    /// `true` if the kernel accepts UDP GSO frames (since Linux 6.2).
     pub(crate) udp: bool,
-    /// `true` for GSO frames in tunnels over UDP, since Linux 6.17.
+    /// `true` if the kernel accepts GSO frames in tunnels over UDP (since Linux 6.17).
     pub(crate) tunnels: bool,
     /// The length of the header before each packet, in bytes.
     pub(crate) header_bytes: usize,

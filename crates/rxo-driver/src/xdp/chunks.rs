@@ -164,7 +164,7 @@ impl Incoming {
     }
 }
 
-/// A received frame in its chunk, which belongs to this value. The chunk must then be lent, or given to the
+/// A received frame in its chunk. This value owns the chunk until the chunk is lent, or given back to the
 /// kernel.
 #[derive(Debug)]
 pub(super) struct Received<'c> {
@@ -283,7 +283,7 @@ impl Chunks {
         unsafe { self.memory.write(address as usize, frame) };
     }
 
-    /// Reads `len` bytes of a frame to send at `address`, as the kernel does.
+    /// Returns the `len` bytes at `address` of a frame to send, as the kernel reads them.
     pub(super) fn sent(&self, address: u64, len: usize) -> Vec<u8> {
         // SAFETY: the test has taken the chunk from the ring of frames to send, so no code writes to it.
         unsafe { self.memory.slice(address as usize, len) }.to_vec()

@@ -134,7 +134,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Opener for Shards<B> {
     }
 }
 
-/// Backlog for half-open receivers, besides those that may join.
+/// Number of half-open connections of receivers that may wait, in addition to the receivers that may join.
 const MORE_OPENING: usize = 64;
 
 /// Returns `true` if the error is about one shard, so that another shard may succeed.

@@ -1,4 +1,4 @@
-//! The initial window.
+//! Computes the initial congestion window.
 //!
 //! A configured window may exceed RFC 6928, but the first burst may not: the part above the limit is paced,
 //! like data after idle time.

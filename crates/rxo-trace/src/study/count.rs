@@ -1,4 +1,4 @@
-//! The totals of the traffic.
+//! Counts the totals of the traffic.
 
 use rxo_capture::LinkType;
 use serde::{Deserialize, Serialize};

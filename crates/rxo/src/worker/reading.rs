@@ -33,8 +33,8 @@ rxo_frame::counters! {
         /// Frames among the `ring_drops` of `nic_in` that were lost while the worker's thread did not run,
         /// because other threads used its core or it was stopped.
         pub not_scheduled: u64,
-        /// Frames that arrived at the nic by the system's count, but that `nic_in` neither contains nor
-        /// counts as lost; compared at every report, once the source was empty. 0 if the system does not
+        /// The number of frames that the system counts as arrived at the nic, but `nic_in` counts neither as
+        /// received nor as lost; computed for each report while the source is empty. 0 if the system does not
         /// count arrivals. Any other number is a loss that no counter shows.
         pub unaccounted: u64,
         /// Packets that were written to the nic, but that the system counts neither as sent nor as dropped;

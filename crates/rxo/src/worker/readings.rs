@@ -3,7 +3,7 @@
 use super::{Coalescing, Reading};
 use crate::switch::SwitchCounters;
 
-/// The counters of a run or of an interval. For a single host they are converted [from](From) a [`Reading`].
+/// The counters of a run or of an interval. A [`Reading`] of a single host can be converted to it.
 #[derive(Clone, Debug, Default)]
 pub struct Readings {
     /// The counters of the nic, and the sums over all hosts.

@@ -52,7 +52,7 @@ impl PortState {
         self.gone.store(count, Ordering::Relaxed);
     }
 
-    /// Returns the number of machines that was recorded last.
+    /// Returns the number of machines that have left the guest's device, as last recorded.
     pub(super) fn gone(&self) -> u64 {
         self.gone.load(Ordering::Relaxed)
     }
