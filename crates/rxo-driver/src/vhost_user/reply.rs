@@ -21,7 +21,7 @@ impl Reply {
         Self { request, value }
     }
 
-    /// Returns the bytes of the reply to [`Request::GetInflight`](super::Request::GetInflight): a file of
+    /// Returns the bytes of the reply to [`Request::GetInflight`]: a file of
     /// `bytes` bytes for a record of this shape.
     pub(super) fn inflight(shape: InflightShape, bytes: u64) -> Vec<u8> {
         let mut payload = Vec::new();
