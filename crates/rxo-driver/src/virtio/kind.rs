@@ -23,7 +23,7 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
     queues: None,
 };
 
-/// The number of 64 KiB buffers: enough for a batch of the default budget, and as many frames that are held.
+/// The number of 64 KiB buffers: enough for a batch of the default budget, and for as many held frames.
 const BUFFERS: usize = 512;
 
 /// Checks that the path exists. Further checks are impossible without connecting as the front end.

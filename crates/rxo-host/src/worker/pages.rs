@@ -38,7 +38,7 @@ pub struct ConnectionView {
     pub algorithm: Algorithm,
     /// `true` if the application has dropped its handle.
     pub is_orphan: bool,
-    /// All statistics of the connection that its endpoint keeps.
+    /// The statistics that the TCP endpoint keeps of the connection.
     pub statistics: Statistics,
 }
 

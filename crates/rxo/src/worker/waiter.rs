@@ -74,7 +74,8 @@ pub struct Wanted<'a, NI, NO, HI, HO> {
     pub hosts: &'a [WantedHost<'a, HI, HO>],
 }
 
-/// The source and sink of one host for which a worker waits; `None` if it does not wait for this one.
+/// The source and the sink of one host for which a worker waits. Each is `None` if the worker does not wait
+/// for it.
 #[derive(Debug)]
 pub struct WantedHost<'a, HI, HO> {
     /// The host's source, if the worker waits until the source has a frame.

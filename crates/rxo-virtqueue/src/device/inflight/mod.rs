@@ -102,7 +102,7 @@ pub enum InflightError {
     Version(u16),
     /// The record is of a queue of another size.
     Size {
-        /// The size in the record, in descriptors.
+        /// The size of the queue according to the record, in descriptors.
         recorded: u16,
         /// The size of the queue, in descriptors.
         size: u16,

@@ -26,7 +26,7 @@ pub(in crate::switch) enum Upper<'f> {
     /// A whole packet, or its first fragment.
     First {
         protocol: u8,
-        /// `true` if more fragments follow.
+        /// `true` if the packet is a first fragment, which more fragments follow.
         is_fragment: bool,
         /// The bytes from the start of the upper-layer header to the end of the packet.
         bytes: &'f [u8],
