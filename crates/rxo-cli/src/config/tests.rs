@@ -50,7 +50,7 @@ fn every_flag_can_stand_in_the_file() {
             ArgAction::Set => (format!("{long} = \"{value}\""), vec![format!("--{long}={value}")]),
             other => panic!("{long}: files have no {other:?}"),
         };
-        // What it needs beside it, and cannot stand beside.
+        // The other flags of the line: those that this flag needs, without those with which it conflicts.
         let needed = [("control", "/c"), ("memory", "2G")];
         let mut beside = vec![("nic", "packet:eth1"), ("host", "tap:rxo0")];
         beside.extend(needed);

@@ -276,7 +276,8 @@ fn a_nic_that_comes_back() {
     a_nic_that_goes_and_comes("packet:eth1", "");
 }
 
-/// As [`a_nic_that_comes_back`], with this name of the nic and `flags` beside those of the set-up.
+/// Does the work of [`a_nic_that_comes_back`], with this name of the nic, and `flags` in addition to those of
+/// the set-up.
 pub(crate) fn a_nic_that_goes_and_comes(nic: &str, flags: &str) {
     let lab = SetUp::TakeOver.lab(LabOptions::default());
     let mut connections = Connection::all(&lab);

@@ -415,7 +415,7 @@ fn second_program() {
         assert!(refused.contains("another program has queue 1 of far0"), "{refused}");
         let refused = of("xdp:far0:0").unwrap_err().to_string();
         assert!(refused.contains("far0 has an XDP program; end what has put it"), "{refused}");
-        // It is there as long as source or sink is.
+        // The program is attached as long as source or sink exists.
         let Device { source, sink } = first;
         drop(source);
         assert!(of("xdp:far0:0").is_err());

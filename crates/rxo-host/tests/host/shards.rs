@@ -259,7 +259,7 @@ fn what_belongs_to_another_shard_is_dropped_without_a_reset() {
     scene.settle();
     let counters = scene.counters();
     assert_eq!((counters[1 - from].tcp.misplaced, counters[1 - from].tcp.resets), (1, 0));
-    // It is retransmitted to where it belongs.
+    // The segment is retransmitted to the shard to which it belongs.
     scene.pass(Duration::from_secs(2));
     assert_eq!(drain(&ends[0][1]).unwrap().0, b"astray");
     scene.use_all(&ends);

@@ -92,7 +92,7 @@ fn text(number: usize) -> Vec<u8> {
 struct Scene {
     peer: Peer,
     host: Sharded,
-    /// What the shards have sent, and what the peer receives.
+    /// The frames that the shards have sent, for the peer.
     out: MemoryLink,
     back: MemoryLink,
     order: Order,

@@ -1,4 +1,5 @@
-//! As many ordinary downloads as a cast has receivers, over the same links: what a cast must beat.
+//! Simulates as many ordinary downloads as a cast has receivers, over the same links, for comparison with the
+//! cast.
 
 use rxo_frame::{Duration, Instant, SharedBytes};
 use rxo_tcp::{Arrival, Connection, Secret};

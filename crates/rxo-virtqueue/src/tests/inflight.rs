@@ -145,7 +145,7 @@ fn chains_of_a_device_with_another_order_are_returned_in_theirs() {
             std::iter::from_fn(|| pair.driver.take_used().unwrap().map(|used: Used| used.token))
                 .collect();
         assert_eq!(taken, [1, 3, 2, 0]);
-        // And the ring goes on.
+        // The ring continues to work.
         pair.driver.post(&[writable(BUFFERS, 9)], 7).unwrap();
         pair.driver.publish();
         assert!(pair.device.reserve(&pair.memory, 9, crate::Fit::OneChain).is_ok());

@@ -176,7 +176,7 @@ fn frames_that_are_held_for_a_guest_find_other_memory() {
     assert_eq!(ended.to_guests[0].iter().map(|sent| sent.frames).sum::<usize>(), 4_000);
 }
 
-/// What exceeds the rate stays in the guest's own rings, and nothing of it is lost.
+/// Frames beyond the rate stay in the guest's own rings, and none is lost.
 #[test]
 fn a_guest_with_a_rate_sends_no_faster_and_loses_nothing() {
     let world = World::new(&fixed(GUESTS));

@@ -225,7 +225,7 @@ fn a_nic_without_room_delays_nothing_between_guests() {
     }
     world.at_us(300_000, Event::NicRoom(None));
     let ended = world.run(Policy::linux_gro());
-    // What guest 1 has for the nic stops it for a while, until the nic counts as stuck.
+    // Frames of guest 1 for the nic stop it for a while, until the nic counts as stuck.
     for (from, most) in [(3, Duration::from_micros(200)), (1, Duration::from_millis(101))] {
         let own = ended.to_guests[2].iter().filter(|sent| sent.bytes[6..12] == mac(from).0);
         let own: Vec<_> = own.collect();
@@ -236,7 +236,7 @@ fn a_nic_without_room_delays_nothing_between_guests() {
             assert!(waited <= most, "from {from}: {n} waited {waited:?}");
         }
     }
-    // Those that waited leave when it has room, and the others are counted.
+    // Frames that waited are sent when the nic has free space, and the others are counted.
     let lost: Vec<_> = ended.totals.guests.iter().map(|it| it.nic_out.dropped_frames).collect();
     assert_eq!(ended.to_nic.len() as u64 + lost.iter().sum::<u64>(), u64::from(3 * SENT));
     for (guest, sent) in [(0, 2 * SENT), (1, SENT)] {

@@ -114,7 +114,7 @@ fn a_region_that_a_new_table_repeats_stays_mapped() {
     stage.turn();
     assert_eq!(mapped(&other).len(), 1);
     mapped_times(&file, 0);
-    // And nothing stays when the front end has gone. Its pages are freed by a thread of their own.
+    // No memory remains when the front end has gone. A separate thread frees its pages.
     drop(front);
     stage.turn();
     mapped_times(&other, 0);

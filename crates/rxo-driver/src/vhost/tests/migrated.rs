@@ -142,7 +142,7 @@ fn every_page_that_the_device_writes_is_in_the_log() {
         request_all(&mut front, &guest.start([base(layout); 2], 0));
         (0..4).for_each(|n| guest.post(n));
         stage.turn();
-        // As QEMU begins a migration: the log, the feature, and then the rings.
+        // The order in which QEMU begins a migration: the log, the feature, and then the rings.
         let log = File::from(unsealed_file(64));
         request_all(
             &mut front,
@@ -180,7 +180,7 @@ fn every_page_that_the_device_writes_is_in_the_log() {
             while guest.send.take_used().unwrap().is_some() {}
             guest.post(round);
         }
-        // Nothing beside the log was written.
+        // Only the log was written.
         assert!(all[..LOG.0 as usize].iter().chain(&all[7..]).all(|byte| *byte == 0));
         // Without the feature the log is left alone.
         request_all(&mut front, &[Request::SetFeatures(guest.features)]);
@@ -234,7 +234,7 @@ fn a_log_that_lies_is_refused_and_one_that_is_too_small_is_said_once() {
     let (mut front, mut guest) = (stage.connect(), Guest::new(Layout::Split));
     request_all(&mut front, &guest.start([0; 2], 0));
     stage.turn();
-    // It covers eight pages of sixteen.
+    // The log covers eight pages of sixteen.
     let log = File::from(memory_file(4_096).unwrap());
     request_all(
         &mut front,
@@ -338,7 +338,7 @@ fn another_process_goes_on_with_rings_and_front_end() {
                 let used = std::iter::from_fn(|| queue.take_used().unwrap()).count();
                 assert_eq!(used, 3, "life {life}");
             }
-            // What the guest sends meanwhile waits in its ring.
+            // Frames that the guest sends meanwhile wait in its ring.
             guest.send(60, 3);
             drop((batch, device));
             let next = name.inherit(handle.hand_over().unwrap()).unwrap();
@@ -422,7 +422,7 @@ fn a_guest_is_announced_once_for_each_request() {
     assert_eq!(stage.device.source.receive(&mut Vec::new(), 64).unwrap(), 0, "once");
 }
 
-/// Nothing of a device that offers no record may be asked.
+/// A device that offers no record refuses all requests about records.
 #[test]
 fn the_record_is_a_feature_of_its_own() {
     let without = DEVICE_OFFERS_PROTOCOL & !PROTOCOL_INFLIGHT_SHMFD;

@@ -22,7 +22,7 @@ struct Kernel {
     received: Producer<2>,
     /// The chunks that the kernel has and that are empty, in the order in which it got them.
     empty: VecDeque<u64>,
-    /// Those of each frame that was not taken.
+    /// The chunks of each frame that was not taken.
     full: VecDeque<Vec<u64>>,
 }
 
@@ -206,7 +206,7 @@ proptest! {
                         ChunkOutcome::Nothing => prop_assert!(waiting.is_empty()),
                         other => prop_assert!(false, "{other:?}"),
                     }
-                    // What was taken is no longer the kernel's.
+                    // Frames that were taken do not belong to the kernel any more.
                     while kernel.full.len() > waiting.len() {
                         kernel.full.pop_front();
                     }
