@@ -18,8 +18,8 @@ use crate::report::Protocol;
 /// The treatment of TCP and UDP checksums in a study.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChecksumMode {
-    /// Verify the checksums that can be verified: those that the sender's card was to complete, and those of
-    /// truncated packets, are accepted. Segments with a wrong one are not coalesced.
+    /// Verify the checksums that can be verified. Checksums that the sender's card was to complete, and those
+    /// of truncated packets, are accepted. Segments with a wrong checksum are not coalesced.
     #[default]
     Auto,
     /// Verify checksums. Only segments with a right one are coalesced.
