@@ -5,7 +5,7 @@ use rxo_tcp::{ParityBlock, Text, Torn};
 pub(crate) const IS_BUILT: bool = false;
 
 #[derive(Debug, Default)]
-pub(crate) struct Encoder;
+pub(crate) struct Encoder {}
 
 impl Encoder {
     pub(crate) fn symbol(&mut self, _: &ParityBlock, _: u8, _: Text<'_>) -> Option<&[u8]> {
@@ -14,7 +14,7 @@ impl Encoder {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Decoder;
+pub(crate) struct Decoder {}
 
 impl Decoder {
     pub(crate) fn restore(

@@ -1,35 +1,42 @@
 //! Decides whether coalescing is worth it: the headline figures, and one sentence.
 
-use super::load::{Cores, Load, fewer_packets};
+use super::load::Cores;
 use super::polls;
+use super::scope::{Scope, by_receiver};
 use crate::projection::Costs;
-use crate::report::{Checksums, Decision, Outcome, Traffic};
+use crate::report::{Checksums, Decision, Outcome, Receiver, Traffic};
 use crate::words::{count, duration, percent};
 
 /// The share of a core that coalescing must save to be worth it.
 pub(super) const WORTH_CORES: f64 = 0.01;
 
 /// Returns the decision for `outcome`. `better_poll` is a poll rule with a longer wait that would save more, if there
-/// is one.
+/// is one. `receivers` are the addresses that receive most, the capturing host first; empty if the host receives all.
 pub(crate) fn decision(
     traffic: &Traffic,
     outcome: &Outcome,
     (costs, costs_from): (Costs, &str),
     better_poll: Option<&str>,
+    receivers: Vec<Receiver>,
 ) -> Decision {
-    let cores = Load::of(traffic, costs).map(|load| load.cores(outcome));
+    let scope = Scope::of(traffic, outcome, costs, &receivers);
+    let cores = scope.cores;
     let is_at_most = polls::is_at_most(&outcome.poll);
-    let refusal = unanswerable_reason(traffic, outcome);
-    let is_decided = !is_at_most && refusal.is_none();
-    let is_worth_it = cores.filter(|_| is_decided).map(|cores| cores.saved() >= WORTH_CORES);
+    let refusal = unanswerable_reason(traffic, &scope);
+    let is_worth = |cores: Cores| cores.saved() >= WORTH_CORES;
+    let each = by_receiver(&receivers).filter(|_| !is_at_most && cores.is_some_and(is_worth));
+    let is_decided = !is_at_most && refusal.is_none() && each.is_none();
     let sentence = || {
-        let sentence = sentence(outcome, cores, is_at_most, better_poll);
-        format!("{sentence}{}{}", while_packets_come(traffic, cores), accepted(traffic))
+        let sentence = each.unwrap_or_else(|| sentence(&scope, outcome, is_at_most, better_poll));
+        let while_packets_come = while_packets_come(traffic, cores);
+        format!("{sentence}{}{while_packets_come}{}", scope.remark, accepted(traffic))
     };
     Decision {
         sentence: refusal.unwrap_or_else(sentence),
-        is_worth_it,
-        fewer_packets: fewer_packets(outcome),
+        is_worth_it: cores.filter(|_| is_decided).map(is_worth),
+        packets: scope.packets,
+        deliveries: scope.deliveries,
+        fewer_packets: scope.fewer_packets(),
         is_at_most,
         cores_without: cores.map(|cores| cores.without),
         cores_with: cores.map(|cores| cores.with),
@@ -37,15 +44,34 @@ pub(crate) fn decision(
         poll: outcome.poll.clone(),
         costs,
         costs_from: costs_from.to_owned(),
+        receivers,
     }
 }
 
 /// Returns the reason why the capture cannot answer, with the remedy; `None` if it can.
-fn unanswerable_reason(traffic: &Traffic, outcome: &Outcome) -> Option<String> {
-    let Traffic { super_packets, super_bytes, bytes, .. } = *traffic;
-    (outcome.packets > 0 && is_significant(super_bytes, bytes)).then(|| {
+fn unanswerable_reason(traffic: &Traffic, scope: &Scope) -> Option<String> {
+    nothing_received(traffic, scope).or_else(|| merged(traffic))
+}
+
+/// Returns a refusal if the host on which the capture was taken receives nothing in it.
+fn nothing_received(traffic: &Traffic, scope: &Scope) -> Option<String> {
+    let sent = traffic.sent_packets.saturating_add(traffic.packets);
+    (scope.packets == 0 && sent > 0).then(|| {
         format!(
-            "This capture cannot say: {} of its bytes are in {} packets that are larger than any link allows, so they were              merged before the capture, or not yet segmented. Capture again after `ethtool -K IF gro off lro off tso off \
+            "This capture cannot say: the host on which it was taken sent all of its {} packets, and received none. \
+             Capture what the host receives (tcpdump -Q in).",
+            count(sent)
+        )
+    })
+}
+
+/// Returns a refusal if many packets were merged before the capture.
+fn merged(traffic: &Traffic) -> Option<String> {
+    let Traffic { super_packets, super_bytes, bytes, .. } = *traffic;
+    is_significant(super_bytes, bytes).then(|| {
+        format!(
+            "This capture cannot say: {} of its bytes are in {} packets that are larger than any link allows, so they were \
+             merged before the capture, or not yet segmented. Capture again after `ethtool -K IF gro off lro off tso off \
              gso off`.",
             percent(super_bytes as f64 / bytes.max(1) as f64),
             count(super_packets),
@@ -87,18 +113,18 @@ const fn is_significant(part: u64, all: u64) -> bool {
 }
 
 fn sentence(
+    scope: &Scope,
     outcome: &Outcome,
-    cores: Option<Cores>,
     is_at_most: bool,
     better_poll: Option<&str>,
 ) -> String {
-    if outcome.packets == 0 {
+    if scope.packets == 0 {
         return "There were no packets.".to_owned();
     }
-    if outcome.eliminated == 0 {
-        return "Not worth it: no two packets can be put together.".to_owned();
+    if scope.packets == scope.deliveries {
+        return NOTHING.to_owned();
     }
-    let Some(cores) = cores else {
+    let Some(cores) = scope.cores else {
         return "Whether it is worth it cannot be said: no time passes between the packets, so there \
                 is no rate."
             .to_owned();
@@ -114,12 +140,17 @@ fn sentence(
     let better = better_poll.map_or(String::new(), |poll| {
         format!(" A longer wait saves more: --poll {poll} says how much.")
     });
-    format!("{}{better}", format_savings(cores))
+    format!("{}{better}", format_savings(cores, true))
 }
 
-fn format_savings(cores: Cores) -> String {
+const NOTHING: &str = "Not worth it: no two packets can be put together.";
+
+/// Returns the decision for these cores. `any` is `true` if any packet is eliminated.
+pub(super) fn format_savings(cores: Cores, any: bool) -> String {
     let saved = cores.saved();
-    if saved >= WORTH_CORES {
+    if !any {
+        NOTHING.to_owned()
+    } else if saved >= WORTH_CORES {
         format!("Worth it: it saves {} of a core at this rate.", percent(saved))
     } else if saved > 0.0 {
         let shown = match percent(saved) {
@@ -158,7 +189,7 @@ mod tests {
             poll: poll.into(),
             ..Outcome::default()
         };
-        decision(&traffic, &outcome, (Costs::ASSUMED, "assumed"), None)
+        decision(&traffic, &outcome, (Costs::ASSUMED, "assumed"), None, Vec::new())
     }
 
     #[test]
@@ -175,7 +206,7 @@ mod tests {
         let traffic =
             Traffic { bytes: 1_000, super_bytes: 400, active_ns: 9, ..Traffic::default() };
         let outcome = Outcome { packets: 10, deliveries: 10, ..Outcome::default() };
-        let decision = decision(&traffic, &outcome, (Costs::ASSUMED, "assumed"), None);
+        let decision = decision(&traffic, &outcome, (Costs::ASSUMED, "assumed"), None, Vec::new());
         assert!(decision.is_worth_it.is_none());
         assert!(decision.sentence.starts_with("This capture cannot say: 40 %"), "{decision:?}");
     }
@@ -195,7 +226,8 @@ mod tests {
         };
         let outcome =
             Outcome { packets: 1_000, deliveries: 100, eliminated: 900, ..Outcome::default() };
-        let said = decision(&traffic, &outcome, (Costs::ASSUMED, "assumed"), None).sentence;
+        let costs = (Costs::ASSUMED, "assumed");
+        let said = decision(&traffic, &outcome, costs, None, Vec::new()).sentence;
         assert!(
             said.contains("The rate is that of 1 s in which packets came, of 3,600 s"),
             "{said}"
@@ -208,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_saving_just_below_the_threshold_is_not_shown_as_the_threshold() {
-        let saved = |share: f64| format_savings(Cores { without: share, with: 0.0 });
+        let saved = |share: f64| format_savings(Cores { without: share, with: 0.0 }, true);
         assert!(saved(0.009_99).starts_with("Not worth it: it saves 0.99 % of a core"));
     }
 

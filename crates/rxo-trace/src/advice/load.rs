@@ -1,7 +1,7 @@
 //! The load: the share of a core that receiving the traffic takes, at its mean rate.
 
 use crate::projection::Costs;
-use crate::report::{Outcome, Traffic};
+use crate::report::{Outcome, Receiver, Traffic};
 
 /// The mean rate of the traffic, and the cost of receiving one of its packets.
 #[derive(Clone, Copy, Debug)]
@@ -38,9 +38,36 @@ impl Load {
 
     /// Returns the number of busy cores without coalescing and with the policy of `outcome`.
     pub(super) fn cores(&self, outcome: &Outcome) -> Cores {
-        let k = packets_per_delivery(outcome);
+        self.cores_at(packets_per_delivery(outcome))
+    }
+
+    /// Returns the number of busy cores without coalescing and with `k` packets per delivery.
+    fn cores_at(&self, k: f64) -> Cores {
         let (without_ns, with_ns) = self.costs.of_packet(self.packet_bytes, k);
         Cores { without: without_ns * self.packets_per_ns, with: with_ns * self.packets_per_ns }
+    }
+}
+
+/// Returns the effect on an address that receives `packets` packets with `bytes` bytes in `deliveries` deliveries while
+/// `traffic` lasts. Address and host are left empty.
+pub(crate) fn receiver(
+    traffic: &Traffic,
+    costs: Costs,
+    packets: u64,
+    bytes: u64,
+    deliveries: u64,
+) -> Receiver {
+    let own = Traffic { packets, bytes, active_ns: traffic.active_ns, ..Traffic::default() };
+    let cores = Load::of(&own, costs)
+        .map(|load| load.cores_at(packets.max(1) as f64 / deliveries.max(1) as f64));
+    Receiver {
+        packets,
+        bytes,
+        deliveries,
+        fewer_packets: packets.saturating_sub(deliveries) as f64 / packets.max(1) as f64,
+        cores_without: cores.map(|cores| cores.without),
+        cores_with: cores.map(|cores| cores.with),
+        ..Receiver::default()
     }
 }
 

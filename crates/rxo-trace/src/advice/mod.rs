@@ -1,6 +1,7 @@
 //! Advice: decides whether coalescing is worth it, and finds the smallest settings that come close to the best.
 //!
 //! * `decide`: decides whether coalescing is worth it, from the cost of receiving (`load`).
+//! * `scope`: the packets that the decision is for.
 //! * `polls`: the results of other poll rules.
 //! * `axes`: the settings that are tried if the user sweeps none.
 //! * `choose`: the smallest values that together keep [`WANTED_SHARE`] of the best.
@@ -11,8 +12,10 @@ mod decide;
 mod linux;
 mod load;
 mod polls;
+mod scope;
 
 pub(crate) use self::decide::decision;
+pub(crate) use self::load::receiver;
 
 use self::choose::Candidates;
 use self::load::Load;

@@ -136,10 +136,10 @@ fn origin(source: &Source) -> Origin<'_> {
 
 fn headline(report: &Report) -> String {
     let Decision { fewer_packets, is_at_most, .. } = report.decision;
-    if report.outcome.packets == 0 {
+    if report.decision.packets == 0 {
         return "There were no packets".to_owned();
     }
-    if report.outcome.eliminated == 0 {
+    if report.decision.packets == report.decision.deliveries {
         return "Coalescing would not spare a single packet".to_owned();
     }
     let most = if is_at_most { "At most " } else { "" };
@@ -148,13 +148,17 @@ fn headline(report: &Report) -> String {
 
 fn tiles(report: &Report) -> Vec<Tile> {
     let Report { outcome, decision, .. } = report;
-    let Outcome { packets, deliveries, hold_ns, .. } = outcome;
+    let Outcome { hold_ns, .. } = outcome;
     let tile = |label, value, detail| Tile { label, value, detail };
     vec![
         tile(
             if decision.is_at_most { "Fewer packets, at most" } else { "Fewer packets" },
             percent(decision.fewer_packets),
-            format!("{} packets, {} deliveries", count(*packets), count(*deliveries)),
+            format!(
+                "{} packets, {} deliveries",
+                count(decision.packets),
+                count(decision.deliveries)
+            ),
         ),
         cores(decision),
         tile(

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::Receiver;
 use crate::projection::Costs;
 
 /// The decision whether coalescing is worth it, for the chosen policy and poll rule.
@@ -9,10 +10,14 @@ use crate::projection::Costs;
 pub struct Decision {
     /// The decision and its reason, in a sentence or two.
     pub sentence: String,
-    /// `true` if coalescing saves 1 % of a core or more at the capture's mean rate; `None` if the capture has no rate,
-    /// or the figures are only an upper bound.
+    /// `true` if coalescing saves 1 % of a core or more at the capture's mean rate; `None` if the capture has no rate or
+    /// cannot answer, if the figures are only an upper bound, or if the answer depends on the receiving host.
     pub is_worth_it: Option<bool>,
-    /// The share of packets that never reach the host's stack, from 0 to 1.
+    /// The number of packets that the figures are for: those that one host receives, if the capture shows which.
+    pub packets: u64,
+    /// The number of deliveries to the host's stack for these packets.
+    pub deliveries: u64,
+    /// The share of these packets that never reach the host's stack, from 0 to 1.
     pub fewer_packets: f64,
     /// `true` if `fewer_packets` is an upper bound: polls of a number of packets wait longer than any host would.
     pub is_at_most: bool,
@@ -30,4 +35,7 @@ pub struct Decision {
     pub costs: Costs,
     /// The origin of the costs, as reports name it.
     pub costs_from: String,
+    /// The host on which the capture was taken, then the addresses that receive a tenth of the packets or more. Empty
+    /// if the records say which packets the host sent, because the figures are for the others then.
+    pub receivers: Vec<Receiver>,
 }

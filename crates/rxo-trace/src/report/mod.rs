@@ -9,6 +9,7 @@ mod decision;
 pub mod explain;
 mod flow;
 mod outcome;
+mod receiver;
 mod traffic;
 
 use serde::Serialize;
@@ -23,6 +24,7 @@ pub use course::{Course, CourseStep};
 pub use decision::Decision;
 pub use flow::{FlowReport, Protocol};
 pub use outcome::{Distribution, Outcome, ReasonCount};
+pub use receiver::Receiver;
 pub use traffic::{Checksums, SenderOffload, Source, Traffic};
 
 /// The report of one study of captures.

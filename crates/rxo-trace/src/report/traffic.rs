@@ -90,6 +90,9 @@ pub struct Traffic {
     pub untracked_packets: u64,
     /// The number of packets that the filter excluded. No other number of the traffic counts them.
     pub filtered_packets: u64,
+    /// The number of packets that the capturing host sent, as their records say. No other number of the traffic counts
+    /// them, because a host does not receive what it sends.
+    pub sent_packets: u64,
     /// The number of packets whose time is before that of the previous packet in the file.
     pub steps_back: u64,
     /// The status of the TCP and UDP checksums. UDP packets without a checksum are not included.

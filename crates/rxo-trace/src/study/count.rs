@@ -36,6 +36,8 @@ rxo_frame::counters! {
         pub(super) unserved_packets: u64,
         pub(super) untracked_packets: u64,
         pub(super) filtered_packets: u64,
+        pub(super) sent_packets: u64,
+        pub(super) marked_packets: u64,
         pub(super) unknown_link_packets: u64,
         pub(super) not_ip_packets: u64,
         pub(super) right: u64,

@@ -53,6 +53,8 @@ pub(super) struct Flow {
     vlan: u16,
     /// The number of packets whose checksum the sender's card was to complete. Saturates.
     unfinished: u32,
+    /// The smallest hop limit (TTL) of the flow's packets.
+    hops: u8,
     /// `true` if the flow's last packet was a plain ACK: a pure ACK that differs from its neighbours only in number and
     /// window.
     after_plain_ack: bool,
@@ -108,6 +110,7 @@ impl Flow {
             window: 0,
             vlan: segment.vlan.unwrap_or(NO_VLAN),
             unfinished: 0,
+            hops: u8::MAX,
             after_plain_ack: false,
             begins_with_plain_ack: false,
         }
@@ -138,6 +141,7 @@ impl Flow {
         self.bytes += wire_bytes;
         self.payload_bytes += u64::from(segment.at.payload_bytes());
         self.data_segments += u64::from(segment.at.payload_bytes() > 0);
+        self.hops = self.hops.min(segment.hops(bytes));
         self.see(seen);
         let follows = segment.is_pure_ack && self.count_ack(segment, bytes);
         self.after_plain_ack = segment.is_pure_ack && segment.is_bare;
@@ -196,6 +200,7 @@ impl Flow {
             *mine = mine.saturating_add(*theirs);
         }
         self.unfinished = self.unfinished.saturating_add(other.unfinished);
+        self.hops = self.hops.min(other.hops);
         let at = |ns, file| (ns, numbering.place(file));
         if at(other.first_ns, other.files[0]) < at(self.first_ns, self.files[0]) {
             (self.first_ns, self.files[0]) = (other.first_ns, other.files[0]);
@@ -241,6 +246,19 @@ impl Flow {
 
     pub(super) fn unfinished(&self) -> u64 {
         self.unfinished.into()
+    }
+
+    /// Returns the smallest hop limit of the flow's packets.
+    pub(super) const fn hops(&self) -> u8 {
+        self.hops
+    }
+
+    pub(super) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) const fn eliminated(&self) -> u64 {
+        self.eliminated
     }
 
     /// Returns the figures for a report that begins at `start_ns`. `names` are the names of the captures, by number.

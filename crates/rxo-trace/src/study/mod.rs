@@ -14,6 +14,7 @@
 //! * [`Part`]: the counts, which can be merged with those of other parts of the traffic. [`slices()`]: the bytes that
 //!   each part reads.
 //! * [`compare`]: several policies over the same packets, in one table.
+//! * `receivers`: the host on which the capture was taken, and the addresses that receive most.
 //! * `outcome`, `notes`: the report. `read` does all of this for a capture file.
 //!
 //! # Contract
@@ -41,13 +42,14 @@ mod points;
 mod poll;
 mod read;
 mod replay;
+mod receivers;
 mod slices;
 mod time;
 
 use core::fmt;
 use std::hash::{BuildHasher, RandomState};
 
-use rxo_capture::{Interface, LinkType, Network, Record};
+use rxo_capture::{Direction, Interface, LinkType, Network, Record};
 use rxo_coalesce::ConfigError;
 use rxo_frame::{ChecksumStatus, Frame, Instant};
 use rxo_wire::checksum::Summer;
@@ -260,10 +262,11 @@ impl Study {
         }
     }
 
-    /// Returns the number of packets studied so far, including those that the filter excluded.
+    /// Returns the number of packets studied so far, including those that the filter excluded, and those that the
+    /// host sent.
     #[must_use]
     pub fn packets(&self) -> u64 {
-        self.count.packets + self.count.filtered_packets
+        self.count.packets + self.count.filtered_packets + self.count.sent_packets
     }
 
     #[inline]
@@ -272,6 +275,11 @@ impl Study {
         self.chosen.clock = self.clock;
         let interface = interfaces.get(record.interface as usize);
         let link = interface.map_or(UNKNOWN_LINK, |interface| interface.link);
+        let direction = record.direction(link);
+        if direction == Some(Direction::Out) {
+            self.count.sent_packets += 1;
+            return;
+        }
         let taken = intake::take(&record, link, self.settings.checksums);
         if let Some(filter) = &self.settings.filter
             && !filter.matches(taken.kind.key())
@@ -280,6 +288,7 @@ impl Study {
             return;
         }
         self.count.packet(&taken);
+        self.count.marked_packets += u64::from(direction.is_some());
         if let Some((_, last)) = self.accepted {
             self.count.gap(now.nanos_since(last));
         }

@@ -9,11 +9,13 @@ use super::flows::Flows;
 use super::part::{Part, PointSums, Sums, Terms};
 use super::point::{CHOSEN, Point};
 use super::points::Points;
+use super::receivers::{Received, Receivers};
 use super::{Count, Settings, notes};
 use crate::advice;
+use crate::projection::Costs;
 use crate::report::{
-    Axis, Checksums, Distribution, Outcome, Protocol, ReasonCount, Report, SenderOffload, Sweep,
-    Traffic, explain,
+    Axis, Checksums, Distribution, Outcome, Protocol, ReasonCount, Receiver, Report, SenderOffload,
+    Sweep, Traffic, explain,
 };
 
 /// The maximum number of senders that the report names.
@@ -39,7 +41,8 @@ pub(super) fn report(part: &Part, settings: &Settings, terms: &Terms) -> Report 
     };
     let better_poll = advice.as_ref().and_then(|advice| advice.better_poll.as_deref());
     let costs = (costs, terms.costs_from.as_str());
-    let decision = advice::decision(&traffic, &outcomes[CHOSEN], costs, better_poll);
+    let receivers = receivers(sums, &traffic, terms.costs);
+    let decision = advice::decision(&traffic, &outcomes[CHOSEN], costs, better_poll, receivers);
     if decision.is_worth_it == Some(false)
         && let Some(advice) = &mut advice
     {
@@ -91,6 +94,7 @@ fn traffic(sums: &Sums, settings: &Settings) -> Traffic {
         unserved_packets: count.unserved_packets,
         untracked_packets: count.untracked_packets,
         filtered_packets: count.filtered_packets,
+        sent_packets: count.sent_packets,
         steps_back: count.steps_back,
         checksums: Checksums {
             mode: settings.checksums.name().to_owned(),
@@ -101,6 +105,28 @@ fn traffic(sums: &Sums, settings: &Settings) -> Traffic {
             sender_offload: senders(&sums.flows),
         },
     }
+}
+
+/// Returns the receiving addresses with the effect of the chosen policy. None if most records say whether the host
+/// sent their packets, because then all counted packets were received; none if too many flows have no figures.
+fn receivers(sums: &Sums, traffic: &Traffic, costs: Costs) -> Vec<Receiver> {
+    let count = &sums.count;
+    if count.marked_packets > count.packets / 2 || count.untracked_packets > count.packets / 20 {
+        return Vec::new();
+    }
+    let Receivers { host, listed } = Receivers::of(&sums.flows);
+    let report = |one: &Received| {
+        let deliveries = one.packets.saturating_sub(one.eliminated);
+        advice::receiver(traffic, costs, one.packets, one.bytes, deliveries)
+    };
+    listed
+        .iter()
+        .map(|one| Receiver {
+            address: one.address.to_string(),
+            is_host: host == Some(one.address),
+            ..report(one)
+        })
+        .collect()
 }
 
 /// Returns the hosts that left checksums to their network cards, found by the figures of their flows.

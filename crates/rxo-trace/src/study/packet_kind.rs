@@ -177,6 +177,14 @@ impl Segment {
         self.word(bytes, 14)
     }
 
+    /// Returns the hop limit (TTL) of the packet's IP header.
+    #[inline]
+    pub(super) fn hops(&self, bytes: &[u8]) -> u8 {
+        let header = bytes.get(self.at.network as usize..).unwrap_or_default();
+        let is_v4 = header.first().is_some_and(|byte| byte >> 4 == 4);
+        header.get(if is_v4 { 8 } else { 7 }).copied().unwrap_or(u8::MAX)
+    }
+
     /// Returns the offset of the checksum in its header.
     pub(super) const fn checksum_at(&self) -> usize {
         match self.protocol {

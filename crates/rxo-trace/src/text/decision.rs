@@ -5,28 +5,53 @@ use rxo_console::numbers::grouped;
 
 use super::units::time;
 use crate::projection::Costs;
-use crate::report::{Decision, Outcome, Report};
+use crate::report::{Decision, Receiver, Report};
 
 pub(super) fn text(report: &Report) -> String {
-    let Report { decision, outcome, .. } = report;
-    let lines = [
-        ("packets", packets(decision, outcome)),
+    let Report { decision, .. } = report;
+    let mut lines = vec![
+        ("packets", packets(decision)),
         ("cores", cores(decision)),
         ("held", format!("at most {} for 99 % of what is held", time(decision.hold_p99_ns))),
         ("decision", decision.sentence.clone()),
         ("costs", costs(decision)),
     ];
-    let lines = lines.map(|(name, text)| format!("{name:<11} {text}"));
+    if decision.receivers.len() > 1 {
+        lines.extend(decision.receivers.iter().map(|receiver| ("receiver", one(receiver))));
+    }
+    let lines = lines.into_iter().map(|(name, text)| format!("{name:<11} {text}"));
+    let lines: Vec<String> = lines.collect();
     lines.join("\n")
 }
 
-fn packets(decision: &Decision, outcome: &Outcome) -> String {
+/// Formats a receiving address and the effect of coalescing on it.
+fn one(receiver: &Receiver) -> String {
+    let Receiver { address, packets, fewer_packets, .. } = receiver;
+    let cores = match (receiver.cores_without, receiver.cores_with) {
+        (Some(without), Some(with)) => {
+            format!(
+                ", {} cores without coalescing, {} with it",
+                three_digits(without),
+                three_digits(with)
+            )
+        }
+        _ => String::new(),
+    };
+    let host = if receiver.is_host { ", the capturing host" } else { "" };
+    format!(
+        "{address}{host}: {} packets, {:.1} % fewer{cores}",
+        grouped(*packets),
+        100.0 * fewer_packets
+    )
+}
+
+fn packets(decision: &Decision) -> String {
     format!(
         "{}{:.1} % fewer for the host's stack: {} deliveries of {} packets, with --poll {}",
         if decision.is_at_most { "at most " } else { "" },
         100.0 * decision.fewer_packets,
-        grouped(outcome.deliveries),
-        grouped(outcome.packets),
+        grouped(decision.deliveries),
+        grouped(decision.packets),
         decision.poll
     )
 }

@@ -36,6 +36,8 @@ fn report() -> Report {
     Report {
         decision: Decision {
             sentence: "Worth it: it saves much.".into(),
+            packets: 10_000,
+            deliveries: 2_500,
             fewer_packets: 0.75,
             cores_without: Some(0.096),
             cores_with: Some(0.043),

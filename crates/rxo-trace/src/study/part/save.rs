@@ -23,7 +23,7 @@ use super::run::Core;
 use super::{Ends, Mark, Part, PointSums, Recipe, Run, Span, Sums};
 use crate::report::Source;
 
-const VERSION: u16 = 5;
+const VERSION: u16 = 6;
 const HEAD_BYTES: usize = Part::MAGIC.len() + 2 + 8;
 const CRC_BYTES: usize = 4;
 /// Maximum count that is accepted in a saved part, so that many counts can be added without overflow.

@@ -1,0 +1,168 @@
+//! Scope: the packets that a decision is for.
+//!
+//! A host does not receive what it sends. If the capture shows the host, the decision is for what the host
+//! receives. If it does not, and several addresses receive much, the decision may depend on the receiving
+//! host.
+
+use super::decide::{WORTH_CORES, worth};
+use super::load::{Cores, Load};
+use crate::projection::Costs;
+use crate::report::{Outcome, Receiver, Traffic};
+use crate::words::{count, percent};
+
+/// The packets that a decision is for, and the effect of coalescing on them.
+#[derive(Clone, Debug)]
+pub(super) struct Scope {
+    pub(super) packets: u64,
+    pub(super) deliveries: u64,
+    /// The cores that are busy with receiving; `None` if the capture has no rate.
+    pub(super) cores: Option<Cores>,
+    /// The sentence that names the packets, with a space before it; empty if they are all packets.
+    pub(super) remark: String,
+}
+
+impl Scope {
+    /// Returns the packets that the decision is for.
+    pub(super) fn of(
+        traffic: &Traffic,
+        outcome: &Outcome,
+        costs: Costs,
+        receivers: &[Receiver],
+    ) -> Self {
+        match receivers {
+            [host, ..] if host.is_host && !is_all(host, outcome) => {
+                let others = count(outcome.packets.saturating_sub(host.packets));
+                Self::one(
+                    host,
+                    format!(
+                        " The figures are for {}, on which the capture was taken: {others} \
+                         packets that it sent, or that others receive, do not count.",
+                        host.address
+                    ),
+                )
+            }
+            [only] if !only.is_host && !is_all(only, outcome) => {
+                let share = percent(only.packets as f64 / outcome.packets.max(1) as f64);
+                Self::one(
+                    only,
+                    format!(
+                        " The figures are for {}, which receives {share} of the packets.",
+                        only.address
+                    ),
+                )
+            }
+            _ => Self {
+                packets: outcome.packets,
+                deliveries: outcome.deliveries,
+                cores: Load::of(traffic, costs).map(|load| load.cores(outcome)),
+                remark: sent(traffic),
+            },
+        }
+    }
+
+    fn one(receiver: &Receiver, remark: String) -> Self {
+        let Receiver { packets, deliveries, .. } = *receiver;
+        Self { packets, deliveries, cores: cores(receiver), remark }
+    }
+
+    /// Returns the share of the packets that never reach the host's stack, from 0 to 1.
+    pub(super) fn fewer_packets(&self) -> f64 {
+        self.packets.saturating_sub(self.deliveries) as f64 / self.packets.max(1) as f64
+    }
+}
+
+/// Returns `true` if the receiver receives all packets but one in a hundred.
+const fn is_all(receiver: &Receiver, outcome: &Outcome) -> bool {
+    receiver.packets >= outcome.packets - outcome.packets / 100
+}
+
+fn cores(receiver: &Receiver) -> Option<Cores> {
+    Some(Cores { without: receiver.cores_without?, with: receiver.cores_with? })
+}
+
+/// Returns a sentence on packets that the host sent, as their records say; empty if there are none.
+fn sent(traffic: &Traffic) -> String {
+    match traffic.sent_packets {
+        0 => String::new(),
+        sent => format!(" {} packets that the host sent do not count.", count(sent)),
+    }
+}
+
+/// Returns the decision for each receiving address as one text, if coalescing is worth it for some and not
+/// for others, or for all together but not for each; `None` if one decision suffices.
+pub(super) fn by_receiver(receivers: &[Receiver]) -> Option<String> {
+    let [first, _, ..] = receivers else { return None };
+    let decided: Vec<(&Receiver, Cores)> =
+        receivers.iter().filter_map(|one| Some((one, cores(one)?))).collect();
+    let is_worth = |(_, cores): &(&Receiver, Cores)| cores.saved() >= WORTH_CORES;
+    if first.is_host || decided.iter().all(is_worth) {
+        return None;
+    }
+    let each = decided.iter().map(|(receiver, cores)| {
+        let Receiver { address, packets, .. } = receiver;
+        let verdict = format_savings(*cores, receiver.packets > receiver.deliveries);
+        format!("{address} receives {} packets. {verdict}", count(*packets))
+    });
+    let each: Vec<String> = each.collect();
+    Some(format!(
+        "It depends on the receiving host, which this capture does not show. {} Name the host with \
+         --flow \"dst {}\".",
+        each.join(" "),
+        first.address
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receiver(address: &str, packets: u64, saved: f64) -> Receiver {
+        Receiver {
+            address: address.into(),
+            packets,
+            deliveries: if saved > 0.0 { packets / 2 } else { packets },
+            cores_without: Some(0.1),
+            cores_with: Some(0.1 - saved),
+            ..Receiver::default()
+        }
+    }
+
+    fn scope(receivers: &[Receiver]) -> Scope {
+        let traffic = Traffic { packets: 900, bytes: 900_000, active_ns: 9, ..Traffic::default() };
+        let outcome = Outcome { packets: 900, deliveries: 500, ..Outcome::default() };
+        Scope::of(&traffic, &outcome, Costs::ASSUMED, receivers)
+    }
+
+    #[test]
+    fn what_the_host_sent_is_left_out() {
+        let host = Receiver { is_host: true, ..receiver("10.0.0.2", 600, 0.05) };
+        let scope = scope(&[host, receiver("10.0.0.1", 300, 0.0)]);
+        assert_eq!((scope.packets, scope.deliveries), (600, 300));
+        assert!(scope.remark.starts_with(" The figures are for 10.0.0.2, on which"), "{scope:?}");
+    }
+
+    #[test]
+    fn an_only_receiver_is_named_unless_it_receives_all() {
+        assert!(scope(&[receiver("10.0.0.2", 900, 0.05)]).remark.is_empty());
+        let named = scope(&[receiver("10.0.0.2", 850, 0.05)]);
+        assert_eq!(named.packets, 850);
+        assert!(
+            named.remark.ends_with("10.0.0.2, which receives 94.4 % of the packets."),
+            "{named:?}"
+        );
+    }
+
+    #[test]
+    fn each_receiver_has_its_decision_only_where_they_differ() {
+        let (gains, gains_not) = (receiver("10.0.0.2", 600, 0.05), receiver("10.0.0.1", 300, 0.0));
+        assert_eq!(by_receiver(&[gains.clone(), gains.clone()]), None);
+        assert_eq!(by_receiver(core::slice::from_ref(&gains)), None);
+        let host = Receiver { is_host: true, ..gains.clone() };
+        assert_eq!(by_receiver(&[host, gains_not.clone()]), None);
+        let text = by_receiver(&[gains, gains_not]).unwrap();
+        assert!(text.starts_with("It depends on the receiving host"), "{text}");
+        assert!(text.contains("10.0.0.2 receives 600 packets. Worth it: it saves 5 %"), "{text}");
+        assert!(text.contains("10.0.0.1 receives 300 packets. Not worth it: no two"), "{text}");
+        assert!(text.ends_with("--flow \"dst 10.0.0.2\"."), "{text}");
+    }
+}

@@ -1,0 +1,240 @@
+//! The receiving addresses of a capture, and the host on which it was taken.
+//!
+//! A host does not receive the packets that it sends, so they are no part of its load. Records that say that
+//! the host sent them never come here. For others, this module finds the host by the flows: an address that
+//! takes part in nearly all of them. If two do, the peers of a single conversation, the one whose packets
+//! left no router behind them (hop limit), or whose checksums its card was to complete, is the host.
+//!
+//! Separate from the flows because it needs only their sums. Memory is bounded: addresses with a large share
+//! are found by the algorithm of Misra and Gries ("Finding repeated elements", 1982), and then counted
+//! exactly.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use super::flows::{Flow, Flows};
+
+/// The number of addresses that are followed: every address with more than one 33rd of the packets is among
+/// them.
+const FOLLOWED: usize = 32;
+/// An address is listed if it receives at least one packet in this number.
+const LISTED: u64 = 10;
+/// The share of packets that counts as nearly all, in percent; the rest is broadcasts and strays.
+const NEARLY_ALL: u64 = 95;
+/// The values of the hop limit with which systems send.
+const FRESH_HOPS: [u8; 3] = [64, 128, 255];
+
+/// The packets that one address receives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Received {
+    pub(super) address: IpAddr,
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) eliminated: u64,
+}
+
+/// The receiving addresses of a capture.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Receivers {
+    /// The host on which the capture was taken; `None` if the flows do not show it.
+    pub(super) host: Option<IpAddr>,
+    /// The host first, then the addresses that receive at least a tenth of the packets, most packets first.
+    pub(super) listed: Vec<Received>,
+}
+
+impl Receivers {
+    /// Returns the receiving addresses of all flows.
+    pub(super) fn of(flows: &Flows) -> Self {
+        let total = flows.iter().fold(0_u64, |sum, flow| sum.saturating_add(flow.packets));
+        let host = host(flows, total);
+        let mut addresses =
+            frequent(flows.iter().map(|flow| (flow.key.destination(), flow.packets)));
+        addresses.extend(host);
+        addresses.sort_unstable();
+        addresses.dedup();
+        let mut listed = received(flows, &addresses);
+        listed.retain(|one| Some(one.address) == host || is_share(one.packets, total, LISTED));
+        listed.sort_by_key(|one| {
+            (Some(one.address) != host, core::cmp::Reverse(one.packets), one.address)
+        });
+        Self { host, listed }
+    }
+}
+
+/// Returns `true` if `part` is at least one `share`-th of `whole`.
+const fn is_share(part: u64, whole: u64, share: u64) -> bool {
+    part > 0 && part.saturating_mul(share) >= whole
+}
+
+/// Returns at most [`FOLLOWED`] addresses. Every address with more than one 33rd of all packets is among
+/// them.
+fn frequent(packets: impl Iterator<Item = (IpAddr, u64)>) -> Vec<IpAddr> {
+    let mut followed: HashMap<IpAddr, u64> = HashMap::with_capacity(FOLLOWED + 1);
+    for (address, packets) in packets {
+        let count = followed.entry(address).or_default();
+        *count = count.saturating_add(packets);
+        if followed.len() > FOLLOWED {
+            let least = followed.values().copied().min().unwrap_or_default();
+            followed.retain(|_, count| {
+                *count -= least;
+                *count > 0
+            });
+        }
+    }
+    followed.into_keys().collect()
+}
+
+/// Counts the packets that each of the sorted `addresses` receives.
+fn received(flows: &Flows, addresses: &[IpAddr]) -> Vec<Received> {
+    let none =
+        |address: &IpAddr| Received { address: *address, packets: 0, bytes: 0, eliminated: 0 };
+    let mut received: Vec<Received> = addresses.iter().map(none).collect();
+    for flow in flows.iter() {
+        if let Ok(place) = addresses.binary_search(&flow.key.destination()) {
+            let one = &mut received[place];
+            one.packets = one.packets.saturating_add(flow.packets);
+            one.bytes = one.bytes.saturating_add(flow.bytes());
+            one.eliminated = one.eliminated.saturating_add(flow.eliminated());
+        }
+    }
+    received
+}
+
+/// The packets in which an address takes part.
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
+    all: u64,
+    sent: u64,
+    /// Sent packets that no router has forwarded.
+    fresh: u64,
+    /// Sent packets whose checksums the sender's card was to complete.
+    unfinished: u64,
+}
+
+impl Part {
+    fn count(&mut self, flow: &Flow, sends: bool) {
+        self.all = self.all.saturating_add(flow.packets);
+        if sends {
+            let fresh = if FRESH_HOPS.contains(&flow.hops()) { flow.packets } else { 0 };
+            self.sent = self.sent.saturating_add(flow.packets);
+            self.fresh = self.fresh.saturating_add(fresh);
+            self.unfinished = self.unfinished.saturating_add(flow.unfinished());
+        }
+    }
+}
+
+/// Returns the host on which the capture was taken; `None` if the flows do not show it.
+fn host(flows: &Flows, total: u64) -> Option<IpAddr> {
+    let ends =
+        |flow: &Flow| [(flow.key.source(), flow.packets), (flow.key.destination(), flow.packets)];
+    let mut parts: HashMap<IpAddr, Part> = frequent(flows.iter().flat_map(ends))
+        .into_iter()
+        .map(|end| (end, Part::default()))
+        .collect();
+    for flow in flows.iter() {
+        let (source, destination) = (flow.key.source(), flow.key.destination());
+        if let Some(part) = parts.get_mut(&source) {
+            part.count(flow, true);
+        }
+        if source != destination
+            && let Some(part) = parts.get_mut(&destination)
+        {
+            part.count(flow, false);
+        }
+    }
+    let takes_part =
+        |part: &Part| u128::from(part.all) * 100 >= u128::from(total) * u128::from(NEARLY_ALL);
+    let mut centers: Vec<(IpAddr, Part)> =
+        parts.into_iter().filter(|(_, part)| total > 0 && takes_part(part)).collect();
+    centers.sort_unstable_by_key(|(address, _)| *address);
+    match centers[..] {
+        [(host, _)] => Some(host),
+        [(one, a), (other, b)] if a.sent > 0 && b.sent > 0 => {
+            let by = |of: fn(&Part) -> u64| apart((of(&a), a.sent), (of(&b), b.sent));
+            let is_first = match (by(|part| part.unfinished), by(|part| part.fresh)) {
+                (Some(left), Some(right)) if left != right => return None,
+                (left, right) => left.or(right)?,
+            };
+            Some(if is_first { one } else { other })
+        }
+        _ => None,
+    }
+}
+
+/// Compares the shares of two senders' packets, each a count and the number of all. Returns `true` if the
+/// first has nearly all and the second nearly none, `false` for the contrary, and `None` if the shares do not
+/// tell.
+fn apart(one: (u64, u64), other: (u64, u64)) -> Option<bool> {
+    let is_most = |(part, all): (u64, u64)| part > 0 && part >= all - all / LISTED;
+    let is_least = |(part, all): (u64, u64)| part <= all / LISTED;
+    match (is_most(one) && is_least(other), is_least(one) && is_most(other)) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxo_frame::LinkKind;
+    use rxo_testkit::{Packet, seg};
+
+    use super::super::flows::Sighting;
+    use super::super::packet_kind::PacketKind;
+    use super::*;
+
+    fn flows(packets: &[(Packet, u64)]) -> Flows {
+        let mut flows = Flows::new(1_000);
+        for (packet, times) in packets {
+            let bytes = packet.bytes();
+            let PacketKind::Segment(segment) = PacketKind::read(LinkKind::Ethernet, &bytes) else {
+                panic!()
+            };
+            let seen = Sighting { at_ns: 0, file: 0 };
+            let number = flows.find_or_add(&segment, seen);
+            let flow = flows.get_mut(number).unwrap();
+            for _ in 0..*times {
+                flow.count(&segment, &bytes, bytes.len() as u64, seen);
+            }
+        }
+        flows
+    }
+
+    fn source(packet: &Packet) -> IpAddr {
+        let PacketKind::Segment(segment) = PacketKind::read(LinkKind::Ethernet, &packet.bytes())
+        else {
+            panic!()
+        };
+        segment.key.source()
+    }
+
+    #[test]
+    fn the_end_of_all_conversations_is_the_host() {
+        let (one, other) = (seg().host(1).ttl(64), seg().host(2).ttl(64));
+        let host = source(&one.clone().reply());
+        assert_eq!(host, source(&other.clone().reply()), "both talk with the same host");
+        let all = [(one.clone(), 30), (other, 30), (one.reply().pure_ack(), 20)];
+        let receivers = Receivers::of(&flows(&all));
+        assert_eq!(receivers.host, Some(host));
+        assert_eq!((receivers.listed[0].address, receivers.listed[0].packets), (host, 60));
+    }
+
+    #[test]
+    fn of_two_ends_the_one_whose_packets_no_router_forwarded_is_the_host() {
+        let far = seg().ttl(57).len(1000);
+        let own = seg().reply().ttl(64).pure_ack();
+        let receivers = Receivers::of(&flows(&[(far.clone(), 50), (own.clone(), 25)]));
+        assert_eq!(receivers.host, Some(source(&own)));
+        assert_eq!(receivers.listed[0].packets, 50);
+        let lan = Receivers::of(&flows(&[(far.ttl(64), 50), (own, 25)]));
+        assert_eq!(lan.host, None);
+        assert_eq!(lan.listed.iter().map(|one| one.packets).collect::<Vec<_>>(), [50, 25]);
+    }
+
+    #[test]
+    fn many_receivers_are_not_listed() {
+        let packets: Vec<(Packet, u64)> = (0..200).map(|n| (seg().host(n).reply(), 3)).collect();
+        let receivers = Receivers::of(&flows(&packets));
+        assert!(receivers.listed.len() <= 1, "{receivers:?}");
+    }
+}
