@@ -60,6 +60,7 @@ impl Plan {
             advise: !flags.no_advice,
             checksums: rules::checksums(&flags.replay.checksum)?,
             filter: flags.flow.as_deref().map(filter).transpose()?,
+            dedup: flags.dedup,
             top: if flags.parquet.is_some() { MAX_FLOWS } else { flags.top },
             ..Settings::new(chosen)
         };
@@ -114,6 +115,7 @@ fn merge(flags: &AnalyzeFlags, inputs: &[Input], saved: usize) -> Result<Work> {
         ("--checksum", checksum != "auto"),
         ("--sweep", !flags.sweep.is_empty()),
         ("--flow", flags.flow.is_some()),
+        ("--dedup", flags.dedup),
         ("--no-advice", flags.no_advice),
         ("--part", flags.part.is_some()),
     ];

@@ -26,6 +26,11 @@ pub(crate) struct AnalyzeFlags {
     #[arg(long, value_name = "FILTER")]
     pub(crate) flow: Option<String>,
 
+    /// Leave out duplicates: packets that the capture has twice within a millisecond, as from a mirror port or from the
+    /// interface any on a bridge.
+    #[arg(long)]
+    pub(crate) dedup: bool,
+
     /// List the N flows with the most packets.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) top: usize,

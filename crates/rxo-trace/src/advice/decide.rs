@@ -50,7 +50,10 @@ pub(crate) fn decision(
 
 /// Returns the reason why the capture cannot answer, with the remedy; `None` if it can.
 fn unanswerable_reason(traffic: &Traffic, scope: &Scope) -> Option<String> {
-    nothing_received(traffic, scope).or_else(|| merged(traffic))
+    nothing_received(traffic, scope)
+        .or_else(|| merged(traffic))
+        .or_else(|| twice(traffic))
+        .or_else(|| sealed(traffic))
 }
 
 /// Returns a refusal if the host on which the capture was taken receives nothing in it.
@@ -61,6 +64,30 @@ fn nothing_received(traffic: &Traffic, scope: &Scope) -> Option<String> {
             "This capture cannot say: the host on which it was taken sent all of its {} packets, and received none. \
              Capture what the host receives (tcpdump -Q in).",
             count(sent)
+        )
+    })
+}
+
+/// Returns a refusal if the capture has many packets twice.
+fn twice(traffic: &Traffic) -> Option<String> {
+    let Traffic { duplicate_packets, are_duplicates_left_out, packets, .. } = *traffic;
+    (!are_duplicates_left_out && is_significant(duplicate_packets, packets)).then(|| {
+        format!(
+            "This capture cannot say as it is: {} of its packets are in it twice, as from a mirror port, or from `-i any` \
+             on a bridge. --dedup leaves the duplicates out.",
+            percent(duplicate_packets as f64 / packets.max(1) as f64)
+        )
+    })
+}
+
+/// Returns a refusal if most packets are in an encapsulation that cannot be read.
+fn sealed(traffic: &Traffic) -> Option<String> {
+    let Traffic { sealed_packets, packets, .. } = *traffic;
+    (sealed_packets > packets / 2).then(|| {
+        format!(
+            "This capture cannot say: {} of its packets are in an encapsulation that cannot be read. Capture where it \
+             ends, on the host's own interface.",
+            percent(sealed_packets as f64 / packets.max(1) as f64)
         )
     })
 }

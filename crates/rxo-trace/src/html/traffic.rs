@@ -67,12 +67,15 @@ fn tunnels(outcome: &Outcome) -> Option<Table> {
 type Count = fn(&Traffic) -> u64;
 
 /// The counts that get a row only if they are not 0: the text of the row, and the function that reads the count.
-const ODD: [(&str, Count); 7] = [
+const ODD: [(&str, Count); 10] = [
     ("shorter than their IP header says", |traffic| traffic.short_packets),
     ("larger than any link's packets", |traffic| traffic.super_packets),
     ("of an unknown link type", |traffic| traffic.unknown_link_packets),
     ("of interfaces without an engine", |traffic| traffic.unserved_packets),
     ("of flows without figures of their own", |traffic| traffic.untracked_packets),
+    ("in an encapsulation that cannot be read", |traffic| traffic.sealed_packets),
+    ("in the capture twice", |traffic| traffic.duplicate_packets),
+    ("sent by the capturing host", |traffic| traffic.sent_packets),
     ("left out by the filter", |traffic| traffic.filtered_packets),
     ("earlier than the packet before them", |traffic| traffic.steps_back),
 ];

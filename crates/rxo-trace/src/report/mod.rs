@@ -25,7 +25,7 @@ pub use decision::Decision;
 pub use flow::{FlowReport, Protocol};
 pub use outcome::{Distribution, Outcome, ReasonCount};
 pub use receiver::Receiver;
-pub use traffic::{Checksums, SenderOffload, Source, Traffic};
+pub use traffic::{Checksums, Encapsulation, SenderOffload, Source, Traffic};
 
 /// The report of one study of captures.
 #[derive(Clone, Debug, Default, Serialize)]

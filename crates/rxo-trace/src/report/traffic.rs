@@ -93,10 +93,27 @@ pub struct Traffic {
     /// The number of packets that the capturing host sent, as their records say. No other number of the traffic counts
     /// them, because a host does not receive what it sends.
     pub sent_packets: u64,
+    /// The number of packets that the capture has twice, as from a mirror port.
+    pub duplicate_packets: u64,
+    /// `true` if duplicates were left out; `packets` does not contain them then.
+    pub are_duplicates_left_out: bool,
+    /// The encapsulations of packets, most frequent first. Each packet counts with its outermost one.
+    pub encapsulations: Vec<Encapsulation>,
+    /// The number of packets in an encapsulation that cannot be read, for example because it is encrypted.
+    pub sealed_packets: u64,
     /// The number of packets whose time is before that of the previous packet in the file.
     pub steps_back: u64,
     /// The status of the TCP and UDP checksums. UDP packets without a checksum are not included.
     pub checksums: Checksums,
+}
+
+/// A kind of encapsulation, such as GRE or MPLS.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Encapsulation {
+    /// The name of the encapsulation.
+    pub name: String,
+    /// The number of packets in it.
+    pub packets: u64,
 }
 
 /// The status of the traffic's TCP and UDP checksums.

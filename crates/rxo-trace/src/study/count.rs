@@ -4,6 +4,7 @@ use rxo_capture::LinkType;
 use serde::{Deserialize, Serialize};
 
 use super::checksum::Finding;
+use super::encapsulation::Encapsulation;
 use super::intake::ParsedRecord;
 use super::packet_kind::Segment;
 use crate::report::Protocol;
@@ -38,6 +39,17 @@ rxo_frame::counters! {
         pub(super) filtered_packets: u64,
         pub(super) sent_packets: u64,
         pub(super) marked_packets: u64,
+        pub(super) duplicate_packets: u64,
+        pub(super) mpls: u64,
+        pub(super) pppoe: u64,
+        pub(super) tags: u64,
+        pub(super) gre: u64,
+        pub(super) ip_in_ip: u64,
+        pub(super) vxlan: u64,
+        pub(super) geneve: u64,
+        pub(super) ppp: u64,
+        pub(super) wireless: u64,
+        pub(super) sealed_packets: u64,
         pub(super) unknown_link_packets: u64,
         pub(super) not_ip_packets: u64,
         pub(super) right: u64,
@@ -104,6 +116,39 @@ impl Count {
             Some(Finding::Unfinished) => self.unfinished += 1,
             None => {}
         }
+    }
+
+    /// Counts the encapsulation of a packet. `is_read` is `true` if the packet inside was found.
+    #[cold]
+    pub(super) const fn encapsulation(&mut self, kind: Encapsulation, is_read: bool) {
+        let count = match kind {
+            Encapsulation::Mpls => &mut self.mpls,
+            Encapsulation::Pppoe => &mut self.pppoe,
+            Encapsulation::Tags => &mut self.tags,
+            Encapsulation::Gre => &mut self.gre,
+            Encapsulation::IpInIp => &mut self.ip_in_ip,
+            Encapsulation::Vxlan => &mut self.vxlan,
+            Encapsulation::Geneve => &mut self.geneve,
+            Encapsulation::Ppp => &mut self.ppp,
+            Encapsulation::Wireless => &mut self.wireless,
+        };
+        *count += 1;
+        self.sealed_packets += !is_read as u64;
+    }
+
+    /// Returns the number of packets in each kind of encapsulation, as reports name it.
+    pub(super) const fn encapsulations(&self) -> [(&'static str, u64); 9] {
+        [
+            ("MPLS", self.mpls),
+            ("PPPoE", self.pppoe),
+            ("more than two VLAN tags", self.tags),
+            ("GRE", self.gre),
+            ("IP in IP", self.ip_in_ip),
+            ("VXLAN", self.vxlan),
+            ("Geneve", self.geneve),
+            ("PPP", self.ppp),
+            ("802.11", self.wireless),
+        ]
     }
 
     /// Counts a packet that contains no IP packet for an engine, or has an unknown link type.

@@ -1,15 +1,20 @@
 //! Prepares a record for counting: the packet for the engines, and its
 //! headers.
 //!
-//! A truncated record is parsed as if it were whole, with zeros for the missing bytes, so that its flow and
-//! its sizes on the wire are counted. The engines get it truncated, and bypass it; they get it whole only if
-//! its checksum is accepted, because then the payload does not matter. A packet that is shorter than its IP
-//! header says was truncated by the program that wrote the capture, and is treated in the same way.
+//! A truncated record is parsed as if it were whole, with zeros for the missing bytes, so that its flow and sizes are
+//! counted as they were. The engines get it truncated, and bypass it; they get it whole only if its checksum is accepted,
+//! because then the payload does not matter. A packet that is shorter than its IP header says was truncated by the
+//! program that wrote the capture, and is treated in the same way.
+//!
+//! A packet in an encapsulation that the engine does not read is taken out of it.
 
 use rxo_capture::{LinkType, Network, Record, SharedBytes};
+use rxo_frame::LinkKind;
 
 use super::checksum::ChecksumMode;
-use super::packet_kind::PacketKind;
+use super::encapsulation::{self, Encapsulation};
+use super::packet_kind::{PacketKind, Segment};
+use crate::report::Protocol;
 
 /// The maximum length to which a packet is padded, in bytes: one IP packet and its link header.
 const LONGEST: u32 = 65_535 + 64;
@@ -20,6 +25,8 @@ pub(super) struct ParsedRecord {
     /// The packet for the engines; `None` if it is not IP, or its link type is unknown.
     pub(super) network: Option<Network>,
     pub(super) kind: PacketKind,
+    /// The encapsulation of the packet, and `true` if the packet inside was found; `None` if there is none.
+    pub(super) encapsulation: Option<(Encapsulation, bool)>,
     /// The length of the packet on the wire in bytes, with the link-layer header.
     pub(super) wire_bytes: u64,
     /// `true` if the capture truncated the packet.
@@ -55,7 +62,68 @@ fn read(bytes: &SharedBytes, link: LinkType) -> ParsedRecord {
         }
         None => PacketKind::Other,
     };
-    ParsedRecord { network, kind, wire_bytes: 0, is_cut: false, is_short: false, is_whole: true }
+    if let PacketKind::Segment(segment) = &kind {
+        let bytes = network.as_ref().map_or(&[][..], |network| network.packet.as_ref());
+        let tunnel = tunnel(segment, bytes).map(|tunnel| (tunnel, true));
+        return ParsedRecord { encapsulation: tunnel, ..plain(network, kind) };
+    }
+    match encapsulation::strip(link, bytes.as_ref()) {
+        None => plain(network, kind),
+        Some((found, None)) => {
+            ParsedRecord { encapsulation: Some((found, false)), ..plain(network, kind) }
+        }
+        Some((found, Some(ip))) => {
+            ParsedRecord { encapsulation: Some((found, true)), ..inside(bytes, link, ip, network) }
+        }
+    }
+}
+
+/// Returns the tunnel of a datagram that the engine reads itself; `None` for other segments.
+#[inline]
+fn tunnel(segment: &Segment, bytes: &[u8]) -> Option<Encapsulation> {
+    match segment.protocol {
+        Protocol::Tcp => None,
+        Protocol::Udp => encapsulation::of_port(segment.destination_port(bytes)),
+    }
+}
+
+/// Returns the packet at the offset `ip` of `bytes`, in the form that the lane of its interface needs.
+#[cold]
+fn inside(bytes: &SharedBytes, link: LinkType, ip: usize, outer: Option<Network>) -> ParsedRecord {
+    let link = if link == LinkType::ETHERNET { LinkKind::Ethernet } else { LinkKind::RawIp };
+    let packet = SharedBytes::from(encapsulation::inner(link, bytes.as_ref(), ip));
+    let vlan = outer.and_then(|outer| outer.vlan);
+    let kind = PacketKind::read(link, packet.as_ref()).on_vlan(vlan);
+    plain(Some(Network { link, packet, vlan, header_bytes: ip }), kind)
+}
+
+/// Returns the packet inside a tunnel that the engine reads; other packets unchanged.
+fn opened(taken: ParsedRecord) -> ParsedRecord {
+    let (Some(encapsulation), Some(network)) = (taken.encapsulation, &taken.network) else {
+        return taken;
+    };
+    let is_ethernet = network.link == LinkKind::Ethernet;
+    let link = if is_ethernet { LinkType::ETHERNET } else { LinkType::RAW };
+    match encapsulation::strip(link, network.packet.as_ref()) {
+        Some((_, Some(ip))) => {
+            let packet = network.packet.clone();
+            let inside = inside(&packet, link, ip, taken.network);
+            ParsedRecord { encapsulation: Some(encapsulation), ..inside }
+        }
+        _ => taken,
+    }
+}
+
+fn plain(network: Option<Network>, kind: PacketKind) -> ParsedRecord {
+    ParsedRecord {
+        network,
+        kind,
+        encapsulation: None,
+        wire_bytes: 0,
+        is_cut: false,
+        is_short: false,
+        is_whole: true,
+    }
 }
 
 #[cold]
@@ -90,10 +158,13 @@ fn padded(record: &Record, bytes: u32, link: LinkType) -> ParsedRecord {
     read(&whole.into(), link)
 }
 
-/// Returns `taken` with the sizes of `whole`, and also with its bytes if its checksum is accepted.
+/// Returns `taken` with the sizes of `whole`, and also with its bytes if its checksum is accepted. The engine would verify
+/// the checksum inside a tunnel, so that packet is taken out.
 fn whole(taken: ParsedRecord, whole: ParsedRecord, mode: ChecksumMode) -> ParsedRecord {
+    let whole = if mode.accepts_cut() { opened(whole) } else { whole };
     let network = if mode.accepts_cut() { whole.network } else { taken.network };
-    ParsedRecord { network, kind: whole.kind, is_cut: true, is_whole: false, ..taken }
+    let ParsedRecord { kind, encapsulation, .. } = whole;
+    ParsedRecord { network, kind, encapsulation, is_cut: true, is_whole: false, ..taken }
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@
 //! * `clock`: the record's time, corrected so that it never goes back.
 //! * `intake`: the packet for the engines. Truncated packets are padded if their checksums are accepted.
 //! * `packet_kind`: the facts that are counted, parsed once.
+//! * `encapsulation`: the packet inside a tunnel or a link that the engine does not read.
 //! * [`Filter`]: decides whether the record is included.
+//! * `duplicates`: finds packets that the capture has twice.
 //! * `checksum`: checks the record's TCP or UDP checksum, once for all engines.
 //! * `count`, `chosen`: totals of the traffic; the `flows`, and the `course` over time.
 //! * `lane`: the engines of the record's interface, grouped by poll rule ([`Polls`]).
@@ -28,6 +30,8 @@ mod clock;
 pub mod compare;
 mod count;
 mod course;
+mod duplicates;
+mod encapsulation;
 mod filter;
 mod flows;
 mod intake;
@@ -69,6 +73,7 @@ pub use slices::{Slice, slices};
 use self::checksum::Finding;
 use self::chosen::Chosen;
 use self::count::Count;
+use self::duplicates::Duplicates;
 use self::flows::{NO_FLOW, Sighting};
 use self::intake::ParsedRecord;
 use self::lanes::Lanes;
@@ -95,6 +100,8 @@ pub struct Settings {
     pub checksums: ChecksumMode,
     /// The filter for the packets to include; `None` includes all.
     pub filter: Option<Filter>,
+    /// `true` to leave out duplicates: packets that the capture has twice, as from a mirror port.
+    pub dedup: bool,
     /// The costs of receiving, from which the decision is computed.
     pub costs: Costs,
     /// The origin of the costs, as reports name it.
@@ -117,6 +124,7 @@ impl Settings {
             advise: true,
             checksums: ChecksumMode::Auto,
             filter: None,
+            dedup: false,
             costs: Costs::ASSUMED,
             costs_from: ASSUMED_FROM.to_owned(),
             top: 10,
@@ -164,6 +172,7 @@ pub struct Study {
     points: Points,
     clock: Clock,
     count: Count,
+    duplicates: Duplicates,
     chosen: Chosen,
     lanes: Lanes,
     sources: Vec<Source>,
@@ -204,6 +213,7 @@ impl Study {
             summer: Summer::detect(),
             clock: Clock::default(),
             count: Count::default(),
+            duplicates: Duplicates::new(),
             chosen: Chosen::new(MAX_FLOWS),
             lanes: Lanes::new(&points.all, &settings)?,
             sources: Vec::new(),
@@ -262,11 +272,12 @@ impl Study {
         }
     }
 
-    /// Returns the number of packets studied so far, including those that the filter excluded, and those that the
-    /// host sent.
+    /// Returns the number of packets studied so far, including those that were left out: by the filter, as
+    /// duplicates, or because the host sent them.
     #[must_use]
     pub fn packets(&self) -> u64 {
-        self.count.packets + self.count.filtered_packets + self.count.sent_packets
+        let left_out = if self.settings.dedup { self.count.duplicate_packets } else { 0 };
+        self.count.packets + self.count.filtered_packets + self.count.sent_packets + left_out
     }
 
     #[inline]
@@ -287,7 +298,13 @@ impl Study {
             self.count.filtered_packets += 1;
             return;
         }
+        if self.is_left_out(&taken, now) {
+            return;
+        }
         self.count.packet(&taken);
+        if let Some((kind, is_read)) = taken.encapsulation {
+            self.count.encapsulation(kind, is_read);
+        }
         self.count.marked_packets += u64::from(direction.is_some());
         if let Some((_, last)) = self.accepted {
             self.count.gap(now.nanos_since(last));
@@ -312,6 +329,17 @@ impl Study {
             self.count.unserved_packets += 1;
             self.chosen.deliver(now, 1);
         }
+    }
+
+    /// Counts the packet if it is a duplicate. Returns `true` if it is, and duplicates are to be left out.
+    #[inline]
+    fn is_left_out(&mut self, taken: &ParsedRecord, now: Instant) -> bool {
+        let (PacketKind::Segment(segment), Some(network)) = (&taken.kind, &taken.network) else {
+            return false;
+        };
+        let is_duplicate = self.duplicates.is_duplicate(segment, network.packet.as_ref(), now);
+        self.count.duplicate_packets += u64::from(is_duplicate);
+        is_duplicate && self.settings.dedup
     }
 
     /// Counts a TCP segment or datagram. Returns the number of its flow and its checksum status.

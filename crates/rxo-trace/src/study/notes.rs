@@ -1,6 +1,6 @@
 //! The notes of a report: facts and remedies for the user, one sentence each.
 
-use crate::report::{Checksums, Report, Traffic};
+use crate::report::{Checksums, Encapsulation, Report, Traffic};
 use crate::words::count;
 
 /// The minimum number of unfinished checksums that is noted. Fewer may be chance, because one in 32,768 wrong checksums
@@ -18,6 +18,9 @@ pub(super) fn of(report: &Report) -> Vec<String> {
         super_packets(traffic),
         udp(report),
         tunnels(report),
+        encapsulations(traffic),
+        sealed(traffic),
+        duplicates(traffic),
         untracked(traffic),
         unserved(traffic),
         unknown_link(traffic),
@@ -124,6 +127,47 @@ fn tunnels(report: &Report) -> Option<String> {
     })
 }
 
+/// Returns the note that packets were taken out of an encapsulation, unless the engine itself reads it.
+fn encapsulations(traffic: &Traffic) -> Option<String> {
+    let is_removed = |one: &&Encapsulation| !matches!(one.name.as_str(), "VXLAN" | "Geneve");
+    let removed: Vec<String> = traffic
+        .encapsulations
+        .iter()
+        .filter(is_removed)
+        .map(|one| format!("{} in {}", count(one.packets), one.name))
+        .collect();
+    (!removed.is_empty()).then(|| {
+        format!(
+            "of {} packets {}: the packets inside were coalesced, as a host does that ends the tunnel or the link",
+            count(traffic.packets),
+            removed.join(", ")
+        )
+    })
+}
+
+fn sealed(traffic: &Traffic) -> Option<String> {
+    let packets = traffic.sealed_packets;
+    (packets > 0).then(|| {
+        format!(
+            "{} packets are in an encapsulation that cannot be read, and passed unchanged: encrypted, or not IP",
+            count(packets)
+        )
+    })
+}
+
+fn duplicates(traffic: &Traffic) -> Option<String> {
+    let Traffic { duplicate_packets, are_duplicates_left_out, .. } = *traffic;
+    let done =
+        if are_duplicates_left_out { "were left out (--dedup)" } else { "--dedup leaves them out" };
+    (duplicate_packets > 0).then(|| {
+        format!(
+            "{} packets are in the capture twice within a millisecond, as from a mirror port or from `-i any` on a \
+             bridge: {done}",
+            count(duplicate_packets)
+        )
+    })
+}
+
 fn untracked(traffic: &Traffic) -> Option<String> {
     let Traffic { untracked_packets, flows, .. } = traffic;
     (*untracked_packets > 0).then(|| {
@@ -152,7 +196,7 @@ fn unknown_link(traffic: &Traffic) -> Option<String> {
     (packets > 0).then(|| {
         format!(
             "{} packets have an unknown link type (known are Ethernet, Linux \
-             cooked, raw IP and loopback), and passed unchanged",
+             cooked, raw IP, loopback, PPP and 802.11), and passed unchanged",
             count(packets)
         )
     })

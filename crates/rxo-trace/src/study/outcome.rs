@@ -14,8 +14,8 @@ use super::{Count, Settings, notes};
 use crate::advice;
 use crate::projection::Costs;
 use crate::report::{
-    Axis, Checksums, Distribution, Outcome, Protocol, ReasonCount, Receiver, Report, SenderOffload,
-    Sweep, Traffic, explain,
+    Axis, Checksums, Distribution, Encapsulation, Outcome, Protocol, ReasonCount, Receiver, Report,
+    SenderOffload, Sweep, Traffic, explain,
 };
 
 /// The maximum number of senders that the report names.
@@ -95,6 +95,10 @@ fn traffic(sums: &Sums, settings: &Settings) -> Traffic {
         untracked_packets: count.untracked_packets,
         filtered_packets: count.filtered_packets,
         sent_packets: count.sent_packets,
+        duplicate_packets: count.duplicate_packets,
+        are_duplicates_left_out: settings.dedup,
+        encapsulations: encapsulations(count),
+        sealed_packets: count.sealed_packets,
         steps_back: count.steps_back,
         checksums: Checksums {
             mode: settings.checksums.name().to_owned(),
@@ -127,6 +131,18 @@ fn receivers(sums: &Sums, traffic: &Traffic, costs: Costs) -> Vec<Receiver> {
             ..report(one)
         })
         .collect()
+}
+
+/// Returns the encapsulations of the traffic, most packets first.
+fn encapsulations(count: &Count) -> Vec<Encapsulation> {
+    let mut all: Vec<Encapsulation> = count
+        .encapsulations()
+        .into_iter()
+        .filter(|(_, packets)| *packets > 0)
+        .map(|(name, packets)| Encapsulation { name: name.to_owned(), packets })
+        .collect();
+    all.sort_by_key(|one| std::cmp::Reverse(one.packets));
+    all
 }
 
 /// Returns the hosts that left checksums to their network cards, found by the figures of their flows.

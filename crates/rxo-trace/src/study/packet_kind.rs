@@ -177,6 +177,12 @@ impl Segment {
         self.word(bytes, 14)
     }
 
+    /// Returns the destination port of the header.
+    #[inline]
+    pub(super) fn destination_port(&self, bytes: &[u8]) -> u16 {
+        self.word(bytes, 2)
+    }
+
     /// Returns the hop limit (TTL) of the packet's IP header.
     #[inline]
     pub(super) fn hops(&self, bytes: &[u8]) -> u8 {

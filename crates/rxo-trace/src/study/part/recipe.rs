@@ -18,6 +18,7 @@ pub(crate) struct Recipe {
     advise: bool,
     checksums: String,
     filter: Option<String>,
+    dedup: bool,
 }
 
 impl Recipe {
@@ -34,6 +35,7 @@ impl Recipe {
             advise: settings.advise,
             checksums: settings.checksums.to_string(),
             filter: settings.filter.as_ref().map(ToString::to_string),
+            dedup: settings.dedup,
         }
     }
 
@@ -56,6 +58,7 @@ impl Recipe {
             advise: self.advise,
             checksums: self.checksums.parse::<ChecksumMode>().ok()?,
             filter: self.filter.as_deref().map(str::parse).transpose().ok()?,
+            dedup: self.dedup,
             ..Settings::new(chosen)
         };
         (Self::of(&settings) == *self).then_some(settings)
