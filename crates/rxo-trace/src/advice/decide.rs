@@ -21,13 +21,14 @@ pub(crate) fn decision(
 ) -> Decision {
     let scope = Scope::of(traffic, outcome, costs, &receivers);
     let cores = scope.cores;
-    let is_at_most = polls::is_at_most(&outcome.poll);
+    let is_hypothetical = polls::is_hypothetical(&outcome.poll);
     let refusal = unanswerable_reason(traffic, &scope);
     let is_worth = |cores: Cores| cores.saved() >= WORTH_CORES;
-    let each = by_receiver(&receivers).filter(|_| !is_at_most && cores.is_some_and(is_worth));
-    let is_decided = !is_at_most && refusal.is_none() && each.is_none();
+    let each = by_receiver(&receivers).filter(|_| !is_hypothetical && cores.is_some_and(is_worth));
+    let is_decided = !is_hypothetical && refusal.is_none() && each.is_none();
     let sentence = || {
-        let sentence = each.unwrap_or_else(|| sentence(&scope, outcome, is_at_most, better_poll));
+        let sentence =
+            each.unwrap_or_else(|| sentence(&scope, outcome, is_hypothetical, better_poll));
         let while_packets_come = while_packets_come(traffic, cores);
         format!("{sentence}{}{while_packets_come}{}", scope.remark, accepted(traffic))
     };
@@ -37,7 +38,7 @@ pub(crate) fn decision(
         packets: scope.packets,
         deliveries: scope.deliveries,
         fewer_packets: scope.fewer_packets(),
-        is_at_most,
+        is_hypothetical,
         cores_without: cores.map(|cores| cores.without),
         cores_with: cores.map(|cores| cores.with),
         hold_p99_ns: outcome.hold_ns.p99,
@@ -142,7 +143,7 @@ const fn is_significant(part: u64, all: u64) -> bool {
 fn sentence(
     scope: &Scope,
     outcome: &Outcome,
-    is_at_most: bool,
+    is_hypothetical: bool,
     better_poll: Option<&str>,
 ) -> String {
     if scope.packets == 0 {
@@ -156,10 +157,10 @@ fn sentence(
                 is no rate."
             .to_owned();
     };
-    if is_at_most {
+    if is_hypothetical {
         return format!(
-            "At most: it would save up to {} of a core, but no host waits as long for packets as \
-             --poll {}; --poll time:50us says what one would see.",
+            "No prediction: it would save {} of a core if a host waited for packets as long as --poll {} does, which none does; \
+             --poll time:50us says what one would see.",
             percent(cores.saved()),
             outcome.poll
         );
@@ -225,7 +226,7 @@ mod tests {
         // 100,000 packets per second, of 100 + 300 + 800 ns and of 100 + 300 + 30 + 400 ns.
         let near = |left: Option<f64>, right: f64| (left.unwrap() - right).abs() < 1e-9;
         assert!(near(decision.cores_without, 0.12) && near(decision.cores_with, 0.083));
-        assert!((decision.fewer_packets - 0.5).abs() < 1e-9 && !decision.is_at_most);
+        assert!((decision.fewer_packets - 0.5).abs() < 1e-9 && !decision.is_hypothetical);
     }
 
     #[test]
@@ -282,7 +283,7 @@ mod tests {
             ),
             ((10, "time:50us", 10), Some(false), "Not worth it: looking at every packet costs"),
             ((10, "time:50us", 0), Some(false), "Not worth it: no two packets"),
-            ((10, "packets:64", 500_000), None, "At most: it would save up to 3.7 % of a core"),
+            ((10, "packets:64", 500_000), None, "No prediction: it would save 3.7 % of a core if"),
             ((0, "time:50us", 500_000), None, "Whether it is worth it cannot be said"),
         ];
         for ((seconds, poll, eliminated), is_worth_it, begin) in rows {

@@ -28,7 +28,7 @@ use crate::sweep::SweepAxis;
 pub const WANTED_SHARE: f64 = 0.95;
 
 /// Returns the settings to try one at a time around `chosen`: segments per aggregate, and flows held at once. They
-/// include the values of `chosen`.
+/// include the values of `chosen`, and begin at 1, so that a figure shows from where on nothing more is gained.
 #[must_use]
 pub(crate) fn axes(chosen: &Point) -> Vec<SweepAxis> {
     let policy = &chosen.policy;
@@ -43,8 +43,8 @@ pub(crate) fn axes(chosen: &Point) -> Vec<SweepAxis> {
         SweepAxis { key: key.to_owned(), values }
     };
     vec![
-        axis("max_segments", vec![8, 16, 32, 64], policy.max_segments.into()),
-        axis("flows", vec![4, 16, 64, 256], policy.flows.into()),
+        axis("max_segments", vec![1, 4, 16, 64], policy.max_segments.into()),
+        axis("flows", vec![1, 4, 16], policy.flows.into()),
     ]
 }
 

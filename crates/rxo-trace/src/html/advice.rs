@@ -5,9 +5,9 @@ use crate::figure::{Axis, Figure, Guide, Series, number};
 use crate::report::{Advice, Choice, LinuxAdvice};
 use crate::words::{duration, percent};
 
-/// Returns the section; `None` if no other settings were tried.
+/// Returns the section; `None` if no other settings were tried, or if none gains anything.
 pub(super) fn section(advice: Option<&Advice>) -> Option<Section> {
-    let advice = advice.filter(|advice| !advice.choices.is_empty())?;
+    let advice = advice.filter(|advice| advice.gains())?;
     let mut text = vec![sentence(advice)];
     let mut tables = vec![choices(advice)];
     let mut code = Vec::new();

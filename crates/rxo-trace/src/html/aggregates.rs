@@ -5,10 +5,10 @@ use crate::figure::{Axis, Figure, Guide, Series, number};
 use crate::report::{Distribution, Outcome};
 use crate::words::{count, duration, percent, plural};
 
-/// Returns the section on segments and bytes of aggregates.
-pub(super) fn section(outcome: &Outcome) -> Section {
+/// Returns the section on segments and bytes of aggregates; `None` if there are none.
+pub(super) fn section(outcome: &Outcome) -> Option<Section> {
     let (segments, bytes) = (&outcome.segments_per_aggregate, &outcome.bytes_per_aggregate);
-    Section {
+    (outcome.aggregates > 0).then(|| Section {
         id: "aggregates",
         title: "Segments per aggregate",
         text: vec![sentence(outcome)],
@@ -32,25 +32,24 @@ pub(super) fn section(outcome: &Outcome) -> Section {
             },
         ]),
         tables: vec![table(&[("segments", segments), ("payload bytes", bytes)], number)],
-    }
+    })
 }
 
-/// Returns the section on hold times.
-pub(super) fn hold_section(outcome: &Outcome) -> Section {
+/// Returns the section on hold times; `None` if nothing was coalesced.
+pub(super) fn hold_section(outcome: &Outcome) -> Option<Section> {
     let hold = &outcome.hold_ns;
+    if outcome.aggregates == 0 || hold.count == 0 {
+        return None;
+    }
     let (unit, one) = unit_of(hold.max);
-    let text = if hold.count == 0 {
-        "Nothing was held, so nothing came later than without coalescing.".to_owned()
-    } else {
-        format!(
-            "Coalescing delays a segment until its aggregate is delivered. Half of the first \
+    let text = format!(
+        "Coalescing delays a segment until its aggregate is delivered. Half of the first \
              segments waited at most {}, 99 % at most {}, none longer than {}.",
-            duration(hold.p50 as f64),
-            duration(hold.p99 as f64),
-            duration(hold.max as f64)
-        )
-    };
-    Section {
+        duration(hold.p50 as f64),
+        duration(hold.p99 as f64),
+        duration(hold.max as f64)
+    );
+    Some(Section {
         id: "hold",
         title: "Hold time",
         text: vec![text],
@@ -64,13 +63,10 @@ pub(super) fn hold_section(outcome: &Outcome) -> Section {
             is_whole: false,
         }]),
         tables: vec![table(&[("hold time", hold)], duration)],
-    }
+    })
 }
 
 fn sentence(outcome: &Outcome) -> String {
-    if outcome.aggregates == 0 {
-        return "No two segments could be put together.".to_owned();
-    }
     format!(
         "{} carry {}, {} of all packets.",
         plural(outcome.aggregates, "aggregate"),

@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::prose::{Span, spans};
 use super::table::{Drawing, Section};
 use super::{advice, aggregates, course, flows, polls, projection, reasons, sweep, traffic};
-use crate::figure::{STYLE, number};
+use crate::figure::STYLE;
 use crate::report::{Decision, Outcome, Report, Source};
 use crate::words::{count, duration, percent};
 
@@ -113,9 +113,9 @@ fn sections(report: &Report) -> Vec<Section> {
     [
         polls::section(report),
         advice::section(report.advice.as_ref()),
-        Some(aggregates::section(outcome)),
+        aggregates::section(outcome),
         Some(reasons::section(outcome)),
-        Some(aggregates::hold_section(outcome)),
+        aggregates::hold_section(outcome),
         sweep::section(report.sweep.as_ref()),
         projection::section(report.projection.as_ref()),
         flows::section(report),
@@ -135,15 +135,18 @@ fn origin(source: &Source) -> Origin<'_> {
 }
 
 fn headline(report: &Report) -> String {
-    let Decision { fewer_packets, is_at_most, .. } = report.decision;
+    let Decision { fewer_packets, is_hypothetical, ref poll, .. } = report.decision;
     if report.decision.packets == 0 {
         return "There were no packets".to_owned();
     }
     if report.decision.packets == report.decision.deliveries {
         return "Coalescing would not spare a single packet".to_owned();
     }
-    let most = if is_at_most { "At most " } else { "" };
-    format!("{most}{} fewer packets for the host's stack", percent(fewer_packets))
+    let fewer = percent(fewer_packets);
+    if is_hypothetical {
+        return format!("{fewer} fewer packets if a host waited as long as --poll {poll}");
+    }
+    format!("{fewer} fewer packets for the host's stack")
 }
 
 fn tiles(report: &Report) -> Vec<Tile> {
@@ -152,7 +155,7 @@ fn tiles(report: &Report) -> Vec<Tile> {
     let tile = |label, value, detail| Tile { label, value, detail };
     vec![
         tile(
-            if decision.is_at_most { "Fewer packets, at most" } else { "Fewer packets" },
+            if decision.is_hypothetical { "Fewer packets, no prediction" } else { "Fewer packets" },
             percent(decision.fewer_packets),
             format!(
                 "{} packets, {} deliveries",
@@ -181,16 +184,25 @@ fn tiles(report: &Report) -> Vec<Tile> {
 fn cores(decision: &Decision) -> Tile {
     let value = match (decision.cores_without, decision.cores_with) {
         (Some(without), Some(_)) if without < 0.001 => "< 0.001".to_owned(),
-        (Some(without), Some(with)) => format!("{} → {}", few_digits(without), few_digits(with)),
+        (Some(without), Some(with)) => {
+            let digits = digits(without.max(with));
+            format!("{without:.digits$} → {with:.digits$}")
+        }
         _ => "-".to_owned(),
     };
     let detail = "without → with coalescing, at this rate".to_owned();
     Tile { label: "Cores busy with receiving", value, detail }
 }
 
-/// Formats a number of cores: three significant digits, and fewer for very small values.
-fn few_digits(cores: f64) -> String {
-    number((cores * 1e4).round() / 1e4)
+/// Returns the number of decimals with which `cores` has three significant digits, and at most three decimals. Both
+/// numbers of a tile have the same decimals, so that they can be compared at a glance.
+const fn digits(cores: f64) -> usize {
+    match cores {
+        100.0.. => 0,
+        10.0.. => 1,
+        1.0.. => 2,
+        _ => 3,
+    }
 }
 
 const fn verdict(decision: &Decision) -> &'static str {

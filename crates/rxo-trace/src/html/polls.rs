@@ -9,7 +9,7 @@ use crate::words::{duration, percent};
 /// Returns the section with all poll rules that were tried; `None` if none were.
 pub(super) fn section(report: &Report) -> Option<Section> {
     let advice = report.advice.as_ref();
-    let polls = &advice.filter(|advice| !advice.polls.is_empty())?.polls;
+    let polls = &advice.filter(|advice| !advice.polls.is_empty() && advice.gains())?.polls;
     Some(Section {
         id: "polls",
         title: "How long the host gathers packets",
@@ -17,7 +17,7 @@ pub(super) fn section(report: &Report) -> Option<Section> {
             "A capture says when packets came, not when a host took them. `host:T` is a host that is \
              busy so long with each packet and takes what came meanwhile; `time:T` one whose card \
              waits so long after the first, as with `rx-usecs`; `packets:N` waits for so many however \
-             long that takes, which no host does: the most that there is."
+             long that takes, which no host does."
                 .to_owned(),
             costs(&report.decision),
         ],
@@ -48,7 +48,7 @@ fn ranking(polls: &[TriedPoll]) -> Ranking {
         text: percent(poll.fewer_packets),
         colour: usize::from(!poll.is_chosen),
     });
-    let most = polls.iter().filter(|poll| !poll.is_at_most).map(|poll| poll.fewer_packets);
+    let most = polls.iter().filter(|poll| !poll.is_hypothetical).map(|poll| poll.fewer_packets);
     Ranking {
         title: "Fewer packets for the host's stack".to_owned(),
         description: format!(
@@ -62,7 +62,8 @@ fn ranking(polls: &[TriedPoll]) -> Ranking {
 fn remark(poll: &TriedPoll) -> &'static str {
     match poll {
         TriedPoll { is_chosen: true, .. } => ", this report",
-        TriedPoll { is_at_most: true, .. } => ", at most",
+        TriedPoll { is_hypothetical: true, .. } => ", no prediction",
+        TriedPoll { is_today: true, .. } => ", your host today",
         _ => "",
     }
 }

@@ -25,6 +25,13 @@ pub struct Advice {
     pub linux: Option<LinuxAdvice>,
 }
 
+impl Advice {
+    /// Returns `true` if any of the chosen values eliminates packets.
+    pub(crate) fn gains(&self) -> bool {
+        self.choices.iter().any(|choice| choice.eliminated_per_10_000 > 0.0)
+    }
+}
+
 /// The result of one poll rule, with all other settings as chosen.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TriedPoll {
@@ -40,8 +47,10 @@ pub struct TriedPoll {
     pub hold_p99_ns: u64,
     /// `true` for the poll rule of the report.
     pub is_chosen: bool,
-    /// `true` if the result is an upper bound that no host reaches.
-    pub is_at_most: bool,
+    /// `true` if this is about what a Linux host does today: its own GRO, and no wait for packets.
+    pub is_today: bool,
+    /// `true` if no host polls by this rule, because it waits for its packets without limit.
+    pub is_hypothetical: bool,
 }
 
 /// The advice for one setting: the smallest value that is enough.

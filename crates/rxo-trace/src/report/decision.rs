@@ -11,7 +11,7 @@ pub struct Decision {
     /// The decision and its reason, in a sentence or two.
     pub sentence: String,
     /// `true` if coalescing saves 1 % of a core or more at the capture's mean rate; `None` if the capture has no rate or
-    /// cannot answer, if the figures are only an upper bound, or if the answer depends on the receiving host.
+    /// cannot answer, if the figures are no prediction, or if the answer depends on the receiving host.
     pub is_worth_it: Option<bool>,
     /// The number of packets that the figures are for: those that one host receives, if the capture shows which.
     pub packets: u64,
@@ -19,8 +19,8 @@ pub struct Decision {
     pub deliveries: u64,
     /// The share of these packets that never reach the host's stack, from 0 to 1.
     pub fewer_packets: f64,
-    /// `true` if `fewer_packets` is an upper bound: polls of a number of packets wait longer than any host would.
-    pub is_at_most: bool,
+    /// `true` if the figures are no prediction: polls of a number of packets wait longer than any host would.
+    pub is_hypothetical: bool,
     /// The number of cores that are busy with receiving at the capture's mean rate without coalescing; 0.5 is half a
     /// core. `None` if no time passes between the first packet and the last.
     pub cores_without: Option<f64>,

@@ -220,8 +220,8 @@ fn waiting(report: &Report) -> Option<String> {
     let counts_packets = outcome.poll.starts_with("packets:");
     (counts_packets && outcome.hold_ns.p99 > LONG_NS).then(|| {
         format!(
-            "--poll {} waits for that many packets, which is longer here than a host would wait: the \
-             packets eliminated are an upper bound, and hold times are no prediction; --poll host:1us \
+            "--poll {} waits for that many packets, which is longer here than a host would wait: packets \
+             eliminated and hold times are no prediction; --poll host:1us \
              and time:50us follow the capture's clock",
             outcome.poll
         )

@@ -8,7 +8,7 @@ use crate::report::{Advice, Choice, LinuxAdvice, TriedPoll};
 
 /// Formats the advice; `None` if coalescing gains nothing, so that there is nothing to advise.
 pub(super) fn text(advice: &Advice) -> Option<String> {
-    if advice.choices.iter().all(|choice| choice.eliminated_per_10_000 <= 0.0) {
+    if !advice.gains() {
         return None;
     }
     let mut table =
@@ -45,7 +45,8 @@ fn polls(polls: &[TriedPoll]) -> String {
     for poll in polls {
         let remark = match poll {
             TriedPoll { is_chosen: true, .. } => "this report",
-            TriedPoll { is_at_most: true, .. } => "at most: no host waits as long",
+            TriedPoll { is_hypothetical: true, .. } => "no prediction: no host waits as long",
+            TriedPoll { is_today: true, .. } => "your host today: the kernel's GRO, without a wait",
             _ if poll.poll.starts_with("host:") => {
                 "no wait: a host busy that long with each packet"
             }

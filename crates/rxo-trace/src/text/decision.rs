@@ -5,7 +5,7 @@ use rxo_console::numbers::grouped;
 
 use super::units::time;
 use crate::projection::Costs;
-use crate::report::{Decision, Receiver, Report};
+use crate::report::{Decision, Receiver, Report, TriedPoll};
 
 pub(super) fn text(report: &Report) -> String {
     let Report { decision, .. } = report;
@@ -16,12 +16,24 @@ pub(super) fn text(report: &Report) -> String {
         ("decision", decision.sentence.clone()),
         ("costs", costs(decision)),
     ];
+    let polls = report.advice.iter().flat_map(|advice| &advice.polls);
+    lines.extend(polls.filter(|poll| poll.is_today).map(|poll| ("today", today(poll))));
     if decision.receivers.len() > 1 {
         lines.extend(decision.receivers.iter().map(|receiver| ("receiver", one(receiver))));
     }
     let lines = lines.into_iter().map(|(name, text)| format!("{name:<11} {text}"));
     let lines: Vec<String> = lines.collect();
     lines.join("\n")
+}
+
+/// Formats what a host does today, to compare with.
+fn today(poll: &TriedPoll) -> String {
+    let cores = poll.cores_with.map_or("an unknown number of".to_owned(), three_digits);
+    format!(
+        "{:.1} % fewer and {cores} cores: your host with the kernel's own GRO, without a wait (--poll {})",
+        100.0 * poll.fewer_packets,
+        poll.poll
+    )
 }
 
 /// Formats a receiving address and the effect of coalescing on it.
@@ -48,7 +60,7 @@ fn one(receiver: &Receiver) -> String {
 fn packets(decision: &Decision) -> String {
     format!(
         "{}{:.1} % fewer for the host's stack: {} deliveries of {} packets, with --poll {}",
-        if decision.is_at_most { "at most " } else { "" },
+        if decision.is_hypothetical { "no prediction: " } else { "" },
         100.0 * decision.fewer_packets,
         grouped(decision.deliveries),
         grouped(decision.packets),

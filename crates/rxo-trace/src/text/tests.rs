@@ -100,12 +100,12 @@ fn a_sweep_is_a_list_or_a_grid() {
 }
 
 #[test]
-fn the_answer_comes_first_and_a_most_is_called_one() {
+fn the_answer_comes_first_and_what_is_no_prediction_is_called_so() {
     let mut report = report();
     let begin = text(&report);
     assert!(begin.starts_with("packets     75.0 % fewer for the host's stack"), "{begin}");
-    report.decision.is_at_most = true;
-    assert!(text(&report).starts_with("packets     at most 75.0 % fewer"));
+    report.decision.is_hypothetical = true;
+    assert!(text(&report).starts_with("packets     no prediction: 75.0 % fewer"));
     report.decision.cores_with = None;
     assert!(text(&report).contains("cores       unknown"));
 }

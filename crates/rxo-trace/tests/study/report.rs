@@ -236,7 +236,7 @@ fn advice_names_the_smallest_settings_that_are_enough() {
 }
 
 #[test]
-fn the_answer_is_what_a_host_would_see_and_packets_are_a_most() {
+fn the_answer_is_what_a_host_would_see_and_packets_are_no_prediction() {
     // Bursts of eight full segments every 200 µs: 40,000 packets per second.
     let bursts: Vec<Record> = (0..4_000_u32)
         .map(|n| {
@@ -247,17 +247,17 @@ fn the_answer_is_what_a_host_would_see_and_packets_are_a_most() {
     let with = |poll| study(Settings::new(point("linux-gro", poll)), &ethernet(), &bursts);
     let seen = with("time:50us");
     assert!((seen.decision.fewer_packets - 7.0 / 8.0).abs() < 0.001, "{:?}", seen.decision);
-    assert_eq!((seen.decision.is_worth_it, seen.decision.is_at_most), (Some(true), false));
+    assert_eq!((seen.decision.is_worth_it, seen.decision.is_hypothetical), (Some(true), false));
     let advice = seen.advice.unwrap();
     let polls: Vec<(&str, f64)> =
         advice.polls.iter().map(|poll| (poll.poll.as_str(), poll.fewer_packets)).collect();
     assert_eq!(polls[0].0, "host:1us");
-    // A poll of 64 packets takes 1.4 ms here: no host would wait that long.
-    assert!(polls.last().is_some_and(|(poll, most)| *poll == "packets:64" && *most > 0.95));
+    assert!(polls.last().is_some_and(|(poll, most)| *poll == "time:500us" && *most > 0.9));
+    assert!(advice.polls[0].is_today && !advice.polls[1].is_today);
     assert_eq!(advice.polls.iter().filter(|poll| poll.is_chosen).count(), 1);
     let most = with("packets:64");
-    assert!(most.decision.is_at_most && most.decision.is_worth_it.is_none());
-    assert!(most.decision.sentence.starts_with("At most: "), "{}", most.decision.sentence);
+    assert!(most.decision.is_hypothetical && most.decision.is_worth_it.is_none());
+    assert!(most.decision.sentence.starts_with("No prediction: "), "{}", most.decision.sentence);
     assert!(most.advice.unwrap().linux.is_none(), "nothing is advised that no host would see");
 }
 
