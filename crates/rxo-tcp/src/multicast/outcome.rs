@@ -91,7 +91,7 @@ pub enum GroupEvent {
     /// The owner must abort the connection: call [`Group::before`](super::Group::before), abort, then call
     /// [`Group::after`](super::Group::after).
     Abort(MemberId),
-    /// The owner must provide earlier data by [`Group::lend`](super::Group::lend): up to `bytes` bytes,
+    /// The owner must provide earlier data by [`Group::provide`](super::Group::provide): up to `bytes` bytes,
     /// starting at `from`.
     WantsText {
         /// The member that needs the data.

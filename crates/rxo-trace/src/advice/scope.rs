@@ -4,7 +4,7 @@
 //! receives. If it does not, and several addresses receive much, the decision may depend on the receiving
 //! host.
 
-use super::decide::{WORTH_CORES, worth};
+use super::decide::{WORTH_CORES, format_savings};
 use super::load::{Cores, Load};
 use crate::projection::Costs;
 use crate::report::{Outcome, Receiver, Traffic};

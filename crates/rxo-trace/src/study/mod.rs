@@ -45,8 +45,8 @@ mod point;
 mod points;
 mod poll;
 mod read;
-mod replay;
 mod receivers;
+mod replay;
 mod slices;
 mod time;
 
