@@ -15,6 +15,7 @@ use thiserror::Error;
 
 pub(crate) use rxo_console::fault::{PartialError, partial, usage};
 
+const SUCCESS: u8 = 0;
 const FAILURE: u8 = 1;
 const USAGE: u8 = 2;
 const PARTIAL: u8 = 3;
@@ -48,20 +49,27 @@ pub(crate) fn as_ended(code: Option<i32>) -> Result<()> {
 pub fn of_result(result: Result<()>) -> ExitCode {
     let code = report(result);
     log::finish();
-    code
+    ExitCode::from(code)
 }
 
-fn report(result: Result<()>) -> ExitCode {
-    let Err(error) = result else { return ExitCode::SUCCESS };
+/// Prints `error` and ends this process at once. Nothing is closed in order, because another process uses it.
+pub(crate) fn at_once(error: Error) -> ! {
+    let code = report(Err(error));
+    log::finish();
+    std::process::exit(code.into())
+}
+
+fn report(result: Result<()>) -> u8 {
+    let Err(error) = result else { return SUCCESS };
     if let Some(ReportedError(code)) = error.downcast_ref() {
-        return ExitCode::from(*code);
+        return *code;
     }
     // A closed reader of our output (`rxo policies | head`) is no failure.
     if error.chain().any(is_broken_pipe) {
-        return ExitCode::SUCCESS;
+        return SUCCESS;
     }
     log::write(Level::Error, &one_line(&error));
-    ExitCode::from(code(&error))
+    code(&error)
 }
 
 /// Prints clap's message about the flags of `program`: an error, the help, or the version. Returns the exit

@@ -1,6 +1,7 @@
 //! `--tap FILE`: writes all traffic of a command to a capture file.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -8,6 +9,8 @@ use anyhow::{Context, Error, Result};
 use rxo::tracer::{TracePoint, Tracer};
 use rxo_driver::{DeviceName, clock};
 use rxo_frame::LinkKind;
+
+use crate::output;
 
 /// A capture file that is being written, and its trace points.
 #[derive(Debug)]
@@ -24,8 +27,44 @@ impl Capture {
     /// # Errors
     /// If the file cannot be written.
     pub(crate) fn begin(path: &Path, devices: &[&DeviceName], link: LinkKind) -> Result<Self> {
-        let cannot = || format!("--tap {}: cannot be written", path.display());
-        let file = File::create(path).with_context(cannot)?;
+        let file = File::create(path).with_context(|| cannot_write(path))?;
+        Self::into_file((path, file), devices, link)
+    }
+
+    /// Creates a capture file like [`Capture::begin`], but keeps a file that exists, because another process may write to it:
+    /// for `trace.pcapng` the new file is then `trace-2.pcapng`, or one with a higher number.
+    ///
+    /// # Errors
+    /// The errors of [`Capture::begin`].
+    pub(crate) fn begin_beside(
+        path: &Path,
+        devices: &[&DeviceName],
+        link: LinkKind,
+    ) -> Result<Self> {
+        // A device or a pipe is no file that would be lost.
+        if !path.is_file() {
+            return Self::begin(path, devices, link);
+        }
+        for number in 2..u32::MAX {
+            let path = numbered(path, number);
+            match File::create_new(&path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                file => {
+                    let file = file.with_context(|| cannot_write(&path))?;
+                    output::note(&format!("--tap: goes on in {}", path.display()));
+                    return Self::into_file((&path, file), devices, link);
+                }
+            }
+        }
+        Err(Error::msg(cannot_write(path)))
+    }
+
+    fn into_file(
+        (path, file): (&Path, File),
+        devices: &[&DeviceName],
+        link: LinkKind,
+    ) -> Result<Self> {
+        let cannot = || cannot_write(path);
         let application = concat!("rxo ", env!("CARGO_PKG_VERSION"));
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let since_1970 = since_1970.context("the clock of this machine is before 1970")?;
@@ -49,6 +88,34 @@ impl Capture {
             Err(error) => Err(Error::new(error).context(incomplete())),
             Ok(_) if missing > 0 => Err(Error::msg(incomplete())),
             Ok(_) => Ok(()),
+        }
+    }
+}
+
+/// Returns `path` with a number before its extension.
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!("--tap {}: cannot be written", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_comes_before_the_extension() {
+        let rows = [("a/trace.pcapng", "a/trace-2.pcapng"), ("trace", "trace-2")];
+        for (path, expected) in rows {
+            assert_eq!(numbered(Path::new(path), 2), Path::new(expected));
         }
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use rxo_device::DeviceError;
 
-use crate::Finding;
+use crate::{DeviceName, Finding};
 
 /// Creates an error with this message for the error `source` of the system.
 pub(crate) fn system(message: impl Into<String>, source: io::Error) -> DeviceError {
@@ -51,6 +51,20 @@ pub(crate) fn lost(device: &str, is_gone: bool, error: io::Error) -> Option<Devi
         false if means_down(&error) => None,
         false => Some(system(format!("{device} failed while in use"), error)),
     }
+}
+
+/// Checks that a device that is handed over with `handed` queues has the `wanted` number of them.
+pub(crate) fn other_queues(
+    device: &DeviceName,
+    handed: usize,
+    wanted: u32,
+) -> Result<(), DeviceError> {
+    if handed == wanted as usize {
+        return Ok(());
+    }
+    Err(DeviceError::Usage(format!(
+        "{device} has {handed} workers and not {wanted}; give --workers {handed}, as the running one has"
+    )))
 }
 
 /// Returns `true` if `error` means that the device exists, but is down.

@@ -61,14 +61,17 @@ impl Listener {
             };
             fault::system(format!("cannot open {label}; {remedy}"), error)
         })?;
-        Ok(Self::inherit(socket.into(), path))
+        let mut listener = Self::inherit(socket.into(), path);
+        listener.removes = true;
+        Ok(listener)
     }
 
-    /// Continues with a socket that another process has bound to `path` and has handed over.
+    /// Continues with a socket that another process has bound to `path` and has handed over. The file stays when this value is
+    /// dropped, because the other process may go on: call [`remove_stale`] after both have ended.
     #[must_use]
     pub fn inherit(socket: OwnedFd, path: &Path) -> Self {
         let identity = identity(path);
-        Self { socket: socket.into(), path: path.to_owned(), identity, removes: true }
+        Self { socket: socket.into(), path: path.to_owned(), identity, removes: false }
     }
 
     /// Checks that a socket may be bound at `path`. Changes nothing.

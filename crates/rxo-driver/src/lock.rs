@@ -10,7 +10,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -47,6 +47,11 @@ impl Lock {
             None => try_bind(&abstract_name(name))?,
         };
         Ok(held.map(|held| Self { held }))
+    }
+
+    /// Shares a lock that another process holds, and whose descriptor it hands over.
+    pub(crate) fn inherit(file: OwnedFd) -> Self {
+        Self { held: Held::File { file: file.into() } }
     }
 
     /// Returns `true` if a process of root holds the lock `name`. Creates no file, and takes the lock only
@@ -237,12 +242,18 @@ impl InterfaceLock {
 }
 
 /// Returns the descriptor of the lock. A process that receives a copy of it holds the lock too.
-impl AsFd for InterfaceLock {
+impl AsFd for Lock {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match &self.lock.held {
+        match &self.held {
             Held::File { file } => file.as_fd(),
             Held::Name { socket } => socket.as_fd(),
         }
+    }
+}
+
+impl AsFd for InterfaceLock {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.lock.as_fd()
     }
 }
 

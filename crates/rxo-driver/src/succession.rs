@@ -1,10 +1,13 @@
 //! Succession: a process continues with the devices of another process, for example of an older version of
 //! rxo.
 //!
-//! The [`Estate`] is one message: a version, the names of the devices, and their descriptors. The successor
-//! (heir) prepares to use the devices, reports that it is ready, and waits for permission. Until the other
-//! process has given permission, it may continue by itself: it does so if the successor refuses the version,
-//! ends, or sends nothing for [`PATIENCE`].
+//! 1. While the other process works, it sends an [`Estate`] with the descriptors of all devices and sockets. The heir
+//!    prepares everything that takes time, and says so.
+//! 2. The other process stops, and sends a second estate with the positions at which it has stopped. The heir takes them, says
+//!    that it is ready, and waits for the word to go; only then may it use the devices.
+//!
+//! Until that word has left, the other process may go on: it does so when the heir refuses the version, ends, or says
+//! nothing for [`PATIENCE`].
 //!
 //! Separate from the devices, because this protocol decides which process may use them, while each device
 //! decides what is handed over. Contract: the two processes never use a device at the same time.
@@ -12,23 +15,22 @@
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
-
-use rxo_frame::Instant;
+use std::time::{Duration, Instant};
 
 use crate::descriptors::{self, Received};
 
-/// The version of the message. A process refuses any other.
-pub(crate) const VERSION: u32 = 1;
+/// The version of the messages. A process refuses any other.
+pub(crate) const VERSION: u32 = 2;
 
 /// The maximum time for which traffic waits for a successor.
 pub const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The devices and sockets of a run, as its successor receives them.
-#[derive(Debug)]
+/// The time for which a running process waits for an heir that prepares. Traffic goes on meanwhile.
+const PREPARATION: Duration = Duration::from_secs(30);
+
+/// The devices and sockets of a run, or their positions, as its successor receives them.
+#[derive(Debug, Default)]
 pub struct Estate {
-    /// The instant until which the other process received frames from the nic.
-    pub read_until: Instant,
     /// The devices, in the order of the command line.
     pub devices: Vec<Legacy>,
 }
@@ -38,38 +40,63 @@ pub struct Estate {
 pub struct Legacy {
     /// The name of the device, by which the successor identifies it.
     pub name: String,
-    /// The descriptors of the device; see [`DeviceHandle::hand_over`](crate::DeviceHandle::hand_over).
-    pub files: Vec<OwnedFd>,
+    /// The descriptors and the numbers of the device.
+    pub handed: Handed,
 }
 
-/// The maximum length of the message, in bytes.
+/// The descriptors and numbers by which another process goes on with a device. A kind of device gives them meaning.
+#[derive(Debug, Default)]
+pub struct Handed {
+    /// The descriptors.
+    pub files: Vec<OwnedFd>,
+    /// The numbers.
+    pub numbers: Vec<u64>,
+}
+
+/// The maximum length of a message, in bytes.
 const MOST_BYTES: usize = 16 << 10;
-/// The length of version, instant, and number of devices, in bytes.
-const HEADER_BYTES: usize = 16;
+/// The length of version and number of devices, in bytes.
+const HEADER_BYTES: usize = 8;
+/// The time between two beats of a process that waits for its heir.
+const BETWEEN_BEATS: Duration = Duration::from_millis(50);
 const READY: u8 = b'r';
 const GO: u8 = b'g';
 
 impl Estate {
-    /// Hands the devices over to the process at the other end of `heir`. Returns once that process may use
-    /// them. The caller must then end without shutting down any socket, because a shutdown affects both
-    /// processes.
+    /// Offers the devices to an heir while they are in use. Returns once the heir has prepared everything.
+    ///
+    /// # Errors
+    /// If the heir refuses, ends, or is not ready after half a minute.
+    pub fn offer(&self, heir: &mut UnixStream) -> io::Result<()> {
+        self.send(heir)?;
+        await_ready(heir, PREPARATION, || {})
+    }
+
+    /// Hands over the positions. Returns once the heir may use the devices. The caller must then end without
+    /// shutting down any socket, because a shutdown affects both processes. Calls `beat` while it waits.
     ///
     /// # Errors
     /// If the other process refuses, ends, or sends nothing in time. The caller then continues by itself.
-    pub fn leave_to(&self, heir: &mut UnixStream) -> io::Result<()> {
-        let files: Vec<BorrowedFd<'_>> =
-            self.devices.iter().flat_map(|device| &device.files).map(AsFd::as_fd).collect();
-        descriptors::send(heir.as_fd(), &self.to_bytes()?, &files)?;
-        heir.set_read_timeout(Some(PATIENCE))?;
-        let mut answer = [0];
-        heir.read_exact(&mut answer)?;
-        if answer != [READY] {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
+    pub fn leave_to(&self, heir: &mut UnixStream, beat: impl Fn()) -> io::Result<()> {
+        self.send(heir)?;
+        await_ready(heir, PATIENCE, beat)?;
         heir.write_all(&[GO])
     }
 
-    /// Receives the message; [`Estate::claim`] must follow.
+    /// Returns a copy with further descriptors of everything.
+    ///
+    /// # Errors
+    /// If the system has no descriptors left.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        let devices = self.devices.iter().map(|Legacy { name, handed }| {
+            let files = handed.files.iter().map(OwnedFd::try_clone).collect::<io::Result<_>>()?;
+            let handed = Handed { files, numbers: handed.numbers.clone() };
+            Ok(Legacy { name: name.clone(), handed })
+        });
+        Ok(Self { devices: devices.collect::<io::Result<_>>()? })
+    }
+
+    /// Receives an estate.
     ///
     /// # Errors
     /// If nothing arrives for `patience`, or the message is of another version.
@@ -88,25 +115,25 @@ impl Estate {
         Self::read(&bytes[..count], files).ok_or_else(wrong)
     }
 
-    /// Reports that this process can use all devices, and waits for the permission to use them.
-    ///
-    /// # Errors
-    /// If the other process continues by itself. This process must then use none of the devices.
-    pub fn claim(&self, from: &mut UnixStream) -> io::Result<()> {
-        from.write_all(&[READY])?;
-        from.set_read_timeout(Some(2 * PATIENCE))?;
-        let mut word = [0];
-        from.read_exact(&mut word)?;
-        if word == [GO] { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
+    /// Removes and returns what is handed over under `name`; `None` if nothing is.
+    pub fn take(&mut self, name: &str) -> Option<Handed> {
+        let at = self.devices.iter().position(|device| device.name == name)?;
+        Some(self.devices.swap_remove(at).handed)
+    }
+
+    fn send(&self, heir: &UnixStream) -> io::Result<()> {
+        let files = self.devices.iter().flat_map(|device| &device.handed.files);
+        let files: Vec<BorrowedFd<'_>> = files.map(AsFd::as_fd).collect();
+        descriptors::send(heir.as_fd(), &self.to_bytes()?, &files)
     }
 
     fn to_bytes(&self) -> io::Result<Vec<u8>> {
         let mut bytes = VERSION.to_ne_bytes().to_vec();
         bytes.extend((self.devices.len() as u32).to_ne_bytes());
-        bytes.extend(self.read_until.as_nanos().to_ne_bytes());
-        for Legacy { name, files } in &self.devices {
-            bytes.extend((files.len() as u32).to_ne_bytes());
-            bytes.extend((name.len() as u32).to_ne_bytes());
+        for Legacy { name, handed: Handed { files, numbers } } in &self.devices {
+            let lengths = [files.len(), numbers.len(), name.len()];
+            lengths.iter().for_each(|length| bytes.extend((*length as u32).to_ne_bytes()));
+            numbers.iter().for_each(|number| bytes.extend(number.to_ne_bytes()));
             bytes.extend(name.as_bytes());
         }
         let is_short = bytes.len() <= MOST_BYTES;
@@ -120,21 +147,77 @@ impl Estate {
         if word(0)? != VERSION {
             return None;
         }
-        let read_until = Instant::from_nanos(u64::from_ne_bytes(*header[8..].first_chunk()?));
         let (mut devices, mut files) = (Vec::new(), files.into_iter());
         for _ in 0..word(4)? {
-            let count = take_word(&mut rest)?;
-            let length = take_word(&mut rest)? as usize;
-            let (name, after) = rest.split_at_checked(length)?;
+            let [files_count, numbers_count, name_bytes] =
+                [take_word(&mut rest)?, take_word(&mut rest)?, take_word(&mut rest)?];
+            let numbers = (0..numbers_count).map(|_| take_number(&mut rest));
+            let numbers = numbers.collect::<Option<_>>()?;
+            let (name, after) = rest.split_at_checked(name_bytes as usize)?;
             rest = after;
-            let own: Vec<_> = files.by_ref().take(count as usize).collect();
-            if own.len() < count as usize {
+            let own: Vec<_> = files.by_ref().take(files_count as usize).collect();
+            if own.len() < files_count as usize {
                 return None;
             }
-            devices.push(Legacy { name: String::from_utf8(name.to_vec()).ok()?, files: own });
+            let name = String::from_utf8(name.to_vec()).ok()?;
+            devices.push(Legacy { name, handed: Handed { files: own, numbers } });
         }
-        (rest.is_empty() && files.next().is_none()).then_some(Self { read_until, devices })
+        (rest.is_empty() && files.next().is_none()).then_some(Self { devices })
     }
+}
+
+impl Handed {
+    /// Creates the possessions of a device that needs no numbers.
+    #[must_use]
+    pub const fn of_files(files: Vec<OwnedFd>) -> Self {
+        Self { files, numbers: Vec::new() }
+    }
+}
+
+/// Tells the other process that everything is prepared, so that it stops and sends the positions.
+///
+/// # Errors
+/// If the other process has ended.
+pub fn prepared(from: &mut UnixStream) -> io::Result<()> {
+    from.write_all(&[READY])
+}
+
+/// Tells the other process that all devices can be used, and waits for the word to use them.
+///
+/// # Errors
+/// If the other process goes on by itself. Nothing may be used then.
+pub fn claim(from: &mut UnixStream) -> io::Result<()> {
+    from.write_all(&[READY])?;
+    from.set_read_timeout(Some(2 * PATIENCE))?;
+    let mut word = [0];
+    from.read_exact(&mut word)?;
+    if word == [GO] { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
+}
+
+/// Waits until the heir says that it is ready, at most for `patience`. Calls `beat` at intervals.
+fn await_ready(heir: &mut UnixStream, patience: Duration, beat: impl Fn()) -> io::Result<()> {
+    heir.set_read_timeout(Some(BETWEEN_BEATS))?;
+    let (begun, mut answer) = (Instant::now(), [0]);
+    loop {
+        beat();
+        match heir.read(&mut answer) {
+            Ok(1) if answer == [READY] => return Ok(()),
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => return Err(io::ErrorKind::InvalidData.into()),
+            Err(error) if is_early(&error) && begun.elapsed() < patience => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn is_early(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+fn take_number(rest: &mut &[u8]) -> Option<u64> {
+    let (number, after) = rest.split_first_chunk()?;
+    *rest = after;
+    Some(u64::from_ne_bytes(*number))
 }
 
 fn take_word(rest: &mut &[u8]) -> Option<u32> {
@@ -145,47 +228,66 @@ fn take_word(rest: &mut &[u8]) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
     use std::thread;
 
     use super::*;
 
     fn estate() -> Estate {
         let file = || std::fs::File::open("/dev/null").unwrap().into();
-        let legacy = |name: &str, count: usize| Legacy {
+        let legacy = |name: &str, count: usize, numbers: &[u64]| Legacy {
             name: name.to_owned(),
-            files: (0..count).map(|_| file()).collect(),
+            handed: Handed {
+                files: (0..count).map(|_| file()).collect(),
+                numbers: numbers.to_vec(),
+            },
         };
-        let devices = vec![legacy("vhost:/run/a", 3), legacy("control", 0), legacy("b", 1)];
-        Estate { read_until: Instant::from_nanos(77), devices }
+        let devices = vec![
+            legacy("vhost:/run/a", 3, &[]),
+            legacy("control", 0, &[]),
+            legacy("packet:eth1", 1, &[8_192, u64::MAX]),
+        ];
+        Estate { devices }
     }
 
-    fn shape(estate: &Estate) -> Vec<(String, usize)> {
-        estate.devices.iter().map(|it| (it.name.clone(), it.files.len())).collect()
+    fn shape(estate: &Estate) -> Vec<(String, usize, Vec<u64>)> {
+        let of = |it: &Legacy| (it.name.clone(), it.handed.files.len(), it.handed.numbers.clone());
+        estate.devices.iter().map(of).collect()
     }
 
     #[test]
     fn an_heir_that_is_ready_gets_the_word() {
         let (mut old, mut new) = UnixStream::pair().unwrap();
-        let left = thread::spawn(move || estate().leave_to(&mut old));
+        let left = thread::spawn(move || {
+            estate().offer(&mut old)?;
+            estate().leave_to(&mut old, || {})
+        });
+        let mut got = Estate::receive(&new, PATIENCE).unwrap();
+        assert_eq!(shape(&got), shape(&estate()));
+        assert_eq!(got.take("packet:eth1").unwrap().numbers, [8_192, u64::MAX]);
+        assert!(got.take("packet:eth1").is_none() && got.take("packet:eth2").is_none());
+        prepared(&mut new).unwrap();
         let got = Estate::receive(&new, PATIENCE).unwrap();
-        assert_eq!((got.read_until.as_nanos(), shape(&got)), (77, shape(&estate())));
-        got.claim(&mut new).unwrap();
+        assert_eq!(shape(&got), shape(&estate()));
+        claim(&mut new).unwrap();
         left.join().unwrap().unwrap();
     }
 
     #[test]
     fn without_an_answer_the_old_process_goes_on() {
         let (mut old, new) = UnixStream::pair().unwrap();
-        let left = thread::spawn(move || estate().leave_to(&mut old));
+        let left = thread::spawn(move || estate().leave_to(&mut old, || {}));
         drop(Estate::receive(&new, PATIENCE).unwrap());
         drop(new);
         left.join().unwrap().unwrap_err();
-        // The word may not come after the old process has given up.
+        // The word may not come after the old process has given up, which works while it waits.
         let (mut old, mut new) = UnixStream::pair().unwrap();
-        estate().leave_to(&mut old).unwrap_err();
-        let got = Estate::receive(&new, PATIENCE).unwrap();
+        let beats = AtomicU32::new(0);
+        estate().leave_to(&mut old, || _ = beats.fetch_add(1, Ordering::Relaxed)).unwrap_err();
+        assert!(beats.into_inner() > 2, "a keeper must not take it for one that hangs");
+        Estate::receive(&new, PATIENCE).unwrap();
         drop(old);
-        got.claim(&mut new).unwrap_err();
+        claim(&mut new).unwrap_err();
     }
 
     #[test]
@@ -194,7 +296,7 @@ mod tests {
         let bytes = estate().to_bytes().unwrap();
         assert!(Estate::read(&bytes, files()).is_some());
         let mut other = bytes.clone();
-        other[0] = 2;
+        other[0] = 1;
         assert!(Estate::read(&other, files()).is_none());
         assert!(Estate::read(&bytes, Vec::new()).is_none(), "fewer descriptors");
         for length in 0..bytes.len() {

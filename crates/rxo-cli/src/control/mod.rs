@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use rxo_control::Server;
-use rxo_driver::succession::Legacy;
+use rxo_driver::succession::{Handed, Legacy};
 use rxo_driver::{Access, Listener};
 
 pub(crate) use self::interval::Interval;
@@ -141,7 +141,7 @@ impl Sockets {
         let metrics = self.metrics.as_ref().map(Door::file).transpose()?;
         let named = [(CONTROL, control), (METRICS, metrics)];
         let legacy = |(name, file): (&str, Option<OwnedFd>)| {
-            Some(Legacy { name: name.to_owned(), files: vec![file?] })
+            Some(Legacy { name: name.to_owned(), handed: Handed::of_files(vec![file?]) })
         };
         Ok(named.into_iter().filter_map(legacy).collect())
     }

@@ -40,7 +40,7 @@ pub(crate) struct GuestFlags {
     /// Let a later rxo with the same flags take over from this one, such as a new version: it finds this one by this socket,
     /// and goes on with the guests, their rings, and the sockets of --control and --metrics. If it cannot, this one goes
     /// on. Only its user and root may connect.
-    #[arg(long, value_name = "SOCKET", conflicts_with = "tap")]
+    #[arg(long, value_name = "SOCKET")]
     pub(crate) upgrade: Option<PathBuf>,
 
     /// Policy and hold of every guest. With the policy linux-gro, --hold is auto unless given.

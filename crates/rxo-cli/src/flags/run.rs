@@ -58,9 +58,9 @@ pub(crate) struct RunFlags {
     pub(crate) no_isolation: bool,
 
     /// Let a later rxo with the same flags take over from this one, such as a new version: it finds this one by this socket,
-    /// and goes on with the host's device, and the sockets of --control and --metrics. If it cannot, this one goes on. Only
-    /// its user and root may connect.
-    #[arg(long, value_name = "SOCKET", conflicts_with_all = ["tap", "take_over", "confirm", "restore"])]
+    /// and goes on with both devices, and the sockets of --control and --metrics. If it cannot, this one goes on. Only its user
+    /// and root may connect.
+    #[arg(long, value_name = "SOCKET", conflicts_with_all = ["confirm", "restore"])]
     pub(crate) upgrade: Option<PathBuf>,
 
     #[command(flatten)]

@@ -5,7 +5,6 @@ use rxo_driver::{DeviceName, Origin};
 use rxo_frame::LinkKind;
 
 use crate::exit::usage;
-use crate::sandbox;
 
 /// Returns `true` if no device is one queue of its interface, whose other queues stay the kernel's.
 pub(super) fn takes_all(devices: [&DeviceName; 2]) -> bool {
@@ -23,27 +22,14 @@ pub(super) fn can_wait_for(waits: bool, flag: &str, nic: &DeviceName) -> Result<
     )))
 }
 
-/// Checks that a later rxo can open the nic beside this one, and gets the host.
-pub(super) fn can_upgrade(
-    upgrades: bool,
-    nic: &DeviceName,
-    host: Option<&DeviceName>,
-) -> Result<()> {
-    if !upgrades {
+/// Checks that a later rxo can go on with `device`.
+pub(super) fn can_upgrade(upgrades: bool, flag: &str, device: &DeviceName) -> Result<()> {
+    if !upgrades || device.kind().can_be_inherited() {
         return Ok(());
     }
-    let is_exclusive = sandbox::attaches_programs(nic);
-    if is_exclusive || nic.kind().interface != Some(Origin::Existing) {
-        return Err(usage(format!(
-            "--upgrade needs a nic that two processes can open; give --nic packet:IFNAME, not {nic}"
-        )));
-    }
-    match host.filter(|host| !host.kind().can_be_inherited()) {
-        None => Ok(()),
-        Some(host) => Err(usage(format!(
-            "--upgrade hands over tap:NAME, tun:NAME or vhost:PATH, and not --host {host}"
-        ))),
-    }
+    Err(usage(format!(
+        "--upgrade hands over packet:IFNAME, tap:NAME, tun:NAME or vhost:PATH, and not {flag} {device}"
+    )))
 }
 
 /// Checks that the TAP can take over the nic's configuration: only an existing interface has one.

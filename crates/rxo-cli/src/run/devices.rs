@@ -1,12 +1,11 @@
 //! Devices of a run: the handles by which the run owns them, and their open queues.
 
 use std::io;
-use std::os::fd::OwnedFd;
 
 use anyhow::{Context, Error, Result};
 use rxo::live::{Device, DeviceOptions};
 use rxo_device::{DeviceError, FrameSource as _};
-use rxo_driver::succession::Legacy;
+use rxo_driver::succession::{Estate, Handed, Legacy};
 use rxo_driver::{DeviceHandle, DeviceName, GuestOptions};
 use rxo_frame::{Instant, LinkKind};
 
@@ -15,6 +14,7 @@ use super::guest::Guest;
 use super::plan::Plan;
 use super::survey::Survey;
 use crate::sandbox;
+use crate::workers::Workers;
 
 /// Handles of the devices that the run owns. Those of the hosts' devices stay valid while a nic is removed
 /// and comes back.
@@ -52,47 +52,87 @@ impl Handles {
         Ok(Self { nic, hosts, are_shared })
     }
 
-    /// Attaches to the nic of `plan` while another process uses it. Returns the handles, and the open nic,
-    /// which receives frames from now on. The hosts' devices are [inherited](Self::inherit) later.
+    /// Attaches to the devices of `plan` that another process hands over.
     ///
     /// # Errors
-    /// If the nic is gone or down, or a privilege is missing.
-    pub(super) fn beside(plan: &Plan) -> Result<(Self, Device)> {
-        let nic = plan.nic.attach()?;
-        let device = nic.open(DeviceOptions::default())?;
-        Ok((Self { nic, hosts: Vec::new(), are_shared: false }, device))
-    }
-
-    /// Takes over the hosts' devices from another process, and opens them.
-    ///
-    /// # Errors
-    /// If the devices are not those of `plan`, or one cannot be used.
-    pub(super) fn inherit(
-        &mut self,
-        (plan, survey): (&Plan, &Survey),
-        nic: Device,
-        mut take: impl FnMut(&str) -> Option<Vec<OwnedFd>>,
-    ) -> Result<Devices> {
-        for host in plan.hosts() {
-            let files = take(&host.to_string());
+    /// If the devices are not those of `plan`, or have another number of queues.
+    pub(super) fn inherit(plan: &Plan, workers: &Workers, estate: &mut Estate) -> Result<Self> {
+        let mut inherit = |device: &DeviceName| -> Result<Box<dyn DeviceHandle>> {
+            let handed = estate.take(&device.to_string());
             let remedy = "start it with the flags of the running one";
-            let files = files.with_context(|| format!("{host} is not handed over; {remedy}"))?;
-            self.hosts.push(host.inherit(files)?);
-        }
-        let host = |n: usize| host_options(plan, survey, n);
-        let hosts = self.hosts.iter().enumerate().map(|(n, device)| device.open(host(n)));
-        Ok(Devices::Of1(Box::new(nic), hosts.collect::<Result<_, _>>()?))
+            let handed =
+                handed.with_context(|| format!("{device} is not handed over; {remedy}"))?;
+            Ok(device.inherit(handed, workers.count)?)
+        };
+        let nic = inherit(&plan.nic)?;
+        let hosts = plan.hosts().into_iter().map(inherit).collect::<Result<_>>()?;
+        Ok(Self { nic, hosts, are_shared: workers.are_several() })
     }
 
-    /// Returns the descriptors with which another process takes over the hosts' devices.
+    /// Opens devices that another process hands over, and leaves their settings unchanged.
+    ///
+    /// # Errors
+    /// If a device is gone.
+    pub(super) fn open_inherited(&self, plan: &Plan, survey: &Survey) -> Result<Devices> {
+        let is_guest = plan.host.kind().interface.is_none();
+        let host = |n: usize| DeviceOptions {
+            mtu: is_guest.then_some(survey.mtu),
+            bring_up: false,
+            ..host_options(plan, survey, n)
+        };
+        self.open_with(DeviceOptions::default(), host).map_err(Error::new)
+    }
+
+    /// Returns the indices of the interfaces of the nic and of the first host, as far as they are open and have one.
+    pub(super) fn interfaces(&self) -> [Option<u32>; 2] {
+        [self.nic.interface(), self.hosts.first().and_then(|host| host.interface())]
+    }
+
+    /// Returns the descriptors and numbers with which another process attaches to the devices.
+    ///
+    /// # Errors
+    /// If a device cannot be handed over.
+    pub(super) fn hand_over(&self, plan: &Plan) -> io::Result<Estate> {
+        self.estate(plan, |device| device.hand_over())
+    }
+
+    /// Returns the positions at which the devices, which are closed, have stopped.
     ///
     /// # Errors
     /// If a device cannot be handed over now.
-    pub(super) fn hand_over(&self, plan: &Plan) -> io::Result<Vec<Legacy>> {
-        let hosts = plan.hosts().into_iter().zip(&self.hosts);
-        hosts
-            .map(|(name, host)| Ok(Legacy { name: name.to_string(), files: host.hand_over()? }))
-            .collect()
+    pub(super) fn positions(&self, plan: &Plan) -> io::Result<Estate> {
+        self.estate(plan, |device| device.position())
+    }
+
+    /// Makes the devices go on at the `positions` of another process.
+    ///
+    /// # Errors
+    /// If a position is missing, or does not fit its device.
+    pub(super) fn go_on_at(&self, plan: &Plan, mut positions: Estate) -> io::Result<()> {
+        for (name, device) in self.named(plan) {
+            let position = positions.take(&name.to_string());
+            device.go_on_at(position.ok_or(io::ErrorKind::InvalidData)?)?;
+        }
+        Ok(())
+    }
+
+    fn estate(
+        &self,
+        plan: &Plan,
+        of: impl Fn(&dyn DeviceHandle) -> io::Result<Handed>,
+    ) -> io::Result<Estate> {
+        let legacy = |(name, device): (&DeviceName, &dyn DeviceHandle)| {
+            Ok(Legacy { name: name.to_string(), handed: of(device)? })
+        };
+        Ok(Estate { devices: self.named(plan).map(legacy).collect::<io::Result<_>>()? })
+    }
+
+    fn named<'h>(
+        &'h self,
+        plan: &'h Plan,
+    ) -> impl Iterator<Item = (&'h DeviceName, &'h dyn DeviceHandle)> {
+        let names = std::iter::once(&plan.nic).chain(plan.hosts());
+        names.zip(std::iter::once(&self.nic).chain(&self.hosts).map(|device| &**device))
     }
 
     /// Opens the devices for the first time.

@@ -16,6 +16,7 @@ mod configuration;
 mod devices;
 mod dry;
 mod guest;
+mod opening;
 mod plan;
 mod reload;
 mod remote;
@@ -192,8 +193,8 @@ fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Re
             let mut keeper = Control::new(channel, custody, std::sync::Arc::clone(&stop));
             // Held to the end: the last process waits until both other processes have closed it.
             let _lifeline = lifeline;
-            let doors = Vec::new();
-            let session = Session { plan, file, survey, configuration, pulse, doors };
+            let claim = None;
+            let session = Session { plan, file, survey, configuration, pulse, claim };
             session.work(&mut keeper, sockets, &stop)
         }
     }

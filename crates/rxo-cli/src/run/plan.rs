@@ -85,7 +85,7 @@ impl Plan {
     pub(super) fn of_guests(flags: &GuestFlags) -> Result<Self> {
         let nic = device("--nic", &flags.nic)?;
         can_wait_for(flags.wait_for_nic, "--nic", &nic)?;
-        can_upgrade(flags.upgrade.is_some(), &nic, None)?;
+        can_upgrade(flags.upgrade.is_some(), "--nic", &nic)?;
         let guests = Guest::all(&flags.vhost)?;
         let Some(first) = guests.first() else {
             return Err(usage(
@@ -155,17 +155,13 @@ impl Plan {
             )));
         }
         can_wait_for(flags.wait_for_nic, "--nic", &nic)?;
-        can_upgrade(flags.upgrade.is_some(), &nic, Some(&host))?;
+        can_upgrade(flags.upgrade.is_some(), "--nic", &nic)?;
+        can_upgrade(flags.upgrade.is_some(), "--host", &host)?;
         if flags.take_over {
             can_take_over(&nic, &host)?;
         }
         let workers = WorkersPlan::from_flags(&flags.workers)?;
         workers.check(&[&nic, &host])?;
-        if workers.are_several() && flags.upgrade.is_some() {
-            return Err(usage(
-                "--upgrade hands over one worker; give --workers 1, or leave it out".to_owned(),
-            ));
-        }
         if workers.are_several() && (flags.impair.is_some() || flags.impair_back.is_some()) {
             return Err(usage(
                 "--impair impairs the traffic of one worker; give --workers 1, or leave it out"

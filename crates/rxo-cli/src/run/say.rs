@@ -81,19 +81,20 @@ impl Sayer {
         Ok(Self { printer, form, nic, before: Readings::default(), guests })
     }
 
-    /// Prints the configuration as the first line, once the run has started.
+    /// Returns the first line, with the configuration.
     ///
     /// # Errors
     /// If it cannot be written as JSON.
-    pub(super) fn configuration(&self, configuration: &Configuration) -> Result<()> {
-        let is_json = self.form == Form::Json;
-        let line = if is_json {
-            stamped(configuration, Level::Info, None)?
-        } else {
-            log::for_output(configuration.line())
-        };
+    pub(super) fn first_line(&self, configuration: &Configuration) -> Result<String> {
+        match self.form {
+            Form::Json => stamped(configuration, Level::Info, None),
+            Form::Run | Form::Card => Ok(log::for_output(configuration.line())),
+        }
+    }
+
+    /// Prints a line.
+    pub(super) fn line(&self, line: String) {
         self.printer.line(line);
-        Ok(())
     }
 
     /// Prints the figures of the interval from `last` to `now`, then sets `last` to `now`. The elapsed time includes

@@ -1,7 +1,6 @@
 //! The worker's process: opens the devices, carries frames, prints figures.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,22 +13,24 @@ use rxo_confine::Confinement;
 use rxo_console::log::{self, Level};
 use rxo_device::DeviceError;
 use rxo_device::middleware::{Impairment, ImpairmentSettings};
-use rxo_driver::custody::{self, Begun, Control, Heir};
-use rxo_driver::succession::{Estate, Legacy};
+use rxo_driver::custody::{self, Begun, Control};
+use rxo_driver::succession::Estate;
 use rxo_driver::{
-    DeviceHandle, GUEST_FILES, Interface, Origin, Pulse, bind_to_cpu, clock, set_nice, wait,
+    DeviceHandle, GUEST_FILES, Interface, Origin, Pulse, bind_to_cpu, set_nice, wait,
 };
 use rxo_frame::Instant;
 
 use super::configuration::Configuration;
 use super::devices::{Devices, Handles};
 use super::guest::switch;
+use super::opening::Opening;
 use super::plan::Plan;
 use super::reload::{FileOfRun, Reloader};
 use super::remote::Remote;
 use super::say::{Form, Sayer};
+use super::succession::Claim;
 use super::survey::Survey;
-use crate::control::Sockets;
+use crate::control::{Process, Sockets};
 use crate::exit::usage;
 use crate::tap::Capture;
 use crate::workers::Workers;
@@ -43,8 +44,8 @@ pub(super) struct Session {
     pub(super) survey: Survey,
     pub(super) configuration: Configuration,
     pub(super) pulse: Pulse,
-    /// The sockets of `--control` and `--metrics`, to be handed over.
-    pub(super) doors: Vec<Legacy>,
+    /// The claim to the devices of another process; `None` for the first process of the run.
+    pub(super) claim: Option<Claim>,
 }
 
 impl Session {
@@ -62,42 +63,37 @@ impl Session {
         let held = Handles::of(&self.plan, &self.survey)?;
         allow_files(self.plan.guests.len());
         let devices = held.open(&self.plan, &self.survey)?;
-        self.work_with((held, devices), None, keeper, (sockets, stop))
+        self.work_with((held, devices), keeper, (sockets, stop))
     }
 
-    /// Works with open devices like [`Session::work`]. `read_until` is the instant until which another process has read the
-    /// nic; `None` if this is the first process of the run.
+    /// Works with open devices like [`Session::work`].
     ///
     /// # Errors
     /// The errors of [`Session::work`].
     pub(super) fn work_with(
         &mut self,
         (held, devices): (Handles, Devices),
-        read_until: Option<Instant>,
         keeper: &mut Control,
         (sockets, stop): (Sockets, &Arc<AtomicBool>),
     ) -> Result<()> {
-        let tap = self.tap()?.zip(held.hosts.first().and_then(|host| host.kept()));
         // Everything that may be refused comes before the first change.
         let capture = self.capture(devices.link())?;
         self.configuration.opened(devices.access(&self.plan));
-        let worked = match keeper.opened(tap)? {
+        let worked = match self.begin(&held, keeper)? {
             Some(Begun { closed_at, is_recorded }) => {
-                self.confine(keeper, is_recorded)?;
                 if self.plan.upgrade.is_some() {
-                    self.doors = sockets.files().context("--upgrade")?;
+                    keeper.hand_over(self.estate(&held, &sockets).context("--upgrade")?);
                 }
+                self.confine(keeper, is_recorded)?;
                 let remote = Remote::new(&self.plan, self.survey.workers.count, self.pulse);
-                // The sockets are served until this is dropped.
                 let confirmer = self.plan.confirm.map(|_| keeper.confirmer()).transpose()?;
                 let mut process = remote.process(&self.plan, confirmer);
                 if let Some(file) = self.file.clone() {
                     let reloader = Reloader::new(file, self.survey.clone(), remote.clone());
                     process.reload = Some(reloader.follow(keeper.reloads()?)?);
                 }
-                let _served = sockets.serve(process)?;
-                let closed_at = read_until.unwrap_or(closed_at);
-                self.carry((devices, &held, remote), capture, closed_at, (keeper, stop))
+                let outcome = (capture, (sockets, process));
+                self.carry((devices, &held, remote), outcome, closed_at, (keeper, stop))
             }
             None => {
                 drop(devices);
@@ -107,6 +103,23 @@ impl Session {
         let _until_given_back = self.plan.take_over.then_some(held);
         keeper.closed().iter().for_each(|line| output::note(line));
         worked?.map_or(Ok(()), |ended| ended.print())
+    }
+
+    /// Lets the keeper prepare the interfaces; for a process that succeeds another one, they are prepared. `None` if the keeper
+    /// is gone or refuses the run.
+    fn begin(&self, held: &Handles, keeper: &mut Control) -> Result<Option<Begun>> {
+        if self.claim.is_some() {
+            return Ok(Some(Begun { closed_at: Instant::ZERO, is_recorded: true }));
+        }
+        let tap = self.tap()?.zip(held.hosts.first().and_then(|host| host.kept()));
+        Ok(keeper.opened(tap)?)
+    }
+
+    /// Returns what a successor needs to take hold of devices and sockets.
+    fn estate(&self, held: &Handles, sockets: &Sockets) -> io::Result<Estate> {
+        let mut estate = held.hand_over(&self.plan)?;
+        estate.devices.extend(sockets.files()?);
+        Ok(estate)
     }
 
     /// Gives up the privileges that carrying frames does not need. Must come before the first thread is
@@ -171,38 +184,55 @@ impl Session {
     fn capture(&self, link: LinkKind) -> Result<Option<Capture>> {
         let Self { plan, .. } = self;
         let devices: Vec<_> = std::iter::once(&plan.nic).chain(plan.hosts()).collect();
-        let begin = |path| Capture::begin(path, &devices, link);
+        let begin = |path| match self.claim {
+            None => Capture::begin(path, &devices, link),
+            Some(_) => Capture::begin_beside(path, &devices, link),
+        };
         plan.tap.as_deref().map(begin).transpose()
     }
 
     /// Forwards frames until the end of the run. The devices are closed when this returns.
     fn carry(
-        &self,
-        (devices, held, remote): (Devices, &Handles, Remote),
-        capture: Option<Capture>,
+        &mut self,
+        (mut devices, held, remote): (Devices, &Handles, Remote),
+        (capture, (sockets, process)): (Option<Capture>, (Sockets, Process)),
         mut closed_at: Instant,
         (control, stop): (&mut Control, &Arc<AtomicBool>),
     ) -> Result<Option<Ended>> {
-        let mut devices = devices;
         let names = self.plan.guests.iter().map(|guest| guest.name.clone()).collect();
         let about = (self.plan.nic.to_string(), names);
         let mut sayer = Sayer::start(self.form(), about, Arc::clone(stop))?;
-        sayer.configuration(&self.configuration)?;
+        let line = sayer.first_line(&self.configuration)?;
+        let mut opening = Some(Opening { claim: self.claim.take(), sockets, process, line });
+        // The sockets are served until this is dropped.
+        let mut served = None;
         // Threads that print and answer are not bound.
         self.bind()?;
         loop {
             devices.discard_before(closed_at);
+            let ready = |sayer: &Sayer| {
+                let Some(opening) = opening.take() else { return };
+                let done = opening.complete((held, &self.plan), control, sayer);
+                stop.fetch_or(done.is_err(), Ordering::Relaxed);
+                served = Some(done);
+            };
             let plan = (&self.plan, &self.survey.workers, &remote);
-            let (last, result) = work(plan, devices, capture.as_ref(), stop, &mut sayer)?;
+            let (last, result) = work(plan, devices, capture.as_ref(), stop, (&mut sayer, ready))?;
+            if let Some(Err(error)) = served.take_if(|served| served.is_err()) {
+                return Err(error);
+            }
             if let Some(mut heir) = control.heir().filter(|_| result.is_ok()) {
-                match self.hand_over(held, &mut heir) {
+                let beat = || _ = self.pulse.turns().fetch_add(1, Ordering::Relaxed);
+                let positions = held.positions(&self.plan);
+                match positions.and_then(|it| it.leave_to(&mut heir.socket, beat)) {
                     Ok(()) => end_at_once(Ended { sayer, capture, last, result }),
                     Err(error) => sayer.notice(format!("handed nothing over ({error}); goes on")),
                 }
                 sayer.part_ended(&last);
                 remote.part_ended(&last);
                 control.withdraw_stop();
-                (devices, closed_at) = (held.reopen()?, clock::now());
+                // What has arrived meanwhile waits in the devices.
+                (devices, closed_at) = (held.reopen()?, Instant::ZERO);
                 continue;
             }
             if !self.waits_after(&result, control) {
@@ -221,21 +251,6 @@ impl Session {
             let Some(at) = control.nic_is_back(index)? else { return Ok(None) };
             closed_at = at;
         }
-    }
-
-    /// Hands the devices over to another process. Returns once that process uses them.
-    ///
-    /// # Errors
-    /// If the devices cannot be handed over, or the other process refuses them.
-    fn hand_over(&self, held: &Handles, heir: &mut Heir) -> io::Result<()> {
-        let mut devices = held.hand_over(&self.plan)?;
-        for Legacy { name, files } in &self.doors {
-            let files = files.iter().map(OwnedFd::try_clone).collect::<io::Result<_>>()?;
-            devices.push(Legacy { name: name.clone(), files });
-        }
-        let asked_ns = heir.asked_at.as_nanos();
-        let read_until = Instant::from_nanos(asked_ns.saturating_sub(TWICE_NS));
-        Estate { read_until, devices }.leave_to(&mut heir.socket)
     }
 
     /// Returns `true` if the nic was deleted and the run must wait for a new one.
@@ -302,10 +317,6 @@ fn end_at_once(ended: Ended) -> ! {
     std::process::exit(0)
 }
 
-/// The time in nanoseconds before the request to stop a worker for which the successor receives the frames,
-/// too: a turn that had begun may not have read them, and no frame may be lost.
-const TWICE_NS: u64 = 1_000_000;
-
 /// Makes the middleware between devices and workers; `None` if the plan needs none.
 fn middleware(
     plan: &Plan,
@@ -327,18 +338,19 @@ fn middleware(
 /// The counters of a part of the run, and its result.
 type Part = (Readings, Result<(), DeviceError>);
 
-/// Runs the workers between the nic and its hosts, and prints their lines.
+/// Runs the workers between the nic and its hosts, and prints their lines. Calls `ready` before the first frame.
 fn work(
     (plan, workers, remote): (&Plan, &Workers, &Remote),
     devices: Devices,
     capture: Option<&Capture>,
     stop: &AtomicBool,
-    sayer: &mut Sayer,
+    (sayer, mut ready): (&mut Sayer, impl FnMut(&Sayer)),
 ) -> Result<Part> {
     let config = config(plan, remote);
     let link = devices.link();
     let mut last = Readings::default();
     let observe = |event: Event<'_>| match event {
+        Event::Ready => ready(sayer),
         Event::Notice(line) => sayer.notice(line),
         Event::Reading(readings) => sayer.interval(&mut last, readings.clone()),
     };

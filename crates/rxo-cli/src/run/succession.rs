@@ -1,18 +1,19 @@
 //! `--upgrade SOCKET`: takes over the devices of a running rxo, or hands this process's devices over to a
 //! later one.
 //!
-//! A command that finds a running rxo at the socket opens the nic while that rxo still uses it. It then asks
-//! the keeper of that rxo, receives the hosts' devices with their connections and rings, and from then on is
-//! the worker of that run. All changes to interfaces stay in place.
+//! A command that finds a running rxo at the socket asks the keeper of that rxo, receives the descriptors of
+//! all devices, and prepares everything while that rxo works. Then it [claims](Claim) the devices, and from
+//! then on is the worker of that run. All changes to interfaces stay in place.
 
-use std::os::fd::OwnedFd;
+use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use rxo_driver::custody::{Control, Custody, Succeeding, Successor};
-use rxo_driver::succession::{Estate, Legacy};
+use rxo_driver::succession::{self, Estate};
 use rxo_driver::{Access, Listener, Pulse};
 
 use super::configuration::Configuration;
@@ -20,8 +21,8 @@ use super::devices::Handles;
 use super::plan::Plan;
 use super::reload::FileOfRun;
 use super::session::{Session, allow_files};
-use super::survey::Survey;
-use crate::stop;
+use super::survey::{self, Survey};
+use crate::{exit, stop};
 
 /// The time within which the running rxo must hand over.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -43,35 +44,51 @@ pub(super) fn listen(plan: &Plan) -> Result<Option<Listener>> {
 /// # Errors
 /// If the other process does not hand over, and therefore continues; also the errors of any run.
 pub(super) fn succeed(mut plan: Plan, file: Option<FileOfRun>, successor: Successor) -> Result<()> {
-    let survey = Survey::of_succession(&plan)?;
-    plan.policy = survey.carried(&plan)?;
-    let custody = Custody::examine(plan.claim(&survey))?;
-    let configuration = Configuration::new(&plan, &survey, Some(&custody));
     let stop = stop::on_any_request(file.is_some())?;
     allow_files(plan.guests.len());
-    // Open from now on, so that no frame is lost while the other process ends.
-    let (mut held, nic) = Handles::beside(&plan)?;
-    let asked = successor.ask().with_context(|| "--upgrade".to_owned())?;
-    let Succeeding { channel, mut estate, pulse } = asked;
-    let mut left = Estate::receive(&estate, PATIENCE).context("--upgrade")?;
-    let read_until = left.read_until;
-    let devices = held.inherit((&plan, &survey), nic, |name| take(&mut left.devices, name))?;
-    let one = |files: Vec<OwnedFd>| files.into_iter().next();
-    let sockets = plan.doors.inherit(|name| take(&mut left.devices, name).and_then(one))?;
+    let workers = survey::workers(&plan);
+    let asked = successor.ask().context("--upgrade")?;
+    let Succeeding { channel, estate: socket, pulse } = asked;
+    let mut estate = Estate::receive(&socket, PATIENCE).context("--upgrade")?;
+    let held = Handles::inherit(&plan, &workers, &mut estate)?;
+    let [nic, host] = held.interfaces();
+    let survey = Survey::of_succession(&plan, workers, nic);
+    plan.policy = survey.carried(&plan)?;
+    let devices = held.open_inherited(&plan, &survey)?;
+    let sockets = plan.doors.inherit(|name| estate.take(name)?.files.into_iter().next())?;
+    let custody = Custody::succeeding(plan.claim(&survey), nic, host)?;
+    let configuration = Configuration::new(&plan, &survey, Some(&custody));
     let pulse = pulse.map_or_else(Pulse::new, Ok)?;
-    left.claim(&mut estate).context("--upgrade: the running rxo goes on")?;
     let mut keeper = Control::new(channel, custody, Arc::clone(&stop));
     // The keeper and its restorer keep the record of changes to interfaces.
     keeper.leave_to_restorer();
-    let doors = Vec::new();
-    let mut session = Session { plan, file, survey, configuration, pulse, doors };
-    session.work_with((held, devices), Some(read_until), &mut keeper, (sockets, &stop))
+    let claim = Some(Claim { socket });
+    let mut session = Session { plan, file, survey, configuration, pulse, claim };
+    session.work_with((held, devices), &mut keeper, (sockets, &stop))
 }
 
-/// Takes the descriptors that are handed over under this name; `None` if there are none.
-fn take(devices: &mut Vec<Legacy>, name: &str) -> Option<Vec<OwnedFd>> {
-    let at = devices.iter().position(|device| device.name == name)?;
-    Some(devices.swap_remove(at).files)
+/// The claim of this process, which has prepared everything, to the devices of another process.
+#[derive(Debug)]
+pub(super) struct Claim {
+    /// The end of the socket at whose other end the running worker is.
+    socket: UnixStream,
+}
+
+impl Claim {
+    /// Lets the other process stop, and goes on at its positions. Tells the keeper. If that fails, the other process goes on,
+    /// and this one ends at once: what is closed in order is closed for the other process too.
+    pub(super) fn enforce(mut self, (held, plan): (&Handles, &Plan), keeper: &Control) {
+        let mut enforce = || -> io::Result<()> {
+            succession::prepared(&mut self.socket)?;
+            let positions = Estate::receive(&self.socket, PATIENCE)?;
+            held.go_on_at(plan, positions)?;
+            succession::claim(&mut self.socket)?;
+            keeper.has_succeeded()
+        };
+        if let Err(error) = enforce() {
+            exit::at_once(Error::new(error).context("--upgrade: the running rxo goes on"));
+        }
+    }
 }
 
 fn label(path: &Path) -> String {

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use rxo::worker::carried;
 use rxo_coalesce::Policy;
 use rxo_device::SinkCapabilities;
+use rxo_driver::Interface;
 use rxo_frame::LinkKind;
 
 use super::plan::Plan;
@@ -32,20 +33,18 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    /// Examines the nic, for a run that takes over the hosts of another one.
-    ///
-    /// # Errors
-    /// If the nic does not exist or is down.
-    pub(super) fn of_succession(plan: &Plan) -> Result<Self> {
-        let nic_mtu = plan.nic.survey().context(plan.flags[0])?;
-        Ok(Self {
-            link: plan.nic.kind().link.unwrap_or(LinkKind::Ethernet),
-            mtu: nic_mtu.unwrap_or(DEFAULT_MTU),
-            makes_nic: nic_mtu.is_none(),
-            // Only hosts that rxo has made are handed over.
+    /// Examines nothing, for a run that goes on with the devices of another one, between `workers`. `nic` is the index of the
+    /// nic's interface, which has another name if its own has moved to the host's TAP.
+    pub(super) fn of_succession(plan: &Plan, workers: Workers, nic: Option<u32>) -> Self {
+        let mtu = || Interface::find(&Interface::name_of(nic?)?).ok()?.mtu().ok();
+        let links = [&plan.nic, &plan.host].map(|device| device.kind().link);
+        Self {
+            link: links.into_iter().flatten().next().unwrap_or(LinkKind::Ethernet),
+            mtu: mtu().unwrap_or(DEFAULT_MTU),
+            makes_nic: false,
             makes_host: true,
-            workers: workers(plan),
-        })
+            workers,
+        }
     }
 
     /// Examines both devices.
@@ -107,7 +106,7 @@ impl Survey {
 }
 
 /// Returns the workers of `plan`; a single one if the plan impairs the traffic.
-fn workers(plan: &Plan) -> Workers {
+pub(super) fn workers(plan: &Plan) -> Workers {
     let workers = plan.workers.resolve(&[&[&plan.nic], plan.hosts().as_slice()].concat());
     let impairs = plan.impair.iter().any(Option::is_some);
     if impairs { Workers { count: 1, ..workers } } else { workers }

@@ -26,8 +26,8 @@ pub(super) enum Order {
     Reload { is_asked: bool, refused: u32 },
     /// The keeper has restored everything that the run had changed.
     PutBack,
-    /// Sent to the worker: hand over to a successor, which waits at the other end of the socket that comes
-    /// with the order.
+    /// Sent to the worker: a successor asks for the devices at the other end of the socket that comes with
+    /// the order.
     HandOver,
     /// Sent to a successor: the worker was ordered to hand over. The memory of the pulse comes with the
     /// order, if there is one.
@@ -70,6 +70,8 @@ pub(super) enum Report {
     /// version of the [estate](crate::succession::Estate). A handle on the successor comes with the report,
     /// and one end of a socket for the worker.
     Succeeds { version: u32, process: u32 },
+    /// Sent by a successor: it uses the devices, and is the worker from now on. The keeper does not reply.
+    Succeeded,
 }
 
 const BYTES: usize = 9;
@@ -144,6 +146,7 @@ impl Report {
             Self::Confirmed => (b'y', 0),
             Self::Reload => (b'r', 0),
             Self::Closed => (b'c', 0),
+            Self::Succeeded => (b's', 0),
         };
         descriptors::send(to.as_fd(), &message(kind, number.into()), files)
     }
@@ -166,6 +169,7 @@ impl Report {
             b'y' => Self::Confirmed,
             b'r' => Self::Reload,
             b'c' => Self::Closed,
+            b's' => Self::Succeeded,
             _ => return Err(io::ErrorKind::InvalidData.into()),
         };
         Ok((report, files))
@@ -215,6 +219,7 @@ mod tests {
         let succeeds = Report::Succeeds { version: 3, process: u32::MAX };
         let others =
             [Report::Opened(7), Report::Confirmed, Report::Reload, Report::Closed, succeeds];
+        let others = others.into_iter().chain([Report::Succeeded]);
         for report in nic.into_iter().chain(others) {
             report.send(&worker, &[]).unwrap();
             let (received, files) = Report::receive(&keeper).unwrap();

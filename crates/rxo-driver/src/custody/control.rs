@@ -1,11 +1,14 @@
-//! Control: the worker's side of a run. Reports to the keeper, and carries out its orders.
+//! Control: the worker's side of a run in two processes.
+//!
+//! This module is separate because the keeper sends its orders at any time, and a thread receives them while the worker is
+//! busy. Contract: an order to stop is never lost, and the worker never waits for a successor.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use rxo_device::DeviceError;
@@ -15,8 +18,9 @@ use super::Custody;
 use super::channel::{Begun, Order, Report};
 use super::held::Held;
 use super::reload::{Reload, ReloadAsker};
+use crate::fault;
 use crate::lock::InterfaceLock;
-use crate::{clock, fault};
+use crate::succession::Estate;
 
 /// The worker's side of a run in two processes. Reports to the keeper, and restores the interfaces if the
 /// keeper is gone, unless another process restores them. During the run a thread [listens](Self::listen) to
@@ -34,13 +38,11 @@ pub struct Control {
     asides: Asides,
 }
 
-/// A successor that waits for the devices.
+/// A successor that has prepared everything, and waits for the positions of the devices.
 #[derive(Debug)]
 pub struct Heir {
     /// The socket for the [`Estate`](crate::succession::Estate).
     pub socket: UnixStream,
-    /// The instant at which the worker was told to stop.
-    pub asked_at: Instant,
 }
 
 /// Orders beside the answers to reports.
@@ -52,6 +54,33 @@ struct Asides {
     is_over: Arc<AtomicBool>,
     /// The successor that waits, if there is one.
     heir: Arc<Mutex<Option<Heir>>>,
+    /// The devices for a successor; `None` if the run hands nothing over.
+    estate: Arc<Mutex<Option<Estate>>>,
+}
+
+impl Asides {
+    /// Offers the devices to the successor at the other end of the socket in `files`, on a thread of its own: the successor
+    /// prepares itself, and the worker goes on meanwhile. Then tells the worker to stop.
+    fn offer(&self, files: Vec<OwnedFd>) {
+        let Some(mut socket) = files.into_iter().next().map(UnixStream::from) else { return };
+        let Some(estate) = lock(&self.estate).as_ref().and_then(|it| it.try_clone().ok()) else {
+            return;
+        };
+        let asides = self.clone();
+        let offer = move || {
+            if estate.offer(&mut socket).is_ok() {
+                *lock(&asides.heir) = Some(Heir { socket });
+                asides.stop.store(true, Ordering::Relaxed);
+            }
+        };
+        // Without a thread the successor is told nothing, and gives up.
+        _ = thread::Builder::new().name("rxo-heir".to_owned()).spawn(offer);
+    }
+}
+
+/// Locks what is replaced as a whole, so that a panic elsewhere leaves no half change.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Control {
@@ -60,8 +89,8 @@ impl Control {
     #[must_use]
     pub fn new(channel: UnixStream, custody: Custody, stop: Arc<AtomicBool>) -> Self {
         let (reload, reloads) = mpsc::channel();
-        let (is_over, heir) = (Arc::default(), Arc::default());
-        let asides = Asides { reload, stop: Arc::clone(&stop), is_over, heir };
+        let (is_over, heir, estate) = (Arc::default(), Arc::default(), Arc::default());
+        let asides = Asides { reload, stop: Arc::clone(&stop), is_over, heir, estate };
         Self {
             channel,
             stop,
@@ -73,17 +102,29 @@ impl Control {
         }
     }
 
-    /// Returns a successor that waits for the devices; `None` if the run goes on or ends.
+    /// Lets successors have the devices of `estate`. Call it before [`listen`](Self::listen).
+    pub fn hand_over(&self, estate: Estate) {
+        *lock(&self.asides.estate) = Some(estate);
+    }
+
+    /// Returns a successor that waits for the positions of the devices; `None` if the run goes on or ends.
     #[must_use]
     pub fn heir(&self) -> Option<Heir> {
-        let mut heir = self.asides.heir.lock().unwrap_or_else(PoisonError::into_inner);
-        heir.take().filter(|_| !self.asides.is_over.load(Ordering::Relaxed))
+        lock(&self.asides.heir).take().filter(|_| !self.asides.is_over.load(Ordering::Relaxed))
     }
 
     /// Withdraws the order to stop that came with a successor, because it has failed. The end of the run stays.
     pub fn withdraw_stop(&self) {
-        let is_over = self.asides.is_over.load(Ordering::Relaxed);
-        self.stop.store(is_over, Ordering::Relaxed);
+        let is_asked = lock(&self.asides.heir).is_some();
+        self.stop.store(is_asked || self.asides.is_over.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Reports to the keeper that this process uses the devices of the worker, which has handed over and ends.
+    ///
+    /// # Errors
+    /// If the keeper is gone.
+    pub fn has_succeeded(&self) -> io::Result<()> {
+        Report::Succeeded.send(&self.channel, &[])
     }
 
     /// Starts the listening thread. Give up privileges before this call, because a running thread keeps its
@@ -182,6 +223,8 @@ impl Control {
     /// is gone, restores everything itself, unless that is [left](Self::leave_to_restorer) to another
     /// process. Returns a line for each change that this process could not undo.
     pub fn closed(&mut self) -> Vec<String> {
+        // The descriptors for successors would keep the devices open.
+        *lock(&self.asides.estate) = None;
         match self.report(Report::Closed, &[]) {
             None if self.restores => self.custody.give_back(),
             _ => Vec::new(),
@@ -239,13 +282,7 @@ fn next_answer(from: &UnixStream, asides: &Asides) -> Option<Order> {
                 // The receiver may be dropped already; then the request has no effect.
                 _ = order.reload(files).map(|it| asides.reload.send(it));
             }
-            Ok((Order::HandOver, files)) => {
-                let asked_at = clock::now();
-                let socket = files.into_iter().next().map(UnixStream::from);
-                let heir = socket.map(|socket| Heir { socket, asked_at });
-                *asides.heir.lock().unwrap_or_else(PoisonError::into_inner) = heir;
-                asides.stop.store(true, Ordering::Relaxed);
-            }
+            Ok((Order::HandOver, files)) => asides.offer(files),
             Ok((order, _)) => return Some(order),
             Err(_) => {
                 asides.is_over.store(true, Ordering::Relaxed);

@@ -1,10 +1,9 @@
 //! Heirs: the keeper's replacement of its worker by a successor, such as a new version of rxo.
 //!
-//! The successor connects to a socket of the keeper and opens the devices that it can open without the
-//! worker. Then it sends its request: a handle on its process, and one end of a socket. The keeper passes
-//! that end to the worker, which hands its devices over ([`succession`](crate::succession)) and ends. Once
-//! the successor reports that its devices are open, it is the worker. The changes of interfaces stay in place
-//! during the handover.
+//! The successor connects to a socket of the keeper and sends its request: a handle on its process, and one
+//! end of a socket. The keeper passes that end to the worker. The worker offers its devices, hands them over
+//! once the successor is prepared ([`succession`](crate::succession)), and ends. Once the successor reports
+//! that it uses the devices, it is the worker. The changes of interfaces stay in place during the handover.
 //!
 //! Contract: one successor at a time. If the successor ends before that report, the worker continues.
 
@@ -35,7 +34,7 @@ pub(super) struct Heirs {
 enum Heir {
     /// The process has not sent its request yet.
     Silent(UnixStream),
-    /// The process has sent its request, but not the report that its devices are open.
+    /// The process has sent its request, but not the report that it uses the devices.
     Asks(Worker),
 }
 
@@ -45,7 +44,7 @@ pub(super) enum KeeperTask {
     Nothing,
     /// The worker must hand over through this end of a socket.
     HandOver(OwnedFd),
-    /// The heir is the worker from now on: it has reported that its devices are open.
+    /// The heir is the worker from now on: it has reported that it uses the devices.
     Succeeded(Box<Worker>),
     /// The successor has failed, so the worker continues.
     Failed,
@@ -81,7 +80,7 @@ impl Heirs {
             (Ok((Report::Succeeds { version, process }, files)), Heir::Silent(channel)) => {
                 self.ask(channel, (version, process), (files, pulse))
             }
-            (Ok((Report::Opened(_), _)), Heir::Asks(worker)) => {
+            (Ok((Report::Succeeded, _)), Heir::Asks(worker)) => {
                 KeeperTask::Succeeded(Box::new(worker))
             }
             _ => KeeperTask::Failed,
@@ -137,8 +136,7 @@ impl Heir {
     }
 }
 
-/// The maximum time that a successor may take to complete a message, and to report after it has received the
-/// devices.
+/// The maximum time that a successor may take to complete a message.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A successor that has found the keeper of a run, and may ask it to hand over.
@@ -177,7 +175,7 @@ impl Successor {
         }
     }
 
-    /// Asks the keeper to let this process succeed its worker. The worker stops soon afterwards.
+    /// Asks the keeper to let this process succeed its worker. The worker offers its devices soon afterwards.
     ///
     /// # Errors
     /// If the keeper refuses: another process is about to succeed the worker, or the keeper has another

@@ -103,6 +103,31 @@ impl Held {
         }
     }
 
+    /// Reads the state of the interface `index` of `device` for a process that succeeds the worker of a run. The holdings are
+    /// those of the TAP `moved_to` in a takeover. Checks nothing: the run has done so.
+    ///
+    /// # Errors
+    /// If an interface was deleted.
+    pub(super) fn of_heir(device: &DeviceName, index: u32, moved_to: Option<u32>) -> Result<Self> {
+        let device = device.to_string();
+        let link = self::link(index, &device)?;
+        let holder = moved_to.map(|tap| self::link(tap, &device)).transpose()?;
+        Ok(Self {
+            index,
+            settings: Settings::read(&link.name),
+            holdings: Holdings::read(holder.as_ref().unwrap_or(&link))?,
+            name: link.name,
+            device,
+            names: None,
+            mentions: Vec::new(),
+            takes_over: moved_to.is_some(),
+            has_gro: false,
+            is_taken_over: true,
+            lock: None,
+            isolation: None,
+        })
+    }
+
     /// Records that the TAP has been switched on in place of the interface.
     pub(super) const fn record_takeover(&mut self) {
         self.is_taken_over = true;

@@ -58,8 +58,6 @@ pub struct Keeper {
     refused: Option<DeviceError>,
     /// Successors of the worker; `None` if the run takes none.
     heirs: Option<Heirs>,
-    /// `true` if all changes are in the record.
-    is_recorded: bool,
     /// `true` once the worker has closed its devices in order.
     is_closed: bool,
 }
@@ -98,7 +96,6 @@ impl Keeper {
             checked_at: clock::now(),
             refused: None,
             heirs: None,
-            is_recorded: false,
             is_closed: false,
         })
     }
@@ -264,9 +261,6 @@ impl Keeper {
                 let before = std::mem::replace(&mut self.worker, *worker);
                 heirs.retire(before);
                 self.lifeline.iter().for_each(|lifeline| lifeline.name_worker(&self.worker));
-                let begun = Begun { closed_at: clock::now(), is_recorded: self.is_recorded };
-                // If the worker is gone, the next `receive` returns an error.
-                _ = Order::Begin(begun).send(&self.worker.channel);
             }
         }
     }
@@ -384,7 +378,11 @@ impl Keeper {
             }
             Report::NicIsGone => self.wait_for_nic().map(Begun::recorded),
             Report::NicIsBack(nic) => self.begin_again(nic).map(Begun::recorded),
-            Report::Confirmed | Report::Reload | Report::Closed | Report::Succeeds { .. } => {
+            Report::Confirmed
+            | Report::Reload
+            | Report::Closed
+            | Report::Succeeds { .. }
+            | Report::Succeeded => {
                 self.is_closed = true;
                 self.service.notify(Notice::Stopping);
                 self.give_back(note);
@@ -419,7 +417,6 @@ impl Keeper {
         let following = self.following.insert(Following::start()?);
         let (begun, notices) = self.custody.begin()?;
         following.begin(&mut self.custody);
-        self.is_recorded = begun.is_recorded;
         if let Confirmation::Within(time) = self.confirmation {
             self.confirmation = Confirmation::Before(clock::now() + time);
         }

@@ -146,6 +146,23 @@ impl Custody {
         Ok(Self { held, takes_over, isolates, host, makes_host, tap: None })
     }
 
+    /// Creates the custody of a process that succeeds the worker of a run. `nic` and `tap` are the indices of the nic and of the
+    /// host's device, if they are interfaces. The keeper has what must be restored; this custody knows what was taken over.
+    ///
+    /// # Errors
+    /// If an interface was deleted.
+    pub fn succeeding(
+        claim: Claim<'_>,
+        nic: Option<u32>,
+        tap: Option<u32>,
+    ) -> Result<Self, DeviceError> {
+        let Claim { takes_over, isolates, makes_host, .. } = claim;
+        let moved_to = tap.filter(|_| takes_over);
+        let held = nic.map(|nic| Held::of_heir(claim.nic.1, nic, moved_to)).transpose()?;
+        let (held, host) = (held.into_iter().collect(), claim.host.1.to_string());
+        Ok(Self { held, takes_over, isolates, host, makes_host, tap: None })
+    }
+
     /// Returns the findings of all checks on the claim's packet interfaces. Changes nothing.
     /// [`Custody::examine`] refuses at the first finding that breaks a run.
     ///

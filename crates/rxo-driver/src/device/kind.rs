@@ -1,11 +1,10 @@
 //! Table of device kinds: how each kind is named, checked and opened.
 
-use std::os::fd::OwnedFd;
-
 use rxo_device::DeviceError;
 use rxo_frame::LinkKind;
 
 use super::{DeviceHandle, DeviceName};
+use crate::succession::Handed;
 use crate::{packet, tap, vhost, virtio, xdp};
 
 /// All kinds of devices that can be named.
@@ -31,8 +30,8 @@ pub struct DeviceKind {
     pub(crate) survey: fn(&DeviceName) -> Result<Option<u32>, DeviceError>,
     /// Attaches to a device, and creates its interface if rxo creates those of this kind.
     pub(crate) attach: Attach,
-    /// Attaches to a device that another process has handed over; `None` if a device of this kind is opened
-    /// anew.
+    /// Attaches to a device that another process has handed over; `None` if a device of this kind cannot be
+    /// handed over.
     pub(crate) inherit: Option<Inherit>,
     /// Attaches to several queues of the device; `None` if devices of this kind have one queue.
     pub(crate) queues: Option<AttachQueues>,
@@ -55,9 +54,9 @@ impl DeviceKind {
 
 pub(crate) type Attach = fn(&DeviceName) -> Result<Box<dyn DeviceHandle>, DeviceError>;
 
-/// A function that attaches to a device by the descriptors that another process has handed over.
+/// A function that attaches to this number of queues of a device that another process has handed over.
 pub(crate) type Inherit =
-    fn(&DeviceName, Vec<OwnedFd>) -> Result<Box<dyn DeviceHandle>, DeviceError>;
+    fn(&DeviceName, Handed, u32) -> Result<Box<dyn DeviceHandle>, DeviceError>;
 
 /// A function that attaches to the given number of queues of a device, without opening them yet.
 pub(crate) type AttachQueues = fn(&DeviceName, u32) -> Result<Box<dyn DeviceHandle>, DeviceError>;

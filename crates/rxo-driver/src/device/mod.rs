@@ -23,13 +23,14 @@ mod tests;
 
 use std::fmt;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 
 use rxo_device::{Descriptors, DeviceError, FrameSource};
 use rxo_frame::Instant;
 
 use crate::buffer::DeviceBuf;
 use crate::packet::PacketOptions;
+use crate::succession::Handed;
 use crate::tap::SubmitMode;
 use crate::vhost::GuestOptions;
 
@@ -107,14 +108,36 @@ pub trait DeviceHandle: fmt::Debug {
     /// Does nothing for other kinds of devices.
     fn attend(&self) {}
 
-    /// Returns the descriptors with which another process can continue with this device (see
-    /// [`DeviceName::inherit`]); empty if that process opens the device by itself. Do not use this device
-    /// afterwards, unless that process has failed.
+    /// Returns the descriptors and numbers by which another process attaches to this device
+    /// ([`DeviceName::inherit`]). The device is open and may be in use.
+    ///
+    /// # Errors
+    /// If the device cannot be handed over.
+    fn hand_over(&self) -> io::Result<Handed> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Returns the position at which source and sink have ended. Both must be dropped, and the device must not be used until
+    /// the process that [goes on](Self::go_on_at) has failed.
     ///
     /// # Errors
     /// If the device cannot be handed over now.
-    fn hand_over(&self) -> io::Result<Vec<OwnedFd>> {
-        Ok(Vec::new())
+    fn position(&self) -> io::Result<Handed> {
+        Ok(Handed::default())
+    }
+
+    /// Makes source and sink, which are open and not used yet, go on at the position at which those of another process have
+    /// ended.
+    ///
+    /// # Errors
+    /// If the position does not fit the device, or the system refuses.
+    fn go_on_at(&self, _position: Handed) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Returns the index of the device's interface; `None` if the device is not open or has none.
+    fn interface(&self) -> Option<u32> {
+        None
     }
 
     /// Returns the descriptor that keeps alive an interface that rxo created; `None` for other devices.

@@ -4,13 +4,13 @@
 //! opened.
 
 use std::fmt;
-use std::os::fd::OwnedFd;
 use std::str::FromStr;
 
 use rxo_device::DeviceError;
 
 use super::{DeviceHandle, DeviceKind, KINDS};
 use crate::steering::MOST_QUEUES;
+use crate::succession::Handed;
 
 /// A device name: a kind, and a name within that kind.
 #[derive(Clone)]
@@ -76,15 +76,20 @@ impl DeviceName {
         (self.kind.attach)(self)
     }
 
-    /// Attaches to a device that another process has [handed over](DeviceHandle::hand_over).
+    /// Attaches to `queues` queues of a device that another process [hands over](DeviceHandle::hand_over).
     ///
     /// # Errors
-    /// Returns the errors of [`DeviceName::attach`].
-    pub fn inherit(&self, files: Vec<OwnedFd>) -> Result<Box<dyn DeviceHandle>, DeviceError> {
-        match self.kind.inherit.filter(|_| !files.is_empty()) {
-            Some(inherit) => inherit(self, files),
-            None => self.attach(),
-        }
+    /// If devices of this kind cannot be handed over, this one has another number of queues, or it is gone.
+    pub fn inherit(
+        &self,
+        handed: Handed,
+        queues: u32,
+    ) -> Result<Box<dyn DeviceHandle>, DeviceError> {
+        let inherit = self.kind.inherit.ok_or_else(|| {
+            let others = forms(KINDS.iter().filter(|kind| kind.can_be_inherited()));
+            DeviceError::Usage(format!("device `{self}` cannot be handed over: use {others}"))
+        })?;
+        inherit(self, handed, queues)
     }
 
     /// Attaches to `queues` queues of the device; [`DeviceHandle::open_queues`] then opens them.

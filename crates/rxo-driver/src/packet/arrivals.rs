@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::queue::Place;
 use crate::interface::Interface;
 use crate::statistics::Statistics;
 use crate::sys;
@@ -53,6 +54,17 @@ impl Counted {
         self.read();
         self.packets.load(Ordering::Relaxed)
     }
+
+    /// Returns the packets and the drops that were counted at the last reading.
+    pub(super) fn sums(&self) -> (u64, u64) {
+        (self.packets.load(Ordering::Relaxed), self.drops.load(Ordering::Relaxed))
+    }
+
+    /// Sets the sums to those of `place`, which another source has counted.
+    fn resume(&self, place: Place) {
+        self.packets.store(place.packets, Ordering::Relaxed);
+        self.drops.store(place.drops, Ordering::Relaxed);
+    }
 }
 
 impl Arrivals {
@@ -74,20 +86,40 @@ impl Arrivals {
     /// Restarts the counts of the sources of a group, whose rings are empty. The first of `all` accounts for
     /// the frames that no socket gets.
     pub(super) fn share(all: &mut [&mut Self]) {
+        for one in &mut *all {
+            one.socket.read();
+            one.socket.resume(Place::default());
+            one.before = 0;
+        }
+        Self::join(all);
+        if let Some(first) = all.first_mut() {
+            first.before = first.received().unwrap_or(0);
+        }
+    }
+
+    /// Makes the first of `all` account for the frames that no socket of their group gets.
+    pub(super) fn join(all: &mut [&mut Self]) {
         let sockets: Vec<_> = all.iter().map(|one| Arc::clone(&one.socket)).collect();
         for (n, one) in all.iter_mut().enumerate() {
-            one.socket.read();
-            one.socket.packets.store(0, Ordering::Relaxed);
-            one.socket.drops.store(0, Ordering::Relaxed);
-            (one.is_shared, one.before) = (true, 0);
+            one.is_shared = true;
             if n > 0 {
                 one.statistics = None;
             }
         }
         if let Some(first) = all.first_mut() {
-            first.before = first.received().unwrap_or(0);
             first.others = sockets.get(1..).unwrap_or_default().to_vec();
         }
+    }
+
+    /// Goes on with the counts of a source that has ended at `place`.
+    pub(super) fn resume(&mut self, place: Place) {
+        self.before = place.accounted;
+        self.socket.resume(place);
+    }
+
+    /// Returns the counts of the socket, and the number of packets that had arrived before the source was opened.
+    pub(super) fn state(&self) -> (Arc<Counted>, u64) {
+        (Arc::clone(&self.socket), self.before)
     }
 
     /// Returns the number of packets that have arrived for the source; `None` if the system does not count

@@ -10,6 +10,7 @@ mod arrivals;
 mod departures;
 mod fanout;
 mod kind;
+mod queue;
 pub(crate) mod ring;
 mod sent;
 mod sink;

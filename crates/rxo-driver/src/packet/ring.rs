@@ -47,7 +47,14 @@ impl RingMap {
     pub(crate) fn new(socket: BorrowedFd<'_>, slots: u32, mtu: u32) -> io::Result<Self> {
         let request = request(slots, slot_bytes(mtu), sys::page_bytes());
         sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
-        let (slots, slot_bytes) = (request.tp_frame_nr, request.tp_frame_size);
+        Self::of(socket, request.tp_frame_nr, request.tp_frame_size)
+    }
+
+    /// Maps the ring that `socket` has.
+    ///
+    /// # Errors
+    /// If the ring has another size than `slots` slots of `slot_bytes` bytes.
+    pub(crate) fn of(socket: BorrowedFd<'_>, slots: u32, slot_bytes: u32) -> io::Result<Self> {
         let bytes = slots as usize * slot_bytes as usize;
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: the call creates a mapping at an address that the kernel chooses; existing mappings stay.

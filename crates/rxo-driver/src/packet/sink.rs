@@ -1,13 +1,15 @@
 //! Sink of a packet socket: sends packets to an interface, each after a `virtio_net_hdr`.
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use rxo_device::{Descriptors, DeviceError, SinkCapabilities};
 use rxo_frame::LinkKind;
 
+use super::queue::Queue;
 use super::sent::Sent;
-use super::socket::{Opened, lost};
+use super::socket::{Opened, bound, lost};
 use crate::device::{DeviceSink, Port};
 use crate::interface::Interface;
 use crate::transmit::batch::Sealed;
@@ -44,24 +46,45 @@ impl PacketPort {
         opened.enlarge_queue(libc::SO_SNDBUFFORCE, libc::SO_SNDBUF);
         // Protocol 0: this socket receives nothing.
         opened.bind(0)?;
-        let mtu = opened.interface.mtu()?;
         let Opened { device, interface, socket } = opened;
-        let sent = Sent::of(&interface);
+        Self::of(device, interface, socket)
+    }
+
+    /// Creates a port that sends by `socket`, which is bound to `interface`.
+    fn of(device: String, interface: Interface, socket: OwnedFd) -> Result<Self, DeviceError> {
+        let (mtu, sent) = (interface.mtu()?, Sent::of(&interface));
         Ok(Self { device, interface, writer: SendMmsg::new(socket), mtu, sent })
     }
 
     /// Opens `queues` ports on one interface. The first port watches the interface, and accounts for the
     /// packets of all ports.
     pub(super) fn open_queues(name: &str, queues: u32) -> Result<Vec<Self>, DeviceError> {
-        let mut all = (0..queues).map(|_| Self::open(name)).collect::<Result<Vec<_>, _>>()?;
+        let all = (0..queues).map(|_| Self::open(name)).collect::<Result<_, _>>()?;
+        Self::of_one_interface(all)
+    }
+
+    /// Creates the ports of the interface `device` that send by the sockets of `queues`.
+    pub(super) fn of_queues(device: &str, queues: &[Arc<Queue>]) -> Result<Vec<Self>, DeviceError> {
+        let port = |queue: &Arc<Queue>| {
+            let socket = queue.sink.try_clone().map_err(|error| fault::opening(device, error))?;
+            Self::of(device.to_owned(), bound(device, socket.as_fd())?, socket)
+        };
+        Self::of_one_interface(queues.iter().map(port).collect::<Result<_, _>>()?)
+    }
+
+    fn of_one_interface(mut all: Vec<Self>) -> Result<Vec<Self>, DeviceError> {
         if let Some((first, others)) = all.split_first_mut() {
             for other in others {
-                let socket = other.writer.socket().try_clone_to_owned();
-                let socket = socket.map_err(|error| fault::opening(&first.device, error))?;
-                first.sent.add_queue(socket, &mut other.sent);
+                first.sent.add_queue(other.socket()?, &mut other.sent);
             }
         }
         Ok(all)
+    }
+
+    /// Returns a second descriptor of the socket.
+    pub(super) fn socket(&self) -> Result<OwnedFd, DeviceError> {
+        let socket = self.writer.socket().try_clone_to_owned();
+        socket.map_err(|error| fault::opening(&self.device, error))
     }
 }
 

@@ -83,6 +83,16 @@ impl Opened {
     }
 }
 
+/// Returns the interface to which the socket of `device` is bound.
+///
+/// # Errors
+/// If the interface was deleted.
+pub(super) fn bound(device: &str, socket: BorrowedFd<'_>) -> Result<Interface, DeviceError> {
+    let index = sys::bound_interface(socket).ok().and_then(|index| u32::try_from(index).ok());
+    let name = index.filter(|index| *index > 0).and_then(Interface::name_of);
+    Interface::find(&name.ok_or_else(|| DeviceError::Gone(device.to_owned()))?)
+}
+
 /// Converts an error of an open socket to the error for the caller; `None` if the link is down, because it
 /// comes back on the same socket.
 pub(super) fn lost(device: &str, socket: BorrowedFd<'_>, error: io::Error) -> Option<DeviceError> {

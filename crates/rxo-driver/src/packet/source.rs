@@ -11,8 +11,9 @@ use rxo_device::{
 use rxo_frame::{Frame, Instant, LinkKind, Pool};
 
 use super::arrivals::Arrivals;
+use super::queue::{Place, Queue};
 use super::ring::RingMap;
-use super::socket::{Opened, is_deleted, lost};
+use super::socket::{Opened, bound, is_deleted, lost};
 use super::take::{Pools, SlotOutcome, discard, take};
 use crate::buffer::DeviceBuf;
 use crate::clock::StampScale;
@@ -67,6 +68,10 @@ pub struct PacketSource {
     arrivals: Arrivals,
     /// `true` if a large frame waits in the ring because no buffer is free.
     lacks_buffer: bool,
+    /// The queue that outlives this source; `None` if none does.
+    queue: Option<Arc<Queue>>,
+    /// `true` if this source must go on at the place of its queue, which it has not read yet.
+    must_resume: bool,
 }
 
 impl PacketSource {
@@ -91,26 +96,85 @@ impl PacketSource {
         }
         opened.bind(libc::ETH_P_ALL as u16)?;
         let Opened { device, interface, socket } = opened;
-        let (ring, large) = (Arc::new(ring), Pools::new(options.large_buffers));
-        let counters = SourceCounters::default();
-        let socket = Arc::new(socket);
+        let sockets = (Arc::new(socket), Arc::new(ring));
+        Ok(Self::of((device, interface, mtu), sockets, options.large_buffers))
+    }
+
+    /// Creates a source that reads the ring of a socket.
+    fn of(
+        (device, interface, mtu): (String, Interface, u32),
+        (socket, ring): (Arc<OwnedFd>, Arc<RingMap>),
+        large_buffers: usize,
+    ) -> Self {
         let arrivals = Arrivals::of(&interface, Arc::clone(&socket));
-        Ok(Self {
+        Self {
             device,
             interface,
             socket,
             ring,
-            large,
+            large: Pools::new(large_buffers),
             spare: None,
             next_slot: 0,
             empty_at: Instant::ZERO,
             mtu,
-            counters,
+            counters: SourceCounters::default(),
             is_gone: false,
             is_down: false,
             arrivals,
             lacks_buffer: false,
-        })
+            queue: None,
+            must_resume: false,
+        }
+    }
+
+    /// Creates the sources of the interface `device` that go on where the last ones of `queues` have ended. They read these
+    /// places when they are used first.
+    ///
+    /// # Errors
+    /// If the interface was deleted.
+    pub(super) fn of_queues(
+        device: &str,
+        queues: &[Arc<Queue>],
+        options: PacketOptions,
+    ) -> Result<Vec<Self>, DeviceError> {
+        let source = |queue: &Arc<Queue>| {
+            let interface = bound(device, queue.source.as_fd())?;
+            let mtu = interface.mtu()?;
+            let sockets = (Arc::clone(&queue.source), Arc::clone(&queue.ring));
+            let mut source =
+                Self::of((device.to_owned(), interface, mtu), sockets, options.large_buffers);
+            source.must_resume = true;
+            Ok(source.leaving_to(Arc::clone(queue)))
+        };
+        let mut sources = queues.iter().map(source).collect::<Result<Vec<_>, DeviceError>>()?;
+        if sources.len() > 1 {
+            let mut all: Vec<_> = sources.iter_mut().map(|source| &mut source.arrivals).collect();
+            Arrivals::join(&mut all);
+        }
+        Ok(sources)
+    }
+
+    /// Returns the socket and the ring, for a queue that outlives this source.
+    pub(super) fn parts(&self) -> (Arc<OwnedFd>, Arc<RingMap>) {
+        (Arc::clone(&self.socket), Arc::clone(&self.ring))
+    }
+
+    /// Makes this source leave its place to `queue` when it is dropped.
+    pub(super) fn leaving_to(mut self, queue: Arc<Queue>) -> Self {
+        self.queue = Some(queue);
+        self
+    }
+
+    /// Goes on at the place of the queue, if this source has not done so yet.
+    #[inline]
+    fn resume(&mut self) {
+        if self.must_resume
+            && let Some(queue) = &self.queue
+        {
+            let place = queue.place();
+            (self.must_resume, self.next_slot) = (false, place.slot);
+            self.arrivals.resume(place);
+        }
     }
 
     /// Returns the interface whose frames are received.
@@ -182,6 +246,7 @@ impl PacketSource {
         budget: usize,
         mut look: impl FnMut(Frame<&[u8]>) -> Verdict,
     ) -> Result<Looked, DeviceError> {
+        self.resume();
         let (before, mut looked, mut is_emptied) = (batch.len(), Looked::default(), false);
         let mut is_last_given = false;
         let mut discards = self.ring.slots();
@@ -306,6 +371,7 @@ impl FrameSource for PacketSource {
     }
 
     fn arrived(&mut self) -> Option<u64> {
+        self.resume();
         self.arrivals.read()
     }
 
@@ -330,6 +396,7 @@ impl FrameSource for PacketSource {
     }
 
     fn counters(&mut self) -> SourceCounters {
+        self.resume();
         self.counters.ring_drops = self.arrivals.drops();
         self.counters
     }
@@ -337,6 +404,10 @@ impl FrameSource for PacketSource {
 
 impl SystemSource for PacketSource {
     fn discard_before(&mut self, instant: Instant) {
+        // Nothing but the last source of its queue has received what is there.
+        if self.must_resume {
+            return;
+        }
         let scale = StampScale::take(self.empty_at);
         while let Some(slot) = self.ring.filled(self.next_slot)
             && scale.arrival(slot.stamp_ns()) < instant
@@ -349,6 +420,19 @@ impl SystemSource for PacketSource {
 
     fn hardware_address(&self) -> Option<[u8; 6]> {
         self.interface.hardware_address().ok()
+    }
+}
+
+impl Drop for PacketSource {
+    fn drop(&mut self) {
+        // A source that was never used leaves the place as it is.
+        if let Some(queue) = self.queue.take().filter(|_| !self.must_resume) {
+            let SourceCounters { frames, ring_drops, truncated, invalid, .. } = self.counters;
+            let (counted, before) = self.arrivals.state();
+            let accounted = before + frames + ring_drops + truncated + invalid;
+            let place = Place { slot: self.next_slot, accounted, ..Place::default() };
+            queue.leave(place, (counted, ring_drops));
+        }
     }
 }
 
@@ -365,66 +449,4 @@ impl AsFd for PacketSource {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::net::UnixStream;
-
-    use rxo_vnet::VnetHeader;
-
-    use super::*;
-
-    fn source(ring: Arc<RingMap>) -> PacketSource {
-        let (socket, _peer) = UnixStream::pair().unwrap();
-        let socket = Arc::new(socket.into());
-        PacketSource {
-            device: "packet:lo".to_owned(),
-            interface: Interface::find("lo").unwrap(),
-            arrivals: Arrivals::none(Arc::clone(&socket)),
-            socket,
-            ring,
-            large: Pools::new(1),
-            spare: None,
-            next_slot: 0,
-            empty_at: Instant::ZERO,
-            mtu: 1_500,
-            counters: SourceCounters::default(),
-            is_gone: false,
-            is_down: false,
-            lacks_buffer: false,
-        }
-    }
-
-    #[test]
-    fn a_consumed_frame_gives_its_slot_back_at_once_and_is_not_lent() {
-        let ring = RingMap::anonymous(64, 1_600);
-        for (slot, byte) in (0..).zip([1, 2, 1, 1]) {
-            ring.fill(slot, 0, VnetHeader::default(), &[byte; 60]);
-        }
-        let mut source = source(Arc::clone(&ring));
-        let (mut batch, mut seen) = (Vec::new(), Vec::new());
-        let looked = source
-            .receive_past(&mut batch, 3, &mut |frame| {
-                seen.push(frame.bytes[0]);
-                if frame.bytes[0] == 1 { Verdict::Consumed } else { Verdict::Fallback }
-            })
-            .unwrap();
-        assert_eq!(looked, Looked { given: 1, consumed: 2, in_place: 2 });
-        assert_eq!((seen, batch[0].bytes()), (vec![1, 2, 1], &[2; 60][..]));
-        assert_eq!((source.counters().frames, source.counters().bytes), (3, 180));
-        // The slot of the returned frame is lent; the kernel has the other slots again.
-        assert!(!ring.is_newest_lent(1) && ring.is_newest_lent(2) && !ring.is_newest_lent(3));
-        assert!(ring.filled(0).is_none() && ring.filled(2).is_none() && ring.filled(3).is_some());
-    }
-
-    #[test]
-    fn a_short_batch_means_an_empty_ring_also_behind_discarded_frames() {
-        let ring = RingMap::anonymous(64, 1_600);
-        (0..6).for_each(|slot| ring.fill_cut_short(slot, &[0x5a; 100]));
-        (6..12).for_each(|slot| ring.fill(slot, 0, VnetHeader::default(), &[0x5a; 100]));
-        let mut source = source(ring);
-        let mut batch = Vec::new();
-        for given in [4, 2, 0] {
-            assert_eq!(source.receive(&mut batch, 4).unwrap(), given);
-            assert_eq!(source.counters().truncated, 6);
-        }
-    }
-}
+mod tests;

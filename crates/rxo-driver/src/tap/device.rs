@@ -2,19 +2,21 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use rxo_device::DeviceError;
 
 use super::offload::{Attachment, Offloads};
 use super::sink::TapPort;
 use super::{SubmitMode, TapKind, TapSource, offload};
-use crate::device::{Device, DeviceSink};
+use crate::device::{Device, DeviceName, DeviceSink};
 use crate::interface::Interface;
 use crate::lock::Lock;
 use crate::statistics::Statistics;
+use crate::succession::Handed;
 use crate::{fault, steering};
 
 const TUN_DEVICE: &str = "/dev/net/tun";
@@ -48,20 +50,48 @@ impl Tap {
         Ok(Self { device: Arc::new(TapDevice::open(name, kind, 1)?), others: Vec::new() })
     }
 
-    /// Continues with the interface `name`, which another process has created and has handed over as `file`.
-    pub(super) fn inherit(name: &str, kind: TapKind, file: OwnedFd) -> Result<Self, DeviceError> {
-        let device = TapDevice::inherit(name, kind, file.into())?;
-        Ok(Self { device: Arc::new(device), others: Vec::new() })
+    /// Attaches to the interface that another process has opened as `device` and hands over.
+    pub(super) fn inherit(
+        device: &DeviceName,
+        kind: TapKind,
+        (handed, queues): (Handed, u32),
+    ) -> Result<Self, DeviceError> {
+        let Handed { files, .. } = handed;
+        let locks = usize::from(queues > 1);
+        fault::other_queues(device, files.len().saturating_sub(locks), queues)?;
+        let mut files = files.into_iter();
+        let all = files.by_ref().take(queues as usize);
+        let all = all.map(|file| TapDevice::inherit(device, kind, file.into()));
+        let all = all.collect::<io::Result<Vec<_>>>();
+        let mut all = all.map_err(|error| fault::opening(&device.to_string(), error))?.into_iter();
+        let mut first = all.next().ok_or_else(|| DeviceError::Gone(device.to_string()))?;
+        first.is_first = true;
+        first.statistics = Statistics::of(first.interface.index()?).ok();
+        first.lock = files.next().map(Lock::inherit);
+        Ok(Self { device: Arc::new(first), others: all.map(Arc::new).collect() })
     }
 
-    /// Returns the descriptor of an interface that this process has created.
-    ///
-    /// # Errors
-    /// If the interface existed before: this process must restore its settings.
-    pub(super) fn hand_over(&self) -> io::Result<OwnedFd> {
-        match self.device.before {
-            None => self.descriptor().try_clone_to_owned(),
-            Some(_) => Err(io::ErrorKind::Unsupported.into()),
+    /// Returns the descriptors of all queues, and that of the lock if there are several.
+    pub(super) fn hand_over(&self) -> io::Result<Handed> {
+        let queues = std::iter::once(&self.device).chain(&self.others).map(|queue| queue.as_fd());
+        let files = queues.chain(self.device.lock.iter().map(AsFd::as_fd));
+        let files = files.map(|file| file.try_clone_to_owned());
+        Ok(Handed::of_files(files.collect::<io::Result<_>>()?))
+    }
+
+    /// Returns the settings that a persistent interface had before, which the last process restores.
+    pub(super) fn position(&self) -> Handed {
+        let numbers = self.device.before.get().map(Before::to_numbers).unwrap_or_default();
+        Handed { files: Vec::new(), numbers }
+    }
+
+    /// Goes on where another process has stopped, which has counted the drops before.
+    pub(super) fn go_on_at(&self, position: &Handed) {
+        let device = &self.device;
+        device.dropped_before.store(device.all_dropped(), Ordering::Relaxed);
+        if let Some(before) = Before::from_numbers(&position.numbers) {
+            // A process goes on once.
+            _ = device.before.set(before);
         }
     }
 
@@ -151,16 +181,17 @@ pub(super) struct TapDevice {
     /// The offloads that the kernel has accepted.
     pub(super) offloads: Offloads,
     file: File,
-    before: Option<Before>,
+    /// The settings to restore; empty if the interface did not exist before, or another process restores them.
+    before: OnceLock<Before>,
     /// The interface's counters; `None` if the system does not count, or if this is a queue beyond the first.
     statistics: Option<Statistics>,
     /// `true` for the first or only queue.
     pub(super) is_first: bool,
-    /// The number of packets that the interface had dropped before it was opened.
-    dropped_before: u64,
+    /// The number of packets that the interface had dropped before this process used it.
+    dropped_before: AtomicU64,
     /// The lock of an interface with several queues. The kernel alone would let other processes attach more
     /// queues.
-    _lock: Option<Lock>,
+    lock: Option<Lock>,
 }
 
 /// The settings of a persistent interface before rxo changed them.
@@ -193,9 +224,11 @@ impl TapDevice {
             None if queues > 1 => Some(self::lock(&interface).map_err(refused)?),
             held => held,
         };
-        let before = if existed { Some(Before::read(&interface, &file)?) } else { None };
         let mut device = Self::new(label, kind, interface, file);
-        (device.before, device._lock) = (before, lock);
+        if existed {
+            device.before = Before::read(&device.interface, &device.file)?.into();
+        }
+        device.lock = lock;
         device.enable_offloads()?;
         if device.interface.queue_packets()? < QUEUE_PACKETS {
             // The owner of a persistent interface may open it without the privilege to change it.
@@ -205,15 +238,17 @@ impl TapDevice {
         Ok(device)
     }
 
-    fn inherit(name: &str, kind: TapKind, file: File) -> Result<Self, DeviceError> {
-        let interface = Interface::find(name)?;
-        let mut device = Self::new(format!("{kind}:{name}"), kind, interface, file);
-        device.enable_offloads()?;
-        device.begin_to_count()?;
-        Ok(device)
+    /// Attaches to a queue that another process has opened. Its settings stay, because that process may still use it.
+    fn inherit(device: &DeviceName, kind: TapKind, file: File) -> io::Result<Self> {
+        let offloads = offload::accepted(file.as_fd(), kind)?;
+        let interface = Interface::find(&offload::interface_name(file.as_fd())?);
+        let interface = interface.map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
+        let mut queue = Self::new(device.to_string(), kind, interface, file);
+        (queue.offloads, queue.is_first) = (offloads, false);
+        Ok(queue)
     }
 
-    /// Creates the only queue of an interface that this process has made.
+    /// Creates the first queue of an interface, without offloads, counters, a lock, or settings to restore.
     fn new(label: String, kind: TapKind, interface: Interface, file: File) -> Self {
         Self {
             label,
@@ -221,11 +256,11 @@ impl TapDevice {
             interface,
             offloads: Offloads::default(),
             file,
-            before: None,
+            before: OnceLock::new(),
             statistics: None,
             is_first: true,
-            dropped_before: 0,
-            _lock: None,
+            dropped_before: AtomicU64::new(0),
+            lock: None,
         }
     }
 
@@ -238,7 +273,7 @@ impl TapDevice {
     /// Opens the interface's counters. Packets that were dropped before do not count.
     fn begin_to_count(&mut self) -> Result<(), DeviceError> {
         self.statistics = Statistics::of(self.interface.index()?).ok();
-        self.dropped_before = self.dropped();
+        self.dropped_before = self.all_dropped().into();
         Ok(())
     }
 
@@ -279,8 +314,13 @@ impl TapDevice {
     /// Returns the number of packets of the host's stack that the kernel has dropped because the queue was
     /// full, since the device was opened; 0 if unknown.
     pub(super) fn dropped(&self) -> u64 {
+        self.all_dropped().saturating_sub(self.dropped_before.load(Ordering::Relaxed))
+    }
+
+    /// Returns the number of packets of the host's stack that the interface has ever dropped; 0 if unknown.
+    fn all_dropped(&self) -> u64 {
         let now = self.statistics.as_ref().and_then(Statistics::read);
-        now.map_or(0, |now| now.sent_drops.saturating_sub(self.dropped_before))
+        now.map_or(0, |now| now.sent_drops)
     }
 
     /// Converts an error of the descriptor to the error for the caller.
@@ -306,7 +346,7 @@ impl AsFd for TapDevice {
 
 impl Drop for TapDevice {
     fn drop(&mut self) {
-        if let Some(before) = &self.before {
+        if let Some(before) = self.before.get() {
             before.put_back(&self.interface, &self.file);
         }
     }
@@ -318,6 +358,24 @@ impl Before {
             offload::header_bytes(file.as_fd()).map_err(|e| fault::opening(interface.name(), e))?;
         let (mtu, queue_packets) = (interface.mtu()?, interface.queue_packets()?);
         Ok(Self { mtu, up: interface.is_up()?, queue_packets, header_bytes })
+    }
+
+    /// Returns the settings as numbers, for another process.
+    fn to_numbers(&self) -> Vec<u64> {
+        let Self { mtu, up, queue_packets, header_bytes } = self;
+        let header_bytes = u64::try_from(*header_bytes).unwrap_or(0);
+        vec![(*mtu).into(), u64::from(*up), (*queue_packets).into(), header_bytes]
+    }
+
+    /// Reads the settings from their numbers; `None` without numbers, because the interface did not exist before.
+    fn from_numbers(numbers: &[u64]) -> Option<Self> {
+        let [mtu, up, queue_packets, header_bytes] = <[u64; 4]>::try_from(numbers).ok()?;
+        Some(Self {
+            mtu: u32::try_from(mtu).ok()?,
+            up: up != 0,
+            queue_packets: u32::try_from(queue_packets).ok()?,
+            header_bytes: i32::try_from(header_bytes).ok()?,
+        })
     }
 
     /// Restores each setting on its own: if one fails (the interface may be gone), the next are still tried.

@@ -1,7 +1,7 @@
 //! Rows of the device kinds `tap` and `tun` in the table of kinds.
 
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 
 use rxo_device::DeviceError;
 
@@ -11,6 +11,7 @@ use crate::device::{
     Origin, interface_name,
 };
 use crate::interface::Interface;
+use crate::succession::Handed;
 
 /// The kind that exchanges Ethernet frames with the host's stack.
 pub(crate) const TAP: DeviceKind = row(
@@ -18,7 +19,7 @@ pub(crate) const TAP: DeviceKind = row(
     "tap",
     |device| Ok(Box::new(Tap::open(device.name(), TapKind::Tap)?)),
     |device, queues| Ok(Box::new(Tap::open_queues(device.name(), TapKind::Tap, queues)?)),
-    |device, files| inherit(device, TapKind::Tap, files),
+    |device, handed, queues| Ok(Box::new(Tap::inherit(device, TapKind::Tap, (handed, queues))?)),
 );
 
 /// The kind that exchanges IP packets with the host's stack.
@@ -27,7 +28,7 @@ pub(crate) const TUN: DeviceKind = row(
     "tun",
     |device| Ok(Box::new(Tap::open(device.name(), TapKind::Tun)?)),
     |device, queues| Ok(Box::new(Tap::open_queues(device.name(), TapKind::Tun, queues)?)),
-    |device, files| inherit(device, TapKind::Tun, files),
+    |device, handed, queues| Ok(Box::new(Tap::inherit(device, TapKind::Tun, (handed, queues))?)),
 );
 
 const fn row(
@@ -48,15 +49,6 @@ const fn row(
         inherit: Some(inherit),
         queues: Some(queues),
     }
-}
-
-fn inherit(
-    device: &DeviceName,
-    kind: TapKind,
-    files: Vec<OwnedFd>,
-) -> Result<Box<dyn DeviceHandle>, DeviceError> {
-    let file = files.into_iter().next().ok_or_else(|| DeviceError::Gone(device.to_string()))?;
-    Ok(Box::new(Tap::inherit(device.name(), kind, file)?))
 }
 
 /// Returns the MTU of an existing interface; `None` if rxo will create it.
@@ -90,8 +82,21 @@ impl DeviceHandle for Tap {
         self.queues(options.submit)
     }
 
-    fn hand_over(&self) -> io::Result<Vec<OwnedFd>> {
-        Ok(vec![Self::hand_over(self)?])
+    fn hand_over(&self) -> io::Result<Handed> {
+        Self::hand_over(self)
+    }
+
+    fn position(&self) -> io::Result<Handed> {
+        Ok(Self::position(self))
+    }
+
+    fn go_on_at(&self, position: Handed) -> io::Result<()> {
+        Self::go_on_at(self, &position);
+        Ok(())
+    }
+
+    fn interface(&self) -> Option<u32> {
+        u32::try_from(Self::interface(self).index().ok()?).ok()
     }
 
     fn kept(&self) -> Option<BorrowedFd<'_>> {

@@ -136,6 +136,27 @@ pub(super) fn enable(tun: BorrowedFd<'_>, kind: TapKind) -> io::Result<Offloads>
     result
 }
 
+/// Returns the offloads that another process has enabled. Neither these nor the length of the header change meanwhile.
+pub(super) fn accepted(tun: BorrowedFd<'_>, kind: TapKind) -> io::Result<Offloads> {
+    let bytes = header_bytes(tun)?;
+    let fits = |it: &Offloads| {
+        it.header_bytes() as c_int == bytes && (!it.tunnels || kind == TapKind::Tap)
+    };
+    // The kernel tells nobody which it has; it refuses a set that it does not know, and changes nothing then.
+    let mut sets = OFFLOADS.into_iter().filter(fits);
+    sets.find(|it| set_offloads(tun, it.flags()).is_ok())
+        .ok_or_else(|| io::ErrorKind::Unsupported.into())
+}
+
+/// Returns the name of the interface to which a queue is attached.
+pub(super) fn interface_name(tun: BorrowedFd<'_>) -> io::Result<String> {
+    let mut request = <libc::ifreq as sys::Plain>::zeroed();
+    // SAFETY: this request writes an `ifreq`.
+    unsafe { sys::ioctl(tun, libc::TUNGETIFF as c_ulong, &mut request) }?;
+    let bytes = request.ifr_name.iter().take_while(|&&c| c != 0).map(|&c| c as u8);
+    String::from_utf8(bytes.collect()).map_err(io::Error::other)
+}
+
 /// Disables all offloads, as on a new interface.
 pub(super) fn disable(tun: BorrowedFd<'_>) -> io::Result<()> {
     set_offloads(tun, 0)

@@ -161,14 +161,18 @@ impl Backend {
         Ok(())
     }
 
-    /// Returns the descriptors with which another process can continue: the listening socket, and those of
-    /// [`Connection::hand_over`].
+    /// Returns a second descriptor of the listening socket.
+    pub(super) fn listener(&self) -> io::Result<OwnedFd> {
+        Ok(self.listener.socket()?.into())
+    }
+
+    /// Returns what another process needs to go on with the front end: the sockets of [`Connection::hand_over`], or nothing if
+    /// there is none.
     pub(super) fn hand_over(&mut self) -> io::Result<Vec<OwnedFd>> {
-        let mut files = vec![self.listener.socket()?.into()];
-        if let Some(connection) = self.connection.as_mut().filter(|it| !it.has_ended()) {
-            files.extend(connection.hand_over()?);
+        match self.connection.as_mut().filter(|it| !it.has_ended()) {
+            Some(connection) => Ok(connection.hand_over()?.into()),
+            None => Ok(Vec::new()),
         }
-        Ok(files)
     }
 
     /// Returns the way in which packets are copied into the guest's memory.

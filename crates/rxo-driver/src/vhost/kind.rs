@@ -2,8 +2,6 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use rxo_device::DeviceError;
@@ -13,6 +11,7 @@ use super::backend::Backend;
 use crate::device::{Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink};
 use crate::fault;
 use crate::listener::{Access, Listener};
+use crate::succession::Handed;
 use crate::virtio_net::{
     Copying, DEFAULT_MTU, RingPort, RingSource, Shared, Side as _, check_path,
 };
@@ -26,7 +25,10 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
     check_name: check_path,
     survey,
     attach: |name| Ok(Box::new(Handle::new(name)?)),
-    inherit: Some(|name, files| Ok(Box::new(Handle::inherit(name, files)?))),
+    inherit: Some(|name, handed, queues| {
+        fault::other_queues(name, 1, queues)?;
+        Ok(Box::new(Handle::inherit(name, handed)?))
+    }),
     queues: None,
 };
 
@@ -48,9 +50,8 @@ struct Handle {
 /// The state of the device: its socket before the first opening, and the device after it.
 #[derive(Debug)]
 enum State {
-    /// The device before its first opening: the listening socket and, if another process has served a front
-    /// end, the two sockets with which to continue.
-    Bound(Option<Listener>, Option<(UnixStream, UnixStream)>),
+    /// The listening socket.
+    Bound(Option<Listener>),
     Open(Shared<Backend>, u32, Copying),
 }
 
@@ -58,18 +59,26 @@ impl Handle {
     fn new(name: &DeviceName) -> Result<Self, DeviceError> {
         let label = name.to_string();
         let listener = Listener::bind(&label, Path::new(name.name()), Access::ByUmask)?;
-        Ok(Self { label, backend: RefCell::new(State::Bound(Some(listener), None)) })
+        Ok(Self { label, backend: RefCell::new(State::Bound(Some(listener))) })
     }
 
-    /// Continues with a device that another process has handed over.
-    fn inherit(name: &DeviceName, files: Vec<OwnedFd>) -> Result<Self, DeviceError> {
+    /// Attaches to a device that another process hands over.
+    fn inherit(name: &DeviceName, handed: Handed) -> Result<Self, DeviceError> {
         let label = name.to_string();
-        let mut files = files.into_iter();
-        let listener = files.next().ok_or_else(|| DeviceError::Gone(label.clone()))?;
+        let listener = handed.files.into_iter().next();
+        let listener = listener.ok_or_else(|| DeviceError::Gone(label.clone()))?;
         let listener = Listener::inherit(listener, Path::new(name.name()));
-        let front_end =
-            files.next().zip(files.next()).map(|(one, other)| (one.into(), other.into()));
-        Ok(Self { label, backend: RefCell::new(State::Bound(Some(listener), front_end)) })
+        Ok(Self { label, backend: RefCell::new(State::Bound(Some(listener))) })
+    }
+
+    /// Calls `with` with the backend of a device that is open.
+    fn with_backend<A>(&self, with: impl FnOnce(&mut Backend) -> io::Result<A>) -> io::Result<A> {
+        match &*self.backend.borrow() {
+            State::Open(backend, ..) => {
+                with(&mut *backend.try_lock().ok_or(io::ErrorKind::WouldBlock)?)
+            }
+            State::Bound(..) => Err(io::ErrorKind::NotConnected.into()),
+        }
     }
 }
 
@@ -78,14 +87,10 @@ impl DeviceHandle for Handle {
     /// If a hanging thread still holds the device, users of the new source and sink wait for that thread.
     fn open(&self, options: DeviceOptions) -> Result<Device, DeviceError> {
         let mut state = self.backend.borrow_mut();
-        if let State::Bound(listener, front_end) = &mut *state {
+        if let State::Bound(listener) = &mut *state {
             let mtu = options.mtu.unwrap_or(DEFAULT_MTU);
             let listener = listener.take().ok_or_else(|| DeviceError::Gone(self.label.clone()))?;
-            let mut backend = Backend::new(&self.label, listener, mtu, options.guest)?;
-            if let Some((stream, settings)) = front_end.take() {
-                let cannot = |error| fault::opening(&self.label, error);
-                backend.succeed(stream, settings).map_err(cannot)?;
-            }
+            let backend = Backend::new(&self.label, listener, mtu, options.guest)?;
             let copying = backend.copying();
             *state = State::Open(Shared::new(backend), mtu, copying);
         }
@@ -97,13 +102,22 @@ impl DeviceHandle for Handle {
         Ok(Device { source, sink })
     }
 
-    fn hand_over(&self) -> io::Result<Vec<OwnedFd>> {
-        match &*self.backend.borrow() {
-            State::Open(backend, ..) => {
-                backend.try_lock().ok_or(io::ErrorKind::WouldBlock)?.hand_over()
-            }
-            State::Bound(..) => Err(io::ErrorKind::Unsupported.into()),
-        }
+    /// Returns the listening socket; it may be handed over while the device is in use, because it never changes.
+    fn hand_over(&self) -> io::Result<Handed> {
+        self.with_backend(|backend| Ok(Handed::of_files(vec![backend.listener()?])))
+    }
+
+    /// Returns the connection of the front end, with its settings and the positions of its rings.
+    fn position(&self) -> io::Result<Handed> {
+        self.with_backend(|backend| Ok(Handed::of_files(backend.hand_over()?)))
+    }
+
+    fn go_on_at(&self, position: Handed) -> io::Result<()> {
+        let mut files = position.files.into_iter();
+        let sockets = files.next().zip(files.next());
+        sockets.map_or(Ok(()), |(stream, settings)| {
+            self.with_backend(|backend| backend.succeed(stream.into(), settings.into()))
+        })
     }
 
     /// Answers messages of the virtual machine monitor, because the monitor and its guest wait for the

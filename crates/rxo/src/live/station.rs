@@ -22,6 +22,8 @@ use crate::worker::{
 /// An event of a run, for its observer.
 #[derive(Debug)]
 pub enum Event<'a> {
+    /// Everything is prepared. The first frame is received once the observer has returned.
+    Ready,
     /// The counters, once per interval.
     Reading(&'a Readings),
     /// A line that the user should see, each line once.
@@ -193,6 +195,7 @@ impl Station {
         match hosts {
             Hosts::One(host) => {
                 let mut worker = Worker::new(nic, *host, config)?;
+                observe(Event::Ready);
                 let result =
                     worker.run(&mut waiter, stop, |report| notices.report(report, observe));
                 let totals = worker.reading().into();
@@ -202,6 +205,7 @@ impl Station {
             }
             Hosts::Guests(switch, guests, budgets) => {
                 let mut guests = Guests::new(nic, guests, *switch, config)?.limited(&budgets);
+                observe(Event::Ready);
                 let report = |report: Report<'_, _, _>| notices.report(report, observe);
                 let result = guests.run_on_threads(&mut waiter, stop, &THREADS, report);
                 let totals = guests.reading();

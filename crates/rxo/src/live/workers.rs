@@ -146,6 +146,7 @@ impl Workers {
             }
             drop(say);
             if watch.all_fit(starts.len()) {
+                observe(Event::Ready);
                 starts.iter().for_each(|start| _ = start.send(()));
             }
             // Threads that still wait for the start end now.

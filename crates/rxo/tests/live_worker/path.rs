@@ -70,6 +70,7 @@ fn work(
     let config = WorkerConfig { report_every: Some(Duration::from_millis(50)), ..config };
     let mut reports = 0;
     let observe = |event: Event<'_>| match event {
+        Event::Ready => {}
         Event::Reading(_) => reports += 1,
         Event::Notice(line) => panic!("{line}"),
     };
