@@ -87,6 +87,7 @@ fn main() -> ExitCode {
         prediction::long_tests(),
         readme::LONG_TESTS,
         unit::LONG_TESTS,
+        upgrade::LONG_TESTS,
     ];
     let short = short_tests().map(|test| trial(test, false));
     let long = long.into_iter().flatten().map(|test| trial(test, true));

@@ -210,13 +210,15 @@ fn a_worse_network_is_crossed_whole() {
     assert_eq!(host, count(&totals, ["host_in", "host_out"]));
 }
 
-fn count(totals: &Value, sides: [&str; 2]) -> u64 {
+/// Returns the number of packets that `totals` count at two sides of a device.
+pub(crate) fn count(totals: &Value, sides: [&str; 2]) -> u64 {
     let packets = [&totals[sides[0]]["packets"], &totals[sides[1]]["packets"]];
     let deliveries = [&totals[sides[0]]["deliveries"], &totals[sides[1]]["deliveries"]];
     packets.iter().chain(&deliveries).filter_map(|value| value.as_u64()).sum()
 }
 
-fn packets_by_interface(file: &Path) -> [u64; 2] {
+/// Returns the number of packets of each of the two interfaces in a capture file.
+pub(crate) fn packets_by_interface(file: &Path) -> [u64; 2] {
     let mut capture = rxo_capture::Capture::open(file).unwrap();
     let (mut counts, mut records) = ([0; 2], Vec::new());
     while capture.read_batch(&mut records, 64).unwrap() > 0 {

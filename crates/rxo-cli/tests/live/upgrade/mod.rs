@@ -1,4 +1,7 @@
-//! A running rxo is replaced by the next one, which goes on with its guests: streams stay whole.
+//! A running rxo is replaced by the next one, which goes on with its devices: streams stay whole, and nothing is lost.
+
+mod datagrams;
+mod tap;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -7,19 +10,31 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rxo_testbed::Lab;
+use serde_json::Value;
 
 use crate::Test;
 use crate::control::asked;
 use crate::endpoint::{AT_HOST, connect, finish, hash, json, pattern};
 use crate::guests::{Socket, totals};
 use crate::process::{LONG, Rxo, spawn, wait_until};
+use crate::report::Scratch;
+use crate::switch::{Sockets, received, send};
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_stream_to_a_guest_survives_five_upgrades", five_times),
     ("an_upgrade_that_fails_changes_nothing", failing),
+    ("three_guests_receive_through_upgrades", three_guests),
+    ("nothing_to_a_tap_is_lost_in_five_upgrades", tap::one_worker),
+    ("two_workers_hand_over_each_queue", tap::two_workers),
+    ("a_takeover_survives_upgrades_and_comes_back", tap::take_over),
+    ("what_arrives_while_an_upgrade_fails_waits", tap::a_silent_heir),
+    ("each_process_of_a_run_captures_into_its_own_file", tap::captured),
 ];
 
+pub(crate) const LONG_TESTS: &[Test] = &[("measure_upgrades", tap::measure)];
+
 const TIMES: usize = 5;
+const TRIES: usize = 50;
 
 /// The flags of a run that can be replaced, and its sockets.
 struct Replaced {
@@ -106,13 +121,62 @@ fn five_times() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+/// Streams to three guests at once stay whole, and each guest answers the next rxo.
+fn three_guests() {
+    let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("upgrades"));
+    let folder = Scratch::new("upgrade-guests");
+    let flags =
+        format!("{} --upgrade {}", sockets.flags(&[""; 3]), folder.file("up.sock").display());
+    let (first, _) = Rxo::guests(lab.host(), &flags);
+    let sinks = [0, 1, 2].map(|guest| sockets.sink(&lab, guest));
+    let bytes = pattern(60_000_000);
+    let mut others = Vec::new();
+    thread::scope(|scope| {
+        let senders = [0, 1, 2].map(|guest| {
+            let (lab, bytes) = (&lab, &bytes);
+            scope.spawn(move || send(lab.peer(), guest, bytes))
+        });
+        let wire = lab.host().interface(Lab::WIRE_INTERFACE);
+        let frames = || wire.counters().unwrap().sent_frames;
+        for _ in 0..3 {
+            let before = frames();
+            let is_over = || senders.iter().all(|it| it.is_finished());
+            wait_until("the streams flow", || is_over() || frames() > before + 20);
+            others.push(succeeded(&lab, &format!("guest --json {flags}")));
+        }
+        senders.into_iter().for_each(|sender| sender.join().unwrap());
+    });
+    sinks.into_iter().for_each(|sink| received(sink, &bytes));
+    first.signal("INT");
+    for process in std::iter::once(first).chain(others) {
+        let (code, lines, said) = process.end();
+        assert_eq!(code, Some(0), "{said}");
+        let totals = lines.last().unwrap();
+        assert_eq!(totals["unaccounted"], 0, "{totals}");
+        assert_balanced(totals);
+    }
+}
+
+/// Starts rxo with `line` until one has succeeded the running one, which goes on if a thread of a guest has not had a
+/// processor for half a second.
+fn succeeded(lab: &Lab, line: &str) -> Rxo {
+    let started = (0..TRIES).find_map(|_| Rxo::from_child(spawn(lab.host(), line)));
+    started.expect("one of them succeeds").0
+}
+
+/// Asserts that all that went into a stage of rxo has come out, or was counted.
+fn assert_balanced(totals: &Value) {
+    let mut stages = totals["imbalance"].as_object().unwrap().values();
+    assert!(stages.all(|stage| *stage == 0), "{totals}");
+}
+
 /// Starts the next rxo, and waits until it works. Returns also the longest time without a frame of the guest.
 fn upgraded(lab: &Lab, run: &Replaced) -> (Rxo, Duration) {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let end = End(&stop);
         let gap = scope.spawn(|| longest_gap(&stop, lab));
-        let (next, _) = Rxo::guests(lab.host(), &run.flags);
+        let next = succeeded(lab, &format!("guest --json {}", run.flags));
         thread::sleep(Duration::from_millis(300));
         drop(end);
         (next, gap.join().unwrap())
