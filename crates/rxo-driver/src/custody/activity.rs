@@ -3,6 +3,7 @@
 //! Separate so that a silent thread that gets no processor time can be distinguished from one that hangs.
 
 use std::fs;
+use std::time::Duration;
 
 /// A sample of a process's first thread: its state letter in `/proc/PID/stat`, and the processor time that it
 /// has used so far, in nanoseconds.
@@ -29,10 +30,13 @@ impl Activity {
         Some(Self { state, ran_ns: schedule.split_whitespace().next()?.parse().ok()? })
     }
 
-    /// Returns `true` if the thread has been runnable since the sample `before`, but has got no processor
-    /// time.
-    pub(super) fn is_starved_since(self, before: Self) -> bool {
-        self.state == 'R' && self.ran_ns == before.ran_ns
+    /// Returns the part of the time `passed` since the sample `before` in which the thread could have worked.
+    /// For a runnable thread, this is the processor time that it got: a busy machine gives it a small share.
+    pub(super) fn worked_since(self, before: Self, passed: Duration) -> Duration {
+        match self.state {
+            'R' => passed.min(Duration::from_nanos(self.ran_ns.saturating_sub(before.ran_ns))),
+            _ => passed,
+        }
     }
 
     /// Returns `true` if a signal or a debugger has stopped the thread.
@@ -71,10 +75,11 @@ mod tests {
             Activity::parse(&format!("7 (a) b) {state} 1 7"), &format!("{ran} 5 9\n")).unwrap()
         };
         let before = at("R", "100");
-        assert!(at("R", "100").is_starved_since(before));
-        assert!(!at("R", "101").is_starved_since(before), "it spins");
-        assert!(!at("S", "100").is_starved_since(before));
-        assert!(!at("T", "100").is_starved_since(before));
+        let ns = Duration::from_nanos;
+        let worked = |state, ran| at(state, ran).worked_since(before, ns(70)).as_nanos();
+        assert_eq!(worked("R", "100"), 0);
+        assert_eq!((worked("R", "107"), worked("R", "200")), (7, 70), "it spins");
+        assert_eq!((worked("S", "100"), worked("T", "100")), (70, 70));
         assert_eq!(at("T", "1").words(), "it is stopped");
         assert!(at("D", "1").is_uninterruptible() && !at("S", "1").is_uninterruptible());
         assert_eq!(Activity::parse("", ""), None);

@@ -74,13 +74,13 @@ impl Watch {
         }
         let does = activity();
         let before = std::mem::replace(&mut self.did, does);
-        let is_starved =
-            does.zip(before).is_some_and(|(does, before)| does.is_starved_since(before));
+        let counted =
+            does.zip(before).map_or(passed, |(does, before)| does.worked_since(before, passed));
         let is = |test: fn(Activity) -> bool| does.is_some_and(test);
         if is(Activity::is_uninterruptible) {
             self.locked += passed;
-        } else if !is_starved {
-            self.silent += passed;
+        } else {
+            self.silent += counted;
         }
         let patience = if is(Activity::is_stopped) { Duration::ZERO } else { self.patience };
         self.silent >= self.limit + patience || self.locked >= self.limit + LOCKED
@@ -111,9 +111,24 @@ mod tests {
         let mut watch = Watch::new(LIMIT, 5, at(0));
         let waits = || Activity::parse("7 (rxo) R 1", "100 0 0");
         assert!((1..1_000).all(|n| !watch.check(5, at(n * 70), waits)));
-        let spins = |n: u64| Activity::parse("7 (rxo) R 1", &format!("{n} 0 0"));
-        let found = (1..20).find(|&n| watch.check(5, at(70_000 + n * 70), || spins(200 + n)));
-        assert!(found.is_some_and(|looks| looks <= 11), "{found:?}");
+        // The first sample, which has none before it, has counted in full.
+        assert_eq!(looks_at_one_that_spins(&mut watch, 70), Some(9));
+    }
+
+    #[test]
+    fn a_worker_that_gets_a_tenth_of_a_processor_is_waited_for_ten_times_longer() {
+        let mut watch = Watch::new(LIMIT, 5, at(0));
+        assert!(!watch.check(5, at(70_000), hangs));
+        // The first sample, which has none before it, counts in full.
+        assert_eq!(looks_at_one_that_spins(&mut watch, 7), Some(80));
+    }
+
+    /// Returns the number of samples until a worker is found that uses `ran_ms` of 70 ms of processor time.
+    fn looks_at_one_that_spins(watch: &mut Watch, ran_ms: u64) -> Option<u64> {
+        let spins = |n: u64| {
+            Activity::parse("7 (rxo) R 1", &format!("{} 0 0", 100 + n * ran_ms * 1_000_000))
+        };
+        (1..1_000).find(|&n| watch.check(5, at(70_000 + n * 70), || spins(n)))
     }
 
     #[test]
