@@ -119,6 +119,15 @@ impl Rxo {
         signal(name, self.worker());
     }
 
+    /// Asserts that the process has not ended; the message is its standard error.
+    pub(crate) fn assert_running(&mut self) {
+        if let Some(status) = self.child.try_wait().unwrap() {
+            let mut said = String::new();
+            self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+            panic!("rxo has ended ({status}): {said}");
+        }
+    }
+
     /// Waits until the process ends. Returns its exit code, the unread lines, and standard error.
     pub(crate) fn end(mut self) -> (Option<i32>, Vec<Value>, String) {
         let lines: Vec<Value> =

@@ -66,7 +66,7 @@ fn beside(socket: &Socket, name: &str) -> PathBuf {
 /// The stream's hash judges. The longest time without a frame of the guest is printed.
 fn five_times() {
     let (lab, run) = (Lab::through().unwrap(), Replaced::new("upgrades"));
-    let (first, _) = Rxo::guests(lab.host(), &run.flags);
+    let (mut first, _) = Rxo::guests(lab.host(), &run.flags);
     let keeper = first.id();
     let line = format!("sink {} --listen 7000 --hash --json --interval 0s", run.socket.guest());
     let sink = spawn(lab.host(), &line);
@@ -92,7 +92,7 @@ fn five_times() {
         for _ in 0..TIMES {
             let before = sent.load(Ordering::Relaxed);
             wait_until("the stream flows", || sent.load(Ordering::Relaxed) > before + 20);
-            let (next, gap) = upgraded(&lab, &run);
+            let (next, gap) = upgraded(&mut first, &lab, &run);
             gaps.push(gap);
             runs.push(next);
             assert!(asked(&run.control(), "counters").is_object(), "the next one answers");
@@ -127,7 +127,7 @@ fn three_guests() {
     let folder = Scratch::new("upgrade-guests");
     let flags =
         format!("{} --upgrade {}", sockets.flags(&[""; 3]), folder.file("up.sock").display());
-    let (first, _) = Rxo::guests(lab.host(), &flags);
+    let (mut first, _) = Rxo::guests(lab.host(), &flags);
     let sinks = [0, 1, 2].map(|guest| sockets.sink(&lab, guest));
     let bytes = pattern(60_000_000);
     let mut others = Vec::new();
@@ -142,7 +142,7 @@ fn three_guests() {
             let before = frames();
             let is_over = || senders.iter().all(|it| it.is_finished());
             wait_until("the streams flow", || is_over() || frames() > before + 20);
-            others.push(succeeded(&lab, &format!("guest --json {flags}")));
+            others.push(succeeded(&mut first, &lab, &format!("guest --json {flags}")));
         }
         senders.into_iter().for_each(|sender| sender.join().unwrap());
     });
@@ -157,10 +157,12 @@ fn three_guests() {
     }
 }
 
-/// Starts rxo with `line` until one has succeeded the running one, which goes on if a thread of a guest has not had a
+/// Starts rxo with `line` until one has succeeded `first`, the running one, which goes on if a thread of a guest has not had a
 /// processor for half a second.
-fn succeeded(lab: &Lab, line: &str) -> Rxo {
+fn succeeded(first: &mut Rxo, lab: &Lab, line: &str) -> Rxo {
     let started = (0..TRIES).find_map(|_| Rxo::from_child(spawn(lab.host(), line)));
+    // If the first one has ended, the next one has not succeeded it, but begun a run of its own.
+    first.assert_running();
     started.expect("one of them succeeds").0
 }
 
@@ -171,12 +173,12 @@ fn assert_balanced(totals: &Value) {
 }
 
 /// Starts the next rxo, and waits until it works. Returns also the longest time without a frame of the guest.
-fn upgraded(lab: &Lab, run: &Replaced) -> (Rxo, Duration) {
+fn upgraded(first: &mut Rxo, lab: &Lab, run: &Replaced) -> (Rxo, Duration) {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let end = End(&stop);
         let gap = scope.spawn(|| longest_gap(&stop, lab));
-        let next = succeeded(lab, &format!("guest --json {}", run.flags));
+        let next = succeeded(first, lab, &format!("guest --json {}", run.flags));
         thread::sleep(Duration::from_millis(300));
         drop(end);
         (next, gap.join().unwrap())

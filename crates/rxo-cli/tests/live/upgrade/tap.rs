@@ -58,7 +58,8 @@ impl Replaced {
     fn upgrade(&mut self, datagrams: &[Datagrams; 2]) -> [Duration; 2] {
         datagrams.iter().for_each(|one| one.await_more(50));
         datagrams.iter().for_each(|one| _ = one.longest_gap());
-        self.others.push(super::succeeded(&self.lab, &format!("run --json {}", self.flags)));
+        let line = format!("run --json {}", self.flags);
+        self.others.push(super::succeeded(&mut self.first, &self.lab, &line));
         datagrams.iter().for_each(|one| one.await_more(50));
         datagrams.each_ref().map(Datagrams::longest_gap)
     }
