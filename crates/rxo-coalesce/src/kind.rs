@@ -1,7 +1,7 @@
 //! The kinds of packets that are coalesced, and functions that classify a packet.
 //!
-//! Separate because a candidate, a held flow and a delivery must agree on it: only packets of one kind are
-//! held together.
+//! This module is separate because candidates, held flows and deliveries must use the same kinds: a flow holds
+//! packets of one kind only.
 
 use rxo_wire::TcpFlags;
 

@@ -1,4 +1,5 @@
-//! The worst case: the steps per frame and per poll are bounded, whatever arrives and whatever is held.
+//! Tests of the worst case: under the attacks of `rxo_testkit::adversary` the steps per frame and per poll are
+//! bounded, whatever arrives and whatever is held.
 //!
 //! Steps are counted in every loop whose length could depend on senders ([`crate::work`]), so the figures are
 //! exact and the same on every machine. `cargo xtask bench instructions` counts the instructions of the same

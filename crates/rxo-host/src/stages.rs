@@ -9,7 +9,7 @@
 pub struct StageTimer {
     /// A clock in nanoseconds; preferably the thread's CPU time, which stops while other threads run.
     pub clock: fn() -> u64,
-    /// The distance between two rounds that are timed, in rounds; 0 counts as 1.
+    /// One round in this many is timed; 0 counts as 1.
     pub every_turns: u32,
 }
 

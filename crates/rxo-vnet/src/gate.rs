@@ -45,9 +45,9 @@ impl core::fmt::Display for Invalid {
 impl core::error::Error for Invalid {}
 
 impl VnetHeader {
-    /// Validates the metadata for `frame`, whose first header is `link`, and returns it. The field of a
-    /// partial checksum is then inside the frame. The GSO kind matches the frame's own headers, or those
-    /// inside a tunnel, and then the result names the tunnel. Parses only GSO frames, and never reads the
+    /// Validates the metadata for `frame`, whose first header is `link`, and returns it. On success the field
+    /// of a partial checksum is inside the frame, and the GSO kind matches the frame's headers. If it matches
+    /// only headers inside a tunnel, the result names the tunnel. Parses only GSO frames, and never reads the
     /// payload.
     ///
     /// # Errors

@@ -13,8 +13,9 @@ pub(super) struct Flow {
     pub(super) runs: Runs,
     /// The number and window of the host's newest ACK; `None` before the first one.
     last: Option<HostAck>,
-    /// The window scaling that the host offered; the next field is the peer's offer.
+    /// The window scaling that the host offered.
     pub(super) host: Offer,
+    /// The window scaling that the peer offered.
     pub(super) peer: Offer,
     /// The payload length of a full-sized segment, in bytes; 0 before the first segment.
     full_bytes: u16,

@@ -159,7 +159,7 @@ fn sweep(chosen: &Point, texts: &[String]) -> Result<Option<Grid>> {
 /// Refuses `--parquet` in a build that cannot write Parquet tables.
 ///
 /// # Errors
-/// Always, in a build without the feature; the message names the builds that have it.
+/// If the build lacks the feature `parquet`; the message names the builds that have it.
 pub(super) fn can_write_parquet(folder: &Path) -> Result<()> {
     if cfg!(feature = "parquet") {
         return Ok(());

@@ -47,8 +47,8 @@ pub(crate) struct RunFlags {
     #[arg(long)]
     pub(crate) wait_for_nic: bool,
 
-    /// Give the nic back what a run took that was killed with all its processes, and exit. The next run
-    /// on the same nic does so by itself.
+    /// Restore the nic after a run whose processes were all killed, and exit. The next run on the same nic
+    /// also restores it, without this flag.
     #[arg(long, conflicts_with_all = ["host", "take_over", "wait_for_nic", "tap", "dry_run"])]
     pub(crate) restore: bool,
 

@@ -33,7 +33,8 @@ pub(crate) struct Metrics {
     _door: Door,
 }
 
-/// Starts to answer the clients of `door` with the counters of `command`. Dropping the result ends that.
+/// Starts to serve the counters of `command` to the clients that connect to the socket `door`. Dropping the result
+/// stops the server.
 ///
 /// # Errors
 /// If no thread can be started, or the descriptor cannot be copied.

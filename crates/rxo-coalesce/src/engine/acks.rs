@@ -71,8 +71,9 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Records the effect of a packet that bypasses for `reason`: the next pure ACK may repeat it. A packet
-    /// that its receiver drops, for example for a wrong checksum, has no effect.
+    /// Updates the memory of ACKs after a packet that bypasses for `reason`: its ACK number may be repeated by
+    /// the next pure ACK, which then is a duplicate. A packet that its receiver drops, for example for a wrong
+    /// checksum, changes no ACK number.
     pub(super) fn note_bypassed(
         &mut self,
         frame: &Frame<B>,

@@ -51,8 +51,9 @@ const BYTES: usize = 5;
 const DISMISSED: u8 = b'd';
 const WORKER: u8 = b'w';
 
-/// Starts the restorer. This process must have only one thread, and hold nothing of the run yet: no lock and
-/// no device.
+/// Starts the restorer, the process that restores everything if the processes of the run are killed. Returns in
+/// both processes; [`Lives`] tells which one it is. The caller must have only one thread, and hold no lock and no
+/// device of the run yet.
 ///
 /// # Errors
 /// If this process has more threads, or the system cannot start another process.

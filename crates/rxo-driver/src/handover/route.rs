@@ -94,8 +94,8 @@ impl Route {
         self.0.attribute(NEXT_HOP_OBJECT).is_some()
     }
 
-    /// Builds the request that adds the route again, with its next hop object if `to` is equal to `from`;
-    /// `None` if the route has expired.
+    /// Builds the request that adds the route again, with the interface index `to` in place of `from`. Keeps a next
+    /// hop object only if both are equal. `None` if the route's lifetime is over after `elapsed`.
     pub(super) fn add_back(&self, (from, to): (u32, u32), elapsed: Duration) -> Option<Request> {
         if from != to || !self.has_object() {
             return self.add_by((from, to), elapsed);

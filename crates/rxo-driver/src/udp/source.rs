@@ -28,7 +28,7 @@ pub struct UdpSourceCounters {
     /// Number of messages that contained these datagrams; equal to the number of datagrams if there are no
     /// trains.
     pub messages: u64,
-    /// Number of bytes in these datagrams.
+    /// Number of bytes in the received datagrams.
     pub bytes: u64,
     /// Number of system calls that received at least one message.
     pub calls: u64,

@@ -19,7 +19,8 @@ pub(super) struct Places {
     pub(super) entries: usize,
 }
 
-/// An entry: an address, and for rings of frames its length and options as well.
+/// An entry of a ring: the address of a frame; in a ring of descriptors also a second word with the frame's
+/// length and options.
 pub(super) type Entry<const WORDS: usize> = [u64; WORDS];
 
 /// A ring whose entries have `WORDS` words of eight bytes.

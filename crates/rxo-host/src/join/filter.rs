@@ -68,9 +68,11 @@ struct Connection {
     acked: Option<SeqNumber>,
     /// The sender's window as its header contains it, without the scale.
     window: u16,
-    /// Next sequence number that the receiver expects; the next fields are its window and the window shift.
+    /// The next sequence number that the receiver expects.
     expects: SeqNumber,
+    /// The receiver's window in bytes, after scaling.
     takes: u32,
+    /// The receiver's window shift, in bits.
     scale: u8,
     /// Sequence number after the sender's FIN; `None` before the FIN has arrived.
     end: Option<SeqNumber>,

@@ -24,7 +24,7 @@ rxo_frame::counters! {
         /// Deliveries sent to a broadcast or group address at the link, though meant for one host (RFC 1122,
         /// section 3.3.6).
         pub group_station: u64,
-        /// Deliveries on a VLAN; this host has none.
+        /// Deliveries with a VLAN tag: this host is in no VLAN.
         pub other_vlan: u64,
         /// Deliveries for an IP address that is not this host's.
         pub other_address: u64,

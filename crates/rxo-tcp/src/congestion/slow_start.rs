@@ -66,5 +66,6 @@ impl SlowStart {
     }
 }
 
-/// The smallest L in segments: the value for a sender that does not pace (RFC 9406, section 4.3).
+/// RFC 9406's L: the number of segments by which one ACK may grow the window in slow start, for a sender that does
+/// not pace (section 4.3).
 const LEAST_SEGMENTS: u32 = 8;

@@ -341,8 +341,9 @@ impl Acks {
         is_alike && self.sacks.last().is_some_and(|own| sack.has_all_of(own, ack.ack))
     }
 
-    /// Returns the number of segments of `bytes` bytes each that cause one acknowledgement. `None` if text
-    /// waits for an acknowledgement, or if segments are acknowledged at once.
+    /// Returns how many received segments of `bytes` bytes each cause one acknowledgement, which is due for two
+    /// segments of `full_segment` bytes. `None` if received text is not acknowledged yet, if segments are
+    /// acknowledged at once, or if acknowledgements are spread over time.
     #[inline]
     pub(crate) fn segments_for_one(&self, bytes: u32, full_segment: u32) -> Option<u32> {
         let is_steady = self.quick == 0 && self.unacknowledged_bytes == 0 && self.spread.is_none();

@@ -95,8 +95,8 @@ fn mix(value: u64) -> u64 {
     value ^ value >> 31
 }
 
-/// The number of bytes after which the stream repeats: a prime just below 64 KiB, so that the block stays in a core's
-/// own cache.
+/// The number of bytes after which the stream repeats. Below 64 KiB, so that one period stays in a core's own cache; a
+/// prime, so that no usual length of reads and segments divides it.
 const PERIOD: usize = 65_521;
 
 #[cfg(test)]

@@ -109,10 +109,11 @@ pub(super) struct Flow {
     waiting: Option<Box<Waiting>>,
     /// The number of payload bytes of the flow that were compared.
     offset: u64,
-    /// The PSH and FIN flags of each capture's packets since packets of both captures last ended at the same byte.
+    /// For each capture, the union of the PSH and FIN flags of its packets since packets of both captures last ended at
+    /// the same byte.
     packet_ending: [TcpFlags; 2],
-    /// The PSH and FIN flags of each capture's segments since segments of both captures last ended at the same byte, as
-    /// far as known.
+    /// For each capture, the union of the PSH and FIN flags of its segments since segments of both captures last ended
+    /// at the same byte. Segments whose flags are unknown add nothing.
     segment_ending: [TcpFlags; 2],
 }
 

@@ -15,7 +15,8 @@ pub(super) struct Samples {
     pub(super) delivered: u64,
     /// C.delivered_time: the time of the last delivery.
     delivered_at: Instant,
-    /// C.first_sent_time: the send time of the segment that was delivered last.
+    /// C.first_sent_time of the draft: the send time of the segment that was delivered last; after an idle time,
+    /// the time of the first send.
     first_sent_at: Instant,
     /// C.app_limited: samples count as limited by the application until this number of bytes is delivered; 0
     /// if the application is not the limit.

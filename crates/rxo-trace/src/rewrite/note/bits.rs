@@ -7,8 +7,8 @@ use core::ops::BitOr;
 pub(crate) struct Shape(pub(crate) u8);
 
 impl Shape {
-    /// The payloads of all segments but the last have the same size, which is written once; otherwise each size is
-    /// written.
+    /// Set if the payloads of all segments but the last have one size: the note then contains this size once. If the
+    /// bit is clear, the note contains the size of each segment.
     pub(crate) const REGULAR: Self = Self(1);
     /// The IPv4 ID counts up from one segment to the next; otherwise it stays equal.
     pub(crate) const COUNTING_ID: Self = Self(2);

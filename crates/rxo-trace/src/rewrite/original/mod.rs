@@ -15,9 +15,9 @@ use super::{RewriteError, RewriteOutput};
 /// A format of capture files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileFormat {
-    /// The format pcap: one link type, no packet options.
+    /// The pcap format: one link type per file, and no options on packets.
     Pcap,
-    /// The format pcapng.
+    /// The pcapng format.
     PcapNg,
 }
 
