@@ -14,6 +14,7 @@ use super::floor::Floor;
 use super::shelf::{NOWHERE, Shelf};
 use super::{Rules, Run};
 use crate::held::Segment;
+use crate::verdict::regular_step;
 use crate::{Candidate, Config, FlushReason, Held};
 
 /// Everything that decides which segments of a flow are neighbours in a run.
@@ -86,7 +87,7 @@ fn append<R: Rules>(
     (last, next): (&Candidate<'_>, &Candidate<'_>),
     at: (FlowKey, Instant, u32),
 ) {
-    let id_step = next.ip.id.wrapping_sub(last.ip.id);
+    let id_step = regular_step(last, next);
     run.held.append(&Segment { id_step, ..segment_of(next, at) }, rules.policy());
     run.oldest = run.oldest.min(at.1);
     run.last = at.2;
