@@ -22,7 +22,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             self.acks.answer_alone();
             self.rcv.expect_fin(at);
         }
-        if self.rcv.fin_at != Some(self.rcv.nxt) || !self.takes_text() {
+        if self.rcv.fin_at() != Some(self.rcv.nxt) || !self.takes_text() {
             return;
         }
         self.rcv.nxt = self.rcv.nxt + 1;

@@ -89,7 +89,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// the result.
     pub(crate) fn may_expect_acks(&self) -> bool {
         self.state == State::Established
-            && self.rcv.fin_at.is_none()
+            && self.rcv.fin_at().is_none()
             && self.recovery.may_expect_acks()
     }
 

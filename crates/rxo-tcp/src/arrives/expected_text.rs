@@ -64,7 +64,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             && !self.is_window_closed()
             && !self.rcv.has_gap()
             && !self.rcv.sack.has_duplicate()
-            && self.rcv.fin_at.is_none()
+            && self.rcv.fin_at().is_none()
             && self.recovery.is_undisturbed()
     }
 

@@ -225,7 +225,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Returns `true` if the peer has closed its direction. Text may still be readable.
     #[must_use]
     pub fn is_peer_done(&self) -> bool {
-        self.rcv.fin_at.is_some_and(|at| self.rcv.nxt == at + 1)
+        self.rcv.fin_at().is_some_and(|at| self.rcv.nxt == at + 1)
     }
 
     /// CLOSE: closes this side's direction. Data given to [`Connection::send`] is still delivered, then a

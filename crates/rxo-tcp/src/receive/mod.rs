@@ -41,8 +41,10 @@ pub(crate) struct Receive<B> {
     pub(crate) scale: u8,
     /// The maximum segment size that we offered, in bytes.
     pub(crate) mss: u32,
-    /// The sequence number of the peer's FIN; `None` until it is known.
-    pub(crate) fin_at: Option<SeqNumber>,
+    /// The sequence number of the peer's FIN; meaningless until `knows_fin`. An option of it would take four bytes more.
+    fin: SeqNumber,
+    /// `true` if the sequence number of the peer's FIN is known.
+    knows_fin: bool,
     /// The state from which SACK blocks are built.
     pub(crate) sack: SackReport,
     /// The right edge of the window, which moves only in steps that are worth a window update.
@@ -92,7 +94,8 @@ impl<B: AsRef<[u8]>> Receive<B> {
             nxt: zero,
             scale: 0,
             mss: config.maximum_segment_size.into(),
-            fin_at: None,
+            fin: SeqNumber::default(),
+            knows_fin: false,
             sack: SackReport::default(),
             edge: zero,
             said: zero,
@@ -156,7 +159,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         (self.irs, self.nxt) = (irs, irs + 1);
         self.edge = self.nxt + u32::from(self.syn_window());
         (self.said, self.told) = (self.edge, self.edge);
-        (self.fin_at, self.sack) = (None, SackReport::default());
+        (self.knows_fin, self.sack) = (false, SackReport::default());
         self.waiting.clear();
     }
 
@@ -250,9 +253,15 @@ impl<B: AsRef<[u8]>> Receive<B> {
         before(self.text_end(), self.ready_bytes() as u32)
     }
 
+    /// Returns the sequence number of the peer's FIN; `None` until it is known.
+    #[inline]
+    pub(crate) fn fin_at(&self) -> Option<SeqNumber> {
+        self.knows_fin.then_some(self.fin)
+    }
+
     /// Returns RCV.NXT without the peer's FIN: the end of the text in order.
     fn text_end(&self) -> SeqNumber {
-        self.fin_at.map_or(self.nxt, |at| earlier(at, self.nxt))
+        self.fin_at().map_or(self.nxt, |at| earlier(at, self.nxt))
     }
 
     /// Moves all text into the buffers that `exchange` returns.
@@ -425,7 +434,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
 
     /// Returns the number of bytes of text that have arrived in order. The peer's SYN must have arrived.
     pub(crate) fn received_bytes(&self) -> u64 {
-        let fin = u64::from(self.fin_at.is_some_and(|at| at.is_before(self.nxt)));
+        let fin = u64::from(self.fin_at().is_some_and(|at| at.is_before(self.nxt)));
         after_rounds(self.received_rounds, self.irs + 1, self.nxt).saturating_sub(fin)
     }
 
@@ -446,13 +455,13 @@ impl<B: AsRef<[u8]>> Receive<B> {
     /// before. Ignores an out-of-order FIN if text after it has arrived.
     pub(crate) fn expect_fin(&mut self, at: SeqNumber) {
         if at == self.nxt || !self.is_passed(at) {
-            self.fin_at = Some(at);
+            (self.fin, self.knows_fin) = (at, true);
         }
     }
 
     /// Drops the recorded FIN if text after it has arrived: the peer cannot have sent such a FIN.
     pub(crate) fn drop_fin(&mut self) {
-        self.fin_at = self.fin_at.filter(|at| !self.is_passed(*at));
+        self.knows_fin = self.knows_fin && !self.is_passed(self.fin);
     }
 
     /// Returns `true` if text at or after `at` was received.
