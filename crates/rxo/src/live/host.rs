@@ -51,7 +51,7 @@ use std::time::Duration;
 
 use rxo_device::{Descriptors, DeviceError};
 use rxo_driver::wait::{self, Interest, WaitList};
-use rxo_driver::{DeviceName, Isolation, Origin, clock};
+use rxo_driver::{DeviceHandle, DeviceName, Isolation, Origin, clock};
 use rxo_frame::Instant;
 use rxo_host::link::{Conflict, Probe};
 use rxo_host::{Handle, HostConfig, HostCounters, HostError, IpCidr, Waiter};
@@ -145,14 +145,17 @@ fn open_isolated(
     addresses: &[IpAddr],
     queues: u32,
 ) -> Result<Opened, StartError> {
-    let devices = match queues {
-        1 => vec![Device::open(name, options)?],
-        _ => name.attach_queues(queues)?.open_queues(options)?,
+    let (devices, queues) = match queues {
+        1 => (vec![Device::open(name, options)?], None),
+        _ => {
+            let queues = name.attach_queues(queues)?;
+            (queues.open_queues(options)?, Some(queues))
+        }
     };
     let is_shared = name.kind().interface == Some(Origin::Existing);
     let claims = is_shared.then(|| Claims::new(name.name(), addresses)).transpose()?;
     let isolation = is_shared.then(|| Isolation::of_addresses(name.name(), addresses)).flatten();
-    Ok(Opened { devices, _isolation: isolation, _claims: claims })
+    Ok(Opened { devices, _queues: queues, _isolation: isolation, _claims: claims })
 }
 
 /// Runs a host on the device that `open` returns. `open` runs on the host's thread, whose name contains
@@ -179,7 +182,7 @@ pub fn start_queues(
     threads: HostThreads,
     config: HostConfig,
 ) -> Result<RunningHost, StartError> {
-    let open = || Ok(Opened { devices: open()?, _isolation: None, _claims: None });
+    let open = || Ok(Opened { devices: open()?, _queues: None, _isolation: None, _claims: None });
     start_opened(label, Box::new(open), threads, config)
 }
 
@@ -190,6 +193,9 @@ type Open = Box<dyn FnOnce() -> Result<Opened, StartError> + Send>;
 /// The queues of an open device, with the isolation and the address locks that last as long as the host runs.
 struct Opened {
     devices: Vec<Device>,
+    /// Keeps all queues open until the last worker has ended: the kernel would give the frames of a closed queue to
+    /// another worker.
+    _queues: Option<Box<dyn DeviceHandle>>,
     _isolation: Option<Isolation>,
     _claims: Option<Claims>,
 }

@@ -112,7 +112,7 @@ pub(super) fn run(
     config: HostConfig,
     orders: &Orders,
 ) -> Outcome {
-    let Opened { devices, _isolation, _claims } = opened;
+    let Opened { devices, _queues, _isolation, _claims } = opened;
     if devices.len() != orders.desks.len() {
         let (queues, workers) = (devices.len(), orders.desks.len());
         let message = format!("{queues} queues for {workers} workers; open one for each");
