@@ -361,7 +361,7 @@ fn on_a_terminal() {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{said}");
     let shown = said.split('\r').filter(|line| line.contains("1 receivers, 0 done, 0 failed"));
-    let parts = ["sent ", "median ", "slowest ", "(10.0.0.6:", "repairs "];
+    let parts = ["sent ", "median ", "slowest ", "(10.0.0.6:", "repairs: "];
     let is_whole = |line: &str| parts.iter().all(|part| line.contains(part));
     assert!(shown.clone().count() >= 3 && shown.into_iter().all(is_whole), "{said}");
     assert!(said.contains("10.0.0.6:") && said.contains(": done; 15,000,000 bytes"), "{said}");
