@@ -120,7 +120,6 @@ const NOT_HERE: &[(&str, &str)] = &[
         "rxo analyze a.pcapng",
         "needs the costs of rxo calibrate; tests/report.rs runs it with others",
     ),
-    ("cargo run --release -p rxo-lab", "a release build; tests/live of rxo-lab runs the program"),
     ("rxo compare traces/ --policies", "captures of a reader; tests/compare runs it on its own"),
     ("rxo-lab juggler", "tests/command.rs of rxo-lab runs it"),
     ("rxo-lab check", "results of hours; tests/command.rs of rxo-lab runs it on small ones"),
