@@ -117,7 +117,7 @@ impl Receiver {
         self.there.push(&Frame::new(sent.packet(now), now));
     }
 
-    fn hears(&mut self, sent: &Sent<'_>, now: Instant) {
+    fn receives(&mut self, sent: &Sent<'_>, now: Instant) {
         self.push(sent, now);
         self.turn(now);
     }
@@ -204,10 +204,10 @@ fn a_receiver_reports_its_group_and_gets_the_text() {
     assert_eq!(receiver.reports, 1);
     let text = pattern(4 * MSS);
     for at in (0..text.len()).step_by(MSS) {
-        receiver.hears(&to_group(at, &text[at..at + MSS]), start());
+        receiver.receives(&to_group(at, &text[at..at + MSS]), start());
     }
     let fin = Sent { flags: TcpFlags::FIN | TcpFlags::ACK, ..to_group(text.len(), &[]) };
-    receiver.hears(&fin, start());
+    receiver.receives(&fin, start());
     assert_eq!((receiver.got, receiver.is_done), (text.clone(), true));
     assert_eq!(receiver.acked, text.len() + 1);
     assert_eq!(receiver.stream.statistics().group.taken, 5);
@@ -246,7 +246,7 @@ fn forgeries_change_nothing_and_get_no_answer() {
     for (name, forged) in rows {
         let mut receiver = opened();
         let (before, segments) = (receiver.stream.statistics(), receiver.segments);
-        receiver.hears(&forged, start());
+        receiver.receives(&forged, start());
         assert_eq!((receiver.segments, receiver.got.len()), (segments, 0), "{name}");
         let after = receiver.stream.statistics();
         assert_eq!(
@@ -254,7 +254,7 @@ fn forgeries_change_nothing_and_get_no_answer() {
             (before.rcv_nxt, before.rcv_wnd, before.snd_una),
             "{name}"
         );
-        receiver.hears(&right, start());
+        receiver.receives(&right, start());
         assert_eq!(receiver.got, text, "after {name} the right one is taken");
     }
 }
@@ -264,11 +264,11 @@ fn forgeries_change_nothing_and_get_no_answer() {
 fn a_flood_of_old_and_future_text_gets_ten_answers() {
     let mut receiver = opened();
     let text = pattern(MSS);
-    receiver.hears(&to_group(0, &text), start());
+    receiver.receives(&to_group(0, &text), start());
     let before = receiver.segments;
     for number in 0..2_000_u32 {
         let seq = ISS + 1_u32.wrapping_sub(number * 1_000_000) + 900_000_000;
-        receiver.hears(&Sent { seq, ..to_group(0, &text) }, start());
+        receiver.receives(&Sent { seq, ..to_group(0, &text) }, start());
     }
     assert!(receiver.segments - before <= 10, "{}", receiver.segments - before);
     assert_eq!(receiver.got.len(), MSS);
@@ -282,7 +282,7 @@ fn who_is_done_leaves_the_group() {
     assert!(receiver.is_reset);
     assert_eq!(receiver.reports, 2, "joined, left");
     let segments = receiver.segments;
-    receiver.hears(&to_group(0, &pattern(MSS)), start());
+    receiver.receives(&to_group(0, &pattern(MSS)), start());
     assert_eq!(receiver.segments, segments, "no reset for what comes to the group");
     assert_eq!(receiver.host.counters().link.refused.other_address, 1);
 }
@@ -309,7 +309,7 @@ fn a_group_has_one_connection_for_each_sender() {
     let second = receiver.host.handle().join_nonblocking(address(SENDER), address(GROUP)).unwrap();
     receiver.turn(start());
     assert!(second.is_connected().is_err());
-    receiver.hears(&to_group(0, &pattern(MSS)), start());
+    receiver.receives(&to_group(0, &pattern(MSS)), start());
     assert_eq!(receiver.got.len(), MSS, "the first goes on");
 }
 
@@ -354,7 +354,7 @@ fn every_receiver_gets_the_file() {
                     ack: receiver.rcv_nxt,
                     ..to_group(at, repair)
                 };
-                receiver.hears(&own, now);
+                receiver.receives(&own, now);
             }
         }
     }
@@ -382,8 +382,8 @@ impl Chance {
 #[test]
 fn without_a_sender_the_connection_fails() {
     let mut receiver = opened();
-    receiver.hears(&to_group(0, &pattern(MSS)), start());
+    receiver.receives(&to_group(0, &pattern(MSS)), start());
     let reset = Sent { seq: ISS + 1 + MSS as u32, flags: TcpFlags::RST, ..receiver.own() };
-    receiver.hears(&reset, start());
+    receiver.receives(&reset, start());
     assert_eq!(receiver.failure, Some(ErrorKind::ConnectionReset));
 }

@@ -130,7 +130,7 @@ impl Station {
         let rest = [&[0; 4][..], &target, &[1, 1], &PEER].concat();
         let hello_v6 = icmpv6(255, "fd00::9", "ff02::1:ff00:2", (135, 0), &rest);
         let to = [0x33, 0x33, 0xff, 0, 0, 2];
-        self.hears([
+        self.receives([
             Frame::new(hello, NOW),
             Frame::new(ethernet(to, PEER, 0x86dd, &hello_v6), NOW),
         ]);
@@ -138,7 +138,10 @@ impl Station {
     }
 
     /// Passes `frames` to the host. Returns the number of its answers, and its counters.
-    fn hears(&mut self, frames: impl IntoIterator<Item = Frame<Vec<u8>>>) -> (usize, HostCounters) {
+    fn receives(
+        &mut self,
+        frames: impl IntoIterator<Item = Frame<Vec<u8>>>,
+    ) -> (usize, HostCounters) {
         for frame in frames {
             self.there.push(&frame);
         }
@@ -227,11 +230,11 @@ fn frames(arrival: &Arrival, wrong: &Wrong) -> Vec<Frame<Vec<u8>>> {
 fn what_is_for_this_host_comes_through() {
     for arrival in &ARRIVALS {
         let mut station = Station::new();
-        let (answers, counters) = station.hears(frames(arrival, &RIGHT));
+        let (answers, counters) = station.receives(frames(arrival, &RIGHT));
         assert_eq!((answers, counters.link.refused.total()), (1, 0), "{}", arrival.name);
     }
     // Packets that came together were answered together.
-    let together = |index: usize| Station::new().hears(frames(&ARRIVALS[index], &RIGHT)).1;
+    let together = |index: usize| Station::new().receives(frames(&ARRIVALS[index], &RIGHT)).1;
     assert_eq!(together(2).engine.aggregates, 1);
     assert_eq!((together(3).tcp.strangers, together(3).engine.ack_aggregates), (1, 1));
 }
@@ -244,7 +247,7 @@ fn what_is_for_others_is_refused_and_counted() {
         for wrong in wrongs() {
             let what = format!("{}: {} ({:?})", arrival.name, wrong.name, wrong.from);
             let mut station = Station::new();
-            let (answers, counters) = station.hears(frames(arrival, &wrong));
+            let (answers, counters) = station.receives(frames(arrival, &wrong));
             let refused = counters.link.refused;
             assert_eq!(
                 (answers, counters.tcp.strangers, counters.connections),
@@ -268,7 +271,7 @@ fn the_first_of_all_is_looked_at_too() {
     let sum = (sum + ports) % 0xffff;
     packet[56..58].copy_from_slice(&(sum as u16).to_be_bytes());
     let (answers, counters) =
-        Station::new().hears([Frame::new(ethernet(OURS, PEER, 0x86dd, &packet), NOW)]);
+        Station::new().receives([Frame::new(ethernet(OURS, PEER, 0x86dd, &packet), NOW)]);
     assert_eq!((answers, counters.tcp.strangers, counters.link.refused.other_address), (0, 0, 1));
 }
 
@@ -297,7 +300,7 @@ fn neighbours_pass_the_same_gate() {
     ];
     for (row, (bytes, vlan, answers)) in rows.into_iter().enumerate() {
         let frame = Frame { vlan, ..Frame::new(bytes, NOW) };
-        assert_eq!(Station::new().hears([frame]).0, answers, "row {row}");
+        assert_eq!(Station::new().receives([frame]).0, answers, "row {row}");
     }
 }
 

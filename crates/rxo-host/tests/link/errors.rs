@@ -27,7 +27,7 @@ fn quoted() -> Vec<u8> {
 }
 
 fn heard(frame: &[u8]) -> FrameOutcome {
-    hears(&mut link(), frame, at(0))
+    receives(&mut link(), frame, at(0))
 }
 
 /// RFC 1191, section 4: the MTU of the next link; section 7.1: an estimate if an old router does not report

@@ -165,7 +165,7 @@ fn a_general_query_is_answered_within_its_delay() {
     assert!(times.iter().all(|millis| *millis <= 2_000));
     let mut link = member();
     let spread = |link: &mut Link, second: u64| {
-        hears(link, &general(20), at(second * 1_000));
+        receives(link, &general(20), at(second * 1_000));
         reports(link)[0].0 - second * 1_000
     };
     let delays: Vec<u64> = (10..30).map(|second| spread(&mut link, second)).collect();
@@ -176,9 +176,9 @@ fn a_general_query_is_answered_within_its_delay() {
 #[test]
 fn a_query_that_is_answered_soon_anyway_gets_no_second_answer() {
     let mut link = member();
-    hears(&mut link, &general(1), at(5_000));
-    hears(&mut link, &about_group(255, &[]), at(5_000));
-    hears(&mut link, &general(255), at(5_000));
+    receives(&mut link, &general(1), at(5_000));
+    receives(&mut link, &about_group(255, &[]), at(5_000));
+    receives(&mut link, &general(255), at(5_000));
     let later = reports(&mut link);
     assert!(later.len() == 1 && later[0].0 <= 5_100, "{later:x?}");
 }
@@ -197,7 +197,7 @@ fn a_query_about_sources_is_answered_for_those_that_are_wanted() {
         (&[[10, 0, 0, 8]], None),
     ];
     for (asked, expected) in rows {
-        hears(&mut link, &about_group(10, asked), at(10_000));
+        receives(&mut link, &about_group(10, asked), at(10_000));
         let said: Vec<_> = reports(&mut link).iter().map(|(_, frame)| record(frame)).collect();
         let expected: Vec<_> = expected.into_iter().map(|sources| (1, sources)).collect();
         assert_eq!(said, expected, "{asked:?}");
@@ -211,8 +211,8 @@ fn questions_about_one_group_are_answered_together() {
     link.join(channel("10.0.0.7", GROUP), at(3_000)).expect("a membership");
     reports(&mut link);
     out(&mut link);
-    hears(&mut link, &about_group(10, &[[10, 0, 0, 9]]), at(10_000));
-    hears(&mut link, &about_group(10, &[[10, 0, 0, 7]]), at(10_000));
+    receives(&mut link, &about_group(10, &[[10, 0, 0, 9]]), at(10_000));
+    receives(&mut link, &about_group(10, &[[10, 0, 0, 7]]), at(10_000));
     let later = reports(&mut link);
     assert_eq!(later.len(), 1);
     assert_eq!(record(&later[0].1), (1, vec![[10, 0, 0, 7], [10, 0, 0, 9]]));
@@ -222,7 +222,7 @@ fn questions_about_one_group_are_answered_together() {
 #[test]
 fn the_querier_says_how_often_changes_are_reported() {
     let mut link = member();
-    hears(&mut link, &igmp("224.0.0.1", &[0x11, 1, 0, 0, 0, 0, 0, 0, 5, 125, 0, 0]), at(5_000));
+    receives(&mut link, &igmp("224.0.0.1", &[0x11, 1, 0, 0, 0, 0, 0, 0, 5, 125, 0, 0]), at(5_000));
     reports(&mut link);
     link.leave(ours(), at(9_000));
     assert_eq!(out(&mut link).len() + reports(&mut link).len(), 5);
@@ -233,7 +233,7 @@ fn the_querier_says_how_often_changes_are_reported() {
 fn an_older_querier_gets_a_report_of_version_3_and_is_counted() {
     for query in [[0x11, 0, 0, 0, 0, 0, 0, 0], [0x11, 100, 0, 0, 0, 0, 0, 0]] {
         let mut link = member();
-        hears(&mut link, &igmp("224.0.0.1", &query), at(5_000));
+        receives(&mut link, &igmp("224.0.0.1", &query), at(5_000));
         let later = reports(&mut link);
         assert_eq!(record(&later[0].1), (1, vec![[10, 0, 0, 9]]));
         assert!((5_000..=15_000).contains(&later[0].0));
@@ -267,7 +267,7 @@ fn mld_answers_valid_queries_only() {
         link.join(ours_v6(), at(0)).expect("a membership");
         reports(&mut link);
         out(&mut link);
-        hears(&mut link, query, at(5_000));
+        receives(&mut link, query, at(5_000));
         let later = reports(&mut link);
         assert_eq!(later.len(), *count, "row {row}");
         if let Some((millis, report)) = later.first() {
@@ -280,8 +280,8 @@ fn mld_answers_valid_queries_only() {
 #[test]
 fn who_belongs_to_nothing_answers_nothing() {
     let mut link = link();
-    hears(&mut link, &general(10), at(0));
-    hears(&mut link, &about_group(10, &[]), at(0));
+    receives(&mut link, &general(10), at(0));
+    receives(&mut link, &about_group(10, &[]), at(0));
     assert_eq!(link.poll_at(), None);
     let counters = link.counters();
     assert_eq!((counters.group_queries, counters.refused.other_address), (1, 1));
@@ -305,7 +305,7 @@ fn datagrams_to_the_group_pass_while_the_host_is_a_member() {
         ethernet([1, 0, 0x5e, 1, 1, 1], PEER, 0x0800, &ipv4(17, from, to, &udp))
     };
     let passes = |link: &mut Link, frame: &[u8]| {
-        matches!(hears(link, frame, at(9_000)), FrameOutcome::ToGroup(_))
+        matches!(receives(link, frame, at(9_000)), FrameOutcome::ToGroup(_))
     };
     let right = datagram("10.0.0.9", GROUP);
     assert!(!passes(&mut link(), &right));
@@ -322,7 +322,7 @@ fn datagrams_to_the_group_pass_while_the_host_is_a_member() {
 fn the_gate_admits_segments_of_the_channel_only() {
     const GROUP_MAC: Mac = [1, 0, 0x5e, 1, 1, 1];
     let passes = |link: &mut Link, frame: &[u8]| {
-        matches!(hears(link, frame, at(9_000)), FrameOutcome::Segment(_))
+        matches!(receives(link, frame, at(9_000)), FrameOutcome::Segment(_))
     };
     let right = segment("10.0.0.9", GROUP, GROUP_MAC);
     assert!(!passes(&mut link(), &right));
@@ -407,8 +407,8 @@ fn a_flood_of_queries_is_answered_once() {
     let mut link = member();
     for n in 0..10_000_u32 {
         let [.., c, d] = n.to_be_bytes();
-        hears(&mut link, &about_group(100, &[[10, 0, c, d], [10, 0, 0, 9]]), at(5_000));
-        hears(&mut link, &general(100), at(5_000));
+        receives(&mut link, &about_group(100, &[[10, 0, c, d], [10, 0, 0, 9]]), at(5_000));
+        receives(&mut link, &general(100), at(5_000));
     }
     let latest = at(5_000) + Duration::from_secs(10);
     let later = reports(&mut link);

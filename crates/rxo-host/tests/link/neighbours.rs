@@ -17,10 +17,10 @@ fn a_neighbour_is_asked_for_by_arp() {
     assert_eq!(link.resolve(ip("10.0.0.9"), at(1)), Resolve::Pending);
     assert_eq!(out(&mut link).len(), 0);
     let reply = arp(OURS, 2, THEM, US);
-    assert_eq!(hears(&mut link, &reply, at(2)), FrameOutcome::Neighbour(ip("10.0.0.9")));
+    assert_eq!(receives(&mut link, &reply, at(2)), FrameOutcome::Neighbour(ip("10.0.0.9")));
     assert_eq!(link.resolve(ip("10.0.0.9"), at(3)), Resolve::Resolved(PEER));
     // A repeated reply is no news.
-    assert_eq!(hears(&mut link, &reply, at(4)), FrameOutcome::Nothing);
+    assert_eq!(receives(&mut link, &reply, at(4)), FrameOutcome::Nothing);
 }
 
 /// RFC 4861, section 7.2.2: the request goes to the solicited-node group.
@@ -35,7 +35,7 @@ fn a_neighbour_is_asked_for_by_neighbour_discovery() {
         ethernet([0x33, 0x33, 0xff, 0, 0, 9], OURS, 0x86dd, &packet)
     };
     assert_eq!(out(&mut link), [expected]);
-    let heard = hears(&mut link, &advertisement("fd00::9", 0x60), at(1));
+    let heard = receives(&mut link, &advertisement("fd00::9", 0x60), at(1));
     assert_eq!(heard, FrameOutcome::Neighbour(ip("fd00::9")));
     assert_eq!(link.resolve(ip("fd00::9"), at(2)), Resolve::Resolved(PEER));
 }
@@ -45,7 +45,7 @@ fn packets_for_afar_wait_for_the_gateway() {
     let mut link = link();
     assert_eq!(link.resolve(ip("8.8.8.8"), at(0)), Resolve::Pending);
     assert_eq!(out(&mut link), [arp(ALL, 1, US, (NOBODY, "10.0.0.1"))]);
-    hears(&mut link, &arp(OURS, 2, (PEER, "10.0.0.1"), US), at(1));
+    receives(&mut link, &arp(OURS, 2, (PEER, "10.0.0.1"), US), at(1));
     assert_eq!(link.resolve(ip("9.9.9.9"), at(2)), Resolve::Resolved(PEER));
     assert_eq!(link.resolve(ip("2001:db8::1"), at(2)), Resolve::NoRoute);
 }
@@ -114,10 +114,10 @@ fn neighbour_discovery_comes_from_the_link_alone() {
     out(&mut link);
     let mut forwarded = advertisement("fd00::9", 0x60);
     forwarded[14 + 7] = 254;
-    assert_eq!(hears(&mut link, &forwarded, at(1)), FrameOutcome::Nothing);
+    assert_eq!(receives(&mut link, &forwarded, at(1)), FrameOutcome::Nothing);
     let mut changed = advertisement("fd00::9", 0x60);
     *changed.last_mut().unwrap() ^= 1;
-    assert_eq!(hears(&mut link, &changed, at(1)), FrameOutcome::Nothing);
+    assert_eq!(receives(&mut link, &changed, at(1)), FrameOutcome::Nothing);
     assert_eq!(link.resolve(ip("fd00::9"), at(2)), Resolve::Pending);
 }
 
@@ -134,9 +134,9 @@ fn a_name_from_another_network_is_not_learnt() {
 fn an_announcement_changes_what_is_known() {
     let mut link = link();
     link.resolve(ip("10.0.0.9"), at(0));
-    hears(&mut link, &arp(OURS, 2, THEM, US), at(1));
+    receives(&mut link, &arp(OURS, 2, THEM, US), at(1));
     let new = [2, 0, 0, 0, 0, 77];
-    hears(&mut link, &arp(ALL, 1, (new, "10.0.0.9"), (NOBODY, "10.0.0.9")), at(2));
+    receives(&mut link, &arp(ALL, 1, (new, "10.0.0.9"), (NOBODY, "10.0.0.9")), at(2));
     assert_eq!(link.resolve(ip("10.0.0.9"), at(3)), Resolve::Resolved(new));
 }
 

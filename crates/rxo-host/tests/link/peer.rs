@@ -28,13 +28,13 @@ pub(crate) fn link() -> Link {
         .expect("a link that can be")
 }
 
-pub(crate) fn hears(link: &mut Link, bytes: &[u8], now: Instant) -> FrameOutcome {
+pub(crate) fn receives(link: &mut Link, bytes: &[u8], now: Instant) -> FrameOutcome {
     link.on_frame(&Frame::new(bytes, now), now)
 }
 
 /// Passes a frame to the link and returns its answers.
 pub(crate) fn answers(link: &mut Link, bytes: &[u8], now: Instant) -> Vec<Vec<u8>> {
-    hears(link, bytes, now);
+    receives(link, bytes, now);
     out(link)
 }
 

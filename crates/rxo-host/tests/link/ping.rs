@@ -62,7 +62,7 @@ fn answers_that_nobody_sends_are_bounded() {
     let mut link = link();
     for second in 0..100 {
         for _ in 0..100 {
-            hears(&mut link, &ping(8), at(second * 1_000));
+            receives(&mut link, &ping(8), at(second * 1_000));
         }
     }
     assert_eq!(out(&mut link).len(), 256);

@@ -91,7 +91,7 @@ fn who_asks_for_the_address_is_not_answered_before_it_is_ours() {
 #[test]
 fn an_address_of_another_station_is_not_announced() {
     let (mut link, _) = probing();
-    hears(&mut link, &arp(OURS, 2, (PEER, "10.0.0.2"), (OURS, "0.0.0.0")), at(1));
+    receives(&mut link, &arp(OURS, 2, (PEER, "10.0.0.2"), (OURS, "0.0.0.0")), at(1));
     [200, 400].into_iter().for_each(|millis| link.on_timeout(at(millis)));
     assert_eq!(out(&mut link).len(), 3, "only the second probes");
     assert!(!link.is_probing());
@@ -102,8 +102,8 @@ fn an_address_of_another_station_is_not_announced() {
 fn a_later_claim_is_noted_once() {
     let mut link = link();
     assert_eq!(link.conflict(), None);
-    hears(&mut link, &arp(ALL, 1, (PEER, "10.0.0.2"), (NOBODY, "10.0.0.2")), at(0));
-    hears(&mut link, &advertisement("fd00::2", 0x20), at(1));
+    receives(&mut link, &arp(ALL, 1, (PEER, "10.0.0.2"), (NOBODY, "10.0.0.2")), at(0));
+    receives(&mut link, &advertisement("fd00::2", 0x20), at(1));
     assert_eq!(link.conflict(), Some(Conflict { address: ip("10.0.0.2"), mac: PEER }));
     assert_eq!(link.counters().conflicts, 2);
 }

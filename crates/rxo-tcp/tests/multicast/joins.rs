@@ -1,4 +1,4 @@
-//! How long a cast takes beside its file: until all have joined, and from the last byte until all are done.
+//! The time of a cast beside its file: until all have joined, and from the last byte until all are done.
 
 use rxo_frame::Duration;
 

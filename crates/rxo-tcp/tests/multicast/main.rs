@@ -9,6 +9,7 @@ mod late;
 mod links;
 mod loss;
 mod parity;
+mod receivers;
 mod room;
 mod script;
 mod settings;

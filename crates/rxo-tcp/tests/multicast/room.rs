@@ -1,15 +1,15 @@
 //! A sender and its receivers in one room, and virtual time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use rxo_frame::{Duration, Instant, SharedBytes};
 use rxo_tcp::{
-    Arrival, Config, Connection, Ecn, Group, GroupConfig, GroupEvent, Late, MemberId, Mender,
-    Outcome, Parity, ParityBlock, Refusal, Repair, Secret, SegmentOptions, State,
+    Config, Connection, Ecn, Group, GroupConfig, GroupEvent, Late, MemberId, Mender, Outcome,
+    Parity, Refusal, Repair, Secret, SegmentOptions, State,
 };
 use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
 
-use super::links::{ByGroup, Links, To};
+use super::links::{Links, To};
 pub(crate) use super::settings::*;
 use super::wire::{Wire, cut};
 
@@ -54,7 +54,7 @@ pub(crate) struct Room {
     pub(crate) stagger: Duration,
     /// The number, from 0, of a segment to the group that reaches no receiver.
     pub(crate) lost_by_all: Option<u64>,
-    dirty: BTreeSet<usize>,
+    pub(super) dirty: BTreeSet<usize>,
     /// The number of segments to the group: new text, and repairs.
     pub(crate) to_group: [u64; 2],
     /// The number of parity packets.
@@ -215,123 +215,6 @@ impl Room {
         self.fire();
         self.serve();
         true
-    }
-
-    fn deliver(&mut self) {
-        let mut come: BTreeMap<usize, Vec<(ByGroup, Wire)>> = BTreeMap::new();
-        let mut parity: Vec<(usize, Wire)> = Vec::new();
-        while let Some(arrived) = self.links.arrived(self.now) {
-            match arrived {
-                (To::Sender(number), wire) => self.arrives(number, wire),
-                (To::Mender(number), wire) => {
-                    if self.receivers[number].absent_until <= self.now {
-                        come.entry(number).or_default();
-                        parity.push((number, wire));
-                    }
-                }
-                (To::Receiver(number, by_group), wire) => {
-                    let receiver = &self.receivers[number];
-                    let has_left = receiver.leaves_early && receiver.tcp.is_peer_done();
-                    if receiver.absent_until <= self.now && !(by_group && has_left) {
-                        come.entry(number).or_default().push((by_group, wire));
-                    }
-                }
-            }
-        }
-        for (number, wires) in come {
-            self.hears(number, &wires);
-            let own = parity.iter().filter(|(to, _)| *to == number);
-            self.mend(number, own.map(|(_, wire)| wire));
-            self.read(number);
-            self.flush_receiver(number);
-        }
-    }
-
-    /// Passes segments to receiver `number`, those to the group and those to it alone.
-    fn hears(&mut self, number: usize, wires: &[(ByGroup, Wire)]) {
-        let (now, tcp) = (self.now, &mut self.receivers[number].tcp);
-        for same in wires.chunk_by(|one, next| one.0 == next.0) {
-            let segments: Vec<_> =
-                same.iter().map(|(_, wire)| wire.clone().into_segment(now)).collect();
-            match same[0].0 {
-                true => tcp.on_group_arrival(now, Arrival::segments(segments)),
-                false => tcp.on_arrival(now, Arrival::segments(segments)),
-            }
-        }
-    }
-
-    /// Passes parity packets to receiver `number`, which restores what it can. The oracle for the erasure code:
-    /// as many packets as lost segments restore the block, and the text is the stream's.
-    fn mend<'a>(&mut self, number: usize, wires: impl Iterator<Item = &'a Wire>) {
-        let Self { now, receivers, stream, .. } = self;
-        let Receiver { tcp, mender: Some(mender), .. } = &mut receivers[number] else { return };
-        for wire in wires {
-            let parity = Parity::read(&wire.text).expect("a parity packet");
-            mender.take(tcp, &parity, *now);
-        }
-        let text_at = |block: &ParityBlock, index| {
-            let (seq, bytes) = block.segment(index);
-            let at = (seq - (ISS + 1)) as usize;
-            (seq, stream[at..at + bytes].to_vec())
-        };
-        while let Some(torn) = mender.next(tcp) {
-            assert!(torn.lost.len() <= torn.parity.len());
-            for index in 0..torn.block.segments() {
-                let (seq, text) = text_at(&torn.block, index);
-                let mut known = vec![0; text.len()];
-                let has_it = tcp.copy_segment(&torn.block, index, &mut known);
-                assert_eq!(has_it, !torn.lost.contains(&index), "segment {index} of {torn:?}");
-                assert!(!has_it || known == text, "segment {index} of {torn:?}");
-                if !has_it {
-                    tcp.restore(*now, seq, text);
-                }
-            }
-        }
-    }
-
-    /// Passes a segment of receiver `number` to the sender.
-    pub(crate) fn arrives(&mut self, number: usize, wire: Wire) {
-        let side = &mut self.sides[number];
-        let record = wire.record(self.now);
-        if let (Some(id), Some(record), false) = (side.id, record, self.is_sleepless) {
-            let is_to_be_served = self.group.on_acks(id, &mut side.tcp, [record], self.now);
-            self.acks[usize::from(is_to_be_served)] += 1;
-            if is_to_be_served {
-                self.dirty.insert(number);
-            }
-            return;
-        }
-        if let Some(id) = side.id {
-            self.group.before(id, &mut side.tcp, self.now);
-        }
-        match record {
-            Some(record) => side.tcp.on_arrival(self.now, Arrival::acks([record])),
-            None => side.tcp.on_arrival(self.now, wire.into_segment(self.now).into()),
-        }
-        self.dirty.insert(number);
-    }
-
-    /// Lets receiver `number` read on.
-    pub(crate) fn read_again(&mut self, number: usize) {
-        self.read(number);
-        self.flush_receiver(number);
-    }
-
-    fn read(&mut self, number: usize) {
-        let receiver = &mut self.receivers[number];
-        let mut read = 0;
-        for piece in receiver.tcp.readable() {
-            let at = receiver.read + read;
-            let room = receiver.reads_at_most.saturating_sub(at).min(piece.len());
-            assert!(piece[..room] == self.stream[at..at + room], "byte {at} of receiver {number}");
-            read += room;
-        }
-        receiver.read += read;
-        receiver.tcp.consume(read);
-        if receiver.tcp.is_peer_done() && !receiver.is_done {
-            receiver.is_done = true;
-            let _ = receiver.tcp.shutdown();
-        }
     }
 
     fn fire(&mut self) {
@@ -502,20 +385,6 @@ impl Room {
                 }
             }
         }
-    }
-
-    fn flush_receiver(&mut self, number: usize) {
-        let mut leaving = Vec::new();
-        while let Some(transmit) = self.receivers[number].tcp.poll_transmit(self.now) {
-            cut(&transmit, &mut leaving);
-        }
-        let receiver = &mut self.receivers[number];
-        if receiver.tcp.is_peer_done() && !leaving.is_empty() && receiver.last_acks_lost > 0 {
-            receiver.last_acks_lost -= 1;
-            return;
-        }
-        let at = self.now + self.stagger * number as u32;
-        leaving.into_iter().for_each(|wire| self.links.carry(To::Sender(number), wire, at));
     }
 
     /// Returns the time at which the sender's link has sent everything that has left.

@@ -24,7 +24,7 @@ fn to_group(seq: u32, len: u32) -> Peer {
 
 impl Scene {
     /// Gives segments to the connection as sent to the group, as a run if possible.
-    fn hears(&mut self, peers: impl IntoIterator<Item = Peer>) {
+    fn receives(&mut self, peers: impl IntoIterator<Item = Peer>) {
         let segments: Vec<_> = peers.into_iter().map(|peer| self.segment(peer)).collect();
         match run(&segments, 1) {
             Some(run) => self.tcp.on_group_arrival(self.now, Arrival::run(run)),
@@ -41,7 +41,7 @@ impl Scene {
 fn text_to_the_group_is_acknowledged_whatever_else_it_says() {
     let mut scene = receiver();
     let before = scene.tcp.statistics();
-    scene.hears([to_group(1, MSS), to_group(1 + MSS, MSS)]);
+    scene.receives([to_group(1, MSS), to_group(1 + MSS, MSS)]);
     assert_eq!(scene.out(), [". 1:1 ack 2001"]);
     let bytes: Vec<u8> = (1..2_001).map(stream_byte).collect();
     assert_eq!(scene.reads(), bytes);
@@ -66,7 +66,7 @@ fn segments_of_a_gso_frame_are_counted() {
 #[test]
 fn the_fin_comes_to_the_group() {
     let mut scene = receiver();
-    scene.hears([to_group(1, 500).fin()]);
+    scene.receives([to_group(1, 500).fin()]);
     assert_eq!(scene.out(), [". 1:1 ack 502"]);
     assert!(scene.tcp.is_peer_done());
 }
@@ -75,11 +75,11 @@ fn the_fin_comes_to_the_group() {
 #[test]
 fn what_was_lost_comes_by_unicast() {
     let mut scene = receiver();
-    scene.hears([to_group(1 + MSS, MSS)]);
+    scene.receives([to_group(1 + MSS, MSS)]);
     assert_eq!(scene.out(), [". 1:1 ack 1 sack 1001-2001"]);
     scene.gets(seg().seq(1).len(MSS).ts(30, 0));
     assert_eq!(scene.out(), [". 1:1 ack 2001"]);
-    scene.hears([to_group(2_001, MSS).ts(31, 0), to_group(3_001, MSS).ts(31, 0)]);
+    scene.receives([to_group(2_001, MSS).ts(31, 0), to_group(3_001, MSS).ts(31, 0)]);
     assert_eq!(scene.out(), [". 1:1 ack 4001"]);
 }
 
@@ -88,16 +88,16 @@ fn what_was_lost_comes_by_unicast() {
 #[test]
 fn repairs_for_others_are_answered_seldom() {
     let mut scene = receiver();
-    scene.hears([to_group(1, MSS), to_group(1_001, MSS)]);
+    scene.receives([to_group(1, MSS), to_group(1_001, MSS)]);
     scene.out();
     let mut answers = 0;
     for _ in 0..1_000 {
-        scene.hears([to_group(1, MSS)]);
+        scene.receives([to_group(1, MSS)]);
         answers += scene.out().len();
     }
     assert_eq!((answers, scene.group().outside), (10, 1_000));
     scene.now = scene.now + ms(5_000);
-    scene.hears([to_group(1, MSS).ts(5_000, 0)]);
+    scene.receives([to_group(1, MSS).ts(5_000, 0)]);
     assert_eq!(scene.out().len(), 1, "the acknowledgement may have been lost");
 }
 
@@ -106,8 +106,8 @@ fn repairs_for_others_are_answered_seldom() {
 #[test]
 fn a_reset_is_challenged_however_much_was_repaired_for_others() {
     let mut scene = receiver();
-    scene.hears([to_group(1, MSS)]);
-    (0..100).for_each(|_| scene.hears([to_group(1, MSS)]));
+    scene.receives([to_group(1, MSS)]);
+    (0..100).for_each(|_| scene.receives([to_group(1, MSS)]));
     scene.out();
     scene.gets(seg().seq(1 + 2 * MSS).flags(TcpFlags::RST));
     assert_eq!(scene.out(), [". 1:1 ack 1001"]);
@@ -127,14 +127,14 @@ fn what_cannot_be_the_peers_is_refused() {
     for (name, peer) in rows {
         let mut scene = receiver();
         let before = scene.tcp.statistics();
-        scene.hears([peer]);
+        scene.receives([peer]);
         assert_eq!(scene.out(), [""; 0], "{name}");
         let after = scene.tcp.statistics();
         assert_eq!(after.group, GroupCounts { refused: 1, ..GroupCounts::default() }, "{name}");
         assert_eq!((after.rcv_nxt, after.snd_una), (before.rcv_nxt, before.snd_una), "{name}");
     }
     let mut without = Scene::established(with_sack());
-    without.hears([seg().len(MSS)]);
+    without.receives([seg().len(MSS)]);
     assert_eq!((without.out().len(), without.group().refused), (0, 1), "no timestamps, no group");
 }
 
@@ -144,7 +144,7 @@ fn a_forger_must_guess_the_clock() {
     const SAMPLES: u32 = 20_000;
     let mut scene = receiver();
     for number in 0..SAMPLES {
-        scene.hears([to_group(30_001, 100)
+        scene.receives([to_group(30_001, 100)
             .ts(number.wrapping_mul(u32::MAX / SAMPLES).wrapping_add(500_000), 0)]);
     }
     assert!(scene.group().taken <= 1, "{:?}", scene.group());
@@ -155,10 +155,10 @@ fn a_forger_must_guess_the_clock() {
 #[test]
 fn a_pause_is_no_forgery() {
     let mut scene = receiver();
-    scene.hears([to_group(1, MSS), to_group(1_001, MSS)]);
+    scene.receives([to_group(1, MSS), to_group(1_001, MSS)]);
     scene.out();
     scene.now = scene.now + ms(3_600_000);
-    scene.hears([to_group(2_001, MSS).ts(3_600_000, 0), to_group(3_001, MSS).ts(3_600_001, 0)]);
+    scene.receives([to_group(2_001, MSS).ts(3_600_000, 0), to_group(3_001, MSS).ts(3_600_001, 0)]);
     assert_eq!(scene.out(), [". 1:1 ack 4001"]);
 }
 
@@ -166,7 +166,7 @@ fn a_pause_is_no_forgery() {
 fn before_the_handshake_is_over_nothing_is_taken() {
     let mut scene = Scene::active(config());
     scene.out();
-    scene.hears([to_group(1, MSS)]);
+    scene.receives([to_group(1, MSS)]);
     assert_eq!((scene.out().len(), scene.group().refused), (0, 1));
 }
 
@@ -179,7 +179,7 @@ fn receivers_acknowledge_at_different_segments() {
         let mut scene = Scene::established(Config { acks, ..config() });
         let mut at = Vec::new();
         for number in 0..16 {
-            scene.hears([to_group(1 + number * MSS, MSS)]);
+            scene.receives([to_group(1 + number * MSS, MSS)]);
             if !scene.out().is_empty() {
                 at.push(number + 1);
             }
@@ -189,7 +189,7 @@ fn receivers_acknowledge_at_different_segments() {
     }
     let acks = AckPolicy::Spread { segments: 8, offset: 0 };
     let mut scene = Scene::established(Config { acks, ..config() });
-    scene.hears((1..9).map(|number| to_group(1 + number * MSS, MSS)));
+    scene.receives((1..9).map(|number| to_group(1 + number * MSS, MSS)));
     assert_eq!(scene.out(), [". 1:1 ack 1 sack 1001-9001"]);
 }
 
@@ -203,7 +203,7 @@ fn only_the_receiver_that_a_segment_names_acknowledges_it_at_once() {
     let answers = (0_u32..).zip(names).map(|(number, name)| {
         // The scene adds its first timestamp to echoes.
         let name = name.wrapping_sub(scene.first_ts);
-        scene.hears([to_group(1 + number * MSS, MSS).ts(20, name)]);
+        scene.receives([to_group(1 + number * MSS, MSS).ts(20, name)]);
         scene.reads();
         scene.out().len()
     });
@@ -229,7 +229,7 @@ proptest! {
             let count = if is_run { 3 } else { 1 };
             let value = number as u32;
             let parts = (0..count).map(|part| seq + part * len);
-            scene.hears(parts.clone().map(|seq| to_group(seq, len).ts(value, 1 << 29)));
+            scene.receives(parts.clone().map(|seq| to_group(seq, len).ts(value, 1 << 29)));
             oracle.gets_run(parts.map(|seq| seg().seq(seq).len(len).ts(value, u32::MAX)));
             if scene.group().outside > 0 {
                 // A segment received before is answered more rarely if sent to the group.
