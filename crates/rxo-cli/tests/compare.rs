@@ -132,7 +132,7 @@ fn files_and_folders_are_read_and_files_are_policies() {
     }
 }
 
-/// Two paths of which one is longer, as in the paper: the order is lost, and Juggler restores it.
+/// One of two paths is longer, as in the paper: the order is lost, and Juggler restores it.
 #[test]
 fn juggler_restores_the_order_of_two_paths() {
     let folder = Folder::new("juggler");

@@ -162,7 +162,7 @@ pub(crate) fn attach(program: BorrowedFd<'_>, interface: u32) -> io::Result<Owne
 /// Makes a call of `bpf` that returns a new descriptor.
 ///
 /// # Safety
-/// The same as for [`call`].
+/// Pointers in `attributes` must be valid, as [`call`] requires.
 unsafe fn make<T>(command: c_int, attributes: &mut T) -> io::Result<OwnedFd> {
     // SAFETY: the caller guarantees what `call` requires.
     let file = unsafe { call(command, attributes)? };

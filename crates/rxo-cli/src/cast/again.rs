@@ -160,7 +160,7 @@ mod tests {
         running.join().unwrap();
     }
 
-    /// What came from the group has damaged blocks and ends early: the receiver gets the file nevertheless.
+    /// The stream of the group has damaged blocks and ends early; the receiver gets the file nevertheless.
     #[test]
     fn damaged_blocks_are_had_from_the_sender() {
         let path = std::env::temp_dir().join(format!("rxo-again-{}.img", std::process::id()));

@@ -1,4 +1,4 @@
-//! Requests: a stream of bytes, each of which is a request of the user.
+//! Requests of the user to end the run: a stream in which each byte is one request.
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;

@@ -23,8 +23,8 @@ pub(super) struct Program {
 pub(super) struct TagFunction(pub(super) u32);
 
 impl Program {
-    /// Attaches a program to the interface with the index `interface`. The program redirects frames to
-    /// `sockets`, each of which has the number of its queue.
+    /// Attaches a program to the interface with the index `interface`. The program redirects the
+    /// frames of each queue to its socket; `sockets` are pairs of a queue's number and a socket.
     pub(super) fn attach<'s>(
         interface: u32,
         sockets: impl Iterator<Item = (u32, BorrowedFd<'s>)>,

@@ -72,8 +72,8 @@ impl Mender {
         is_new
     }
 
-    /// Removes and returns a block of which as many packets have come as segments are lost; `None` if there
-    /// is none. Forgets blocks that are complete. Costs O(number of kept segments).
+    /// Removes and returns a block that can be restored: at least as many of its parity packets have come as its
+    /// segments are lost. `None` if there is none. Forgets blocks that are complete. Costs O(number of kept segments).
     pub fn next<B: AsRef<[u8]>>(&mut self, connection: &Connection<B>) -> Option<Torn> {
         let mut at = 0;
         while let Some(torn) = self.torn.get_mut(at) {
@@ -147,5 +147,5 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// Maximum number of blocks of which packets are kept: more than lie in a window of 4 MiB.
+/// Maximum number of blocks whose packets are kept: more than lie in a window of 4 MiB.
 const MOST_BLOCKS: usize = 64;

@@ -16,7 +16,7 @@
 //! * `text.rs`: the text that not all receivers have.
 //! * `emit.rs`: the next segment to the group.
 //! * `repair.rs`: repairs to the group of text that several receivers miss.
-//! * `blocks.rs`: parity packets to the group, each of which repairs a different loss at each receiver;
+//! * `blocks.rs`: parity packets to the group; one packet repairs a different loss at each receiver;
 //!   `parity.rs` has their form, and `mend.rs` is a receiver's side.
 //! * `control.rs`: the congestion control of the group, led by its worst receiver.
 //! * `silent.rs`: releases the group from receivers that do not answer.

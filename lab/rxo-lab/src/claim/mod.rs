@@ -1,7 +1,7 @@
 //! Claims: statements about a measurement, each with an id, a rule, and a verdict.
 //!
-//! What is claimed is data ([`said`]); the measured value comes from an experiment; the verdict is computed
-//! from both by one function ([`status`]). Nothing else decides.
+//! The claims are data ([`said`]); the measured value comes from an experiment; one function computes the verdict
+//! from both ([`status`]). Nothing else decides.
 
 mod said;
 mod status;

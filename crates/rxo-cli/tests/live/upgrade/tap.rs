@@ -137,7 +137,7 @@ pub(super) fn two_workers() {
     five_times(SetUp::Apart, "--workers 2");
 }
 
-/// What the TAP has taken over stays there, and comes back however the last process ends.
+/// The addresses and routes that the TAP has taken over stay there, and return to the nic however the last process ends.
 pub(super) fn take_over() {
     five_times(SetUp::TakeOver, "--workers 2");
     type End = fn(&Replaced);

@@ -1,4 +1,4 @@
-//! What is counted of a policy's deliveries, and the numbers of flows.
+//! Counts of a policy's deliveries, and the numbers of flows.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ impl FlowNumbers {
     }
 }
 
-/// What is counted of a policy.
+/// Counts of the deliveries of one policy.
 #[derive(Debug, Default)]
 pub(super) struct DeliveryCounts {
     pub(super) counters: Counters,
