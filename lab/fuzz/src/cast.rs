@@ -5,6 +5,8 @@
 #[path = "../../../crates/rxo-tcp/tests/multicast/links.rs"]
 #[expect(dead_code, reason = "the stories use all of it")]
 mod links;
+#[path = "../../../crates/rxo-tcp/tests/multicast/receivers.rs"]
+mod receivers;
 #[path = "../../../crates/rxo-tcp/tests/multicast/room.rs"]
 #[expect(dead_code, reason = "the stories use all of it")]
 mod room;
