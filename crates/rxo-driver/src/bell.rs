@@ -37,7 +37,7 @@ impl Bell {
     /// bell.ring();
     /// bell.ring();
     /// assert!(is_rung()?);
-    /// bell.silence();
+    /// bell.clear();
     /// assert!(!is_rung()?);
     /// # Ok::<(), std::io::Error>(())
     /// ```

@@ -37,7 +37,7 @@ impl ChecksumStatus {
     /// use rxo_frame::ChecksumStatus;
     ///
     /// let inner = ChecksumStatus::Partial { start: 84, offset: 16 };
-    /// assert!(inner.vouches_for(84, 16) && !inner.vouches_for(34, 6));
+    /// assert!(inner.covers_payload(84, 16) && !inner.covers_payload(34, 6));
     /// ```
     #[inline(always)]
     #[must_use]

@@ -29,15 +29,15 @@ use crate::sending::{Due, Manner, Part, Sending};
 /// let now = Now { instant: Instant::now(), date: SystemTime::now(), may_stay: true };
 /// let mut conversation = Conversation::new(Limits::default());
 /// let mut says = &b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n"[..];
-/// let mut hears = Vec::new();
+/// let mut received = Vec::new();
 /// loop {
 ///     match conversation.next(now) {
 ///         Step::Read { .. } => conversation.received(std::mem::take(&mut says)),
 ///         Step::Find(_) => conversation.found(Err(Problem::Missing)),
 ///         Step::Write { bytes, .. } => {
-///             hears.extend_from_slice(bytes);
+///             received.extend_from_slice(bytes);
 ///             let all = bytes.len();
-///             conversation.wrote(all);
+///             conversation.on_written(all);
 ///         }
 ///         Step::Answered(exchange) => assert_eq!(exchange.status, 404),
 ///         Step::Finish => {}
@@ -45,7 +45,7 @@ use crate::sending::{Due, Manner, Part, Sending};
 ///         other => unreachable!("no file is sent: {other:?}"),
 ///     }
 /// }
-/// assert!(hears.starts_with(b"HTTP/1.1 404 Not Found\r\n"));
+/// assert!(received.starts_with(b"HTTP/1.1 404 Not Found\r\n"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]
