@@ -16,6 +16,7 @@ mod lab;
 mod layers;
 mod package;
 mod quotes;
+mod readmes;
 mod report;
 mod rfc;
 mod semver;

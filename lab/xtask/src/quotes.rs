@@ -1,4 +1,5 @@
-//! Keeps the code in README.md and other documents equal to the source file it comes from.
+//! Keeps the code in README.md and other documents equal to the source file it comes from, and the READMEs of
+//! the crates equal to their documentation ([`readmes`]).
 //!
 //! The text between `<!-- quote PATH -->` and `<!-- /quote -->` is the file at `PATH`, or only its part
 //! between `// quote:begin` and `// quote:end`. Code in a document is never compiled and soon becomes wrong;
@@ -8,11 +9,12 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 
+use crate::readmes;
 use crate::workspace::Workspace;
 
 const DOCUMENTS: [&str; 2] = ["README.md", "docs/host.md"];
 
-/// `cargo xtask quotes`: rewrites the quoted code in all documents.
+/// `cargo xtask quotes`: rewrites the quoted code in all documents, and the READMEs of the crates.
 pub(crate) fn write() -> Result<()> {
     let workspace = Workspace::load()?;
     for document in DOCUMENTS {
@@ -22,7 +24,7 @@ pub(crate) fn write() -> Result<()> {
             println!("{document}: the quoted code is written anew");
         }
     }
-    Ok(())
+    readmes::write(&workspace)
 }
 
 /// Fails if the quoted code differs from its source file.
@@ -36,7 +38,7 @@ pub(crate) fn check() -> Result<()> {
             );
         }
     }
-    Ok(())
+    readmes::check(&workspace)
 }
 
 /// Returns the document as it is, and with up-to-date quotations.
