@@ -47,7 +47,7 @@ usage: cargo xtask <command>
   bench bindings                  librxo and the Python package beside Rust, in release
   bench guests [--json]           Linux guests behind rxo and its rivals: instructions, processor time
   bench instructions [--update]   the engine's instruction counts against the kept ones
-  package                         packs the library crates, and builds each from its package alone
+  package [--publish-order]       packs the library crates, and builds each from its package alone; or their order, and a dry run
   api                             keeps the public interfaces of the library crates anew, in docs/api
   bench tunnel [--json]           WireGuard tunnels: rxo's example beside those of others, which it installs
   dist [--architecture NAME]      what users get: a static program, a Debian package, an archive, a list of parts
@@ -55,7 +55,7 @@ usage: cargo xtask <command>
   comments --seed N [--count 40]  doc comments of crates/ drawn at random, to be rated; `--openings` counts first words
   capi --prefix DIR               builds librxo and installs it for programs in C
   report [RESULTS] --out DIR      claims and figures of `rxo-lab all` as HTML; `--docs` writes the pages of docs/
-  quotes                          writes the code that README.md quotes anew from its files
+  quotes                          writes the code that README.md quotes, and the READMEs of the crates, anew
   semver --since REV              what breaks programs written for that revision's libraries (cargo-semver-checks)
   deny                            licences, advisories and sources of the dependencies (cargo-deny)
 ";
@@ -81,7 +81,7 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
         "soak" => return lab::run("", "soak", rest),
         "layers" => layers::run()?,
         "api" => api::write()?,
-        "package" => package::run(true)?,
+        "package" => package::command(rest)?,
         "capi" => capi::run(rest)?,
         "comments" => comments::run(rest)?,
         "rfc" => rfc::run(rest)?,

@@ -7,18 +7,34 @@
 //! * `metadata`: the fields that the registry requires.
 //! * `alone`: the folder of unpacked packages.
 //! * `fresh`: the new project.
+//! * `order`: the order of publication.
 
 mod alone;
 mod fresh;
 mod metadata;
+mod order;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use self::alone::Alone;
 use crate::workspace::{Package, Workspace};
 
 /// The packages that a short run builds: those without the standard library, the base of all others.
 const PURE: &[&str] = &["rxo-wire", "rxo-frame", "rxo-coalesce", "rxo-ack", "rxo-vnet"];
+
+/// Runs `cargo xtask package` with `arguments`.
+///
+/// # Errors
+/// As of [`run`] and of `order`; or an argument is unknown.
+pub(crate) fn command(arguments: &[String]) -> Result<()> {
+    match arguments {
+        [] => run(true),
+        [flag] if flag == "--publish-order" => order::run(),
+        [other, ..] => bail!(crate::UsageError(format!(
+            "unknown argument {other:?} of package; there is --publish-order"
+        ))),
+    }
+}
 
 /// Checks that all packages can be packed, then builds and tests all of them (`all`) or only [`PURE`].
 ///
