@@ -15,15 +15,16 @@ pub(super) fn name(head: &[u8]) -> String {
     }
 }
 
-const GIVE_A_CAPTURE: &str = "give a pcap or pcapng file, plain or in gzip or zstd";
-const UNPACK: &str = "unpack it first (gzip and zstd are unpacked while reading)";
+const GIVE_A_CAPTURE: &str = "give a pcap or pcapng file, plain or in gzip, zstd, xz, lz4 or bzip2";
+const UNPACK: &str =
+    "unpack it first (gzip, zstd, xz, lz4 and bzip2 are unpacked while reading, each once)";
 const CONVERT: &str = "convert it: editcap -F pcapng IN OUT";
 
 /// The formats of other files: their first bytes, their names, and the remedies.
 const KNOWN: &[(&[u8], &str, &str)] = &[
-    (b"\xfd7zXZ\0", "an xz archive", UNPACK),
-    (b"BZh", "a bzip2 archive", UNPACK),
-    (b"\x04\x22\x4d\x18", "an lz4 archive", UNPACK),
+    (b"\xfd7zXZ\0", "xz inside what was unpacked already", UNPACK),
+    (b"BZh", "bzip2 inside what was unpacked already", UNPACK),
+    (b"\x04\x22\x4d\x18", "lz4 inside what was unpacked already", UNPACK),
     (b"PK\x03\x04", "a zip archive", UNPACK),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive", UNPACK),
     (b"\x1f\x8b", "gzip inside what was unpacked already", UNPACK),

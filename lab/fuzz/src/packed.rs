@@ -1,5 +1,4 @@
-//! Target `packed`: any bytes behind the magic of gzip or zstd are unpacked, or end with one error
-//! line.
+//! Target `packed`: any bytes behind the magic of a compression are unpacked, or end with one error line.
 
 use crate::captures;
 

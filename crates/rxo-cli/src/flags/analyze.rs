@@ -8,7 +8,7 @@ use super::ReplayFlags;
 
 #[derive(Args, Debug)]
 pub(crate) struct AnalyzeFlags {
-    /// Captures to analyze, in this order: pcap or pcapng, plain, gzip or zstd; - is standard input, a directory
+    /// Captures to analyze, in this order: pcap or pcapng, plain or compressed (gzip, zstd, xz, lz4, bzip2); - is standard input, a directory
     /// stands for its files. Or parts from --save, which are merged.
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,

@@ -8,7 +8,7 @@ use super::ReplayFlags;
 
 #[derive(Args, Debug)]
 pub(crate) struct CoalesceFlags {
-    /// Capture to read: pcap or pcapng, plain, gzip or zstd; - is standard input.
+    /// Capture to read: pcap or pcapng, plain or compressed (gzip, zstd, xz, lz4, bzip2); - is standard input.
     #[arg(value_name = "IN")]
     pub(crate) input: PathBuf,
 

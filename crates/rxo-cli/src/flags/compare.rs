@@ -8,7 +8,7 @@ use crate::defaults;
 
 #[derive(Args, Debug)]
 pub(crate) struct CompareFlags {
-    /// Captures to read, in this order: pcap or pcapng, plain, gzip or zstd; - is standard input, a directory
+    /// Captures to read, in this order: pcap or pcapng, plain or compressed (gzip, zstd, xz, lz4, bzip2); - is standard input, a directory
     /// stands for its files.
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,

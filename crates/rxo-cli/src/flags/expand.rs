@@ -6,7 +6,7 @@ use clap::Args;
 
 #[derive(Args, Debug)]
 pub(crate) struct ExpandFlags {
-    /// File that `rxo coalesce` wrote, plain, gzip or zstd; - is standard input.
+    /// File that `rxo coalesce` wrote, plain or compressed (gzip, zstd, xz, lz4, bzip2); - is standard input.
     #[arg(value_name = "IN")]
     pub(crate) input: PathBuf,
 

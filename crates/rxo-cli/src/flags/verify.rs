@@ -6,7 +6,7 @@ use clap::Args;
 
 #[derive(Args, Debug)]
 pub(crate) struct VerifyFlags {
-    /// First capture: pcap or pcapng, plain, gzip or zstd; - is standard input.
+    /// First capture: pcap or pcapng, plain or compressed (gzip, zstd, xz, lz4, bzip2); - is standard input.
     #[arg(value_name = "A")]
     pub(crate) a: PathBuf,
 

@@ -41,7 +41,7 @@ pub struct Control {
 /// A successor that has prepared everything, and waits for the positions of the devices.
 #[derive(Debug)]
 pub struct Heir {
-    /// The socket for the [`Estate`](crate::succession::Estate).
+    /// The socket for the [`Estate`].
     pub socket: UnixStream,
 }
 

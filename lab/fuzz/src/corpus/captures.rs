@@ -2,7 +2,10 @@
 
 use std::io::Write;
 
+use bzip2::write::BzEncoder;
 use flate2::write::GzEncoder;
+use lz4_flex::frame::{FrameEncoder, FrameInfo};
+use lzma_rust2::{XzOptions, XzWriter};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use rxo_testkit::seg;
 
@@ -87,7 +90,7 @@ pub(super) fn packed() -> Files {
     let mut seeds = Vec::new();
     let plain = [("pcap", pcap().swap_remove(0).1), ("pcapng", packets(Order::Little).bytes)];
     for (name, plain) in plain {
-        for (packer, pack) in [("gzip", gzip as fn(&[u8]) -> Vec<u8>), ("zstd", zstd)] {
+        for (packer, pack) in PACKERS {
             let packed = pack(&plain);
             let parts = plain.chunks(40).flat_map(pack).collect();
             seeds.push((format!("{name}-{packer}-cut"), packed[..packed.len() - 5].to_vec()));
@@ -101,6 +104,11 @@ pub(super) fn packed() -> Files {
     seeds
 }
 
+type Packer = (&'static str, fn(&[u8]) -> Vec<u8>);
+
+const PACKERS: [Packer; 5] =
+    [("gzip", gzip), ("zstd", zstd), ("bzip2", bzip2), ("lz4", lz4), ("xz", xz)];
+
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(bytes).expect("memory takes everything");
@@ -109,4 +117,24 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 fn zstd(bytes: &[u8]) -> Vec<u8> {
     compress_to_vec(bytes, CompressionLevel::Fastest)
+}
+
+fn bzip2(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    encoder.write_all(bytes).expect("memory takes everything");
+    encoder.finish().expect("memory takes everything")
+}
+
+fn lz4(bytes: &[u8]) -> Vec<u8> {
+    let info = FrameInfo::new().content_checksum(true);
+    let mut encoder = FrameEncoder::with_frame_info(info, Vec::new());
+    encoder.write_all(bytes).expect("memory takes everything");
+    encoder.finish().expect("memory takes everything")
+}
+
+fn xz(bytes: &[u8]) -> Vec<u8> {
+    let options = XzOptions::with_preset(0);
+    let mut encoder = XzWriter::new(Vec::new(), options).expect("a preset is valid");
+    encoder.write_all(bytes).expect("memory takes everything");
+    encoder.finish().expect("memory takes everything")
 }
