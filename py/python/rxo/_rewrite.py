@@ -25,6 +25,8 @@ class Coalesced:
     aggregates: int
     #: Packets in the aggregates.
     aggregated_packets: int
+    #: Number of pure ACKs that the policy aggregates, and that are written one by one.
+    single_acks: int
     #: Captured bytes of the packets read.
     captured_bytes: int
     #: Bytes of notes about properties that aggregates cannot express.

@@ -20,6 +20,14 @@ pub(super) fn text(plan: &Plan, output: &str, figures: &Coalesced) -> String {
         grouped(figures.aggregates),
         grouped(figures.remembered_bytes),
     );
+    if figures.single_acks > 0 {
+        text += &format!(
+            "\n{} pure ACKs that {} aggregates are written one by one: a capture keeps every \
+             acknowledgement. rxo analyze counts what aggregating them saves.",
+            grouped(figures.single_acks),
+            point.policy.name,
+        );
+    }
     if figures.early_flushes > 0 {
         text += &format!(
             "\n{} times everything held was delivered early, because a packet had waited for more \

@@ -38,6 +38,9 @@ pub struct Coalesced {
     pub aggregates: u64,
     /// The number of packets in the aggregates.
     pub aggregated_packets: u64,
+    /// The number of pure ACKs that the policy aggregates, and that are written one by one: a file has a packet for each
+    /// acknowledgement of the peer.
+    pub single_acks: u64,
     /// The number of captured bytes of the packets read.
     pub captured_bytes: u64,
     /// The number of bytes of notes about properties that aggregates cannot express.

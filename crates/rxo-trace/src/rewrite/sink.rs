@@ -138,6 +138,7 @@ impl<'w> Sink<'w> {
                 // Every pure ACK stays unchanged in the capture: merging them would save no payload.
                 Delivery::Acks(acks) => {
                     for frame in acks.frames() {
+                        self.figures.single_acks += 1;
                         self.alone(frame.bytes.number);
                     }
                 }

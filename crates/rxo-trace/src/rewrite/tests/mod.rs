@@ -16,7 +16,7 @@ use rxo_capture::{
     Capture, CaptureError, CaptureWriter, Described, Interface, LinkType, Packet as Written,
     Record, put_option,
 };
-use rxo_coalesce::{Policy, TunnelRule};
+use rxo_coalesce::{Policy, PureAckRule, TunnelRule};
 use rxo_frame::Instant;
 use rxo_testkit::script::scripts;
 use rxo_testkit::{Outer, Packet, Random, arp, geneve, seg, udp, vxlan};

@@ -33,6 +33,16 @@ fn every_policy_comes_back_from_mixed_traffic() {
 }
 
 #[test]
+fn pure_acks_that_the_policy_aggregates_stay_single_and_are_counted() {
+    let packets: Vec<Packet> = (0..70).map(|n| seg().pure_ack().ack(100 + 1_000 * n)).collect();
+    for policy in Policy::all() {
+        let figures = round(&ethernet(&packets), settings(policy));
+        assert_eq!((figures.deliveries, figures.aggregates), (70, 0), "{}", policy.name);
+        assert_eq!(figures.single_acks > 1, policy.pure_acks != PureAckRule::Bypass, "{}", policy.name);
+    }
+}
+
+#[test]
 fn every_kind_of_poll_and_hold_comes_back() {
     let (mut packets, mut random) = (Vec::new(), Random::new(5));
     let mut next = [0_u32; 8];
