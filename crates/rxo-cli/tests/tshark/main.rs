@@ -1,5 +1,5 @@
 //! tshark reads coalesced captures: no packet is malformed, no checksum is bad, and there are no new errors.
-//! It also reads membership reports (`memberships.rs`).
+//! It also reads membership reports (`memberships.rs`), and aggregates with our Lua dissector (`dissector.rs`).
 //!
 //! Needs the Debian package `tshark`. Without it the tests are reported as ignored, and fail under `CI=true`:
 //! none is skipped silently.
@@ -9,6 +9,7 @@
 #[path = "../captures/world.rs"]
 mod world;
 
+mod dissector;
 mod memberships;
 
 use std::path::Path;
@@ -19,11 +20,12 @@ use rxo_testkit::seg;
 
 use self::world::{Folder, mixed, pcap, several_interfaces, shared_captures};
 
-const TESTS: [(&str, fn()); 4] = [
+const TESTS: [(&str, fn()); 5] = [
     ("made_captures_are_read", made_captures),
     ("real_captures_are_read", real_captures),
     ("segments_are_counted_alike", segments_are_counted_alike),
     ("memberships_are_read", memberships::are_read),
+    ("the_dissector_names_the_aggregates", dissector::names_the_aggregates),
 ];
 
 fn main() -> ExitCode {
