@@ -38,7 +38,12 @@ fn pure_acks_that_the_policy_aggregates_stay_single_and_are_counted() {
     for policy in Policy::all() {
         let figures = round(&ethernet(&packets), settings(policy));
         assert_eq!((figures.deliveries, figures.aggregates), (70, 0), "{}", policy.name);
-        assert_eq!(figures.single_acks > 1, policy.pure_acks != PureAckRule::Bypass, "{}", policy.name);
+        assert_eq!(
+            figures.single_acks > 1,
+            policy.pure_acks != PureAckRule::Bypass,
+            "{}",
+            policy.name
+        );
     }
 }
 
