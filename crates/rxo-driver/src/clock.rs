@@ -12,6 +12,17 @@ pub fn now() -> Instant {
     Instant::from_nanos(read_ns(libc::CLOCK_MONOTONIC))
 }
 
+/// Converts an instant of the standard library, read in this process, to the clock of [`now`]. Reads both clocks, so the
+/// result is off by the few tens of nanoseconds between the readings.
+#[must_use]
+pub fn at(instant: std::time::Instant) -> Instant {
+    let (now, also_now) = (now(), std::time::Instant::now());
+    match also_now.checked_duration_since(instant) {
+        Some(age) => Instant::from_nanos(now.as_nanos().saturating_sub(age.as_nanos() as u64)),
+        None => now + instant.duration_since(also_now),
+    }
+}
+
 /// Returns the processor time that this thread has used so far, in nanoseconds, user and system together.
 #[must_use]
 pub fn thread_cpu_ns() -> u64 {
@@ -88,6 +99,18 @@ mod tests {
         }
         let early = StampScale { earliest: Instant::ZERO, ..SCALE };
         assert_eq!(early.arrival(0), Instant::ZERO);
+    }
+
+    /// Between two readings others may use the core, so only the order is compared.
+    #[test]
+    fn an_instant_of_the_standard_library_lies_between_those_around_it() {
+        let before = now();
+        let theirs = std::time::Instant::now();
+        let after = now();
+        let slack = std::time::Duration::from_secs(60);
+        assert!(at(theirs) + slack >= before && at(theirs) <= after + slack);
+        let (earlier, later) = (at(theirs - slack), at(theirs + slack));
+        assert!(earlier < before && later > after);
     }
 
     #[test]

@@ -67,6 +67,14 @@ pub(crate) fn socket(domain: c_int, kind: c_int, protocol: c_int) -> io::Result<
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// Makes a descriptor non-blocking, and with it all its duplicates.
+pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let mut is_on: c_int = 1;
+    // SAFETY: this request reads an `int`.
+    unsafe { ioctl(fd, libc::FIONBIO as c_ulong, &mut is_on) }?;
+    Ok(())
+}
+
 /// Moves this thread to a new network namespace, which ends with the thread.
 pub(crate) fn own_network() -> io::Result<()> {
     // SAFETY: the call takes only an integer.

@@ -9,6 +9,7 @@ use std::os::fd::BorrowedFd;
 
 use rxo_device::{Descriptors, DeviceError, FrameSink, SinkCapabilities, SinkCounters};
 use rxo_frame::{Frame, Gather, Load};
+use rxo_vnet::{TUNNEL_HEADER_BYTES, VNET_HEADER_BYTES};
 
 use crate::interface::Interface;
 use crate::link_watch::LinkWatch;
@@ -19,6 +20,11 @@ use crate::transmit::{Transmitter, Writer};
 pub(crate) trait Port: Writer + Descriptors + fmt::Debug + Send {
     /// Returns the capabilities of the device, which stay the same while it is open.
     fn capabilities(&self) -> SinkCapabilities;
+
+    /// Returns the length of the header before each packet, in bytes.
+    fn header_bytes(&self) -> usize {
+        if self.capabilities().segments_tunnels { TUNNEL_HEADER_BYTES } else { VNET_HEADER_BYTES }
+    }
 
     /// Returns the device's name as the user wrote it: `tap:rxo0`.
     fn label(&self) -> &str;
@@ -77,7 +83,12 @@ pub struct DeviceSink {
 impl DeviceSink {
     pub(crate) fn new(port: impl Port + 'static) -> Self {
         let SinkCapabilities { link, segments_tunnels, segments_udp, .. } = port.capabilities();
-        let form = Form { link, takes_tunnels: segments_tunnels, takes_trains: segments_udp };
+        let form = Form {
+            link,
+            header_bytes: port.header_bytes(),
+            takes_tunnels: segments_tunnels,
+            takes_trains: segments_udp,
+        };
         let transmitter = Transmitter::new(Box::new(port) as Box<dyn Port>, form);
         Self { transmitter, watch: LinkWatch::default(), opening: None }
     }

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use rxo_device::DeviceError;
 
+use super::adopted::NO_HEADER;
 use super::offload::{Attachment, Offloads};
 use super::sink::TapPort;
 use super::{SubmitMode, TapKind, TapSource, offload};
@@ -110,13 +111,20 @@ impl Tap {
         Ok(Self { device: Arc::new(device), others })
     }
 
-    /// Returns the source and the sink of each queue, in the order of the queues.
-    pub(super) fn queues(&self, mode: SubmitMode) -> Result<Vec<Device>, DeviceError> {
+    /// Makes an interface of its open queues.
+    pub(super) fn of_queues(first: TapDevice, others: Vec<Arc<TapDevice>>) -> Self {
+        Self { device: Arc::new(first), others }
+    }
+
+    /// Creates a source and a sink for each queue, in the order of the queues. They may move to other threads.
+    ///
+    /// # Errors
+    /// If the interface is gone, or `mode` is `Uring` and the system offers no io_uring.
+    pub fn devices(&self, mode: SubmitMode) -> Result<Vec<Device>, DeviceError> {
         let all = std::iter::once(&self.device).chain(&self.others);
         let queue = |device: &Arc<TapDevice>| {
-            let port = TapPort::new(Arc::clone(device), mode)?;
             let source = Box::new(TapSource::new(Arc::clone(device))?);
-            Ok(Device { source, sink: DeviceSink::new(port) })
+            Ok(Device { source, sink: sink(device, mode)? })
         };
         all.map(queue).collect()
     }
@@ -131,11 +139,6 @@ impl Tap {
     #[must_use]
     pub fn interface(&self) -> &Interface {
         &self.device.interface
-    }
-
-    /// Returns the descriptor that keeps the interface alive.
-    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.device.as_fd()
     }
 
     /// Sets the MTU, in bytes, at most 65,521. Call it before creating sources and sinks, which read the MTU
@@ -161,14 +164,28 @@ impl Tap {
         TapSource::new(Arc::clone(&self.device))
     }
 
-    /// Creates a sink for packets that the host's stack receives from the interface. Create it on the thread
-    /// that uses it: it cannot move to another.
+    /// Creates a sink for packets that the host's stack receives from the interface. It may move to other threads, as
+    /// the tasks of a multi-threaded runtime do; with io_uring the thread that writes first must then stay, so such
+    /// tasks use [`SubmitMode::Writev`]. Otherwise writes go one by one after the first move.
     ///
     /// # Errors
     /// If the interface is gone, or `mode` is `Uring` and the system offers no io_uring.
     pub fn sink(&self, mode: SubmitMode) -> Result<DeviceSink, DeviceError> {
-        TapPort::new(Arc::clone(&self.device), mode).map(DeviceSink::new)
+        sink(&self.device, mode)
     }
+}
+
+impl AsFd for Tap {
+    /// Returns the descriptor of the first queue, which its source and its sink share.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+}
+
+fn sink(device: &Arc<TapDevice>, mode: SubmitMode) -> Result<DeviceSink, DeviceError> {
+    let sink = DeviceSink::new(TapPort::new(Arc::clone(device), mode)?);
+    let has_header = device.offloads.header_bytes > 0;
+    Ok(if has_header { sink } else { sink.with_notice(NO_HEADER.to_owned()) })
 }
 
 /// The open interface, shared by sources and sinks.
@@ -241,7 +258,7 @@ impl TapDevice {
     /// Attaches to a queue that another process has opened. Its settings stay, because that process may still use it.
     fn inherit(device: &DeviceName, kind: TapKind, file: File) -> io::Result<Self> {
         let offloads = offload::accepted(file.as_fd(), kind)?;
-        let interface = Interface::find(&offload::interface_name(file.as_fd())?);
+        let interface = Interface::find(&offload::attached(file.as_fd())?.name);
         let interface = interface.map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
         let mut queue = Self::new(device.to_string(), kind, interface, file);
         (queue.offloads, queue.is_first) = (offloads, false);
@@ -249,7 +266,7 @@ impl TapDevice {
     }
 
     /// Creates the first queue of an interface, without offloads, counters, a lock, or settings to restore.
-    fn new(label: String, kind: TapKind, interface: Interface, file: File) -> Self {
+    pub(super) fn new(label: String, kind: TapKind, interface: Interface, file: File) -> Self {
         Self {
             label,
             kind,
@@ -271,7 +288,7 @@ impl TapDevice {
     }
 
     /// Opens the interface's counters. Packets that were dropped before do not count.
-    fn begin_to_count(&mut self) -> Result<(), DeviceError> {
+    pub(super) fn begin_to_count(&mut self) -> Result<(), DeviceError> {
         self.statistics = Statistics::of(self.interface.index()?).ok();
         self.dropped_before = self.all_dropped().into();
         Ok(())
@@ -308,7 +325,10 @@ impl TapDevice {
     #[cfg(test)]
     pub(super) fn for_tests(descriptor: std::os::fd::OwnedFd) -> Self {
         let interface = Interface::find("lo").expect("every system has one");
-        Self::new("tap:test".to_owned(), TapKind::Tap, interface, File::from(descriptor))
+        let mut device =
+            Self::new("tap:test".to_owned(), TapKind::Tap, interface, File::from(descriptor));
+        device.offloads.header_bytes = rxo_vnet::VNET_HEADER_BYTES;
+        device
     }
 
     /// Returns the number of packets of the host's stack that the kernel has dropped because the queue was

@@ -1,7 +1,7 @@
 //! Rows of the device kinds `tap` and `tun` in the table of kinds.
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd};
 
 use rxo_device::DeviceError;
 
@@ -79,7 +79,7 @@ impl DeviceHandle for Tap {
 
     fn open_queues(&self, options: DeviceOptions) -> Result<Vec<Device>, DeviceError> {
         self.set_up(options)?;
-        self.queues(options.submit)
+        self.devices(options.submit)
     }
 
     fn hand_over(&self) -> io::Result<Handed> {
@@ -100,7 +100,7 @@ impl DeviceHandle for Tap {
     }
 
     fn kept(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.descriptor())
+        Some(self.as_fd())
     }
 }
 

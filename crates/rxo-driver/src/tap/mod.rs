@@ -1,7 +1,7 @@
 //! TAP and TUN: an interface whose other side is this process.
 //!
 //! * [`Tap`] creates the interface, or takes over a persistent one and restores its settings when the last
-//!   user is dropped.
+//!   user is dropped. [`Tap::from_fd`] takes over a descriptor that other code has opened.
 //! * [`TapSource`] reads the packets that the host's stack sends; GSO frames stay whole.
 //! * [`Tap::sink`] creates a sink that writes aggregates to the host's stack by gathering, without copying
 //!   the payload.
@@ -9,6 +9,7 @@
 //! The source and the sink of one queue share a descriptor; the interface exists until the last of them and
 //! of [`Tap`] is dropped.
 
+mod adopted;
 mod device;
 mod kind;
 mod offload;

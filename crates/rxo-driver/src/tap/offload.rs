@@ -13,15 +13,18 @@ use crate::sys;
 /// The sets of offloads for both directions, tried in this order until the kernel accepts one: checksums and
 /// TCP GSO; UDP GSO since Linux 6.2; tunnels over UDP since 6.17.
 const OFFLOADS: [Offloads; 4] = {
-    let all = Offloads { tcp: true, ecn: true, udp: true, tunnels: true };
-    let none = Offloads { tcp: false, ecn: false, udp: false, tunnels: false };
-    let without_tunnels = Offloads { tunnels: false, ..all };
-    [all, without_tunnels, Offloads { udp: false, ..without_tunnels }, none]
+    let header_bytes = TUNNEL_HEADER_BYTES;
+    let all = Offloads { header_bytes, tcp: true, ecn: true, udp: true, tunnels: true };
+    let without_tunnels = Offloads { header_bytes: VNET_HEADER_BYTES, tunnels: false, ..all };
+    let without_udp = Offloads { udp: false, ..without_tunnels };
+    [all, without_tunnels, without_udp, Offloads { tcp: false, ecn: false, ..without_udp }]
 };
 
 /// The offloads that the kernel accepts besides partial checksums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Offloads {
+    /// The length of the header before every packet, in bytes; 0 if there is none, and so no offload.
+    pub(super) header_bytes: usize,
     /// `true` if the kernel accepts TCP GSO frames.
     pub(super) tcp: bool,
     ecn: bool,
@@ -36,9 +39,11 @@ const TUN_F_UDP_TUNNEL_GSO: c_uint = 0x80;
 const TUN_F_UDP_TUNNEL_GSO_CSUM: c_uint = 0x100;
 
 impl Offloads {
-    /// Returns the length of the header before every packet, in bytes.
-    pub(super) const fn header_bytes(self) -> usize {
-        if self.tunnels { TUNNEL_HEADER_BYTES } else { VNET_HEADER_BYTES }
+    /// Returns the offloads of every kernel that has them, for packets after a header of `header_bytes` bytes. The
+    /// kernel segments them in written packets even where it was not asked to give them.
+    pub(super) const fn written(header_bytes: usize) -> Self {
+        let has = header_bytes > 0;
+        Self { header_bytes, tcp: has, ecn: has, udp: has, tunnels: false }
     }
 
     const fn flags(self) -> c_uint {
@@ -127,7 +132,7 @@ pub(super) fn set_carrier(tun: BorrowedFd<'_>, is_on: bool) -> io::Result<()> {
 pub(super) fn enable(tun: BorrowedFd<'_>, kind: TapKind) -> io::Result<Offloads> {
     let mut result = Ok(Offloads::default());
     for offloads in OFFLOADS.into_iter().filter(|it| !it.tunnels || kind == TapKind::Tap) {
-        set_header_bytes(tun, offloads.header_bytes() as c_int)?;
+        set_header_bytes(tun, offloads.header_bytes as c_int)?;
         result = set_offloads(tun, offloads.flags()).map(|()| offloads);
         if result.is_ok() {
             break;
@@ -139,22 +144,57 @@ pub(super) fn enable(tun: BorrowedFd<'_>, kind: TapKind) -> io::Result<Offloads>
 /// Returns the offloads that another process has enabled. Neither these nor the length of the header change meanwhile.
 pub(super) fn accepted(tun: BorrowedFd<'_>, kind: TapKind) -> io::Result<Offloads> {
     let bytes = header_bytes(tun)?;
-    let fits = |it: &Offloads| {
-        it.header_bytes() as c_int == bytes && (!it.tunnels || kind == TapKind::Tap)
-    };
+    let fits =
+        |it: &Offloads| it.header_bytes as c_int == bytes && (!it.tunnels || kind == TapKind::Tap);
     // The kernel tells nobody which it has; it refuses a set that it does not know, and changes nothing then.
     let mut sets = OFFLOADS.into_iter().filter(fits);
     sets.find(|it| set_offloads(tun, it.flags()).is_ok())
         .ok_or_else(|| io::ErrorKind::Unsupported.into())
 }
 
-/// Returns the name of the interface to which a queue is attached.
-pub(super) fn interface_name(tun: BorrowedFd<'_>) -> io::Result<String> {
+/// The settings with which a descriptor was attached to an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Attached {
+    pub(super) name: String,
+    pub(super) kind: TapKind,
+    /// `true` if a `virtio_net_hdr` precedes every packet (`IFF_VNET_HDR`).
+    pub(super) has_header: bool,
+}
+
+/// Returns the settings with which `tun` was attached.
+///
+/// # Errors
+/// If `tun` is no TAP or TUN (`ENOTTY`, or another error), or not attached yet (`EBADFD`).
+pub(super) fn attached(tun: BorrowedFd<'_>) -> io::Result<Attached> {
     let mut request = <libc::ifreq as sys::Plain>::zeroed();
     // SAFETY: this request writes an `ifreq`.
     unsafe { sys::ioctl(tun, libc::TUNGETIFF as c_ulong, &mut request) }?;
     let bytes = request.ifr_name.iter().take_while(|&&c| c != 0).map(|&c| c as u8);
-    String::from_utf8(bytes.collect()).map_err(io::Error::other)
+    let name = String::from_utf8(bytes.collect()).map_err(io::Error::other)?;
+    // SAFETY: the kernel has filled in this member.
+    let flags = c_int::from(unsafe { request.ifr_ifru.ifru_flags });
+    let kind = if flags & libc::IFF_TAP == 0 { TapKind::Tun } else { TapKind::Tap };
+    Ok(Attached { name, kind, has_header: flags & libc::IFF_VNET_HDR != 0 })
+}
+
+/// Enables as many offloads as the kernel supports with the header that the descriptor has, and returns them.
+pub(super) fn enable_behind(
+    tun: BorrowedFd<'_>,
+    kind: TapKind,
+    header_bytes: usize,
+) -> io::Result<Offloads> {
+    let fits = |it: &Offloads| {
+        !it.tunnels || (kind == TapKind::Tap && header_bytes >= TUNNEL_HEADER_BYTES)
+    };
+    let mut result = Ok(Offloads::default());
+    for offloads in OFFLOADS.into_iter().filter(fits) {
+        result =
+            set_offloads(tun, offloads.flags()).map(|()| Offloads { header_bytes, ..offloads });
+        if result.is_ok() {
+            break;
+        }
+    }
+    result
 }
 
 /// Disables all offloads, as on a new interface.

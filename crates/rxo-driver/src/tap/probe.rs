@@ -54,7 +54,7 @@ fn probe_here() -> Result<Offered, DeviceError> {
         tcp: offloads.tcp,
         udp: offloads.udp,
         tunnels: offloads.tunnels,
-        header_bytes: offloads.header_bytes(),
+        header_bytes: offloads.header_bytes,
     })
 }
 

@@ -52,11 +52,18 @@ impl TapPort {
 
 impl Port for TapPort {
     fn capabilities(&self) -> SinkCapabilities {
+        let all = SinkCapabilities::with_gso(self.device.kind.link(), self.mtu);
+        let offloads = self.device.offloads;
         SinkCapabilities {
-            segments_udp: self.device.offloads.udp,
-            segments_tunnels: self.device.offloads.tunnels,
-            ..SinkCapabilities::with_gso(self.device.kind.link(), self.mtu)
+            segments_udp: offloads.udp,
+            segments_tunnels: offloads.tunnels,
+            gso_bytes: if offloads.header_bytes > 0 { all.gso_bytes } else { 0 },
+            ..all
         }
+    }
+
+    fn header_bytes(&self) -> usize {
+        self.device.offloads.header_bytes
     }
 
     fn label(&self) -> &str {

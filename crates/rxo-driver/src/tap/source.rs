@@ -1,7 +1,7 @@
 //! Source of a TAP or TUN: the packets that the host's stack sends.
 
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 
 use rxo_device::{Descriptors, DeviceError, FrameSource, SourceCapabilities, SourceCounters};
@@ -54,8 +54,11 @@ impl TapSource {
             Ok(bytes) if bytes == buffer.capacity() => Ok(Read::CutShort),
             Ok(bytes) => {
                 buffer.truncate(bytes);
-                let header_bytes = self.device.offloads.header_bytes();
-                let header = VnetHeader::read_long(&buffer, header_bytes);
+                let header_bytes = self.device.offloads.header_bytes;
+                let header = match header_bytes {
+                    0 => Some(VnetHeader::default()),
+                    _ => VnetHeader::read_long(&buffer, header_bytes),
+                };
                 Ok(header.map_or(Read::CutShort, |header| {
                     Read::Packet(header, DeviceBuf::behind(header_bytes, buffer))
                 }))
@@ -80,7 +83,11 @@ impl FrameSource for TapSource {
     type Buffer = DeviceBuf;
 
     fn capabilities(&self) -> SourceCapabilities {
-        SourceCapabilities { link: self.device.kind.link(), mtu: self.mtu, gives_gso: true }
+        SourceCapabilities {
+            link: self.device.kind.link(),
+            mtu: self.mtu,
+            gives_gso: self.device.offloads.header_bytes > 0,
+        }
     }
 
     fn receive(
@@ -117,6 +124,11 @@ impl FrameSource for TapSource {
         Ok(given)
     }
 
+    /// Returns `true` while all buffers are held: packets may be waiting, for which an edge-triggered wait gets no event.
+    fn is_starved(&self) -> bool {
+        self.pool.is_exhausted()
+    }
+
     fn lends(&self) -> Option<usize> {
         Some(BUFFERS)
     }
@@ -135,6 +147,13 @@ impl AsFd for TapSource {
     }
 }
 
+/// The descriptor by number, as the asynchronous runtimes ask for it.
+impl AsRawFd for TapSource {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
 impl Descriptors for TapSource {
     fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
         visit(self.as_fd());
@@ -150,6 +169,23 @@ mod tests {
     use rxo_vnet::VNET_HEADER_BYTES;
 
     use super::*;
+
+    #[test]
+    fn a_source_whose_buffers_are_all_held_says_so() {
+        let (file, peer) = UnixDatagram::pair().unwrap();
+        file.set_nonblocking(true).unwrap();
+        let mut source = TapSource::new(Arc::new(TapDevice::for_tests(file.into()))).unwrap();
+        let mut held = Vec::new();
+        while held.len() < BUFFERS {
+            peer.send(&[0; VNET_HEADER_BYTES + 60]).unwrap();
+            assert_eq!(source.receive(&mut held, 4).unwrap(), 1);
+        }
+        peer.send(&[0; VNET_HEADER_BYTES + 60]).unwrap();
+        assert_eq!(source.receive(&mut held, 4).unwrap(), 0);
+        assert!(source.is_starved(), "not just an empty queue");
+        held.pop();
+        assert_eq!((source.is_starved(), source.receive(&mut held, 4).unwrap()), (false, 1));
+    }
 
     #[test]
     fn a_short_batch_means_an_empty_queue_also_behind_discarded_packets() {

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::ptr;
 
 use libc::iovec;
-use rxo_frame::{Gather, Gso, GsoKind, GsoTunnel, LinkKind, VlanTag};
+use rxo_frame::{Gather, GsoKind, GsoTunnel, LinkKind, Offload, VlanTag};
 use rxo_vnet::{TUNNEL_HEADER_BYTES, VNET_HEADER_BYTES, VnetHeader};
 
 /// The greatest number of pieces that the kernel accepts for one packet, including its header.
@@ -28,6 +28,9 @@ type Head = [u8; TUNNEL_HEADER_BYTES + TAG_BYTES];
 pub(crate) struct Form {
     /// The link layer of the packets.
     pub(crate) link: LinkKind,
+    /// The length of the `virtio_net_hdr` before each packet, in bytes, at most [`TUNNEL_HEADER_BYTES`]; 0 if the device
+    /// takes none.
+    pub(crate) header_bytes: usize,
     /// `true` if the device takes the longer `virtio_net_hdr`, which can describe a tunnel over UDP.
     pub(crate) takes_tunnels: bool,
     /// `true` if the device segments UDP GSO frames, which are trains of datagrams.
@@ -37,19 +40,20 @@ pub(crate) struct Form {
 impl Form {
     /// Ethernet frames after headers that describe no tunnel.
     #[cfg(test)]
-    pub(crate) const ETHERNET: Self =
-        Self { link: LinkKind::Ethernet, takes_tunnels: false, takes_trains: false };
+    pub(crate) const ETHERNET: Self = Self {
+        link: LinkKind::Ethernet,
+        header_bytes: VNET_HEADER_BYTES,
+        takes_tunnels: false,
+        takes_trains: false,
+    };
 
-    /// Returns `true` if a GSO frame must be segmented here, because the header cannot describe its tunnel to
-    /// the device.
+    /// Returns `true` if a packet must be segmented or its checksum be completed here, because no header can describe
+    /// it to the device: it has a tunnel that the header does not know, or the device takes no header.
     #[inline]
-    pub(crate) fn must_cut(self, gso: Option<Gso>) -> bool {
-        let tunnel = gso.and_then(|gso| gso.tunnel);
+    pub(crate) fn must_cut(self, offload: Offload) -> bool {
+        let tunnel = offload.gso.and_then(|gso| gso.tunnel);
         tunnel.is_some_and(|tunnel| !self.takes_tunnels || tunnel == GsoTunnel::OTHER)
-    }
-
-    const fn header_bytes(self) -> usize {
-        if self.takes_tunnels { TUNNEL_HEADER_BYTES } else { VNET_HEADER_BYTES }
+            || (self.header_bytes == 0 && (offload.gso.is_some() || offload.checksum.is_partial()))
     }
 }
 
@@ -122,7 +126,7 @@ pub(crate) struct Batch<'s, 'a> {
 
 impl<'s, 'a> Batch<'s, 'a> {
     /// Adds a packet. Returns `false` and adds nothing if the packet cannot be encoded: it has too many
-    /// pieces, or it has a VLAN tag but no Ethernet header, or its first piece is shorter than the two
+    /// pieces, or a device without headers cannot learn its offload, or it has a VLAN tag but no Ethernet header, or its first piece is shorter than the two
     /// addresses.
     pub(crate) fn push<G: Gather<'a>>(
         &mut self,
@@ -132,6 +136,9 @@ impl<'s, 'a> Batch<'s, 'a> {
     ) -> bool {
         let vlan = packet.vlan();
         if vlan.is_some() && self.form.link == LinkKind::RawIp {
+            return false;
+        }
+        if self.form.header_bytes == 0 && self.form.must_cut(packet.offload()) {
             return false;
         }
         let first_piece = self.messages.pieces.len();
@@ -197,7 +204,7 @@ impl<'s, 'a> Batch<'s, 'a> {
     /// Completes the batch. From here on the heads do not move, so pieces can point to them.
     pub(crate) fn seal(self) -> Sealed<'s, 'a> {
         let Messages { heads, pieces, list } = &mut *self.messages;
-        let header_bytes = self.form.header_bytes();
+        let header_bytes = self.form.header_bytes;
         for (head, message) in heads.iter().zip(list) {
             let (header, tag) = head.split_at(TUNNEL_HEADER_BYTES);
             pieces[message.first_piece] = piece(&header[..header_bytes]);

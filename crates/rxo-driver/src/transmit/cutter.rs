@@ -1,4 +1,5 @@
-//! Cutter: segments the GSO frames that the device cannot segment: those inside tunnels.
+//! Cutter: segments the GSO frames that the device cannot segment: those inside tunnels, and all if it takes no
+//! header.
 //!
 //! This module is separate from the transmitter because it makes no decisions. Contract: only one batch of
 //! segments is in memory at a time, so memory does not grow with their number. It is allocated for the first
@@ -10,7 +11,7 @@ use rxo_frame::{
     ChecksumStatus, Frame, Gather, Gso, GsoKind, GsoTunnel, Instant, Offload, VlanTag,
 };
 use rxo_vnet::segments;
-use rxo_wire::checksum::Summer;
+use rxo_wire::checksum::{self, Summer};
 use rxo_wire::segmentation::{Checksums, Segments};
 use rxo_wire::udp::{CHECKSUM_AT as UDP_CHECKSUM_AT, HEADER_BYTES as UDP_BYTES};
 
@@ -79,17 +80,31 @@ impl Cutter {
         let Offload { checksum, gso, .. } = packet.offload();
         let (gso, bytes) = (gso?, contiguous(packet, whole));
         let forms_trains = form.takes_trains && forms_trains(gso);
-        let is_partial = checksum.is_partial() && !forms_trains;
+        let is_partial = checksum.is_partial() && !forms_trains && form.header_bytes > 0;
         let checksums = if is_partial { Checksums::Partial } else { Checksums::Complete(*summer) };
         let segments = segments(form.link, bytes, (checksum, gso), checksums).ok()?;
         let segment_bytes = segments.header_bytes() + usize::from(gso.size.get());
         let datagrams = segments.datagrams().filter(|_| forms_trains);
         let checksum = match checksum {
-            ChecksumStatus::Partial { .. } if forms_trains => ChecksumStatus::Unknown,
+            ChecksumStatus::Partial { .. } if !is_partial => ChecksumStatus::Unknown,
             checksum => checksum,
         };
         let vlan = packet.vlan();
         Some(Cut { batch, head, segments, segment_bytes, datagrams, checksum, vlan })
+    }
+
+    /// Returns a copy of `packet`, which is no GSO frame, with its partial checksum completed. `None` if the checksum is
+    /// complete already, or its place is outside the packet.
+    pub(super) fn complete<'a>(&mut self, packet: impl Gather<'a>) -> Option<Frame<&[u8]>> {
+        let ChecksumStatus::Partial { start, offset } = packet.offload().checksum else {
+            return None;
+        };
+        self.whole.clear();
+        packet.for_each_slice(|piece| self.whole.extend_from_slice(piece));
+        let at = usize::from(start) + usize::from(offset);
+        let sum = checksum::complete(&self.whole, start.into(), offset.into(), self.summer)?;
+        self.whole.get_mut(at..)?.get_mut(..2)?.copy_from_slice(&sum.to_be_bytes());
+        Some(Frame { vlan: packet.vlan(), ..Frame::new(&self.whole, Instant::ZERO) })
     }
 }
 

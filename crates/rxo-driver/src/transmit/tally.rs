@@ -28,9 +28,10 @@ impl Tally {
         item: usize,
     ) {
         let is_aggregate = packet.frame_count() > 1;
-        let gso = packet.offload().gso;
+        let offload = packet.offload();
         let skip = is_aggregate
-            && (batch.form().must_cut(gso) || gso.is_some_and(|gso| self.refused.skip(gso.kind)));
+            && (batch.form().must_cut(offload)
+                || offload.gso.is_some_and(|gso| self.refused.skip(gso.kind)));
         if !skip && batch.push(packet, item, None) {
             return;
         }

@@ -164,7 +164,7 @@ impl<W: Writer> Transmitter<W> {
         let (mut items, mut to_cut) = ([None; CHUNK], None);
         let mut batch = self.messages.begin(self.form);
         for (n, packet) in packets.by_ref().take(CHUNK).enumerate() {
-            if packet.frame_count() == 1 && self.form.must_cut(packet.offload().gso) {
+            if must_rewrite(packet, self.form) {
                 to_cut = Some(packet);
                 break;
             }
@@ -179,12 +179,22 @@ impl<W: Writer> Transmitter<W> {
             result = sending.send(&batch.seal(), &items, &mut self.singles, &mut keeping);
         }
         match to_cut {
+            Some(packet) if packet.frame_count() > 1 => {
+                self.tally.counters.fallbacks += 1;
+                let mut result = result;
+                packet.for_each_frame(|frame| {
+                    let before = mem::replace(&mut result, Ok(()));
+                    result = self.transmit_after(before, iter::once(frame));
+                });
+                result
+            }
             Some(packet) => self.send_segments(packet, result),
             None => result,
         }
     }
 
-    /// Segments a GSO frame that the device cannot segment, and sends the segments.
+    /// Segments a GSO frame that the device cannot segment, and sends the segments. Completes the checksum of another
+    /// packet, and sends that.
     fn send_segments<'a, G: Gather<'a>>(
         &mut self,
         packet: G,
@@ -197,11 +207,19 @@ impl<W: Writer> Transmitter<W> {
         // The cutter is taken out of `self`, because its segments pass through this transmitter.
         let mut cutter = mem::replace(&mut self.cutter, Cutter::new());
         let mut segments = 0;
+        if packet.offload().gso.is_none() {
+            match cutter.complete(packet) {
+                Some(frame) => result = self.transmit_after(result, iter::once(frame)),
+                None => self.tally.drop_packet(1),
+            }
+            self.cutter = cutter;
+            return result;
+        }
         if let Some(mut cut) = cutter.cut(packet, self.form) {
             while let Some((batch, train)) = cut.next_batch() {
                 let count = batch.frames().len();
                 segments += count;
-                if train.is_none() && count > 1 {
+                if train.is_none() && count > 1 && self.form.header_bytes > 0 {
                     self.tally.note_cut();
                 }
                 result = match train {
@@ -220,6 +238,12 @@ impl<W: Writer> Transmitter<W> {
         let mut keeping = Keeping { backlog: &mut self.backlog, form, cutter };
         keeping.keep(packet, None, &mut self.tally);
     }
+}
+
+/// Returns `true` if other packets must be sent in place of `packet`: the segments of a GSO frame, or, if the device takes
+/// no header, the original frames of an aggregate.
+fn must_rewrite<'a>(packet: impl Gather<'a>, form: Form) -> bool {
+    (packet.frame_count() == 1 || form.header_bytes == 0) && form.must_cut(packet.offload())
 }
 
 /// The backlog, with the form in which it stores packets.
@@ -247,7 +271,7 @@ impl Keeping<'_> {
     }
 
     fn keep_frame<'a>(&mut self, frame: impl Gather<'a>, tally: &mut Tally) {
-        if self.form.must_cut(frame.offload().gso) {
+        if self.form.must_cut(frame.offload()) {
             return self.keep_segments(frame, tally);
         }
         // A VLAN tag can be inserted only into an Ethernet header.
@@ -262,7 +286,16 @@ impl Keeping<'_> {
     /// Stores the segments of a GSO frame that the device cannot segment. Segments that exceed the backlog
     /// are dropped.
     fn keep_segments<'a>(&mut self, packet: impl Gather<'a>, tally: &mut Tally) {
-        tally.note_cut();
+        if packet.offload().gso.is_none() {
+            match self.cutter.complete(packet) {
+                Some(frame) => tally.keep_copy(self.backlog, frame),
+                None => tally.drop_packet(1),
+            }
+            return;
+        }
+        if self.form.header_bytes > 0 {
+            tally.note_cut();
+        }
         let mut segments = 0;
         if let Some(mut cut) = self.cutter.cut(packet, self.form) {
             while let Some((batch, _)) = cut.next_batch() {

@@ -4,10 +4,11 @@
 //! `UDP_SEGMENT` on transmission. The cost of a call, of a route lookup and of the queues is then paid once
 //! for up to 64 datagrams. One call carries several messages (`recvmmsg`, `sendmmsg`).
 //!
-//! * [`UdpSocket`] is a bound socket; it detects which options the kernel has.
+//! * [`UdpSocket`] is a bound socket; it detects which options the kernel has. [`UdpSocket::from_fd`] takes over a socket
+//!   that other code has opened.
 //! * [`UdpSource`] receives [`Train`]s of datagrams.
 //! * [`Outbox`] is the memory in which datagrams are written one after the other, and become trains.
-//! * [`UdpSink`] sends the datagrams of an outbox.
+//! * [`UdpSink`] sends the datagrams of an outbox, or those of the caller's memory ([`Datagram`]).
 //!
 //! # Contract
 //! No call blocks, or allocates after construction, and datagrams to one address keep their order. On a
@@ -16,6 +17,8 @@
 //! MTU of the route): at the first refusal the sink sends the same datagrams one by one, uses no trains from
 //! then on, and counts that. A datagram that cannot be sent at all is dropped and counted, as UDP permits.
 
+mod control;
+mod message;
 mod outbox;
 mod sink;
 mod source;
@@ -23,17 +26,19 @@ mod sys;
 
 use std::io;
 use std::net::{self, IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rxo_device::DeviceError;
 
+pub use message::Datagram;
 pub use outbox::Outbox;
 pub use sink::{UdpSink, UdpSinkCounters};
 pub use source::{Train, UdpSource, UdpSourceCounters};
 
+use self::sys::Names;
 use crate::fault;
-use crate::sys::set_option;
+use crate::sys::{option, set_option};
 
 /// Maximum number of datagrams in one train, which every kernel with `UDP_SEGMENT` accepts.
 pub const MOST_IN_TRAIN: usize = 64;
@@ -48,12 +53,14 @@ pub struct UdpOptions {
     pub receive_trains: bool,
     /// `true` if trains are to be sent (`UDP_SEGMENT`), provided that the kernel supports it.
     pub send_trains: bool,
-    /// The requested size of the kernel's receive buffer and of its send buffer, in bytes. Without privilege
+    /// The requested size of the kernel's receive buffer and of its send buffer, in bytes; 0 leaves them. Without privilege
     /// the system may grant less. Small buffers lose datagrams when many arrive at once.
     pub buffer_bytes: u32,
     /// The mark of all sent packets, which routing rules can match (`SO_MARK`, needs `CAP_NET_ADMIN`); 0 for
     /// none.
     pub mark: u32,
+    /// `true` if the kernel is to say of each train which address it was sent to, and its ECN bits.
+    pub receive_details: bool,
     /// Maximum number of messages that one call receives, 1 to 32. Each needs 64 KiB of memory.
     pub messages: usize,
 }
@@ -65,6 +72,7 @@ impl Default for UdpOptions {
             send_trains: true,
             buffer_bytes: 4 << 20,
             mark: 0,
+            receive_details: false,
             messages: 8,
         }
     }
@@ -76,6 +84,8 @@ pub struct UdpSocket {
     socket: Arc<net::UdpSocket>,
     options: UdpOptions,
     local: SocketAddr,
+    /// The address that the socket is connected to.
+    peer: Option<SocketAddr>,
 }
 
 impl UdpSocket {
@@ -85,22 +95,47 @@ impl UdpSocket {
     /// # Errors
     /// If the address cannot be bound, or packets may not be marked.
     pub fn bind(local: SocketAddr, options: UdpOptions) -> Result<Self, DeviceError> {
-        let open = || -> io::Result<_> {
-            let socket = net::UdpSocket::bind(local)?;
-            socket.set_nonblocking(true)?;
-            if options.mark != 0 {
-                let mark = options.mark.cast_signed();
-                set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_MARK, &mark)?;
-            }
-            let local = socket.local_addr()?;
-            Ok((socket, local))
-        };
-        let (socket, local) = open().map_err(|error| cannot_bind(local, error))?;
-        sys::set_buffers(socket.as_fd(), options.buffer_bytes);
-        let receive_trains = options.receive_trains && sys::receive_trains(socket.as_fd());
-        let send_trains = options.send_trains && sys::can_send_trains(socket.as_fd());
+        let open = || Self::adopt(net::UdpSocket::bind(local)?, options);
+        open().map_err(|error| cannot_bind(local, error))
+    }
+
+    /// Takes over a UDP socket that the caller has bound, connected or not, and sets `options`. What else the caller has
+    /// set stays: a mark, a device that the socket is bound to. The socket becomes non-blocking. A descriptor that the
+    /// caller goes on using is duplicated first (`try_clone_to_owned`); its other user then receives trains too, if the
+    /// options have them.
+    ///
+    /// # Errors
+    /// If the descriptor is no UDP socket, or the system refuses an option.
+    pub fn from_fd(socket: OwnedFd, options: UdpOptions) -> Result<Self, DeviceError> {
+        Self::adopt(socket.into(), options).map_err(|error| {
+            fault::system(
+                "cannot use a descriptor as UDP socket; give one of a bound UDP socket",
+                error,
+            )
+        })
+    }
+
+    fn adopt(socket: net::UdpSocket, options: UdpOptions) -> io::Result<Self> {
+        let fd = socket.as_fd();
+        if option::<libc::c_int>(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL)? != libc::IPPROTO_UDP {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let local = socket.local_addr()?;
+        socket.set_nonblocking(true)?;
+        if options.mark != 0 {
+            set_option(fd, libc::SOL_SOCKET, libc::SO_MARK, &options.mark.cast_signed())?;
+        }
+        if options.receive_details {
+            sys::receive_details(fd, local.is_ipv6())?;
+        }
+        if options.buffer_bytes > 0 {
+            sys::set_buffers(fd, options.buffer_bytes);
+        }
+        let receive_trains = options.receive_trains && sys::receive_trains(fd);
+        let send_trains = options.send_trains && sys::can_send_trains(fd);
         let options = UdpOptions { receive_trains, send_trains, ..options };
-        Ok(Self { socket: Arc::new(socket), options, local })
+        let peer = socket.peer_addr().ok();
+        Ok(Self { socket: Arc::new(socket), options, local, peer })
     }
 
     /// Binds to `port` on all addresses, including IPv6 if the system has it; 0 chooses any free port.
@@ -135,7 +170,8 @@ impl UdpSocket {
     /// Creates a sink. Several sinks may send at the same time.
     #[must_use]
     pub fn sink(&self) -> UdpSink {
-        UdpSink::new(Arc::clone(&self.socket), self.local.is_ipv6(), self.options.send_trains)
+        let names = Names { is_ipv6: self.local.is_ipv6(), peer: self.peer };
+        UdpSink::new(Arc::clone(&self.socket), names, self.options.send_trains)
     }
 }
 

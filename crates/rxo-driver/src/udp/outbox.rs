@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::{MOST_IN_TRAIN, MOST_TRAIN_BYTES};
+use super::message::{Message, Train};
 
 /// Memory in which datagrams are written one after the other. Consecutive datagrams of one size to one
 /// address become a train; a shorter one ends it.
@@ -24,25 +24,6 @@ struct Laid {
     start: usize,
     end: usize,
     datagram_bytes: usize,
-}
-
-/// Datagrams that are sent as one message: a train, or a single datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Message<'o> {
-    pub(super) to: SocketAddr,
-    pub(super) bytes: &'o [u8],
-    pub(super) datagram_bytes: usize,
-}
-
-impl Message<'_> {
-    pub(super) const fn datagrams(&self) -> usize {
-        // An empty datagram counts as one.
-        if self.bytes.len() <= self.datagram_bytes {
-            1
-        } else {
-            self.bytes.len().div_ceil(self.datagram_bytes)
-        }
-    }
 }
 
 impl Outbox {
@@ -69,9 +50,8 @@ impl Outbox {
             return;
         }
         self.used = end;
-        match self.trains.last_mut() {
-            Some(train) if train.takes(bytes, to) => train.end = end,
-            _ => self.trains.push(Laid { to, start, end, datagram_bytes: bytes }),
+        if !self.trains.last_mut().is_some_and(|train| train.take(bytes, to)) {
+            self.trains.push(Laid { to, start, end, datagram_bytes: bytes });
         }
     }
 
@@ -93,9 +73,7 @@ impl Outbox {
         self.trains[self.first..].iter().flat_map(move |train| {
             let bytes = &self.bytes[train.start.max(self.sent)..train.end];
             let most = if as_trains { bytes.len() } else { train.datagram_bytes };
-            let message =
-                |bytes| Message { to: train.to, bytes, datagram_bytes: train.datagram_bytes };
-            bytes.chunks(most).map(message)
+            bytes.chunks(most).map(|bytes| Message::together(train.to, bytes, train.datagram_bytes))
         })
     }
 
@@ -113,14 +91,12 @@ impl Outbox {
 }
 
 impl Laid {
-    fn takes(&self, bytes: usize, to: SocketAddr) -> bool {
-        let has = self.end - self.start;
-        // All datagrams of the train have the same size so far, so no shorter one has ended it.
-        has.is_multiple_of(self.datagram_bytes)
-            && bytes <= self.datagram_bytes
-            && has / self.datagram_bytes < MOST_IN_TRAIN
-            && has + bytes <= MOST_TRAIN_BYTES
-            && to == self.to
+    /// Adds a datagram of `bytes` bytes after those of the train. Returns `false` if it begins another train.
+    fn take(&mut self, bytes: usize, to: SocketAddr) -> bool {
+        let mut train = Train { bytes: self.end - self.start, datagram_bytes: self.datagram_bytes };
+        let takes = to == self.to && train.take(bytes);
+        self.end = self.start + train.bytes;
+        takes
     }
 }
 
@@ -142,7 +118,7 @@ mod tests {
     }
 
     fn lengths(outbox: &Outbox, as_trains: bool) -> Vec<usize> {
-        outbox.messages(as_trains).map(|message| message.bytes.len()).collect()
+        outbox.messages(as_trains).map(|message| message.bytes).collect()
     }
 
     #[test]
@@ -172,7 +148,8 @@ mod tests {
         let mut outbox = filled(&[(100, 1), (100, 1), (100, 1), (50, 2)]);
         outbox.advance(100);
         assert_eq!(lengths(&outbox, true), [200, 50]);
-        assert_eq!(outbox.messages(true).next().unwrap().bytes[0], 1);
+        let first = outbox.messages(true).next().unwrap();
+        assert_eq!(first.slices().next().unwrap()[0], 1);
         assert_eq!(outbox.waiting_bytes(), 250);
         outbox.advance(250);
         assert!(outbox.is_empty());

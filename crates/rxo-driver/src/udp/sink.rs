@@ -2,21 +2,20 @@
 
 use std::io;
 use std::net;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 
 use rxo_device::Descriptors;
 
 use super::Outbox;
-use super::outbox::Message;
-use super::sys::{self, MOST_MESSAGES};
+use super::message::{Datagram, Message};
+use super::sys::{self, MOST_MESSAGES, Names};
 
 /// Sends datagrams. Created by [`UdpSocket::sink`](super::UdpSocket::sink).
 #[derive(Debug)]
 pub struct UdpSink {
     socket: Arc<net::UdpSocket>,
-    /// `true` if the socket uses IPv6; IPv4 addresses are then written as mapped addresses.
-    is_ipv6: bool,
+    names: Names,
     sends_trains: bool,
     counters: UdpSinkCounters,
 }
@@ -56,12 +55,22 @@ enum SendErrorAction {
     Drop,
 }
 
+/// The messages that a call has sent or dropped.
+#[derive(Clone, Copy, Debug, Default)]
+struct Done {
+    bytes: usize,
+    datagrams: usize,
+}
+
+impl Done {
+    fn of(messages: &[Message<'_>]) -> Self {
+        let bytes = messages.iter().map(|message| message.bytes).sum();
+        Self { bytes, datagrams: messages.iter().map(Message::datagrams).sum() }
+    }
+}
+
 impl UdpSink {
-    pub(super) const fn new(
-        socket: Arc<net::UdpSocket>,
-        is_ipv6: bool,
-        sends_trains: bool,
-    ) -> Self {
+    pub(super) const fn new(socket: Arc<net::UdpSocket>, names: Names, sends_trains: bool) -> Self {
         let counters = UdpSinkCounters {
             datagrams: 0,
             messages: 0,
@@ -71,7 +80,7 @@ impl UdpSink {
             dropped: 0,
             last_refusal: 0,
         };
-        Self { socket, is_ipv6, sends_trains, counters }
+        Self { socket, names, sends_trains, counters }
     }
 
     /// Returns `true` if the sink sends trains: the kernel supports them, the options permit them, and none
@@ -84,8 +93,31 @@ impl UdpSink {
     /// Sends the content of `outbox` until the system's queue is full. Returns `true` if everything was sent;
     /// otherwise wait until the socket is writable. Messages that the system refuses are dropped and counted.
     pub fn send(&mut self, outbox: &mut Outbox) -> bool {
-        let (socket, is_ipv6) = (Arc::clone(&self.socket), self.is_ipv6);
-        self.send_by(outbox, |messages| sys::send(socket.as_fd(), is_ipv6, messages))
+        let (socket, names) = (Arc::clone(&self.socket), self.names);
+        self.send_by(outbox, |messages| sys::send(socket.as_fd(), names, messages))
+    }
+
+    /// Sends datagrams from the caller's memory, without a copy, until the system's queue is full. Consecutive datagrams
+    /// of one size to one address become a train; a shorter one ends it. They may lie anywhere; those that lie one after
+    /// the other cost the kernel less. Returns the number of datagrams that were sent, or that the system refuses, which
+    /// are dropped and counted. If it is less than their number, wait until the socket is writable, and send the rest.
+    pub fn send_from(&mut self, datagrams: &[Datagram<'_>]) -> usize {
+        let (socket, names) = (Arc::clone(&self.socket), self.names);
+        let mut call = |messages: &[Message<'_>]| sys::send(socket.as_fd(), names, messages);
+        let mut done = 0;
+        while done < datagrams.len() {
+            let (mut from, as_trains) = (done, self.sends_trains);
+            let waiting = std::iter::from_fn(|| {
+                let message = Message::first_of(&datagrams[from..], as_trains)?;
+                from += message.datagrams();
+                Some(message)
+            });
+            let Some(Done { datagrams: sent, .. }) = self.send_some(waiting, &mut call) else {
+                break;
+            };
+            done += sent;
+        }
+        done
     }
 
     fn send_by(
@@ -94,34 +126,45 @@ impl UdpSink {
         mut call: impl FnMut(&[Message<'_>]) -> io::Result<usize>,
     ) -> bool {
         while !outbox.is_empty() {
-            let mut waiting = outbox.messages(self.sends_trains);
-            let Some(first) = waiting.next() else { break };
-            let mut messages = [first; MOST_MESSAGES];
-            let mut count = 1;
-            for (place, message) in messages[1..].iter_mut().zip(waiting) {
-                *place = message;
-                count += 1;
+            match self.send_some(outbox.messages(self.sends_trains), &mut call) {
+                Some(done) => outbox.advance(done.bytes),
+                None => return false,
             }
-            let bytes = match call(&messages[..count]) {
-                Ok(sent) => self.sent(&messages[..sent.min(count)]),
-                Err(error) => match self.refused(&first, &error) {
-                    SendErrorAction::Wait => return false,
-                    SendErrorAction::Again | SendErrorAction::NoTrains => 0,
-                    SendErrorAction::Drop => first.bytes.len(),
-                },
-            };
-            outbox.advance(bytes);
         }
         true
     }
 
-    fn sent(&mut self, messages: &[Message<'_>]) -> usize {
-        let bytes = messages.iter().map(|message| message.bytes.len()).sum();
+    /// Sends messages by one call. Returns how much was sent or dropped, which may be nothing; `None` if the system's
+    /// queue is full.
+    fn send_some<'m>(
+        &mut self,
+        mut waiting: impl Iterator<Item = Message<'m>>,
+        call: &mut impl FnMut(&[Message<'_>]) -> io::Result<usize>,
+    ) -> Option<Done> {
+        let Some(first) = waiting.next() else { return Some(Done::default()) };
+        let mut messages = [first; MOST_MESSAGES];
+        let mut count = 1;
+        for (place, message) in messages[1..].iter_mut().zip(waiting) {
+            *place = message;
+            count += 1;
+        }
+        match call(&messages[..count]) {
+            Ok(sent) => Some(self.sent(&messages[..sent.min(count)])),
+            Err(error) => match self.refused(&first, &error) {
+                SendErrorAction::Wait => None,
+                SendErrorAction::Again | SendErrorAction::NoTrains => Some(Done::default()),
+                SendErrorAction::Drop => Some(Done::of(&[first])),
+            },
+        }
+    }
+
+    fn sent(&mut self, messages: &[Message<'_>]) -> Done {
+        let done = Done::of(messages);
         self.counters.calls += 1;
         self.counters.messages += messages.len() as u64;
-        self.counters.bytes += bytes as u64;
-        self.counters.datagrams += messages.iter().map(|m| m.datagrams() as u64).sum::<u64>();
-        bytes
+        self.counters.bytes += done.bytes as u64;
+        self.counters.datagrams += done.datagrams as u64;
+        done
     }
 
     fn refused(&mut self, first: &Message<'_>, error: &io::Error) -> SendErrorAction {
@@ -165,6 +208,13 @@ impl AsFd for UdpSink {
     }
 }
 
+/// The descriptor by number, as the asynchronous runtimes ask for it.
+impl AsRawFd for UdpSink {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
 impl Descriptors for UdpSink {
     fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
         visit(self.as_fd());
@@ -179,7 +229,7 @@ mod tests {
 
     fn sink() -> UdpSink {
         let socket = net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        UdpSink::new(Arc::new(socket), false, true)
+        UdpSink::new(Arc::new(socket), Names { is_ipv6: false, peer: None }, true)
     }
 
     fn outbox(datagrams: usize) -> Outbox {
@@ -203,7 +253,7 @@ mod tests {
             if messages[0].datagrams() > 1 {
                 return refusal(code);
             }
-            taken.extend(messages.iter().map(|message| message.bytes[0]));
+            taken.extend(messages.iter().filter_map(|message| message.slices().next()?.first()));
             Ok(messages.len())
         });
         assert!(done);

@@ -1,11 +1,12 @@
 //! Source of datagrams: receives them as trains.
 
-use std::net::{self, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::net::{self, IpAddr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 
 use rxo_device::{Descriptors, DeviceError};
 
+use super::control::Details;
 use super::sys::{self, MOST_MESSAGES, Received};
 use crate::fault;
 
@@ -43,6 +44,12 @@ pub struct Train<'s> {
     pub bytes: &'s [u8],
     /// The size of each datagram except the last, in bytes; at least 1.
     pub datagram_bytes: usize,
+    /// The address that the datagrams were sent to, and the index of the interface that they arrived on. `None` without
+    /// [`UdpOptions::receive_details`](super::UdpOptions::receive_details).
+    pub to: Option<(IpAddr, u32)>,
+    /// The ECN bits of the datagrams' IP headers (RFC 3168), equal for all; 0 without
+    /// [`UdpOptions::receive_details`](super::UdpOptions::receive_details).
+    pub ecn: u8,
 }
 
 impl<'s> Train<'s> {
@@ -73,9 +80,10 @@ impl UdpSource {
         let memory = self.memory.chunks(MESSAGE_BYTES);
         for (message, memory) in received[..count].iter().zip(memory) {
             let bytes = &memory[..message.bytes.min(memory.len())];
-            let datagram_bytes = message.datagram_bytes.unwrap_or(bytes.len()).max(1);
+            let Details { datagram_bytes, to, ecn } = message.details;
+            let datagram_bytes = datagram_bytes.unwrap_or(bytes.len()).max(1);
             let Some(from) = message.from else { continue };
-            let train = Train { from, bytes, datagram_bytes };
+            let train = Train { from, bytes, datagram_bytes, to, ecn };
             self.counters.messages += 1;
             self.counters.datagrams += train.datagrams().len() as u64;
             self.counters.bytes += bytes.len() as u64;
@@ -94,6 +102,13 @@ impl UdpSource {
 impl AsFd for UdpSource {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+}
+
+/// The descriptor by number, as the asynchronous runtimes ask for it.
+impl AsRawFd for UdpSource {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
     }
 }
 

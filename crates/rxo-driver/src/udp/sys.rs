@@ -9,15 +9,16 @@ use std::ptr;
 
 use libc::{c_int, iovec, mmsghdr, sockaddr_in, sockaddr_in6, sockaddr_storage};
 
-use super::outbox::Message;
+use super::control::{Control, Details};
+use super::message::Message;
 use super::source::MESSAGE_BYTES;
 use crate::sys::{self, Plain, set_option};
 
 /// Maximum number of messages that one call receives or sends.
 pub(super) const MOST_MESSAGES: usize = 32;
 
-/// The memory for one control message that contains a number, with the alignment of a control message.
-type Control = [u64; 4];
+/// Maximum number of pieces of all messages of a call.
+const MOST_PIECES: usize = 512;
 
 // SAFETY: the structure has only integers and bytes.
 unsafe impl Plain for sockaddr_storage {}
@@ -26,18 +27,20 @@ unsafe impl Plain for sockaddr_storage {}
 unsafe impl Plain for mmsghdr {}
 // SAFETY: the structure has only an integer and a pointer.
 unsafe impl Plain for iovec {}
+// SAFETY: the structure has only integers and pointers, for which zeros are values.
+unsafe impl Plain for libc::msghdr {}
 
 /// A received message: a train, or a single datagram.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Received {
     pub(super) from: Option<SocketAddr>,
     pub(super) bytes: usize,
-    /// The size of the datagrams in the message; `None` if it is a single datagram.
-    pub(super) datagram_bytes: Option<usize>,
+    pub(super) details: Details,
 }
 
 impl Received {
-    pub(super) const NOTHING: Self = Self { from: None, bytes: 0, datagram_bytes: None };
+    pub(super) const NOTHING: Self =
+        Self { from: None, bytes: 0, details: Details { datagram_bytes: None, to: None, ecn: 0 } };
 }
 
 /// Requests kernel buffers of `bytes` bytes; without privilege, up to the system's limit.
@@ -72,7 +75,7 @@ pub(super) fn receive(
     let mut headers = [mmsghdr::zeroed(); MOST_MESSAGES];
     let mut pieces = [iovec::zeroed(); MOST_MESSAGES];
     let mut names = [sockaddr_storage::zeroed(); MOST_MESSAGES];
-    let mut controls: [Control; MOST_MESSAGES] = [[0; 4]; MOST_MESSAGES];
+    let mut controls = [Control::EMPTY; MOST_MESSAGES];
     let mut wanted = 0;
     for (n, memory) in memory.chunks_exact_mut(MESSAGE_BYTES).take(MOST_MESSAGES).enumerate() {
         pieces[n] = iovec { iov_base: memory.as_mut_ptr().cast(), iov_len: memory.len() };
@@ -81,8 +84,8 @@ pub(super) fn receive(
         header.msg_namelen = size_of::<sockaddr_storage>() as _;
         header.msg_iov = &raw mut pieces[n];
         header.msg_iovlen = 1;
-        header.msg_control = (&raw mut controls[n]).cast();
-        header.msg_controllen = size_of::<Control>() as _;
+        header.msg_control = controls[n].as_mut_ptr();
+        header.msg_controllen = Control::BYTES as _;
         wanted += 1;
     }
     let count = loop {
@@ -113,7 +116,7 @@ pub(super) fn receive(
         received[n] = Received {
             from: address(&names[n]),
             bytes: header.msg_len as usize,
-            datagram_bytes: datagram_bytes(&header.msg_hdr),
+            details: Details::of(&header.msg_hdr),
         };
     }
     Ok(count)
@@ -125,60 +128,91 @@ pub(super) fn receive(
 /// If the system refuses the first message.
 pub(super) fn send(
     socket: BorrowedFd<'_>,
-    is_ipv6: bool,
+    names: Names,
     messages: &[Message<'_>],
 ) -> io::Result<usize> {
     let mut headers = [mmsghdr::zeroed(); MOST_MESSAGES];
-    let mut pieces = [iovec::zeroed(); MOST_MESSAGES];
-    let mut names = [sockaddr_storage::zeroed(); MOST_MESSAGES];
-    let mut controls: [Control; MOST_MESSAGES] = [[0; 4]; MOST_MESSAGES];
-    let count = messages.len().min(MOST_MESSAGES);
-    for (n, message) in messages[..count].iter().enumerate() {
-        let iov_base = message.bytes.as_ptr().cast_mut().cast();
-        pieces[n] = iovec { iov_base, iov_len: message.bytes.len() };
-        let header = &mut headers[n].msg_hdr;
-        header.msg_namelen = set_address(&mut names[n], message.to, is_ipv6) as _;
-        header.msg_name = (&raw mut names[n]).cast();
-        header.msg_iov = &raw mut pieces[n];
-        header.msg_iovlen = 1;
-        if message.datagrams() > 1 {
-            header.msg_control = (&raw mut controls[n]).cast();
-            header.msg_controllen =
-                set_datagram_bytes(&mut controls[n], message.datagram_bytes) as _;
+    let mut pieces = [iovec::zeroed(); MOST_PIECES];
+    let mut addresses = [sockaddr_storage::zeroed(); MOST_MESSAGES];
+    let mut controls = [Control::EMPTY; MOST_MESSAGES];
+    let (mut count, mut used) = (0, 0);
+    for message in messages.iter().take(MOST_MESSAGES) {
+        let Some(taken) = gather(message, &mut pieces[used..]) else { break };
+        let header = &mut headers[count].msg_hdr;
+        if names.peer != Some(message.to) {
+            let name = &mut addresses[count];
+            header.msg_namelen = set_address(name, message.to, names.is_ipv6) as _;
+            header.msg_name = ptr::from_mut(name).cast();
         }
+        header.msg_iov = &raw mut pieces[used];
+        header.msg_iovlen = taken as _;
+        let control = &mut controls[count];
+        describe(message, control);
+        if control.used() > 0 {
+            header.msg_control = control.as_mut_ptr();
+            header.msg_controllen = control.used() as _;
+        }
+        (count, used) = (count + 1, used + taken);
     }
     // SAFETY: each header points to live memory of the length that it states, which the kernel only reads.
     unsafe { sys::send_messages(socket, &mut headers[..count], libc::MSG_NOSIGNAL) }
 }
 
-/// Writes the control message that makes the message a train. Returns its length in bytes.
-fn set_datagram_bytes(control: &mut Control, bytes: usize) -> usize {
-    // SAFETY: the control is aligned for a header and has space for it and for a number after it.
-    unsafe {
-        let header: *mut libc::cmsghdr = (&raw mut *control).cast();
-        (*header).cmsg_level = libc::SOL_UDP;
-        (*header).cmsg_type = libc::UDP_SEGMENT;
-        (*header).cmsg_len = libc::CMSG_LEN(size_of::<u16>() as _) as _;
-        libc::CMSG_DATA(header).cast::<u16>().write_unaligned(bytes as u16);
-        libc::CMSG_SPACE(size_of::<u16>() as _) as usize
+/// The addresses of a socket that decide how those of its messages are written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Names {
+    /// `true` if the socket uses IPv6; IPv4 addresses are then written as mapped addresses.
+    pub(super) is_ipv6: bool,
+    /// The address that the socket is connected to; messages to it need no address.
+    pub(super) peer: Option<SocketAddr>,
+}
+
+/// Writes the pieces of a message. Returns their number; `None` if there is too little room.
+fn gather(message: &Message<'_>, pieces: &mut [iovec]) -> Option<usize> {
+    let mut count = 0;
+    for bytes in message.slices() {
+        let last = pieces[..count].last_mut();
+        // Datagrams that lie one after the other are one piece.
+        if let Some(last) = last.filter(|last| end(last).cast_const() == bytes.as_ptr().cast()) {
+            last.iov_len += bytes.len();
+            continue;
+        }
+        let iov_base = bytes.as_ptr().cast_mut().cast();
+        *pieces.get_mut(count)? = iovec { iov_base, iov_len: bytes.len() };
+        count += 1;
+    }
+    Some(count)
+}
+
+fn end(piece: &iovec) -> *mut libc::c_void {
+    piece.iov_base.wrapping_byte_add(piece.iov_len)
+}
+
+fn describe(message: &Message<'_>, control: &mut Control) {
+    if message.datagrams() > 1 {
+        control.set_datagram_bytes(message.datagram_bytes);
+    }
+    if message.ecn != 0 {
+        control.set_ecn(message.ecn, message.to.ip());
+    }
+    if let Some(from) = message.from {
+        control.set_source(from);
     }
 }
 
-/// Reads the size of the datagrams in a message from its control messages; `None` if the message is a single
-/// datagram.
-fn datagram_bytes(message: &libc::msghdr) -> Option<usize> {
-    // SAFETY: the kernel has filled in the control messages, which the header still points to.
-    unsafe {
-        let mut header = libc::CMSG_FIRSTHDR(message);
-        while let Some(found) = header.as_ref() {
-            if found.cmsg_level == libc::SOL_UDP && found.cmsg_type == libc::UDP_GRO {
-                let bytes = libc::CMSG_DATA(header).cast::<c_int>().read_unaligned();
-                return usize::try_from(bytes).ok().filter(|bytes| *bytes > 0);
-            }
-            header = libc::CMSG_NXTHDR(message, header);
-        }
+/// Asks the kernel to say of each message which address it was sent to, and its traffic class.
+///
+/// # Errors
+/// If the system refuses.
+pub(super) fn receive_details(socket: BorrowedFd<'_>, is_ipv6: bool) -> io::Result<()> {
+    if !is_ipv6 {
+        set_option(socket, libc::IPPROTO_IP, libc::IP_PKTINFO, &1)?;
+        return set_option(socket, libc::IPPROTO_IP, libc::IP_RECVTOS, &1);
     }
-    None
+    set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, &1)?;
+    // A socket of IPv6 alone refuses this, and needs it not.
+    let _unless_also_ipv4 = set_option(socket, libc::IPPROTO_IP, libc::IP_RECVTOS, &1);
+    set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, &1)
 }
 
 /// Converts an address from the kernel's form; a mapped IPv4 address becomes an IPv4 address. `None` for

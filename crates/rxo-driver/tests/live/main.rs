@@ -3,6 +3,7 @@
 //! fail: a machine on which they cannot run proves nothing.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
+mod adopted;
 mod fanout;
 mod forward;
 mod locks;
@@ -15,6 +16,7 @@ mod tap;
 mod tap_order;
 mod tap_queues;
 mod udp;
+mod udp_adopted;
 mod xdp;
 
 use std::process::ExitCode;
@@ -36,9 +38,11 @@ fn main() -> ExitCode {
         fanout::TESTS,
         packet_sink::TESTS,
         tap::TESTS,
+        adopted::TESTS,
         tap_order::TESTS,
         forward::TESTS,
         udp::TESTS,
+        udp_adopted::TESTS,
         if locks::can_run() { xdp::TESTS } else { &[] },
         if locks::can_run() { locks::TESTS } else { &[] },
         if locks::can_run() { tap_queues::TESTS } else { &[] },

@@ -22,6 +22,7 @@ const ALONE: UdpOptions = UdpOptions {
     send_trains: false,
     buffer_bytes: 4 << 20,
     mark: 0,
+    receive_details: false,
     messages: 8,
 };
 

@@ -395,7 +395,8 @@ fn sent_around_a_tunnel(takes_tunnels: bool) -> (Vec<Vec<u8>>, Vec<String>) {
     });
     let large = large_in_vxlan(&whole, 1_000, Some(tunnel));
     let other = Frame::new(&small[..], Instant::ZERO);
-    let form = Form { takes_tunnels, ..Form::ETHERNET };
+    let header_bytes = if takes_tunnels { 24 } else { 10 };
+    let form = Form { takes_tunnels, header_bytes, ..Form::ETHERNET };
     let mut transmitter = Transmitter::new(Keeper::default(), form);
     transmitter.transmit([other, large, large, other].into_iter()).unwrap();
     assert!(!transmitter.is_blocked());
