@@ -9,7 +9,7 @@
 //!
 //! [`VnetHeader`] converts between these bytes and the metadata types of `rxo-frame`. [`VnetHeader::checked`]
 //! validates every header from outside against the packet's own headers. [`packets()`] segments the packets
-//! that a TUN returns. Separate from `rxo-driver` so that an embedder and a guest device can use it without
+//! that a TUN returns. `VnetHeader::gather` (feature `std`) puts header and pieces into an array for `writev`. Separate from `rxo-driver` so that an embedder and a guest device can use it without
 //! system calls.
 //!
 //! # Contract
@@ -37,12 +37,19 @@
 //! ```
 #![no_std]
 
+#[cfg(feature = "std")]
+extern crate std;
+
 mod gate;
+#[cfg(feature = "std")]
+mod iovecs;
 mod packets;
 
 use core::num::NonZeroU16;
 
 pub use gate::{Invalid, admit, segments};
+#[cfg(feature = "std")]
+pub use iovecs::{IoVecs, TooManyPieces};
 pub use packets::{Packets, packets, utun_prefix};
 use rxo_frame::{ChecksumStatus, Gso, GsoKind, GsoTunnel, Offload, UdpTunnel};
 
