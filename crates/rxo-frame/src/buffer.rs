@@ -25,3 +25,7 @@ pub trait FrameBuffer: AsRef<[u8]> {
 impl FrameBuffer for &[u8] {}
 impl FrameBuffer for Vec<u8> {}
 impl FrameBuffer for Arc<[u8]> {}
+#[cfg(feature = "bytes")]
+impl FrameBuffer for bytes::Bytes {}
+#[cfg(feature = "bytes")]
+impl FrameBuffer for bytes::BytesMut {}
