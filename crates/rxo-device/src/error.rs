@@ -23,3 +23,16 @@ pub enum DeviceError {
     #[error("{0} has gone away; start again when it is back")]
     Gone(String),
 }
+
+/// Converts the error for functions that return the standard library's. The line stays, and the system's error is the
+/// source of the source.
+impl From<DeviceError> for io::Error {
+    fn from(error: DeviceError) -> Self {
+        let kind = match &error {
+            DeviceError::Usage(_) => io::ErrorKind::InvalidInput,
+            DeviceError::System { source, .. } => source.kind(),
+            DeviceError::Gone(_) => io::ErrorKind::NotFound,
+        };
+        Self::new(kind, error)
+    }
+}

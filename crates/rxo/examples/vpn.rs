@@ -10,6 +10,7 @@ use rxo::device::MemorySink;
 use rxo::{MemoryLink, MemoryOptions};
 
 // quote:begin
+use rxo::worker::carried;
 use rxo::{Config, DeviceError, Engine, Frame, FrameSink, Instant, LinkKind, Policy};
 
 struct Vpn<S> {
@@ -20,10 +21,9 @@ struct Vpn<S> {
 
 impl<S: FrameSink> Vpn<S> {
     fn new(tun: S) -> Result<Self, Box<dyn Error>> {
-        let config = Config {
-            link: LinkKind::RawIp,
-            ..Config::new(Policy::linux_gro(), rxo::random_seed())
-        };
+        // UDP and tunnels are coalesced only if the TUN can segment them.
+        let policy = carried(Policy::linux_gro(), tun.capabilities())?;
+        let config = Config { link: LinkKind::RawIp, ..Config::new(policy, rxo::random_seed()) };
         Ok(Self { engine: Engine::new(config)?, batch: Vec::with_capacity(256), tun })
     }
 
@@ -35,7 +35,11 @@ impl<S: FrameSink> Vpn<S> {
     /// Ends the batch. Called when the tunnel's socket has no more packets.
     fn on_end_of_batch(&mut self, now: Instant) -> Result<(), DeviceError> {
         let (tun, mut sent) = (&mut self.tun, Ok(()));
-        self.engine.poll(&mut self.batch, now, |deliveries| sent = tun.transmit(deliveries.iter()));
+        // A large batch is delivered in several parts; the first error counts.
+        self.engine.poll(&mut self.batch, now, |deliveries| {
+            let done = tun.transmit(deliveries.iter());
+            sent = std::mem::replace(&mut sent, Ok(())).and(done);
+        });
         sent
     }
 }

@@ -10,6 +10,7 @@
 //! * [`frame`]: packet memory, the metadata of a frame, and time. No sockets.
 //! * [`wire`]: reads and writes headers; checksums, sequence numbers. No allocation.
 //! * [`coalesce`]: the [`Engine`]: frames in, fewer deliveries out. No input or output, no clock.
+//! * [`vnet`]: the header that says of a packet how it is segmented, and its pieces for `writev`. No input or output.
 //! * [`ack`]: expands one ACK of the host into the ACKs that its peer should receive. No input or output, no
 //!   clock.
 //! * [`device`]: the traits of a frame source and a frame sink, and links in memory. No system calls.
@@ -19,7 +20,7 @@
 //! * `driver` (feature `driver`): packet sockets, TAP and TUN.
 //! * `capture` (feature `capture`): capture files, read and written.
 //!
-//! This crate adds six modules. [`desk`] passes questions of other threads to a running worker or host. [`worker`] is
+//! This crate adds seven modules. [`io`] has the two ends of a tunnel: single packets in and few writes out, and the reverse. [`desk`] passes questions of other threads to a running worker or host. [`worker`] is
 //! the loop between two devices: it coalesces the frames for the host and passes on the frames from the host.
 //! [`switch`] chooses the guest for each frame if there are several. `live` (feature `driver`) runs that loop between
 //! devices of the system, opened by name; `live::host` runs a host with its own TCP on one of them. `tracer` (feature
@@ -31,7 +32,7 @@
 //! in a [`Policy`].
 //!
 //! # Features
-//! All except `tokio` are on by default. `default-features = false` leaves the engine, the endpoint's state
+//! All except `tokio` and `bytes` (frames in `bytes::Bytes`) are on by default. `default-features = false` leaves the engine, the endpoint's state
 //! machine and the worker, without decompression and without the operating system.
 //!
 //! # Examples
@@ -53,6 +54,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 pub mod desk;
 #[cfg(feature = "figures")]
 pub mod figures;
+pub mod io;
 #[cfg(feature = "driver")]
 pub mod live;
 pub mod switch;

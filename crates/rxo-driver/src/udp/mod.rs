@@ -26,7 +26,7 @@ mod sys;
 
 use std::io;
 use std::net::{self, IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rxo_device::DeviceError;
@@ -100,9 +100,7 @@ impl UdpSocket {
     }
 
     /// Takes over a UDP socket that the caller has bound, connected or not, and sets `options`. What else the caller has
-    /// set stays: a mark, a device that the socket is bound to. The socket becomes non-blocking. A descriptor that the
-    /// caller goes on using is duplicated first (`try_clone_to_owned`); its other user then receives trains too, if the
-    /// options have them.
+    /// set stays: a mark, a device that the socket is bound to. The socket becomes non-blocking.
     ///
     /// # Errors
     /// If the descriptor is no UDP socket, or the system refuses an option.
@@ -113,6 +111,17 @@ impl UdpSocket {
                 error,
             )
         })
+    }
+
+    /// Duplicates a UDP socket that the caller goes on using, as [`UdpSocket::from_fd`] takes one over. Both share the
+    /// options: whoever receives then receives trains, if the options have them.
+    ///
+    /// # Errors
+    /// Returns the errors of [`UdpSocket::from_fd`], and an error if no descriptor is left.
+    pub fn from_borrowed(socket: BorrowedFd<'_>, options: UdpOptions) -> Result<Self, DeviceError> {
+        let copy = socket.try_clone_to_owned();
+        let copy = copy.map_err(|error| fault::system("cannot duplicate a descriptor", error))?;
+        Self::from_fd(copy, options)
     }
 
     fn adopt(socket: net::UdpSocket, options: UdpOptions) -> io::Result<Self> {

@@ -8,6 +8,7 @@ mod calls;
 mod capture;
 mod path;
 mod splitting;
+mod tasks;
 mod transfers;
 mod workers;
 
@@ -26,7 +27,14 @@ fn main() -> ExitCode {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
     }
-    let groups = [transfers::TESTS, splitting::TESTS, blocked::TESTS, calls::TESTS, workers::TESTS];
+    let groups = [
+        transfers::TESTS,
+        splitting::TESTS,
+        blocked::TESTS,
+        calls::TESTS,
+        workers::TESTS,
+        tasks::TESTS,
+    ];
     let trials = groups.into_iter().flatten().map(|&(name, test)| {
         Trial::test(name, move || {
             test();

@@ -1,0 +1,183 @@
+//! Reader: the packets of a source as they are on the network.
+
+#[cfg(unix)]
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+
+use rxo_device::{DeviceError, FrameSource};
+use rxo_frame::{ChecksumStatus, Frame, LinkKind};
+use rxo_vnet::segments;
+use rxo_wire::checksum::{Summer, complete};
+use rxo_wire::segmentation::Checksums;
+
+/// The length of the largest frame, in bytes: an IP packet with its Ethernet header and two VLAN tags.
+const MOST_BYTES: usize = 65_535 + 22;
+
+/// Reads packets: splits the GSO frames of a source, and completes partial checksums.
+///
+/// A GSO frame costs one system call for all its packets, which is what a program gains that reads them one by one
+/// otherwise.
+#[derive(Debug)]
+pub struct PacketReader<S: FrameSource> {
+    source: S,
+    link: LinkKind,
+    batch: Vec<Frame<S::Buffer>>,
+    packet: Box<[u8]>,
+    summer: Summer,
+    invalid: u64,
+}
+
+impl<S: FrameSource> PacketReader<S> {
+    /// Creates a reader. Allocates 64 KiB for the packets that it makes.
+    #[must_use]
+    pub fn new(source: S) -> Self {
+        let link = source.capabilities().link;
+        let packet = vec![0; MOST_BYTES].into_boxed_slice();
+        Self { source, link, batch: Vec::new(), packet, summer: Summer::detect(), invalid: 0 }
+    }
+
+    /// Reads at most `budget` frames, and passes each packet in them to `each`, in order. Returns the number of frames:
+    /// fewer than `budget` mean that no more are available now. Does not block.
+    ///
+    /// # Errors
+    /// If the device was removed or the system refuses.
+    pub fn read(
+        &mut self,
+        budget: usize,
+        mut each: impl FnMut(&[u8]),
+    ) -> Result<usize, DeviceError> {
+        let received = self.source.receive(&mut self.batch, budget);
+        let mut batch = std::mem::take(&mut self.batch);
+        for frame in batch.drain(..) {
+            if self.split(&frame, &mut each).is_none() {
+                self.invalid += 1;
+            }
+        }
+        self.batch = batch;
+        received
+    }
+
+    /// Returns the number of frames that could not be split, because their headers contradict their description.
+    pub const fn invalid(&self) -> u64 {
+        self.invalid
+    }
+
+    /// Returns the source.
+    pub const fn source(&self) -> &S {
+        &self.source
+    }
+
+    fn split(&mut self, frame: &Frame<S::Buffer>, each: &mut impl FnMut(&[u8])) -> Option<()> {
+        let bytes = frame.bytes();
+        let Some(gso) = frame.gso else {
+            let ChecksumStatus::Partial { start, offset } = frame.checksum else {
+                each(bytes);
+                return Some(());
+            };
+            let (start, offset) = (usize::from(start), usize::from(offset));
+            let sum = complete(bytes, start, offset, self.summer)?;
+            let packet = self.packet.get_mut(..bytes.len())?;
+            packet.copy_from_slice(bytes);
+            packet.get_mut(start + offset..)?.get_mut(..2)?.copy_from_slice(&sum.to_be_bytes());
+            each(packet);
+            return Some(());
+        };
+        let described = (frame.checksum, gso);
+        let checksums = Checksums::Complete(self.summer);
+        let mut segments = segments(self.link, bytes, described, checksums).ok()?;
+        while let Some(length) = segments.next_into(&mut self.packet).ok()? {
+            each(&self.packet[..length]);
+        }
+        Some(())
+    }
+}
+
+#[cfg(unix)]
+impl<S: FrameSource + AsFd> AsFd for PacketReader<S> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.source.as_fd()
+    }
+}
+
+/// The descriptor by number, as the asynchronous runtimes ask for it.
+#[cfg(unix)]
+impl<S: FrameSource + AsFd> AsRawFd for PacketReader<S> {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxo_device::{MemoryLink, MemoryOptions, SourceCapabilities, SourceCounters};
+    use rxo_frame::Instant;
+    use rxo_testkit::seg;
+
+    use super::*;
+    use crate::io::PacketWriter;
+
+    /// A source of frames that were made before.
+    struct Made(Vec<Frame<Vec<u8>>>);
+
+    impl FrameSource for Made {
+        type Buffer = Vec<u8>;
+
+        fn capabilities(&self) -> SourceCapabilities {
+            SourceCapabilities { link: LinkKind::RawIp, mtu: 1_500, gives_gso: true }
+        }
+
+        fn receive(
+            &mut self,
+            batch: &mut Vec<Frame<Vec<u8>>>,
+            budget: usize,
+        ) -> Result<usize, DeviceError> {
+            let count = budget.min(self.0.len());
+            batch.extend(self.0.drain(..count));
+            Ok(count)
+        }
+
+        fn counters(&mut self) -> SourceCounters {
+            SourceCounters::default()
+        }
+    }
+
+    #[test]
+    fn what_a_writer_has_coalesced_comes_back_bit_for_bit() {
+        let packets: Vec<Vec<u8>> = (0..7)
+            .map(|n| seg().raw_ip().id(n).seq(1 + u32::from(n) * 900).len(900).bytes())
+            .collect();
+        let tun = MemoryLink::new(MemoryOptions { link: LinkKind::RawIp, ..Default::default() });
+        let mut writer = PacketWriter::new(tun.sink(), 8).unwrap();
+        packets.iter().for_each(|packet| writer.write(packet).unwrap());
+        writer.flush().unwrap();
+        let frame = |bytes, offload: rxo_frame::Offload| {
+            let (checksum, gso) = (offload.checksum, offload.gso);
+            Frame { checksum, gso, ..Frame::new(bytes, Instant::ZERO) }
+        };
+        let written: Vec<_> =
+            tun.take_all().into_iter().map(|write| frame(write.bytes, write.offload)).collect();
+        assert_eq!(written.len(), 1);
+        let mut partial = seg().raw_ip().len(30).bytes();
+        let complete = partial.clone();
+        let at = 20 + 16;
+        // The sum of the pseudo-header, as a host leaves it to its device.
+        partial[at..at + 2].copy_from_slice(&pseudo(&complete).to_be_bytes());
+        let partial = Frame {
+            checksum: ChecksumStatus::Partial { start: 20, offset: 16 },
+            ..Frame::new(partial, Instant::ZERO)
+        };
+        let mut reader = PacketReader::new(Made(written.into_iter().chain([partial]).collect()));
+        let mut read = Vec::new();
+        assert_eq!(reader.read(4, |packet| read.push(packet.to_vec())).unwrap(), 2);
+        assert_eq!((read.len(), reader.invalid()), (8, 0));
+        assert!(read[..7] == packets[..] && read[7] == complete, "bit for bit");
+    }
+
+    /// Returns the sum of the pseudo-header of a TCP segment over IPv4, folded and not complemented.
+    fn pseudo(packet: &[u8]) -> u16 {
+        let segment_bytes = (packet.len() - 20) as u16;
+        let words =
+            packet[12..20].chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+        let sum = words.sum::<u32>() + 6 + u32::from(segment_bytes);
+        ((sum & 0xffff) + (sum >> 16)) as u16
+    }
+}

@@ -1,0 +1,170 @@
+//! Writer: single packets, coalesced before a sink.
+
+use std::iter;
+use std::mem;
+
+use rxo_coalesce::{Config, Engine, Policy};
+use rxo_device::{DeviceError, FrameSink};
+use rxo_frame::{Frame, Instant, Pool, PoolBuf};
+
+use crate::worker::carried;
+
+/// Bytes of a buffer beyond the MTU: a cipher writes its padding and its tag after the packet.
+const SPARE_BYTES: usize = 64;
+
+/// Coalesces single packets, and passes the aggregates to a sink.
+///
+/// Packets are held until [`flush`](Self::flush) or until the batch is full, never longer, so a program flushes when its
+/// socket has no more datagrams. The policy is [`Policy::linux_gro`]. UDP datagrams and tunnels are coalesced if the sink
+/// segments them, and nothing is if it segments nothing. Checksums are verified before packets are merged.
+///
+/// It allocates its memory at construction: about 110 KiB for the engine, and `batch` buffers of the sink's MTU.
+#[derive(Debug)]
+pub struct PacketWriter<S> {
+    engine: Engine<PoolBuf>,
+    pool: Pool,
+    batch: Vec<Frame<PoolBuf>>,
+    sink: S,
+}
+
+impl<S: FrameSink> PacketWriter<S> {
+    /// Creates a writer that holds at most `batch` packets, 1 to 32,768.
+    ///
+    /// # Errors
+    /// If `batch` is out of its range.
+    pub fn new(sink: S, batch: usize) -> Result<Self, DeviceError> {
+        let takes = sink.capabilities();
+        let policy = carried(Policy::linux_gro(), takes).unwrap_or(Policy::none());
+        let config = Config {
+            link: takes.link,
+            batch_frames: batch,
+            ..Config::new(policy, crate::random_seed())
+        };
+        let engine = Engine::new(config).map_err(|error| DeviceError::Usage(error.to_string()))?;
+        let pool = Pool::new(batch, takes.mtu as usize + SPARE_BYTES);
+        Ok(Self { engine, pool, batch: Vec::with_capacity(batch), sink })
+    }
+
+    /// Returns a buffer for one packet, with 64 bytes more than the sink's MTU, and passes what is held to the sink if no
+    /// other buffer is free. Write a packet to it, truncate it, and [`push`](Self::push) it.
+    ///
+    /// # Errors
+    /// If the device was removed, or the caller itself holds all buffers.
+    pub fn buffer(&mut self) -> Result<PoolBuf, DeviceError> {
+        if self.pool.is_exhausted() {
+            self.flush()?;
+        }
+        self.pool.take().ok_or_else(|| {
+            let held = self.batch.capacity();
+            DeviceError::Usage(format!(
+                "{held} buffers of a PacketWriter are held; push or drop some"
+            ))
+        })
+    }
+
+    /// Adds a packet.
+    pub fn push(&mut self, packet: PoolBuf) {
+        self.batch.push(Frame::new(packet, Instant::ZERO));
+    }
+
+    /// Adds a copy of `packet`. One longer than a buffer is passed to the sink at once, behind those that are held.
+    ///
+    /// # Errors
+    /// Returns the errors of [`flush`](Self::flush), which a full batch needs.
+    pub fn write(&mut self, packet: &[u8]) -> Result<(), DeviceError> {
+        if packet.len() > self.pool.bytes_each() {
+            self.flush()?;
+            return self.sink.transmit(iter::once(Frame::new(packet, Instant::ZERO)));
+        }
+        let mut buffer = self.buffer()?;
+        buffer.set_len(packet.len());
+        buffer.copy_from_slice(packet);
+        self.push(buffer);
+        Ok(())
+    }
+
+    /// Coalesces what is held, and passes it to the sink. A sink that is full keeps it; [`FrameSink::is_blocked`] then says
+    /// so.
+    ///
+    /// # Errors
+    /// If the device was removed. The first error counts; a batch may be passed in several parts.
+    pub fn flush(&mut self) -> Result<(), DeviceError> {
+        let (sink, mut sent) = (&mut self.sink, Ok(()));
+        self.engine.poll(&mut self.batch, Instant::ZERO, |deliveries| {
+            let done = sink.transmit(deliveries.iter());
+            sent = mem::replace(&mut sent, Ok(())).and(done);
+        });
+        sent
+    }
+
+    /// Returns the sink.
+    pub const fn sink(&self) -> &S {
+        &self.sink
+    }
+
+    /// Returns the sink, to resume it.
+    pub const fn sink_mut(&mut self) -> &mut S {
+        &mut self.sink
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxo_device::{MemoryLink, MemoryOptions};
+    use rxo_frame::LinkKind;
+    use rxo_testkit::seg;
+
+    use super::*;
+
+    fn tun() -> MemoryLink {
+        MemoryLink::new(MemoryOptions { link: LinkKind::RawIp, ..MemoryOptions::default() })
+    }
+
+    fn packet(index: u32) -> Vec<u8> {
+        seg().raw_ip().seq(1 + index * 1_000).len(1_000).bytes()
+    }
+
+    #[test]
+    fn what_is_written_leaves_at_the_flush_or_when_the_batch_is_full() {
+        let tun = tun();
+        let mut writer = PacketWriter::new(tun.sink(), 16).unwrap();
+        (0..20).for_each(|index| writer.write(&packet(index)).unwrap());
+        assert_eq!(tun.take_all().iter().map(|write| write.frames).collect::<Vec<_>>(), [16]);
+        writer.flush().unwrap();
+        assert_eq!(tun.take_all().iter().map(|write| write.frames).collect::<Vec<_>>(), [4]);
+    }
+
+    #[test]
+    fn a_packet_that_was_decrypted_into_a_buffer_is_not_copied_again() {
+        let tun = tun();
+        let mut writer = PacketWriter::new(tun.sink(), 4).unwrap();
+        for index in 0..2 {
+            let mut buffer = writer.buffer().unwrap();
+            let bytes = packet(index);
+            buffer[..bytes.len()].copy_from_slice(&bytes);
+            buffer.truncate(bytes.len());
+            writer.push(buffer);
+        }
+        writer.flush().unwrap();
+        assert_eq!(tun.take_all()[0].frames, 2);
+    }
+
+    #[test]
+    fn a_packet_longer_than_a_buffer_is_written_behind_those_before_it() {
+        let tun = tun();
+        let mut writer = PacketWriter::new(tun.sink(), 4).unwrap();
+        writer.write(&packet(0)).unwrap();
+        let large = seg().raw_ip().seq(1_001).len(9_000).bytes();
+        writer.write(&large).unwrap();
+        let written: Vec<_> = tun.take_all().iter().map(|write| write.bytes.len()).collect();
+        assert_eq!(written, [packet(0).len(), large.len()]);
+    }
+
+    #[test]
+    fn a_caller_that_holds_all_buffers_learns_what_to_do() {
+        let mut writer = PacketWriter::new(tun().sink(), 2).unwrap();
+        let _held = [writer.buffer().unwrap(), writer.buffer().unwrap()];
+        let error = writer.buffer().unwrap_err().to_string();
+        assert!(error.contains("push or drop"), "{error}");
+    }
+}
