@@ -1,9 +1,12 @@
 //! Each profile equals its column in the table of the design.
 
 use rxo_coalesce::{
-    AckRule, CeRule, EceRule, FinRule, Hold, IdRule, OptionRule, PayloadRule, Policy, PshRule,
-    UdpRule, WindowRule,
+    AckRule, CeRule, Config, EceRule, Engine, FinRule, Hold, IdRule, OptionRule, PayloadRule,
+    Policy, PshRule, UdpRule, WindowRule,
 };
+
+use rxo_frame::{Frame, Gather, Instant};
+use rxo_testkit::seg;
 
 const KIB: u32 = 1024;
 const MTU: u32 = 1500;
@@ -39,7 +42,7 @@ fn the_profiles_are_those_of_the_design() {
         (
             Policy::linux_gro(),
             (
-                UNLIMITED,
+                1_022,
                 most,
                 64,
                 A::Equal,
@@ -111,4 +114,24 @@ fn only_what_can_be_cut_again_says_so() {
         let expected = matches!(policy.name, "linux-gro" | "none");
         assert_eq!(policy.is_resegmentable(), expected, "{}", policy.name);
     }
+}
+
+/// `writev` takes 1,024 pieces, one of which is the `virtio_net_hdr`, and cuts off the rest without an error.
+#[test]
+fn an_aggregate_of_many_short_segments_fits_into_one_gathered_write() {
+    let batch_frames = 2_048;
+    let config = Config { batch_frames, ..Config::new(Policy::linux_gro(), 1) };
+    let mut engine = Engine::new(config).unwrap();
+    let segment = |n| seg().id(n as u16).seq(1 + n * 20).len(20).bytes();
+    let mut batch: Vec<_> =
+        (0..batch_frames as u32).map(|n| Frame::new(segment(n), Instant::ZERO)).collect();
+    let mut pieces = Vec::new();
+    engine.poll(&mut batch, Instant::ZERO, |deliveries| {
+        for delivery in deliveries.iter() {
+            let mut count = 0;
+            delivery.for_each_slice(|_| count += 1);
+            pieces.push(count);
+        }
+    });
+    assert_eq!(pieces, [1_023, 1_023, 5]);
 }

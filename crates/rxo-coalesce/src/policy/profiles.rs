@@ -41,14 +41,15 @@ impl Policy {
     }
 
     /// Returns the policy of Linux's generic receive offload (GRO). Its aggregates can be segmented into the
-    /// original packets. The default for delivery to a kernel or a guest.
+    /// original packets. The default for delivery to a kernel or a guest. Linux limits an aggregate by its bytes alone;
+    /// this policy has [`Policy::GATHERED_SEGMENTS`] as well.
     #[must_use]
     pub const fn linux_gro() -> Self {
         Self {
             name: "linux-gro",
             paper: "Linux GRO, as its self-test states it",
             max_bytes: MAX_PACKET_BYTES,
-            max_segments: u16::MAX,
+            max_segments: Self::GATHERED_SEGMENTS,
             flows: 64,
             ack: AckRule::Equal,
             window: WindowRule::Equal,
