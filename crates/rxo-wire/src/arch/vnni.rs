@@ -49,7 +49,10 @@ fn ask() -> u8 {
     #[cfg(test)]
     tests::ASKED.fetch_add(1, Ordering::Relaxed);
     // AVX-512 was detected, so leaf 7 exists and the system saves the registers.
-    let is_there = Avx512::detect().is_some() && __cpuid_count(7, 0).ecx >> 11 & 1 == 1;
+    #[allow(unused_unsafe, reason = "older compilers have it as unsafe")]
+    // SAFETY: every processor with AVX-512 has the instruction.
+    let ecx = || unsafe { __cpuid_count(7, 0) }.ecx;
+    let is_there = Avx512::detect().is_some() && ecx() >> 11 & 1 == 1;
     let answer = if is_there { PRESENT } else { ABSENT };
     ANSWER.store(answer, Ordering::Relaxed);
     answer

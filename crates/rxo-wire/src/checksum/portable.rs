@@ -25,7 +25,10 @@ pub(super) const fn sum_short(bytes: &[u8]) -> u64 {
 fn add_block(total: u64, block: &[u8; 64]) -> u64 {
     let (words, _) = block.as_chunks::<8>();
     let (total, carry) = words.iter().fold((total, false), |(total, carry), word| {
-        total.carrying_add(u64::from_ne_bytes(*word), carry)
+        // `carrying_add` is newer than the oldest compiler; this is its definition.
+        let (total, first) = total.overflowing_add(u64::from_ne_bytes(*word));
+        let (total, second) = total.overflowing_add(carry as u64);
+        (total, first | second)
     });
     // Cannot overflow: a sum that carried is below its greatest value.
     total + carry as u64

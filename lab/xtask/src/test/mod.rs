@@ -11,6 +11,7 @@ mod dist;
 mod dpdk;
 mod fuzz;
 mod live;
+mod msrv;
 mod no_std;
 mod options;
 mod python;

@@ -9,7 +9,7 @@ use super::options::Options;
 use super::report::Report;
 use super::tally::Tally;
 use super::tools::needs_tool;
-use super::{c, clusters, dist, dpdk, fuzz, live, no_std, python, tools};
+use super::{c, clusters, dist, dpdk, fuzz, live, msrv, no_std, python, tools};
 use crate::sh::{self, CHECKED, Program};
 use crate::workspace::Workspace;
 use crate::{api, apt, deny, layers, package, quotes, report, rfc};
@@ -102,6 +102,12 @@ pub(super) const STEPS: &[Step] = &[
         "foreign",
         "tests on a big-endian and on a 32-bit processor",
         no_std::run_foreign,
+    ),
+    step(
+        When::All,
+        "msrv",
+        "the pure crates with the oldest compiler that they promise",
+        msrv::run,
     ),
     step(When::All, "dpdk", "mbufs through librxo, between two captures", dpdk::run),
     step(

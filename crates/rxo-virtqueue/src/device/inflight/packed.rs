@@ -204,7 +204,9 @@ impl PackedInflight {
         if self.is_lost {
             return;
         }
-        if let Some(again) = self.again.pop_front_if(|again| again.at == position) {
+        if self.again.front().is_some_and(|again| again.at == position)
+            && let Some(again) = self.again.pop_front()
+        {
             return self.batch.push(again.entries);
         }
         let (head, mut last, mut count) = (self.free, self.free, 0);
