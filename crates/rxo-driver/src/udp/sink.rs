@@ -5,11 +5,11 @@ use std::net;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 
-use rxo_device::Descriptors;
+use rxo_device::{Descriptors, DeviceError};
 
-use super::Outbox;
 use super::message::{Datagram, Message};
 use super::sys::{self, MOST_MESSAGES, Names};
+use super::{Outbox, UdpOptions, UdpSocket};
 
 /// Sends datagrams. Created by [`UdpSocket::sink`](super::UdpSocket::sink).
 #[derive(Debug)]
@@ -81,6 +81,16 @@ impl UdpSink {
             last_refusal: 0,
         };
         Self { socket, names, sends_trains, counters }
+    }
+
+    /// Creates a sink for a UDP socket that the caller has bound and goes on using, with the default options. Receiving
+    /// from the socket stays as it is, except that both buffers of the kernel are enlarged.
+    ///
+    /// # Errors
+    /// Returns the errors of [`UdpSocket::from_borrowed`].
+    pub fn from_borrowed(socket: BorrowedFd<'_>) -> Result<Self, DeviceError> {
+        let options = UdpOptions { receive_trains: false, ..UdpOptions::default() };
+        UdpSocket::from_borrowed(socket, options).map(|socket| socket.sink())
     }
 
     /// Returns `true` if the sink sends trains: the kernel supports them, the options permit them, and none

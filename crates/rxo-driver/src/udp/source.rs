@@ -8,6 +8,7 @@ use rxo_device::{Descriptors, DeviceError};
 
 use super::control::Details;
 use super::sys::{self, MOST_MESSAGES, Received};
+use super::{UdpOptions, UdpSocket};
 use crate::fault;
 
 /// The size of the largest datagram, and of the largest train, in bytes.
@@ -64,6 +65,15 @@ impl UdpSource {
         let messages = messages.clamp(1, MOST_MESSAGES);
         let memory = vec![0; messages * MESSAGE_BYTES].into_boxed_slice();
         Self { socket, memory, counters: UdpSourceCounters::default() }
+    }
+
+    /// Creates a source for a UDP socket that the caller has bound and keeps, with the default options. The caller no
+    /// longer receives from it: a message may be a train.
+    ///
+    /// # Errors
+    /// Returns the errors of [`UdpSocket::from_borrowed`].
+    pub fn from_borrowed(socket: BorrowedFd<'_>) -> Result<Self, DeviceError> {
+        UdpSocket::from_borrowed(socket, UdpOptions::default()).map(|socket| socket.source())
     }
 
     /// Receives waiting messages by one system call, and passes them to `each` train by train. Returns the
