@@ -1,6 +1,7 @@
 //! Measures the speed of the engine, compared with its rivals and with its own past.
 //!
 //! * `engine` times rxo, DPDK's `rte_gro` and tun-rs on the same workloads in the same run.
+//! * `tun` times writes into a real TUN, beside tun-rs.
 //! * `acks` times ACK offload, per ACK.
 //! * `tcp` measures the endpoint's goodput per CPU second, compared with smoltcp.
 //! * `live-tcp` times rxo's own TCP beside Linux's over real interfaces.
@@ -33,6 +34,8 @@ mod stages;
 mod stats;
 mod subject;
 mod tcp;
+#[cfg(feature = "tun-rs")]
+mod tun;
 mod tunnel;
 pub mod workers;
 mod worst;
@@ -45,6 +48,9 @@ use clap::Subcommand;
 pub enum Command {
     /// Nanoseconds per packet, beside DPDK and tun-rs.
     Engine(engine::EngineArgs),
+    /// Nanoseconds per packet that is written into a real TUN, beside tun-rs.
+    #[cfg(feature = "tun-rs")]
+    Tun(tun::TunArgs),
     /// Nanoseconds per ACK, expanded or split.
     Acks(acks::AcksArgs),
     /// Goodput of the endpoint per CPU second, compared with smoltcp.
@@ -74,6 +80,8 @@ impl Command {
     pub fn run(&self) -> Result<()> {
         match self {
             Self::Engine(args) => engine::run(args),
+            #[cfg(feature = "tun-rs")]
+            Self::Tun(args) => tun::run(args),
             Self::Acks(args) => acks::run(args),
             Self::Tcp(args) => tcp::run(args),
             Self::LiveTcp(args) => live_tcp::run(args),

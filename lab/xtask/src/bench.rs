@@ -17,8 +17,7 @@ use crate::sh::{self, Program};
 use crate::tunnels;
 use crate::workspace::Workspace;
 
-const ALL: &str =
-    "acks, analyze, bindings, engine, guests, instructions, live-tcp, serve, tcp, tunnel, workers";
+const ALL: &str = "acks, analyze, bindings, engine, guests, instructions, live-tcp, serve, tcp, tun, tunnel, workers";
 
 /// Runs `rxo-lab bench` in release with `arguments` unchanged, and returns its exit code. Only the benchmark
 /// writes to standard output.
@@ -29,7 +28,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     match arguments.first().map(String::as_str) {
         Some("analyze") => return analyze::run(&arguments[1..]),
         Some("bindings") => return bindings::run(&arguments[1..]),
-        Some("acks" | "tcp" | "workers") => {}
+        Some("acks" | "tcp" | "tun" | "workers") => {}
         Some("engine") => fetch_rival(&[apt::PKG_CONFIG, apt::DPDK])?,
         Some("guests") => prepare_guests()?,
         Some("live-tcp") => build_rxo()?,

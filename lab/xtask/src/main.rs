@@ -15,6 +15,7 @@ mod files;
 mod lab;
 mod layers;
 mod package;
+mod patched;
 mod quotes;
 mod readmes;
 mod report;

@@ -346,6 +346,7 @@ pub(crate) const LEAN: &[(&str, &str, &str)] = &[
     ("rxo-host", "atomic-waker", "sockets for tasks come with the feature `tokio`"),
     ("rxo-host", "reed-solomon-simd", "the erasure code of casts comes with the feature `parity`"),
     ("rxo", "reed-solomon-simd", "the erasure code of casts comes with the feature `parity`"),
+    ("rxo", "bytes", "frames in `Bytes` come with the feature `bytes`"),
     ("rxo", "tokio", "sockets for tasks come with the feature `tokio`"),
     ("rxo-cli", "parquet", "Parquet comes with the feature `parquet`"),
     ("rxo-cli", "arrow-array", "tables for Arrow come with the feature `parquet`"),

@@ -18,7 +18,7 @@ use super::tally::Tally;
 use super::times::Times;
 use crate::apt::{self, Package};
 use crate::sh::{self, CHECKED, Program};
-use crate::tunnels;
+use crate::{patched, tunnels};
 
 /// Packages that the live tests of a target need, by target.
 const PACKAGES: &[(&str, &[Package])] = &[
@@ -47,6 +47,9 @@ const GUESTS: &[&str] = &["live_guest", "live_guest_vhost", "live_lab_guest", "l
 /// A test that runs with other tunnel programs, which are built for it: only `--all` runs it.
 const TUNNELS: &str = "live_tunnels";
 
+/// A test of tunnel programs with rxo inside, beside the same programs as published: only `--all` builds and runs it.
+const PATCHED: &str = "live_patched";
+
 /// Returns `true` if the test target of that name has live tests.
 pub(super) fn is_live(target: &str) -> bool {
     target == "live" || target.starts_with("live_")
@@ -60,7 +63,7 @@ pub(super) fn is_live(target: &str) -> bool {
 pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     let is_chosen = |target: &&str| match *target {
         LINUX => false,
-        TUNNELS => scene.all,
+        TUNNELS | PATCHED => scene.all,
         target => scene.guests || !GUESTS.contains(&target),
     };
     run_targets(scene, scene.live_targets().into_iter().filter(is_chosen).collect(), report)
@@ -76,7 +79,7 @@ pub(super) fn run_guest(scene: &Scene, report: &mut Report) -> Result<()> {
 
 /// Returns `true` if every `cargo xtask test` runs the live tests of this target.
 pub(super) fn is_short(target: &str) -> bool {
-    target != LINUX && target != TUNNELS && !GUESTS.contains(&target)
+    target != LINUX && target != TUNNELS && target != PATCHED && !GUESTS.contains(&target)
 }
 
 fn run_targets(scene: &Scene, targets: Vec<&str>, report: &mut Report) -> Result<()> {
@@ -121,8 +124,11 @@ fn build<'t>(
     if targets.is_empty() {
         return Ok(targets);
     }
-    if targets.contains(&TUNNELS) {
+    if targets.contains(&TUNNELS) || targets.contains(&PATCHED) {
         tunnels::ensure(&scene.workspace)?;
+    }
+    if targets.contains(&PATCHED) {
+        patched::ensure(&scene.workspace)?;
     }
     let what = format!("--workspace{}", chosen(&targets));
     cargo_test(scene, profile, "--no-run", &what).run()?;
