@@ -6,7 +6,7 @@
 //! * `tcp` measures the endpoint's goodput per CPU second, compared with smoltcp.
 //! * `live-tcp` times rxo's own TCP beside Linux's over real interfaces.
 //! * `serve` requests files from `rxo serve` and nginx in the same network.
-//! * `tunnel` measures WireGuard tunnels: rxo's example and other implementations.
+//! * `tunnel` measures WireGuard tunnels: rxo-tunnel and other implementations.
 //! * `guests` counts the instructions of Linux guests behind rxo, and measures the cost of rxo and QEMU.
 //! * `workers` times several workers between simulated queues, beside one.
 //! * `instructions` counts rxo's instructions per packet under callgrind, which are free of noise, and

@@ -50,7 +50,7 @@ usage: cargo xtask <command>
   bench instructions [--update]   the engine's instruction counts against the kept ones
   package [--publish-order]       packs the library crates, and builds each from its package alone; or their order, and a dry run
   api                             keeps the public interfaces of the library crates anew, in docs/api
-  bench tunnel [--json]           WireGuard tunnels: rxo's example beside those of others, which it installs
+  bench tunnel [--json]           WireGuard tunnels: rxo-tunnel beside those of others, which it installs
   dist [--architecture NAME]      what users get: a static program, a Debian package, an archive, a list of parts
   soak [--minutes N] [--json]     rxo under everything at once: bytes, counters, memory, descriptors (20 minutes)
   comments --seed N [--count 40]  doc comments of crates/ drawn at random, to be rated; `--openings` counts first words

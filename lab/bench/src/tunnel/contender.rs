@@ -1,4 +1,4 @@
-//! The measured tunnels: rxo's example, complete and without some parts, and other implementations.
+//! The measured tunnels: rxo-tunnel, complete and without some parts, and other implementations.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! A WireGuard tunnel between two private networks: starts a program at each end with keys and addresses, and
 //! stops both.
 //!
-//! The programs are foreign ones, or rxo's example, given by its path. Contract: a program runs until its
+//! The programs are foreign ones, or rxo-tunnel, given by its path. Contract: a program runs until its
 //! [`Tunnel`] is dropped or this process ends. Nothing is left behind, except the empty directory of foreign
 //! programs' sockets.
 
@@ -168,7 +168,7 @@ impl End<'_> {
         let mut process = Process::start(self.namespace, &command, &output)?;
         let interface = self.namespace.interface(&self.interface);
         let is_ours = self.program.kind() == TunnelKind::Rxo;
-        // rxo's example reports "is up" after it has set addresses and routes.
+        // rxo-tunnel reports "is up" after it has set addresses and routes.
         let is_up = || {
             if is_ours { process.said().contains("is up") } else { interface.counters().is_ok() }
         };

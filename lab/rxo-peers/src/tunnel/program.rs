@@ -7,7 +7,7 @@ use super::{End, INSIDE, MTU, PORT};
 /// The implementation of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TunnelKind {
-    /// rxo's example.
+    /// rxo-tunnel.
     Rxo,
     /// WireGuard's own implementation in Go.
     WireguardGo,
@@ -53,7 +53,7 @@ impl TunnelKind {
 }
 
 impl TunnelProgram {
-    /// Makes the program of rxo's example in `file`, with `arguments` besides keys and addresses.
+    /// Makes the program of rxo-tunnel in `file`, with `arguments` besides keys and addresses.
     #[must_use]
     pub fn rxo(file: &Path, arguments: &[&str]) -> Self {
         let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
