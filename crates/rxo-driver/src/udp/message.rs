@@ -50,9 +50,14 @@ enum Memory<'o> {
 
 impl<'o> Message<'o> {
     /// Makes a message of datagrams that lie one after the other.
-    pub(super) const fn together(to: SocketAddr, bytes: &'o [u8], datagram_bytes: usize) -> Self {
+    pub(super) const fn together(
+        to: SocketAddr,
+        ecn: u8,
+        bytes: &'o [u8],
+        datagram_bytes: usize,
+    ) -> Self {
         let memory = Memory::Together(bytes);
-        Self { to, from: None, ecn: 0, bytes: bytes.len(), datagram_bytes, memory }
+        Self { to, from: None, ecn, bytes: bytes.len(), datagram_bytes, memory }
     }
 
     /// Makes a message of the longest train at the start of `datagrams`, or only of the first datagram if `as_train` is

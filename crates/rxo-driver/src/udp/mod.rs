@@ -132,7 +132,7 @@ impl UdpSocket {
         let local = socket.local_addr()?;
         socket.set_nonblocking(true)?;
         if options.mark != 0 {
-            set_option(fd, libc::SOL_SOCKET, libc::SO_MARK, &options.mark.cast_signed())?;
+            set_mark(fd, options.mark)?;
         }
         if options.receive_details {
             sys::receive_details(fd, local.is_ipv6())?;
@@ -169,6 +169,15 @@ impl UdpSocket {
         self.options
     }
 
+    /// Changes the mark of all packets that are sent from now on; 0 for none.
+    ///
+    /// # Errors
+    /// If packets may not be marked (`CAP_NET_ADMIN`).
+    pub fn set_mark(&self, mark: u32) -> Result<(), DeviceError> {
+        set_mark(self.socket.as_fd(), mark)
+            .map_err(|error| fault::system(format!("cannot mark packets with {mark:#x}"), error))
+    }
+
     /// Creates a source, and allocates memory for its messages. If there are several sources, each receives
     /// some of the datagrams.
     #[must_use]
@@ -182,6 +191,10 @@ impl UdpSocket {
         let names = Names { is_ipv6: self.local.is_ipv6(), peer: self.peer };
         UdpSink::new(Arc::clone(&self.socket), names, self.options.send_trains)
     }
+}
+
+fn set_mark(socket: BorrowedFd<'_>, mark: u32) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_MARK, &mark.cast_signed())
 }
 
 fn cannot_bind(local: SocketAddr, error: io::Error) -> DeviceError {

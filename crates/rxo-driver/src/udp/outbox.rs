@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use super::message::{Message, Train};
 
 /// Memory in which datagrams are written one after the other. Consecutive datagrams of one size to one
-/// address become a train; a shorter one ends it.
+/// address, with one ECN field, become a train; a shorter one ends it.
 #[derive(Debug)]
 pub struct Outbox {
     bytes: Vec<u8>,
@@ -24,6 +24,7 @@ struct Laid {
     start: usize,
     end: usize,
     datagram_bytes: usize,
+    ecn: u8,
 }
 
 impl Outbox {
@@ -45,13 +46,20 @@ impl Outbox {
     /// memory, is not added.
     #[inline]
     pub fn push(&mut self, bytes: usize, to: SocketAddr) {
-        let (start, end) = (self.used, self.used + bytes);
+        self.push_with_ecn(bytes, to, 0);
+    }
+
+    /// Adds a datagram as [`Outbox::push`] does, whose IP header has the ECN field `ecn`, 0 to 3 (RFC 3168,
+    /// section 5). Higher bits are ignored.
+    #[inline]
+    pub fn push_with_ecn(&mut self, bytes: usize, to: SocketAddr, ecn: u8) {
+        let (start, end, ecn) = (self.used, self.used + bytes, ecn & 3);
         if bytes == 0 || end > self.bytes.len() {
             return;
         }
         self.used = end;
-        if !self.trains.last_mut().is_some_and(|train| train.take(bytes, to)) {
-            self.trains.push(Laid { to, start, end, datagram_bytes: bytes });
+        if !self.trains.last_mut().is_some_and(|train| train.take(bytes, to, ecn)) {
+            self.trains.push(Laid { to, start, end, datagram_bytes: bytes, ecn });
         }
     }
 
@@ -73,7 +81,8 @@ impl Outbox {
         self.trains[self.first..].iter().flat_map(move |train| {
             let bytes = &self.bytes[train.start.max(self.sent)..train.end];
             let most = if as_trains { bytes.len() } else { train.datagram_bytes };
-            bytes.chunks(most).map(|bytes| Message::together(train.to, bytes, train.datagram_bytes))
+            let Laid { to, datagram_bytes, ecn, .. } = *train;
+            bytes.chunks(most).map(move |bytes| Message::together(to, ecn, bytes, datagram_bytes))
         })
     }
 
@@ -92,9 +101,9 @@ impl Outbox {
 
 impl Laid {
     /// Adds a datagram of `bytes` bytes after those of the train. Returns `false` if it begins another train.
-    fn take(&mut self, bytes: usize, to: SocketAddr) -> bool {
+    fn take(&mut self, bytes: usize, to: SocketAddr, ecn: u8) -> bool {
         let mut train = Train { bytes: self.end - self.start, datagram_bytes: self.datagram_bytes };
-        let takes = to == self.to && train.take(bytes);
+        let takes = (to, ecn) == (self.to, self.ecn) && train.take(bytes);
         self.end = self.start + train.bytes;
         takes
     }
@@ -133,6 +142,17 @@ mod tests {
     fn another_address_begins_a_train() {
         let outbox = filled(&[(100, 1), (100, 2), (100, 1)]);
         assert_eq!(lengths(&outbox, true), [100, 100, 100]);
+    }
+
+    #[test]
+    fn another_ecn_field_begins_a_train() {
+        let mut outbox = Outbox::new(1 << 10);
+        for ecn in [2, 2, 3, 1, 0] {
+            outbox.room(100).unwrap();
+            outbox.push_with_ecn(100, to(1), ecn);
+        }
+        let messages: Vec<_> = outbox.messages(true).map(|it| (it.bytes, it.ecn)).collect();
+        assert_eq!(messages, [(200, 2), (100, 3), (100, 1), (100, 0)]);
     }
 
     #[test]

@@ -193,7 +193,7 @@ fn describe(message: &Message<'_>, control: &mut Control) {
         control.set_datagram_bytes(message.datagram_bytes);
     }
     if message.ecn != 0 {
-        control.set_ecn(message.ecn, message.to.ip());
+        control.set_ecn(message.ecn, message.to.ip().to_canonical());
     }
     if let Some(from) = message.from {
         control.set_source(from);

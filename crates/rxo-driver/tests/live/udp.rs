@@ -12,6 +12,7 @@ use crate::network::{FAR_ADDRESS, LONG, NEAR_ADDRESS, Pair, quiet_namespace};
 pub(crate) const TESTS: &[Test] = &[
     ("udp_trains_arrive_as_the_datagrams_that_were_sent", trains_arrive),
     ("udp_trains_cross_a_veth_between_ipv6_sockets_and_ipv4", trains_cross_a_veth),
+    ("udp_ecn_fields_cross_a_veth_and_part_trains", ecn_fields_cross_a_veth),
     ("udp_without_trains_each_datagram_is_a_message", without_trains),
     ("udp_a_refused_train_turns_trains_off_and_loses_nothing", refused_train),
     ("udp_what_has_no_route_is_dropped_and_counted", no_route),
@@ -109,6 +110,47 @@ fn trains_cross_a_veth() {
     assert_same(&receive(&mut far.source(), lengths.len()), near_address, &lengths);
     send(&mut back, near_address, &lengths);
     assert_same(&receive(&mut near.source(), lengths.len()), far_address, &lengths);
+}
+
+/// Sends trains that differ only in their ECN field, over both IP versions, from sockets for both and for IPv4.
+fn ecn_fields_cross_a_veth() {
+    let pair = Pair::addressed();
+    let options = UdpOptions { receive_details: true, ..UdpOptions::default() };
+    let bind = |address: &str| UdpSocket::bind(address.parse().unwrap(), options);
+    let far = pair.far.run(|| UdpSocket::bind_any(0, options)).unwrap().unwrap();
+    let port = far.local_addr().port();
+    let both = far.local_addr().is_ipv6();
+    let mut source = far.source();
+    let senders: &[&str] = if both { &["0.0.0.0:0", "[::]:0"] } else { &["0.0.0.0:0"] };
+    for sender in senders {
+        let near = pair.near.run(|| bind(sender)).unwrap().unwrap();
+        assert_ecn_fields_arrive(&near, SocketAddr::new(FAR_ADDRESS.into(), port), &mut source);
+    }
+    if both {
+        let alone = pair.far.run(|| bind("[::1]:0")).unwrap().unwrap();
+        assert_ecn_fields_arrive(&alone, alone.local_addr(), &mut alone.source());
+    }
+}
+
+fn assert_ecn_fields_arrive(from: &UdpSocket, to: SocketAddr, source: &mut UdpSource) {
+    const FIELDS: [u8; 7] = [2, 2, 3, 3, 1, 0, 2];
+    let mut outbox = Outbox::new(1 << 14);
+    for field in FIELDS {
+        outbox.room(1_000).unwrap().fill(field);
+        outbox.push_with_ecn(1_000, to, field);
+    }
+    assert!(from.sink().send(&mut outbox));
+    let (mut fields, ends_at) = (Vec::new(), clock::now() + LONG);
+    while fields.len() < FIELDS.len() {
+        assert!(clock::now() < ends_at, "{fields:?} to {to}");
+        wait::wait_readable(&[source.as_fd()], Some(LONG)).unwrap();
+        let received = source.receive(|train| {
+            assert!(train.bytes.iter().all(|&byte| byte == train.ecn), "to {to}: {}", train.ecn);
+            fields.extend(train.datagrams().map(|_| train.ecn));
+        });
+        received.unwrap();
+    }
+    assert_eq!(fields, FIELDS, "to {to}");
 }
 
 fn without_trains() {
