@@ -1,4 +1,4 @@
-//! The direction from the peer to the TUN: datagrams are decrypted into frames, which are then coalesced.
+//! The direction from the peers to the TUN: datagrams are decrypted into frames, which are then coalesced.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -12,7 +12,10 @@ use rxo::driver::{DeviceSink, clock};
 use rxo::frame::{Pool, PoolBuf};
 use rxo::{Config, DeviceError, Engine, Frame, FrameSink, Instant, LinkKind, Policy};
 
-use crate::peer::{Outcome, Peer};
+use crate::ecn;
+use crate::interface::Shared;
+use crate::outside::Outside;
+use crate::peer::Outcome;
 
 /// Maximum number of packets per receive call: eight messages of 128 datagrams, which no kernel exceeds.
 const BATCH: usize = 1_024;
@@ -20,12 +23,18 @@ const BATCH: usize = 1_024;
 /// The size of the outbox: space for the answers of a handshake, and for packets that waited for it.
 const OUTBOX_BYTES: usize = 1 << 20;
 
-/// The state of the direction from the peer to the TUN.
+/// The bytes of a buffer beyond a packet: the cipher writes its tag, and padding to 16 bytes, behind it.
+const BEHIND_BYTES: usize = 64;
+
+/// The state of the direction from the peers to the TUN.
 pub(crate) struct Inward {
     udp: UdpSource,
     answers: UdpSink,
+    /// The generation of the socket; see [`Outside::renewed`].
+    generation: u64,
     outbox: Outbox,
     pool: Pool,
+    mtu: u32,
     batch: Vec<Frame<PoolBuf>>,
     /// The receive engine; `None` if coalescing is off.
     engine: Option<Engine<PoolBuf>>,
@@ -36,7 +45,7 @@ pub(crate) struct Inward {
 impl Inward {
     /// Creates the direction for packets of at most `mtu` bytes.
     pub(crate) fn new(
-        (udp, answers): (UdpSource, UdpSink),
+        outside: &Outside,
         tun: DeviceSink,
         mtu: u32,
         coalesces: bool,
@@ -45,10 +54,11 @@ impl Inward {
         let (link, seed) = (LinkKind::RawIp, RandomState::new().hash_one(0));
         let config = Config { link, batch_frames: BATCH, ..Config::new(policy, seed) };
         let engine = coalesces.then(|| Engine::new(config)).transpose()?;
-        // The cipher writes its tag, and padding to 16 bytes, after the packet.
-        let (pool, batch) = (Pool::new(BATCH, mtu as usize + 64), Vec::with_capacity(BATCH));
+        let (udp, answers) = (outside.socket().source(), outside.socket().sink());
+        let (pool, batch) = (pool(mtu), Vec::with_capacity(BATCH));
         let outbox = Outbox::new(OUTBOX_BYTES);
-        Ok(Self { udp, answers, outbox, pool, batch, engine, tun, refused: 0 })
+        let (generation, refused) = (outside.generation(), 0);
+        Ok(Self { udp, answers, generation, outbox, pool, mtu, batch, engine, tun, refused })
     }
 
     /// Adds the descriptors that this direction waits for to `list`: datagrams, or space in the TUN if it was
@@ -62,12 +72,15 @@ impl Inward {
     }
 
     /// Receives a batch of datagrams, if there are any, and writes their packets to the TUN.
-    pub(crate) fn turn(&mut self, peer: &Peer) -> Result<(), DeviceError> {
+    pub(crate) fn turn(&mut self, shared: &Shared) -> Result<(), DeviceError> {
         if self.tun.is_blocked() {
             return self.tun.resume();
         }
+        let (now, mut interface) = (clock::now(), shared.lock());
+        if let Some(socket) = interface.outside.renewed(&mut self.generation) {
+            (self.udp, self.answers) = (socket.source(), socket.sink());
+        }
         let Self { udp, outbox, pool, batch, refused, .. } = self;
-        let (now, mut session) = (clock::now(), peer.session());
         udp.receive(|train| {
             for datagram in train.datagrams() {
                 let Some(mut buffer) = pool.take() else {
@@ -75,25 +88,32 @@ impl Inward {
                     continue;
                 };
                 buffer.set_len(buffer.capacity());
-                match session.decrypt(train.from, datagram, &mut buffer, outbox) {
-                    Outcome::Packet(bytes, ip) if peer.allows(ip) => {
+                match interface.decrypt(train.from, datagram, &mut buffer, outbox) {
+                    Outcome::Packet(bytes, _) => {
                         buffer.truncate(bytes);
-                        batch.push(Frame::new(buffer, now));
+                        match ecn::decapsulate(&mut buffer, train.ecn) {
+                            Some(()) => batch.push(Frame::new(buffer, now)),
+                            None => *refused += 1,
+                        }
                     }
-                    Outcome::Packet(..) | Outcome::Refused => *refused += 1,
+                    Outcome::Refused => *refused += 1,
                     Outcome::Done => {}
                 }
             }
         })?;
-        drop(session);
+        drop(interface);
         self.answers.send(&mut self.outbox);
         self.write(now)
     }
 
-    /// Runs the timers of the protocol and sends their messages.
-    pub(crate) fn on_time(&mut self, peer: &Peer) {
-        peer.session().on_time(&mut self.outbox);
-        self.answers.send(&mut self.outbox);
+    /// Runs the timers of the protocol and sends their messages. `mtu` is that of the TUN, which others may have
+    /// raised.
+    pub(crate) fn on_time(&mut self, shared: &Shared, mtu: u32) {
+        if mtu > self.mtu {
+            (self.pool, self.mtu) = (pool(mtu), mtu);
+        }
+        let Self { outbox, answers, .. } = self;
+        shared.lock().on_time(outbox, |outbox| _ = answers.send(outbox));
     }
 
     fn write(&mut self, now: Instant) -> Result<(), DeviceError> {
@@ -110,6 +130,11 @@ impl Inward {
         });
         sent
     }
+}
+
+/// Creates the buffers for packets of at most `mtu` bytes.
+fn pool(mtu: u32) -> Pool {
+    Pool::new(BATCH, mtu as usize + BEHIND_BYTES)
 }
 
 impl fmt::Display for Inward {

@@ -1,4 +1,4 @@
-//! A WireGuard tunnel with receive offload, between one TUN and one peer.
+//! A WireGuard tunnel with receive offload, which `wg` and `wg-quick` drive.
 //!
 //! The protocol is implemented by the crate `boringtun`: handshake, cipher, timers. Everything around it is
 //! rxo. Data that the host sends comes out of the TUN as large packets and is split into the packets of the
@@ -8,30 +8,45 @@
 //!
 //! The modules in the order in which a packet passes them:
 //!
-//! * [`outward`]: from the TUN to the peer. [`cut`] splits the packets of the TUN.
-//! * [`inward`]: from the peer to the TUN.
-//! * [`peer`]: the state of the protocol, which both directions share.
-//! * [`options`]: the command line. [`run`]: opens everything, runs both directions, and ends.
+//! * [`outward`]: from the TUN to the peers. [`cut`] splits the packets of the TUN.
+//! * [`inward`]: from the peers to the TUN. [`ecn`]: marks of the outer header reach the inner one.
+//! * [`interface`]: the state that both directions share. [`peers`] finds the peer, [`peer`] has its session,
+//!   [`outside`] the UDP socket.
+//! * [`control`]: the socket for `wg`. [`uapi`]: its requests and answers, pure.
+//! * [`options`]: the command line, with [`keys`] and [`network`]. [`run`]: opens everything, runs both
+//!   directions, and ends. [`detach`]: the way into the background.
 //!
 //! See docs/tunnel.md for its use, its interoperability and its speed.
 
+mod control;
 mod cut;
+mod detach;
+mod ecn;
+mod interface;
 mod inward;
+mod keys;
+mod network;
 mod options;
+mod outside;
 mod outward;
 mod peer;
+mod peers;
 mod run;
+mod uapi;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 fn main() -> ExitCode {
-    match run::run(&options::Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("rxo-tunnel: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    let options = options::Options::parse();
+    let done = if options.is_foreground() || detach::is_waited_for() {
+        run::run(&options).map(|()| ExitCode::SUCCESS)
+    } else {
+        detach::start()
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("rxo-tunnel: {error:#}");
+        ExitCode::FAILURE
+    })
 }

@@ -1,50 +1,57 @@
 //! The command line and the parsing of its values.
 
-use std::fs;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, anyhow};
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use anyhow::Result;
 use clap::Parser;
-use ip_network::IpNetwork;
+
+use crate::keys::{Key, from_base64, key_in};
+use crate::network::Network;
+use crate::uapi::{Change, PeerSettings, Settings};
 
 /// A WireGuard tunnel with receive offload.
+///
+/// Creates INTERFACE and its control socket, which `wg` and `wg-quick` use. With --private-key, the flags take
+/// their place, for one peer.
 #[derive(Parser, Debug)]
 #[command(name = "rxo-tunnel", version)]
 pub(crate) struct Options {
-    /// File with the private key, as `wg genkey` prints it.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) private_key: PathBuf,
+    /// Name of the TUN interface, which is created.
+    #[arg(value_name = "INTERFACE")]
+    pub(crate) interface: String,
+    /// Stay in the foreground. Otherwise the program returns when the interface and the socket exist.
+    #[arg(short, long)]
+    pub(crate) foreground: bool,
+    /// File with the private key, as `wg genkey` prints it. The program then stays in the foreground, and has
+    /// no control socket.
+    #[arg(long, value_name = "FILE", requires_all = ["peer", "address", "allowed_ips"])]
+    pub(crate) private_key: Option<PathBuf>,
     /// Public key of the peer, as `wg pubkey` prints it.
-    #[arg(long, value_name = "KEY", value_parser = key)]
-    pub(crate) peer: [u8; 32],
+    #[arg(long, value_name = "KEY", value_parser = from_base64, requires = "private_key")]
+    pub(crate) peer: Option<Key>,
     /// File with the additional key that is shared with the peer, as `wg genpsk` prints it.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "private_key")]
     pub(crate) preshared_key: Option<PathBuf>,
     /// Address and port of the peer. Without it, the peer must send first.
-    #[arg(long, value_name = "HOST:PORT", value_parser = endpoint)]
+    #[arg(long, value_name = "HOST:PORT", value_parser = endpoint, requires = "private_key")]
     pub(crate) endpoint: Option<SocketAddr>,
     /// UDP port to listen on; 0 for any.
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) listen_port: u16,
-    /// Name of the TUN interface, which is created.
-    #[arg(long, value_name = "NAME", default_value = "rxo0")]
-    pub(crate) interface: String,
     /// Addresses of the interface, separated by commas.
-    #[arg(long, value_name = "IP/BITS", value_delimiter = ',', required = true)]
+    #[arg(long, value_name = "IP/BITS", value_delimiter = ',', requires = "private_key")]
     pub(crate) address: Vec<Network>,
     /// Addresses behind the peer, separated by commas: they are routed into the tunnel, and only they are
     /// accepted from it.
-    #[arg(long, value_name = "IP/BITS", value_delimiter = ',', required = true)]
+    #[arg(long, value_name = "IP/BITS", value_delimiter = ',', requires = "private_key")]
     pub(crate) allowed_ips: Vec<Network>,
+    /// Seconds between empty packets that keep a NAT's mapping open.
+    #[arg(long, value_name = "SECONDS", requires = "private_key")]
+    pub(crate) keepalive: Option<u16>,
     /// Largest packet in the tunnel, in bytes: 80 less than in the network below.
     #[arg(long, value_name = "BYTES", default_value_t = 1_420, value_parser = clap::value_parser!(u32).range(576..=65_400))]
     pub(crate) mtu: u32,
-    /// Seconds between empty packets that keep a NAT's mapping open.
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) keepalive: Option<u16>,
     /// Threads: 1 for both directions together, or 2, one for each.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     pub(crate) threads: u8,
@@ -59,72 +66,36 @@ pub(crate) struct Options {
     pub(crate) figures: u32,
 }
 
-/// An address with the prefix length of its network.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Network {
-    pub(crate) ip: IpAddr,
-    pub(crate) bits: u8,
-    /// The network that contains the address.
-    pub(crate) all: IpNetwork,
-}
-
-impl std::str::FromStr for Network {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let read = || {
-            let (ip, bits) = text.split_once('/').unwrap_or((text, ""));
-            let ip: IpAddr = ip.parse().ok()?;
-            let whole = if ip.is_ipv4() { 32 } else { 128 };
-            let bits = if bits.is_empty() { whole } else { bits.parse().ok()? };
-            Some(Self { ip, bits, all: IpNetwork::new_truncate(ip, bits).ok()? })
-        };
-        let wrong = || format!("`{text}` is not an address with a prefix, such as 10.0.0.1/24");
-        read().ok_or_else(wrong)
+impl Options {
+    /// Returns `true` if this process runs the tunnel itself.
+    pub(crate) fn is_foreground(&self) -> bool {
+        let by_variable = std::env::var_os("WG_PROCESS_FOREGROUND").is_some_and(|it| it == "1");
+        self.foreground || self.private_key.is_some() || by_variable
     }
-}
 
-/// Reads a key in base64 from a file.
-pub(crate) fn key_in(path: &PathBuf) -> Result<[u8; 32]> {
-    let text =
-        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let wrong = |_| anyhow!("{} holds no key; `wg genkey` makes one", path.display());
-    key(text.trim()).map_err(wrong)
-}
-
-fn key(text: &str) -> Result<[u8; 32], String> {
-    let bytes = BASE64_STANDARD.decode(text).ok().and_then(|bytes| bytes.try_into().ok());
-    bytes.ok_or_else(|| "a key is 32 bytes in base64, 44 characters".to_owned())
+    /// Returns the settings that the flags give, with keys from files; `None` if a client of the control socket
+    /// gives them.
+    ///
+    /// # Errors
+    /// If a file holds no key, or others may read it.
+    pub(crate) fn settings(&self) -> Result<Option<Settings>> {
+        let (Some(private_key), Some(public_key)) = (&self.private_key, self.peer) else {
+            return Ok(None);
+        };
+        let peer = PeerSettings {
+            public_key,
+            preshared_key: self.preshared_key.as_deref().map(key_in).transpose()?,
+            endpoint: self.endpoint,
+            keepalive: self.keepalive,
+            allowed: self.allowed_ips.iter().map(|it| (Change::Add, it.all)).collect(),
+            ..PeerSettings::default()
+        };
+        let private_key = Some(key_in(private_key)?);
+        Ok(Some(Settings { private_key, peers: vec![peer], ..Settings::default() }))
+    }
 }
 
 fn endpoint(text: &str) -> Result<SocketAddr, String> {
     let mut found = text.to_socket_addrs().map_err(|error| error.to_string())?;
     found.next().ok_or_else(|| "this name has no address".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn networks_are_read_and_contain_their_addresses() {
-        let network: Network = "10.1.2.3/8".parse().unwrap();
-        assert_eq!(network.all.network_address(), IpAddr::from([10, 0, 0, 0]));
-        assert!(network.all.contains(IpAddr::from([10, 255, 0, 1])));
-        assert!(!network.all.contains(IpAddr::from([11, 0, 0, 1])));
-        let all: Network = "::/0".parse().unwrap();
-        assert!(all.all.contains("2001:db8::1".parse::<IpAddr>().unwrap()));
-        assert!(!all.all.contains(IpAddr::from([10, 0, 0, 1])));
-        assert_eq!("fd00::1".parse::<Network>().unwrap().bits, 128);
-        for wrong in ["", "10.0.0.1/33", "10.0.0/8", "::1/129", "1.1.1.1/x"] {
-            wrong.parse::<Network>().unwrap_err();
-        }
-    }
-
-    #[test]
-    fn a_key_has_32_bytes() {
-        assert_eq!(key(&BASE64_STANDARD.encode([7; 32])), Ok([7; 32]));
-        key(&BASE64_STANDARD.encode([7; 31])).unwrap_err();
-        key("no key").unwrap_err();
-    }
 }

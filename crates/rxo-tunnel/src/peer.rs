@@ -1,14 +1,17 @@
-//! The protocol state of the one peer, shared by both directions.
+//! One peer: its session, its endpoint and its figures.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::Result;
+use boringtun::noise::rate_limiter::RateLimiter;
 use boringtun::noise::{Tunn, TunnResult};
 use boringtun::x25519::{PublicKey, StaticSecret};
+use ip_network::IpNetwork;
 use rxo::driver::udp::Outbox;
 
-use crate::options::{Network, Options, key_in};
+use crate::keys::Key;
+use crate::uapi::PeerStatus;
 
 /// Overhead of a datagram beyond its packet, in bytes.
 const OVERHEAD_BYTES: usize = 32;
@@ -16,20 +19,32 @@ const OVERHEAD_BYTES: usize = 32;
 /// Length of the longest handshake message, in bytes.
 const HANDSHAKE_BYTES: usize = 148;
 
-/// Length of a cookie reply, in bytes: the answer to a message whose sender has not yet proved its address.
-const COOKIE_BYTES: usize = 64;
+/// The types of messages, in their first byte.
+pub(crate) const INITIATION: u8 = 1;
+pub(crate) const RESPONSE: u8 = 2;
+pub(crate) const COOKIE_REPLY: u8 = 3;
+pub(crate) const DATA: u8 = 4;
 
-/// The peer, shared by both directions.
+/// Time of a handshake can be computed only up to the interval of the timers; two times that differ by less
+/// are of one handshake.
+const SAME_HANDSHAKE: Duration = Duration::from_secs(1);
+
+/// A peer of the interface.
 pub(crate) struct Peer {
-    session: Mutex<Session>,
-    allowed: Vec<Network>,
-}
-
-/// The protocol state of the session with the peer, and the peer's address.
-pub(crate) struct Session {
-    tunn: Tunn,
-    /// The address of the last valid message from the peer.
+    public_key: Key,
+    preshared_key: Option<Key>,
+    /// The state of the protocol; `None` while the interface has no private key.
+    tunn: Option<Tunn>,
+    /// `true` if packets wait for the handshake.
+    has_waiting: bool,
+    /// The address of the last valid message from the peer, or the configured one.
     endpoint: Option<SocketAddr>,
+    keepalive: u16,
+    keepalive_at: Instant,
+    pub(crate) allowed: Vec<IpNetwork>,
+    handshake_at: Duration,
+    sent_bytes: u64,
+    received_bytes: u64,
 }
 
 /// The outcome of encrypting a packet or decrypting a datagram.
@@ -43,40 +58,87 @@ pub(crate) enum Outcome {
     Refused,
 }
 
-impl Peer {
-    /// Creates the peer with the keys in `options`, some of which are read from files.
-    pub(crate) fn new(options: &Options) -> Result<Self> {
-        let private = StaticSecret::from(key_in(&options.private_key)?);
-        let preshared = options.preshared_key.as_ref().map(key_in).transpose()?;
-        let public = PublicKey::from(options.peer);
-        let tunn = Tunn::new(private, public, preshared, options.keepalive, 0, None);
-        let session = Mutex::new(Session { tunn, endpoint: options.endpoint });
-        Ok(Self { session, allowed: options.allowed_ips.clone() })
-    }
-
-    /// Returns `true` if `ip` is one of the addresses behind the peer.
-    pub(crate) fn allows(&self, ip: IpAddr) -> bool {
-        self.allowed.iter().any(|network| network.all.contains(ip))
-    }
-
-    /// Locks the session, for the duration of a batch.
-    pub(crate) fn session(&self) -> MutexGuard<'_, Session> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// What the sessions of all peers need of the interface.
+#[derive(Clone)]
+pub(crate) struct Identity {
+    pub(crate) private_key: StaticSecret,
+    pub(crate) public_key: PublicKey,
+    /// Checks the sum of handshake messages, and limits nothing: the interface has done that before.
+    pub(crate) unlimited: Arc<RateLimiter>,
 }
 
-impl Session {
-    /// Encrypts `packet` as a datagram to the peer and puts it into `outbox`. Before the handshake is
-    /// complete, the packet waits and the handshake is started.
-    pub(crate) fn encrypt(&mut self, packet: &[u8], outbox: &mut Outbox) -> Outcome {
+impl Peer {
+    /// Creates a peer without endpoint and allowed addresses.
+    pub(crate) fn new(public_key: Key, now: Instant) -> Self {
+        Self {
+            public_key,
+            preshared_key: None,
+            tunn: None,
+            has_waiting: false,
+            endpoint: None,
+            keepalive: 0,
+            keepalive_at: now,
+            allowed: Vec::new(),
+            handshake_at: Duration::ZERO,
+            sent_bytes: 0,
+            received_bytes: 0,
+        }
+    }
+
+    /// Begins a new session, in which the peer knows this side by `slot`. The handshake begins with the next
+    /// packet of either side; packets that waited for a handshake are lost.
+    pub(crate) fn begin(&mut self, identity: Option<&Identity>, slot: u32) {
+        let new = |it: &Identity| {
+            let (private, public) = (it.private_key.clone(), PublicKey::from(self.public_key));
+            let limiter = Some(Arc::clone(&it.unlimited));
+            Tunn::new(private, public, self.preshared_key, None, slot, limiter)
+        };
+        self.tunn = identity.map(new);
+        self.has_waiting = false;
+    }
+
+    /// Returns the peer's public key.
+    pub(crate) const fn public_key(&self) -> &Key {
+        &self.public_key
+    }
+
+    /// Changes the preshared key. Returns `true` if it is another one, so that a new session must begin.
+    pub(crate) fn set_preshared_key(&mut self, key: Option<Key>) -> bool {
+        std::mem::replace(&mut self.preshared_key, key) != key
+    }
+
+    pub(crate) const fn set_endpoint(&mut self, endpoint: SocketAddr) {
+        self.endpoint = Some(endpoint);
+    }
+
+    /// Changes the seconds between empty packets. The first is sent at once.
+    pub(crate) const fn set_keepalive(&mut self, seconds: u16, now: Instant) {
+        self.keepalive = seconds;
+        self.keepalive_at = now;
+    }
+
+    /// Encrypts `packet` as a datagram to the peer and puts it into `outbox`; its outer header has the field
+    /// `ecn`. Before the handshake is complete, the packet waits and the handshake is started.
+    pub(crate) fn encrypt(&mut self, packet: &[u8], ecn: u8, outbox: &mut Outbox) -> Outcome {
         let wanted = (packet.len() + OVERHEAD_BYTES).max(HANDSHAKE_BYTES);
+        let (Some(tunn), Some(to)) = (&mut self.tunn, self.endpoint) else {
+            return Outcome::Refused;
+        };
         let Some(room) = outbox.room(wanted) else { return Outcome::Refused };
-        let result = self.tunn.encapsulate(packet, room);
-        let bytes = written(&result);
-        self.send(bytes, outbox)
+        let result = tunn.encapsulate(packet, room);
+        let Some(bytes) = written(&result) else {
+            self.has_waiting = true;
+            return Outcome::Done;
+        };
+        // An initiation has the place of the packet, which waits.
+        self.has_waiting |= room[0] != DATA;
+        self.sent_bytes += bytes as u64;
+        outbox.push_with_ecn(bytes, to, ecn);
+        Outcome::Done
     }
 
     /// Decrypts `datagram`, received from `from`, into `packet`. Puts answers of the protocol into `outbox`.
+    /// The endpoint is then `from` if the datagram was valid.
     pub(crate) fn decrypt(
         &mut self,
         from: SocketAddr,
@@ -84,52 +146,95 @@ impl Session {
         packet: &mut [u8],
         outbox: &mut Outbox,
     ) -> Outcome {
+        let Some(tunn) = &mut self.tunn else { return Outcome::Refused };
         // The cipher leaves its tag after the packet.
         if datagram.len() > packet.len() || packet.len() < HANDSHAKE_BYTES {
             return Outcome::Refused;
         }
-        let result = self.tunn.decapsulate(Some(from.ip()), datagram, packet);
+        let result = tunn.decapsulate(Some(from.ip()), datagram, packet);
         let outcome = match result {
             TunnResult::Err(_) => return Outcome::Refused,
             TunnResult::WriteToTunnelV4(packet, ip) => Outcome::Packet(packet.len(), ip.into()),
             TunnResult::WriteToTunnelV6(packet, ip) => Outcome::Packet(packet.len(), ip.into()),
             TunnResult::Done => Outcome::Done,
             TunnResult::WriteToNetwork(answer) => {
-                let Some(room) = outbox.room(answer.len()) else { return Outcome::Refused };
-                room.copy_from_slice(answer);
-                outbox.push(answer.len(), from);
-                if answer.len() != COOKIE_BYTES {
-                    self.endpoint = Some(from);
-                    self.send_waiting(outbox);
+                if let Some(room) = outbox.room(answer.len()) {
+                    room.copy_from_slice(answer);
+                    outbox.push(answer.len(), from);
+                    self.sent_bytes += answer.len() as u64;
                 }
-                return Outcome::Done;
+                Outcome::Done
             }
         };
-        self.endpoint = Some(from);
+        self.received_bytes += datagram.len() as u64;
+        // A cookie reply does not prove who sent it.
+        if datagram[0] != COOKIE_REPLY {
+            self.endpoint = Some(from);
+        }
+        // Before one of these messages there is no session to send by.
+        if self.has_waiting && [RESPONSE, DATA].contains(&datagram[0]) {
+            self.send_waiting(outbox);
+        }
         outcome
     }
 
     /// Runs the timers of the protocol. Call it four times a second.
-    pub(crate) fn on_time(&mut self, outbox: &mut Outbox) {
+    pub(crate) fn on_time(&mut self, now: Instant, outbox: &mut Outbox) {
         let Some(room) = outbox.room(HANDSHAKE_BYTES) else { return };
-        let bytes = written(&self.tunn.update_timers(room));
-        self.send(bytes, outbox);
+        let (Some(tunn), Some(to)) = (&mut self.tunn, self.endpoint) else { return };
+        let mut bytes = written(&tunn.update_timers(room));
+        if bytes.is_none() && self.keepalive > 0 && now >= self.keepalive_at {
+            self.keepalive_at = now + Duration::from_secs(self.keepalive.into());
+            bytes = written(&match tunn.time_since_last_handshake() {
+                Some(_) => tunn.encapsulate(&[], room),
+                // An empty packet would wait for the handshake.
+                None => tunn.format_handshake_initiation(room, false),
+            });
+        }
+        if let Some(bytes) = bytes {
+            self.sent_bytes += bytes as u64;
+            outbox.push(bytes, to);
+        }
+        self.note_handshake();
+    }
+
+    /// Returns the peer's settings and figures.
+    pub(crate) fn status(&mut self) -> PeerStatus {
+        self.note_handshake();
+        PeerStatus {
+            public_key: self.public_key,
+            preshared_key: self.preshared_key,
+            endpoint: self.endpoint,
+            handshake_at: self.handshake_at,
+            sent_bytes: self.sent_bytes,
+            received_bytes: self.received_bytes,
+            keepalive: self.keepalive,
+            allowed: self.allowed.clone(),
+        }
+    }
+
+    /// Keeps the time of the last handshake, because the protocol forgets it with the session.
+    fn note_handshake(&mut self) {
+        let ago = self.tunn.as_ref().and_then(Tunn::time_since_last_handshake);
+        let Some(ago) = ago else { return };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let at = now.saturating_sub(ago);
+        if at.abs_diff(self.handshake_at) > SAME_HANDSHAKE {
+            self.handshake_at = at;
+        }
     }
 
     /// Encrypts the packets that waited for the handshake.
     fn send_waiting(&mut self, outbox: &mut Outbox) {
+        let (Some(tunn), Some(to)) = (&mut self.tunn, self.endpoint) else { return };
         while let Some(room) = outbox.room(1 << 16) {
-            let Some(bytes) = written(&self.tunn.decapsulate(None, &[], room)) else { return };
-            self.send(Some(bytes), outbox);
-        }
-    }
-
-    /// Queues the datagram in the free space of `outbox`, if the protocol has written one.
-    fn send(&self, bytes: Option<usize>, outbox: &mut Outbox) -> Outcome {
-        if let (Some(bytes), Some(to)) = (bytes, self.endpoint) {
+            let Some(bytes) = written(&tunn.decapsulate(None, &[], room)) else {
+                self.has_waiting = false;
+                return;
+            };
+            self.sent_bytes += bytes as u64;
             outbox.push(bytes, to);
         }
-        if bytes.is_some() && self.endpoint.is_none() { Outcome::Refused } else { Outcome::Done }
     }
 }
 

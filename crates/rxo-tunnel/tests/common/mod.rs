@@ -1,7 +1,10 @@
 //! Sends traffic through a tunnel and checks every byte.
 
+use std::fs::File;
+use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -26,9 +29,17 @@ pub(crate) fn run(trials: Vec<Trial>) -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// Returns the example program with these arguments.
+/// Returns the program with these arguments.
 pub(crate) fn ours(arguments: &[&str]) -> TunnelProgram {
     TunnelProgram::rxo(Path::new(env!("CARGO_BIN_EXE_rxo-tunnel")), arguments)
+}
+
+/// Writes a key into a new file with these permissions.
+#[allow(dead_code, reason = "some test programs have no key files of their own")]
+pub(crate) fn write_key(path: &Path, key: &str, mode: u32) {
+    let mut file = File::create(path).unwrap();
+    file.set_permissions(PermissionsExt::from_mode(mode)).unwrap();
+    file.write_all(key.as_bytes()).unwrap();
 }
 
 /// Sends TCP and UDP through the tunnel in both directions, over IPv4 and IPv6.

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rxo_peers::Tunnel;
 use rxo_testbed::{Namespace, RouteOrRule, until};
 
-use crate::common::ours;
+use crate::common::{ours, write_key};
 
 /// An address of the far network to which only the default route leads.
 const BEYOND: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 98, 0, 7));
@@ -96,9 +96,9 @@ fn start(host: &Namespace) -> Program {
     let number = STARTED.fetch_add(1, Ordering::Relaxed);
     let key = format!("rxo-tunnel-key-{}-{number}", std::process::id());
     let key = std::env::temp_dir().join(key);
-    fs::write(&key, "yI4bSsPYMoCwySaNvFraci2fvR/uG5NgcBXXWhfRJEg=").unwrap();
+    write_key(&key, "yI4bSsPYMoCwySaNvFraci2fvR/uG5NgcBXXWhfRJEg=", 0o600);
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxo-tunnel"));
-    command.arg("--private-key").arg(&key);
+    command.arg("rxo0").arg("--private-key").arg(&key);
     command.args(["--peer", "nRF5CpO+PyEFjSl3cvXTGcpA83YhKmFxMLtbbCR9tW8="]);
     command.args(["--endpoint", "192.0.2.1:51820", "--address", "10.99.0.1/24,fd99::1/64"]);
     command.args(["--allowed-ips", "0.0.0.0/0,::/0,10.99.0.0/24"]).stderr(Stdio::piped());

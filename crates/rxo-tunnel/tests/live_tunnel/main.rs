@@ -1,4 +1,4 @@
-//! The example at both ends of a tunnel between two networks.
+//! The program at both ends of a tunnel between two networks.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 #[path = "../common/mod.rs"]
@@ -12,7 +12,7 @@ use std::process::{Command, ExitCode};
 use libtest_mimic::Trial;
 use rxo_peers::Tunnel;
 
-use crate::common::{assert_intact_both_ways, ours, run};
+use crate::common::{assert_intact_both_ways, ours, run, write_key};
 
 fn main() -> ExitCode {
     let tests: [(&str, fn()); 8] = [
@@ -110,18 +110,24 @@ fn what_is_wrong_is_one_line() {
     fs::create_dir_all(&folder).unwrap();
     let (good, bad) = (folder.join("good"), folder.join("bad"));
     let key = "yI4bSsPYMoCwySaNvFraci2fvR/uG5NgcBXXWhfRJEg=";
-    fs::write(&good, key).unwrap();
-    fs::write(&bad, "no key").unwrap();
-    let (good, bad) = (good.display().to_string(), bad.display().to_string());
+    let open = folder.join("open");
+    write_key(&good, key, 0o600);
+    write_key(&bad, "no key", 0o600);
+    write_key(&open, key, 0o644);
+    let [good, bad, open] = [good, bad, open].map(|path| path.display().to_string());
+    let remedy = format!("{open} has mode 0644, so others can use the key; `chmod 600 {open}`");
     let rows = [
         (vec!["--private-key", &bad, "--peer", key], 1, "holds no key"),
         (vec!["--private-key", "/nowhere", "--peer", key], 1, "cannot read /nowhere"),
+        (vec!["--private-key", &open, "--peer", key], 1, &remedy),
+        (vec!["--private-key", &good, "--preshared-key", &open, "--peer", key], 1, &remedy),
         (vec!["--private-key", &good, "--peer", "abc"], 2, "44 characters"),
-        (vec!["--private-key", &good, "--peer", key, "--interface", "lo"], 1, "tun:lo"),
+        (vec!["--private-key", &good], 2, "--peer <KEY>"),
+        (vec!["--private-key", &good, "--peer", key], 1, "tun:lo"),
     ];
     for (arguments, code, message) in rows {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rxo-tunnel"));
-        command.args(arguments).args(["--address", "10.1.0.1/24", "--allowed-ips", "10.1.0.0/24"]);
+        command.arg("lo").args(arguments).args(["--address", "10.1.0.1/24", "--allowed-ips", "10.1.0.0/24"]);
         let output = command.output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(code), "{said}");

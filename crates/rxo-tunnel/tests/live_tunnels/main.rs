@@ -1,4 +1,4 @@
-//! The example at one end of a tunnel, with other implementations at the other end.
+//! The program at one end of a tunnel, with other implementations at the other end.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 #[path = "../common/mod.rs"]

@@ -53,7 +53,7 @@ impl TunnelKind {
 }
 
 impl TunnelProgram {
-    /// Makes the program of rxo-tunnel in `file`, with `arguments` besides keys and addresses.
+    /// Makes the program rxo-tunnel in `file`, with `arguments` besides keys and addresses.
     #[must_use]
     pub fn rxo(file: &Path, arguments: &[&str]) -> Self {
         let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
@@ -89,7 +89,6 @@ impl TunnelProgram {
                 format!("{}:{PORT}", end.peer_outside),
                 text("--listen-port"),
                 PORT.to_string(),
-                text("--interface"),
                 end.interface.clone(),
                 text("--address"),
                 list(&end.addresses.map(|ip| (ip, if ip.is_ipv4() { 24 } else { 64 }))),

@@ -1,0 +1,162 @@
+//! The control socket: `/var/run/wireguard/INTERFACE.sock`, by which `wg` reads and changes the interface.
+//!
+//! Each client has a thread, so that none delays another, and packets wait for none: a request is parsed
+//! before the interface is locked, and an answer is written after that. Contract: the file has mode 0600 from
+//! its first moment, and is removed at the end unless another process has replaced it.
+
+use std::fs;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use rustix::fs::Mode;
+use rustix::process::umask;
+
+use crate::interface::Shared;
+use crate::uapi::{Reader, Refusal, Request, answer, figures};
+
+/// The folder in which `wg` looks for sockets.
+const FOLDER: &str = "/var/run/wireguard";
+
+/// Maximum number of clients at a time.
+const MOST_CLIENTS: usize = 16;
+
+/// The time after which a client that sends or takes nothing is dropped.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The pause between two looks, and the number of looks for the end of another process: two seconds in all.
+const LOOK: Duration = Duration::from_millis(100);
+const ENDING_LOOKS: u32 = 20;
+
+/// The file of the socket.
+#[derive(Debug)]
+pub(crate) struct ControlSocket {
+    path: PathBuf,
+    /// The file's number, by which a file of another process is recognized.
+    inode: u64,
+    listener: UnixListener,
+}
+
+impl ControlSocket {
+    /// Creates the socket of `interface`, in place of one that no process serves.
+    ///
+    /// # Errors
+    /// If a process serves the socket, or the folder cannot be written.
+    pub(crate) fn open(interface: &str) -> Result<Self> {
+        let path = Path::new(FOLDER).join(format!("{interface}.sock"));
+        let cannot = || format!("cannot make {}; run as root", path.display());
+        fs::create_dir_all(FOLDER).with_context(cannot)?;
+        if is_served(&path) {
+            bail!("{}: another program serves `{interface}`; end it first", path.display());
+        }
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).with_context(cannot),
+            _ => {}
+        }
+        // Set before the file exists, so that there is no moment in which others could connect.
+        let before = umask(Mode::from_raw_mode(0o177));
+        let listener = UnixListener::bind(&path);
+        umask(before);
+        let listener = listener.with_context(cannot)?;
+        let inode = fs::metadata(&path).with_context(cannot)?.ino();
+        Ok(Self { path, inode, listener })
+    }
+
+    /// Returns `true` until the file is removed or replaced, by which a user ends the tunnel.
+    pub(crate) fn exists(&self) -> bool {
+        fs::metadata(&self.path).is_ok_and(|it| it.ino() == self.inode)
+    }
+
+    /// Starts a thread that serves clients until the process ends.
+    ///
+    /// # Errors
+    /// If the system has no thread.
+    pub(crate) fn serve(&self, shared: Arc<Shared>) -> Result<()> {
+        let cannot = "cannot serve the control socket";
+        let listener = self.listener.try_clone().context(cannot)?;
+        let accept = move || {
+            let places = Arc::new(());
+            for stream in listener.incoming() {
+                let is_full = Arc::strong_count(&places) > MOST_CLIENTS;
+                match stream {
+                    // Dropping the stream closes it.
+                    Ok(stream) if !is_full => start(stream, Arc::clone(&shared), Arc::clone(&places)),
+                    Ok(_) => {}
+                    // Descriptors may be free again later.
+                    Err(_) => thread::sleep(LOOK),
+                }
+            }
+        };
+        thread::Builder::new().name("control".to_owned()).spawn(accept).context(cannot)?;
+        Ok(())
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        if self.exists() {
+            // Without privilege to remove it, the next process replaces it.
+            _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Returns `true` if a process serves the socket. One whose interface was just deleted is about to end, and is
+/// waited for.
+fn is_served(path: &Path) -> bool {
+    for _ in 0..ENDING_LOOKS {
+        if UnixStream::connect(path).is_err() {
+            return false;
+        }
+        thread::sleep(LOOK);
+    }
+    true
+}
+
+/// Starts the thread of a client, which holds one of the `places`. Without a thread the client is dropped.
+fn start(stream: UnixStream, shared: Arc<Shared>, place: Arc<()>) {
+    let serve = move || {
+        let _place = place;
+        // The client has gone, or is too slow.
+        _ = converse(stream, &shared);
+    };
+    _ = thread::Builder::new().name("client".to_owned()).spawn(serve);
+}
+
+/// Answers requests until the client closes its end.
+fn converse(mut stream: UnixStream, shared: &Shared) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let (mut reader, mut bytes) = (Reader::default(), [0; 4_096]);
+    loop {
+        while let Some(request) = reader.take_request() {
+            let is_last = request == Err(Refusal::TooLong);
+            stream.write_all(reply(request, shared).as_bytes())?;
+            if is_last {
+                return Ok(());
+            }
+        }
+        match stream.read(&mut bytes) {
+            Ok(0) => return Ok(()),
+            Ok(count) => reader.push(&bytes[..count]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn reply(request: Result<Request, Refusal>, shared: &Shared) -> String {
+    match request {
+        Ok(Request::Get) => {
+            let status = shared.lock().status();
+            answer(&figures(&status), Ok(()))
+        }
+        Ok(Request::Set(settings)) => answer("", shared.lock().apply(&settings)),
+        Err(refusal) => answer("", Err(refusal)),
+    }
+}

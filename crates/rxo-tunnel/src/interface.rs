@@ -1,0 +1,227 @@
+//! The WireGuard interface: its keys, its socket and its peers, shared by both directions and the control
+//! socket.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use boringtun::noise::rate_limiter::RateLimiter;
+use boringtun::noise::{Packet, Tunn, TunnResult, handshake};
+use boringtun::x25519::{PublicKey, StaticSecret};
+use rxo::driver::udp::Outbox;
+
+use crate::keys::Key;
+use crate::outside::Outside;
+use crate::peer::{COOKIE_REPLY, DATA, INITIATION, Identity, Outcome, Peer, RESPONSE};
+use crate::peers::Peers;
+use crate::uapi::{Change, PeerSettings, Refusal, Settings, Status};
+
+/// Handshake messages a second that are answered without proof that their sender receives at its address.
+/// Each costs about 0.2 ms; beyond, the sender gets a cookie first.
+const HANDSHAKES_A_SECOND: u64 = 100;
+
+/// Length of a cookie reply, in bytes.
+const COOKIE_BYTES: usize = 64;
+
+/// The interface behind its lock, which is held for a batch, or for a request.
+pub(crate) struct Shared(Mutex<Interface>);
+
+/// The interface: all that the protocol needs to know.
+pub(crate) struct Interface {
+    keys: Option<Keys>,
+    pub(crate) outside: Outside,
+    peers: Peers,
+}
+
+/// What follows from the private key.
+struct Keys {
+    identity: Identity,
+    /// Limits handshake messages, of all peers together.
+    limiter: RateLimiter,
+}
+
+impl Shared {
+    pub(crate) fn new(outside: Outside) -> Self {
+        Self(Mutex::new(Interface { keys: None, outside, peers: Peers::default() }))
+    }
+
+    /// Locks the interface.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Interface> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Interface {
+    /// Encrypts packets to the peer that `packet` is for; `None` if there is none. All packets of a GSO frame
+    /// are for one peer, so that one look-up finds it.
+    pub(crate) fn peer_for(&mut self, packet: &[u8]) -> Option<&mut Peer> {
+        let slot = self.peers.slot_behind(Tunn::dst_address(packet)?)?;
+        self.peers.get_mut(slot)
+    }
+
+    /// Decrypts `datagram`, received from `from`, into `packet`. Puts answers of the protocol into `outbox`.
+    /// A packet whose source is not behind the peer that sent it is refused.
+    pub(crate) fn decrypt(
+        &mut self,
+        from: SocketAddr,
+        datagram: &[u8],
+        packet: &mut [u8],
+        outbox: &mut Outbox,
+    ) -> Outcome {
+        let Some(slot) = self.sender(from, datagram, outbox) else { return Outcome::Refused };
+        let Some(peer) = self.peers.get_mut(slot) else { return Outcome::Refused };
+        match peer.decrypt(from, datagram, packet, outbox) {
+            Outcome::Packet(_, ip) if self.peers.slot_behind(ip) != Some(slot) => Outcome::Refused,
+            outcome => outcome,
+        }
+    }
+
+    /// Runs the timers of all peers. Call it four times a second.
+    pub(crate) fn on_time(&mut self, outbox: &mut Outbox, mut send: impl FnMut(&mut Outbox)) {
+        let Some(keys) = &self.keys else { return };
+        keys.limiter.reset_count();
+        let now = Instant::now();
+        self.peers.for_each(|_, peer| {
+            peer.on_time(now, outbox);
+            send(outbox);
+        });
+    }
+
+    /// Applies the changes of a request.
+    ///
+    /// # Errors
+    /// If the system refuses the port or the mark; keys have changed then, peers have not.
+    pub(crate) fn apply(&mut self, settings: &Settings) -> Result<(), Refusal> {
+        if let Some(key) = settings.private_key {
+            self.set_private_key(unless_zero(key));
+        }
+        if let Some(port) = settings.listen_port {
+            self.outside.set_port(port).map_err(|_| Refusal::PortInUse)?;
+        }
+        if let Some(mark) = settings.mark {
+            self.outside.set_mark(mark).map_err(|_| Refusal::NotPermitted)?;
+        }
+        if settings.replaces_peers {
+            self.peers.clear();
+        }
+        settings.peers.iter().for_each(|peer| self.apply_to_peer(peer));
+        Ok(())
+    }
+
+    /// Returns settings and figures.
+    pub(crate) fn status(&mut self) -> Status {
+        let mut peers = Vec::new();
+        self.peers.for_each(|_, peer| peers.push(peer.status()));
+        let private_key = self.keys.as_ref().map(|it| it.identity.private_key.to_bytes());
+        Status { private_key, listen_port: self.outside.port(), mark: self.outside.mark(), peers }
+    }
+
+    /// Returns the slot of the peer that seems to have sent `datagram`, which is not verified yet. Without a
+    /// peer nothing more is computed, and a sender that must first prove its address gets a cookie.
+    #[inline]
+    fn sender(&self, from: SocketAddr, datagram: &[u8], outbox: &mut Outbox) -> Option<u32> {
+        let index = |at: usize| {
+            let bytes = datagram.get(at..at + 4)?.try_into().ok()?;
+            Some(Peers::slot_by_index(u32::from_le_bytes(bytes)))
+        };
+        match *datagram.first()? {
+            DATA | COOKIE_REPLY => index(4),
+            RESPONSE => {
+                self.admit(from, datagram, outbox)?;
+                index(8)
+            }
+            INITIATION => {
+                let Packet::HandshakeInit(message) = self.admit(from, datagram, outbox)? else {
+                    return None;
+                };
+                let Identity { private_key, public_key, .. } = &self.keys.as_ref()?.identity;
+                let half = handshake::parse_handshake_anon(private_key, public_key, &message);
+                self.peers.slot_of(&half.ok()?.peer_static_public)
+            }
+            _ => None,
+        }
+    }
+
+    /// Checks the sum of a handshake message, and under load that its sender receives at its address.
+    /// Otherwise puts a cookie for the sender into `outbox`.
+    fn admit<'d>(
+        &self,
+        from: SocketAddr,
+        datagram: &'d [u8],
+        outbox: &mut Outbox,
+    ) -> Option<Packet<'d>> {
+        let mut cookie = [0; COOKIE_BYTES];
+        let limiter = &self.keys.as_ref()?.limiter;
+        match limiter.verify_packet(Some(from.ip()), datagram, &mut cookie) {
+            Ok(packet) => Some(packet),
+            Err(TunnResult::WriteToNetwork(cookie)) => {
+                outbox.room(cookie.len())?.copy_from_slice(cookie);
+                outbox.push(COOKIE_BYTES, from);
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Changes the private key. All sessions begin anew, unless the key is the same.
+    fn set_private_key(&mut self, key: Option<Key>) {
+        if self.keys.as_ref().map(|it| it.identity.private_key.to_bytes()) == key {
+            return;
+        }
+        self.keys = key.map(Keys::new);
+        if let Some(own) = self.own_key().and_then(|own| self.peers.slot_of(&own)) {
+            self.peers.remove(own);
+        }
+        let identity = self.keys.as_ref().map(|keys| &keys.identity);
+        self.peers.for_each(|slot, peer| peer.begin(identity, slot));
+    }
+
+    fn own_key(&self) -> Option<Key> {
+        self.keys.as_ref().map(|keys| keys.identity.public_key.to_bytes())
+    }
+
+    fn apply_to_peer(&mut self, settings: &PeerSettings) {
+        let (now, known) = (Instant::now(), self.peers.slot_of(&settings.public_key));
+        if settings.is_removed {
+            known.into_iter().for_each(|slot| self.peers.remove(slot));
+            return;
+        }
+        // An interface is not its own peer, as the kernel has it.
+        let is_own = self.own_key() == Some(settings.public_key);
+        if known.is_none() && (settings.only_updates || is_own) {
+            return;
+        }
+        let slot = known.unwrap_or_else(|| self.peers.add(settings.public_key, now));
+        let Some(peer) = self.peers.get_mut(slot) else { return };
+        let preshared = settings.preshared_key.map(unless_zero);
+        if preshared.is_some_and(|key| peer.set_preshared_key(key)) || known.is_none() {
+            peer.begin(self.keys.as_ref().map(|keys| &keys.identity), slot);
+        }
+        settings.endpoint.into_iter().for_each(|endpoint| peer.set_endpoint(endpoint));
+        settings.keepalive.into_iter().for_each(|seconds| peer.set_keepalive(seconds, now));
+        if settings.replaces_allowed {
+            self.peers.disallow_all(slot);
+        }
+        for (change, network) in &settings.allowed {
+            match change {
+                Change::Add => self.peers.allow(slot, *network),
+                Change::Remove => self.peers.disallow(slot, *network),
+            }
+        }
+    }
+}
+
+impl Keys {
+    fn new(key: Key) -> Self {
+        let private_key = StaticSecret::from(key);
+        let public_key = PublicKey::from(&private_key);
+        let limiter = RateLimiter::new(&public_key, HANDSHAKES_A_SECOND);
+        let unlimited = Arc::new(RateLimiter::new(&public_key, u64::MAX));
+        Self { identity: Identity { private_key, public_key, unlimited }, limiter }
+    }
+}
+
+/// Returns `key`, or `None` if it is all zeros, by which the protocol says that there is no key.
+fn unless_zero(key: Key) -> Option<Key> {
+    (key != Key::default()).then_some(key)
+}

@@ -1,0 +1,82 @@
+//! Keys: 32 bytes, in base64 in files and on the command line, in hexadecimal on the control socket.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow, bail};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+
+/// A private, public or preshared key.
+pub(crate) type Key = [u8; 32];
+
+/// The bytes of a file that are read at most; a key and its line end are 45.
+const MOST_BYTES: u64 = 100;
+
+/// Reads a key in base64 from a file that only its owner may read.
+///
+/// # Errors
+/// If the file cannot be read, if its mode lets others read it, or if it holds no key.
+pub(crate) fn key_in(path: &Path) -> Result<Key> {
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mode = file.metadata().map_or(0, |it| it.permissions().mode() & 0o777);
+    if mode & 0o077 != 0 {
+        let path = path.display();
+        bail!("{path} has mode {mode:04o}, so others can use the key; `chmod 600 {path}`");
+    }
+    let mut text = String::new();
+    let read = file.take(MOST_BYTES).read_to_string(&mut text);
+    let key = read.ok().and_then(|_| from_base64(text.trim()).ok());
+    key.ok_or_else(|| anyhow!("{} holds no key; `wg genkey` makes one", path.display()))
+}
+
+/// Parses a key in base64.
+///
+/// # Errors
+/// If `text` is not 32 bytes.
+pub(crate) fn from_base64(text: &str) -> Result<Key, String> {
+    let bytes = BASE64_STANDARD.decode(text).ok().and_then(|bytes| bytes.try_into().ok());
+    bytes.ok_or_else(|| "a key is 32 bytes in base64, 44 characters".to_owned())
+}
+
+/// Parses a key in hexadecimal, 64 digits; `None` for anything else.
+pub(crate) fn from_hex(text: &str) -> Option<Key> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let mut key = [0; 32];
+    if text.len() != 2 * key.len() {
+        return None;
+    }
+    for (byte, pair) in key.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        *byte = u8::try_from(digit(pair[0])? << 4 | digit(pair[1])?).ok()?;
+    }
+    Some(key)
+}
+
+/// Formats a key in hexadecimal.
+pub(crate) fn to_hex(key: &Key) -> String {
+    key.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_has_32_bytes() {
+        assert_eq!(from_base64(&BASE64_STANDARD.encode([7; 32])), Ok([7; 32]));
+        from_base64(&BASE64_STANDARD.encode([7; 31])).unwrap_err();
+        from_base64("no key").unwrap_err();
+    }
+
+    #[test]
+    fn hexadecimal_comes_back() {
+        let key = std::array::from_fn(|n| n as u8 * 7);
+        assert_eq!(from_hex(&to_hex(&key)), Some(key));
+        assert_eq!(from_hex(&to_hex(&key).to_uppercase()), Some(key));
+        for wrong in ["", "00", &"0".repeat(63), &"g".repeat(64), &"é".repeat(32)] {
+            assert_eq!(from_hex(wrong), None, "{wrong}");
+        }
+    }
+}
