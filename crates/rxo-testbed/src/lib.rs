@@ -62,5 +62,5 @@ pub use stack::{StackCounters, socket_memory_bytes};
 pub use sys::{MonitorSocket, PacketSocket, open_tun, wait_readable, wait_writable};
 pub use tap::{Monitor, MonitoredPacket, Tap};
 pub use topology::{AckRate, KernelGro, Lab, LabOptions};
-pub use user_namespace::{Privilege, become_root_in_user_namespace};
+pub use user_namespace::{Privilege, become_root_in_user_namespace, use_own_run_folder};
 pub use worker::{Worker, pin_to_core, thread_id};

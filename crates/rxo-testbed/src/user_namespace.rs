@@ -39,6 +39,15 @@ pub fn become_root_in_user_namespace() -> Result<Privilege> {
     Ok(Privilege::UserNamespace)
 }
 
+/// Gives this process, and those that it starts, an empty `/run` of their own, in which programs put their sockets. Call
+/// it after [`become_root_in_user_namespace`], before any thread is started.
+///
+/// # Errors
+/// If the system refuses.
+pub fn use_own_run_folder() -> Result<()> {
+    sys::empty_run().context(|| "cannot mount an empty /run; run as root".to_owned())
+}
+
 /// Returns `true` if this process may administer networks and enter namespaces.
 fn has_privilege() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -55,7 +55,9 @@ impl ControlSocket {
             bail!("{}: another program serves `{interface}`; end it first", path.display());
         }
         match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).with_context(cannot),
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(error).with_context(cannot);
+            }
             _ => {}
         }
         // Set before the file exists, so that there is no moment in which others could connect.
@@ -85,7 +87,9 @@ impl ControlSocket {
                 let is_full = Arc::strong_count(&places) > MOST_CLIENTS;
                 match stream {
                     // Dropping the stream closes it.
-                    Ok(stream) if !is_full => start(stream, Arc::clone(&shared), Arc::clone(&places)),
+                    Ok(stream) if !is_full => {
+                        start(stream, Arc::clone(&shared), Arc::clone(&places))
+                    }
                     Ok(_) => {}
                     // Descriptors may be free again later.
                     Err(_) => thread::sleep(LOOK),

@@ -142,7 +142,10 @@ mod tests {
         peers.allow(1, network("10.0.0.0/8"));
         peers.allow(2, network("10.1.0.0/16"));
         let slot = |ip: [u8; 4]| peers.slot_behind(ip.into());
-        assert_eq!([slot([9, 0, 0, 1]), slot([10, 2, 0, 1]), slot([10, 1, 9, 9])], [0, 1, 2].map(Some));
+        assert_eq!(
+            [slot([9, 0, 0, 1]), slot([10, 2, 0, 1]), slot([10, 1, 9, 9])],
+            [0, 1, 2].map(Some)
+        );
         assert_eq!(peers.slot_behind("fd00::1".parse().unwrap()), None);
     }
 
@@ -166,7 +169,10 @@ mod tests {
         let mut peers = with(2);
         peers.allow(0, network("10.0.0.0/8"));
         peers.remove(0);
-        assert_eq!((peers.slot_of(&[0; 32]), peers.slot_behind([10, 0, 0, 1].into())), (None, None));
+        assert_eq!(
+            (peers.slot_of(&[0; 32]), peers.slot_behind([10, 0, 0, 1].into())),
+            (None, None)
+        );
         assert!(peers.get_mut(0).is_none() && peers.get_mut(7).is_none());
         assert_eq!(peers.add([9; 32], Instant::now()), 0);
         assert!(allowed(&mut peers, 0).is_empty());

@@ -99,6 +99,10 @@ pub(crate) const IPROUTE: Package =
 pub(crate) const NFT: Package =
     Package::program("nftables", "nft", "filters what a test's host sends");
 
+/// Configures WireGuard's programs as their users do.
+pub(crate) const WIREGUARD_TOOLS: Package =
+    Package::program("wireguard-tools", "wg", "drives the tunnel as it drives WireGuard's others");
+
 /// Serves DHCP leases in the tests.
 pub(crate) const DNSMASQ: Package =
     Package::program("dnsmasq-base", "dnsmasq", "leases addresses to a test's host");

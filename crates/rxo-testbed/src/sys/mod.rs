@@ -18,7 +18,7 @@ use std::time::Duration;
 pub(crate) use epoll::{Epoll, Interest};
 pub(crate) use ethtool::{get_feature, get_offload, set_feature, set_offload};
 pub use monitor::MonitorSocket;
-pub(crate) use mount::show_own_network;
+pub(crate) use mount::{empty_run, show_own_network};
 pub use packet::{PacketSocket, wait_readable, wait_writable};
 pub(crate) use socket::{
     drop_arrivals, force_receive_buffer_bytes, memory_bytes, retransmitted_segments, sender_info,

@@ -1,4 +1,5 @@
-//! Mounts a private `/sys` that shows the interfaces of the calling thread's network namespace.
+//! Mounts that only the calling thread or process sees: `/sys` with the interfaces of the thread's network
+//! namespace, and an empty `/run`.
 
 use std::ffi::CStr;
 use std::io;
@@ -9,11 +10,21 @@ use super::check;
 /// Moves the calling thread into a mount namespace of its own, whose `/sys` shows the thread's network namespace. The
 /// view of other threads and processes does not change.
 pub(crate) fn show_own_network() -> io::Result<()> {
+    separate()?;
+    mount(c"sysfs", c"/sys", libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC)
+}
+
+/// Moves the calling thread, and those that it starts, into a mount namespace of their own, whose `/run` is empty.
+pub(crate) fn empty_run() -> io::Result<()> {
+    separate()?;
+    mount(c"tmpfs", c"/run", libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC)
+}
+
+fn separate() -> io::Result<()> {
     // SAFETY: unshare takes no pointers; only the calling thread's view of the system changes.
     check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
     // A shared mount would also appear in the namespace that this one was copied from.
-    mount(c"none", c"/", libc::MS_REC | libc::MS_PRIVATE)?;
-    mount(c"sysfs", c"/sys", libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC)
+    mount(c"none", c"/", libc::MS_REC | libc::MS_PRIVATE)
 }
 
 /// Mounts the file system `kind` at `at`, or changes the mount that is there.

@@ -12,7 +12,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use rxo_peers::Tunnel;
 use rxo_testbed::{Namespace, RouteOrRule, until};
 
-use crate::common::{ours, write_key};
+use crate::pair::ours;
+use crate::write_key;
 
 /// An address of the far network to which only the default route leads.
 const BEYOND: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 98, 0, 7));

@@ -4,15 +4,21 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod default_route;
+#[path = "../common/pair.rs"]
+mod pair;
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::net::{IpAddr, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use libtest_mimic::Trial;
 use rxo_peers::Tunnel;
 
-use crate::common::{assert_intact_both_ways, ours, run, write_key};
+use crate::common::run;
+use crate::pair::{assert_intact_both_ways, ours};
 
 fn main() -> ExitCode {
     let tests: [(&str, fn()); 8] = [
@@ -42,6 +48,13 @@ fn figure(said: &str, unit: &str) -> u64 {
     let at = words.windows(units.len()).position(|found| found == units.as_slice());
     let at = at.unwrap_or_else(|| panic!("no `{unit}` in {said}"));
     words[at - 1].parse().unwrap()
+}
+
+/// Writes a key into a new file with these permissions.
+pub(crate) fn write_key(path: &Path, key: &str, mode: u32) {
+    let mut file = File::create(path).unwrap();
+    file.set_permissions(PermissionsExt::from_mode(mode)).unwrap();
+    file.write_all(key.as_bytes()).unwrap();
 }
 
 fn every_byte_arrives() {
@@ -127,7 +140,12 @@ fn what_is_wrong_is_one_line() {
     ];
     for (arguments, code, message) in rows {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rxo-tunnel"));
-        command.arg("lo").args(arguments).args(["--address", "10.1.0.1/24", "--allowed-ips", "10.1.0.0/24"]);
+        command.arg("lo").args(arguments).args([
+            "--address",
+            "10.1.0.1/24",
+            "--allowed-ips",
+            "10.1.0.0/24",
+        ]);
         let output = command.output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(code), "{said}");

@@ -3,6 +3,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/pair.rs"]
+mod pair;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,7 +12,8 @@ use std::process::ExitCode;
 use libtest_mimic::Trial;
 use rxo_peers::{Tunnel, TunnelKind, TunnelProgram};
 
-use crate::common::{assert_intact_both_ways, ours, run};
+use crate::common::run;
+use crate::pair::{assert_intact_both_ways, ours};
 
 fn main() -> ExitCode {
     let trials = TunnelKind::FOREIGN.iter().flat_map(|&kind| {

@@ -130,8 +130,7 @@ fn an_endless_request_is_refused() {
 #[test]
 fn figures_name_what_was_set() {
     let status = Status { private_key: from_hex(A), listen_port: 9, ..Status::default() };
-    let lines: String =
-        figures(&status).lines().map(|line| format!("{line}\n")).collect();
+    let lines: String = figures(&status).lines().map(|line| format!("{line}\n")).collect();
     let expected =
         Settings { private_key: from_hex(A), listen_port: Some(9), ..Settings::default() };
     assert_eq!(set(&lines), expected);
@@ -140,9 +139,29 @@ fn figures_name_what_was_set() {
 /// Pieces of real requests, so that random texts get beyond the first line.
 fn piece() -> impl Strategy<Value = String> {
     let words = [
-        "get=1\n", "set=1\n", "\n", "=", "true", "private_key=", "listen_port=", "fwmark=", "remove=",
-        "public_key=", "endpoint=", "[::1]:5", "1.2.3.4:5", "allowed_ip=", "-", "+", "10.0.0.0/8\n",
-        "::/0", "é", "replace_peers=true\n", "persistent_keepalive_interval=1\n", A, B,
+        "get=1\n",
+        "set=1\n",
+        "\n",
+        "=",
+        "true",
+        "private_key=",
+        "listen_port=",
+        "fwmark=",
+        "remove=",
+        "public_key=",
+        "endpoint=",
+        "[::1]:5",
+        "1.2.3.4:5",
+        "allowed_ip=",
+        "-",
+        "+",
+        "10.0.0.0/8\n",
+        "::/0",
+        "é",
+        "replace_peers=true\n",
+        "persistent_keepalive_interval=1\n",
+        A,
+        B,
     ];
     prop_oneof![proptest::sample::select(words.to_vec()).prop_map(str::to_owned), ".{0,4}"]
 }

@@ -1,0 +1,46 @@
+//! The process in the background: its start, and what ends it.
+
+use std::fs;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use rxo_testbed::{Namespace, until};
+
+use crate::node::{PROGRAM, await_end, process_of, run, socket_of, try_run, unused_name};
+
+pub(crate) fn background() {
+    let (net, interface) = (Namespace::new("alone").unwrap(), unused_name());
+    let (start, socket) = (format!("{PROGRAM} {interface}"), socket_of(&interface));
+    let has_interface = || net.interface(&interface).counters().is_ok();
+    let remove_socket = || fs::remove_file(&socket).unwrap();
+    let delete = || net.interface(&interface).delete().unwrap();
+    let ends: [&dyn Fn(); 2] = [&remove_socket, &delete];
+    for end in ends {
+        assert_eq!(run(&net, &start), "");
+        // Everything is there when the first process returns.
+        assert!(has_interface() && Path::new(&socket).exists());
+        run(&net, &format!("wg show {interface}"));
+        let process = process_of(&interface);
+        let said = try_run(&net, &start, "").unwrap_err();
+        assert!(said.contains("another program serves") && said.lines().count() == 1, "{said}");
+        end();
+        await_end(process);
+        assert!(!has_interface() && !Path::new(&socket).exists());
+    }
+}
+
+pub(crate) fn a_socket_left_behind_is_replaced() {
+    let (net, interface) = (Namespace::new("alone").unwrap(), unused_name());
+    fs::create_dir_all("/run/wireguard").unwrap();
+    drop(UnixListener::bind(socket_of(&interface)).unwrap());
+    run(&net, &format!("{PROGRAM} {interface}"));
+    let process = process_of(&interface);
+    run(&net, &format!("wg show {interface}"));
+    // The address of a socket that another process serves is left alone.
+    net.interface(&interface).rename("other").unwrap();
+    let said = try_run(&net, &format!("{PROGRAM} {interface}"), "").unwrap_err();
+    assert!(said.contains("another program serves") && said.lines().count() == 1, "{said}");
+    net.interface("other").delete().unwrap();
+    await_end(process);
+    until(|| Ok(!Path::new(&socket_of(&interface)).exists())).unwrap().unwrap();
+}
