@@ -225,3 +225,6 @@ impl Keys {
 fn unless_zero(key: Key) -> Option<Key> {
     (key != Key::default()).then_some(key)
 }
+
+#[cfg(test)]
+mod tests;
