@@ -1,7 +1,7 @@
 //! The control socket: `/var/run/wireguard/INTERFACE.sock`, by which `wg` reads and changes the interface.
 //!
 //! Each client has a thread, so that none delays another, and packets wait for none: a request is parsed
-//! before the interface is locked, and an answer is written after that. Contract: the file has mode 0600 from
+//! before the interface is locked, and an answer is written after it. Contract: the file has mode 0600 from
 //! its first moment, and is removed at the end unless another process has replaced it.
 
 use std::fs;
@@ -160,7 +160,7 @@ fn reply(request: Result<Request, Refusal>, shared: &Shared) -> String {
             let status = shared.lock().status();
             answer(&figures(&status), Ok(()))
         }
-        Ok(Request::Set(settings)) => answer("", shared.lock().apply(&settings)),
+        Ok(Request::Set(settings)) => answer("", shared.apply(&settings)),
         Err(refusal) => answer("", Err(refusal)),
     }
 }

@@ -45,6 +45,17 @@ impl Shared {
         Self(Mutex::new(Interface { keys: None, outside, peers: Peers::default() }))
     }
 
+    /// Applies the changes of a request.
+    ///
+    /// # Errors
+    /// If the system refuses the port or the mark; the private key has changed then, peers have not.
+    pub(crate) fn apply(&self, settings: &Settings) -> Result<(), Refusal> {
+        self.lock().apply(settings)?;
+        // Locked for each peer anew, so that packets pass while thousands are added.
+        settings.peers.iter().for_each(|peer| self.lock().apply_to_peer(peer));
+        Ok(())
+    }
+
     /// Locks the interface.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Interface> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -87,11 +98,8 @@ impl Interface {
         });
     }
 
-    /// Applies the changes of a request.
-    ///
-    /// # Errors
-    /// If the system refuses the port or the mark; keys have changed then, peers have not.
-    pub(crate) fn apply(&mut self, settings: &Settings) -> Result<(), Refusal> {
+    /// Applies the changes of a request, except those of single peers.
+    fn apply(&mut self, settings: &Settings) -> Result<(), Refusal> {
         if let Some(key) = settings.private_key {
             self.set_private_key(unless_zero(key));
         }
@@ -104,7 +112,6 @@ impl Interface {
         if settings.replaces_peers {
             self.peers.clear();
         }
-        settings.peers.iter().for_each(|peer| self.apply_to_peer(peer));
         Ok(())
     }
 

@@ -113,7 +113,7 @@ impl<'t> Turning<'t> {
     ) -> Result<Option<ControlSocket>> {
         match settings {
             Some(settings) => {
-                let applied = self.shared.lock().apply(&settings);
+                let applied = self.shared.apply(&settings);
                 applied.map_or_else(|it| bail!("the settings are refused ({it:?})"), |()| Ok(None))
             }
             None => {

@@ -1,4 +1,4 @@
-//! Installs other WireGuard programs, with which the example is tested and compared.
+//! Installs other WireGuard programs, with which rxo-tunnel is tested and compared.
 //!
 //! The ordinary clients download fixed versions from their registries. The programs are built once, below the
 //! target directory, which takes some minutes.

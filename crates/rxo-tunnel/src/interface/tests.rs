@@ -12,7 +12,7 @@ const PEER: Key = [2; 32];
 
 /// The interface with one peer, and the peer's end of the protocol.
 struct Pair {
-    interface: Interface,
+    shared: Shared,
     outbox: Outbox,
     peer: Tunn,
 }
@@ -21,16 +21,15 @@ fn public(private: Key) -> PublicKey {
     PublicKey::from(&StaticSecret::from(private))
 }
 
-fn interface() -> Interface {
-    let outside = Outside::open(0, UdpOptions::default()).unwrap();
-    Interface { keys: None, outside, peers: Peers::default() }
+fn interface() -> Shared {
+    Shared::new(Outside::open(0, UdpOptions::default()).unwrap())
 }
 
 fn peer(key: Key) -> PeerSettings {
     PeerSettings { public_key: public(key).to_bytes(), ..PeerSettings::default() }
 }
 
-fn set(interface: &mut Interface, settings: Settings) {
+fn set(interface: &Shared, settings: Settings) {
     assert_eq!(interface.apply(&settings), Ok(()));
 }
 
@@ -43,12 +42,12 @@ fn bind(address: &str) -> UdpSocket {
 
 impl Pair {
     fn new() -> Self {
-        let mut interface = interface();
+        let shared = interface();
         let settings =
             Settings { private_key: Some(OURS), peers: vec![peer(PEER)], ..Settings::default() };
-        set(&mut interface, settings);
+        set(&shared, settings);
         let peer = Tunn::new(StaticSecret::from(PEER), public(OURS), None, None, 1, None);
-        Self { interface, outbox: Outbox::new(1 << 12), peer }
+        Self { shared, outbox: Outbox::new(1 << 12), peer }
     }
 
     fn initiation(&mut self) -> Vec<u8> {
@@ -62,9 +61,9 @@ impl Pair {
     /// Passes `datagram` to the interface as one from `socket`. Returns the answer.
     fn answer(&mut self, datagram: &[u8], socket: &UdpSocket) -> Vec<u8> {
         let from = socket.local_addr().unwrap();
-        self.interface.decrypt(from, datagram, &mut [0; 2_048], &mut self.outbox);
+        self.shared.lock().decrypt(from, datagram, &mut [0; 2_048], &mut self.outbox);
         assert!(!self.outbox.is_empty(), "no answer");
-        assert!(self.interface.outside.socket().sink().send(&mut self.outbox));
+        assert!(self.shared.lock().outside.socket().sink().send(&mut self.outbox));
         let mut bytes = [0; 2_048];
         let count = socket.recv(&mut bytes).unwrap();
         bytes[..count].to_vec()
@@ -106,10 +105,10 @@ fn who_is_no_peer_or_forges_gets_no_answer() {
     let data = [&[DATA, 0, 0, 0][..], &[0; 44]].concat();
     let from = bind("127.0.0.1").local_addr().unwrap();
     for datagram in [&*strange, &forged, &data, &[], &[DATA], &[INITIATION; 148], &[RESPONSE; 92]] {
-        let outcome = pair.interface.decrypt(from, datagram, &mut [0; 2_048], &mut pair.outbox);
+        let outcome = pair.shared.lock().decrypt(from, datagram, &mut [0; 2_048], &mut pair.outbox);
         assert_eq!((outcome, pair.outbox.is_empty()), (Outcome::Refused, true), "{datagram:?}");
     }
-    assert_eq!(pair.interface.status().peers[0].endpoint, None);
+    assert_eq!(pair.shared.lock().status().peers[0].endpoint, None);
 }
 
 #[test]
@@ -118,7 +117,7 @@ fn the_last_valid_message_says_where_the_peer_is() {
     for address in ["127.0.0.1", "127.0.0.2"] {
         let (socket, initiation) = (bind(address), pair.initiation());
         pair.answer(&initiation, &socket);
-        let status = pair.interface.status().peers.remove(0);
+        let status = pair.shared.lock().status().peers.remove(0);
         assert_eq!(status.endpoint, Some(socket.local_addr().unwrap()));
         assert!(status.received_bytes >= 148 && status.sent_bytes >= 92);
     }
@@ -126,23 +125,23 @@ fn the_last_valid_message_says_where_the_peer_is() {
 
 #[test]
 fn a_private_key_makes_its_owner_no_peer() {
-    let mut interface = interface();
+    let interface = interface();
     let both = Settings { peers: vec![peer(OURS), peer(PEER)], ..Settings::default() };
-    set(&mut interface, both.clone());
-    assert_eq!(interface.status().peers.len(), 2);
-    set(&mut interface, Settings { private_key: Some(OURS), ..Settings::default() });
-    set(&mut interface, both);
-    let status = interface.status();
+    set(&interface, both.clone());
+    assert_eq!(interface.lock().status().peers.len(), 2);
+    set(&interface, Settings { private_key: Some(OURS), ..Settings::default() });
+    set(&interface, both);
+    let status = interface.lock().status();
     assert_eq!((status.private_key, status.peers.len()), (Some(OURS), 1));
     assert_eq!(status.peers[0].public_key, public(PEER).to_bytes());
-    set(&mut interface, Settings { private_key: Some([0; 32]), ..Settings::default() });
-    assert_eq!(interface.status().private_key, None);
+    set(&interface, Settings { private_key: Some([0; 32]), ..Settings::default() });
+    assert_eq!(interface.lock().status().private_key, None);
 }
 
 #[test]
 fn an_update_of_an_unknown_peer_adds_none() {
-    let mut interface = interface();
+    let interface = interface();
     let update = PeerSettings { only_updates: true, ..peer(PEER) };
-    set(&mut interface, Settings { peers: vec![update], ..Settings::default() });
-    assert_eq!(interface.status().peers, []);
+    set(&interface, Settings { peers: vec![update], ..Settings::default() });
+    assert_eq!(interface.lock().status().peers, []);
 }

@@ -1,8 +1,10 @@
 //! The process in the background: its start, and what ends it.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use rxo_testbed::{Namespace, until};
 
@@ -43,4 +45,17 @@ pub(crate) fn a_socket_left_behind_is_replaced() {
     net.interface("other").delete().unwrap();
     await_end(process);
     until(|| Ok(!Path::new(&socket_of(&interface)).exists())).unwrap().unwrap();
+}
+
+pub(crate) fn a_variable_keeps_it_in_the_foreground() {
+    let (net, interface) = (Namespace::new("alone").unwrap(), unused_name());
+    let mut command = Command::new(PROGRAM);
+    command.arg(&interface).env("WG_PROCESS_FOREGROUND", "1").stderr(Stdio::piped());
+    let mut program = net.run(|| command.stdout(Stdio::null()).spawn()).unwrap().unwrap();
+    let mut said = String::new();
+    BufReader::new(program.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
+    let is_running = program.try_wait().unwrap().is_none();
+    fs::remove_file(socket_of(&interface)).unwrap();
+    assert!(program.wait().unwrap().success() && is_running);
+    assert!(said.contains("is up, UDP port"), "{said}");
 }

@@ -48,6 +48,8 @@ pub(crate) fn sync_changes_only_what_differs() {
     assert_tcp_is_intact(&spokes[0].net, &hub.net, inside(1)[0]);
     let kept = |node: &Node| node.wg("show IF latest-handshakes");
     let (before, config) = (kept(&hub), hub.wg("showconf IF"));
+    let is_time = |line: &str| line.split('\t').nth(1).unwrap().len() == 10;
+    assert!(before.lines().all(is_time), "seconds since 1970: {before}");
     let peers_and_ips = hub.wg("show IF allowed-ips");
     let path = std::env::temp_dir().join(format!("rxo-wg-sync-{}", std::process::id()));
     let sync = |config: &str| {
