@@ -130,10 +130,11 @@ impl Peer {
             self.has_waiting = true;
             return Outcome::Done;
         };
-        // An initiation has the place of the packet, which waits.
-        self.has_waiting |= room[0] != DATA;
+        // An initiation may have the place of the packet, which waits.
+        let is_data = room[0] == DATA;
+        self.has_waiting |= !is_data;
         self.sent_bytes += bytes as u64;
-        outbox.push_with_ecn(bytes, to, ecn);
+        outbox.push_with_ecn(bytes, to, if is_data { ecn } else { 0 });
         Outcome::Done
     }
 

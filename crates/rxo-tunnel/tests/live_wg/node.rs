@@ -81,11 +81,11 @@ pub(crate) fn socket_of(interface: &str) -> String {
 }
 
 impl Node {
-    /// Makes a network, and starts the program there with a new private key.
-    pub(crate) fn start(label: &str) -> Self {
+    /// Makes a network, and starts the program there with a new private key, a port, and `flags`.
+    pub(crate) fn start(label: &str, flags: &[&str]) -> Self {
         let (net, interface) = (Namespace::new(label).unwrap(), unused_name());
         let mut command = Command::new(PROGRAM);
-        command.args(["-f", &interface]).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.args(["-f", &interface]).args(flags).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut program = net.run(|| command.spawn()).unwrap().unwrap();
         let mut said = String::new();
         BufReader::new(program.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
@@ -152,13 +152,13 @@ pub(crate) fn connect(near: &Namespace, far: &Namespace, n: u8) {
     }
 }
 
-/// A hub that two spokes know, and that knows both. The first spoke is behind a network that contains the
+/// A hub with two threads that two spokes know, and that knows both. The first spoke is behind a network that contains the
 /// addresses of the second.
 pub(crate) fn star() -> (Node, [Node; 2]) {
-    let hub = Node::start("hub");
+    let hub = Node::start("hub", &["--threads", "2"]);
     hub.address(inside(1));
     let spokes = [2_u8, 3].map(|n| {
-        let spoke = Node::start("spoke");
+        let spoke = Node::start("spoke", &[]);
         connect(&hub.net, &spoke.net, n);
         let allowed = if n == 2 {
             "10.99.0.0/24,fd99::/64".to_owned()

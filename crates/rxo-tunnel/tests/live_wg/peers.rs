@@ -58,6 +58,27 @@ pub(crate) fn a_peer_moves() {
     assert_tcp_is_intact(&hub.net, &spoke.net, inside(2)[0]);
 }
 
+/// Raises the MTU of both ends while they run, as `wg-quick` does behind the start.
+pub(crate) fn a_larger_mtu_is_followed() {
+    const BYTES: usize = 8_000;
+    let (hub, [spoke, _]) = star();
+    for (node, wire) in [(&hub, "wire2"), (&spoke, "wire")] {
+        node.net.interface(wire).set_mtu(9_000).unwrap();
+        node.net.interface(&node.interface).set_mtu(8_920).unwrap();
+    }
+    let bind = |node: &Node, ip| node.net.run(|| UdpSocket::bind((ip, 0))).unwrap().unwrap();
+    let (sender, receiver) = (bind(&spoke, inside(2)[0]), bind(&hub, inside(1)[0]));
+    receiver.set_nonblocking(true).unwrap();
+    let arrives = || {
+        sender.send_to(&[7; BYTES], receiver.local_addr().unwrap()).unwrap();
+        let mut bytes = [0; 2 * BYTES];
+        Ok(receiver.recv(&mut bytes).is_ok_and(|count| bytes[..count] == [7; BYTES]))
+    };
+    until(arrives).unwrap().unwrap();
+    assert_tcp_is_intact(&spoke.net, &hub.net, inside(1)[0]);
+    assert_tcp_is_intact(&hub.net, &spoke.net, inside(2)[1]);
+}
+
 pub(crate) fn a_peer_is_removed() {
     let (hub, [stays, goes]) = star();
     let ends = AtomicBool::new(false);

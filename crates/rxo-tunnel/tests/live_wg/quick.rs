@@ -21,7 +21,7 @@ const PEER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const BEYOND: Ipv4Addr = Ipv4Addr::new(10, 98, 0, 7);
 
 pub(crate) fn takes_all_and_gives_it_back() {
-    let far = Node::start("far");
+    let far = Node::start("far", &[]);
     let host = Namespace::new("host").unwrap();
     if Path::new("/sys/module/wireguard").exists()
         || try_run(&host, "ip link add kernel type wireguard", "").is_ok()

@@ -12,7 +12,7 @@ const PEER: &str = "nRF5CpO+PyEFjSl3cvXTGcpA83YhKmFxMLtbbCR9tW8=";
 const OTHER: &str = "fB2F4UQVDrC+kTlWqHrWrWI5nG7b7sNDaYz3F3jHD0s=";
 
 pub(crate) fn what_is_set_is_shown() {
-    let node = Node::start("alone");
+    let node = Node::start("alone", &[]);
     let mode = fs::metadata(socket_of(&node.interface)).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o600);
     assert!(node.wg("show interfaces").split_whitespace().any(|it| it == node.interface));
@@ -70,7 +70,7 @@ pub(crate) fn sync_changes_only_what_differs() {
 }
 
 pub(crate) fn a_port_in_use_is_refused() {
-    let node = Node::start("alone");
+    let node = Node::start("alone", &[]);
     let taken = node.net.run(|| std::net::UdpSocket::bind("[::]:7777")).unwrap().unwrap();
     let words = format!("wg set {} listen-port 7777", node.interface);
     let said = try_run(&node.net, &words, "").unwrap_err();
