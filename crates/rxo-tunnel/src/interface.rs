@@ -33,7 +33,7 @@ pub(crate) struct Interface {
     peers: Peers,
 }
 
-/// What follows from the private key.
+/// The values that follow from the private key.
 struct Keys {
     identity: Identity,
     /// Limits handshake messages, of all peers together.
@@ -63,8 +63,8 @@ impl Shared {
 }
 
 impl Interface {
-    /// Encrypts packets to the peer that `packet` is for; `None` if there is none. All packets of a GSO frame
-    /// are for one peer, so that one look-up finds it.
+    /// Returns the peer that `packet` is for; `None` if there is none. All packets of a GSO frame are for one
+    /// peer, so one look-up finds it.
     pub(crate) fn peer_for(&mut self, packet: &[u8]) -> Option<&mut Peer> {
         let slot = self.peers.slot_behind(Tunn::dst_address(packet)?)?;
         self.peers.get_mut(slot)

@@ -25,8 +25,8 @@ pub(crate) const RESPONSE: u8 = 2;
 pub(crate) const COOKIE_REPLY: u8 = 3;
 pub(crate) const DATA: u8 = 4;
 
-/// Time of a handshake can be computed only up to the interval of the timers; two times that differ by less
-/// are of one handshake.
+/// Two computed times of a handshake that differ by less are of one handshake: the protocol gives its age only,
+/// counted in intervals of the timers.
 const SAME_HANDSHAKE: Duration = Duration::from_secs(1);
 
 /// A peer of the interface.
@@ -58,7 +58,7 @@ pub(crate) enum Outcome {
     Refused,
 }
 
-/// What the sessions of all peers need of the interface.
+/// The keys of the interface, for the sessions of all peers.
 #[derive(Clone)]
 pub(crate) struct Identity {
     pub(crate) private_key: StaticSecret,

@@ -70,7 +70,7 @@ pub(crate) struct PeerSettings {
     pub(crate) allowed: Vec<(Change, IpNetwork)>,
 }
 
-/// What happens to a network.
+/// The change of an allowed network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Add,

@@ -1,4 +1,4 @@
-//! What all live tests of the tunnel share.
+//! Code that all live tests of the tunnel share.
 
 use std::net::IpAddr;
 use std::process::ExitCode;

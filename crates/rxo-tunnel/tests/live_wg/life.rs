@@ -8,10 +8,11 @@ use std::process::{Command, Stdio};
 
 use rxo_testbed::{Namespace, until};
 
-use crate::node::{PROGRAM, await_end, process_of, run, socket_of, try_run, unused_name};
+use crate::node::{Deleted, PROGRAM, await_end, process_of, run, socket_of, try_run, unused_name};
 
 pub(crate) fn background() {
     let (net, interface) = (Namespace::new("alone").unwrap(), unused_name());
+    let _deleted = Deleted(&net, &interface);
     let (start, socket) = (format!("{PROGRAM} {interface}"), socket_of(&interface));
     let has_interface = || net.interface(&interface).counters().is_ok();
     let remove_socket = || fs::remove_file(&socket).unwrap();
@@ -33,6 +34,7 @@ pub(crate) fn background() {
 
 pub(crate) fn a_socket_left_behind_is_replaced() {
     let (net, interface) = (Namespace::new("alone").unwrap(), unused_name());
+    let _deleted = (Deleted(&net, &interface), Deleted(&net, "other"));
     fs::create_dir_all("/run/wireguard").unwrap();
     drop(UnixListener::bind(socket_of(&interface)).unwrap());
     run(&net, &format!("{PROGRAM} {interface}"));

@@ -32,10 +32,20 @@ pub(crate) fn prepare() {
     set_child_subreaper(Some(getpid())).unwrap();
 }
 
-/// Returns a name for an interface that no other test uses.
+/// Returns a name for an interface that no other test uses, nor one of another process.
 pub(crate) fn unused_name() -> String {
     static USED: AtomicU32 = AtomicU32::new(0);
-    format!("wgt{}", USED.fetch_add(1, Ordering::Relaxed))
+    format!("w{}x{}", std::process::id(), USED.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Deletes an interface that a failed test has left, which ends its program.
+pub(crate) struct Deleted<'n>(pub(crate) &'n Namespace, pub(crate) &'n str);
+
+impl Drop for Deleted<'_> {
+    fn drop(&mut self) {
+        // It is gone already unless the test fails.
+        _ = self.0.interface(self.1).delete();
+    }
 }
 
 /// Runs a program with words that are separated by blanks, and `input`. Returns its output, or what it says in its

@@ -10,7 +10,7 @@ use rxo_testbed::{Namespace, until};
 
 use crate::common::assert_tcp_is_intact;
 use crate::node::{
-    Node, PORT, PROGRAM, await_end, connect, inside, process_of, run, socket_of, try_run,
+    Deleted, Node, PORT, PROGRAM, await_end, connect, inside, process_of, run, socket_of, try_run,
     unused_name,
 };
 
@@ -51,16 +51,6 @@ pub(crate) fn takes_all_and_gives_it_back() {
         assert_eq!(everything(&host), before);
     }
     std::fs::remove_dir_all(&folder).unwrap();
-}
-
-/// Deletes an interface that a failed test has left, which ends its program.
-struct Deleted<'n>(&'n Namespace, &'n str);
-
-impl Drop for Deleted<'_> {
-    fn drop(&mut self) {
-        // It is gone already unless the test fails.
-        _ = self.0.interface(self.1).delete();
-    }
 }
 
 /// Connects the host with the far network, through which all of its routes lead.

@@ -1,4 +1,4 @@
-//! What `wg` sets and shows.
+//! Settings, as `wg` sets and shows them.
 
 use std::fs;
 use std::io::Write;
