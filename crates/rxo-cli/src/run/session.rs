@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use rxo::figures::Readings;
-use rxo::live::{self, Card, Device, Event, Middleware, Outcome, Station};
+use rxo::live::{self, Card, Device, Event, Middleware, Outcome, Remains, Station};
 use rxo::{LinkKind, WorkerConfig};
 use rxo_confine::Confinement;
 use rxo_console::log::{self, Level};
 use rxo_device::DeviceError;
 use rxo_device::middleware::{Impairment, ImpairmentSettings};
-use rxo_driver::custody::{self, Begun, Control};
+use rxo_driver::custody::{self, Begun, Control, Heir};
 use rxo_driver::succession::Estate;
 use rxo_driver::{
     DeviceHandle, GUEST_FILES, Interface, Origin, Pulse, bind_to_cpu, set_nice, wait,
@@ -217,17 +217,20 @@ impl Session {
                 served = Some(done);
             };
             let plan = (&self.plan, &self.survey.workers, &remote);
-            let (last, result) = work(plan, devices, capture.as_ref(), stop, (&mut sayer, ready))?;
+            let (last, result, remains) =
+                work(plan, devices, capture.as_ref(), stop, (&mut sayer, ready))?;
             if let Some(Err(error)) = served.take_if(|served| served.is_err()) {
                 return Err(error);
             }
-            if let Some(mut heir) = control.heir().filter(|_| result.is_ok()) {
-                let beat = || _ = self.pulse.turns().fetch_add(1, Ordering::Relaxed);
-                let positions = held.positions(&self.plan);
-                match positions.and_then(|it| it.leave_to(&mut heir.socket, beat)) {
-                    Ok(()) => end_at_once(Ended { sayer, capture, last, result }),
-                    Err(error) => sayer.notice(format!("handed nothing over ({error}); goes on")),
-                }
+            let heir = control.heir().filter(|_| result.is_ok());
+            let handed_over = heir.map(|heir| self.leave_to(heir, held));
+            if let Some(Ok(())) = handed_over {
+                end_at_once(Ended { sayer, capture, last, result });
+            }
+            // After the handover, because nobody reads while memory is freed.
+            drop(remains);
+            if let Some(Err(error)) = handed_over {
+                sayer.notice(format!("handed nothing over ({error}); goes on"));
                 sayer.part_ended(&last);
                 remote.part_ended(&last);
                 control.withdraw_stop();
@@ -251,6 +254,15 @@ impl Session {
             let Some(at) = control.nic_is_back(index)? else { return Ok(None) };
             closed_at = at;
         }
+    }
+
+    /// Hands the positions of the devices, which the workers have left, over to `heir`.
+    ///
+    /// # Errors
+    /// If the heir does not go on with the devices.
+    fn leave_to(&self, mut heir: Heir, held: &Handles) -> io::Result<()> {
+        let beat = || _ = self.pulse.turns().fetch_add(1, Ordering::Relaxed);
+        held.positions(&self.plan)?.leave_to(&mut heir.socket, beat)
     }
 
     /// Returns `true` if the nic was deleted and the run must wait for a new one.
@@ -335,8 +347,8 @@ fn middleware(
     Ok(is_any.then_some(middleware))
 }
 
-/// The counters of a part of the run, and its result.
-type Part = (Readings, Result<(), DeviceError>);
+/// The counters of a part of the run, its result, and the memory of its workers.
+type Part = (Readings, Result<(), DeviceError>, Remains);
 
 /// Runs the workers between the nic and its hosts, and prints their lines. Calls `ready` before the first frame.
 fn work(
@@ -357,13 +369,13 @@ fn work(
     let outcome = match devices {
         Devices::Of1(nic, hosts) => {
             let Some(station) = station(plan, config, (*nic, hosts))? else {
-                return Ok((Readings::default(), Ok(())));
+                return Ok((Readings::default(), Ok(()), Remains::default()));
             };
             let station = match middleware(plan, link, capture)? {
                 None => station,
                 Some(middleware) => station.through(middleware),
             };
-            station.run(stop, observe)
+            station.run_keeping(stop, observe)
         }
         Devices::OfSeveral(nic, host) => {
             let all = live::Workers::new((nic, host), config, remote.crew()).on_cpus(&workers.cpus);
@@ -371,16 +383,16 @@ fn work(
                 Some([nic, host, ..]) => all.logged(nic, host),
                 _ => all,
             };
-            all.run(stop, observe)
+            all.run_keeping(stop, observe)
         }
     };
-    let Outcome { totals, result } = outcome.map_err(|misfit| {
+    let (Outcome { totals, result }, remains) = outcome.map_err(|misfit| {
         usage(match plan.guests.is_empty() {
             true => format!("{} and {}: {misfit}", plan.nic, plan.host),
             false => format!("{}: {misfit}", plan.nic),
         })
     })?;
-    Ok((totals, result))
+    Ok((totals, result, remains))
 }
 
 /// Creates the station that the plan describes, with its workers; `None` if there is no host.

@@ -24,6 +24,10 @@ impl<L: PacketLog + fmt::Debug + Send> SystemSource for TracedSource<DeviceSourc
         self.inner_mut().discard_before(instant);
     }
 
+    fn leave(&mut self) {
+        self.inner_mut().leave();
+    }
+
     fn hardware_address(&self) -> Option<[u8; 6]> {
         self.inner().hardware_address()
     }
@@ -34,6 +38,10 @@ impl SystemSource for ImpairedSource<DeviceSource, fn() -> Instant> {
         self.inner_mut().discard_before(instant);
     }
 
+    fn leave(&mut self) {
+        self.inner_mut().leave();
+    }
+
     fn hardware_address(&self) -> Option<[u8; 6]> {
         self.inner().hardware_address()
     }
@@ -42,6 +50,10 @@ impl SystemSource for ImpairedSource<DeviceSource, fn() -> Instant> {
 impl SystemSource for WireSource<DeviceSource> {
     fn discard_before(&mut self, instant: Instant) {
         self.inner_mut().discard_before(instant);
+    }
+
+    fn leave(&mut self) {
+        self.inner_mut().leave();
     }
 
     fn hardware_address(&self) -> Option<[u8; 6]> {

@@ -117,8 +117,9 @@ pub trait DeviceHandle: fmt::Debug {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Returns the position at which source and sink have ended. Both must be dropped, and the device must not be used until
-    /// the process that [goes on](Self::go_on_at) has failed.
+    /// Returns the position at which source and sink have ended. The source must have been dropped or have
+    /// [left](SystemSource::leave), and the device must not be used until the process that
+    /// [goes on](Self::go_on_at) has failed.
     ///
     /// # Errors
     /// If the device cannot be handed over now.
@@ -155,6 +156,11 @@ pub trait SystemSource: FrameSource<Buffer = DeviceBuf> + Descriptors + fmt::Deb
     /// before the first [`receive`](FrameSource::receive). A device that only rxo reads has nothing to
     /// discard.
     fn discard_before(&mut self, _instant: Instant) {}
+
+    /// Leaves the position at which this source has ended to the device's [handle](DeviceHandle::position), as
+    /// dropping it does, but keeps its memory, which takes milliseconds to free. All frames must have been
+    /// dropped. Afterwards the source may only be dropped.
+    fn leave(&mut self) {}
 
     /// Returns the method by which frames are received, such as `AF_XDP, copy mode`; `None` if devices of
     /// this kind have only one.

@@ -159,7 +159,7 @@ impl PacketSource {
         (Arc::clone(&self.socket), Arc::clone(&self.ring))
     }
 
-    /// Makes this source leave its place to `queue` when it is dropped.
+    /// Makes this source leave its place to `queue` when it leaves or is dropped.
     pub(super) fn leaving_to(mut self, queue: Arc<Queue>) -> Self {
         self.queue = Some(queue);
         self
@@ -418,13 +418,7 @@ impl SystemSource for PacketSource {
         }
     }
 
-    fn hardware_address(&self) -> Option<[u8; 6]> {
-        self.interface.hardware_address().ok()
-    }
-}
-
-impl Drop for PacketSource {
-    fn drop(&mut self) {
+    fn leave(&mut self) {
         // A source that was never used leaves the place as it is.
         if let Some(queue) = self.queue.take().filter(|_| !self.must_resume) {
             let SourceCounters { frames, ring_drops, truncated, invalid, .. } = self.counters;
@@ -433,6 +427,16 @@ impl Drop for PacketSource {
             let place = Place { slot: self.next_slot, accounted, ..Place::default() };
             queue.leave(place, (counted, ring_drops));
         }
+    }
+
+    fn hardware_address(&self) -> Option<[u8; 6]> {
+        self.interface.hardware_address().ok()
+    }
+}
+
+impl Drop for PacketSource {
+    fn drop(&mut self) {
+        self.leave();
     }
 }
 

@@ -22,6 +22,6 @@ mod workers;
 pub use engine::DeviceEngine;
 pub use middleware::{FileLog, Middleware};
 pub use rxo_driver::{Device, DeviceOptions};
-pub use station::{Card, Event, Outcome, Station};
+pub use station::{Card, Event, Outcome, Remains, Station};
 pub use waiter::SystemWaiter;
 pub use workers::Workers;

@@ -1,5 +1,7 @@
 //! Station: the devices of a run, the middleware around them, and the workers between them.
 
+use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
@@ -37,6 +39,19 @@ pub struct Outcome {
     pub totals: Readings,
     /// The failure that ended the run; `Ok` if it was stopped.
     pub result: Result<(), DeviceError>,
+}
+
+/// The memory of workers that have ended, with the devices that they have [left](rxo_driver::SystemSource::leave).
+///
+/// Freeing it takes milliseconds. A process that hands over its devices does that before; one that opens them
+/// again must drop it first.
+#[derive(Default)]
+pub struct Remains(pub(super) Vec<Box<dyn Any + Send>>);
+
+impl fmt::Debug for Remains {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Remains({})", self.0.len())
+    }
 }
 
 /// The devices of a run and the configuration of its workers.
@@ -180,31 +195,50 @@ impl Station {
     pub fn run(
         self,
         stop: &AtomicBool,
-        mut observe: impl FnMut(Event<'_>),
+        observe: impl FnMut(Event<'_>),
     ) -> Result<Outcome, Misfit> {
+        self.run_keeping(stop, observe).map(|(outcome, _)| outcome)
+    }
+
+    /// Runs as [`Station::run`] does, and returns the memory of the workers too. The positions of the devices
+    /// can be read ([`DeviceHandle::position`](rxo_driver::DeviceHandle::position)) before it is dropped.
+    ///
+    /// # Errors
+    /// As [`Station::run`].
+    pub fn run_keeping(
+        self,
+        stop: &AtomicBool,
+        mut observe: impl FnMut(Event<'_>),
+    ) -> Result<(Outcome, Remains), Misfit> {
         self.run_observed(stop, &mut observe)
     }
 
-    /// Runs the station for [`Station::run`]. Takes the closure as a trait object, so that the worker and the
+    /// Runs the station for [`Station::run_keeping`]. Takes the closure as a trait object, so that the worker and the
     /// engine are compiled once and not again for each caller's closure type.
-    fn run_observed(self, stop: &AtomicBool, observe: Observer<'_>) -> Result<Outcome, Misfit> {
+    fn run_observed(
+        self,
+        stop: &AtomicBool,
+        observe: Observer<'_>,
+    ) -> Result<(Outcome, Remains), Misfit> {
         let Self { nic, hosts, config } = self;
         // Notices are collected even if no readings are wanted, or only few.
         let config = WorkerConfig { look_every: Some(NOTICES_EVERY), ..config };
         let (mut waiter, mut notices) = (SystemWaiter::new(), Notices::default());
         match hosts {
             Hosts::One(host) => {
-                let mut worker = Worker::new(nic, *host, config)?;
+                let mut worker = Box::new(Worker::new(nic, *host, config)?);
                 observe(Event::Ready);
                 let result =
                     worker.run(&mut waiter, stop, |report| notices.report(report, observe));
                 let totals = worker.reading().into();
-                let (mut nic, mut host) = worker.into_devices();
-                notices.last(&totals, &mut nic.sink, [&mut host.sink], observe);
-                Ok(Outcome { totals, result })
+                let (nic, host) = worker.devices();
+                notices.last(&totals, nic.sink, [host.sink], observe);
+                [nic.source, host.source].into_iter().for_each(|source| source.leave());
+                Ok((Outcome { totals, result }, Remains(vec![worker])))
             }
             Hosts::Guests(switch, guests, budgets) => {
-                let mut guests = Guests::new(nic, guests, *switch, config)?.limited(&budgets);
+                let guests = Guests::new(nic, guests, *switch, config)?.limited(&budgets);
+                let mut guests = Box::new(guests);
                 observe(Event::Ready);
                 let report = |report: Report<'_, _, _>| notices.report(report, observe);
                 let result = guests.run_on_threads(&mut waiter, stop, &THREADS, report);
@@ -213,7 +247,9 @@ impl Station {
                     lines.into_iter().for_each(|line| observe(Event::Notice(line)));
                     notices.last(&totals, nic_sink, host_sinks, observe);
                 });
-                Ok(Outcome { totals, result })
+                let (nic, hosts) = guests.sources();
+                std::iter::once(nic).chain(hosts).for_each(|source| source.leave());
+                Ok((Outcome { totals, result }, Remains(vec![guests])))
             }
         }
     }

@@ -10,6 +10,7 @@
 //! worker that fails or panics ends the others in order: each delivers all packets that it holds. The totals
 //! include all workers; for a worker that has panicked, its last report.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -22,7 +23,7 @@ use rxo_driver::{Bell, Device, bind_to_cpu};
 use super::middleware::ends;
 use super::notices::{Notices, of_devices};
 use super::reports::{TurnCounts, WorkerReports};
-use super::station::{Event, NOTICES_EVERY, Observer, Outcome};
+use super::station::{Event, NOTICES_EVERY, Observer, Outcome, Remains};
 use super::waiter::WaiterWithBell;
 use super::{FileLog, SystemWaiter};
 use crate::worker::{Crew, Misfit, Reading, Report, Worker, WorkerConfig};
@@ -52,6 +53,8 @@ enum Message {
     Report(Box<Reading>, bool, Vec<String>),
     /// The worker's counters at its end, lines for the user, and its first failure.
     Ended(Box<Reading>, Vec<String>, Result<(), DeviceError>),
+    /// The worker itself, which has left its devices. Freeing it would delay the end of its thread.
+    Left(Box<dyn Any + Send>),
 }
 
 impl Workers {
@@ -113,12 +116,29 @@ impl Workers {
     pub fn run(
         self,
         stop: &AtomicBool,
-        mut observe: impl FnMut(Event<'_>),
+        observe: impl FnMut(Event<'_>),
     ) -> Result<Outcome, Misfit> {
+        self.run_keeping(stop, observe).map(|(outcome, _)| outcome)
+    }
+
+    /// Runs as [`Workers::run`] does, and returns the memory of the workers too, as
+    /// [`Station::run_keeping`](super::Station::run_keeping) does.
+    ///
+    /// # Errors
+    /// As [`Workers::run`].
+    pub fn run_keeping(
+        self,
+        stop: &AtomicBool,
+        mut observe: impl FnMut(Event<'_>),
+    ) -> Result<(Outcome, Remains), Misfit> {
         self.run_observed(stop, &mut observe)
     }
 
-    fn run_observed(self, stop: &AtomicBool, observe: Observer<'_>) -> Result<Outcome, Misfit> {
+    fn run_observed(
+        self,
+        stop: &AtomicBool,
+        observe: Observer<'_>,
+    ) -> Result<(Outcome, Remains), Misfit> {
         let Self { seats, pulse } = self;
         let turns: Vec<_> = seats.iter().filter_map(|seat| seat.config.turns).collect();
         let (halt, (say, heard)) = (AtomicBool::new(false), channel());
@@ -172,6 +192,7 @@ struct Watch {
     said: Vec<(usize, String)>,
     misfit: Option<Misfit>,
     result: Result<(), DeviceError>,
+    remains: Remains,
 }
 
 impl Watch {
@@ -181,8 +202,18 @@ impl Watch {
         heard: Receiver<(usize, Message)>,
     ) -> Self {
         let (reports, call) = (WorkerReports::new(turns.len()), TurnCounts::new(turns.len()));
-        let (notices, said) = (Notices::default(), Vec::new());
-        Self { turns, pulse, heard, reports, call, notices, said, misfit: None, result: Ok(()) }
+        Self {
+            turns,
+            pulse,
+            heard,
+            reports,
+            call,
+            notices: Notices::default(),
+            said: Vec::new(),
+            misfit: None,
+            result: Ok(()),
+            remains: Remains::default(),
+        }
     }
 
     /// Records `result` if it is the first failure.
@@ -199,7 +230,7 @@ impl Watch {
                 Ok((_, Message::Fits)) => {}
                 Ok((_, Message::Misfit(misfit))) => self.misfit = Some(misfit),
                 Ok((_, Message::Ended(.., result))) => self.note(result),
-                Ok((_, Message::Report(..))) | Err(_) => return false,
+                Ok((_, Message::Report(..) | Message::Left(_))) | Err(_) => return false,
             }
         }
         self.misfit.is_none() && self.result.is_ok()
@@ -242,6 +273,7 @@ impl Watch {
                 self.note(result);
                 (reading, false, lines)
             }
+            Message::Left(worker) => return self.remains.0.push(worker),
             Message::Fits | Message::Misfit(_) => return,
         };
         for line in lines {
@@ -270,13 +302,13 @@ impl Watch {
         said_by.is_none_or(|worker| worker == n)
     }
 
-    fn outcome(mut self, observe: Observer<'_>) -> Result<Outcome, Misfit> {
+    fn outcome(mut self, observe: Observer<'_>) -> Result<(Outcome, Remains), Misfit> {
         if let Some(misfit) = self.misfit {
             return Err(misfit);
         }
         let totals = self.reports.readings();
         self.notices.last_of_counters(&totals, observe);
-        Ok(Outcome { totals, result: self.result })
+        Ok((Outcome { totals, result: self.result }, self.remains))
     }
 }
 
@@ -319,7 +351,7 @@ impl Seat {
         }
         let (nic, host) = (ends(nic, nic_log), ends(host, host_log));
         let mut worker = match Worker::new(nic, host, config) {
-            Ok(worker) => worker,
+            Ok(worker) => Box::new(worker),
             Err(misfit) => return voice.send(Message::Misfit(misfit)),
         };
         voice.send(Message::Fits);
@@ -333,9 +365,11 @@ impl Seat {
             voice.send(Message::Report(Box::new(reading.all.clone()), is_due, lines));
         });
         let totals = Box::new(worker.reading());
-        let (mut nic, mut host) = worker.into_devices();
-        let lines = lines(|observe| of_devices(&mut nic.sink, [&mut host.sink], observe));
+        let (nic, host) = worker.devices();
+        let lines = lines(|observe| of_devices(nic.sink, [host.sink], observe));
+        [nic.source, host.source].into_iter().for_each(|source| source.leave());
         voice.send(Message::Ended(totals, lines, result));
+        voice.send(Message::Left(worker));
     }
 }
 

@@ -269,6 +269,13 @@ where
         (nic, Duplex { source: self.to_nic.source, sink: self.to_host.outlet.sink })
     }
 
+    /// Returns the devices while the worker does not run.
+    pub(crate) fn devices(&mut self) -> (Duplex<&mut NI, &mut NO>, Duplex<&mut HI, &mut HO>) {
+        let Self { to_host, to_nic, .. } = self;
+        let nic = Duplex { source: &mut to_host.source, sink: &mut to_nic.outlet.sink };
+        (nic, Duplex { source: &mut to_nic.source, sink: &mut to_host.outlet.sink })
+    }
+
     /// Processes a batch in each direction whose source may have frames. If one direction fails, the other is
     /// still served.
     fn turn(

@@ -1,7 +1,8 @@
-//! A worker that panics: the others end in order, and their totals are complete.
+//! The end of workers: if one panics, the others end in order with complete totals; devices can be handed over before
+//! the memory of their workers is freed.
 
-use std::net::TcpStream;
-use std::sync::atomic::AtomicBool;
+use std::net::{TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
@@ -9,15 +10,17 @@ use std::time::Duration;
 use rxo::device::middleware::{Direction, PacketLog, TracedSource};
 use rxo::driver::DeviceName;
 use rxo::frame::Gather;
-use rxo::live::{DeviceOptions, Outcome, Workers};
+use rxo::live::{DeviceOptions, Event, Outcome, Station, Workers};
 use rxo::worker::Crew;
 use rxo::{Instant, Policy, WorkerConfig};
 use rxo_testbed::Lab;
 
 use crate::Test;
 
-pub(crate) const TESTS: &[Test] =
-    &[("a_worker_that_panics_ends_the_others_with_their_totals", a_worker_that_panics)];
+pub(crate) const TESTS: &[Test] = &[
+    ("a_worker_that_panics_ends_the_others_with_their_totals", a_worker_that_panics),
+    ("positions_are_known_before_memory_is_freed", positions_before_memory),
+];
 
 /// Panics at the first frame.
 #[derive(Debug)]
@@ -72,4 +75,65 @@ fn run(ready: &dyn Fn()) -> Outcome {
     ready();
     // Nobody stops it.
     workers.run(&AtomicBool::new(false), |_| {}).unwrap()
+}
+
+/// A process that hands its devices over must not wait until the memory of its workers is freed.
+fn positions_before_memory() {
+    for workers in [1, 2] {
+        let lab = Lab::through().unwrap();
+        let (ready, is_ready) = channel();
+        thread::scope(|scope| {
+            let running = || lab.host().run(|| stopped(workers, &|| ready.send(()).unwrap()));
+            let running = scope.spawn(running);
+            is_ready.recv().unwrap();
+            lab.attach_host("rxo0").unwrap();
+            let to = (lab.host_address(), 7000);
+            let socket = lab.peer().run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
+            while !running.is_finished() {
+                // Nobody listens, which a later call reports.
+                _ = socket.send_to(b"a datagram", to);
+                thread::sleep(Duration::from_millis(1));
+            }
+            running.join().unwrap().unwrap();
+        });
+    }
+}
+
+/// Runs `count` workers until frames have come, and compares their counts with the positions of the nic's queues while
+/// the memory of the workers is there, and once it is freed.
+fn stopped(count: u32, ready: &dyn Fn()) {
+    let attach = |name: &str| name.parse::<DeviceName>().unwrap().attach_queues(count).unwrap();
+    let [nic, host] = [&format!("packet:{}", Lab::WIRE_INTERFACE), "tap:rxo0"].map(attach);
+    let options = DeviceOptions { bring_up: true, ..DeviceOptions::default() };
+    let mut queues = (nic.open_queues(options).unwrap(), host.open_queues(options).unwrap());
+    let report_every = Some(Duration::from_millis(10));
+    let config = WorkerConfig { report_every, ..WorkerConfig::new(Policy::none()) };
+    let stop = AtomicBool::new(false);
+    let observe = |event: Event<'_>| match event {
+        Event::Ready => ready(),
+        Event::Reading(now) => stop.store(now.all.nic_in.frames > 20, Ordering::Relaxed),
+        Event::Notice(line) => panic!("{line}"),
+    };
+    let ran = match count {
+        1 => {
+            let (nic, host) = (queues.0.remove(0), queues.1.remove(0));
+            Station::new(nic, host, config).run_keeping(&stop, observe)
+        }
+        _ => Workers::new(queues, config, &Crew::new(count as usize)).run_keeping(&stop, observe),
+    };
+    let (outcome, remains) = ran.unwrap();
+    outcome.result.unwrap();
+    // Of each queue the next slot, and the frames that its worker has accounted for.
+    let positions = || -> Vec<[u64; 2]> {
+        let numbers = nic.position().unwrap().numbers;
+        numbers.chunks_exact(4).map(|queue| [queue[0], queue[1]]).collect()
+    };
+    let before = positions();
+    let accounted: u64 = before.iter().map(|[_, accounted]| accounted).sum();
+    let frames = outcome.totals.all.nic_in.frames;
+    // Frames that came before the first worker began are accounted for as well.
+    assert!(frames > 20 && accounted >= frames, "{frames} frames, {before:?}");
+    assert_eq!(before.len(), count as usize);
+    drop(remains);
+    assert_eq!(positions(), before);
 }

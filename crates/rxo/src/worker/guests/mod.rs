@@ -181,6 +181,12 @@ where
         })
     }
 
+    /// Returns the sources of the nic, and of the guests whose threads have ended, while nothing runs.
+    pub(crate) fn sources(&mut self) -> (&mut NI, impl Iterator<Item = &mut HI>) {
+        let guests = self.workers.iter_mut().map(|worker| &mut worker.to_nic.source);
+        (&mut self.hub.source, guests)
+    }
+
     /// Returns all counters since the workers were created. The times are those of the last report or of the
     /// end. For a guest whose thread did not end, returns the last counters that it reported.
     pub fn reading(&mut self) -> Readings {
