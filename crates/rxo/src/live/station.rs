@@ -192,11 +192,7 @@ impl Station {
     /// # Errors
     /// [`Misfit`] before the first frame is received; a later failure of a device is in the [`Outcome`],
     /// together with the totals.
-    pub fn run(
-        self,
-        stop: &AtomicBool,
-        observe: impl FnMut(Event<'_>),
-    ) -> Result<Outcome, Misfit> {
+    pub fn run(self, stop: &AtomicBool, observe: impl FnMut(Event<'_>)) -> Result<Outcome, Misfit> {
         self.run_keeping(stop, observe).map(|(outcome, _)| outcome)
     }
 

@@ -113,11 +113,7 @@ impl Workers {
     /// # Errors
     /// [`Misfit`] before the first frame is received. A later failure is in the [`Outcome`], together with
     /// the totals: of a device, or of the system to start a thread or to bind it to a processor.
-    pub fn run(
-        self,
-        stop: &AtomicBool,
-        observe: impl FnMut(Event<'_>),
-    ) -> Result<Outcome, Misfit> {
+    pub fn run(self, stop: &AtomicBool, observe: impl FnMut(Event<'_>)) -> Result<Outcome, Misfit> {
         self.run_keeping(stop, observe).map(|(outcome, _)| outcome)
     }
 
