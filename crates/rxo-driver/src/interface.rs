@@ -6,12 +6,15 @@
 #![allow(unsafe_code, reason = "interface ioctls take an ifreq with a union in it")]
 
 mod ethtool;
+mod receiving;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libc::{c_short, c_ulong, ifreq};
 use rxo_device::DeviceError;
+
+pub use self::receiving::ReceiveSettings;
 
 use self::ethtool::Value;
 use crate::{fault, sys};

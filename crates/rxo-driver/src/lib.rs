@@ -99,7 +99,7 @@ pub use device::{
 };
 pub use finding::{Finding, State};
 pub use handover::Holdings;
-pub use interface::{Feature, Interface};
+pub use interface::{Feature, Interface, ReceiveSettings};
 pub use isolation::Isolation;
 pub use link_watch::LinkWatch;
 pub use listener::{Access, Listener, remove_stale};

@@ -92,7 +92,7 @@ impl Interface {
 
     /// Returns `true` if the interface has no device of its own, so that its frames come from memory of this machine.
     #[must_use]
-    pub(crate) fn is_virtual(&self) -> bool {
+    pub fn is_virtual(&self) -> bool {
         self.driver_info().is_some_and(|driver| driver.bus[0] == 0)
     }
 
