@@ -1,11 +1,19 @@
 //! Parses `--costs`: costs given directly, or a file written by `rxo calibrate --save`.
 
 use std::fs;
+use std::sync::atomic::AtomicBool;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use rxo_console::fault::usage;
+use rxo_testbed::MachineReading;
 use rxo_trace::projection::Costs;
 use serde::Deserialize;
+
+use super::Plan;
+use crate::experiment::{Experiment, Findings, privilege};
+use crate::flags::CalibrateFlags;
+use crate::load::Load;
+use crate::turns::Turns;
 
 /// The costs of receiving that the user gave with `--costs`.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +60,30 @@ pub fn read(text: &str) -> Result<Given> {
     let machine = saved.machine.map_or("an unknown machine".to_owned(), |machine| machine.cpu);
     Ok(Given { costs, from: format!("measured on {machine}, {text}") })
 }
+
+/// Measures the costs of receiving on this machine, in private networks; takes about ten seconds. Prints only its progress.
+/// Once `stop` is set, ends early. A process without root enters a user namespace.
+///
+/// # Errors
+/// If network namespaces cannot be created, or the machine is too busy to measure.
+pub fn measured(stop: &AtomicBool) -> Result<Given> {
+    let flags = CalibrateFlags { seconds: SECONDS.to_owned(), save: None, json: false };
+    let plan = Plan::from_flags(&flags)?;
+    let privilege = privilege()?;
+    let turns = Turns::new(plan.steps()?, plan.output().json, stop);
+    let before = MachineReading::now()?;
+    let found = plan.measure(&turns)?;
+    turns.finish();
+    let load = Load::of(MachineReading::now()?.since(&before));
+    if load.forbids(found.timed()) {
+        bail!("{}", load.line(found.timed()));
+    }
+    let cpu = crate::machine::Machine::read(privilege).cpu;
+    Ok(Given { costs: found.costs, from: format!("measured on {cpu} before") })
+}
+
+/// The time for measuring the costs, in seconds: one round.
+const SECONDS: &str = "7";
 
 #[cfg(test)]
 mod tests {
