@@ -136,7 +136,7 @@ fn while_packets_come(traffic: &Traffic, cores: Option<Cores>) -> String {
 }
 
 /// Returns `true` if `part` is so much of `all` that a reader must know of it before the result.
-const fn is_significant(part: u64, all: u64) -> bool {
+pub(super) const fn is_significant(part: u64, all: u64) -> bool {
     part > 0 && part >= all / 10
 }
 

@@ -42,7 +42,7 @@ impl Load {
     }
 
     /// Returns the number of busy cores without coalescing and with `k` packets per delivery.
-    fn cores_at(&self, k: f64) -> Cores {
+    pub(super) fn cores_at(&self, k: f64) -> Cores {
         let (without_ns, with_ns) = self.costs.of_packet(self.packet_bytes, k);
         Cores { without: without_ns * self.packets_per_ns, with: with_ns * self.packets_per_ns }
     }

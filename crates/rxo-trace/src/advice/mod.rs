@@ -5,16 +5,19 @@
 //! * `polls`: the results of other poll rules.
 //! * `axes`: the settings that are tried if the user sweeps none.
 //! * `choose`: the smallest values that together keep [`WANTED_SHARE`] of the best.
+//! * `live`: the decision for a live interface.
 //! * `linux`: the settings of a Linux host for a poll rule.
 
 mod choose;
 mod decide;
 mod linux;
+mod live;
 mod load;
 mod polls;
 mod scope;
 
 pub(crate) use self::decide::decision;
+pub(crate) use self::live::decide_live;
 pub(crate) use self::load::receiver;
 
 use self::choose::Candidates;

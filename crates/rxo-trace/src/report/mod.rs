@@ -8,6 +8,7 @@ mod course;
 mod decision;
 pub mod explain;
 mod flow;
+mod live;
 mod outcome;
 mod receiver;
 mod traffic;
@@ -23,6 +24,7 @@ pub use advice::{Advice, Choice, LinuxAdvice, Tried, TriedPoll};
 pub use course::{Course, CourseStep};
 pub use decision::Decision;
 pub use flow::{FlowReport, Protocol};
+pub use live::{HostSettings, Live, LiveRate, LiveReceiver};
 pub use outcome::{Distribution, Outcome, ReasonCount};
 pub use receiver::Receiver;
 pub use traffic::{Checksums, Encapsulation, SenderOffload, Source, Traffic};
@@ -36,6 +38,9 @@ pub struct Report {
     pub command: Option<String>,
     /// The captures that were studied, in order.
     pub sources: Vec<Source>,
+    /// The interface that was watched live; `None` for captures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live: Option<Live>,
     /// The packet filter, as the user typed it; `None` if all packets were studied.
     pub filter: Option<String>,
     /// Properties of the traffic that do not depend on the policy.

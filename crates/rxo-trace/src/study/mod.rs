@@ -17,6 +17,7 @@
 //!   each part reads.
 //! * [`compare`]: several policies over the same packets, in one table.
 //! * `receivers`: the host on which the capture was taken, and the addresses that receive most.
+//! * `live`, `rates`: the frames of a live interface, and its rates over time.
 //! * `outcome`, `notes`: the report. `read` does all of this for a capture file.
 //!
 //! # Contract
@@ -37,6 +38,7 @@ mod flows;
 mod intake;
 mod lane;
 mod lanes;
+mod live;
 mod notes;
 mod outcome;
 mod packet_kind;
@@ -44,6 +46,7 @@ mod part;
 mod point;
 mod points;
 mod poll;
+mod rates;
 mod read;
 mod receivers;
 mod replay;
@@ -51,6 +54,7 @@ mod slices;
 mod time;
 
 use core::fmt;
+use core::time::Duration;
 use std::hash::{BuildHasher, RandomState};
 
 use rxo_capture::{Direction, Interface, LinkType, Network, Record};
@@ -63,9 +67,12 @@ pub(crate) use checksum::checksum_status;
 pub(crate) use clock::Clock;
 pub use filter::{Filter, FilterError};
 pub use flows::MAX_FLOWS;
+pub(crate) use live::Merged;
+pub use live::Watched;
 pub use part::{Mark, MergeError, Part, PartError, Span, Terms};
 pub use point::Point;
 pub use poll::{BadPollRule, HOST_BUDGET, Poll, PollRule, Polls, RING_PACKETS};
+pub(crate) use rates::{RateCourse, RateStep, Rates};
 pub use read::Ended;
 pub(crate) use replay::Replay;
 pub use slices::{Slice, slices};
@@ -100,6 +107,8 @@ pub struct Settings {
     pub checksums: ChecksumMode,
     /// The filter for the packets to include; `None` includes all.
     pub filter: Option<Filter>,
+    /// The time for which a live interface is watched, so that its rates are counted; `None` for captures.
+    pub live: Option<Duration>,
     /// `true` to leave out duplicates: packets that the capture has twice, as from a mirror port.
     pub dedup: bool,
     /// The costs of receiving, from which the decision is computed.
@@ -124,12 +133,18 @@ impl Settings {
             advise: true,
             checksums: ChecksumMode::Auto,
             filter: None,
+            live: None,
             dedup: false,
             costs: Costs::ASSUMED,
             costs_from: ASSUMED_FROM.to_owned(),
             top: 10,
             seed: RandomState::new().hash_one(0),
         }
+    }
+
+    /// Returns the choices for a report.
+    fn terms(&self) -> Terms {
+        Terms { costs: self.costs, costs_from: self.costs_from.clone(), top: self.top }
     }
 }
 
@@ -185,6 +200,8 @@ pub struct Study {
     started_at_ns: u64,
     /// `true` if the next record is the first of a second or later capture.
     is_between: bool,
+    /// The frames of a live interface that the host had merged.
+    merged: Merged,
 }
 
 impl Study {
@@ -209,12 +226,14 @@ impl Study {
     /// ```
     pub fn new(settings: Settings) -> Result<Self, StudyError> {
         let points = Points::of(&settings);
+        let mut chosen = Chosen::new(MAX_FLOWS);
+        chosen.rates = settings.live.map(Rates::new);
         Ok(Self {
             summer: Summer::detect(),
             clock: Clock::default(),
             count: Count::default(),
             duplicates: Duplicates::new(),
-            chosen: Chosen::new(MAX_FLOWS),
+            chosen,
             lanes: Lanes::new(&points.all, &settings)?,
             sources: Vec::new(),
             recipe: Recipe::of(&settings),
@@ -222,6 +241,7 @@ impl Study {
             accepted: None,
             started_at_ns: u64::MAX,
             is_between: false,
+            merged: Merged::default(),
             points,
             settings,
         })
@@ -246,12 +266,7 @@ impl Study {
 
     /// Studies `records` of the current capture. `interfaces` are those that the capture has described so far.
     pub fn take(&mut self, interfaces: &[Interface], records: &mut Vec<Record>) {
-        if let Some(source) = self.sources.last_mut() {
-            note_times(source, records);
-        }
-        if self.first_at.is_none() {
-            self.first_at = records.first().map(|first| first.at);
-        }
+        self.note(records);
         if self.is_between
             && let Some(first) = records.first()
         {
@@ -261,6 +276,16 @@ impl Study {
             self.take_one(interfaces, record);
         }
         self.lanes.advance(self.clock.now(), &mut self.chosen);
+    }
+
+    /// Notes the times of records that are to be studied.
+    fn note(&mut self, records: &[Record]) {
+        if let Some(source) = self.sources.last_mut() {
+            note_times(source, records);
+        }
+        if self.first_at.is_none() {
+            self.first_at = records.first().map(|first| first.at);
+        }
     }
 
     /// Changes to the next capture, whose first packet was captured at `at`.
@@ -286,7 +311,11 @@ impl Study {
         self.chosen.clock = self.clock;
         let interface = interfaces.get(record.interface as usize);
         let link = interface.map_or(UNKNOWN_LINK, |interface| interface.link);
-        let direction = record.direction(link);
+        let direction = match self.settings.live {
+            // A live source gives only what the host receives.
+            Some(_) => Some(Direction::In),
+            None => record.direction(link),
+        };
         if direction == Some(Direction::Out) {
             self.count.sent_packets += 1;
             return;
@@ -318,16 +347,19 @@ impl Study {
                 (NO_FLOW, ChecksumStatus::Unknown)
             }
         };
+        if let Some(rates) = &mut self.chosen.rates {
+            rates.arrive(flow, taken.kind.key(), now, taken.wire_bytes);
+        }
         let Some(Network { link: kind, packet, vlan, .. }) = taken.network else {
             self.count.without_network(link);
-            self.chosen.deliver(now, 1);
+            self.chosen.deliver_alone(now);
             return;
         };
         let bytes = Numbered { bytes: packet, number: flow };
         let frame = Frame { bytes, arrived_at: now, checksum, gso: None, vlan };
         if !self.lanes.push((record.interface, interface), kind, frame, &mut self.chosen) {
             self.count.unserved_packets += 1;
-            self.chosen.deliver(now, 1);
+            self.chosen.deliver_alone(now);
         }
     }
 
@@ -385,9 +417,7 @@ impl Study {
     pub fn finish(self, partial: Option<String>) -> Report {
         // A part's recipe cannot express a sweep of points without axes, so the study's own settings are used.
         let settings = self.settings.clone();
-        let Settings { costs, ref costs_from, top, .. } = settings;
-        let terms = Terms { costs, costs_from: costs_from.clone(), top };
-        outcome::report(&self.into_part(None, partial), &settings, &terms)
+        outcome::report(&self.into_part(None, partial), &settings, &settings.terms())
     }
 }
 

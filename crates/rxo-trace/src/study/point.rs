@@ -10,7 +10,6 @@ use rxo_coalesce::{
 use rxo_frame::{Duration, Frame, Instant, LinkKind, Load};
 
 use super::chosen::Chosen;
-use super::flows::Flows;
 use super::poll::PollRule;
 use crate::numbered::Numbered;
 
@@ -85,8 +84,18 @@ pub(super) struct Aggregates {
 
 impl Aggregates {
     #[inline]
-    fn note(&mut self, deliveries: &Deliveries<'_, Numbered>, mut flows: Option<&mut Flows>) {
+    fn note(
+        &mut self,
+        deliveries: &Deliveries<'_, Numbered>,
+        at: Instant,
+        mut chosen: Option<&mut Chosen>,
+    ) {
         for delivery in deliveries.iter() {
+            if let Some(rates) = chosen.as_mut().and_then(|chosen| chosen.rates.as_mut())
+                && let Some(first) = delivery.frames().next()
+            {
+                rates.deliver(first.bytes.number, at);
+            }
             let segments = match delivery {
                 Delivery::Frame(_) => continue,
                 Delivery::Aggregate(aggregate) => {
@@ -97,9 +106,9 @@ impl Aggregates {
                 }
                 Delivery::Acks(acks) => acks.count() as u64,
             };
-            if let Some(flows) = &mut flows
+            if let Some(chosen) = &mut chosen
                 && let Some(first) = delivery.frames().next()
-                && let Some(flow) = flows.get_mut(first.bytes.number)
+                && let Some(flow) = chosen.flows.get_mut(first.bytes.number)
             {
                 flow.coalesced(segments);
             }
@@ -270,7 +279,7 @@ impl Runner {
         let before = self.engine.counters().deliveries;
         let aggregates = &mut self.aggregates;
         run(&mut self.engine, &mut |deliveries| {
-            aggregates.note(&deliveries, is_chosen.then_some(&mut chosen.flows));
+            aggregates.note(&deliveries, at, is_chosen.then_some(&mut *chosen));
         });
         if is_chosen {
             chosen.deliver(at, self.engine.counters().deliveries - before);

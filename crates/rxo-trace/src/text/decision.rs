@@ -3,6 +3,7 @@
 
 use rxo_console::numbers::grouped;
 
+use super::live;
 use super::units::time;
 use crate::projection::Costs;
 use crate::report::{Decision, Receiver, Report, TriedPoll};
@@ -18,6 +19,9 @@ pub(super) fn text(report: &Report) -> String {
     ];
     let polls = report.advice.iter().flat_map(|advice| &advice.polls);
     lines.extend(polls.filter(|poll| poll.is_today).map(|poll| ("today", today(poll))));
+    if let Some(seen) = &report.live {
+        lines.extend([("today", live::today(seen)), ("watched", live::watched(seen))]);
+    }
     if decision.receivers.len() > 1 {
         lines.extend(decision.receivers.iter().map(|receiver| ("receiver", one(receiver))));
     }

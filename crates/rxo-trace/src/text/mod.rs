@@ -4,6 +4,7 @@ mod advice;
 mod comparison;
 mod decision;
 mod flows;
+mod live;
 mod projection;
 mod reasons;
 mod summary;
@@ -26,6 +27,7 @@ use crate::report::Report;
 #[must_use]
 pub fn text(report: &Report) -> String {
     let mut parts = vec![decision::text(report), summary::text(report)];
+    parts.extend(report.live.as_ref().map(live::text));
     parts.extend(reasons::text(&report.outcome));
     parts.extend(flows::text(report));
     parts.extend(report.sweep.as_ref().map(sweep::text));

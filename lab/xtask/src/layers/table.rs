@@ -125,6 +125,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-capture", "reads and writes captures"),
             ("rxo-console", "numbers and tables of the report as text"),
             ("rxo-frame", "a captured packet becomes a frame"),
+            ("rxo-vnet", "segments the frames of a live host as they arrived"),
             ("rxo-wire", "looks at flows whatever the policy"),
         ],
     ),

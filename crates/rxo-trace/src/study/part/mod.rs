@@ -35,6 +35,7 @@ pub(super) use self::sums::{PointSums, Sums};
 
 use super::point::Point;
 use super::points::Points;
+use super::rates::Rates;
 use super::{Settings, Study, outcome};
 use crate::projection::{ASSUMED_FROM, Costs};
 use crate::report::Report;
@@ -216,7 +217,23 @@ impl Study {
     /// series. `partial` is the reason why reading stopped early, other than damage.
     #[must_use]
     pub fn into_part(mut self, span: Option<Span>, partial: Option<String>) -> Part {
+        self.deliver_all();
+        self.counted(span, partial)
+    }
+
+    /// Returns the counts of a live interface, and its rates.
+    pub(super) fn into_part_and_rates(mut self, partial: Option<String>) -> (Part, Option<Rates>) {
+        self.deliver_all();
+        let rates = self.chosen.rates.take();
+        (self.counted(None, partial), rates)
+    }
+
+    /// Delivers everything that is held, because no more packets come.
+    fn deliver_all(&mut self) {
         self.lanes.finish(self.clock.now(), &mut self.chosen);
+    }
+
+    fn counted(mut self, span: Option<Span>, partial: Option<String>) -> Part {
         let ends = self.ends();
         let sums = Sums::of(&mut self, span.as_ref(), partial);
         let span = span.unwrap_or_else(|| Span {
