@@ -1,20 +1,22 @@
 //! `rxo analyze`: predicts the effect of coalescing on the traffic in captures.
 //!
-//! The flags become a [`plan`]. The study of `rxo-trace` reads the captures that the plan names, or [`saved`]
-//! parts of studies are merged. [`files`] adds the savings projection and writes the report's files. A
+//! The flags become a [`plan`]. The study of `rxo-trace` reads the captures that the plan names, or watches an interface
+//! [`live`], or [`saved`] parts of studies are merged. [`files`] adds the savings projection and writes the report's files. A
 //! damaged capture, or a signal, ends only the reading: the command prints the results so far, and marks them
 //! as partial.
 
 mod files;
+mod live;
 mod plan;
 mod saved;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Error, Result};
+use anyhow::{Error, Result, bail};
 use rxo_capture::{Capture, CaptureError};
 use rxo_console::shell;
+use rxo_trace::report::Report;
 use rxo_trace::study::{Ended, Part, Settings, Slice, Study, Terms, slices};
 use rxo_trace::text::text;
 
@@ -29,17 +31,11 @@ use crate::{output, stop};
 /// # Errors
 /// If the plan is invalid, no capture can be read, or a capture could not be read to its end.
 pub(crate) fn command(flags: &AnalyzeFlags) -> Result<()> {
-    let plan = Plan::from_flags(flags)?;
-    let part = count(&plan)?;
-    if let Some(path) = &plan.save {
-        saved::write(&part, path)?;
-    }
-    let Settings { costs, costs_from, top, .. } = plan.settings.clone();
-    let mut report = part.report(&Terms { costs, costs_from, top });
-    if matches!(plan.work, Work::Part { .. }) {
-        // A part that was cut on purpose is not partial; only damage makes it partial.
-        report.partial = part.damage();
-    }
+    let mut plan = Plan::from_flags(flags)?;
+    let mut report = match plan.work.clone() {
+        Work::Live { interface, time } => live::report(&mut plan, &interface, time)?,
+        _ => counted(&plan)?,
+    };
     report.command = Some(shell::command());
     // Written before anything is printed: a reader that goes away must not prevent the files.
     let written = files::write(&plan, &mut report);
@@ -52,20 +48,38 @@ pub(crate) fn command(flags: &AnalyzeFlags) -> Result<()> {
     report.partial.map_or(Ok(()), |why| Err(partial(why)))
 }
 
+/// Returns the report on the captures or the saved parts of the plan. Saves the counted traffic, if the plan says so.
+fn counted(plan: &Plan) -> Result<Report> {
+    let part = count(plan)?;
+    if let Some(path) = &plan.save {
+        saved::write(&part, path)?;
+    }
+    let Settings { costs, costs_from, top, .. } = plan.settings.clone();
+    let mut report = part.report(&Terms { costs, costs_from, top });
+    if matches!(plan.work, Work::Part { .. }) {
+        // A part that was cut on purpose is not partial; only damage makes it partial.
+        report.partial = part.damage();
+    }
+    Ok(report)
+}
+
+/// Begins a study with the settings of the plan.
+fn study_of(plan: &Plan) -> Result<Study> {
+    Study::new(plan.settings.clone()).map_err(|error| usage(format!("--set, --sweep: {error}")))
+}
+
 /// Analyzes the captures of the plan, or merges its saved parts. Returns the counted traffic.
 fn count(plan: &Plan) -> Result<Part> {
     let stop = stop::on_request()?;
-    let study = || {
-        Study::new(plan.settings.clone()).map_err(|error| usage(format!("--set, --sweep: {error}")))
-    };
     match &plan.work {
         Work::Merge(paths) => saved::merge(paths),
+        Work::Live { .. } => bail!("a live interface has no parts"),
         Work::Captures(inputs) => {
-            let (study, interrupted) = read(study()?, &whole(inputs), &stop)?;
+            let (study, interrupted) = read(study_of(plan)?, &whole(inputs), &stop)?;
             Ok(study.into_part(None, interrupted))
         }
         Work::Part { files, number, parts } => {
-            let study = study()?;
+            let study = study_of(plan)?;
             let (span, slices) = slices(files, *number, *parts)?;
             let opened: Vec<Opened<'_>> = slices.iter().map(Opened::Slice).collect();
             // A part of a small capture may contain no record at all.

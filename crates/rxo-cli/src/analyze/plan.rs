@@ -2,8 +2,10 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Result;
+use rxo_console::numbers::parse_time;
 use rxo_demo::costs::{self, Given};
 use rxo_trace::projection::{ASSUMED_FROM, Costs};
 use rxo_trace::study::{Filter, MAX_FLOWS, Part, Point, Settings};
@@ -41,6 +43,8 @@ pub(super) enum Work {
     Part { files: Vec<PathBuf>, number: u32, parts: u32 },
     /// Files with saved parts of a study, to be merged.
     Merge(Vec<PathBuf>),
+    /// The frames that an interface receives for a time.
+    Live { interface: String, time: Duration },
 }
 
 impl Plan {
@@ -61,6 +65,7 @@ impl Plan {
             checksums: rules::checksums(&flags.replay.checksum)?,
             filter: flags.flow.as_deref().map(filter).transpose()?,
             dedup: flags.dedup,
+            live: flags.live.as_ref().map(|_| time(&flags.time)).transpose()?,
             top: if flags.parquet.is_some() { MAX_FLOWS } else { flags.top },
             ..Settings::new(chosen)
         };
@@ -86,6 +91,9 @@ fn to(path: Option<&Path>, check: impl Fn(&Path) -> Result<PathBuf>) -> Result<O
 }
 
 fn work(flags: &AnalyzeFlags) -> Result<Work> {
+    if let Some(interface) = &flags.live {
+        return Ok(Work::Live { interface: interface.clone(), time: time(&flags.time)? });
+    }
     let inputs = inputs(&flags.files, "rxo analyze FILE… --set KEY=VALUE")?;
     let saved = inputs.iter().filter(|input| is_part(input.path())).count();
     if saved > 0 {
@@ -123,6 +131,13 @@ fn merge(flags: &AnalyzeFlags, inputs: &[Input], saved: usize) -> Result<Work> {
         Some((flag, _)) => Err(usage(format!("{flag}: saved parts have their own settings"))),
         None => Ok(Work::Merge(inputs.iter().map(|input| input.path().to_owned()).collect())),
     }
+}
+
+fn time(text: &str) -> Result<Duration> {
+    let valid = Duration::from_secs(1)..=Duration::from_secs(3_600);
+    parse_time(text)
+        .filter(|time| valid.contains(time))
+        .ok_or_else(|| usage(format!("--time {text} is invalid: 1s to 60min")))
 }
 
 fn part(text: &str) -> Result<(u32, u32)> {
@@ -214,6 +229,9 @@ mod tests {
             ("- --part 1/8 --save p", "--part reads files"),
             ("a --part 1/8", "error: the following required arguments were not provided"),
             ("a --poll often", "--poll often is invalid: packets:N (1 to 32768), time:T"),
+            ("--live eth0 --time 100ms", "--time 100ms is invalid: 1s to 60min"),
+            ("--live eth0 a.pcap", "error: the argument '--live <IF>' cannot be used with"),
+            ("a --time 9s", "error: the following required arguments were not provided"),
             ("a --checksum maybe", "--checksum maybe is invalid: auto, verify, partial or trust"),
             ("a --flow port", "--flow \"port\": ends too early: expected a port"),
             ("a --sweep flows=1..99", "--sweep 99 combinations: at most 64"),

@@ -13,6 +13,15 @@ pub(crate) struct AnalyzeFlags {
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 
+    /// Watch what an interface receives in place of captures. Only reads: no setting changes. Needs CAP_NET_RAW. The
+    /// decision compares with the host as it is, at the median, the 95th percentile and the peak of the rate.
+    #[arg(long, value_name = "IF", conflicts_with_all = ["files", "part", "save"])]
+    pub(crate) live: Option<String>,
+
+    /// Watch the interface for this long: 1s to 60min. Ctrl-C ends earlier.
+    #[arg(long, value_name = "TIME", default_value = "30s", requires = "live")]
+    pub(crate) time: String,
+
     #[command(flatten)]
     pub(crate) replay: ReplayFlags,
 
@@ -40,8 +49,8 @@ pub(crate) struct AnalyzeFlags {
     pub(crate) no_advice: bool,
 
     /// Cost of receiving, to decide whether coalescing is worth it: a file from rxo calibrate --save, or
-    /// packet=800ns,byte=0.3ns,coalesce=30ns,device=100ns, which is the default. If given, the report
-    /// also projects the savings at 1 to 400 Gbit/s.
+    /// packet=800ns,byte=0.3ns,coalesce=30ns,device=100ns, which is the default for captures; with --live
+    /// they are measured before, in about 10 s. If given, the report also projects the savings at 1 to 400 Gbit/s.
     #[arg(long, value_name = "COSTS")]
     pub(crate) costs: Option<String>,
 

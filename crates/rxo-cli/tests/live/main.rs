@@ -49,6 +49,7 @@ mod takeover;
 mod traffic;
 mod unit;
 mod upgrade;
+mod watching;
 mod workers;
 mod xdp;
 
@@ -134,6 +135,7 @@ fn short_tests() -> impl Iterator<Item = &'static Test> {
         takeover::TESTS,
         traffic::TESTS,
         upgrade::TESTS,
+        watching::TESTS,
         workers::TESTS,
         xdp::TESTS,
     ];

@@ -1,0 +1,169 @@
+//! `rxo analyze --live`: studies what an interface receives, for a limited time.
+//!
+//! A packet socket gets a copy of each frame; nothing about the interface changes, and the host's stack receives as before.
+//! Memory is bounded: the ring of the socket has [`RING_BYTES`], and the study the memory of any study. Frames that come
+//! faster than they are studied are lost to the study alone, and are counted.
+//!
+//! The socket is opened before the costs are measured: a process without root enters a user namespace for the measuring,
+//! from which it could not reach the interface.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use rxo_demo::costs;
+use rxo_device::FrameSource;
+use rxo_driver::wait::{Interest, WaitList};
+use rxo_driver::{Interface, PacketOptions, PacketSource, SystemSource, clock};
+use rxo_frame::Instant;
+use rxo_trace::report::{HostSettings, Report};
+use rxo_trace::study::{Study, Watched};
+
+use super::plan::Plan;
+use super::study_of;
+use crate::{output, stop};
+
+/// Watches `interface` for `time`, or until a signal. Measures the costs of receiving before, unless the user gave them.
+/// Returns the report.
+///
+/// # Errors
+/// If the interface cannot be opened, or the settings are invalid.
+pub(super) fn report(plan: &mut Plan, interface: &str, time: Duration) -> Result<Report> {
+    let stop = stop::on_request()?;
+    let mut watch = Watch::open(interface, time)?;
+    if plan.costs.is_none() {
+        measure_costs(plan, &stop);
+    }
+    let mut study = study_of(plan)?;
+    study.begin_source(interface);
+    let partial = watch.run(&mut study, &stop);
+    Ok(study.finish_live(&watch.watched, partial))
+}
+
+/// Measures the costs of receiving on this machine. If that fails, the costs stay assumed, and a note says why.
+fn measure_costs(plan: &mut Plan, stop: &AtomicBool) {
+    match costs::measured(stop) {
+        Ok(given) => {
+            plan.settings.costs = given.costs;
+            plan.settings.costs_from.clone_from(&given.from);
+            plan.costs = Some(given);
+        }
+        Err(error) => {
+            output::note(&format!("the costs were not measured and are assumed: {error:#}"))
+        }
+    }
+}
+
+/// An interface that is watched.
+struct Watch {
+    source: PacketSource,
+    time: Duration,
+    watched: Watched,
+}
+
+impl Watch {
+    fn open(name: &str, time: Duration) -> Result<Self> {
+        let interface = Interface::find(name)?;
+        let slot_bytes = interface.mtu()?.saturating_add(SLOT_OVERHEAD_BYTES);
+        let ring_slots = (RING_BYTES / slot_bytes).clamp(FEWEST_SLOTS, MOST_SLOTS);
+        let options = PacketOptions { ring_slots, promiscuous: false, ..PacketOptions::default() };
+        let watched = Watched {
+            interface: name.to_owned(),
+            settings: settings(&interface),
+            is_virtual: interface.is_virtual(),
+            ..Watched::default()
+        };
+        Ok(Self { source: PacketSource::open(name, options)?, time, watched })
+    }
+
+    /// Studies all frames that arrive from now on until the time is over. Returns the reason why it ended earlier; `None`
+    /// if it did not.
+    fn run(&mut self, study: &mut Study, stop: &AtomicBool) -> Option<String> {
+        let begin = clock::now();
+        self.source.discard_before(begin);
+        let (name, seconds) = (&self.watched.interface, self.time.as_secs_f64());
+        output::note(&format!("watching {name} for {seconds} s; Ctrl-C ends earlier"));
+        let lost_before = self.lost();
+        let partial = self.study_until(begin + self.time, study, stop);
+        self.watched.time = clock::now().since(begin).min(self.time);
+        self.watched.lost_packets = self.lost().saturating_sub(lost_before);
+        partial.map(|why| {
+            let [seconds, wanted] = [self.watched.time, self.time].map(|time| time.as_secs_f64());
+            format!("{why} after {seconds:.1} s of {wanted} s")
+        })
+    }
+
+    fn study_until(
+        &mut self,
+        mut end: Instant,
+        study: &mut Study,
+        stop: &AtomicBool,
+    ) -> Option<String> {
+        let since_1970 = since_1970();
+        let mut batch = Vec::with_capacity(BATCH_FRAMES);
+        let mut partial = None;
+        loop {
+            if partial.is_none() && stop.load(Ordering::Relaxed) {
+                // What has arrived until now still counts.
+                (partial, end) = (Some("interrupted".to_owned()), end.min(clock::now()));
+            }
+            match self.source.receive(&mut batch, BATCH_FRAMES) {
+                Ok(0) if clock::now() >= end => return partial,
+                Ok(0) => self.wait(end),
+                Ok(_) => {
+                    let received = batch.len();
+                    batch.retain(|frame| frame.arrived_at < end);
+                    study.receive(&batch, since_1970);
+                    if batch.len() < received {
+                        return partial;
+                    }
+                }
+                Err(error) => return Some(error.to_string()),
+            }
+            batch.clear();
+        }
+    }
+
+    /// Waits for frames, at most until `end`. An error is found by the next reading.
+    fn wait(&self, end: Instant) {
+        let mut list = WaitList::new();
+        list.add(Some(&self.source), Interest::Readable);
+        _ = list.wait(Some(end.since(clock::now()).min(LONGEST_WAIT)));
+    }
+
+    /// Returns the number of packets that the socket did not get, or that could not be read.
+    fn lost(&mut self) -> u64 {
+        let counters = self.source.counters();
+        counters.ring_drops + counters.truncated + counters.invalid
+    }
+}
+
+fn settings(interface: &Interface) -> HostSettings {
+    let found = interface.receive_settings();
+    HostSettings {
+        driver: found.driver,
+        gro: found.gro,
+        lro: found.lro,
+        rx_usecs: found.rx_usecs,
+        rx_frames: found.rx_frames,
+        is_adaptive: found.is_adaptive,
+        gro_flush_timeout_ns: found.gro_flush_timeout_ns,
+        napi_defer_hard_irqs: found.napi_defer_hard_irqs,
+    }
+}
+
+/// Returns the time on the wall clock at the zero of the monotonic clock.
+fn since_1970() -> Duration {
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    wall.saturating_sub(Duration::from_nanos(clock::now().as_nanos()))
+}
+
+/// The size of the socket's ring in bytes: it bridges 8 ms of full-size packets at a million a second.
+const RING_BYTES: u32 = 16 << 20;
+/// The space in a slot beside the packet, in bytes, rounded up.
+const SLOT_OVERHEAD_BYTES: u32 = 512;
+const FEWEST_SLOTS: u32 = 256;
+const MOST_SLOTS: u32 = 8_192;
+const BATCH_FRAMES: usize = 256;
+/// The longest wait for frames, after which signals are looked for.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
