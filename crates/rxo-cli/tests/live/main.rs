@@ -34,6 +34,7 @@ mod overlay;
 mod overlay_merge;
 mod owed;
 mod pausing;
+mod predicted_cores;
 mod prediction;
 mod privileges;
 mod process;
@@ -85,6 +86,7 @@ fn main() -> ExitCode {
         kernel_udp::LONG_TESTS,
         losses::LONG_TESTS,
         overlay::LONG_TESTS,
+        predicted_cores::LONG_TESTS,
         prediction::long_tests(),
         readme::LONG_TESTS,
         unit::LONG_TESTS,
