@@ -396,7 +396,7 @@ impl Flows {
     }
 
     #[inline]
-    fn get(&self, number: u32) -> Option<&Flow> {
+    pub(super) fn get(&self, number: u32) -> Option<&Flow> {
         let number = number as usize;
         self.slabs.get(number / SLAB)?.get(number % SLAB)
     }

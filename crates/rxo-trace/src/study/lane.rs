@@ -7,7 +7,8 @@ use rxo_coalesce::{ConfigError, Histogram};
 use rxo_frame::{Duration, Frame, Instant, LinkKind};
 
 use super::chosen::Chosen;
-use super::point::{Point, Runner};
+use super::follower::{self, Follower};
+use super::point::{Point, Runner, Tally};
 use super::poll::{Poll, Polls};
 use crate::numbered::Numbered;
 
@@ -42,7 +43,9 @@ pub(super) struct Group {
     /// `true` once packets before the first one of this part can no longer influence the result.
     is_settled: bool,
     figures: PollFigures,
-    pub(super) runners: Vec<Runner>,
+    runners: Vec<Runner>,
+    /// The points that need no engine yet.
+    followers: Vec<Follower>,
     /// The number of the oldest waiting packets that have memory of their own.
     owned: usize,
     /// The number of packets that waited at the last call of [`Group::detach`].
@@ -65,10 +68,16 @@ impl Lane {
     ) -> Result<Self, ConfigError> {
         let mut groups: Vec<(Point, Group)> = Vec::new();
         for (number, point) in points.iter().enumerate() {
-            let runner = Runner::new(number, point, point.config(link, trust_checksums, seed))?;
+            let config = point.config(link, trust_checksums, seed);
             match groups.iter_mut().find(|(first, _)| first.poll == point.poll) {
-                Some((_, group)) => group.runners.push(runner),
-                None => groups.push((*point, Group::new(point, runner))),
+                Some((first, group)) => match Follower::of(first, number, point, config.clone()) {
+                    Some(follower) => group.followers.push(follower),
+                    None => group.runners.push(Runner::new(number, point, config)?),
+                },
+                None => {
+                    let runner = Runner::new(number, point, config)?;
+                    groups.push((*point, Group::new(point, runner)));
+                }
             }
         }
         Ok(Self { groups: groups.into_iter().map(|(_, group)| group).collect() })
@@ -117,9 +126,19 @@ impl Group {
             is_settled: false,
             figures: PollFigures::default(),
             runners: vec![first],
+            followers: Vec::new(),
             owned: 0,
             waited: 0,
         }
+    }
+
+    /// Returns the counts of all points with this poll rule, those of the first point first.
+    pub(super) fn tallies(&self) -> impl Iterator<Item = Tally> {
+        let first = self.runners.first();
+        let following = first
+            .into_iter()
+            .flat_map(|first| self.followers.iter().map(move |follower| follower.tally(first)));
+        self.runners.iter().map(Runner::tally).chain(following)
     }
 
     pub(super) fn figures(&self) -> PollFigures {
@@ -158,6 +177,10 @@ impl Group {
         self.ended = Some(poll.at);
         self.owned = self.owned.saturating_sub(count);
         self.waited = self.waited.saturating_sub(count);
+        if !self.followers.is_empty() {
+            let batch = &self.waiting[..count];
+            follower::part_ways(&mut self.followers, &mut self.runners, batch, &chosen.flows);
+        }
         let Some((last, others)) = self.runners.split_last_mut() else { return };
         for runner in others {
             self.batch.extend_from_slice(&self.waiting[..count]);

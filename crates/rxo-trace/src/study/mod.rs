@@ -12,6 +12,7 @@
 //! * `checksum`: checks the record's TCP or UDP checksum, once for all engines.
 //! * `count`, `chosen`: totals of the traffic; the `flows`, and the `course` over time.
 //! * `lane`: the engines of the record's interface, grouped by poll rule ([`Polls`]).
+//! * `follower`: a point without an engine, as long as it has the results of another.
 //! * `point`: one engine, and the counts of its deliveries.
 //! * [`Part`]: the counts, which can be merged with those of other parts of the traffic. [`slices()`]: the bytes that
 //!   each part reads.
@@ -35,6 +36,7 @@ mod duplicates;
 mod encapsulation;
 mod filter;
 mod flows;
+mod follower;
 mod intake;
 mod lane;
 mod lanes;

@@ -121,17 +121,28 @@ impl Aggregates {
     }
 }
 
+/// The counts of one point on one interface.
+#[derive(Clone, Debug)]
+pub(super) struct Tally {
+    /// The index of the point in the study.
+    pub(super) point: usize,
+    pub(super) counters: Counters,
+    pub(super) aggregates: Aggregates,
+    /// The number of packets by which the number of eliminated ones may be wrong because of unknown earlier packets.
+    pub(super) error_bound: u64,
+}
+
 /// An engine for one point, on one interface.
 #[derive(Debug)]
 pub(super) struct Runner {
     /// The index of the engine's point in the study.
-    pub(super) point: usize,
+    point: usize,
     config: Config,
     /// The engine. Its packets carry the numbers of their flows.
     engine: Engine<Numbered>,
     /// The counters of earlier engines, which this one has replaced.
     past: Counters,
-    pub(super) aggregates: Aggregates,
+    aggregates: Aggregates,
     /// The length of a pause after which results do not depend on earlier packets; `None` if there is no such length.
     reach: Option<Duration>,
     /// The number of packets by which the figures may be wrong because of unknown earlier packets; `None` until it is
@@ -162,8 +173,27 @@ impl Runner {
         })
     }
 
+    /// Continues from the counts of `first`, whose results would have been the same so far.
+    pub(super) fn continue_from(&mut self, first: &Self) {
+        self.past = first.counters();
+        self.aggregates = first.aggregates.clone();
+        // With fewer flows the bound would be smaller, and with more flows larger by at most these.
+        self.error_bound =
+            first.error_bound.map(|bound| bound + u64::from(self.config.policy.flows));
+    }
+
+    /// Returns the counts so far.
+    pub(super) fn tally(&self) -> Tally {
+        Tally {
+            point: self.point,
+            counters: self.counters(),
+            aggregates: self.aggregates.clone(),
+            error_bound: self.error_bound.unwrap_or_else(|| self.bound()),
+        }
+    }
+
     /// Returns the counters of this engine and of those that it has replaced.
-    pub(super) fn counters(&self) -> Counters {
+    fn counters(&self) -> Counters {
         self.past.zip_with(self.engine.counters(), u64::saturating_add)
     }
 
@@ -183,12 +213,6 @@ impl Runner {
             self.error_bound = Some(self.bound());
         }
         self.error_bound.is_some()
-    }
-
-    /// Returns the number of packets by which the number of eliminated ones may be wrong because of unknown earlier
-    /// packets.
-    pub(super) fn error_bound(&self) -> u64 {
-        self.error_bound.unwrap_or_else(|| self.bound())
     }
 
     /// Returns the bound of the error for everything counted so far.

@@ -203,6 +203,25 @@ fn all_points_of_a_sweep_are_what_each_is_alone() {
     }
 }
 
+/// Points that differ from the chosen one only in a limit share its engine until a poll reaches the limit.
+#[test]
+fn limits_that_are_reached_late_or_never_give_what_each_is_alone() {
+    let chosen = point("linux-gro", "time:20us");
+    for kind in [Workload::W3, Workload::Mixed, Workload::U1, Workload::ManyFlows(100)] {
+        let records = generated(kind, 3_000);
+        for axis in ["flows=1,2,4,16,64,4096", "max_segments=1,2,16,64"] {
+            let grid = rxo_trace::sweep::Grid::new(&chosen, vec![axis.parse().unwrap()]).unwrap();
+            let points = grid.points.clone();
+            let swept = rxo_trace::study::Settings { sweep: Some(grid), ..settings(chosen) };
+            let sweep = study(swept, &ethernet(), &records).sweep.unwrap();
+            for (outcome, point) in sweep.outcomes.iter().zip(points) {
+                let alone = study(settings(point), &ethernet(), &records).outcome;
+                assert_eq!(format!("{outcome:?}"), format!("{alone:?}"), "{kind:?}, {axis}");
+            }
+        }
+    }
+}
+
 #[test]
 fn batches_of_records_do_not_matter() {
     let records = generated(Workload::Mixed, 2_000);

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::super::Study;
 use super::super::clock::Clock;
 use super::super::flows::PlainAck;
+use super::super::lane::Group;
 use super::super::point::Point;
 use super::{Span, Sums};
 use crate::report::Protocol;
@@ -211,7 +212,7 @@ impl Study {
                 let ended_ns = i128::from(ended?.as_nanos()) - i128::from(end.as_nanos());
                 Some(LaneEnds {
                     interface,
-                    point: group.runners.first()?.point as u32,
+                    point: group.tallies().next()?.point as u32,
                     first_ns: first?.nanos_since(first_at),
                     ended_ns: i64::try_from(ended_ns).unwrap_or(i64::MAX),
                 })
@@ -221,8 +222,8 @@ impl Study {
         lanes.sort_unstable();
         let mut error_bounds = vec![0_u64; self.points.all.len()];
         let groups = self.lanes.iter().flat_map(|lane| &lane.groups);
-        for runner in groups.flat_map(|group| &group.runners) {
-            error_bounds[runner.point] += runner.error_bound();
+        for tally in groups.flat_map(Group::tallies) {
+            error_bounds[tally.point] += tally.error_bound;
         }
         let flows = self.chosen.flows.iter().filter(|flow| flow.protocol == Protocol::Tcp);
         let flows = flows.map(|flow| (flow.key, (flow.first_ack(), flow.last_ack()))).collect();

@@ -9,7 +9,7 @@ use super::super::count::Count;
 use super::super::course::Steps;
 use super::super::flows::{Flows, MAX_FLOWS};
 use super::super::lane::PollFigures;
-use super::super::point::{Aggregates, Point, Runner};
+use super::super::point::{Aggregates, Point, Tally};
 use super::{Captures, Mark, Numbering, Span};
 use crate::report::Source;
 
@@ -50,8 +50,8 @@ pub(crate) struct PointSums {
 
 impl PointSums {
     /// Adds the counts of an engine, and of its polls.
-    fn count(&mut self, runner: &Runner, polls: &PollFigures) {
-        let counters = runner.counters();
+    fn count(&mut self, tally: Tally, polls: &PollFigures) {
+        let counters = tally.counters;
         self.add(&Self {
             frames: counters.frames,
             deliveries: counters.deliveries,
@@ -63,7 +63,7 @@ impl PointSums {
             bypassed: BypassReason::ALL.iter().map(|reason| counters.bypassed(*reason)).collect(),
             flushed: FlushReason::ALL.iter().map(|reason| counters.flushed(*reason)).collect(),
             hold_ns: counters.hold_ns,
-            sizes: runner.aggregates.clone(),
+            sizes: tally.aggregates,
             polls: polls.clone(),
             error_bound: 0,
         });
@@ -115,8 +115,8 @@ impl Sums {
     pub(super) fn of(study: &mut Study, span: Option<&Span>, partial: Option<String>) -> Self {
         let mut points = vec![PointSums::default(); study.points.all.len()];
         for group in study.lanes.iter().flat_map(|lane| &lane.groups) {
-            for runner in &group.runners {
-                points[runner.point].count(runner, &group.figures());
+            for tally in group.tallies() {
+                points[tally.point].count(tally, &group.figures());
             }
         }
         let mut flows = core::mem::replace(&mut study.chosen.flows, Flows::new(0));
