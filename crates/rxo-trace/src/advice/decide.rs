@@ -95,14 +95,19 @@ fn sealed(traffic: &Traffic) -> Option<String> {
 
 /// Returns a refusal if many packets were merged before the capture.
 fn merged(traffic: &Traffic) -> Option<String> {
-    let Traffic { super_packets, super_bytes, bytes, .. } = *traffic;
-    is_significant(super_bytes, bytes).then(|| {
+    let Traffic { super_packets, super_bytes, merged_packets, merged_bytes, bytes, .. } = *traffic;
+    let all_bytes = super_bytes.saturating_add(merged_bytes);
+    let what = if super_bytes >= merged_bytes {
+        "that are larger than any link allows, so they were merged before the capture, or not yet segmented"
+    } else {
+        "that were merged before the capture, as the numbers of the packets after them show (or their length)"
+    };
+    is_significant(all_bytes, bytes).then(|| {
         format!(
-            "This capture cannot say: {} of its bytes are in {} packets that are larger than any link allows, so they were \
-             merged before the capture, or not yet segmented. Capture again after `ethtool -K IF gro off lro off tso off \
-             gso off`.",
-            percent(super_bytes as f64 / bytes.max(1) as f64),
-            count(super_packets),
+            "This capture cannot say: {} of its bytes are in {} packets {what}. Capture again after `ethtool -K IF gro off \
+             lro off tso off gso off`, or use `rxo analyze --live IF`.",
+            percent(all_bytes as f64 / bytes.max(1) as f64),
+            count(super_packets.saturating_add(merged_packets)),
         )
     })
 }

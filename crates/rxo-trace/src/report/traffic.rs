@@ -82,6 +82,11 @@ pub struct Traffic {
     pub super_packets: u64,
     /// The bytes of `super_packets`, on the wire.
     pub super_bytes: u64,
+    /// The number of other packets that were merged from several segments before the capture, as the numbers of the next
+    /// packets show.
+    pub merged_packets: u64,
+    /// The payload of `merged_packets` in bytes.
+    pub merged_bytes: u64,
     /// The number of packets of an unknown link type, which belong to no flow and reach no engine.
     pub unknown_link_packets: u64,
     /// The number of packets of interfaces for which there was no memory, which reach no engine.

@@ -34,6 +34,8 @@ rxo_frame::counters! {
         pub(super) short_packets: u64,
         pub(super) super_packets: u64,
         pub(super) super_bytes: u64,
+        pub(super) merged_packets: u64,
+        pub(super) merged_bytes: u64,
         pub(super) unserved_packets: u64,
         pub(super) untracked_packets: u64,
         pub(super) filtered_packets: u64,

@@ -10,11 +10,12 @@ use std::sync::Arc;
 use rxo_wire::{FlowHasher, FlowKey, SeqNumber};
 use serde::{Deserialize, Serialize};
 
+use super::merges::Merges;
 use super::packet_kind::Segment;
 use super::part::Numbering;
 use crate::report::{FlowReport, Protocol};
 
-/// The maximum number of flows with figures of their own, which take about 220 MB.
+/// The maximum number of flows with figures of their own, which take about 240 MB.
 pub const MAX_FLOWS: usize = 1_500_000;
 /// The flow number for packets whose flow has no figures of its own.
 pub(super) const NO_FLOW: u32 = u32::MAX;
@@ -55,6 +56,10 @@ pub(super) struct Flow {
     unfinished: u32,
     /// The smallest hop limit (TTL) of the flow's packets.
     hops: u8,
+    /// The last data packet, by which merged ones are found. A part has it for itself: the first packet of a part is
+    /// compared with none.
+    #[serde(skip)]
+    pub(super) merges: Merges,
     /// `true` if the flow's last packet was a plain ACK: a pure ACK that differs from its neighbours only in number and
     /// window.
     after_plain_ack: bool,
@@ -111,6 +116,7 @@ impl Flow {
             vlan: segment.vlan.unwrap_or(NO_VLAN),
             unfinished: 0,
             hops: u8::MAX,
+            merges: Merges::default(),
             after_plain_ack: false,
             begins_with_plain_ack: false,
         }
@@ -228,7 +234,8 @@ impl Flow {
 
     /// Clears the record of the flow's first and last packet, which has no meaning once its figures are added
     /// to others.
-    pub(super) const fn forget_ends(&mut self) {
+    pub(super) fn forget_ends(&mut self) {
+        self.merges = Merges::default();
         (self.first_ack, self.first_window, self.ack, self.window) = (0, 0, 0, 0);
         (self.begins_with_plain_ack, self.after_plain_ack) = (false, false);
     }

@@ -9,6 +9,7 @@
 //! * `encapsulation`: the packet inside a tunnel or a link that the engine does not read.
 //! * [`Filter`]: decides whether the record is included.
 //! * `duplicates`: finds packets that the capture has twice.
+//! * `merges`: finds packets that were merged before the capture, although a link could carry them.
 //! * `checksum`: checks the record's TCP or UDP checksum, once for all engines.
 //! * `count`, `chosen`: totals of the traffic; the `flows`, and the `course` over time.
 //! * `lane`: the engines of the record's interface, grouped by poll rule ([`Polls`]).
@@ -41,6 +42,7 @@ mod intake;
 mod lane;
 mod lanes;
 mod live;
+mod merges;
 mod notes;
 mod outcome;
 mod packet_kind;
@@ -399,6 +401,9 @@ impl Study {
         if let Some(flow) = flow {
             let can_join = flow.count(segment, bytes, taken.wire_bytes, seen);
             self.count.aggregatable_pure_acks += u64::from(can_join);
+            let merged_bytes = flow.merges.take(segment, bytes);
+            self.count.merged_packets += u64::from(merged_bytes > 0);
+            self.count.merged_bytes += merged_bytes;
             if finding == Some(Finding::Unfinished) {
                 flow.count_unfinished();
             }

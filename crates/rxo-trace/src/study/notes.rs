@@ -16,6 +16,7 @@ pub(super) fn of(report: &Report) -> Vec<String> {
         cut(traffic),
         short(traffic),
         super_packets(traffic),
+        merged(traffic),
         udp(report),
         tunnels(report),
         encapsulations(traffic),
@@ -101,6 +102,17 @@ fn super_packets(traffic: &Traffic) -> Option<String> {
              the sender's card segmented them, or after the receiver merged them; to capture the \
              wire's packets, first run `ethtool -K IF gro off lro off tso off gso off`",
             count(*super_packets)
+        )
+    })
+}
+
+fn merged(traffic: &Traffic) -> Option<String> {
+    let Traffic { merged_packets, .. } = traffic;
+    (*merged_packets > 0).then(|| {
+        format!(
+            "{} packets were merged from several segments before the capture, although a link could carry them: to \
+             capture the wire's packets, first run `ethtool -K IF gro off lro off`",
+            count(*merged_packets)
         )
     })
 }

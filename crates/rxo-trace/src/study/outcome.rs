@@ -90,6 +90,8 @@ fn traffic(sums: &Sums, settings: &Settings) -> Traffic {
         short_packets: count.short_packets,
         super_packets: count.super_packets,
         super_bytes: count.super_bytes,
+        merged_packets: count.merged_packets,
+        merged_bytes: count.merged_bytes,
         unknown_link_packets: count.unknown_link_packets,
         unserved_packets: count.unserved_packets,
         untracked_packets: count.untracked_packets,

@@ -165,6 +165,19 @@ impl Segment {
         field.and_then(|rest| rest.first_chunk()).map_or(0, |word| u16::from_be_bytes(*word))
     }
 
+    /// Returns SEG.SEQ.
+    #[inline]
+    pub(super) fn seq(&self, bytes: &[u8]) -> u32 {
+        u32::from(self.word(bytes, 4)) << 16 | u32::from(self.word(bytes, 6))
+    }
+
+    /// Returns the identification of the IPv4 header; `None` for IPv6.
+    #[inline]
+    pub(super) fn identification(&self, bytes: &[u8]) -> Option<u16> {
+        let header = bytes.get(self.at.network as usize..)?.first_chunk::<6>()?;
+        (header[0] >> 4 == 4).then(|| u16::from_be_bytes([header[4], header[5]]))
+    }
+
     /// Returns SEG.ACK.
     #[inline]
     pub(super) fn ack(&self, bytes: &[u8]) -> u32 {

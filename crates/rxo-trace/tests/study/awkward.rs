@@ -100,6 +100,34 @@ fn a_capture_of_merged_packets_says_that_it_cannot_say() {
     assert_cannot_say("merged", &studied(&ethernet(), &records), "ethtool -K");
 }
 
+/// Returns a capture above GRO of segments of `bytes` bytes: 16 packets of each of 8 flows, of one, two or three segments.
+fn merged_pairs(bytes: usize, count_of: impl Fn(u32) -> u32) -> Vec<Record> {
+    let mut records = Vec::new();
+    for flow in 0..8 {
+        let (mut seq, mut id) = (1, 100);
+        for number in 0..16 {
+            let segments = count_of(number);
+            let length = bytes * segments as usize;
+            let packet = seg().flow(flow).seq(seq).id(id).len(length).bytes();
+            records.push(record(packet, 1_000_000 + u64::from(number * 8 + flow) * 20_000));
+            (seq, id) = (seq + length as u32, id + segments as u16);
+        }
+    }
+    records.sort_by_key(|one| one.at);
+    records
+}
+
+#[test]
+fn merges_that_a_link_could_carry_are_found_by_the_numbers_of_the_packets() {
+    for bytes in [300, 500, 1_448] {
+        let records = merged_pairs(bytes, |number| 1 + number % 3);
+        assert_cannot_say(&format!("{bytes}"), &studied(&ethernet(), &records), "--live");
+    }
+    // The same packets as their sender sent them.
+    let records = merged_pairs(1_448, |_| 1);
+    assert_eq!(studied(&ethernet(), &records).traffic.merged_packets, 0);
+}
+
 /// Returns the record with another time.
 fn at(one: Record, at_ns: u64) -> Record {
     Record { at: Instant::from_nanos(at_ns), ..one }

@@ -1,0 +1,148 @@
+//! Finds packets that were merged before the capture although a link could carry them.
+//!
+//! A packet beyond any link's length shows by itself that it was merged. One of two segments of 700 bytes does not. But a
+//! sender numbers its IPv4 packets, and GRO keeps the number of the first: after a packet of three segments, the number
+//! advances by three. So the segments of a packet are counted by the number of the next one, where that continues its
+//! sequence numbers; and if packets of different counts agree on the length of a segment, they were merged. Senders that
+//! number the packets of all their flows together give counts that agree on nothing.
+//!
+//! Without numbers (IPv6, or always the same number) only packets beyond 1,500 bytes are found, as multiples of a length
+//! that is that of full segments. Smaller ones cannot be known.
+
+use super::packet_kind::Segment;
+
+/// The largest number of segments that GRO merges.
+const MOST_SEGMENTS: u16 = 64;
+/// The number of times that packets must agree before they count.
+const ENOUGH: u8 = 3;
+/// The payload beyond which a packet exceeds the most frequent links, in bytes.
+const FULL_BYTES: u16 = 1_460;
+/// The payload from which a segment counts as full, in bytes.
+const LEAST_FULL_BYTES: u16 = 1_200;
+
+/// The facts about the last data packet of a flow, and the length of its segments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Merges {
+    /// The sequence number after the last packet.
+    next_seq: u32,
+    /// The IPv4 identification of the last packet; 0 for IPv6.
+    id: u16,
+    /// The payload of the last packet in bytes; 0 if it must not be compared.
+    payload: u16,
+    /// The length of a segment in bytes on which packets have agreed so far.
+    unit: u16,
+    /// The number of segments of the last packet that agreed.
+    segments: u8,
+    /// The number of times that packets with different numbers of segments agreed; at most [`ENOUGH`].
+    agreed: u8,
+}
+
+impl Merges {
+    /// Takes the next packet of a TCP flow. Returns the payload of the packet before it, in bytes, if that one was merged;
+    /// otherwise 0.
+    #[inline]
+    pub(super) fn take(&mut self, segment: &Segment, bytes: &[u8]) -> u64 {
+        let payload = segment.at.payload_bytes();
+        let (seq, id) = (segment.seq(bytes), segment.identification(bytes));
+        let merged = if self.payload > 0 && seq == self.next_seq && payload > 0 {
+            let step = id.map_or(0, |id| id.wrapping_sub(self.id));
+            self.is_merged(step)
+        } else {
+            false
+        };
+        let before = self.payload;
+        self.next_seq = seq.wrapping_add(payload);
+        self.id = id.unwrap_or_default();
+        self.payload = u16::try_from(payload).unwrap_or_default();
+        if merged { before.into() } else { 0 }
+    }
+
+    /// Returns `true` if the last packet was merged. The IPv4 identification advances by `step` after it.
+    fn is_merged(&mut self, step: u16) -> bool {
+        let segments = if step == 0 { self.by_length() } else { step };
+        if !(1..=MOST_SEGMENTS).contains(&segments) {
+            return false;
+        }
+        // The last segment of a packet may be shorter.
+        let least = self.unit.saturating_mul(segments - 1);
+        let is_consistent = least < self.payload && self.payload <= least.saturating_add(self.unit);
+        if self.payload == self.unit.saturating_mul(segments) {
+            self.agreed += u8::from(self.segments != segments as u8 && self.agreed < ENOUGH);
+            self.segments = segments as u8;
+        } else if self.agreed < ENOUGH && !is_consistent && self.payload.is_multiple_of(segments) {
+            (self.unit, self.segments, self.agreed) = (self.payload / segments, segments as u8, 0);
+        }
+        segments > 1 && self.agreed == ENOUGH && is_consistent
+    }
+
+    /// Returns the number of segments of the last packet, which only its length shows; 1 if it may be a single one.
+    const fn by_length(&self) -> u16 {
+        let is_full = self.unit >= LEAST_FULL_BYTES && self.unit <= FULL_BYTES;
+        if is_full && self.payload > FULL_BYTES && self.payload.is_multiple_of(self.unit) {
+            self.payload / self.unit
+        } else {
+            1
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxo_frame::LinkKind;
+    use rxo_testkit::{Packet, seg};
+
+    use super::super::packet_kind::PacketKind;
+    use super::*;
+
+    /// Returns the merged payload of a flow whose packets have these payloads, each `step` numbers after the one before.
+    fn merged(packets: &[(usize, u16)], template: impl Fn() -> Packet) -> u64 {
+        let (mut seq, mut id, mut merges) = (1, 1, Merges::default());
+        let take = |(payload, step): &(usize, u16)| {
+            let bytes = template().seq(seq).id(id).len(*payload).bytes();
+            (seq, id) = (seq + *payload as u32, id + step);
+            let PacketKind::Segment(segment) = PacketKind::read(LinkKind::Ethernet, &bytes) else {
+                panic!()
+            };
+            merges.take(&segment, &bytes)
+        };
+        packets.iter().map(take).sum()
+    }
+
+    fn times(count: usize, packets: &[(usize, u16)]) -> Vec<(usize, u16)> {
+        packets.iter().copied().cycle().take(count * packets.len()).collect()
+    }
+
+    #[test]
+    fn numbers_that_advance_by_the_segments_show_them() {
+        let small = times(20, &[(500, 1), (1_000, 2), (1_500, 3)]);
+        let all = 20 * 2_500;
+        assert!(merged(&small, seg) > all * 8 / 10, "{}", merged(&small, seg));
+        let with_ends = times(20, &[(1_448, 1), (4_344, 3), (3_000, 3), (2_896, 2)]);
+        assert!(merged(&with_ends, seg) > 20 * 10_240 * 8 / 10);
+    }
+
+    #[test]
+    fn single_segments_are_no_merged_ones_however_they_are_numbered() {
+        let rows: [&[(usize, u16)]; 6] = [
+            &[(1_448, 1)],
+            &[(1_448, 2)],
+            &[(1_448, 1), (1_448, 3), (1_448, 2), (1_448, 7)],
+            &[(100, 1), (200, 1), (300, 1)],
+            &[(8_948, 1), (2_000, 1)],
+            &[(1_000, 0), (500, 0)],
+        ];
+        for row in rows {
+            assert_eq!(merged(&times(50, row), seg), 0, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn without_numbers_only_multiples_of_full_segments_are_found() {
+        let v6 = || seg().v6();
+        assert!(
+            merged(&times(20, &[(1_428, 1), (2_856, 2), (4_284, 3)]), v6) > 20 * 7_140 * 8 / 10
+        );
+        assert_eq!(merged(&times(20, &[(500, 1), (1_000, 2)]), v6), 0);
+        assert_eq!(merged(&times(20, &[(8_928, 1)]), v6), 0);
+    }
+}
