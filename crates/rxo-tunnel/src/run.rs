@@ -54,6 +54,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 fn open_socket(options: &Options, defaults: Option<&DefaultRoutes>) -> Result<Outside> {
     let trains = !options.no_trains;
     let udp = UdpOptions {
+        receive_details: true,
         receive_trains: trains,
         send_trains: trains,
         mark: defaults.map_or(0, DefaultRoutes::mark),

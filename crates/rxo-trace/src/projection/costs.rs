@@ -25,7 +25,7 @@ pub const ASSUMED_FROM: &str = "assumed; rxo calibrate measures them on your mac
 /// Error: costs are invalid. The text names the value and what would be accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
-pub struct CostsError(String);
+pub struct CostsError(pub(super) String);
 
 impl Costs {
     /// Approximate costs of a current Linux server, for use without a measurement. A full-size

@@ -15,8 +15,10 @@
 
 mod costs;
 mod fit;
+mod given;
 mod model;
 
 pub use costs::{ASSUMED_FROM, Costs, CostsError};
 pub use fit::{Fit, Observation};
+pub use given::Given;
 pub use model::{Point, Projection, Step};
