@@ -34,7 +34,13 @@ pub struct HtmlError(String);
 /// # Ok::<(), html::HtmlError>(())
 /// ```
 pub fn page(report: &Report) -> Result<String, HtmlError> {
-    Page::of(report).render().map_err(|error| HtmlError(error.to_string()))
+    Page::of(report).render().map_err(HtmlError::of)
+}
+
+impl HtmlError {
+    pub(super) fn of(error: askama::Error) -> Self {
+        Self(error.to_string())
+    }
 }
 
 /// Writes [`page`] to `path`, either completely or not at all.
@@ -74,10 +80,10 @@ struct Origin<'a> {
 }
 
 /// A headline figure: a number with its name.
-struct Tile {
-    label: &'static str,
-    value: String,
-    detail: String,
+pub(super) struct Tile {
+    pub(super) label: &'static str,
+    pub(super) value: String,
+    pub(super) detail: String,
 }
 
 impl<'a> Page<'a> {
@@ -134,7 +140,7 @@ fn origin(source: &Source) -> Origin<'_> {
     Origin { name: &source.name, when }
 }
 
-fn headline(report: &Report) -> String {
+pub(super) fn headline(report: &Report) -> String {
     let Decision { fewer_packets, is_hypothetical, ref poll, .. } = report.decision;
     if report.decision.packets == 0 {
         return "There were no packets".to_owned();
@@ -149,7 +155,7 @@ fn headline(report: &Report) -> String {
     format!("{fewer} fewer packets for the host's stack")
 }
 
-fn tiles(report: &Report) -> Vec<Tile> {
+pub(super) fn tiles(report: &Report) -> Vec<Tile> {
     let Report { outcome, decision, .. } = report;
     let Outcome { hold_ns, .. } = outcome;
     let tile = |label, value, detail| Tile { label, value, detail };
