@@ -12,6 +12,7 @@ mod live;
 mod outcome;
 mod receiver;
 mod traffic;
+mod version;
 
 use serde::Serialize;
 
@@ -28,10 +29,13 @@ pub use live::{HostSettings, Live, LiveRate, LiveReceiver};
 pub use outcome::{Distribution, Outcome, ReasonCount};
 pub use receiver::Receiver;
 pub use traffic::{Checksums, Encapsulation, SenderOffload, Source, Traffic};
+pub use version::Version;
 
 /// The report of one study of captures.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
+    /// The version of the JSON that is made from the report.
+    pub version: Version,
     /// The headline figures: the decision whether coalescing is worth it.
     pub decision: Decision,
     /// The command that made the report, as the user would type it; `None` if no command did.
