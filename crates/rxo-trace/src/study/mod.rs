@@ -18,6 +18,7 @@
 //! * [`Part`]: the counts, which can be merged with those of other parts of the traffic. [`slices()`]: the bytes that
 //!   each part reads.
 //! * [`compare`]: several policies over the same packets, in one table.
+//! * `headers`: the headers of a record as fields, for tables of packets.
 //! * `receivers`: the host on which the capture was taken, and the addresses that receive most.
 //! * `live`, `rates`: the frames of a live interface, and its rates over time.
 //! * `outcome`, `notes`: the report. `read` does all of this for a capture file.
@@ -38,6 +39,8 @@ mod encapsulation;
 mod filter;
 mod flows;
 mod follower;
+#[cfg(feature = "arrow")]
+mod headers;
 mod intake;
 mod lane;
 mod lanes;
@@ -71,6 +74,8 @@ pub(crate) use checksum::checksum_status;
 pub(crate) use clock::Clock;
 pub use filter::{Filter, FilterError};
 pub use flows::MAX_FLOWS;
+#[cfg(feature = "arrow")]
+pub(crate) use headers::Headers;
 pub(crate) use live::Merged;
 pub use live::Watched;
 pub use part::{Mark, MergeError, Part, PartError, Span, Terms};
@@ -441,4 +446,4 @@ fn note_times(source: &mut Source, records: &[Record]) {
 }
 
 /// The link type of packets whose interface the capture does not describe: an unused number.
-const UNKNOWN_LINK: LinkType = LinkType(u16::MAX);
+pub(crate) const UNKNOWN_LINK: LinkType = LinkType(u16::MAX);

@@ -5,6 +5,7 @@
 //! * [`reasons`]: a row for each reason of each row of [`settings`], with the number of that row.
 //! * [`histograms`]: a row for each bucket of each histogram of each row of [`settings`].
 //! * [`sources()`]: a row for each capture.
+//! * [`Packets`]: a row for each packet of a capture, which no report has.
 //!
 //! Columns have their unit in their names (`_bytes`, `_ns`); a column without a unit counts packets, or the
 //! things in its name. Times are in UTC. The columns and their types depend only on the version of rxo. All
@@ -13,6 +14,7 @@
 mod columns;
 mod flows;
 mod outcomes;
+mod packets;
 mod sources;
 
 use arrow_array::RecordBatch;
@@ -21,6 +23,7 @@ use arrow_schema::ArrowError;
 use crate::report::Report;
 
 pub(crate) use self::flows::part;
+pub use self::packets::Packets;
 
 /// The result of making a table: the table, or an error that only a bug in this crate can cause, such as columns of
 /// different lengths.
