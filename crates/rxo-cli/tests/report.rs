@@ -130,7 +130,7 @@ fn tables_come_with_the_same_run() {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["flows"].as_array().unwrap().len(), 0);
     for name in ["flows", "settings", "reasons"] {
-        let table = fs::read(folder.path(&format!("tables/{name}.parquet"))).unwrap();
+        let table = fs::read(folder.path(&format!("tables/{name}/part-0.parquet"))).unwrap();
         assert!(table.starts_with(b"PAR1") && table.ends_with(b"PAR1"), "{name}");
     }
 }
@@ -141,10 +141,10 @@ fn a_place_that_cannot_be_written_costs_no_result() {
     let folder = Folder::new("full");
     // The disk is full only during the write, so it cannot be detected earlier.
     let tables = folder.path("tables");
-    fs::create_dir_all(folder.path("tables/flows.parquet")).unwrap();
+    fs::create_dir_all(folder.path("tables/flows/part-0.parquet")).unwrap();
     let output = folder.analyze(&["--parquet", &tables]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("flows.parquet"), "{}", said(&output));
+    assert!(said(&output).contains("flows/part-0.parquet"), "{}", said(&output));
     assert_eq!(said(&output).lines().count(), 1);
     assert!(!output.stdout.is_empty());
 }

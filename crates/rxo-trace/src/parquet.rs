@@ -1,7 +1,7 @@
 //! A report as Parquet files, for Spark, DuckDB, pandas, Polars and others.
 //!
-//! Each table of [`crate::tables`] becomes a file of its name in a folder, written under a temporary name and renamed
-//! when it is complete. The metadata of a file contains the origin of its rows, and a note if they are incomplete.
+//! Each table of [`crate::tables`] becomes a folder of its name with one file, because readers of data sets take a folder
+//! for one table. A file is written under a temporary name and renamed when it is complete. The metadata of a file contains the origin of its rows, and a note if they are incomplete.
 
 use std::fs::{self, File};
 use std::io;
@@ -23,10 +23,14 @@ use crate::tables::{self, Table};
 /// skipping row groups worthwhile for readers.
 const PART_ROWS: usize = 65_536;
 
-/// Writes the tables into `folder`, which is created if necessary. Existing files are replaced one by one.
+/// The name of the file in the folder of each table.
+const FILE: &str = "part-0.parquet";
+
+/// Writes each table into a folder of its name below `folder`. Folders are created if necessary; existing files are
+/// replaced one by one.
 ///
 /// # Errors
-/// If the folder cannot be created or a file cannot be written. The message names the file.
+/// If a folder cannot be created or a file cannot be written. The message names the file.
 ///
 /// # Examples
 /// ```
@@ -35,12 +39,11 @@ const PART_ROWS: usize = 65_536;
 ///
 /// let folder = std::env::temp_dir().join(format!("rxo-tables-{}", std::process::id()));
 /// parquet::write(&Report::default(), &folder)?;
-/// assert!(folder.join("flows.parquet").exists());
+/// assert!(folder.join("flows/part-0.parquet").exists());
 /// # std::fs::remove_dir_all(folder)?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn write(report: &Report, folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder).map_err(|error| named(folder, &error))?;
     // Without flows, the first part is empty, so that the table exists and has all columns.
     let first = report.flows.chunks(PART_ROWS).next().unwrap_or_default();
     let later = report.flows.chunks(PART_ROWS).skip(1);
@@ -66,7 +69,9 @@ fn table(
     first: Table,
     later: impl Iterator<Item = Table>,
 ) -> io::Result<()> {
-    let path = folder.join(name).with_extension("parquet");
+    let folder = folder.join(name);
+    fs::create_dir_all(&folder).map_err(|error| named(&folder, &error))?;
+    let path = folder.join(FILE);
     let first = first.map_err(io::Error::other)?;
     files::replace(&path, |file| Ok(fill(report, file, &first, later)?))
         .map_err(|error| named(&path, &error))

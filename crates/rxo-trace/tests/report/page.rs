@@ -1,7 +1,7 @@
 //! The HTML page as text; `tests/browser` tests it in a browser.
 
 use rxo_trace::html;
-use rxo_trace::report::Report;
+use rxo_trace::report::{Report, Version};
 
 use crate::fixture::{self, HOSTILE};
 
@@ -48,4 +48,20 @@ fn a_report_of_nothing_is_a_page() {
 fn what_is_partial_says_so() {
     let report = Report { partial: Some("damage at byte 42".into()), ..fixture::report() };
     assert!(html::page(&report).unwrap().contains("damage at byte 42"));
+}
+
+#[test]
+fn a_notebook_gets_the_decision_and_the_figures() {
+    let report = fixture::report();
+    let shown = html::fragment(&report).unwrap();
+    assert!(shown.contains("81.2 % fewer packets"));
+    assert_eq!(shown.matches("<svg").count(), 4, "two figures in two sizes");
+    let shown = html::fragment(&fixture::hostile()).unwrap();
+    assert!(!shown.contains(HOSTILE) && !shown.contains("<img") && !shown.contains("<script"));
+}
+
+#[test]
+fn the_json_has_a_version() {
+    let json = serde_json::to_value(fixture::report()).unwrap();
+    assert_eq!(json["version"], Version::NUMBER);
 }

@@ -1,5 +1,6 @@
 //! The Parquet tables, read back.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,7 @@ impl Folder {
     }
 
     fn table(&self, name: &str) -> Read {
-        read(&self.0.join("deeper").join(name))
+        read(&self.0.join("deeper").join(name).join("part-0.parquet"))
     }
 }
 
@@ -102,7 +103,7 @@ impl Read {
 fn every_flow_comes_back_as_it_was() {
     let report = fixture::report();
     let folder = Folder::of(&report, "flows");
-    let table = folder.table("flows.parquet");
+    let table = folder.table("flows");
     let flows = &report.flows;
     let sides = table.texts("source_address").into_iter().zip(table.smalls("source_port"));
     assert_eq!(
@@ -126,7 +127,7 @@ fn the_largest_numbers_stay_what_they_are() {
     let mut report = fixture::report();
     report.flows[0].bytes = u64::MAX;
     report.flows[0].last_ns = u64::MAX;
-    let table = Folder::of(&report, "large").table("flows.parquet");
+    let table = Folder::of(&report, "large").table("flows");
     assert_eq!(table.counts("wire_bytes")[0], u64::MAX);
     assert_eq!(table.instants("last_at")[0], i64::MAX);
 }
@@ -135,7 +136,7 @@ fn the_largest_numbers_stay_what_they_are() {
 fn every_point_of_a_sweep_is_a_row_and_has_its_reasons() {
     let report = fixture::report();
     let folder = Folder::of(&report, "settings");
-    let (table, reasons) = (folder.table("settings.parquet"), folder.table("reasons.parquet"));
+    let (table, reasons) = (folder.table("settings"), folder.table("reasons"));
     assert_eq!(table.counts("row"), (0..21).collect::<Vec<_>>());
     let chosen: Vec<_> = table.column("is_chosen").collect();
     assert_eq!(*chosen[0], Field::Bool(true));
@@ -156,7 +157,7 @@ fn many_flows_come_in_parts_and_in_order() {
     let mut report = fixture::report();
     let flow = report.flows[0].clone();
     report.flows = (0..150_000).map(|packets| FlowReport { packets, ..flow.clone() }).collect();
-    let table = Folder::of(&report, "many").table("flows.parquet");
+    let table = Folder::of(&report, "many").table("flows");
     assert_eq!(table.counts("packets"), (0..150_000).collect::<Vec<_>>());
     assert_eq!(table.file.metadata().num_row_groups(), 3);
 }
@@ -165,37 +166,34 @@ fn many_flows_come_in_parts_and_in_order() {
 fn of_nothing_there_are_tables_without_rows() {
     let folder = Folder::of(&Report::default(), "empty");
     let rows = |name| folder.table(name).rows.len();
-    assert_eq!(rows("flows.parquet"), 0);
-    assert_eq!(rows("settings.parquet"), 1);
-    assert_eq!(rows("reasons.parquet"), 0);
+    assert_eq!(rows("flows"), 0);
+    assert_eq!(rows("settings"), 1);
+    assert_eq!(rows("reasons"), 0);
 }
 
 #[test]
 fn columns_are_the_same_whatever_is_in_them() {
-    let empty = Folder::of(&Report::default(), "none").table("flows.parquet");
-    let full = Folder::of(&fixture::report(), "some").table("flows.parquet");
+    let empty = Folder::of(&Report::default(), "none").table("flows");
+    let full = Folder::of(&fixture::report(), "some").table("flows");
     assert_eq!(empty.schema(), full.schema());
 }
 
 #[test]
 fn nothing_unfinished_is_left_and_a_failure_names_the_file() {
     let folder = Folder::of(&fixture::report(), "whole");
-    let mut names: Vec<_> = fs::read_dir(folder.0.join("deeper"))
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
-    assert_eq!(
-        names,
-        [
-            "flows.parquet",
-            "histograms.parquet",
-            "reasons.parquet",
-            "settings.parquet",
-            "sources.parquet"
-        ]
-    );
-    let file = folder.0.join("deeper/flows.parquet");
+    let names = |folder: &Path| {
+        let entries = fs::read_dir(folder).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.collect::<BTreeSet<_>>()
+    };
+    let tables = names(&folder.0.join("deeper"));
+    let expected = ["flows", "histograms", "reasons", "settings", "sources"];
+    assert!(tables.iter().eq(&expected), "{tables:?}");
+    for table in tables {
+        let files = names(&folder.0.join("deeper").join(&table));
+        assert!(files.iter().eq(["part-0.parquet"]), "{table}: {files:?}");
+    }
+    let file = folder.0.join("deeper/flows/part-0.parquet");
     let error = rxo_trace::parquet::write(&Report::default(), &file).unwrap_err().to_string();
-    assert!(error.contains("flows.parquet"), "{error}");
+    assert!(error.contains("part-0.parquet"), "{error}");
 }
