@@ -1,12 +1,13 @@
 //! Slices: the byte ranges of the files that a part of a study reads.
 //!
 //! The files, in their order, are cut into parts of equal length; each cut is moved to a long pause
-//! ([`rxo_capture::Capture::cut`]). A compressed file belongs to the part with its first byte. The result is
-//! the same for every caller, so parts need no communication.
+//! ([`rxo_capture::Capture::cut`]). A compressed file belongs to the part with its first byte, and so does a file
+//! that is no capture, whose reading then says so. The result is the same for every caller, so parts need no
+//! communication.
 
 use std::path::{Path, PathBuf};
 
-use rxo_capture::{Capture, CaptureError};
+use rxo_capture::{Capture, CaptureError, Fault};
 
 use super::part::{Mark, Span};
 
@@ -38,7 +39,7 @@ impl Slice {
 /// Reads a few megabytes at both ends of the part.
 ///
 /// # Errors
-/// If a file cannot be read, or is not a capture.
+/// If a file that begins like a capture cannot be read.
 ///
 /// # Examples
 /// The second of four parts:
@@ -122,6 +123,9 @@ fn cut(
     if near == 0 {
         return Ok((file, 0));
     }
-    let at = Capture::cut(path, near, within)?;
+    let at = match Capture::cut(path, near, within) {
+        Err(error) if matches!(error.fault(), Fault::Open(_) | Fault::Foreign(_)) => None,
+        at => at?,
+    };
     Ok(at.filter(|at| *at < length).map_or((file + 1, 0), |at| (file, at)))
 }
