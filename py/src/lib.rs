@@ -7,8 +7,9 @@
 //! * `signals`: handles Ctrl-C while Rust code runs.
 //! * `inputs`: captures in the forms in which Python programs give them: paths, bytes, open files.
 //! * `rules`: policies, poll rules and sweeps as text.
-//! * `table`: a table that any Arrow reader accepts without a copy.
-//! * `study`: `analyze` and its result.
+//! * `table`: a table that any Arrow reader accepts without a copy; `cells`: its values for others.
+//! * `packets`: the packets of captures as a stream of Arrow tables.
+//! * `study`: the result of `analyze`; `analyze`: the reading.
 //! * `rewrite`: coalesces, expands and compares captures.
 //! * `engine`: the engine for scripts.
 //! * `python_rules`, `rule_engine`: rules that are written in Python, the engine that runs them, and `compare`.
@@ -17,9 +18,12 @@
 //! The interpreter lock is released while packets are processed, unless rules in Python decide about them. Nothing panics on the bytes of a
 //! capture. No unsafe code.
 
+mod analyze;
+mod cells;
 mod engine;
 mod errors;
 mod inputs;
+mod packets;
 mod python_rules;
 mod rewrite;
 mod rule_engine;
@@ -34,7 +38,11 @@ use pyo3::pymodule;
 #[pymodule]
 mod _rxo {
     #[pymodule_export]
+    use crate::analyze::analyze;
+    #[pymodule_export]
     use crate::engine::{Delivery, Engine};
+    #[pymodule_export]
+    use crate::packets::Packets;
     #[pymodule_export]
     use crate::python_rules::{FlowView, RunView, SegmentView};
     #[pymodule_export]
@@ -42,7 +50,7 @@ mod _rxo {
     #[pymodule_export]
     use crate::rule_engine::{RuleEngine, compare};
     #[pymodule_export]
-    use crate::study::{Study, analyze};
+    use crate::study::Study;
     #[pymodule_export]
     use crate::table::Table;
 

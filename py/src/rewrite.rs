@@ -16,7 +16,7 @@ use rxo_trace::study::Point;
 use rxo_trace::verify::{Comparison, Limits, Side};
 use serde::Serialize;
 
-use crate::errors::{capture, usage, warn_partial};
+use crate::errors::{internal, of_file, unreadable, unwritable, usage, warn_partial};
 use crate::inputs::{Input, Raised};
 use crate::rules;
 use crate::signals::Signals;
@@ -167,12 +167,12 @@ impl Reading {
         let name = input.name();
         let opened = input.open();
         raised.result()?;
-        let opened = opened.map_err(|error| capture(error.to_string()))?;
+        let opened = opened.map_err(|error| unreadable(&error))?;
         let stop = Arc::new(AtomicBool::new(false));
         let mut batches = Batches::new(opened, Arc::clone(&stop));
         let step = batches.step();
         raised.result()?;
-        Ok(Self { name, batches, step, stop, signals: Signals::new(), raised })
+        Ok(Self { name, batches, step, stop, signals: Signals::new(None), raised })
     }
 
     /// Reads the next batch. Returns `false` if there is none.
@@ -204,7 +204,7 @@ fn complete(unfinished: Unfinished, file: &File, output: &Path) -> PyResult<()> 
 }
 
 fn cannot_write(output: &Path, error: &std::io::Error) -> PyErr {
-    capture(format!("{} cannot be written: {error}", output.display()))
+    unwritable(output, error, format!("{} cannot be written: {error}", output.display()))
 }
 
 /// Returns the error with the name of the file that it concerns.
@@ -213,9 +213,10 @@ fn blame(error: RewriteError, input: &str, output: &Path) -> PyErr {
         RewriteError::Config(error) => usage(format!("settings: {error}")),
         RewriteError::Write(WriteError::Io(error)) => cannot_write(output, &error),
         RewriteError::Write(_) | RewriteError::NotForPcap(_) => {
-            capture(format!("{}: {error}", output.display()))
+            let output = output.display().to_string();
+            of_file(&output, format!("{output}: {error}"))
         }
-        _ => capture(format!("{input}: {error}")),
+        _ => of_file(input, format!("{input}: {error}")),
     }
 }
 
@@ -229,6 +230,6 @@ fn format(name: &Path) -> Option<FileFormat> {
 }
 
 fn json(figures: &impl Serialize, partial: Option<String>) -> PyResult<Done> {
-    let text = serde_json::to_string(figures).map_err(|error| capture(error.to_string()))?;
+    let text = serde_json::to_string(figures).map_err(internal)?;
     Ok((text, partial))
 }

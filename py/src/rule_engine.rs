@@ -11,7 +11,7 @@ use rxo_trace::study::{BadPollRule, Ended};
 use rxo_trace::text;
 
 use crate::engine::{Buffer, Delivery, collect, config, counters, frames_of};
-use crate::errors::{capture, usage, warn_partial};
+use crate::errors::{internal, unreadable, usage, warn_partial};
 use crate::inputs::{Input, Raised};
 use crate::python_rules::{Kept, PythonRules};
 use crate::rules::checksums;
@@ -127,9 +127,9 @@ pub(crate) fn compare(
     let inputs = Input::all(captures, &raised)?;
     let named = |error| usage(format!("policies: {error}"));
     let mut comparison = PolicyComparison::new(all, settings).map_err(named)?;
-    let mut signals = Signals::new();
+    let mut signals = Signals::new(None);
     for input in inputs {
-        let mut opened = input.open().map_err(|error| capture(error.to_string()))?;
+        let mut opened = input.open().map_err(|error| unreadable(&error))?;
         let ended = comparison.read(&mut opened, |_| signals.go_on());
         raised.result()?;
         kept.result()?;
@@ -143,7 +143,7 @@ pub(crate) fn compare(
     if let Some(why) = &table.partial {
         warn_partial(py, why)?;
     }
-    let json = serde_json::to_string(&table).map_err(|error| capture(error.to_string()))?;
+    let json = serde_json::to_string(&table).map_err(internal)?;
     Ok((text::comparison(&table), json))
 }
 

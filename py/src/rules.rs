@@ -1,8 +1,11 @@
-//! Policies, poll rules and sweeps as the user writes them: the same text as in the command's flags.
+//! Policies, poll rules, sweeps and costs as the user writes them: the same text as in the command's flags.
+
+use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{IntoPyDict, PyDict};
 use rxo_coalesce::Policy;
+use rxo_trace::projection::Given;
 use rxo_trace::study::{BadPollRule, ChecksumMode, Filter, Point, PollRule};
 use rxo_trace::sweep::{Grid, SweepAxis};
 
@@ -91,4 +94,22 @@ pub(crate) fn checksums(text: &str) -> PyResult<ChecksumMode> {
 /// If the filter cannot be parsed.
 pub(crate) fn filter(text: &str) -> PyResult<Filter> {
     text.parse().map_err(|error| usage(format!("flow \"{text}\": {error}")))
+}
+
+/// Returns the costs of receiving that `object` states: the text of the command's `--costs`, the path of a saved
+/// calibration, a dictionary, or the costs of another decision.
+///
+/// # Errors
+/// If the costs cannot be read.
+pub(crate) fn costs(object: &Bound<'_, PyAny>) -> PyResult<Given> {
+    const ORIGIN: &str = "given by the program";
+    let given = if let Ok(text) = object.extract::<PathBuf>() {
+        Given::read(&text.to_string_lossy(), ORIGIN)
+    } else {
+        let (json, vars) = (object.py().import("json")?, object.py().import("builtins")?);
+        let keywords = [("default", vars.getattr("vars")?)].into_py_dict(object.py())?;
+        let text = json.getattr("dumps")?.call((object,), Some(&keywords))?;
+        Given::from_json(&text.extract::<String>()?, ORIGIN)
+    };
+    given.map_err(|error| usage(format!("costs: {error}")))
 }

@@ -1,19 +1,19 @@
-//! `rxo.analyze` and its result.
+//! The result of `rxo.analyze`.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyBytes;
+use rxo_trace::projection::{Given, Projection};
 use rxo_trace::report::Report;
-use rxo_trace::study::{Ended, MAX_FLOWS, Part, Point, Settings, Span, Terms};
-use rxo_trace::{html, parquet, study, tables, text};
+use rxo_trace::study::{MAX_FLOWS, Part, Terms};
+use rxo_trace::{html, parquet, tables, text};
+use serde::Serialize;
 
-use crate::errors::{capture, usage, warn_partial};
-use crate::inputs::{Input, Raised};
-use crate::rules::{self, Texts};
-use crate::signals::Signals;
+use crate::errors::{internal, unwritable, usage};
+use crate::rules;
 use crate::table::Table;
 
 /// The predicted effect of coalescing on captured traffic: the result of `rxo.analyze`.
@@ -23,6 +23,8 @@ use crate::table::Table;
 #[pyclass(frozen, module = "rxo")]
 pub(crate) struct Study {
     part: Part,
+    /// The user's costs of receiving; `None` for assumed costs.
+    costs: Option<Given>,
     report: OnceLock<Report>,
 }
 
@@ -53,7 +55,31 @@ impl Study {
         Table::of(tables::sources(self.full()))
     }
 
-    /// Returns the study of the traffic of this study and the others. All must have the same settings.
+    /// The headline figures: whether coalescing is worth it, and why.
+    #[getter]
+    fn decision<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        section(py, "decision", &self.full().decision)
+    }
+
+    /// Properties of the traffic that do not depend on the policy.
+    #[getter]
+    fn traffic<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        section(py, "traffic", &self.full().traffic)
+    }
+
+    /// Facts and remedies for the user, one sentence each.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.full().notes.clone()
+    }
+
+    /// Returns the study with other costs of receiving, from which the decision is computed. Copies it.
+    fn with_costs(&self, costs: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Self::of(self.part.clone(), Some(rules::costs(costs)?)))
+    }
+
+    /// Returns the study of the traffic of this study and the others. All must have the same settings; the costs are those
+    /// of this study.
     #[pyo3(signature = (*others))]
     fn merge(&self, py: Python<'_>, others: Vec<Py<Self>>) -> PyResult<Self> {
         let others: Vec<&Self> = others.iter().map(Py::get).collect();
@@ -61,11 +87,13 @@ impl Study {
             let mut parts = others.iter().map(|study| study.part.clone());
             parts.try_fold(self.part.clone(), Part::merge)
         });
-        merged.map(Self::of).map_err(|error| usage(format!("a study cannot be merged: {error}")))
+        merged
+            .map(|part| Self::of(part, self.costs.clone()))
+            .map_err(|error| usage(format!("a study cannot be merged: {error}")))
     }
 
-    /// Returns the study as bytes. Equal studies have equal bytes. `rxo analyze` merges files with such
-    /// bytes.
+    /// Returns the study as bytes, without costs. Equal studies have equal bytes. `rxo analyze` merges files with
+    /// such bytes.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         let bytes = py.detach(|| self.part.to_bytes());
         PyBytes::new(py, &bytes)
@@ -73,17 +101,37 @@ impl Study {
 
     /// Restores the study from the bytes that `to_bytes` returned.
     #[staticmethod]
-    fn from_bytes(py: Python<'_>, bytes: PyBackedBytes) -> PyResult<Self> {
+    #[pyo3(signature = (bytes, costs=None))]
+    fn from_bytes(
+        py: Python<'_>,
+        bytes: PyBackedBytes,
+        costs: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let costs = costs.map(rules::costs).transpose()?;
         let part = py.detach(|| Part::from_bytes(&bytes));
-        part.map(Self::of).map_err(|error| usage(format!("not a study: {error}")))
+        part.map(|part| Self::of(part, costs))
+            .map_err(|error| usage(format!("not a study: {error}")))
     }
 
     /// Supports pickle.
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let (py, study) = (slf.py(), slf.get());
         let read = slf.get_type().getattr("from_bytes")?;
-        Ok((read, (slf.get().to_bytes(slf.py()),)))
+        let costs = study.costs.as_ref().map(|given| object(py, given)).transpose()?;
+        Ok((read, (study.to_bytes(py), costs)))
+    }
+
+    /// Returns the report with its figures as the text of one self-contained HTML page.
+    ///
+    /// `flows` limits the number of flows in the list.
+    #[pyo3(signature = (*, flows=10))]
+    fn html(&self, flows: usize) -> PyResult<String> {
+        html::page(&self.listing(flows)).map_err(internal)
+    }
+
+    /// Shows the decision and the figures in a notebook.
+    fn _repr_html_(&self) -> PyResult<String> {
+        html::fragment(self.full()).map_err(internal)
     }
 
     /// Writes the report with its figures as one self-contained HTML file.
@@ -93,18 +141,18 @@ impl Study {
     fn report(&self, py: Python<'_>, path: PathBuf, flows: usize) -> PyResult<()> {
         let report = self.listing(flows);
         py.detach(|| html::write(&report, &path))
-            .map_err(|error| capture(format!("{}: {error}", path.display())))
+            .map_err(|error| unwritable(&path, &error, format!("{}: {error}", path.display())))
     }
 
-    /// Writes all flows and all tried settings as Parquet tables into a folder.
+    /// Writes all tables as Parquet data sets into a folder: each into a folder of its name, such as `flows`.
     fn parquet(&self, py: Python<'_>, folder: PathBuf) -> PyResult<()> {
         py.detach(|| parquet::write(self.full(), &folder))
-            .map_err(|error| capture(error.to_string()))
+            .map_err(|error| unwritable(&folder, &error, error.to_string()))
     }
 
     /// Returns the report as JSON, as `rxo analyze --json` prints it, with all flows.
     fn json(&self) -> PyResult<String> {
-        serde_json::to_string(self.full()).map_err(|error| capture(error.to_string()))
+        serde_json::to_string(self.full()).map_err(internal)
     }
 
     /// The reason why the study is incomplete (a damaged capture); `None` if it is complete.
@@ -136,13 +184,21 @@ impl Study {
 }
 
 impl Study {
-    fn of(part: Part) -> Self {
-        Self { part, report: OnceLock::new() }
+    pub(crate) fn of(part: Part, costs: Option<Given>) -> Self {
+        Self { part, costs, report: OnceLock::new() }
     }
 
     /// Returns the report with all flows. It is created when it is first needed.
     fn full(&self) -> &Report {
-        self.report.get_or_init(|| self.part.report(&Terms { top: MAX_FLOWS, ..Terms::default() }))
+        self.report.get_or_init(|| {
+            let Some(Given { costs, from }) = self.costs.clone() else {
+                return self.part.report(&Terms { top: MAX_FLOWS, ..Terms::default() });
+            };
+            let terms = Terms { costs, costs_from: from.clone(), top: MAX_FLOWS };
+            let mut report = self.part.report(&terms);
+            report.projection = Projection::of(&costs, &from, &report.traffic, &report.outcome);
+            report
+        })
     }
 
     /// Returns the report with at most `flows` flows.
@@ -156,111 +212,16 @@ impl Study {
 /// The default number of flows that are listed.
 const LISTED_FLOWS: usize = 10;
 
-/// Predicts the effect of coalescing on the traffic in captures. See `rxo.analyze`.
-#[pyfunction]
-#[pyo3(signature = (captures, *, poll, policy, settings, sweep, flow, checksum, advise, part, place))]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "keywords, whose defaults stand in the Python package"
-)]
-pub(crate) fn analyze(
-    py: Python<'_>,
-    captures: &Bound<'_, PyAny>,
-    poll: Texts,
-    policy: &str,
-    settings: Option<&Bound<'_, PyDict>>,
-    sweep: Texts,
-    flow: Option<&str>,
-    checksum: &str,
-    advise: bool,
-    part: Option<(u32, u32)>,
-    place: Option<(u64, u32, u32)>,
-) -> PyResult<Study> {
-    let (poll, polls) = rules::polls(poll.into_vec())?;
-    let chosen = Point { policy: rules::policy(policy, settings)?, poll };
-    let settings = Settings {
-        sweep: rules::sweep(&chosen, polls, sweep.into_vec())?,
-        advise,
-        checksums: rules::checksums(checksum)?,
-        filter: flow.map(rules::filter).transpose()?,
-        top: MAX_FLOWS,
-        ..Settings::new(chosen)
-    };
-    let raised = Raised::default();
-    let inputs = Input::all(captures, &raised)?;
-    let (span, inputs) = match (part, place) {
-        (Some(part), _) => {
-            let (span, slices) = slices_of(&inputs, part)?;
-            (Some(span), slices)
-        }
-        (None, place) => (place.map(span_at), inputs),
-    };
-    let part = py.detach(|| read(settings, inputs, span, &raised))?;
-    if let Some(why) = part.damage() {
-        warn_partial(py, &why)?;
-    }
-    Ok(Study::of(part))
+/// A function that restores a study, and its arguments: the bytes, and the costs if there are any.
+type Reduced<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>, Option<Bound<'py, PyAny>>));
+
+/// Returns a part of the report as an object of the class that `rxo._study.<name>` chooses.
+fn section<'py>(py: Python<'py>, name: &str, part: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
+    py.import("rxo._study")?.getattr(name)?.call1((object(py, part)?,))
 }
 
-/// Returns the place of part `number` of `parts` of these files, and the inputs that the part reads.
-///
-/// # Errors
-/// If an input is not a path, a file cannot be read, or there is no such part.
-fn slices_of(inputs: &[Input], (number, parts): (u32, u32)) -> PyResult<(Span, Vec<Input>)> {
-    if !(1..=parts).contains(&number) {
-        return Err(usage(format!("part ({number}, {parts}): write (N, M) with N from 1 to M")));
-    }
-    let paths = inputs.iter().map(|input| match input {
-        Input::Path(path) => Ok(path.clone()),
-        Input::Slice(_) | Input::Bytes(_) | Input::File(_) => {
-            Err(usage("part: only files that are given by path can be cut"))
-        }
-    });
-    let paths = paths.collect::<PyResult<Vec<PathBuf>>>()?;
-    let (span, slices) =
-        study::slices(&paths, number, parts).map_err(|error| capture(error.to_string()))?;
-    Ok((span, slices.into_iter().map(Input::Slice).collect()))
-}
-
-/// Returns the place of a capture that is one whole file of a series.
-fn span_at((series, file, files): (u64, u32, u32)) -> Span {
-    Span { series, from: (file, 0), to: (file + 1, 0), is_last: file + 1 == files }
-}
-
-/// Reads all captures.
-///
-/// # Errors
-/// If the settings are invalid, no capture can be opened, a signal arrived, or an open file raised an
-/// exception.
-fn read(
-    settings: Settings,
-    inputs: Vec<Input>,
-    span: Option<Span>,
-    raised: &Raised,
-) -> PyResult<Part> {
-    let mut study = study::Study::new(settings).map_err(|error| usage(error.to_string()))?;
-    let mut signals = Signals::new();
-    let mut failed = None;
-    let mut opened = 0;
-    for input in inputs {
-        let name = input.name();
-        match input.open() {
-            Ok(mut capture) => {
-                opened += 1;
-                if study.read(&mut capture, |_| signals.go_on()) == Ended::Stopped {
-                    break;
-                }
-            }
-            Err(error) => {
-                study.refuse_source(&name, &error.to_string());
-                failed = failed.or(Some(error));
-            }
-        }
-        raised.result()?;
-    }
-    signals.result()?;
-    match failed {
-        Some(error) if opened == 0 => Err(capture(error.to_string())),
-        _ => Ok(study.into_part(span, None)),
-    }
+/// Returns `value` as Python's lists, dictionaries and numbers.
+fn object<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
+    let text = serde_json::to_string(value).map_err(internal)?;
+    py.import("json")?.getattr("loads")?.call1((text,))
 }

@@ -81,7 +81,7 @@ def test_the_report_is_a_page_and_text_and_json(capture, tmp_path):
     assert "packets" in str(study)
     assert json.loads(study.json())["traffic"]["packets"] == 320
     study.parquet(tmp_path / "tables")
-    assert (tmp_path / "tables" / "flows.parquet").is_file()
+    assert (tmp_path / "tables" / "flows" / "part-0.parquet").is_file()
 
 
 @pytest.mark.parametrize(

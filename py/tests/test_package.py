@@ -19,7 +19,9 @@ def test_the_notebook_runs(path, monkeypatch, tmp_path):
     )
     client.execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    assert any("eliminated" in str(output) for output in outputs)
+    shown = "".join(output.get("data", {}).get("text/html", "") for output in outputs)
+    assert '<div class="rxo-study">' in shown and shown.count("<svg") == 4
+    assert "<th>source_address</th>" in shown and "eliminated" in shown
     assert (path.parent / "report.html").is_file()
 
 

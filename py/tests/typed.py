@@ -15,6 +15,11 @@ def report(path: pathlib.Path) -> tuple[int, str | None]:
     study.report("report.html", flows=3)
     flows: rxo.Table = study.flows()
     print(len(flows), flows.column_names)
+    share: float = study.decision.fewer_packets
+    cores: float | None = study.with_costs({"packet_ns": 800}).decision.cores_with
+    addresses: list[object] = flows["source_address"]
+    print(share, cores, addresses, flows[0]["packets"], len(flows[:5]), study.traffic.checksums.right, study.notes)
+    print(rxo.packets(path.parent.glob("*.pcap")).column_names, rxo.analyze(path, costs=path, dedup=True, progress=False))
     return study.eliminated, study.partial
 
 

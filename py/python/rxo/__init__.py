@@ -5,9 +5,13 @@
     import polars, rxo
 
     study = rxo.analyze("trace.pcapng.zst", poll=["time:50us", "time:200us"])
-    print(study)
+    print(study.decision.sentence)                # print(study) shows everything
     polars.DataFrame(study.flows())
     study.report("report.html")
+
+``packets`` gives the packets of captures to every reader of Arrow::
+
+    polars.DataFrame(rxo.packets("captures/*.pcap"))
 
 ``coalesce`` writes a capture as the host's stack would see it, ``expand`` restores the original byte for byte,
 ``verify`` compares two captures. ``Engine`` is the receive engine itself, for scripts::
@@ -27,31 +31,52 @@ Ctrl-C ends a long call.
 
 from ._analyze import analyze
 from ._compare import Compared, Rules, compare
-from ._errors import CaptureError, Error, PartialWarning, UsageError
+from ._errors import (
+    CaptureError,
+    CaptureNotFoundError,
+    CapturePermissionError,
+    DamagedCaptureError,
+    Error,
+    PartialWarning,
+    UsageError,
+)
+from ._packets import packets
+from ._report import Checksums, Costs, Decision, Encapsulation, Receiver, SenderOffload, Traffic
 from ._rewrite import Coalesced, Difference, Expanded, Verdict, coalesce, expand, verify
-from ._rxo import Delivery, Engine, Flow, RuleEngine, Run, Segment, Study, Table, __version__
+from ._rxo import Delivery, Engine, Flow, Packets, RuleEngine, Run, Segment, Study, Table, __version__
 
 #: A study of a part of the traffic is a study.
 Part = Study
 
 __all__ = [
     "CaptureError",
+    "CaptureNotFoundError",
+    "CapturePermissionError",
+    "Checksums",
     "Coalesced",
     "Compared",
+    "Costs",
+    "DamagedCaptureError",
+    "Decision",
     "Delivery",
     "Difference",
+    "Encapsulation",
     "Engine",
     "Error",
     "Expanded",
     "Flow",
+    "Packets",
     "Part",
     "PartialWarning",
+    "Receiver",
     "RuleEngine",
     "Rules",
     "Run",
     "Segment",
+    "SenderOffload",
     "Study",
     "Table",
+    "Traffic",
     "UsageError",
     "Verdict",
     "__version__",
@@ -59,5 +84,6 @@ __all__ = [
     "coalesce",
     "compare",
     "expand",
+    "packets",
     "verify",
 ]

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Sequence, Tuple, Union
 
-from . import _rxo
+from . import _paths, _rxo
 
 if TYPE_CHECKING:
     from ._types import Captures
@@ -78,7 +78,7 @@ def compare(
 ) -> Compared:
     """Compares the effect of several policies on the traffic in captures.
 
-    captures: a path, bytes, a file opened in mode ``"rb"``, or a list of these.
+    captures: a path, a directory, a name with ``*``, bytes, a file opened in mode ``"rb"``, or several of these.
     policies: names of profiles, ``"juggler"``, ``"all"`` for each of these, paths of TOML files that end in
         ``.toml``, and objects of classes derived from ``Rules``.
     poll, checksum: as for ``analyze``.
@@ -90,7 +90,7 @@ def compare(
     if isinstance(policies, (str, Rules)):
         policies = [policies]
     text, table = _rxo.compare(
-        captures, policies=list(policies), poll=poll, checksum=checksum, rate=rate
+        _paths.inputs(captures), policies=list(policies), poll=poll, checksum=checksum, rate=rate
     )
     found = json.loads(table)
     return Compared(tuple(found["policies"]), found["packets"], found["partial"], text)

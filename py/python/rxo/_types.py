@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Protocol, Sequence, Union
+from typing import Iterable, Mapping, Protocol, Union
+
+from ._report import Costs as _Costs
 
 
 class Readable(Protocol):
@@ -13,4 +15,6 @@ class Readable(Protocol):
 
 
 Capture = Union[str, "os.PathLike[str]", bytes, bytearray, Readable]
-Captures = Union[Capture, Sequence[Capture]]
+Captures = Union[Capture, Iterable[Capture]]
+Paths = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
+Costs = Union[str, "os.PathLike[str]", Mapping[str, object], _Costs]

@@ -1,18 +1,20 @@
 """Studies on several machines, by engines such as Ray, Dask and Spark.
 
 ``tasks`` returns the tasks, ``count`` does one of them on any machine, ``merge`` adds the results in any
-order. The sum equals the result of ``rxo.analyze`` for the same captures in the same order.
+order, ``checked`` warns of captures that could not be read. The sum equals the result of ``rxo.analyze`` for the same
+captures in the same order.
 """
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import os
+import warnings
 from typing import Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
+from . import _paths
 from ._analyze import analyze
-from ._errors import UsageError
+from ._errors import CaptureError, PartialWarning, UsageError
 from ._rxo import Study
 
 
@@ -53,7 +55,9 @@ def tasks(
 
 
 def count(task: Task, **settings) -> Study:
-    """Does a task. ``settings`` are the keywords of ``rxo.analyze``."""
+    """Does a task. ``settings`` are the keywords of ``rxo.analyze``. A capture that cannot be read gives a study without
+    packets, which says why."""
+    settings = {"progress": False, **settings}
     if task.part or not _is_url(task.files[0]):
         return analyze(task.files, part=task.part, place=task.place, **settings)
     import fsspec
@@ -66,6 +70,21 @@ def merge(studies: Iterable[Study]) -> Study:
     """Returns the study of the traffic of all these studies, of which there must be at least one."""
     first, *others = studies
     return first.merge(*others)
+
+
+def checked(study: Study) -> Study:
+    """Returns the study of all tasks, on the machine that asked for it.
+
+    Warns with PartialWarning if a capture is damaged, as ``rxo.analyze`` does; the warnings of the tasks stay on the
+    machines that did them. Raises CaptureError if no capture could be read.
+    """
+    if study.partial is None:
+        return study
+    sources = study.sources()
+    if all(form == "unknown" for form in sources["format"]):
+        raise CaptureError(None, study.partial, sources["file"][0])
+    warnings.warn(study.partial, PartialWarning, stacklevel=2)
+    return study
 
 
 class _Named:
@@ -88,8 +107,4 @@ def _matches(pattern: str, storage: Mapping[str, object]) -> List[str]:
 
         system, path = fsspec.core.url_to_fs(pattern, **storage)
         return sorted(system.unstrip_protocol(file) for file in system.glob(path))
-    if os.path.isdir(pattern):
-        names = (name for name in os.listdir(pattern) if not name.startswith("."))
-        files = (os.path.join(pattern, name) for name in names)
-        return sorted(file for file in files if os.path.isfile(file))
-    return sorted(glob.glob(pattern)) if glob.has_magic(pattern) else [pattern]
+    return _paths.files(pattern)

@@ -34,7 +34,7 @@ def analyze(
     while len(studies) > 1:
         starts = range(0, len(studies), _TOGETHER)
         studies = [merge.remote(*studies[start : start + _TOGETHER]) for start in starts]
-    return ray.get(studies[0])
+    return cluster.checked(ray.get(studies[0]))
 
 
 def _merge(*studies: Study) -> Study:

@@ -1,5 +1,6 @@
 """Tasks without an engine."""
 
+import pathlib
 import pickle
 import random
 
@@ -45,6 +46,50 @@ def by_file_name(flows):
     """The flows, their captures without the folder or the bucket that these lie in."""
     ends = ("first_file", "last_file")
     return [flow | {end: flow[end].rsplit("/", 1)[1] for end in ends} for flow in flows]
+
+
+@pytest.mark.parametrize("parts", [None, 7])
+@pytest.mark.parametrize("fault", ["foreign", "absent"])
+def test_a_file_that_cannot_be_read_is_a_part_with_its_reason(captures, tmp_path, parts, fault):
+    """One process and a cluster say the same, and the driver is warned."""
+    bad = tmp_path / "bad.pcap"
+    if fault == "foreign":
+        bad.write_bytes(b"no capture" * 100_000)
+    files = [*captures[:2], str(bad), *captures[2:]]
+    with pytest.warns(rxo.PartialWarning, match="bad.pcap"):
+        local = rxo.analyze(files)
+    with pytest.warns(rxo.PartialWarning, match="bad.pcap"):
+        studies = [rxo.cluster.count(task) for task in rxo.cluster.tasks(files, parts=parts)]
+    total = rxo.cluster.merge(studies)
+    assert figures(total) == figures(local)
+    assert total.sources()["damage"][2] == local.partial
+    with pytest.warns(rxo.PartialWarning, match="bad.pcap"):
+        assert rxo.cluster.checked(total) is total
+
+
+def test_a_damaged_file_is_the_same_everywhere(captures, tmp_path):
+    damaged = tmp_path / "damaged.pcap"
+    damaged.write_bytes(pathlib.Path(captures[1]).read_bytes()[:-100])
+    files = [captures[0], str(damaged), *captures[2:]]
+    with pytest.warns(rxo.PartialWarning, match="damaged.pcap ends too early"):
+        local = rxo.analyze(files)
+        total = rxo.cluster.merge(rxo.cluster.count(task) for task in rxo.cluster.tasks(files))
+    assert figures(total) == figures(local)
+
+
+def test_without_any_readable_file_the_driver_raises(tmp_path):
+    tasks = rxo.cluster.tasks([str(tmp_path / "absent.pcap")])
+    with pytest.warns(rxo.PartialWarning):
+        study = rxo.cluster.merge(rxo.cluster.count(task) for task in tasks)
+    with pytest.raises(rxo.CaptureError, match="absent.pcap"):
+        rxo.cluster.checked(study)
+
+
+def test_costs_reach_the_sum(captures):
+    costs = {"packet_ns": 1600, "byte_ns": 0.5, "coalesce_ns": 30}
+    tasks = rxo.cluster.tasks(captures)
+    studies = [pickle.loads(pickle.dumps(rxo.cluster.count(task, costs=costs))) for task in tasks]
+    assert rxo.cluster.merge(studies).decision.costs.packet_ns == 1600
 
 
 def test_nothing_and_parts_of_urls_are_refused():

@@ -1,0 +1,134 @@
+//! `rxo.analyze`: reads captures and counts their traffic.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rxo_capture::Position;
+use rxo_trace::study::{self, Ended, MAX_FLOWS, Part, Point, Settings, Span};
+
+use crate::errors::{unreadable, usage, warn_partial};
+use crate::inputs::{Input, Raised};
+use crate::rules::{self, Texts};
+use crate::signals::Signals;
+use crate::study::Study;
+
+/// Predicts the effect of coalescing on the traffic in captures. See `rxo.analyze`.
+#[pyfunction]
+#[pyo3(signature = (
+    captures, *, poll, policy, settings, sweep, flow, checksum, dedup, costs, advise, part, place, progress
+))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "keywords, whose defaults stand in the Python package"
+)]
+pub(crate) fn analyze(
+    py: Python<'_>,
+    captures: &Bound<'_, PyAny>,
+    poll: Texts,
+    policy: &str,
+    settings: Option<&Bound<'_, PyDict>>,
+    sweep: Texts,
+    flow: Option<&str>,
+    checksum: &str,
+    dedup: bool,
+    costs: Option<&Bound<'_, PyAny>>,
+    advise: bool,
+    part: Option<(u32, u32)>,
+    place: Option<(u64, u32, u32)>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Study> {
+    let (poll, polls) = rules::polls(poll.into_vec())?;
+    let chosen = Point { policy: rules::policy(policy, settings)?, poll };
+    let settings = Settings {
+        sweep: rules::sweep(&chosen, polls, sweep.into_vec())?,
+        advise,
+        checksums: rules::checksums(checksum)?,
+        filter: flow.map(rules::filter).transpose()?,
+        dedup,
+        top: MAX_FLOWS,
+        ..Settings::new(chosen)
+    };
+    let costs = costs.map(rules::costs).transpose()?;
+    let raised = Raised::default();
+    let inputs = Input::all(captures, &raised)?;
+    let (span, inputs) = match (part, place) {
+        (Some(part), _) => {
+            let (span, slices) = slices_of(&inputs, part)?;
+            (Some(span), slices)
+        }
+        (None, place) => (place.map(span_at), inputs),
+    };
+    let signals = Signals::new(progress);
+    let part = py.detach(|| read(settings, inputs, span, (&raised, signals)))?;
+    if let Some(why) = part.damage() {
+        warn_partial(py, &why)?;
+    }
+    Ok(Study::of(part, costs))
+}
+
+/// Returns the place of part `number` of `parts` of these files, and the inputs that the part reads.
+///
+/// # Errors
+/// If an input is not a path, a file cannot be read, or there is no such part.
+fn slices_of(inputs: &[Input], (number, parts): (u32, u32)) -> PyResult<(Span, Vec<Input>)> {
+    if !(1..=parts).contains(&number) {
+        return Err(usage(format!("part ({number}, {parts}): write (N, M) with N from 1 to M")));
+    }
+    let paths = inputs.iter().map(|input| match input {
+        Input::Path(path) => Ok(path.clone()),
+        Input::Slice(_) | Input::Bytes(_) | Input::File(_) => {
+            Err(usage("part: only files that are given by path can be cut"))
+        }
+    });
+    let paths = paths.collect::<PyResult<Vec<PathBuf>>>()?;
+    let (span, slices) =
+        study::slices(&paths, number, parts).map_err(|error| unreadable(&error))?;
+    Ok((span, slices.into_iter().map(Input::Slice).collect()))
+}
+
+/// Returns the place of a capture that is one whole file of a series.
+fn span_at((series, file, files): (u64, u32, u32)) -> Span {
+    Span { series, from: (file, 0), to: (file + 1, 0), is_last: file + 1 == files }
+}
+
+/// Reads all captures. If they are a part of a series, those that cannot be opened have no packets, and the part has the
+/// reason, because other parts may have the rest.
+///
+/// # Errors
+/// If the settings are invalid, no capture of the whole series can be opened, a signal arrived, or an open file
+/// raised an exception.
+fn read(
+    settings: Settings,
+    inputs: Vec<Input>,
+    span: Option<Span>,
+    (raised, mut signals): (&Raised, Signals),
+) -> PyResult<Part> {
+    let mut study = study::Study::new(settings).map_err(|error| usage(error.to_string()))?;
+    let mut failed = None;
+    let (mut opened, mut read_bytes) = (0, 0);
+    for input in inputs {
+        let name = input.name();
+        match input.open() {
+            Ok(mut capture) => {
+                opened += 1;
+                let is_wanted =
+                    |position: Position| signals.go_on_at(read_bytes + position.file_bytes_read);
+                if study.read(&mut capture, is_wanted) == Ended::Stopped {
+                    break;
+                }
+                read_bytes += capture.position().file_bytes_read;
+            }
+            Err(error) => {
+                study.refuse_source(&name, &error.to_string());
+                failed = failed.or(Some(error));
+            }
+        }
+        raised.result()?;
+    }
+    signals.result()?;
+    match failed {
+        Some(error) if opened == 0 && span.is_none() => Err(unreadable(&error)),
+        _ => Ok(study.into_part(span, None)),
+    }
+}
