@@ -52,6 +52,7 @@ usage: cargo xtask <command>
   api                             keeps the public interfaces of the library crates anew, in docs/api
   bench tunnel [--json]           WireGuard tunnels: rxo-tunnel beside those of others, which it installs
   dist [--architecture NAME]      what users get: a static program, a Debian package, an archive, a list of parts
+  dist --wheels KIND              wheels of the Python package (manylinux, musllinux, all), and its sources
   soak [--minutes N] [--json]     rxo under everything at once: bytes, counters, memory, descriptors (20 minutes)
   comments --seed N [--count 40]  doc comments of crates/ drawn at random, to be rated; `--openings` counts first words
   capi --prefix DIR               builds librxo and installs it for programs in C

@@ -54,6 +54,17 @@ impl Venv {
             .env("PYTHONDONTWRITEBYTECODE", "1")
     }
 
+    /// Returns `PATH` with the environment's programs first.
+    pub(crate) fn path(&self) -> String {
+        let path = std::env::var("PATH").unwrap_or_default();
+        format!("{}:{path}", self.programs())
+    }
+
+    /// Returns the folder of the environment's programs.
+    pub(crate) fn programs(&self) -> String {
+        self.folder.join("bin").to_string_lossy().into_owned()
+    }
+
     /// Runs `pip install` with `what`.
     ///
     /// # Errors

@@ -163,6 +163,7 @@ const NOT_HERE: &[(&str, &str)] = &[
     ("pip install", "needs the registry of Python; the step python of cargo xtask test does it"),
     ("maturin build", "the step python of cargo xtask test does it"),
     ("rxo analyze --live", "tests/live/watching watches interfaces of private networks"),
+    ("cargo xtask dist --wheels", "takes minutes; the step dist of cargo xtask test does it"),
     ("rxo analyze --part", "tests/analyze cuts captures and saves their parts"),
     ("rxo analyze p1.rxo p2.rxo p3.rxo", "tests/analyze merges parts"),
     ("cargo xtask capi --prefix", "the step c of cargo xtask test installs it elsewhere"),

@@ -10,6 +10,7 @@
 //! * `parts`: the crates in the program, as cargo lists them; `sbom` and `notices` are made from this list.
 //! * `files`: the files of the package and of the archive, with their places.
 //! * `debian` and `archive`: pack these files.
+//! * `wheels`: the Python package, in a folder of its own (`--wheels`).
 
 mod archive;
 mod build;
@@ -18,6 +19,7 @@ mod files;
 mod notices;
 mod parts;
 mod sbom;
+pub(crate) mod wheels;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -127,34 +129,69 @@ impl Place {
     }
 }
 
-/// Makes all files for the chosen architectures, and prints the table of the results.
+/// Makes all files for the chosen architectures, or their wheels, and prints the table of the results.
 ///
 /// # Errors
 /// There are other arguments, a package or target is missing, or a build fails.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let chosen = chosen(arguments)?;
+    let Chosen { architectures, kinds } = Chosen::parse(arguments)?;
     let place = Place::of(&Workspace::load()?)?;
-    let made = make(&place, &chosen)?;
-    print!("{}", table(&made));
+    if kinds.is_empty() {
+        print!("{}", table("target/dist", &make(&place, &architectures)?));
+    } else {
+        print!("{}", table("target/wheels", &wheels::make(&place, &kinds, &architectures)?));
+    }
     Ok(())
 }
 
-fn chosen(arguments: &[String]) -> Result<Vec<&'static Architecture>> {
-    let mut chosen = Vec::new();
-    let mut arguments = arguments.iter().map(String::as_str);
-    while let Some(argument) = arguments.next() {
-        let name = match argument.split_once('=') {
-            Some(("--architecture", name)) => Some(name),
-            None if argument == "--architecture" => arguments.next(),
-            _ => bail!(UsageError(format!("dist {argument}: no option but --architecture NAME"))),
-        };
-        let name = name.unwrap_or_default();
-        chosen.push(Architecture::named(name).map_err(|error| UsageError(format!("{error}")))?);
+/// The results that the arguments ask for.
+#[derive(Debug, Default)]
+struct Chosen {
+    architectures: Vec<&'static Architecture>,
+    /// The kinds of wheels; none for everything but wheels.
+    kinds: Vec<&'static wheels::Kind>,
+}
+
+impl Chosen {
+    fn parse(arguments: &[String]) -> Result<Self> {
+        let mut chosen = Self::default();
+        let mut arguments = arguments.iter().map(String::as_str);
+        while let Some(argument) = arguments.next() {
+            let (option, value) = match argument.split_once('=') {
+                Some((option, value)) => (option, Some(value)),
+                None => (argument, arguments.next()),
+            };
+            let value = value.unwrap_or_default();
+            match option {
+                "--architecture" => chosen.architectures.push(
+                    Architecture::named(value).map_err(|error| UsageError(format!("{error}")))?,
+                ),
+                "--wheels" => chosen.add_wheels(value)?,
+                _ => bail!(UsageError(format!(
+                    "dist {argument}: no option but --architecture NAME and --wheels KIND"
+                ))),
+            }
+        }
+        if chosen.architectures.is_empty() {
+            chosen.architectures.push(Architecture::here()?);
+        }
+        Ok(chosen)
     }
-    if chosen.is_empty() {
-        chosen.push(Architecture::here()?);
+
+    /// Adds a kind of wheel by its name, or `all`.
+    fn add_wheels(&mut self, name: &str) -> Result<()> {
+        let found = wheels::KINDS.iter().filter(|kind| name == "all" || kind.name == name);
+        let before = self.kinds.len();
+        self.kinds.extend(found);
+        if self.kinds.len() > before {
+            return Ok(());
+        }
+        let names: Vec<&str> = wheels::KINDS.iter().map(|kind| kind.name).collect();
+        bail!(UsageError(format!(
+            "dist: no wheels of the kind {name:?}; there are: {}, all",
+            names.join(", ")
+        )))
     }
-    Ok(chosen)
 }
 
 /// A file that [`make`] wrote.
@@ -252,10 +289,10 @@ fn sums(folder: &Path) -> Result<Vec<Made>> {
     Ok(made)
 }
 
-fn table(made: &[Made]) -> String {
-    let row = |one: &Made| format!("{:<40}{:>12}  {}\n", one.name, one.bytes, one.sha256);
+fn table(folder: &str, made: &[Made]) -> String {
+    let row = |one: &Made| format!("{:<60}{:>12}  {}\n", one.name, one.bytes, one.sha256);
     let rows: String = made.iter().map(row).collect();
-    format!("{:<40}{:>12}  sha256\n{rows}", "target/dist", "bytes")
+    format!("{folder:<60}{:>12}  sha256\n{rows}", "bytes")
 }
 
 #[cfg(test)]
@@ -264,7 +301,9 @@ mod tests {
 
     fn names(line: &str) -> Result<Vec<&'static str>> {
         let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        Ok(chosen(&arguments)?.iter().map(|one| one.name).collect())
+        let chosen = Chosen::parse(&arguments)?;
+        let kinds = chosen.kinds.iter().map(|kind| kind.name);
+        Ok(chosen.architectures.iter().map(|one| one.name).chain(kinds).collect())
     }
 
     #[test]
@@ -272,9 +311,18 @@ mod tests {
         assert_eq!(names("").unwrap(), [std::env::consts::ARCH]);
         let both = "--architecture x86_64 --architecture=aarch64";
         assert_eq!(names(both).unwrap(), ["x86_64", "aarch64"]);
-        for wrong in ["--architecture", "--architecture=vax", "--fast"] {
+        for wrong in ["--architecture", "--architecture=vax", "--fast", "--wheels", "--wheels eggs"]
+        {
             assert!(names(wrong).unwrap_err().is::<UsageError>(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn wheels_are_chosen_by_kind() {
+        let here = std::env::consts::ARCH;
+        assert_eq!(names("--wheels manylinux").unwrap(), [here, "manylinux"]);
+        let all = "--architecture aarch64 --wheels=all";
+        assert_eq!(names(all).unwrap(), ["aarch64", "manylinux", "musllinux"]);
     }
 
     #[test]

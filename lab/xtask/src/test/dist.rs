@@ -16,10 +16,12 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use self::root::Root;
+use super::python;
 use super::report::Report;
 use super::steps::Scene;
 use crate::dist::{self, Architecture, Made, Package, Place, SETTINGS};
 use crate::sh::{self, Program};
+use crate::venv::Venv;
 use crate::{apt, target};
 
 /// Makes all packages twice, compares them, and tests the package for this machine's architecture.
@@ -41,7 +43,20 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
         report.note("the package was neither installed nor used: that needs root".to_owned());
     }
     twice::compare(&place, here, &made)?;
+    wheels(&place, here)?;
     foreign(&place, here, report)
+}
+
+/// Makes the wheel for this machine, and uses it without a compiler.
+fn wheels(place: &Place, here: &'static Architecture) -> Result<()> {
+    let kinds: Vec<_> =
+        dist::wheels::KINDS.iter().filter(|kind| kind.name == "manylinux").collect();
+    let made = dist::wheels::make(place, &kinds, &[here])?;
+    let wheel = made.iter().find(|one| one.name.ends_with(".whl")).context("no wheel")?;
+    let wheel = dist::wheels::folder(place).join(&wheel.name);
+    let fresh =
+        Venv::create(place.target.join("dist-fresh"), &place.root.join("py"), &["--clear"])?;
+    python::installs(&fresh, &wheel.to_string_lossy())
 }
 
 /// Installs, runs, upgrades, removes and purges the package. Afterwards the root must be as before.

@@ -24,14 +24,23 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     tests.pip(&["-r", "tests/requirements.txt"])?;
     let wheel = wheel(&tests, &folder.join("wheels"))?;
     let fresh = Venv::create(folder.join("fresh"), &package, &["--clear"])?;
-    fresh.pip(&["--no-index", &wheel])?;
-    fresh.python(["-c", "import rxo; print('imported rxo', rxo.__version__)"]).run()?;
+    installs(&fresh, &wheel)?;
     tests.pip(&["--no-deps", "--force-reinstall", &wheel])?;
     let mut tally = Tally::default();
     let pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--ignore=tests/clusters"];
     let result = tests.python(pytest).run_reading(|line| tally += Tally::of_pytest(line));
     report.count(tally);
     result
+}
+
+/// Installs the wheel into the environment `fresh`, which has no other package, and gets a first decision with the first
+/// lines of docs/python.md. No compiler is in `PATH`.
+///
+/// # Errors
+/// The wheel cannot be installed, or the decision is wrong.
+pub(super) fn installs(fresh: &Venv, wheel: &str) -> Result<()> {
+    fresh.pip(&["--no-index", wheel])?;
+    fresh.python(["tests/fresh.py"]).env("PATH", &fresh.programs()).run()
 }
 
 /// Builds the wheel into the folder `wheels` and returns its path. It uses the profile of the other steps, so
