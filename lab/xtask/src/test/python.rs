@@ -40,7 +40,9 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
 /// The wheel cannot be installed, or the decision is wrong.
 pub(super) fn installs(fresh: &Venv, wheel: &str) -> Result<()> {
     fresh.pip(&["--no-index", wheel])?;
-    fresh.python(["tests/fresh.py"]).env("PATH", &fresh.programs()).run()
+    // The system's programs stay, `timeout` among them; cargo is elsewhere.
+    let path = format!("{}:/usr/bin:/bin", fresh.programs());
+    fresh.python(["tests/fresh.py"]).env("PATH", &path).run()
 }
 
 /// Builds the wheel into the folder `wheels` and returns its path. It uses the profile of the other steps, so
