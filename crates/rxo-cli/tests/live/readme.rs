@@ -161,7 +161,6 @@ const NOT_HERE: &[(&str, &str)] = &[
         "a release build; tests/embedding of rxo runs its loops",
     ),
     ("pip install", "needs the registry of Python; the step python of cargo xtask test does it"),
-    ("maturin build", "the step python of cargo xtask test does it"),
     ("rxo analyze --live", "tests/live/watching watches interfaces of private networks"),
     ("cargo xtask dist --wheels", "takes minutes; the step dist of cargo xtask test does it"),
     ("rxo analyze --part", "tests/analyze cuts captures and saves their parts"),
