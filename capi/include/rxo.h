@@ -2,9 +2,14 @@
  * librxo: receive offload in user space. Generated from the sources by cbindgen; do not edit.
  *
  *   rxo_engine *e = rxo_new("linux-gro", RXO_IP, 256);
- *   rxo_push(e, buf, len, now_ns, cookie);              for each frame that is there
+ *   rxo_push_many(e, packets, count, now_ns);                    all frames that are there
+ *   rxo_poll_writev(e, tun, now_ns, give_back, NULL);            each delivery with its virtio header
+ *
+ * or, for frames one by one, and another output than a descriptor:
+ *
+ *   rxo_push(e, buf, len, now_ns, cookie);
  *   rxo_end_of_poll(e, now_ns);
- *   while (rxo_next(e, &d)) writev(tun, d.iov, d.niov); iov[0] is the virtio header
+ *   while (rxo_next(e, &d)) send(d.iov, d.niov);                 iov[0] is the virtio header
  *   rxo_release(e, give_back);
  *
  * Functions that return int return 0 or more if they succeed, else one of the negative codes below;
@@ -33,6 +38,8 @@
 #define RXO_IO -5
 // An internal error of the library. The object returns only errors from now on; free it.
 #define RXO_BROKEN -6
+// The descriptor takes nothing now: wait until it is writable, then make the same call again.
+#define RXO_AGAIN -7
 // Frames begin with an Ethernet header.
 #define RXO_ETHERNET 0
 // Frames begin with an IP header, as on a TUN device.
@@ -63,8 +70,17 @@ typedef struct rxo_engine rxo_engine;
 // Splits GSO frames into segments. Use it from one thread at a time.
 typedef struct rxo_segmenter rxo_segmenter;
 
-// The result of studying captures: the effect that coalescing would have.
-typedef struct rxo_study rxo_study;
+// A frame for `rxo_push_many`.
+typedef struct rxo_packet {
+    // The bytes of the frame.
+    const uint8_t *data;
+    // The length of the frame in bytes.
+    size_t len;
+    // Returned with the frame.
+    void *cookie;
+    // RXO_CHECKSUM_UNKNOWN, which is 0, or RXO_CHECKSUM_VERIFIED.
+    uint8_t checksum;
+} rxo_packet;
 
 // A frame as it was pushed to the engine.
 typedef struct rxo_frame {
@@ -132,8 +148,8 @@ typedef struct rxo_vnet {
 extern "C" {
 #endif // __cplusplus
 
-// The error message of the last call on this thread that failed: one line for a person. Valid until the next
-// call on this thread; empty if none has failed.
+// The error message of the last call on this thread that failed: one line for a person; empty if none has
+// failed. The text stays as it is while one more call fails on this thread, and until a second one does.
 const char *rxo_error(void);
 
 // The version of the library, such as "0.1.0". A static string.
@@ -142,7 +158,8 @@ const char *rxo_version(void);
 // Creates an engine. `policy` is a profile with settings, such as "linux-gro" or "linux-gro max_segments=16
 // udp=equal". `flags` combines RXO_IP, RXO_TRUST, RXO_VIRTIO_12, RXO_COMPLETE. `batch` is the maximum number
 // of frames per poll (1 to 32768): twice as many frames, and those that the policy may hold, can be pushed
-// and not yet released. All memory is allocated here. NULL on error: see `rxo_error`.
+// and not yet released. An aggregate has at most 1022 segments, so that `writev` takes it. All memory is
+// allocated here. NULL on error: see `rxo_error`.
 struct rxo_engine *rxo_new(const char *policy, uint32_t flags, size_t batch);
 
 // Frees the engine. Buffers that were not released stay the caller's. Does nothing if `e` is NULL.
@@ -154,6 +171,11 @@ int rxo_push(struct rxo_engine *e, const uint8_t *frame, size_t len, uint64_t no
 
 // Like `rxo_push`, with the state of the checksum: RXO_CHECKSUM_VERIFIED or RXO_CHECKSUM_UNKNOWN.
 int rxo_push_checked(struct rxo_engine *e, const uint8_t *frame, size_t len, uint64_t now_ns, void *cookie, uint8_t checksum);
+
+// Passes `count` frames to the engine, each as `rxo_push` does. `packets` itself is not needed afterwards.
+// Returns how many were taken, from the first on; the others stay the caller's. If the first was not taken,
+// returns RXO_FULL or RXO_INVALID; so call it again with the rest to learn why that was refused.
+int rxo_push_many(struct rxo_engine *e, const struct rxo_packet *packets, size_t count, uint64_t now_ns);
 
 // Ends a poll: no further frames are available now. All that the policy does not hold is ready for
 // `rxo_next`.
@@ -180,6 +202,15 @@ bool rxo_next(struct rxo_engine *e, struct rxo_delivery *d);
 // With NULL for `give_back`, use the cookies in `rxo_delivery.frames` instead. Call it after every round of
 // `rxo_next`.
 void rxo_release(struct rxo_engine *e, void (*give_back)(void *cookie));
+
+// Ends a poll, and writes each delivery that is ready to `fd` with its virtio header: one `writev` each, in
+// order. Releases the frames of those that were written as `rxo_release` does, and stores the number of these
+// deliveries in `written`, unless it is NULL. RXO_OK if none is left. RXO_AGAIN if `fd` is non-blocking and has
+// no room: wait until it is writable and call again. RXO_IO if `fd` refuses a delivery, or does not take it
+// whole as a TUN or TAP does: `rxo_error` says why. After both, that delivery and those behind it are still
+// ready: call again to write them, or drop them by `rxo_next` and `rxo_release`. Meanwhile frames can be
+// pushed, until RXO_FULL.
+int rxo_poll_writev(struct rxo_engine *e, int fd, uint64_t now_ns, void (*give_back)(void *cookie), size_t *written);
 
 // Copies the totals of the engine. `size` is `sizeof(rxo_counters)`; no more bytes are written.
 int rxo_count(const struct rxo_engine *e, struct rxo_counters *counters, size_t size);
@@ -219,29 +250,6 @@ int rxo_vnet_write(const struct rxo_vnet *vnet, uint8_t *header, size_t len);
 
 // Completes a partial checksum in place; does nothing if it is not partial. `len` excludes padding.
 int rxo_vnet_complete(const struct rxo_vnet *vnet, uint8_t *packet, size_t len);
-
-// Studies the effect of coalescing on the traffic in `count` captures (pcap or pcapng, plain, gzip or zstd).
-// `policy` as for `rxo_new`; `poll` is the rule for polls, such as "time:50us". A damaged capture is read up
-// to the damage. NULL if an argument is invalid or no capture can be opened: see `rxo_error`.
-struct rxo_study *rxo_analyze(const char *const *paths, size_t count, const char *policy, const char *poll);
-
-// Frees the study. Does nothing if `s` is NULL.
-void rxo_study_free(struct rxo_study *s);
-
-// Number of packets in the captures.
-uint64_t rxo_study_packets(const struct rxo_study *s);
-
-// Number of packets that coalescing eliminates: packets minus deliveries.
-uint64_t rxo_study_eliminated(const struct rxo_study *s);
-
-// The report as JSON, like the output of `rxo analyze --json`. Valid until the study is freed.
-const char *rxo_study_json(const struct rxo_study *s);
-
-// The report as text, like the output of `rxo analyze`. Valid until the study is freed.
-const char *rxo_study_text(const struct rxo_study *s);
-
-// Writes the report and its figures to an HTML file, which is never left incomplete.
-int rxo_study_html(const struct rxo_study *s, const char *path);
 
 #ifdef __cplusplus
 }  // extern "C"

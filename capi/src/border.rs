@@ -22,16 +22,19 @@ pub const RXO_ROOM: c_int = -4;
 pub const RXO_IO: c_int = -5;
 /// An internal error of the library. The object returns only errors from now on; free it.
 pub const RXO_BROKEN: c_int = -6;
+/// The descriptor takes nothing now: wait until it is writable, then make the same call again.
+pub const RXO_AGAIN: c_int = -7;
 
 thread_local! {
-    static ERROR: RefCell<CString> = RefCell::default();
+    /// The last two messages, the newer one first.
+    static ERRORS: RefCell<[CString; 2]> = RefCell::default();
 }
 
-/// The error message of the last call on this thread that failed: one line for a person. Valid until the next
-/// call on this thread; empty if none has failed.
+/// The error message of the last call on this thread that failed: one line for a person; empty if none has
+/// failed. The text stays as it is while one more call fails on this thread, and until a second one does.
 #[unsafe(no_mangle)]
 pub extern "C" fn rxo_error() -> *const c_char {
-    ERROR.with(|error| error.try_borrow().map_or(c"".as_ptr(), |text| text.as_ptr()))
+    ERRORS.with(|errors| errors.try_borrow().map_or(c"".as_ptr(), |texts| texts[0].as_ptr()))
 }
 
 /// The version of the library, such as "0.1.0". A static string.
@@ -50,7 +53,10 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T,
         Err(_) => Failure(RXO_BROKEN, "a mistake in librxo; please report it".to_owned()),
     };
     let text = CString::new(failure.1.replace('\0', " ")).unwrap_or_default();
-    ERROR.with(|error| error.replace(text));
+    ERRORS.with_borrow_mut(|errors| {
+        errors.swap(0, 1);
+        errors[0] = text;
+    });
     Err(failure.0)
 }
 
@@ -108,7 +114,7 @@ pub(crate) unsafe fn bytes<'a>(bytes: *const u8, len: usize) -> Result<&'a [u8],
 }
 
 /// Maximum length of an input buffer, in bytes; far more than the length of any packet.
-const MOST_BYTES: usize = 1 << 20;
+pub(crate) const MOST_BYTES: usize = 1 << 20;
 
 /// Returns a zero-terminated string from C as a `str`; an error if it is null or not UTF-8.
 ///

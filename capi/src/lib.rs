@@ -1,5 +1,6 @@
-//! `librxo`: the receive engine, the segmenter, the virtio-net header and the study of captures for
-//! programs in C. `include/rxo.h` is generated from this crate.
+//! `librxo`: the receive engine, the segmenter and the virtio-net header for programs in C. With the feature
+//! `trace` it is `librxo-trace`, which also has the study of captures. `include/rxo.h` and
+//! `include/rxo-trace.h` are generated from this crate.
 //!
 //! * `border`: error codes and checks that all functions share.
 //! * `engine`: frames in, deliveries out. `engine::hand` stores deliveries until they are released.
@@ -18,5 +19,6 @@
 pub mod border;
 pub mod engine;
 pub mod segmenter;
+#[cfg(feature = "trace")]
 pub mod study;
 pub mod vnet;

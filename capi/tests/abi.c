@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include <rxo.h>
+#include <rxo-trace.h>
 
 #define STRUCTURE(name) printf(#name " %zu\n", sizeof(name))
 #define FIELD(name, field) \
@@ -15,6 +15,11 @@ int main(void)
     FIELD(rxo_frame, len);
     FIELD(rxo_frame, arrived_ns);
     FIELD(rxo_frame, cookie);
+    STRUCTURE(rxo_packet);
+    FIELD(rxo_packet, data);
+    FIELD(rxo_packet, len);
+    FIELD(rxo_packet, cookie);
+    FIELD(rxo_packet, checksum);
     STRUCTURE(rxo_delivery);
     FIELD(rxo_delivery, iov);
     FIELD(rxo_delivery, niov);
@@ -37,5 +42,12 @@ int main(void)
     FIELD(rxo_vnet, checksum_offset);
     FIELD(rxo_vnet, gso_size);
     FIELD(rxo_vnet, header_bytes);
+    STRUCTURE(rxo_analyze_options);
+    FIELD(rxo_analyze_options, size);
+    FIELD(rxo_analyze_options, policy);
+    FIELD(rxo_analyze_options, poll);
+    FIELD(rxo_analyze_options, stop);
+    FIELD(rxo_analyze_options, progress);
+    FIELD(rxo_analyze_options, context);
     return 0;
 }

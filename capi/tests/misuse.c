@@ -1,7 +1,11 @@
 /* What the library refuses, what it bounds, and that it allocates nothing while it runs. */
+#define _GNU_SOURCE
+#include <fcntl.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <rxo.h>
 
@@ -71,6 +75,20 @@ static void arguments(void)
     rxo_free(e);
 }
 
+/* A text of rxo_error is still the same when one more call has failed. */
+static void texts_survive_a_call(void)
+{
+    const char *first, *second;
+    char kept[200];
+
+    CHECK(!rxo_new("lro", RXO_IP, BATCH));
+    first = rxo_error();
+    snprintf(kept, sizeof(kept), "%s", first);
+    CHECK(!rxo_new("linux-gro", RXO_IP, 0));
+    second = rxo_error();
+    CHECK(strcmp(first, kept) == 0 && strcmp(first, second) != 0);
+}
+
 /* A caller that does not take its deliveries is refused, and loses nothing. */
 static void bounds(void)
 {
@@ -91,6 +109,133 @@ static void bounds(void)
     CHECK(count == 2 * BATCH);
     CHECK(rxo_push(e, packets[pushed], PACKET_BYTES, pushed, NULL) == RXO_OK);
     CHECK(rxo_flush(e, 200) == RXO_OK && drain(e) == 1);
+    rxo_free(e);
+}
+
+static rxo_packet packet_at(unsigned index)
+{
+    uint8_t *bytes = packets[index % (4 * BATCH)];
+
+    return (rxo_packet){.data = bytes, .len = PACKET_BYTES, .cookie = bytes};
+}
+
+/* Several at once: what is taken is counted, and the first that was not taken says why. */
+static void many_at_once(void)
+{
+    rxo_engine *e = rxo_new("linux-gro", RXO_IP, BATCH);
+    rxo_packet many[4 * BATCH];
+
+    for (unsigned index = 0; index < 4 * BATCH; index++)
+        many[index] = packet_at(index);
+    CHECK(rxo_push_many(e, NULL, 0, 0) == 0 && rxo_push_many(e, many, 0, 0) == 0);
+    CHECK(rxo_push_many(e, NULL, 3, 0) == RXO_INVALID && rxo_push_many(NULL, many, 3, 0) == RXO_INVALID);
+    /* Every way to be invalid, first and behind others. */
+    for (unsigned fault = 0; fault < 3; fault++) {
+        rxo_packet wrong = many[3];
+
+        if (fault == 0)
+            many[3].data = NULL;
+        else if (fault == 1)
+            many[3].len = (size_t)-1;
+        else
+            many[3].checksum = RXO_CHECKSUM_PARTIAL;
+        CHECK(rxo_push_many(e, many, 5, 0) == 3 && rxo_push_many(e, many + 3, 2, 0) == RXO_INVALID);
+        many[3] = wrong;
+        CHECK(rxo_push_many(e, many + 3, 2, 0) == 2);
+        CHECK(rxo_end_of_poll(e, 0) == RXO_OK && drain(e) == 5);
+        count = 0;
+        rxo_release(e, give_back);
+        CHECK(count == 5 && last_cookie == packets[4]);
+    }
+    CHECK(rxo_push_many(e, many, 4 * BATCH, 0) == 2 * BATCH);
+    CHECK(rxo_push_many(e, many + 2 * BATCH, 2 * BATCH, 0) == RXO_FULL);
+    CHECK(rxo_flush(e, 0) == RXO_OK && drain(e) == 2 * BATCH);
+    rxo_release(e, NULL);
+    CHECK(rxo_push_many(e, many, (size_t)-1, 0) == 2 * BATCH);
+    rxo_free(e);
+}
+
+/* The packets that can be read from `fd`, each of which must be the next. */
+static unsigned read_in_order(int fd, unsigned from)
+{
+    uint8_t bytes[10 + PACKET_BYTES];
+
+    for (; read(fd, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes); from++)
+        CHECK(memcmp(bytes + 10, packets[from % (4 * BATCH)], PACKET_BYTES) == 0);
+    return from;
+}
+
+/* A descriptor without room keeps nobody waiting: what is left stays in order, and nothing is written twice. */
+static void a_full_descriptor(void)
+{
+    rxo_engine *e = rxo_new("none", RXO_IP, BATCH);
+    unsigned pushed = 0, got = 0, refused = 0;
+    struct mallinfo2 before = {0};
+    size_t written, all = 0;
+    int fds[2];
+
+    CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, fds) == 0);
+    CHECK(setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &(int){5000}, sizeof(int)) == 0);
+    count = 0;
+    for (unsigned round = 0; round < 1000; round++) {
+        int code;
+
+        for (rxo_packet next = packet_at(pushed); rxo_push_many(e, &next, 1, round) == 1; next = packet_at(pushed))
+            pushed++;
+        CHECK(pushed - count == 2 * BATCH);
+        code = rxo_poll_writev(e, fds[0], round, give_back, &written);
+        all += written;
+        CHECK(code == RXO_AGAIN && written < 2 * BATCH && all == count);
+        CHECK(all == 0 || last_cookie == packets[(all - 1) % (4 * BATCH)]);
+        refused += written == 0;
+        if (round % 2)
+            got = read_in_order(fds[1], got);
+        if (round == 10)
+            before = mallinfo2();
+    }
+    CHECK(refused > 100 && got > 1000);
+    CHECK(mallinfo2().uordblks <= before.uordblks + 200);
+    while (rxo_poll_writev(e, fds[0], 1000, give_back, NULL) == RXO_AGAIN)
+        got = read_in_order(fds[1], got);
+    CHECK(read_in_order(fds[1], got) == pushed && count == pushed);
+    close(fds[0]);
+    close(fds[1]);
+    rxo_free(e);
+}
+
+/* After an error the delivery is still there: the caller writes it elsewhere, or drops it. */
+static void a_descriptor_that_refuses(void)
+{
+    rxo_engine *e = rxo_new("none", RXO_IP, BATCH);
+    rxo_packet many[3];
+    size_t written = 7;
+    rxo_delivery d;
+    int fds[2];
+
+    for (unsigned index = 0; index < 3; index++)
+        many[index] = packet_at(index);
+    CHECK(rxo_poll_writev(NULL, 1, 0, give_back, &written) == RXO_INVALID && written == 0);
+    CHECK(rxo_poll_writev(e, -1, 0, give_back, &written) == RXO_OK && written == 0);
+    CHECK(rxo_push_many(e, many, 3, 0) == 3);
+    count = 0;
+    CHECK(rxo_poll_writev(e, -1, 0, give_back, &written) == RXO_IO && written == 0 && count == 0);
+    CHECK(strstr(rxo_error(), "descriptor -1 refuses a packet of 1450 bytes"));
+    CHECK(rxo_next(e, &d) && d.frames[0].cookie == packets[0]);
+    rxo_release(e, give_back);
+    CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, fds) == 0);
+    CHECK(rxo_poll_writev(e, fds[0], 0, give_back, &written) == RXO_OK && written == 2 && count == 3);
+    CHECK(read_in_order(fds[1], 1) == 3);
+    close(fds[0]);
+    close(fds[1]);
+    rxo_free(e);
+    /* A pipe does not keep packets apart: this one has room for a part. */
+    e = rxo_new("linux-gro", RXO_IP, BATCH);
+    CHECK(pipe(fds) == 0 && fcntl(fds[1], F_SETPIPE_SZ, 4096) > 0 && fcntl(fds[1], F_SETFL, O_NONBLOCK) == 0);
+    CHECK(rxo_push_many(e, many, 3, 0) == 3);
+    CHECK(rxo_poll_writev(e, fds[1], 0, give_back, &written) == RXO_IO && written == 0);
+    CHECK(strstr(rxo_error(), "took 4096 of 4250 bytes") && drain(e) == 3);
+    close(fds[0]);
+    close(fds[1]);
     rxo_free(e);
 }
 
@@ -285,23 +430,16 @@ static void segments(void)
     rxo_segmenter_free(s);
 }
 
-static void studies(void)
-{
-    const char *absent = "/no/where.pcap";
-
-    CHECK(!rxo_analyze(&absent, 1, "linux-gro", "time:50us") && strstr(rxo_error(), "cannot be opened"));
-    CHECK(!rxo_analyze(&absent, 1, "linux-gro", "often") && strstr(rxo_error(), "poll often is invalid"));
-    CHECK(!rxo_analyze(NULL, 0, "linux-gro", "time:50us"));
-    CHECK(rxo_study_packets(NULL) == 0 && rxo_study_html(NULL, "/no/where.html") == RXO_INVALID);
-    rxo_study_free(NULL);
-}
-
 int main(void)
 {
     for (unsigned index = 0; index < 4 * BATCH; index++)
         make_segment(packets[index], 4000, index);
     arguments();
+    texts_survive_a_call();
     bounds();
+    many_at_once();
+    a_full_descriptor();
+    a_descriptor_that_refuses();
     released_frames_make_room();
     shown_deliveries_stay();
     held_beyond_a_poll();
@@ -309,7 +447,6 @@ int main(void)
     reasons();
     no_allocation();
     segments();
-    studies();
     printf("librxo %s refuses what it must\n", rxo_version());
     return 0;
 }

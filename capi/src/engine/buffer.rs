@@ -1,7 +1,8 @@
 //! The buffer of a frame that belongs to the calling C program.
 
 use std::ffi::c_void;
-use std::ptr::null_mut;
+use std::ptr::{NonNull, null_mut};
+use std::slice;
 
 use rxo_frame::FrameBuffer;
 
@@ -9,28 +10,33 @@ use rxo_frame::FrameBuffer;
 /// for them. Dropping the value does nothing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Buffer {
-    bytes: &'static [u8],
+    data: *const u8,
+    len: usize,
     pub(super) cookie: *mut c_void,
 }
 
 impl Buffer {
-    /// Wraps `bytes`, which are valid until the caller gets the cookie back; the engine must not use them
-    /// after that.
-    pub(super) const fn new(bytes: &'static [u8], cookie: *mut c_void) -> Self {
-        Self { bytes, cookie }
+    /// Wraps `len` bytes at `data`.
+    ///
+    /// # Safety
+    /// Before the first use of the value as bytes, the caller checks that `data` is not null and `len` at most
+    /// `isize::MAX`; the bytes are readable until the program gets the cookie back, and not used after that.
+    pub(super) const unsafe fn new(data: *const u8, len: usize, cookie: *mut c_void) -> Self {
+        Self { data, len, cookie }
     }
 }
 
 impl Default for Buffer {
     fn default() -> Self {
-        Self { bytes: &[], cookie: null_mut() }
+        Self { data: NonNull::dangling().as_ptr(), len: 0, cookie: null_mut() }
     }
 }
 
 impl AsRef<[u8]> for Buffer {
     #[inline]
     fn as_ref(&self) -> &[u8] {
-        self.bytes
+        // SAFETY: the promise of `new`, or no bytes.
+        unsafe { slice::from_raw_parts(self.data, self.len) }
     }
 }
 

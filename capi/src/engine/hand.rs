@@ -12,7 +12,7 @@ use std::iter::repeat_n;
 
 use libc::iovec;
 use rxo_coalesce::{Deliveries, Delivery, MAX_HEADER_BYTES, Taken};
-use rxo_frame::{Gather, Offload};
+use rxo_frame::{Frame, Gather, Offload};
 use rxo_vnet::{VIRTIO_HEADER_BYTES, VNET_HEADER_BYTES, VnetHeader};
 
 use super::buffer::Buffer;
@@ -29,6 +29,15 @@ pub struct RxoFrame {
     pub arrived_ns: u64,
     /// The cookie that was pushed with the frame.
     pub cookie: *mut c_void,
+}
+
+impl RxoFrame {
+    #[inline]
+    fn of(frame: &Frame<Buffer>) -> Self {
+        let (bytes, cookie) = (frame.bytes(), frame.bytes.cookie);
+        let arrived_ns = frame.arrived_at.as_nanos();
+        Self { data: bytes.as_ptr(), len: bytes.len(), arrived_ns, cookie }
+    }
 }
 
 /// One delivery: a single frame, or several frames coalesced into one.
@@ -82,8 +91,10 @@ pub(super) struct Hand {
     /// others are written.
     heads: Box<[Cell<Head>]>,
     next_head: usize,
-    iov: Vec<iovec>,
-    frames: Vec<RxoFrame>,
+    iov: Box<[iovec]>,
+    frames: Box<[RxoFrame]>,
+    /// The position after all deliveries.
+    end: Place,
     /// The position after the deliveries that the caller has taken.
     seen: Place,
     /// The position after the deliveries that the caller has released.
@@ -106,8 +117,9 @@ impl Hand {
             heads: repeat_n(Head::EMPTY, most_frames).map(Cell::new).collect(),
             next_head: 0,
             // A delivery has a virtio header, a merged header, and one piece per frame.
-            iov: Vec::with_capacity(3 * places),
-            frames: Vec::with_capacity(places),
+            iov: repeat_n(piece(&[]), 3 * places).collect(),
+            frames: repeat_n(RxoFrame::of(&Frame::default()), places).collect(),
+            end: Place::default(),
             seen: Place::default(),
             released: Place::default(),
             virtio_bytes: if is_long { VIRTIO_HEADER_BYTES } else { VNET_HEADER_BYTES },
@@ -118,7 +130,7 @@ impl Hand {
 
     /// The number of stored frames that were not released.
     pub(super) fn frames(&self) -> usize {
-        self.frames.len() - self.released.frame
+        self.end.frame - self.released.frame
     }
 
     /// Moves all deliveries out of the engine into this storage.
@@ -131,41 +143,45 @@ impl Hand {
         }
     }
 
-    /// Returns `true` if a delivery of `frames` frames fits: no list has to grow, and no header is overwritten.
+    /// Returns `true` if a delivery of `frames` frames fits, and no header is overwritten.
     fn has_room(&self, frames: usize) -> bool {
         self.frames() + frames <= self.heads.len()
-            && self.frames.len() + frames <= self.frames.capacity()
-            && self.iov.len() + frames + 2 <= self.iov.capacity()
+            && self.end.frame + frames <= self.frames.len()
+            && self.end.piece + frames + 2 <= self.iov.len()
     }
 
     fn take_one(&mut self, taken: Taken<'_, Buffer>) {
         let view = taken.view();
-        let (first_piece, first_frame) = (self.iov.len(), self.frames.len());
-        let bytes = view.byte_len();
-        let merged = match view {
-            Delivery::Aggregate(aggregate) => Some(aggregate),
-            Delivery::Frame(_) | Delivery::Acks(_) => None,
+        let (bytes, count) = (view.byte_len(), view.frame_count());
+        let (header, gso_size) = match view {
+            Delivery::Aggregate(aggregate) => (aggregate.header(), aggregate.gso_size()),
+            Delivery::Frame(_) | Delivery::Acks(_) => (&[][..], 0),
         };
-        let header = merged.map_or(&[][..], |aggregate| aggregate.header());
-        let gso_size = merged.map_or(0, |aggregate| aggregate.gso_size());
         let (virtio, headers) = self.put_head(view.offload(), header);
-        self.iov.push(virtio);
-        // The first piece of an aggregate is its header, which the engine overwrites later.
-        let mut copied = merged.is_some().then_some(headers);
-        let iov = &mut self.iov;
-        view.for_each_slice(|bytes| iov.push(copied.take().unwrap_or_else(|| piece(bytes))));
-        let header_bytes = header.len() as u16;
-        for frame in taken.into_frames() {
-            self.frames.push(RxoFrame {
-                data: frame.bytes().as_ptr(),
-                len: frame.bytes().len(),
-                arrived_ns: frame.arrived_at.as_nanos(),
-                cookie: frame.bytes.cookie,
-            });
+        let (start, all_pieces) = (self.end, self.iov.len());
+        let mut places = self.iov[start.piece..].iter_mut();
+        let mut put = |piece| {
+            if let Some(place) = places.next() {
+                *place = piece;
+            }
+        };
+        put(virtio);
+        view.for_each_slice(|bytes| put(piece(bytes)));
+        self.end = Place { piece: all_pieces - places.len(), frame: start.frame + count };
+        if !header.is_empty() {
+            // The first piece of an aggregate is its header, which the engine overwrites later.
+            self.iov[start.piece + 1] = headers;
         }
-        let (pieces, frames) = (self.iov.len() - first_piece, self.frames.len() - first_frame);
-        self.collected += frames as u64;
-        self.ready.push_back(Ready { pieces, frames, bytes, gso_size, header_bytes });
+        let header_bytes = header.len() as u16;
+        // Borrowed, because nothing has to be left in place of a taken frame.
+        let mut frames = taken.into_frames();
+        for place in &mut self.frames[start.frame..self.end.frame] {
+            let Some(frame) = frames.next_ref() else { break };
+            *place = RxoFrame::of(frame);
+        }
+        self.collected += count as u64;
+        let pieces = self.end.piece - start.piece;
+        self.ready.push_back(Ready { pieces, frames: count, bytes, gso_size, header_bytes });
     }
 
     /// Copies the headers of a delivery. Returns them as two pieces: the virtio header and the merged header.
@@ -184,36 +200,49 @@ impl Hand {
     }
 
     /// Returns the next delivery that the caller has not taken; `None` if there is none.
-    pub(super) fn next(&mut self) -> Option<RxoDelivery> {
-        let ready = self.ready.pop_front()?;
+    pub(super) fn first(&self) -> Option<RxoDelivery> {
+        let ready = self.ready.front()?;
         let Place { piece, frame } = self.seen;
-        self.seen = Place { piece: piece + ready.pieces, frame: frame + ready.frames };
         Some(RxoDelivery {
-            iov: self.iov[piece..self.seen.piece].as_ptr(),
+            iov: self.iov[piece..piece + ready.pieces].as_ptr(),
             niov: ready.pieces,
             bytes: ready.bytes,
-            frames: self.frames[frame..self.seen.frame].as_ptr(),
+            frames: self.frames[frame..frame + ready.frames].as_ptr(),
             nframes: ready.frames,
             gso_size: ready.gso_size,
             header_bytes: ready.header_bytes,
         })
     }
 
-    /// Returns the frames of all deliveries that the caller has taken and not released.
-    pub(super) fn release(&self) -> &[RxoFrame] {
-        &self.frames[self.released.frame..self.seen.frame]
+    /// Takes the delivery that [`Hand::first`] returns.
+    pub(super) fn take_first(&mut self) {
+        if let Some(Ready { pieces, frames, .. }) = self.ready.pop_front() {
+            self.seen.piece += pieces;
+            self.seen.frame += frames;
+        }
     }
 
-    /// Removes the deliveries that were released. The rest moves to the front once it is no larger than the released
-    /// part, so that a frame moves once on average.
-    pub(super) fn forget_released(&mut self) {
+    /// Releases the deliveries that the caller has taken, and calls `give_back` with the cookie of each of their frames.
+    /// The rest moves to the front once it is no larger than the released part, so that a frame moves once on average.
+    ///
+    /// # Safety
+    /// `give_back` is the program's function for the cookies that it gave.
+    pub(super) unsafe fn release(&mut self, give_back: Option<unsafe extern "C" fn(*mut c_void)>) {
+        if let Some(give_back) = give_back {
+            for frame in &self.frames[self.released.frame..self.seen.frame] {
+                // SAFETY: the caller's promise.
+                unsafe { give_back(frame.cookie) };
+            }
+        }
         self.released = self.seen;
-        if self.released.frame >= self.frames() {
-            self.frames.drain(..self.released.frame);
-            self.iov.drain(..self.released.piece);
+        let Place { piece, frame } = self.released;
+        if frame >= self.frames() {
+            self.frames.copy_within(frame..self.end.frame, 0);
+            self.iov.copy_within(piece..self.end.piece, 0);
+            self.end = Place { piece: self.end.piece - piece, frame: self.end.frame - frame };
             (self.seen, self.released) = (Place::default(), Place::default());
         }
-        if self.frames.is_empty() {
+        if self.end.frame == 0 {
             // The heads used last are still in the CPU cache.
             self.next_head = 0;
         }

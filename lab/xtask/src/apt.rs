@@ -41,6 +41,10 @@ pub(crate) const VALGRIND: Package =
 pub(crate) const PKG_CONFIG: Package =
     Package::program("pkg-config", "pkg-config", "finds the headers and libraries of C");
 
+/// Builds programs whose projects use CMake.
+pub(crate) const CMAKE: Package =
+    Package::program("cmake", "cmake", "builds a program with librxo as a CMake project does");
+
 /// Tests the Python package in virtual environments.
 pub(crate) const PYTHON: Package =
     Package::program("python3-venv", "python3", "tests the Python package");

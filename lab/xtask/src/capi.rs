@@ -1,6 +1,10 @@
-//! `cargo xtask capi`: builds librxo and installs it as C programs expect it: header, both libraries, and the
-//! file for `pkg-config`.
+//! `cargo xtask capi`: builds librxo and librxo-trace and installs them as C programs expect them: headers,
+//! shared and static libraries, and the files for `pkg-config` and CMake.
+//!
+//! The installed files find each other by their places, so the folder may be moved. As packagers expect,
+//! `DESTDIR` is put before the prefix.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -11,9 +15,17 @@ use crate::UsageError;
 use crate::sh::Program;
 use crate::workspace::Workspace;
 
-const NAME: &str = "librxo.so.0";
+/// The libraries: name, features of the crate, and description.
+const LIBRARIES: [(&str, &str, &str); 2] = [
+    ("rxo", "", "Receive offload in user space"),
+    (
+        "rxo-trace",
+        "--features rxo-capi/trace",
+        "Receive offload in user space, with studies of captures",
+    ),
+];
 
-/// Builds in release and installs below `--prefix DIR`.
+/// Builds in release and installs below `--prefix DIR`, and `DESTDIR` before it.
 ///
 /// # Errors
 /// There are other arguments, the library does not build, or the folder cannot be written.
@@ -25,42 +37,81 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         bail!(UsageError(format!("capi {flag}: give --prefix DIR")));
     }
     let prefix = std::path::absolute(prefix)?;
-    let workspace = Workspace::load()?;
-    let build = Program::cargo(&workspace.root, "build --quiet --release -p rxo-capi");
-    install(&workspace, build, "release", &prefix)?;
-    println!("installed below {}", prefix.display());
+    let folder = below(std::env::var_os("DESTDIR").as_deref(), &prefix);
+    install_released(&Workspace::load()?, &folder)?;
+    println!("installed below {}", folder.display());
     Ok(())
 }
 
-/// Runs `build`, and installs the libraries that it puts into `folder` of the target directory.
+/// Builds in release and installs below `prefix`.
 ///
 /// # Errors
-/// The library does not build, or `prefix` cannot be written.
+/// As for [`install`].
+pub(crate) fn install_released(workspace: &Workspace, prefix: &Path) -> Result<()> {
+    let build = |features: &str| {
+        let command = format!("build --quiet --release -p rxo-capi --lib {features}");
+        Program::cargo(&workspace.root, &command)
+    };
+    install(workspace, build, "release", prefix)
+}
+
+/// Returns the folder for files of `prefix`, which is absolute: the same path below `destdir`, if there is one.
+pub(crate) fn below(destdir: Option<&OsStr>, prefix: &Path) -> PathBuf {
+    match destdir.filter(|folder| !folder.is_empty()) {
+        Some(destdir) => Path::new(destdir).join(prefix.strip_prefix("/").unwrap_or(prefix)),
+        None => prefix.to_owned(),
+    }
+}
+
+/// Runs `build` with the features of each library, and installs what it puts into `built` of the target directory.
+///
+/// # Errors
+/// A library does not build, or `prefix` cannot be written.
 pub(crate) fn install(
     workspace: &Workspace,
-    build: Program,
-    folder: &str,
+    build: impl Fn(&str) -> Program,
+    built: &str,
     prefix: &Path,
 ) -> Result<()> {
-    build.run()?;
-    let built = workspace.target.join(folder);
+    let built = workspace.target.join(built);
     let capi = workspace.root.join("capi");
     let lib = prefix.join("lib");
-    copy(&capi.join("include/rxo.h"), &prefix.join("include/rxo.h"))?;
-    copy(&built.join("librxo_c.a"), &lib.join("librxo.a"))?;
-    copy(&built.join("librxo_c.so"), &lib.join(NAME))?;
-    let link = lib.join("librxo.so");
-    match fs::remove_file(&link) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-        _ => symlink(NAME, &link).with_context(|| format!("{}", link.display()))?,
+    for (name, features, about) in LIBRARIES {
+        build(features).run()?;
+        let header = format!("include/{name}.h");
+        copy(&capi.join(&header), &prefix.join(&header))?;
+        copy(&built.join("librxo_c.a"), &lib.join(format!("lib{name}.a")))?;
+        let versioned = format!("lib{name}.so.0");
+        copy(&built.join("librxo_c.so"), &lib.join(&versioned))?;
+        link(&versioned, &lib.join(format!("lib{name}.so")))?;
+        let from = capi.join("install/rxo.pc.in");
+        fill(
+            &from,
+            &lib.join(format!("pkgconfig/{name}.pc")),
+            &[("@NAME@", name), ("@ABOUT@", about)],
+        )?;
     }
-    let template = capi.join("rxo.pc.in");
-    let text = fs::read_to_string(&template).with_context(|| format!("{}", template.display()))?;
-    let text = text.replace("@PREFIX@", &prefix.to_string_lossy());
-    let path = lib.join("pkgconfig/rxo.pc");
-    fs::create_dir_all(folder_of(&path)?)?;
-    fs::write(&path, text.replace("@VERSION@", env!("CARGO_PKG_VERSION")))
-        .with_context(|| format!("{}", path.display()))
+    for name in ["rxo-config.cmake", "rxo-config-version.cmake"] {
+        fill(&capi.join("install").join(name), &lib.join("cmake/rxo").join(name), &[])?;
+    }
+    Ok(())
+}
+
+/// Makes `path` a link to `target`, also if it exists.
+fn link(target: &str, path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => symlink(target, path).with_context(|| format!("{}", path.display())),
+    }
+}
+
+/// Writes `template` to the file `to`, with `values` and the version in place of their names.
+fn fill(template: &Path, to: &Path, values: &[(&str, &str)]) -> Result<()> {
+    let text = fs::read_to_string(template).with_context(|| format!("{}", template.display()))?;
+    let text = text.replace("@VERSION@", env!("CARGO_PKG_VERSION"));
+    let text = values.iter().fold(text, |text, (name, value)| text.replace(name, value));
+    fs::create_dir_all(folder_of(to)?)?;
+    fs::write(to, text).with_context(|| format!("{}", to.display()))
 }
 
 /// Copies by a rename: a running program may have the old library open, so the file must not be overwritten
@@ -74,4 +125,17 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 
 fn folder_of(path: &Path) -> Result<&Path> {
     path.parent().context("a file is in a folder")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packager_gets_the_prefix_below_its_own_folder() {
+        let usr = Path::new("/usr");
+        assert_eq!(below(Some(OsStr::new("/build/root")), usr), Path::new("/build/root/usr"));
+        assert_eq!(below(Some(OsStr::new("")), usr), usr);
+        assert_eq!(below(None, usr), usr);
+    }
 }

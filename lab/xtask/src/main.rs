@@ -55,7 +55,7 @@ usage: cargo xtask <command>
   dist --wheels KIND              wheels of the Python package (manylinux, musllinux, all), and its sources
   soak [--minutes N] [--json]     rxo under everything at once: bytes, counters, memory, descriptors (20 minutes)
   comments --seed N [--count 40]  doc comments of crates/ drawn at random, to be rated; `--openings` counts first words
-  capi --prefix DIR               builds librxo and installs it for programs in C
+  capi --prefix DIR               builds librxo and librxo-trace and installs them, below DESTDIR if set
   report [RESULTS] --out DIR      claims and figures of `rxo-lab all` as HTML; `--docs` writes the pages of docs/
   quotes                          writes the code that README.md quotes, and the READMEs of the crates, anew
   semver --since REV              what breaks programs written for that revision's libraries (cargo-semver-checks)

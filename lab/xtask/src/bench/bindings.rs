@@ -66,8 +66,7 @@ fn prepare(workspace: &Workspace, folder: &Path) -> Result<()> {
         let build = format!("build --release --quiet {what}");
         Program::cargo(&workspace.root, &build).run_aside()?;
     }
-    let build = Program::cargo(&workspace.root, "build --quiet --release -p rxo-capi");
-    capi::install(workspace, build, "release", folder)?;
+    capi::install_released(workspace, folder)?;
     let source = workspace.root.join("capi/examples/speed.c");
     let [source, program, header, library] =
         [&source, &folder.join("speed"), &folder.join("include"), &folder.join("lib/librxo.a")]

@@ -343,6 +343,8 @@ pub(crate) const LEAN: &[(&str, &str, &str)] = &[
     ("rxo", "etherparse", "ARP and ICMP come with the feature `host`"),
     ("rxo", "rustix", "sockets come with the feature `host`"),
     ("rxo", "io-uring", "the operating system comes with the feature `driver`"),
+    ("rxo-capi", "flate2", "captures come with the feature `trace`, which makes librxo-trace"),
+    ("rxo-capi", "serde_json", "reports come with the feature `trace`, which makes librxo-trace"),
     ("rxo-host", "tokio", "sockets for tasks come with the feature `tokio`"),
     ("rxo-host", "atomic-waker", "sockets for tasks come with the feature `tokio`"),
     ("rxo-host", "reed-solomon-simd", "the erasure code of casts comes with the feature `parity`"),

@@ -1,5 +1,5 @@
 //! Tests librxo from C programs: installed, compiled with every warning as an error, run alone, under
-//! valgrind, and with the compiler's sanitizers.
+//! valgrind, and with the compiler's sanitizers; and from a program in Go.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,50 +8,88 @@ use anyhow::{Context, Result, bail};
 
 use super::report::Report;
 use super::steps::Scene;
-use crate::sh::Program;
+use crate::sh::{self, Program};
 use crate::{apt, capi};
 
-/// Programs to compile and run, below `capi/`.
-const PROGRAMS: &[&str] = &["examples/tunnel.c", "tests/misuse.c"];
+/// Programs to compile and run, below `capi/`, each with its library.
+const PROGRAMS: &[(&str, &str)] =
+    &[("examples/tunnel.c", "rxo"), ("tests/misuse.c", "rxo"), ("tests/trace.c", "rxo-trace")];
 
 const WARNINGS: &[&str] = &["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror"];
 const SANITIZERS: &[&str] = &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
 const MEMCHECK: &[&str] = &["--quiet", "--error-exitcode=9", "--leak-check=full"];
 
-/// Builds and installs librxo, and runs all programs.
+/// Builds and installs the libraries, and runs all programs.
 ///
 /// # Errors
 /// A package is missing, a program fails, or the ABI differs from `abi.txt`.
 pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
-    apt::ensure(&[apt::CXX, apt::VALGRIND, apt::PKG_CONFIG])?;
+    apt::ensure(&[apt::CXX, apt::VALGRIND, apt::PKG_CONFIG, apt::CMAKE])?;
     let kit = Kit::install(scene)?;
     kit.compare_abi()?;
-    for source in PROGRAMS {
-        let program = kit.compile(source, "", &["-Wpedantic"], &kit.flags(&["rxo"])?)?;
-        kit.run(&program, &[])?;
-        let inside: Vec<&str> = MEMCHECK.iter().copied().chain([program.as_str()]).collect();
+    let capture = kit.capture()?;
+    for (source, library) in PROGRAMS {
+        let program = kit.compile(source, "", &["-Wpedantic"], &kit.flags(&[library])?)?;
+        kit.run(&program, &[&capture])?;
+        let inside: Vec<&str> = MEMCHECK.iter().copied().chain([&*program, &capture]).collect();
         kit.run("valgrind", &inside)?;
-        let program = kit.compile(source, "-sanitized", SANITIZERS, &kit.r#static()?)?;
-        kit.run(&program, &[])?;
+        let program = kit.compile(source, "-sanitized", SANITIZERS, &kit.r#static(library)?)?;
+        kit.run(&program, &[&capture])?;
     }
-    let header = kit.path("include/rxo.h");
-    kit.run("g++", &["-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c++", &header])?;
+    let header = kit.path("include/rxo-trace.h");
+    let include = format!("-I{}", kit.path("include"));
+    kit.run(
+        "g++",
+        &["-fsyntax-only", "-Wall", "-Wextra", "-Werror", &include, "-x", "c++", &header],
+    )?;
+    kit.build_with_cmake()?;
     report.note(format!("{} programs in C ran with librxo", PROGRAMS.len()));
+    Ok(())
+}
+
+/// Tests the example in Go, which needs no module of others.
+///
+/// # Errors
+/// librxo cannot be installed, or a test fails.
+pub(super) fn run_go(scene: &Scene, report: &mut Report) -> Result<()> {
+    if !sh::has_program("go") {
+        report.not_run("go is not installed: install Go 1.21 or newer".to_owned());
+        return Ok(());
+    }
+    apt::ensure(&[apt::CXX, apt::PKG_CONFIG])?;
+    let kit = Kit::install(scene)?;
+    for command in [&["vet", "./..."][..], &["test", "-count=1", "./..."]] {
+        let folder = kit.root.join("examples/go");
+        kit.with_library(Program::new(&folder, "go", command)).run()?;
+    }
     Ok(())
 }
 
 /// The installation of librxo that this step tests.
 pub(super) struct Kit {
     root: PathBuf,
+    /// `/usr` below a folder, as a packager's `DESTDIR` makes it: so every program here also tests that the
+    /// installed files are found wherever they are.
     prefix: PathBuf,
 }
 
 impl Kit {
     pub(super) fn install(scene: &Scene) -> Result<Self> {
-        let prefix = scene.workspace.target.join("capi");
-        let build = scene.checked("build --quiet", "--workspace --lib");
+        let destdir = scene.workspace.target.join("capi");
+        let prefix = capi::below(Some(destdir.as_os_str()), Path::new("/usr"));
+        let build = |features: &str| {
+            scene.checked("build --quiet", &format!("--workspace --lib {features}"))
+        };
         capi::install(&scene.workspace, build, "ci", &prefix)?;
         Ok(Self { root: scene.workspace.root.join("capi"), prefix })
+    }
+
+    /// Makes a capture, and returns its path.
+    pub(super) fn capture(&self) -> Result<String> {
+        let path = self.path("in.pcap");
+        let program = self.compile("tests/capture.c", "", &[], &self.flags(&["rxo"])?)?;
+        self.run(&program, &[&path])?;
+        Ok(path)
     }
 
     fn program<A: AsRef<std::ffi::OsStr>>(
@@ -59,8 +97,14 @@ impl Kit {
         program: &str,
         arguments: impl IntoIterator<Item = A>,
     ) -> Program {
-        Program::new(&self.root, program, arguments)
-            .env("LD_LIBRARY_PATH", &self.prefix.join("lib").to_string_lossy())
+        self.with_library(Program::new(&self.root, program, arguments))
+    }
+
+    /// Lets `program` find the installed libraries, to build with them and to run.
+    fn with_library(&self, program: Program) -> Program {
+        program
+            .env("LD_LIBRARY_PATH", &self.path("lib"))
+            .env("PKG_CONFIG_PATH", &self.path("lib/pkgconfig"))
     }
 
     pub(super) fn run(&self, program: &str, arguments: &[&str]) -> Result<()> {
@@ -69,19 +113,30 @@ impl Kit {
 
     /// Returns the compiler flags of `libraries` from `pkg-config`.
     pub(super) fn flags(&self, libraries: &[&str]) -> Result<Vec<String>> {
-        let path = self.prefix.join("lib/pkgconfig");
         let arguments = ["--cflags", "--libs"].iter().chain(libraries);
-        let said = Program::new(&self.root, "pkg-config", arguments)
-            .env("PKG_CONFIG_PATH", &path.to_string_lossy())
-            .output()?;
+        let said = self.program("pkg-config", arguments).output()?;
         Ok(said.split_whitespace().map(str::to_owned).collect())
     }
 
     /// Returns the flags for static linking, with the archive instead of the shared library, as docs/c.md
     /// shows.
-    fn r#static(&self) -> Result<Vec<String>> {
-        let flags = self.flags(&["--static", "rxo"])?;
-        Ok(flags.into_iter().map(|flag| flag.replace("-lrxo", "-l:librxo.a")).collect())
+    fn r#static(&self, library: &str) -> Result<Vec<String>> {
+        let flags = self.flags(&["--static", library])?;
+        let (shared, archive) = (format!("-l{library}"), format!("-l:lib{library}.a"));
+        let archived = |flag| if flag == shared { archive.clone() } else { flag };
+        Ok(flags.into_iter().map(archived).collect())
+    }
+
+    /// Builds the example with CMake, with the shared and with the static library, and runs both.
+    fn build_with_cmake(&self) -> Result<()> {
+        let (folder, prefix) =
+            (self.path("cmake"), format!("-DCMAKE_PREFIX_PATH={}", self.path("")));
+        self.run("cmake", &["-S", "tests/cmake", "-B", &folder, &prefix])?;
+        self.run("cmake", &["--build", &folder])?;
+        for program in ["tunnel", "tunnel-static"] {
+            self.run(&format!("{folder}/{program}"), &[])?;
+        }
+        Ok(())
     }
 
     /// Returns the path of a file below the prefix.
@@ -104,16 +159,26 @@ impl Kit {
         Ok(output)
     }
 
+    /// Returns the symbols that a library exports, sorted.
+    fn symbols(&self, library: &str) -> Result<Vec<String>> {
+        let path = self.path(&format!("lib/lib{library}.so.0"));
+        let text = Program::new(&self.root, "nm", ["-D", "--defined-only", &path]).output()?;
+        let mut symbols: Vec<String> =
+            text.lines().filter_map(|line| line.rsplit(' ').next()).map(str::to_owned).collect();
+        symbols.sort();
+        Ok(symbols)
+    }
+
     /// Compares symbols and struct layouts with `abi.txt`, so that a change of the ABI appears as a change of
-    /// a file.
+    /// a file. The symbols of librxo come first, then those that only librxo-trace has.
     fn compare_abi(&self) -> Result<()> {
-        let library = self.path("lib/librxo.so.0");
-        let symbols =
-            Program::new(&self.root, "nm", ["-D", "--defined-only", &library]).output()?;
-        let mut found: Vec<String> =
-            symbols.lines().filter_map(|line| line.rsplit(' ').next()).map(str::to_owned).collect();
-        found.sort();
-        let program = self.compile("tests/abi.c", "", &[], &self.flags(&["rxo"])?)?;
+        let mut found = self.symbols("rxo")?;
+        let more = self.symbols("rxo-trace")?;
+        if let Some(missing) = found.iter().find(|symbol| !more.contains(symbol)) {
+            bail!("librxo-trace lacks {missing}, which librxo has");
+        }
+        found.extend(more.into_iter().filter(|symbol| !found.contains(symbol)).collect::<Vec<_>>());
+        let program = self.compile("tests/abi.c", "", &[], &self.flags(&["rxo-trace"])?)?;
         found.push(self.program(&program, [""; 0]).output()?);
         let found = found.join("\n");
         let kept = self.root.join("abi.txt");

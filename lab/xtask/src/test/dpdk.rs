@@ -23,9 +23,7 @@ const POLICY: &str = "linux-gro max_bytes=9000";
 pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     apt::ensure(&[apt::CXX, apt::PKG_CONFIG, apt::DPDK])?;
     let kit = Kit::install(scene)?;
-    let (from, to) = (kit.path("in.pcap"), kit.path("out.pcap"));
-    let traffic = kit.compile("tests/capture.c", "", &[], &kit.flags(&["rxo"])?)?;
-    kit.run(&traffic, &[&from])?;
+    let (from, to) = (kit.capture()?, kit.path("out.pcap"));
     let forward = kit.compile("examples/forward.c", "", &[], &kit.flags(&["rxo", "libdpdk"])?)?;
     let device = format!("net_pcap0,rx_pcap={from},tx_pcap={to}");
     let words = EAL.split(' ').chain(["--vdev", &device, "--", POLICY]);

@@ -73,7 +73,13 @@ pub(super) const STEPS: &[Step] = &[
         "what others read of ours: the HTML report in a browser, metrics and rules in promtool, captures in tshark",
         tools::run,
     ),
-    step(When::Ci, "c", "librxo in programs in C: warnings, valgrind, sanitizers, ABI", c::run),
+    step(
+        When::Ci,
+        "c",
+        "librxo in programs in C: warnings, valgrind, sanitizers, CMake, ABI",
+        c::run,
+    ),
+    step(When::Ci, "go", "librxo in a program in Go", c::run_go),
     step(
         When::Ci,
         "python",

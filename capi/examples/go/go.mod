@@ -1,0 +1,3 @@
+module example.com/rxo-tunnel
+
+go 1.21
