@@ -45,17 +45,17 @@ static uint64_t now_ns(void)
 /* The mbufs of a delivery as one packet: the merged headers in the first, payload alone in the others. */
 static struct rte_mbuf *chained(const rxo_delivery *d)
 {
-    struct rte_mbuf *first = d->frames[0].cookie;
+    struct rte_mbuf *first = d->cookies[0];
 
     if (d->header_bytes == 0) {
         /* A frame as it came; or pure ACKs, of which the last speaks for all. */
         for (size_t index = 0; index + 1 < d->nframes; index++)
-            rte_pktmbuf_free(d->frames[index].cookie);
-        return d->frames[d->nframes - 1].cookie;
+            rte_pktmbuf_free(d->cookies[index]);
+        return d->cookies[d->nframes - 1];
     }
     memcpy(rte_pktmbuf_mtod(first, void *), d->iov[1].iov_base, d->header_bytes);
     for (size_t index = 0; index < d->nframes; index++) {
-        struct rte_mbuf *next = d->frames[index].cookie;
+        struct rte_mbuf *next = d->cookies[index];
         uint16_t payload_bytes = (uint16_t)d->iov[2 + index].iov_len;
         uint16_t header_bytes = index == 0 ? d->header_bytes : 0;
 

@@ -70,7 +70,7 @@ typedef struct rxo_engine rxo_engine;
 // Splits GSO frames into segments. Use it from one thread at a time.
 typedef struct rxo_segmenter rxo_segmenter;
 
-// A frame for `rxo_push_many`.
+// A frame for `rxo_push_many`. Its checksum is as `rxo_push` takes it.
 typedef struct rxo_packet {
     // The bytes of the frame.
     const uint8_t *data;
@@ -78,21 +78,7 @@ typedef struct rxo_packet {
     size_t len;
     // Returned with the frame.
     void *cookie;
-    // RXO_CHECKSUM_UNKNOWN, which is 0, or RXO_CHECKSUM_VERIFIED.
-    uint8_t checksum;
 } rxo_packet;
-
-// A frame as it was pushed to the engine.
-typedef struct rxo_frame {
-    // The bytes of the frame.
-    const uint8_t *data;
-    // The length of the frame in bytes.
-    size_t len;
-    // The time at which the frame was pushed, in nanoseconds.
-    uint64_t arrived_ns;
-    // The cookie that was pushed with the frame.
-    void *cookie;
-} rxo_frame;
 
 // One delivery: a single frame, or several frames coalesced into one.
 typedef struct rxo_delivery {
@@ -102,9 +88,9 @@ typedef struct rxo_delivery {
     size_t niov;
     // The number of bytes of all pieces, without the virtio header.
     size_t bytes;
-    // The original frames, bit for bit, in order.
-    const struct rxo_frame *frames;
-    // The number of original frames in `frames`.
+    // The cookies of the original frames, in order. The frames themselves are as they were pushed.
+    void *const *cookies;
+    // The number of original frames.
     size_t nframes;
     // Payload bytes of each segment except the last, which may be shorter; 0 if this is not an aggregate.
     uint16_t gso_size;
@@ -199,7 +185,7 @@ int rxo_flush(struct rxo_engine *e, uint64_t now_ns);
 bool rxo_next(struct rxo_engine *e, struct rxo_delivery *d);
 
 // Releases the frames of all deliveries that `rxo_next` has returned: calls `give_back(cookie)` for each.
-// With NULL for `give_back`, use the cookies in `rxo_delivery.frames` instead. Call it after every round of
+// With NULL for `give_back`, use `rxo_delivery.cookies` instead. Call it after every round of
 // `rxo_next`.
 void rxo_release(struct rxo_engine *e, void (*give_back)(void *cookie));
 

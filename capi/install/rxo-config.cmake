@@ -5,8 +5,8 @@ foreach(_rxo rxo rxo-trace)
     if(NOT TARGET rxo::${_rxo})
         add_library(rxo::${_rxo} SHARED IMPORTED)
         set_target_properties(rxo::${_rxo} PROPERTIES
-            IMPORTED_LOCATION "${_rxo_prefix}/lib/lib${_rxo}.so.0"
-            IMPORTED_SONAME "lib${_rxo}.so.0"
+            IMPORTED_LOCATION "${_rxo_prefix}/lib/lib${_rxo}.so.1"
+            IMPORTED_SONAME "lib${_rxo}.so.1"
             INTERFACE_INCLUDE_DIRECTORIES "${_rxo_prefix}/include")
         add_library(rxo::${_rxo}-static STATIC IMPORTED)
         set_target_properties(rxo::${_rxo}-static PROPERTIES

@@ -10,21 +10,15 @@
 
 int main(void)
 {
-    STRUCTURE(rxo_frame);
-    FIELD(rxo_frame, data);
-    FIELD(rxo_frame, len);
-    FIELD(rxo_frame, arrived_ns);
-    FIELD(rxo_frame, cookie);
     STRUCTURE(rxo_packet);
     FIELD(rxo_packet, data);
     FIELD(rxo_packet, len);
     FIELD(rxo_packet, cookie);
-    FIELD(rxo_packet, checksum);
     STRUCTURE(rxo_delivery);
     FIELD(rxo_delivery, iov);
     FIELD(rxo_delivery, niov);
     FIELD(rxo_delivery, bytes);
-    FIELD(rxo_delivery, frames);
+    FIELD(rxo_delivery, cookies);
     FIELD(rxo_delivery, nframes);
     FIELD(rxo_delivery, gso_size);
     FIELD(rxo_delivery, header_bytes);

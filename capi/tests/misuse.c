@@ -130,15 +130,13 @@ static void many_at_once(void)
     CHECK(rxo_push_many(e, NULL, 0, 0) == 0 && rxo_push_many(e, many, 0, 0) == 0);
     CHECK(rxo_push_many(e, NULL, 3, 0) == RXO_INVALID && rxo_push_many(NULL, many, 3, 0) == RXO_INVALID);
     /* Every way to be invalid, first and behind others. */
-    for (unsigned fault = 0; fault < 3; fault++) {
+    for (unsigned fault = 0; fault < 2; fault++) {
         rxo_packet wrong = many[3];
 
         if (fault == 0)
             many[3].data = NULL;
-        else if (fault == 1)
-            many[3].len = (size_t)-1;
         else
-            many[3].checksum = RXO_CHECKSUM_PARTIAL;
+            many[3].len = (size_t)-1;
         CHECK(rxo_push_many(e, many, 5, 0) == 3 && rxo_push_many(e, many + 3, 2, 0) == RXO_INVALID);
         many[3] = wrong;
         CHECK(rxo_push_many(e, many + 3, 2, 0) == 2);
@@ -220,7 +218,7 @@ static void a_descriptor_that_refuses(void)
     count = 0;
     CHECK(rxo_poll_writev(e, -1, 0, give_back, &written) == RXO_IO && written == 0 && count == 0);
     CHECK(strstr(rxo_error(), "descriptor -1 refuses a packet of 1450 bytes"));
-    CHECK(rxo_next(e, &d) && d.frames[0].cookie == packets[0]);
+    CHECK(rxo_next(e, &d) && d.cookies[0] == packets[0]);
     rxo_release(e, give_back);
     CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, fds) == 0);
     CHECK(rxo_poll_writev(e, fds[0], 0, give_back, &written) == RXO_OK && written == 2 && count == 3);
@@ -254,7 +252,7 @@ static void released_frames_make_room(void)
         uint8_t *oldest = packets[round % (4 * BATCH)], *next = packets[pushed++ % (4 * BATCH)];
         rxo_delivery d;
 
-        CHECK(rxo_next(e, &d) && d.nframes == 1 && d.niov == 2 && d.frames[0].cookie == oldest);
+        CHECK(rxo_next(e, &d) && d.nframes == 1 && d.niov == 2 && d.cookies[0] == oldest);
         CHECK(d.iov[0].iov_len == 10 && d.iov[1].iov_base == oldest && d.iov[1].iov_len == PACKET_BYTES);
         CHECK(rxo_push(e, next, PACKET_BYTES, round, next) == RXO_FULL);
         rxo_release(e, give_back);

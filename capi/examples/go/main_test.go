@@ -120,12 +120,13 @@ func TestAFullTUNIsWaitedFor(t *testing.T) {
 	const rounds, each = 100, 16
 	c := coalescer(t, each)
 	tun, kernel := pair(t)
-	done := make(chan error)
+	done := make(chan error, 1)
 	go func() {
 		for round := 0; round < rounds; round++ {
 			fill(c, round*each)
 			if _, err := c.Write(tun, each); err != nil {
 				done <- err
+				kernel.Close()
 				return
 			}
 		}
@@ -135,7 +136,7 @@ func TestAFullTUNIsWaitedFor(t *testing.T) {
 	for number := 0; number < rounds*each; {
 		count, err := kernel.Read(read)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatal(err, <-done)
 		}
 		for payload := read[virtioBytes+headerBytes : count]; len(payload) > 0; number++ {
 			if !bytes.Equal(payload[:payloadBytes], segment(number)[headerBytes:]) {

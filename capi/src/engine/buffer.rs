@@ -1,7 +1,6 @@
 //! The buffer of a frame that belongs to the calling C program.
 
 use std::ffi::c_void;
-use std::ptr::{NonNull, null_mut};
 use std::slice;
 
 use rxo_frame::FrameBuffer;
@@ -26,16 +25,10 @@ impl Buffer {
     }
 }
 
-impl Default for Buffer {
-    fn default() -> Self {
-        Self { data: NonNull::dangling().as_ptr(), len: 0, cookie: null_mut() }
-    }
-}
-
 impl AsRef<[u8]> for Buffer {
     #[inline]
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the promise of `new`, or no bytes.
+        // SAFETY: the promise of `new`.
         unsafe { slice::from_raw_parts(self.data, self.len) }
     }
 }

@@ -9,36 +9,14 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::iter::repeat_n;
+use std::ptr::null_mut;
 
 use libc::iovec;
-use rxo_coalesce::{Deliveries, Delivery, MAX_HEADER_BYTES, Taken};
-use rxo_frame::{Frame, Gather, Offload};
+use rxo_coalesce::{Aggregate, Deliveries, Delivery, MAX_HEADER_BYTES};
+use rxo_frame::{Gather, Offload};
 use rxo_vnet::{VIRTIO_HEADER_BYTES, VNET_HEADER_BYTES, VnetHeader};
 
 use super::buffer::Buffer;
-
-/// A frame as it was pushed to the engine.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct RxoFrame {
-    /// The bytes of the frame.
-    pub data: *const u8,
-    /// The length of the frame in bytes.
-    pub len: usize,
-    /// The time at which the frame was pushed, in nanoseconds.
-    pub arrived_ns: u64,
-    /// The cookie that was pushed with the frame.
-    pub cookie: *mut c_void,
-}
-
-impl RxoFrame {
-    #[inline]
-    fn of(frame: &Frame<Buffer>) -> Self {
-        let (bytes, cookie) = (frame.bytes(), frame.bytes.cookie);
-        let arrived_ns = frame.arrived_at.as_nanos();
-        Self { data: bytes.as_ptr(), len: bytes.len(), arrived_ns, cookie }
-    }
-}
 
 /// One delivery: a single frame, or several frames coalesced into one.
 #[repr(C)]
@@ -50,9 +28,9 @@ pub struct RxoDelivery {
     pub niov: usize,
     /// The number of bytes of all pieces, without the virtio header.
     pub bytes: usize,
-    /// The original frames, bit for bit, in order.
-    pub frames: *const RxoFrame,
-    /// The number of original frames in `frames`.
+    /// The cookies of the original frames, in order. The frames themselves are as they were pushed.
+    pub cookies: *const *mut c_void,
+    /// The number of original frames.
     pub nframes: usize,
     /// Payload bytes of each segment except the last, which may be shorter; 0 if this is not an aggregate.
     pub gso_size: u16,
@@ -61,14 +39,9 @@ pub struct RxoDelivery {
 }
 
 /// Storage for the virtio header and the merged headers of a delivery.
-#[derive(Clone, Copy)]
-struct Head([u8; VIRTIO_HEADER_BYTES + MAX_HEADER_BYTES]);
+type Head = [u8; VIRTIO_HEADER_BYTES + MAX_HEADER_BYTES];
 
-impl Head {
-    const EMPTY: Self = Self([0; VIRTIO_HEADER_BYTES + MAX_HEADER_BYTES]);
-}
-
-/// A delivery that the caller has not taken: the number of its entries in `iov` and `frames`, and its sizes.
+/// A delivery that the caller has not taken: the number of its entries in `iov` and `cookies`, and its sizes.
 struct Ready {
     pieces: usize,
     frames: usize,
@@ -77,7 +50,7 @@ struct Ready {
     header_bytes: u16,
 }
 
-/// A position between two deliveries, as indices into `iov` and `frames`.
+/// A position between two deliveries, as indices into `iov` and `cookies`.
 #[derive(Clone, Copy, Default)]
 struct Place {
     piece: usize,
@@ -92,7 +65,7 @@ pub(super) struct Hand {
     heads: Box<[Cell<Head>]>,
     next_head: usize,
     iov: Box<[iovec]>,
-    frames: Box<[RxoFrame]>,
+    cookies: Box<[*mut c_void]>,
     /// The position after all deliveries.
     end: Place,
     /// The position after the deliveries that the caller has taken.
@@ -114,11 +87,11 @@ impl Hand {
         let places = 2 * most_frames;
         Self {
             ready: VecDeque::with_capacity(most_frames),
-            heads: repeat_n(Head::EMPTY, most_frames).map(Cell::new).collect(),
+            heads: (0..most_frames).map(|_| Cell::new([0; _])).collect(),
             next_head: 0,
             // A delivery has a virtio header, a merged header, and one piece per frame.
             iov: repeat_n(piece(&[]), 3 * places).collect(),
-            frames: repeat_n(RxoFrame::of(&Frame::default()), places).collect(),
+            cookies: repeat_n(null_mut(), places).collect(),
             end: Place::default(),
             seen: Place::default(),
             released: Place::default(),
@@ -133,70 +106,68 @@ impl Hand {
         self.end.frame - self.released.frame
     }
 
-    /// Moves all deliveries out of the engine into this storage.
-    pub(super) fn take(&mut self, mut deliveries: Deliveries<'_, Buffer>) {
-        while let Some(taken) = deliveries.take_next() {
-            match self.has_room(taken.view().frame_count()) {
-                true => self.take_one(taken),
-                false => self.is_overfull = true,
-            }
-        }
+    /// Stores all deliveries, whose frames the engine forgets afterwards.
+    pub(super) fn take(&mut self, deliveries: &Deliveries<'_, Buffer>) {
+        deliveries.iter().for_each(|delivery| self.take_one(delivery));
     }
 
     /// Returns `true` if a delivery of `frames` frames fits, and no header is overwritten.
     fn has_room(&self, frames: usize) -> bool {
         self.frames() + frames <= self.heads.len()
-            && self.end.frame + frames <= self.frames.len()
+            && self.end.frame + frames <= self.cookies.len()
             && self.end.piece + frames + 2 <= self.iov.len()
     }
 
-    fn take_one(&mut self, taken: Taken<'_, Buffer>) {
-        let view = taken.view();
-        let (bytes, count) = (view.byte_len(), view.frame_count());
-        let (header, gso_size) = match view {
+    fn take_one(&mut self, delivery: Delivery<'_, Buffer>) {
+        let (bytes, frames) = (delivery.byte_len(), delivery.frame_count());
+        if !self.has_room(frames) {
+            self.is_overfull = true;
+            return;
+        }
+        let (header, gso_size) = match &delivery {
             Delivery::Aggregate(aggregate) => (aggregate.header(), aggregate.gso_size()),
             Delivery::Frame(_) | Delivery::Acks(_) => (&[][..], 0),
         };
-        let (virtio, headers) = self.put_head(view.offload(), header);
-        let (start, all_pieces) = (self.end, self.iov.len());
-        let mut places = self.iov[start.piece..].iter_mut();
-        let mut put = |piece| {
-            if let Some(place) = places.next() {
-                *place = piece;
+        let (virtio, headers) = self.put_head(delivery.offload(), header);
+        let (iov, cookies) = (&mut self.iov[self.end.piece..], &mut self.cookies[self.end.frame..]);
+        let (first, iov) = iov[..2 + frames].split_at_mut(2);
+        first[0] = virtio;
+        let pieces = match delivery {
+            Delivery::Aggregate(aggregate) => {
+                first[1] = headers;
+                put_segments(&aggregate, iov, cookies);
+                2 + frames
+            }
+            Delivery::Frame(_) | Delivery::Acks(_) => {
+                delivery.for_each_slice(|packet| first[1] = piece(packet));
+                for (cookie, frame) in cookies.iter_mut().zip(delivery.frames()) {
+                    *cookie = frame.bytes.cookie;
+                }
+                2
             }
         };
-        put(virtio);
-        view.for_each_slice(|bytes| put(piece(bytes)));
-        self.end = Place { piece: all_pieces - places.len(), frame: start.frame + count };
-        if !header.is_empty() {
-            // The first piece of an aggregate is its header, which the engine overwrites later.
-            self.iov[start.piece + 1] = headers;
-        }
+        self.end.piece += pieces;
+        self.end.frame += frames;
+        self.collected += frames as u64;
         let header_bytes = header.len() as u16;
-        // Borrowed, because nothing has to be left in place of a taken frame.
-        let mut frames = taken.into_frames();
-        for place in &mut self.frames[start.frame..self.end.frame] {
-            let Some(frame) = frames.next_ref() else { break };
-            *place = RxoFrame::of(frame);
-        }
-        self.collected += count as u64;
-        let pieces = self.end.piece - start.piece;
-        self.ready.push_back(Ready { pieces, frames: count, bytes, gso_size, header_bytes });
+        self.ready.push_back(Ready { pieces, frames, bytes, gso_size, header_bytes });
     }
 
     /// Copies the headers of a delivery. Returns them as two pieces: the virtio header and the merged header.
     fn put_head(&mut self, offload: Offload, header: &[u8]) -> (iovec, iovec) {
-        let mut head = Head::EMPTY;
         let virtio = VnetHeader::for_packet(offload, 0).to_virtio_bytes(1);
-        let (start, rest) = head.0.split_at_mut(self.virtio_bytes);
-        start.copy_from_slice(&virtio[..self.virtio_bytes]);
-        rest[..header.len()].copy_from_slice(header);
-        let place = &self.heads[self.next_head];
-        place.set(head);
+        let header = &header[..header.len().min(MAX_HEADER_BYTES)];
+        let at = self.heads[self.next_head].as_ptr().cast::<u8>();
         self.next_head = (self.next_head + 1) % self.heads.len();
-        let at = place.as_ptr().cast::<u8>();
-        let piece = |from, iov_len| iovec { iov_base: at.wrapping_add(from).cast(), iov_len };
-        (piece(0, self.virtio_bytes), piece(self.virtio_bytes, header.len()))
+        let behind = at.wrapping_add(self.virtio_bytes);
+        // SAFETY: a head has room for the virtio header of 12 bytes, and behind it for the longest merged header. No
+        // piece points to this head, because there are as many as deliveries.
+        unsafe {
+            at.copy_from_nonoverlapping(virtio.as_ptr(), virtio.len());
+            behind.copy_from_nonoverlapping(header.as_ptr(), header.len());
+        }
+        let piece = |at: *mut u8, iov_len| iovec { iov_base: at.cast(), iov_len };
+        (piece(at, self.virtio_bytes), piece(behind, header.len()))
     }
 
     /// Returns the next delivery that the caller has not taken; `None` if there is none.
@@ -204,10 +175,10 @@ impl Hand {
         let ready = self.ready.front()?;
         let Place { piece, frame } = self.seen;
         Some(RxoDelivery {
-            iov: self.iov[piece..piece + ready.pieces].as_ptr(),
+            iov: self.iov.as_ptr().wrapping_add(piece),
             niov: ready.pieces,
             bytes: ready.bytes,
-            frames: self.frames[frame..frame + ready.frames].as_ptr(),
+            cookies: self.cookies.as_ptr().wrapping_add(frame),
             nframes: ready.frames,
             gso_size: ready.gso_size,
             header_bytes: ready.header_bytes,
@@ -229,15 +200,15 @@ impl Hand {
     /// `give_back` is the program's function for the cookies that it gave.
     pub(super) unsafe fn release(&mut self, give_back: Option<unsafe extern "C" fn(*mut c_void)>) {
         if let Some(give_back) = give_back {
-            for frame in &self.frames[self.released.frame..self.seen.frame] {
+            for cookie in &self.cookies[self.released.frame..self.seen.frame] {
                 // SAFETY: the caller's promise.
-                unsafe { give_back(frame.cookie) };
+                unsafe { give_back(*cookie) };
             }
         }
         self.released = self.seen;
         let Place { piece, frame } = self.released;
         if frame >= self.frames() {
-            self.frames.copy_within(frame..self.end.frame, 0);
+            self.cookies.copy_within(frame..self.end.frame, 0);
             self.iov.copy_within(piece..self.end.piece, 0);
             self.end = Place { piece: self.end.piece - piece, frame: self.end.frame - frame };
             (self.seen, self.released) = (Place::default(), Place::default());
@@ -247,6 +218,25 @@ impl Hand {
             self.next_head = 0;
         }
     }
+}
+
+/// Stores the payload and the cookie of each segment. Not inlined, because its loop needs all registers.
+#[inline(never)]
+fn put_segments(aggregate: &Aggregate<'_, Buffer>, iov: &mut [iovec], cookies: &mut [*mut c_void]) {
+    assert!(cookies.len() >= iov.len());
+    let mut places = iov.iter_mut();
+    // A pointer, because a second iterator would be a second comparison for each segment.
+    let mut cookie = cookies.as_mut_ptr();
+    aggregate.for_each_segment(|frame, payload| {
+        if let Some(place) = places.next() {
+            *place = piece(payload);
+            // SAFETY: there are at least as many cookies as places.
+            unsafe {
+                cookie.write(frame.bytes.cookie);
+                cookie = cookie.add(1);
+            }
+        }
+    });
 }
 
 /// Returns the C description (`iovec`) of the piece `bytes`.

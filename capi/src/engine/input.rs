@@ -9,7 +9,7 @@ use super::buffer::Buffer;
 use super::{RXO_CHECKSUM_UNKNOWN, RXO_CHECKSUM_VERIFIED, RxoEngine, run};
 use crate::border::{Failure, MOST_BYTES, RXO_FULL, RXO_OK};
 
-/// A frame for `rxo_push_many`.
+/// A frame for `rxo_push_many`. Its checksum is as `rxo_push` takes it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RxoPacket {
@@ -19,8 +19,6 @@ pub struct RxoPacket {
     pub len: usize,
     /// Returned with the frame.
     pub cookie: *mut c_void,
-    /// RXO_CHECKSUM_UNKNOWN, which is 0, or RXO_CHECKSUM_VERIFIED.
-    pub checksum: u8,
 }
 
 /// Passes a frame of `len` bytes to the engine. It is not copied and must not change until it is released.
@@ -53,9 +51,18 @@ pub unsafe extern "C" fn rxo_push_checked(
     cookie: *mut c_void,
     checksum: u8,
 ) -> c_int {
-    let packet = RxoPacket { data: frame, len, cookie, checksum };
+    let work = |e: &mut RxoEngine| {
+        let checksum = match checksum {
+            RXO_CHECKSUM_UNKNOWN => ChecksumStatus::Unknown,
+            RXO_CHECKSUM_VERIFIED => ChecksumStatus::Verified,
+            other => return Err(Failure::invalid(format!("there is no checksum status {other}"))),
+        };
+        e.push(&[RxoPacket { data: frame, len, cookie }], now_ns)?;
+        e.batch.last_mut().into_iter().for_each(|frame| frame.checksum = checksum);
+        Ok(RXO_OK)
+    };
     // SAFETY: the caller's promises.
-    unsafe { run(e, |e| e.push(&[packet], now_ns).map(|_| RXO_OK)) }
+    unsafe { run(e, work) }
 }
 
 /// Passes `count` frames to the engine, each as `rxo_push` does. `packets` itself is not needed afterwards.
@@ -138,7 +145,7 @@ pub unsafe extern "C" fn rxo_on_timeout(e: *mut RxoEngine, now_ns: u64) -> c_int
     unsafe {
         run(e, |e| {
             let (hand, now) = (&mut e.hand, Instant::from_nanos(now_ns));
-            e.engine.on_timeout_under(e.load, now, |ready| hand.take(ready));
+            e.engine.on_timeout_under(e.load, now, |ready| hand.take(&ready));
             Ok(RXO_OK)
         })
     }
@@ -154,8 +161,8 @@ pub unsafe extern "C" fn rxo_flush(e: *mut RxoEngine, now_ns: u64) -> c_int {
     unsafe {
         run(e, |e| {
             let (hand, now) = (&mut e.hand, Instant::from_nanos(now_ns));
-            e.engine.push(&mut e.batch, now, |ready| hand.take(ready));
-            e.engine.flush(now, |ready| hand.take(ready));
+            e.engine.push(&mut e.batch, now, |ready| hand.take(&ready));
+            e.engine.flush(now, |ready| hand.take(&ready));
             Ok(RXO_OK)
         })
     }
@@ -165,7 +172,7 @@ impl RxoEngine {
     /// Ends a poll at `now`, and stores the deliveries.
     pub(super) fn end_poll(&mut self, now: Instant) {
         let hand = &mut self.hand;
-        self.engine.poll_under(self.load, &mut self.batch, now, |ready| hand.take(ready));
+        self.engine.poll_under(self.load, &mut self.batch, now, |ready| hand.take(&ready));
     }
 
     /// Takes the first of `packets`, as many as are valid and there is room for. Returns their number, at least one.
@@ -181,25 +188,27 @@ impl RxoEngine {
         while !rest.is_empty() {
             if self.batch.len() == self.batch_frames {
                 let hand = &mut self.hand;
-                self.engine.push(&mut self.batch, now, |ready| hand.take(ready));
+                self.engine.push(&mut self.batch, now, |ready| hand.take(&ready));
             }
             let next = rest.split_off(..rest.len().min(self.batch_frames - self.batch.len()));
             let next = next.unwrap_or_default();
             let before = self.batch.len();
-            let mut are_valid = true;
-            // In one pass, without a branch for each frame: what is invalid is taken back before anything reads it.
+            let (mut lens, mut lowest) = (0, usize::MAX);
+            // In one pass without branches, whose result only says if all are valid: what is not is taken back before
+            // anything reads it.
             self.batch.extend(next.iter().map(|packet| {
-                are_valid &= packet.is_valid();
-                packet.frame(now)
+                lens |= packet.len;
+                lowest = lowest.min(packet.data.addr());
+                // SAFETY: as said above; the program promises that the bytes are readable until it gets the cookie back.
+                let buffer = unsafe { Buffer::new(packet.data, packet.len, packet.cookie) };
+                Frame::new(buffer, now)
             }));
-            if !are_valid {
-                let valid = next.iter().take_while(|packet| packet.is_valid()).count();
+            let may_be_invalid = lowest == 0 || lens > MOST_BYTES;
+            if may_be_invalid && let Some(valid) = next.iter().position(RxoPacket::is_invalid) {
                 self.batch.truncate(before + valid);
                 taken += valid;
-                return match (taken, next.get(valid)) {
-                    (0, Some(packet)) => Err(packet.fault()),
-                    _ => Ok(taken as c_int),
-                };
+                let text = format!("{} bytes: give memory of up to {MOST_BYTES}", next[valid].len);
+                return if taken == 0 { Err(Failure::invalid(text)) } else { Ok(taken as c_int) };
             }
             taken += next.len();
         }
@@ -208,30 +217,7 @@ impl RxoEngine {
 }
 
 impl RxoPacket {
-    #[inline]
-    fn is_valid(&self) -> bool {
-        // Without short circuits, so that the loop has no branches.
-        !self.data.is_null() & (self.len <= MOST_BYTES) & (self.checksum <= RXO_CHECKSUM_VERIFIED)
-    }
-
-    /// Returns the frame of a packet that is valid, or is taken back before anything reads its bytes.
-    #[inline]
-    fn frame(&self, now: Instant) -> Frame<Buffer> {
-        let checksum = match self.checksum {
-            RXO_CHECKSUM_VERIFIED => ChecksumStatus::Verified,
-            _ => ChecksumStatus::Unknown,
-        };
-        // SAFETY: as said above; the program promises that the bytes are readable until it gets the cookie back.
-        let buffer = unsafe { Buffer::new(self.data, self.len, self.cookie) };
-        Frame { checksum, ..Frame::new(buffer, now) }
-    }
-
-    /// Returns the error for an invalid packet.
-    fn fault(&self) -> Failure {
-        let Self { data, len, checksum, .. } = *self;
-        Failure::invalid(match data.is_null() || len > MOST_BYTES {
-            true => format!("{len} bytes: give memory of up to {MOST_BYTES}"),
-            false => format!("there is no checksum status {checksum}"),
-        })
+    fn is_invalid(&self) -> bool {
+        self.data.is_null() || self.len > MOST_BYTES
     }
 }

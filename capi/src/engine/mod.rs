@@ -22,7 +22,7 @@ use self::buffer::Buffer;
 use self::hand::Hand;
 use crate::border::{Failure, RXO_BROKEN, boxed, free, guarded, object, policy, text};
 
-pub use self::hand::{RxoDelivery, RxoFrame};
+pub use self::hand::RxoDelivery;
 pub use self::input::{
     RxoPacket, rxo_end_of_poll, rxo_flush, rxo_on_timeout, rxo_poll_at, rxo_push, rxo_push_checked,
     rxo_push_many, rxo_report_load,

@@ -27,7 +27,7 @@ pub unsafe extern "C" fn rxo_next(e: *mut RxoEngine, d: *mut RxoDelivery) -> boo
 }
 
 /// Releases the frames of all deliveries that `rxo_next` has returned: calls `give_back(cookie)` for each.
-/// With NULL for `give_back`, use the cookies in `rxo_delivery.frames` instead. Call it after every round of
+/// With NULL for `give_back`, use `rxo_delivery.cookies` instead. Call it after every round of
 /// `rxo_next`.
 ///
 /// # Safety

@@ -175,20 +175,21 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         self.frames().map(move |frame| payload(held, frame))
     }
 
-    /// Calls `visit` with each payload, in order, without padding. Cheaper than [`Aggregate::payloads`] for
-    /// frames in consecutive slots: of segments that are alike, only the first one's length is read.
+    /// Calls `visit` with each frame and its payload, in order, without padding. Cheaper than
+    /// [`Aggregate::frames`] and [`Aggregate::payloads`] for frames in consecutive slots: of segments that are
+    /// alike, only the first one's length is read.
     #[inline]
-    pub(crate) fn for_each_payload(&self, mut visit: impl FnMut(&'a [u8])) {
+    pub fn for_each_segment(&self, mut visit: impl FnMut(&'a Frame<B>, &'a [u8])) {
         let Some(frames) = self.slots.run_of(self.held) else {
-            return self.payloads().for_each(visit);
+            return self.frames().for_each(|frame| visit(frame, payload(self.held, frame)));
         };
         let (alike, others) = frames.split_at(frames.len().min(self.alike_segments()));
         let header = usize::from(self.held.header_bytes);
         let end = header + alike.first().map_or(0, |first| payload(self.held, first).len());
         for frame in alike {
-            visit(frame.bytes().get(header..end).unwrap_or_default());
+            visit(frame, frame.bytes().get(header..end).unwrap_or_default());
         }
-        others.iter().for_each(|frame| visit(payload(self.held, frame)));
+        others.iter().for_each(|frame| visit(frame, payload(self.held, frame)));
     }
 
     /// Returns the content of the aggregate: [`Kind::Data`] or [`Kind::Datagrams`].

@@ -216,7 +216,7 @@ impl<'a, B: AsRef<[u8]>> Gather<'a> for Delivery<'a, B> {
             Self::Frame(single) => visit(single.frame().bytes()),
             Self::Aggregate(aggregate) => {
                 visit(aggregate.header());
-                aggregate.for_each_payload(visit);
+                aggregate.for_each_segment(|_frame, payload| visit(payload));
             }
             Self::Acks(acks) => visit(acks.packet()),
         }

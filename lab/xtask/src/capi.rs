@@ -81,7 +81,7 @@ pub(crate) fn install(
         let header = format!("include/{name}.h");
         copy(&capi.join(&header), &prefix.join(&header))?;
         copy(&built.join("librxo_c.a"), &lib.join(format!("lib{name}.a")))?;
-        let versioned = format!("lib{name}.so.0");
+        let versioned = format!("lib{name}.so.1");
         copy(&built.join("librxo_c.so"), &lib.join(&versioned))?;
         link(&versioned, &lib.join(format!("lib{name}.so")))?;
         let from = capi.join("install/rxo.pc.in");

@@ -161,7 +161,7 @@ impl Kit {
 
     /// Returns the symbols that a library exports, sorted.
     fn symbols(&self, library: &str) -> Result<Vec<String>> {
-        let path = self.path(&format!("lib/lib{library}.so.0"));
+        let path = self.path(&format!("lib/lib{library}.so.1"));
         let text = Program::new(&self.root, "nm", ["-D", "--defined-only", &path]).output()?;
         let mut symbols: Vec<String> =
             text.lines().filter_map(|line| line.rsplit(' ').next()).map(str::to_owned).collect();
@@ -192,7 +192,7 @@ impl Kit {
              number in {} if a program that was compiled before would break",
             kept.display(),
             new.display(),
-            "librxo.so.0"
+            "librxo.so.1"
         )
     }
 }
