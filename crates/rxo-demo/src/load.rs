@@ -76,6 +76,24 @@ impl Load {
     }
 }
 
+/// Returns the reason why verdicts on times are withheld: more than one turn in ten was disturbed. `None` if the
+/// machine was idle enough. `loads` has the load during each turn, by the turn's name.
+pub fn disturbance(loads: &[(String, Load)]) -> Option<String> {
+    let busy: Vec<_> = loads.iter().filter(|(_, load)| !load.permits_verdict).collect();
+    let percent = |load: &Load| load.others_percent + load.stolen_percent;
+    let (turn, worst) = busy.iter().max_by(|a, b| percent(&a.1).total_cmp(&percent(&b.1)))?;
+    (busy.len() > loads.len() / TOLERATED).then(|| {
+        format!(
+            "Other processes kept the machine busy in {} of {} turns, {:.0} % of it in {turn}.",
+            busy.len(),
+            loads.len(),
+            percent(worst)
+        )
+    })
+}
+
+/// One turn in so many may be disturbed: medians do not follow it.
+const TOLERATED: usize = 10;
 /// Maximum load of other processes, in percent of all cores. Above it, a difference between paths may only be
 /// a difference between the times of their measurements.
 const MOST_PERCENT: f64 = 10.0;
@@ -149,5 +167,19 @@ mod tests {
         let json = serde_json::to_value(load(2, [8_200, 400])).unwrap();
         assert_eq!((&json["others_percent"], &json["stolen_percent"]), (&41.0.into(), &2.0.into()));
         assert_eq!((&json["permits_verdict"], &json["seconds"]), (&false.into(), &10.0.into()));
+    }
+
+    #[test]
+    fn one_disturbed_turn_in_ten_is_tolerated() {
+        let loads = |busy: usize, idle: usize| -> Vec<_> {
+            let turn = |number| if number < busy { ("busy", 8_000) } else { ("idle", 0) };
+            let turns = (0..busy + idle).map(turn);
+            turns.map(|(name, others_ms)| (name.to_owned(), load(2, [others_ms, 0]))).collect()
+        };
+        assert_eq!(disturbance(&loads(0, 3)), None);
+        assert_eq!(disturbance(&loads(1, 9)), None);
+        let why = "Other processes kept the machine busy in 2 of 10 turns, 40 % of it in busy.";
+        assert_eq!(disturbance(&loads(2, 8)).as_deref(), Some(why));
+        assert!(disturbance(&loads(1, 2)).is_some() && disturbance(&[]).is_none());
     }
 }

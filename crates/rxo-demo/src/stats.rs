@@ -48,6 +48,32 @@ impl Spread {
     }
 }
 
+/// The median and the quartiles of several measurements of one quantity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Quartiles {
+    /// The middle value; all fields are 0 without a measurement.
+    pub median: f64,
+    /// The lower quartile.
+    pub low: f64,
+    /// The upper quartile.
+    pub high: f64,
+}
+
+impl Quartiles {
+    /// Returns the quartiles of `values`.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
+        let values: Vec<f64> = values.into_iter().collect();
+        let median = Spread::of(values.iter().copied()).map_or(0.0, |spread| spread.median);
+        let (low, high) = quartiles(&values).unwrap_or_default();
+        Self { median, low, high }
+    }
+
+    /// Returns the quartiles of one quantity of `samples`.
+    pub fn over<S>(samples: &[S], value: impl Fn(&S) -> f64) -> Self {
+        Self::of(samples.iter().map(value))
+    }
+}
+
 /// Returns the lower and upper quartile of `values`, interpolated linearly; `None` if there are none.
 pub fn quartiles(values: &[f64]) -> Option<(f64, f64)> {
     let mut sorted = values.to_vec();

@@ -8,10 +8,9 @@ use crate::arch::CAN_FLUSH;
 use crate::contender::{BATCH_FRAMES, Outcome};
 use crate::expected::expected;
 use crate::lineup::{Course, EngineName};
-use crate::machine::Machine;
 use crate::race::{Cache, Lap, Plan, race};
-use crate::report::{self, Report, Row};
-use crate::rounds::Rounds;
+use crate::report::{Report, Row};
+use crate::rounds::{Rounds, Run};
 
 /// Options of `rxo-lab bench engine`.
 #[derive(Args, Debug)]
@@ -51,8 +50,8 @@ pub(crate) const WORKLOADS: [Workload; 14] = [
 
 /// Measures all engines, and prints the report.
 pub(crate) fn run(args: &EngineArgs) -> Result<()> {
-    let report = measure(args)?;
-    args.rounds.print(&report, report::print)
+    let run = args.rounds.begin(ROUNDS);
+    run.print(&measure(args, &run)?)
 }
 
 /// Returns the workload `name`.
@@ -67,27 +66,18 @@ pub(crate) fn workload(name: &str) -> Result<Workload, String> {
         .ok_or_else(|| format!("there are: {}", names()))
 }
 
-fn measure(args: &EngineArgs) -> Result<Report> {
+fn measure(args: &EngineArgs, run: &Run) -> Result<Report> {
     let plan = args.plan();
     let workloads = if args.only.is_empty() { &WORKLOADS[..] } else { &args.only };
-    let mut report = Report {
-        rows: Vec::new(),
-        machine: Machine::read(),
-        batch_frames: BATCH_FRAMES,
-        rounds: plan.rounds,
-        left_out: args.left_out(),
-    };
+    let mut report =
+        Report { rows: Vec::new(), batch_frames: BATCH_FRAMES, left_out: args.left_out() };
     for (index, workload) in workloads.iter().enumerate() {
         eprintln!("{} ({} of {})", workload.name(), index + 1, workloads.len());
         let course = Course::new(*workload);
-        let mut laps = Ok(());
-        race(&course, &plan, |lap| {
+        race(&course, &plan, run, |lap| {
             report.rows.push(Row::new(course.name(), &lap));
-            if laps.is_ok() {
-                laps = check(&course, &lap);
-            }
-        });
-        laps?;
+            check(&course, &lap)
+        })?;
     }
     report.compare();
     Ok(report)
@@ -99,7 +89,6 @@ impl EngineArgs {
         Plan {
             engines: self.engines.clone(),
             caches: caches.filter(|cache| CAN_FLUSH || *cache == Cache::Warm).collect(),
-            rounds: self.rounds.number(ROUNDS) as usize,
         }
     }
 
@@ -138,21 +127,18 @@ fn check(course: &Course, lap: &Lap<'_>) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{EngineArgs, measure};
-    use crate::lineup::EngineName;
-    use crate::race::Cache;
-    use crate::rounds::Rounds;
+    use super::*;
 
     #[test]
     fn every_engine_takes_every_workload_once_and_loses_nothing() {
         let engines = vec![EngineName::Rxo, EngineName::Dpdk, EngineName::TunRs];
         let args = EngineArgs {
-            rounds: Rounds::ONCE,
+            rounds: Rounds::default(),
             only: Vec::new(),
             engines,
             cache: vec![Cache::Warm, Cache::Cold],
         };
-        let report = measure(&args).unwrap();
+        let report = measure(&args, &Run::of(1)).unwrap();
         let rxo = report.rows.iter().filter(|row| row.engine == EngineName::Rxo);
         assert!(rxo.count() >= super::WORKLOADS.len());
         assert!(report.rows.iter().all(|row| row.packets_per_aggregate >= 1.0));

@@ -25,13 +25,11 @@ mod guests;
 mod instructions;
 mod lineup;
 mod live_tcp;
-mod machine;
 mod race;
 mod report;
 mod rounds;
 mod serve;
 mod stages;
-mod stats;
 mod subject;
 mod tcp;
 #[cfg(feature = "tun-rs")]

@@ -3,12 +3,14 @@
 
 use std::time::Instant;
 
+use anyhow::Result;
 use clap::ValueEnum;
+use rxo_demo::stats::Quartiles;
 use serde::Serialize;
 
 use crate::contender::{Contender, Outcome};
 use crate::lineup::{Course, EngineName, Entry};
-use crate::stats::Summary;
+use crate::rounds::Run;
 
 /// The cache level of the packets when a pass begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
@@ -21,15 +23,13 @@ pub(crate) enum Cache {
     Cold,
 }
 
-/// The engines, cache states and rounds of a race.
+/// The engines and cache states of a race.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     /// Engines that take part.
     pub(crate) engines: Vec<EngineName>,
     /// Cache states to measure.
     pub(crate) caches: Vec<Cache>,
-    /// Number of rounds; each contender has one turn in a round.
-    pub(crate) rounds: usize,
 }
 
 /// The result of one contender in one cache state.
@@ -39,50 +39,56 @@ pub(crate) struct Lap<'a> {
     /// The cache state of the packets.
     pub(crate) cache: Cache,
     /// Nanoseconds per packet.
-    pub(crate) ns_per_packet: Summary,
+    pub(crate) ns_per_packet: Quartiles,
     /// The outcome of the contender's last pass.
     pub(crate) outcome: Outcome,
 }
 
 /// Races all contenders of `plan` over `course`, and passes each result to `finish`.
-pub(crate) fn race(course: &Course, plan: &Plan, mut finish: impl FnMut(Lap<'_>)) {
+///
+/// # Errors
+/// If the machine's load cannot be read, or `finish` fails.
+pub(crate) fn race(
+    course: &Course,
+    plan: &Plan,
+    run: &Run,
+    mut finish: impl FnMut(Lap<'_>) -> Result<()>,
+) -> Result<()> {
     let mut entries = course.entries(&plan.engines);
-    let mut timings = vec![vec![Vec::new(); plan.caches.len()]; entries.len()];
-    for _ in 0..plan.rounds {
-        for (entry, timings) in entries.iter_mut().zip(&mut timings) {
-            let packets = course.traffic(entry.checksum).len();
-            for (cache, timings) in plan.caches.iter().zip(timings) {
-                turn(entry.contender.as_mut(), *cache, |ns| timings.push(ns / packets as f64));
-            }
+    let name = |entry: &Entry<'_>| format!("{} {}", entry.engine.name(), entry.variant);
+    let turns = run.measure(&mut entries, name, |entry| {
+        let packets = course.traffic(entry.checksum).len() as f64;
+        let turns = plan.caches.iter().map(|cache| turn(entry.contender.as_mut(), *cache, packets));
+        Ok(turns.collect::<Vec<_>>())
+    })?;
+    for (entry, turns) in entries.iter().zip(&turns) {
+        for (place, cache) in plan.caches.iter().enumerate() {
+            let timings = turns.iter().flat_map(|turn| turn[place].iter().copied());
+            let (ns_per_packet, outcome) = (Quartiles::of(timings), entry.contender.outcome());
+            finish(Lap { entry, cache: *cache, ns_per_packet, outcome })?;
         }
     }
-    for (entry, timings) in entries.iter().zip(&timings) {
-        for (cache, timings) in plan.caches.iter().zip(timings) {
-            let ns_per_packet = Summary::of(timings);
-            let outcome = entry.contender.outcome();
-            finish(Lap { entry, cache: *cache, ns_per_packet, outcome });
-        }
-    }
+    Ok(())
 }
 
-/// Runs one contender's turn: a warm-up pass, then the timed passes. Calls `timed` with the nanoseconds of
-/// each.
-fn turn(contender: &mut dyn Contender, cache: Cache, mut timed: impl FnMut(f64)) {
+/// Runs one contender's turn: a warm-up pass, then the timed passes. Returns the nanoseconds for a packet of each.
+fn turn(contender: &mut dyn Contender, cache: Cache, packets: f64) -> Vec<f64> {
     contender.prepare();
     contender.pass();
     let passes = match cache {
         Cache::Warm => WARM_PASSES,
         Cache::Cold => 1,
     };
-    for _ in 0..passes {
+    let pass = |_| {
         contender.prepare();
         if cache == Cache::Cold {
             contender.make_cold();
         }
         let start = Instant::now();
         contender.pass();
-        timed(start.elapsed().as_nanos() as f64);
-    }
+        start.elapsed().as_nanos() as f64 / packets
+    };
+    (0..passes).map(pass).collect()
 }
 
 /// Timed passes of a warm turn. A cold turn has one, because a cold pass takes fifty times as long to

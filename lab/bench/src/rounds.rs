@@ -1,15 +1,17 @@
-//! Options and output that benchmarks share.
+//! The rounds that benchmarks share: their flags, their turns, and the document of their results.
+
+use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use clap::Args;
+use rxo_demo::load::disturbance;
+use rxo_demo::machine::Machine;
+use rxo_demo::turns::{Cases, Turns};
 use serde::Serialize;
 
-/// Options for the number of rounds and the output.
-#[derive(Args, Debug)]
+/// The number of rounds.
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Rounds {
-    /// Print JSON instead of a table.
-    #[arg(long)]
-    json: bool,
     /// Run one round only, to check that everything works; not a measurement.
     #[arg(long, conflicts_with = "rounds")]
     once: bool,
@@ -19,26 +21,64 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    /// Options for a single round.
-    #[cfg(test)]
-    pub(crate) const ONCE: Self = Self { json: false, once: true, rounds: None };
+    /// Begins a run of `usual` rounds, unless the user has chosen another number.
+    pub(crate) fn begin(&self, usual: u32) -> Run {
+        Run::of(if self.once { 1 } else { self.rounds.unwrap_or(usual) })
+    }
+}
 
-    /// Returns the number of rounds; `usual` unless the user has chosen another.
-    pub(crate) fn number(&self, usual: u32) -> u32 {
-        if self.once { 1 } else { self.rounds.unwrap_or(usual) }
+/// A run of a benchmark.
+pub(crate) struct Run {
+    turns: Turns<'static>,
+    rounds: u32,
+}
+
+/// A benchmark ends with its process when the user interrupts.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+impl Run {
+    /// Begins a run of so many rounds.
+    pub(crate) fn of(rounds: u32) -> Self {
+        Self { turns: Turns::new(0, true, &NEVER), rounds }
     }
 
-    /// Prints a report as JSON, or with the function `text`.
-    pub(crate) fn print<R: Serialize>(
+    /// Measures each of `subjects` once in each round, in turn; each round begins with another one. Returns the samples
+    /// of each.
+    ///
+    /// # Errors
+    /// The first error of `measure`, with the name of its subject.
+    pub(crate) fn measure<T, S>(
         &self,
-        report: &R,
-        text: impl Fn(&R) -> String,
-    ) -> Result<()> {
-        if self.json {
-            println!("{}", serde_json::to_string_pretty(report)?);
-        } else {
-            print!("{}", text(report));
+        subjects: &mut [T],
+        name: impl Fn(&T) -> String,
+        mut measure: impl FnMut(&mut T) -> Result<S>,
+    ) -> Result<Vec<Vec<S>>> {
+        let names: Vec<_> = subjects.iter().map(name).collect();
+        let places: Vec<_> = (0..subjects.len()).collect();
+        let cases = Cases { cases: &places, rounds: self.rounds as usize, rotated: places.len() };
+        let measure = |place: usize, _| measure(&mut subjects[place]);
+        self.turns.measure(cases, |place| names[place].clone(), measure, |_| String::new())
+    }
+
+    /// Returns the reason why times permit no verdict; `None` if the machine was idle enough.
+    pub(crate) fn busy(&self) -> Option<String> {
+        disturbance(&self.turns.loads())
+    }
+
+    /// Prints `report` as JSON, with the machine and its load; `lab/report` makes tables of it.
+    pub(crate) fn print(&self, report: &impl Serialize) -> Result<()> {
+        #[derive(Serialize)]
+        struct Document<'r, R> {
+            machine: Machine,
+            rounds: u32,
+            busy: Option<String>,
+            #[serde(flatten)]
+            report: &'r R,
         }
+        self.turns.finish();
+        let (machine, rounds, busy) = (Machine::read("not recorded"), self.rounds, self.busy());
+        let document = Document { machine, rounds, busy, report };
+        println!("{}", serde_json::to_string_pretty(&document)?);
         Ok(())
     }
 }

@@ -42,15 +42,15 @@ usage: cargo xtask <command>
   test --guests --only live       the live tests, with all those of guests under QEMU
   rfc [--json|--summary]          what the RFCs ask of the endpoint, and the tests that hold it
   layers                          who imports whom, and where `unsafe` is, against the table
-  bench acks [--json]             ACKs expanded and split, in release
+  bench acks                      ACKs expanded and split, in release
   bench analyze [--json]          reading captures beside tshark, on captures it makes
   bench engine [ARGUMENT …]       the engine beside its rivals, in release (`bench engine --help`)
   bench bindings                  librxo and the Python package beside Rust, in release
-  bench guests [--json]           Linux guests behind rxo and its rivals: instructions, processor time
+  bench guests                    Linux guests behind rxo and its rivals: instructions, processor time
   bench instructions [--update]   the engine's instruction counts against the kept ones
   package [--publish-order]       packs the library crates, and builds each from its package alone; or their order, and a dry run
   api                             keeps the public interfaces of the library crates anew, in docs/api
-  bench tunnel [--json]           WireGuard tunnels: rxo-tunnel beside those of others, which it installs
+  bench tunnel                    WireGuard tunnels: rxo-tunnel beside those of others, which it installs
   dist [--architecture NAME]      what users get: a static program, a Debian package, an archive, a list of parts
   dist --wheels KIND              wheels of the Python package (manylinux, musllinux, all), and its sources
   soak [--minutes N] [--json]     rxo under everything at once: bytes, counters, memory, descriptors (20 minutes)

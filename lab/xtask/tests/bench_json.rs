@@ -1,4 +1,4 @@
-//! `cargo xtask bench … --json` prints only the JSON on standard output, because programs read it, even if
+//! `cargo xtask bench …` prints only the JSON on standard output, because programs read it, even if
 //! xtask has to install packages first.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -42,7 +42,7 @@ fn what_installing_prints_is_not_mixed_with_the_json() {
     programs(&folder.0);
     // Root of a user namespace is enough, because nothing is really installed.
     let output = Command::new("unshare")
-        .args(["--map-root-user", env!("CARGO_BIN_EXE_xtask"), "bench", "engine", "--json"])
+        .args(["--map-root-user", env!("CARGO_BIN_EXE_xtask"), "bench", "engine"])
         .env("PATH", format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", folder.0.display()))
         .env("FOLDER", &folder.0)
         .output()

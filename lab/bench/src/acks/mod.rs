@@ -4,18 +4,16 @@
 //! affect all alike.
 
 mod expand;
-mod show;
 mod split;
 
 use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
+use rxo_demo::stats::Quartiles;
 use serde::Serialize;
 
-use crate::machine::Machine;
-use crate::rounds::Rounds;
-use crate::stats::Summary;
+use crate::rounds::{Rounds, Run};
 
 pub(crate) use expand::Expand;
 pub(crate) use split::Split;
@@ -84,64 +82,53 @@ pub(crate) fn cases() -> Vec<Case> {
 #[derive(Debug, Serialize)]
 struct Report {
     rows: Vec<Row>,
-    machine: Machine,
-    rounds: u32,
 }
 
-/// The result of one case: median and quartiles.
+/// The result of one case.
 #[derive(Debug, Serialize)]
 struct Row {
     case: String,
-    ns: f64,
-    ns_low: f64,
-    ns_high: f64,
+    ns: Quartiles,
     target_ns: Option<f64>,
 }
 
 /// Measures all cases, and prints the report.
 pub(crate) fn run(args: &AcksArgs) -> Result<()> {
-    let report = measure(args.rounds.number(ROUNDS));
-    args.rounds.print(&report, show::table)
+    let run = args.rounds.begin(ROUNDS);
+    run.print(&measure(&run)?)
 }
 
-fn measure(rounds: u32) -> Report {
-    let mut works: Vec<_> = cases().into_iter().map(|case| (case, case.work(), vec![])).collect();
-    for _ in 0..rounds {
-        for (_, work, timings) in &mut works {
-            turn(work.as_mut(), timings);
-        }
-    }
-    let rows = works.into_iter().map(|(case, _, timings)| Row::new(case, &timings)).collect();
-    Report { rows, machine: Machine::read(), rounds }
+fn measure(run: &Run) -> Result<Report> {
+    let mut works: Vec<_> = cases().into_iter().map(|case| (case, case.work())).collect();
+    let samples =
+        run.measure(&mut works, |(case, _)| case.name(), |(_, work)| Ok(turn(work.as_mut())))?;
+    let row = |((case, _), timings): (&(Case, _), Vec<[f64; PASSES]>)| {
+        let ns = Quartiles::of(timings.into_iter().flatten());
+        Row { case: case.name(), ns, target_ns: case.target_ns() }
+    };
+    Ok(Report { rows: works.iter().zip(samples).map(row).collect() })
 }
 
-fn turn(work: &mut dyn Work, timings: &mut Vec<f64>) {
+/// Returns the nanoseconds for an item of each timed pass.
+fn turn(work: &mut dyn Work) -> [f64; PASSES] {
     work.prepare();
     work.pass();
-    for _ in 0..PASSES {
+    std::array::from_fn(|_| {
         work.prepare();
         let start = Instant::now();
         work.pass();
-        timings.push(start.elapsed().as_nanos() as f64 / work.items() as f64);
-    }
-}
-
-impl Row {
-    fn new(case: Case, timings: &[f64]) -> Self {
-        let Summary { low, median, high } = Summary::of(timings);
-        let (case, target_ns) = (case.name(), case.target_ns());
-        Self { case, ns: median, ns_low: low, ns_high: high, target_ns }
-    }
+        start.elapsed().as_nanos() as f64 / work.items() as f64
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{cases, measure};
+    use super::*;
 
     #[test]
     fn every_case_runs_once_and_is_timed() {
-        let report = measure(1);
+        let report = measure(&Run::of(1)).unwrap();
         assert_eq!(report.rows.len(), cases().len());
-        assert!(report.rows.iter().all(|row| row.ns > 0.0));
+        assert!(report.rows.iter().all(|row| row.ns.median > 0.0));
     }
 }

@@ -1,12 +1,12 @@
 //! Measures requests in sequence, without coalescing and with adaptive hold.
 
-use std::fmt;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use rxo_demo::stats::Quartiles;
 use rxo_peers::GuestImage;
 use rxo_testbed::median_bounds;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::bars::REQUESTS;
 use super::domain::Domain;
 use super::system::System;
-use crate::stats::Summary;
+use crate::rounds::Run;
 
 const PORT: u16 = 7_000;
 /// Number of requests per turn.
@@ -28,13 +28,13 @@ pub(super) struct Requests {
     /// Median of the requests per second without coalescing.
     plain_a_second: f64,
     auto_a_second: f64,
-    /// Ratio of the request rate with adaptive hold to that without, over the rounds: lower quartile, median,
-    /// upper quartile.
-    ratio: [f64; 3],
+    /// Ratio of the request rate with adaptive hold to that without, over the rounds: median and
+    /// quartiles.
+    ratio: Quartiles,
     /// 95 % confidence interval of the median ratio; `None` for too few rounds.
     bounds: Option<(f64, f64)>,
     /// Ratio as above, but for two measurements without coalescing, which shows the precision of the ratio.
-    control: [f64; 3],
+    control: Quartiles,
     /// 99th percentile of the time for which the first segment of a delivery was held, in microseconds.
     hold_p99_us: Option<f64>,
 }
@@ -43,7 +43,7 @@ impl Requests {
     /// Returns `true` if the ratio is precise enough: two halves without coalescing differ by less than the
     /// target's tolerance.
     pub(super) fn tells(&self) -> bool {
-        (REQUESTS[0]..=REQUESTS[1]).contains(&self.control[1])
+        (REQUESTS[0]..=REQUESTS[1]).contains(&self.control.median)
     }
 
     /// Returns the confidence interval of the median ratio.
@@ -53,31 +53,7 @@ impl Requests {
 
     /// Returns the median ratio.
     pub(super) fn ratio(&self) -> f64 {
-        self.ratio[1]
-    }
-}
-
-impl fmt::Display for Requests {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ([low, median, high], [control_low, control, control_high]) =
-            (self.ratio, self.control);
-        let bounds =
-            self.bounds.map_or("not known".to_owned(), |(a, b)| format!("{a:.3} to {b:.3}"));
-        let hold = self.hold_p99_us.map_or("unknown".to_owned(), |hold| format!("{hold} us"));
-        write!(
-            f,
-            "requests a second: {:.0} without coalescing, {:.0} with adaptive hold; ratio of {} pairs \
-             {median:.3} ({low:.3} to {high:.3}; the median at 95 % {bounds}), of as many without coalescing in both halves {control:.3} \
-             ({control_low:.3} to {control_high:.3}); hold p99 {hold}",
-            self.plain_a_second, self.auto_a_second, self.pairs
-        )?;
-        if !self.tells() {
-            write!(
-                f,
-                "\nno verdict on requests: halves that are alike differ by more than is asked for"
-            )?;
-        }
-        Ok(())
+        self.ratio.median
     }
 }
 
@@ -87,32 +63,28 @@ impl fmt::Display for Requests {
 pub(super) fn measure(image: &GuestImage, rxo: &Path, rounds: u32) -> Result<Requests> {
     let mut system = System::start(image, rxo, Domain::guest(false))?;
     let mut stream = echo(&mut system)?;
-    let mut rates = PARTS.map(|_| Vec::new());
-    let (mut ran_auto, mut hold_p99_us) = (false, None);
-    for at in 0..rounds as usize * PARTS.len() {
-        let part = (at + at / PARTS.len()) % PARTS.len();
-        let said = system.exchange(rxo, Domain::guest(PARTS[part]))?;
+    let (mut parts, mut ran_auto, mut hold_p99_us) = (PARTS, false, None);
+    let name = |is_auto: &bool| if *is_auto { "auto" } else { "plain" }.to_owned();
+    let rates = Run::of(rounds).measure(&mut parts, name, |is_auto| {
+        let said = system.exchange(rxo, Domain::guest(*is_auto))?;
         hold_p99_us = hold_p99(&said).filter(|_| ran_auto).or(hold_p99_us);
-        ran_auto = PARTS[part];
+        ran_auto = *is_auto;
         // A warm-up turn, until the front end has reconnected and the caches are warm.
         turn(&mut stream)?;
-        rates[part].push(turn(&mut stream)?);
-    }
+        turn(&mut stream)
+    })?;
     let over_plain = |part: usize| -> Vec<f64> {
         rates[part].iter().zip(&rates[0]).map(|(rate, plain)| rate / plain).collect()
     };
-    let summary = |ratios: &[f64]| {
-        let Summary { low, median, high } = Summary::of(ratios);
-        [low, median, high]
-    };
+    let median = |part: usize| Quartiles::of(rates[part].iter().copied()).median;
     let ratios = over_plain(1);
     Ok(Requests {
         pairs: rounds,
-        plain_a_second: Summary::of(&rates[0]).median,
-        auto_a_second: Summary::of(&rates[1]).median,
-        ratio: summary(&ratios),
+        plain_a_second: median(0),
+        auto_a_second: median(1),
+        ratio: Quartiles::of(ratios.iter().copied()),
         bounds: median_bounds(&ratios),
-        control: summary(&over_plain(2)),
+        control: Quartiles::of(over_plain(2)),
         hold_p99_us,
     })
 }

@@ -10,13 +10,13 @@ mod congestion;
 mod machine_time;
 mod memory;
 mod place;
-mod show;
 mod transfer;
 
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use rxo_demo::stats::{Quartiles, Spread};
 use serde::Serialize;
 
 use self::case::Case;
@@ -26,8 +26,7 @@ pub(crate) use self::machine_time::Used;
 use self::memory::Memory;
 pub(crate) use self::place::{Place, Process, Stack};
 use self::transfer::Cost;
-use crate::machine::Machine;
-use crate::stats::Summary;
+use crate::rounds::{Rounds, Run};
 use crate::subject::Subject;
 
 /// Options of `rxo-lab bench live-tcp`.
@@ -35,9 +34,8 @@ use crate::subject::Subject;
 pub struct LiveTcpArgs {
     #[command(flatten)]
     subject: Subject,
-    /// Rounds over both places of a row, 1 or more.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
+    #[command(flatten)]
+    rounds: Rounds,
     /// The congestion control of whoever sends, with Linux and with rxo.
     #[arg(long, default_value_t)]
     congestion: Congestion,
@@ -59,16 +57,11 @@ pub struct LiveTcpArgs {
     /// Leaves GRO off on rxo's interface, as a veth begins. Linux's has it on.
     #[arg(long)]
     without_gro: bool,
-    /// Prints a JSON document.
-    #[arg(long)]
-    json: bool,
 }
 
 /// The report of a run.
 #[derive(Debug, Serialize)]
 struct Report {
-    machine: Machine,
-    rounds: u32,
     congestion: Congestion,
     initial_window: String,
     workers: u32,
@@ -89,8 +82,8 @@ struct Row {
 
 #[derive(Debug, Serialize)]
 struct Measured {
-    linux: Spread,
-    rxo: Spread,
+    linux: Costs,
+    rxo: Costs,
     /// Ratio of rxo's rate to Linux's.
     rate_ratio: f64,
     /// Ratio of the whole machine's processor time with rxo to that with Linux.
@@ -99,12 +92,10 @@ struct Measured {
     own_ratio: f64,
 }
 
-/// Median and quartiles of the rate, and medians of the other quantities.
+/// Median and quartiles of the time, and medians of the other quantities.
 #[derive(Debug, Serialize)]
-struct Spread {
-    seconds: f64,
-    low: f64,
-    high: f64,
+struct Costs {
+    seconds: Quartiles,
     /// Processor time of the whole machine, with a resolution of 10 ms.
     processor_seconds: f64,
     /// Processor time of the participants, with a resolution of 10 ms.
@@ -122,23 +113,18 @@ pub(crate) fn run(args: &LiveTcpArgs) -> Result<()> {
     let rxo = args.subject.path()?;
     let cases = cases(args)?;
     transfer::allow_files(cases.iter().map(|case| case.connections).max().unwrap_or_default())?;
-    let rows = rows(&cases, &rxo, args);
+    let run = args.rounds.begin(ROUNDS);
+    let rows = rows(&cases, &rxo, args, &run);
     let has_memory = args.only.is_empty() || args.only.iter().any(|word| word == MEMORY);
     let memory = if has_memory { memory(&rxo, args)? } else { Vec::new() };
     let report = Report {
-        machine: Machine::read(),
-        rounds: args.rounds,
         congestion: args.congestion,
         initial_window: args.initial_window.clone(),
         workers: args.workers,
         rows,
         memory,
     };
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        show::table(&report);
-    }
+    run.print(&report)?;
     let failed = report.rows.iter().filter(|row| row.failure.is_some()).count();
     if failed > 0 {
         bail!("{failed} of {} rows have failed", report.rows.len());
@@ -157,7 +143,7 @@ fn cases(args: &LiveTcpArgs) -> Result<Vec<Case>> {
     }
 }
 
-fn rows(cases: &[Case], rxo: &Path, args: &LiveTcpArgs) -> Vec<Row> {
+fn rows(cases: &[Case], rxo: &Path, args: &LiveTcpArgs, run: &Run) -> Vec<Row> {
     let mut rows = Vec::new();
     for cases in cases.chunk_by(|one, next| one.net == next.net) {
         let Some(first) = cases.first() else { continue };
@@ -165,7 +151,7 @@ fn rows(cases: &[Case], rxo: &Path, args: &LiveTcpArgs) -> Vec<Row> {
         for case in cases {
             eprintln!("live-tcp: {case}");
             let measured = match &places {
-                Ok(places) => measured(places, case, args.rounds),
+                Ok(places) => measured(places, case, run),
                 Err(error) => Err(anyhow::anyhow!("{error:#}")),
             };
             let failure = measured.as_ref().err().map(|error| format!("{error:#}"));
@@ -189,17 +175,12 @@ fn places(net: &Net, rxo: &Path, args: &LiveTcpArgs) -> Result<[Place; 2]> {
     Ok([linux.context("Linux's place")?, own.context("rxo's place")?])
 }
 
-fn measured(places: &[Place; 2], case: &Case, rounds: u32) -> Result<Measured> {
-    let mut costs = [Vec::new(), Vec::new()];
-    for _ in 0..rounds {
-        for (place, costs) in places.iter().zip(&mut costs) {
-            let cost = place.transfer(case).with_context(|| format!("{:?}", place.stack))?;
-            costs.push(cost);
-        }
-    }
-    let [linux, rxo] = costs.map(|costs| spread(&costs));
+fn measured(places: &[Place; 2], case: &Case, run: &Run) -> Result<Measured> {
+    let name = |place: &&Place| format!("{:?}", place.stack);
+    let costs = run.measure(&mut places.each_ref(), name, |place| place.transfer(case))?;
+    let [linux, rxo] = [0, 1].map(|stack| summed_up(&costs[stack]));
     Ok(Measured {
-        rate_ratio: linux.seconds / rxo.seconds,
+        rate_ratio: linux.seconds.median / rxo.seconds.median,
         processor_ratio: rxo.processor_seconds / linux.processor_seconds,
         own_ratio: rxo.own_seconds / linux.own_seconds,
         linux,
@@ -207,16 +188,13 @@ fn measured(places: &[Place; 2], case: &Case, rounds: u32) -> Result<Measured> {
     })
 }
 
-fn spread(costs: &[Cost]) -> Spread {
-    let of = |figure: fn(&Cost) -> f64| Summary::of(&costs.iter().map(figure).collect::<Vec<_>>());
-    let time = of(|cost| cost.time.as_secs_f64());
-    Spread {
-        seconds: time.median,
-        low: time.low,
-        high: time.high,
-        processor_seconds: of(|cost| cost.processor.as_secs_f64()).median,
-        own_seconds: of(|cost| cost.own.as_secs_f64()).median,
-        peer_frames: of(|cost| cost.peer_frames as f64).median,
+fn summed_up(costs: &[Cost]) -> Costs {
+    let median = |of: fn(&Cost) -> f64| Spread::over(costs, of).map_or(0.0, |spread| spread.median);
+    Costs {
+        seconds: Quartiles::over(costs, |cost| cost.time.as_secs_f64()),
+        processor_seconds: median(|cost| cost.processor.as_secs_f64()),
+        own_seconds: median(|cost| cost.own.as_secs_f64()),
+        peer_frames: median(|cost| cost.peer_frames as f64),
     }
 }
 
@@ -226,6 +204,7 @@ fn memory(rxo: &Path, args: &LiveTcpArgs) -> Result<Vec<Memory>> {
     places.iter().map(memory::measure).collect::<Result<_>>().context("memory")
 }
 
+const ROUNDS: u32 = 5;
 /// Word that selects the memory measurement.
 const MEMORY: &str = "memory";
 /// Name in `--initial-window` of a host's default initial window.

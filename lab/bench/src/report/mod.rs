@@ -1,27 +1,20 @@
-//! The report of a race, for people and for programs.
+//! The report of a race.
 
-mod table;
 mod targets;
 
+use rxo_demo::stats::Quartiles;
 use serde::Serialize;
 
 use crate::lineup::{Checksum, EngineName, READS_TYPES};
-use crate::machine::Machine;
 use crate::race::{Cache, Lap};
-
-pub(crate) use table::print;
 
 /// The result of a run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Report {
     /// A row for each workload, contender and cache state.
     pub(crate) rows: Vec<Row>,
-    /// Description of the machine.
-    pub(crate) machine: Machine,
     /// Packets per poll.
     pub(crate) batch_frames: usize,
-    /// Number of rounds.
-    pub(crate) rounds: usize,
     /// Requested engines that this build lacks, with the remedy.
     pub(crate) left_out: Vec<String>,
 }
@@ -42,12 +35,7 @@ pub(crate) struct Row {
     pub(crate) cache: Cache,
     /// Treatment of checksums.
     pub(crate) checksum: Checksum,
-    /// Median of the nanoseconds per packet.
-    pub(crate) ns_per_packet: f64,
-    /// Lower quartile of the nanoseconds per packet.
-    pub(crate) ns_low: f64,
-    /// Upper quartile of the nanoseconds per packet.
-    pub(crate) ns_high: f64,
+    pub(crate) ns_per_packet: Quartiles,
     /// Packets per delivery, including single packets.
     pub(crate) packets_per_aggregate: f64,
     /// Target in nanoseconds per packet; `null` if there is none.
@@ -55,6 +43,8 @@ pub(crate) struct Row {
     /// Ratio of the time of DPDK's best configuration to the time of this row; `null` if DPDK was not
     /// measured.
     pub(crate) times_faster_than_dpdk: Option<f64>,
+    /// Target of that ratio; `null` if there is none.
+    pub(crate) target_times: Option<f64>,
 }
 
 impl Row {
@@ -70,12 +60,11 @@ impl Row {
             workload,
             cache,
             checksum: entry.checksum,
-            ns_per_packet: lap.ns_per_packet.median,
-            ns_low: lap.ns_per_packet.low,
-            ns_high: lap.ns_per_packet.high,
+            ns_per_packet: lap.ns_per_packet,
             packets_per_aggregate: lap.outcome.packets_per_aggregate(),
             target_ns: target,
             times_faster_than_dpdk: None,
+            target_times: None,
         }
     }
 }
@@ -89,8 +78,9 @@ impl Report {
             let is_ours = row.engine == EngineName::Rxo && row.is_default;
             if is_ours && row.checksum == Checksum::Trusted {
                 let best = self.best_dpdk(row.workload, row.cache);
-                self.rows[index].times_faster_than_dpdk =
-                    best.map(|best| best / self.rows[index].ns_per_packet);
+                let row = &mut self.rows[index];
+                row.times_faster_than_dpdk = best.map(|best| best / row.ns_per_packet.median);
+                row.target_times = targets::times_faster(row.workload, row.cache);
             }
         }
     }
@@ -101,6 +91,6 @@ impl Report {
             let is_dpdk = row.engine == EngineName::Dpdk && row.workload == workload;
             is_dpdk && row.cache == cache && (row.variant == READS_TYPES) == reads_types
         };
-        self.rows.iter().filter(comparable).map(|row| row.ns_per_packet).reduce(f64::min)
+        self.rows.iter().filter(comparable).map(|row| row.ns_per_packet.median).reduce(f64::min)
     }
 }

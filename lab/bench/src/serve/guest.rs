@@ -10,15 +10,15 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use rxo_demo::stats::Quartiles;
 use rxo_peers::{Guest, GuestImage, GuestNet, GuestOptions, Processor};
 use rxo_testbed::{Lab, Namespace};
 use serde::Serialize;
 
-use super::ServeArgs;
 use super::servers::{Folder, rxo_serve};
+use super::{ROUNDS, Report, ServeArgs};
 use crate::guests::{GUEST_PROCESSOR, processor_time};
 use crate::live_tcp::Process;
-use crate::stats::Summary;
 
 /// File sizes in bytes, with the number of requests in a span. An emulated guest takes some tens of
 /// milliseconds to connect.
@@ -39,6 +39,7 @@ struct Row {
 
 /// A server with its client, a guest.
 struct Served {
+    name: &'static str,
     guest: Guest,
     server: Process,
     _namespace: Namespace,
@@ -53,27 +54,18 @@ pub(super) fn run(args: &ServeArgs, image: &GuestImage, rxo: &Path, folder: &Fol
         Served::nginx(image, folder).context("nginx")?,
         Served::rxo(image, rxo, folder).context("rxo")?,
     ];
-    let mut rows = Vec::new();
+    let (run, mut rows) = (args.rounds.begin(ROUNDS), Vec::new());
     for (bytes, times) in FILES {
         eprintln!("serve: {bytes} bytes, to a guest");
         for one in &mut served {
             one.compare(image, folder, bytes)?;
         }
-        let mut rates = [Vec::new(), Vec::new()];
-        for _ in 0..args.rounds {
-            for (one, rates) in served.iter_mut().zip(&mut rates) {
-                rates.push(one.measure(bytes, times)?);
-            }
-        }
-        let [nginx, rxo] = rates.map(|rates| Summary::of(&rates).median);
+        let name = |one: &Served| one.name.to_owned();
+        let rates = run.measure(&mut served, name, |one| one.measure(bytes, times))?;
+        let [nginx, rxo] = [0, 1].map(|server| Quartiles::of(rates[server].clone()).median);
         rows.push(Row { bytes, nginx, rxo, ratio: rxo / nginx });
     }
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&rows)?);
-    } else {
-        show(&rows, args.rounds);
-    }
-    Ok(())
+    run.print(&Report { rows })
 }
 
 impl Served {
@@ -84,7 +76,7 @@ impl Served {
         tap.add_address(Lab::PEER_ADDRESSES.0.into(), PREFIX_BITS)?;
         tap.up()?;
         let server = Process::start(&namespace, folder.nginx()?)?;
-        Ok(Self { guest, server, _namespace: namespace })
+        Ok(Self { name: "nginx", guest, server, _namespace: namespace })
     }
 
     fn rxo(image: &GuestImage, rxo: &Path, folder: &Folder) -> Result<Self> {
@@ -95,7 +87,7 @@ impl Served {
         let server = Process::start(&namespace, rxo_serve(rxo, folder, &nic, &address))?;
         wait_for(&socket)?;
         let guest = boot(image, &namespace, GuestNet::Vhost(socket))?;
-        Ok(Self { guest, server, _namespace: namespace })
+        Ok(Self { name: "rxo", guest, server, _namespace: namespace })
     }
 
     /// Makes the guest fetch and hash a file, and compares the hash.
@@ -148,14 +140,4 @@ fn wait_for(socket: &Path) -> Result<()> {
         std::thread::sleep(Duration::from_millis(20));
     }
     Ok(())
-}
-
-fn show(rows: &[Row], rounds: u32) {
-    println!("{:>8} {:>16} {:>16} {:>6}", "bytes", "nginx, MB/cpu s", "rxo, MB/cpu s", "ratio");
-    for Row { bytes, nginx, rxo, ratio } in rows {
-        println!("{bytes:>8} {nginx:>16.0} {rxo:>16.0} {ratio:>6.2}");
-    }
-    println!(
-        "To a guest, medians of {rounds} rounds. Processor: of the server and of QEMU, without the guest's own."
-    );
 }

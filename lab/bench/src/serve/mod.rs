@@ -13,13 +13,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use rxo_demo::stats::Quartiles;
 use rxo_peers::GuestImage;
 use serde::Serialize;
 
 use self::client::Asked;
 use self::servers::{Folder, Running};
 use crate::live_tcp::{Net, Place, Stack};
-use crate::stats::Summary;
+use crate::rounds::{Rounds, Run};
 use crate::subject::Subject;
 
 /// Options of `rxo-lab bench serve`.
@@ -27,9 +28,8 @@ use crate::subject::Subject;
 pub struct ServeArgs {
     #[command(flatten)]
     subject: Subject,
-    /// Rounds over both servers, 1 or more.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
+    #[command(flatten)]
+    rounds: Rounds,
     /// Connections of the client.
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     connections: u32,
@@ -39,9 +39,6 @@ pub struct ServeArgs {
     /// Asks from a Linux guest on the same machine instead, so that both servers copy each byte once.
     #[arg(long, conflicts_with_all = ["connections", "seconds"])]
     guest: bool,
-    /// Prints a JSON document.
-    #[arg(long)]
-    json: bool,
 }
 
 /// File sizes, in bytes.
@@ -66,19 +63,17 @@ struct Row {
 
 #[derive(Debug, Serialize)]
 struct Figures {
-    requests_per_processor_second: Spread,
+    requests_per_processor_second: Quartiles,
     /// Requests per second of processor time of server, client and softirq threads, for a machine that also
     /// runs other programs.
-    requests_per_own_second: Spread,
-    requests_per_second: Spread,
+    requests_per_own_second: Quartiles,
+    requests_per_second: Quartiles,
 }
 
-/// A median with its quartiles.
+/// The report of a run, with a row for each file.
 #[derive(Debug, Serialize)]
-struct Spread {
-    median: f64,
-    low: f64,
-    high: f64,
+struct Report<R> {
+    rows: Vec<R>,
 }
 
 /// Measures both servers, and prints the report.
@@ -101,29 +96,22 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     for server in &mut servers {
         server.check(&folder).with_context(|| server.name.to_owned())?;
     }
-    let mut rows = Vec::new();
+    let (run, mut rows) = (args.rounds.begin(ROUNDS), Vec::new());
     for bytes in SIZES {
         eprintln!("serve: {bytes} bytes");
-        rows.push(row(&mut servers, bytes, args)?);
+        rows.push(row(&mut servers, bytes, args, &run)?);
     }
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&rows)?);
-    } else {
-        show(&rows, args);
-    }
-    Ok(())
+    run.print(&Report { rows })
 }
 
-fn row(servers: &mut [Running; 2], bytes: usize, args: &ServeArgs) -> Result<Row> {
-    let mut asked = [Vec::new(), Vec::new()];
-    for _ in 0..args.rounds {
-        for (server, asked) in servers.iter_mut().zip(&mut asked) {
-            let once = server.ask(bytes, args.connections, args.seconds);
-            asked.push(once.with_context(|| server.name.to_owned())?);
-        }
-    }
-    let [nginx, rxo] = asked.map(|asked| figures(&asked));
-    let ratio = |of: fn(&Figures) -> &Spread| of(&rxo).median / of(&nginx).median;
+fn row(servers: &mut [Running; 2], bytes: usize, args: &ServeArgs, run: &Run) -> Result<Row> {
+    let asked = run.measure(
+        servers,
+        |server| server.name.to_owned(),
+        |server| server.ask(bytes, args.connections, args.seconds),
+    )?;
+    let [nginx, rxo] = [0, 1].map(|server| figures(&asked[server]));
+    let ratio = |of: fn(&Figures) -> &Quartiles| of(&rxo).median / of(&nginx).median;
     Ok(Row {
         bytes,
         processor_ratio: ratio(|figures| &figures.requests_per_processor_second),
@@ -135,51 +123,14 @@ fn row(servers: &mut [Running; 2], bytes: usize, args: &ServeArgs) -> Result<Row
 }
 
 fn figures(asked: &[Asked]) -> Figures {
-    let spread = |of: fn(&Asked) -> Duration| {
-        let rates = asked.iter().map(|asked| asked.requests as f64 / of(asked).as_secs_f64());
-        let Summary { median, low, high } = Summary::of(&rates.collect::<Vec<_>>());
-        Spread { median, low, high }
+    let rates = |of: fn(&Asked) -> Duration| {
+        Quartiles::over(asked, |asked| asked.requests as f64 / of(asked).as_secs_f64())
     };
     Figures {
-        requests_per_processor_second: spread(|asked| asked.processor),
-        requests_per_own_second: spread(|asked| asked.own),
-        requests_per_second: spread(|asked| asked.time),
+        requests_per_processor_second: rates(|asked| asked.processor),
+        requests_per_own_second: rates(|asked| asked.own),
+        requests_per_second: rates(|asked| asked.time),
     }
 }
 
-fn show(rows: &[Row], args: &ServeArgs) {
-    println!(
-        "{:>8} {:>26} {:>26} {:>6} {:>6} {:>12} {:>12} {:>6}",
-        "bytes",
-        "nginx, requests/cpu s",
-        "rxo, requests/cpu s",
-        "ratio",
-        "own",
-        "nginx, MB/s",
-        "rxo, MB/s",
-        "ratio"
-    );
-    for row in rows {
-        let processor = |of: &Figures| {
-            let Spread { median, low, high } = &of.requests_per_processor_second;
-            format!("{median:.0} ({low:.0}-{high:.0})")
-        };
-        let rate = |of: &Figures| of.requests_per_second.median * row.bytes as f64 / 1e6;
-        println!(
-            "{:>8} {:>26} {:>26} {:>6.2} {:>6.2} {:>12.0} {:>12.0} {:>6.2}",
-            row.bytes,
-            processor(&row.nginx),
-            processor(&row.rxo),
-            row.processor_ratio,
-            row.own_ratio,
-            rate(&row.nginx),
-            rate(&row.rxo),
-            row.rate_ratio,
-        );
-    }
-    let ServeArgs { rounds, connections, seconds, .. } = args;
-    println!(
-        "Medians of {rounds} rounds of {seconds} s over {connections} connections, quartiles in brackets. \
-         Processor: of the whole machine, client included; \"own\": only server, client and softirq threads."
-    );
-}
+const ROUNDS: u32 = 5;

@@ -17,7 +17,6 @@ mod link;
 mod memory;
 mod peer;
 mod rxo;
-mod show;
 mod smoltcp;
 mod stack;
 
@@ -25,15 +24,14 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
+use rxo_demo::stats::Quartiles;
 use serde::Serialize;
 
 use self::lane::Lane;
 use self::lineup::{Contender, Kind, Name, RACES, Race};
 use self::memory::Memory;
 use self::stack::{BUFFER_BYTES, Reading};
-use crate::machine::Machine;
-use crate::rounds::Rounds;
-use crate::stats::Summary;
+use crate::rounds::{Rounds, Run};
 
 pub(crate) use self::acks::AckCase;
 pub(crate) use self::cast::CastCase;
@@ -70,12 +68,10 @@ struct Report {
     rows: Vec<Row>,
     /// Memory of a connection; `None` if only some races ran.
     memory: Option<Memory>,
-    machine: Machine,
-    rounds: u32,
 }
 
 /// The result of one contender in one race.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 struct Row {
     kind: Kind,
     checksums: bool,
@@ -85,10 +81,8 @@ struct Row {
     /// `true` if GSO frames cross the link whole.
     takes_large: bool,
     contender: &'static str,
-    /// Gigabits of payload per CPU second: the median; the next fields are the quartiles.
-    gbit: f64,
-    gbit_low: f64,
-    gbit_high: f64,
+    /// Gigabits of payload per CPU second.
+    gbit: Quartiles,
     /// CPU time per full segment, in nanoseconds.
     ns_per_segment: f64,
     /// Ratio of its goodput to that of the race's first contender.
@@ -97,37 +91,34 @@ struct Row {
 
 /// Measures all races, and prints the report.
 pub(crate) fn run(args: &TcpArgs) -> Result<()> {
-    let rounds = args.rounds.number(ROUNDS);
+    let run = args.rounds.begin(ROUNDS);
     // Memory comes first, because the allocator keeps what the races free.
     let memory = args.only.is_empty().then(|| memory::measure(IDLE_CONNECTIONS));
     let races = RACES.iter().filter(|race| args.only.is_empty() || args.only.contains(&race.name));
-    let rows = races.flat_map(|race| run_race(race, rounds, &args.contenders)).collect();
-    let report = Report { rows, memory, machine: Machine::read(), rounds };
-    args.rounds.print(&report, show::table)
+    let rows = races.map(|race| run_race(race, &run, &args.contenders));
+    let rows = rows.collect::<Result<Vec<_>>>()?.concat();
+    run.print(&Report { rows, memory })
 }
 
 /// Runs the contenders in `names` (all, if it is empty) in turn, round after round.
-fn run_race(race: &Race, rounds: u32, names: &[String]) -> Vec<Row> {
+fn run_race(race: &Race, run: &Run, names: &[String]) -> Result<Vec<Row>> {
     let is_asked = |contender: &&Contender| {
         names.is_empty() || names.iter().any(|name| name == contender.name())
     };
-    let lane = |contender: &Contender| (*contender, Lane::new(race, *contender), Vec::new());
+    let lane = |contender: &Contender| (*contender, Lane::new(race, *contender));
     let mut lanes: Vec<_> = race.contenders.iter().filter(is_asked).map(lane).collect();
-    for (_, lane, _) in &mut lanes {
+    for (_, lane) in &mut lanes {
         let bytes = WARM_BYTES.max(u64::from(race.connections) * WARM_BYTES_OF_EACH);
         lane.read(bytes, &mut |stack, now| stack.turn(now));
     }
-    for _ in 0..rounds {
-        for (_, lane, timings) in &mut lanes {
-            timings.push(pass(lane));
-        }
-    }
+    let name = |(contender, _): &(Contender, _)| contender.name().to_owned();
+    let rates = run.measure(&mut lanes, name, |(_, lane)| Ok(pass(lane)))?;
     let mut rows = Vec::new();
-    for (contender, lane, timings) in lanes {
-        let first = rows.first().map(|row: &Row| row.gbit);
-        rows.push(Row::new(race, contender, &Summary::of(&timings), lane.segment_bytes(), first));
+    for ((contender, lane), rates) in lanes.into_iter().zip(rates) {
+        let first = rows.first().map(|row: &Row| row.gbit.median);
+        rows.push(Row::new(race, contender, Quartiles::of(rates), lane.segment_bytes(), first));
     }
-    rows
+    Ok(rows)
 }
 
 /// Runs one pass. Returns the gigabits of payload per second of the stacks' turns.
@@ -145,7 +136,7 @@ impl Row {
     fn new(
         race: &Race,
         contender: Contender,
-        gbit: &Summary,
+        gbit: Quartiles,
         segment_bytes: usize,
         first: Option<f64>,
     ) -> Self {
@@ -157,9 +148,7 @@ impl Row {
             reading: race.reading,
             takes_large: race.takes_large,
             contender: contender.name(),
-            gbit: gbit.median,
-            gbit_low: gbit.low,
-            gbit_high: gbit.high,
+            gbit,
             ns_per_segment: segment_bytes as f64 / BYTES_PER_NS / gbit.median,
             times_the_first: gbit.median / first.unwrap_or(gbit.median),
         }
@@ -168,16 +157,16 @@ impl Row {
 
 #[cfg(test)]
 mod tests {
-    use super::{Name, RACES, run_race};
+    use super::*;
 
     #[test]
     fn every_contender_finishes_every_race() {
         // Two thousand pairs of connections and their buffers take a gigabyte.
         for race in RACES.iter().filter(|race| race.name != Name::Curve || race.connections < 2_000)
         {
-            let rows = run_race(race, 1, &[]);
+            let rows = run_race(race, &Run::of(1), &[]).unwrap();
             assert_eq!(rows.len(), race.contenders.len());
-            assert!(rows.iter().all(|row| row.gbit > 0.0), "{rows:?}");
+            assert!(rows.iter().all(|row| row.gbit.median > 0.0), "{rows:?}");
         }
     }
 }

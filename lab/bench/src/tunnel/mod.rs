@@ -10,23 +10,21 @@
 mod contender;
 mod datagrams;
 mod floor;
-mod show;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use rxo_demo::stats::Quartiles;
 use rxo_peers::Tunnel;
 use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
-use rxo_testbed::{CpuMeter, CpuUse, MachineReading};
+use rxo_testbed::{CpuMeter, CpuUse};
 use serde::Serialize;
 
 use self::contender::{Contender, RXO};
 use self::datagrams::Flow;
-use crate::machine::Machine;
-use crate::rounds::Rounds;
-use crate::stats::Summary;
+use crate::rounds::{Rounds, Run};
 
 /// Options of `rxo-lab bench tunnel`.
 #[derive(Args, Debug)]
@@ -63,11 +61,8 @@ const WORKLOADS: [(&str, Traffic); 3] = [
 /// The report of a run.
 #[derive(Debug, Serialize)]
 struct Report {
-    machine: String,
-    /// A sentence about the load of other processes.
-    others: String,
     workloads: Vec<Workload>,
-    cipher_s_per_gb: Spread,
+    cipher_s_per_gb: Quartiles,
     targets: Vec<Target>,
 }
 
@@ -82,9 +77,9 @@ struct Workload {
 #[derive(Debug, Serialize)]
 struct Row {
     name: &'static str,
-    gbit_per_s: Spread,
-    ends_s_per_gb: Spread,
-    all_s_per_gb: Spread,
+    gbit_per_s: Quartiles,
+    ends_s_per_gb: Quartiles,
+    all_s_per_gb: Quartiles,
 }
 
 /// Ratios of the example's medians to those of another tunnel.
@@ -101,14 +96,6 @@ struct Target {
     what: &'static str,
     is: f64,
     is_met: bool,
-}
-
-/// A median with its quartiles.
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Spread {
-    median: f64,
-    low: f64,
-    high: f64,
 }
 
 /// Results of one turn of one tunnel.
@@ -128,46 +115,27 @@ pub(crate) fn run(args: &TunnelArgs) -> Result<()> {
     let beside = here.parent().and_then(std::path::Path::parent).context("no target directory")?;
     let foreign = args.foreign.clone().unwrap_or_else(|| beside.join("tunnels/bin"));
     let contenders = contender::start(&here.with_file_name("rxo-tunnel"), &foreign)?;
-    let before = MachineReading::now()?;
-    let mut cipher = Vec::new();
+    let run = args.rounds.begin(ROUNDS);
     let mut workloads = Vec::new();
     for (name, traffic) in WORKLOADS {
         eprintln!("tunnel: {name}");
-        workloads.push(workload(name, traffic, &contenders, args, &mut cipher)?);
+        workloads.push(workload(name, traffic, &contenders, (&run, args))?);
     }
-    let others = MachineReading::now()?.since(&before);
-    let targets = targets(&workloads[0]);
-    let cores = others.elapsed.as_secs_f64() * f64::from(others.cores);
-    let report = Report {
-        machine: Machine::read().to_string(),
-        others: format!(
-            "all other programs, the tunnels among them, used {:.0} % of the machine meanwhile, the hypervisor {:.0} %",
-            100.0 * others.others.as_secs_f64() / cores,
-            100.0 * others.stolen.as_secs_f64() / cores,
-        ),
-        workloads,
-        cipher_s_per_gb: Spread::of(cipher.into_iter()),
-        targets,
-    };
-    args.rounds.print(&report, show::text)
+    let cipher = run.measure(&mut [()], |()| "cipher".to_owned(), |()| floor::seconds_per_gb())?;
+    let (cipher_s_per_gb, targets) = (Quartiles::of(cipher.concat()), targets(&workloads[0]));
+    run.print(&Report { workloads, cipher_s_per_gb, targets })
 }
 
 fn workload(
     name: &'static str,
     traffic: Traffic,
     contenders: &[Contender],
-    args: &TunnelArgs,
-    cipher: &mut Vec<f64>,
+    (run, args): (&Run, &TunnelArgs),
 ) -> Result<Workload> {
-    let mut turns: Vec<Vec<Turn>> = contenders.iter().map(|_| Vec::new()).collect();
-    for _ in 0..args.rounds.number(ROUNDS) {
-        cipher.push(floor::seconds_per_gb()?);
-        for (contender, turns) in contenders.iter().zip(&mut turns) {
-            let duration = Duration::from_secs(args.seconds);
-            let turn = turn(&contender.tunnel, traffic, duration);
-            turns.push(turn.with_context(|| contender.name.to_owned())?);
-        }
-    }
+    let duration = Duration::from_secs(args.seconds);
+    let mut measured: Vec<&Contender> = contenders.iter().collect();
+    let name_of = |it: &&Contender| it.name.to_owned();
+    let turns = run.measure(&mut measured, name_of, |it| turn(&it.tunnel, traffic, duration))?;
     let rows: Vec<Row> = contenders.iter().zip(turns).map(|(it, all)| row(it.name, &all)).collect();
     let ratios = ratios(&rows);
     Ok(Workload { name, rows, ratios })
@@ -209,19 +177,12 @@ impl Turn {
     }
 }
 
-impl Spread {
-    fn of(values: impl Iterator<Item = f64>) -> Self {
-        let Summary { median, low, high } = Summary::of(&values.collect::<Vec<_>>());
-        Self { median, low, high }
-    }
-}
-
 fn row(name: &'static str, turns: &[Turn]) -> Row {
     Row {
         name,
-        gbit_per_s: Spread::of(turns.iter().map(|turn| turn.gbit_per_s)),
-        ends_s_per_gb: Spread::of(turns.iter().map(|turn| turn.ends_s_per_gb)),
-        all_s_per_gb: Spread::of(turns.iter().map(|turn| turn.all_s_per_gb)),
+        gbit_per_s: Quartiles::over(turns, |turn| turn.gbit_per_s),
+        ends_s_per_gb: Quartiles::over(turns, |turn| turn.ends_s_per_gb),
+        all_s_per_gb: Quartiles::over(turns, |turn| turn.all_s_per_gb),
     }
 }
 

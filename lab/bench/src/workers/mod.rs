@@ -5,7 +5,6 @@
 //! devices. Each worker has as much to do as a single one.
 
 mod queue;
-mod show;
 mod traffic;
 
 use std::sync::atomic::AtomicBool;
@@ -18,13 +17,13 @@ use clap::Args;
 use rustix::time::{ClockId, clock_gettime};
 use rxo::worker::Pause;
 use rxo::{Duplex, Policy, Worker, WorkerConfig};
+use rxo_demo::machine::Machine;
+use rxo_demo::stats::Quartiles;
 use rxo_testbed::MachineReading;
 use serde::{Deserialize, Serialize};
 
 use crate::contender::SEED;
-use crate::machine::Machine;
-use crate::rounds::Rounds;
-use crate::stats::Summary;
+use crate::rounds::{Rounds, Run};
 
 use queue::{Clock, Queue, Sink};
 use traffic::Traffic;
@@ -111,49 +110,50 @@ pub struct Figures {
 pub(crate) fn run(args: &WorkersArgs) -> Result<()> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let most = args.most.map_or(cores, |most| most as usize);
-    let figures = measured(most, args.rounds.number(ROUNDS))?;
-    args.rounds.print(&figures, show::table)
+    let run = args.rounds.begin(ROUNDS);
+    let figures = measured_in(most, &run)?;
+    println!("{}", serde_json::to_string_pretty(&figures)?);
+    Ok(())
 }
-
-/// Nanoseconds of each round: elapsed, and processor time.
-type Timings = (Vec<f64>, Vec<f64>);
 
 /// Measures 1, 2, 4 … workers, up to `most`, in turns.
 ///
 /// # Errors
 /// If the use of the processors cannot be read.
 pub fn measured(most: usize, rounds: u32) -> Result<Figures> {
+    measured_in(most, &Run::of(rounds))
+}
+
+fn measured_in(most: usize, run: &Run) -> Result<Figures> {
     let counts: Vec<_> =
         std::iter::successors(Some(1), |n| Some(n * 2)).take_while(|n| *n <= most).collect();
     let traffic: Vec<_> = counts.iter().map(|n| Traffic::new(*n, TIMED_FRAMES)).collect();
-    let cases: Vec<_> =
+    let mut cases: Vec<_> =
         [false, true].into_iter().flat_map(|is| (0..counts.len()).map(move |n| (is, n))).collect();
-    let mut timings: Vec<Timings> = vec![Timings::default(); cases.len()];
-    let mut copies = [Vec::new(), Vec::new()];
     let before = MachineReading::now()?;
-    for _ in 0..rounds {
-        for ((is_copied, n), timings) in cases.iter().zip(&mut timings) {
-            let plan = Plan { laps: LAPS, is_copied: *is_copied };
-            let (elapsed, cpu) = timed(&traffic[*n], plan);
-            let frames = (TIMED_FRAMES * LAPS) as f64;
-            timings.0.push(elapsed.as_nanos() as f64 / frames);
-            timings.1.push(cpu.as_nanos() as f64 / (frames * counts[*n] as f64));
-        }
-        for (threads, copies) in [1, most].into_iter().zip(&mut copies) {
-            copies.push(copy_rate(threads));
-        }
-    }
+    let name = |(_, n): &(bool, usize)| format!("{} workers", counts[*n]);
+    let timings = run.measure(&mut cases, name, |(is_copied, n)| {
+        let plan = Plan { laps: LAPS, is_copied: *is_copied };
+        let (elapsed, cpu) = timed(&traffic[*n], plan);
+        let frames = (TIMED_FRAMES * LAPS) as f64;
+        let each = |time: Duration| time.as_nanos() as f64 / frames;
+        Ok((each(elapsed), each(cpu) / counts[*n] as f64))
+    })?;
+    let threads = |threads: &usize| format!("{threads} threads that copy");
+    let copies = run.measure(&mut [1, most], threads, |threads| Ok(copy_rate(*threads)))?;
     let used = MachineReading::now()?.since(&before);
     let all = (used.elapsed * used.cores).as_secs_f64();
     let others = ((used.others + used.stolen).as_secs_f64() / all).min(1.0);
-    let row = |((is_copied, n), (elapsed, cpu)): (&(bool, usize), &Timings)| {
-        let Summary { low, median, high } = Summary::of(cpu);
-        (*is_copied, counts[*n], [median, low, high], Summary::of(elapsed).median)
+    let row = |((is_copied, n), timings): (&(bool, usize), &Vec<(f64, f64)>)| {
+        let Quartiles { low, median, high } = Quartiles::over(timings, |(_, cpu)| *cpu);
+        let elapsed = Quartiles::over(timings, |(elapsed, _)| *elapsed).median;
+        (*is_copied, counts[*n], [median, low, high], elapsed)
     };
     let rows: Vec<_> = cases.iter().zip(&timings).map(row).collect();
     let of_one = |is_copied| rows.iter().find(|row| row.0 == is_copied).map_or(0.0, |row| row.3);
+    let Machine { cpu, cores, kernel, .. } = Machine::read("not needed");
     Ok(Figures {
-        machine: Machine::read().to_string(),
+        machine: format!("{cpu}, {cores} cores, Linux {kernel}"),
         frame_bytes: traffic::FRAME_BYTES,
         payload_bytes: traffic::PAYLOAD_BYTES,
         rows: rows
@@ -165,7 +165,7 @@ pub fn measured(most: usize, rounds: u32) -> Result<Figures> {
                 times_one: workers as f64 * of_one(is_copied) / elapsed,
             })
             .collect(),
-        copied_bytes_a_second: copies.map(|rates| Summary::of(&rates).median),
+        copied_bytes_a_second: [0, 1].map(|n| Quartiles::of(copies[n].iter().copied()).median),
         others,
     })
 }
@@ -251,7 +251,6 @@ mod tests {
         let figures = measured(2, 1).unwrap();
         assert_eq!(figures.rows.len(), 4);
         assert!(figures.rows.iter().all(|row| row.ns_per_frame[0] > 0.0 && row.times_one > 0.0));
-        assert!(show::table(&figures).contains("workers"));
     }
 
     #[test]
