@@ -14,6 +14,9 @@ use rxo::wire::{ETHERTYPE_IPV4, PROTOCOL_TCP, SeqNumber, TcpFlags};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends {
     pub(crate) client: Ipv4Addr,
+    pub(crate) client_mac: [u8; 6],
+    /// The client's window, without its scale of [`WINDOW_SHIFT`].
+    pub(crate) window: u16,
     pub(crate) server: Ipv4Addr,
     pub(crate) server_mac: [u8; 6],
     pub(crate) server_port: u16,
@@ -55,7 +58,7 @@ impl Said<'_> {
             seq: SeqNumber(self.seq),
             ack: SeqNumber(self.ack),
             flags: self.flags,
-            window: WINDOW,
+            window: ends.window,
             options,
             ..TcpHeader::default()
         };
@@ -68,7 +71,7 @@ impl Said<'_> {
         };
         let ethernet = EthernetHeader {
             destination: ends.server_mac,
-            source: CLIENT_MAC,
+            source: ends.client_mac,
             ethertype: ETHERTYPE_IPV4,
             ..EthernetHeader::default()
         };
@@ -83,12 +86,17 @@ impl Said<'_> {
 pub(crate) fn arp_answer(client: Ipv4Addr, frame: &[u8]) -> Option<Vec<u8>> {
     let asked = Arp::read(frame)?;
     let is_for_client = asked.operation == REQUEST && asked.target == client;
-    is_for_client.then(|| arp(REPLY, client, (asked.sender_mac, asked.sender)))
+    is_for_client.then(|| arp(REPLY, (CLIENT_MAC, client), (asked.sender_mac, asked.sender)))
+}
+
+/// Builds the reply to an ARP request of the server for the client's address.
+pub(crate) fn arp_reply(ends: &Ends) -> Vec<u8> {
+    arp(REPLY, (ends.client_mac, ends.client), (ends.server_mac, ends.server))
 }
 
 /// Builds an ARP request for the MAC address of `server`.
 pub(crate) fn arp_request(client: Ipv4Addr, server: Ipv4Addr) -> Vec<u8> {
-    arp(REQUEST, client, (BROADCAST, server))
+    arp(REQUEST, (CLIENT_MAC, client), (BROADCAST, server))
 }
 
 /// Returns the MAC address of `server` if `frame` is an ARP packet from it; otherwise `None`.
@@ -115,11 +123,15 @@ impl Arp {
     }
 }
 
-fn arp(operation: u8, client: Ipv4Addr, (mac, address): ([u8; 6], Ipv4Addr)) -> Vec<u8> {
-    let mut frame = [mac, CLIENT_MAC].concat();
+fn arp(
+    operation: u8,
+    (own_mac, own): ([u8; 6], Ipv4Addr),
+    (mac, address): ([u8; 6], Ipv4Addr),
+) -> Vec<u8> {
+    let mut frame = [mac, own_mac].concat();
     // The fixed ARP header: hardware type, protocol type, and the lengths of both addresses.
     frame.extend([8, 6, 0, 1, 8, 0, 6, 4, 0, operation]);
-    frame.extend(CLIENT_MAC.into_iter().chain(client.octets()));
+    frame.extend(own_mac.into_iter().chain(own.octets()));
     frame.extend(mac.into_iter().chain(address.octets()));
     frame
 }
@@ -127,11 +139,11 @@ fn arp(operation: u8, client: Ipv4Addr, (mac, address): ([u8; 6], Ipv4Addr)) -> 
 const REQUEST: u8 = 1;
 const REPLY: u8 = 2;
 const BROADCAST: [u8; 6] = [255; 6];
-const CLIENT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
-const WINDOW_SHIFT: u8 = 7;
+pub(crate) const CLIENT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
+pub(crate) const WINDOW_SHIFT: u8 = 7;
 /// Window field of 256 KiB after scaling: enough for full-size frames, and small enough that the queues of
 /// 400 clients stay below a tenth of a second.
-const WINDOW: u16 = 2_048;
+pub(crate) const WINDOW: u16 = 2_048;
 
 #[cfg(test)]
 mod tests {

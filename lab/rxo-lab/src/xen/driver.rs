@@ -139,7 +139,7 @@ fn poll_all(
     mut device: Device,
     taken: &AtomicU64,
 ) -> Result<Sent> {
-    let traffic = Traffic::new(frames, SEGMENT_BYTES)?;
+    let traffic = Traffic::new(frames, SEGMENT_BYTES);
     let mut domain = Domain::new(system, device.sink)?;
     let source = &mut device.source;
     // Until the guest has started, its load is unknown.

@@ -65,8 +65,8 @@ impl Experiment for Plan {
     }
 
     fn measure(&self, turns: &Turns<'_>) -> Result<Outcome> {
-        let traffic = Traffic::new(self.frames, SEGMENT_BYTES)?;
-        let requests = Traffic::new(REQUESTS, 1)?;
+        let traffic = Traffic::new(self.frames, SEGMENT_BYTES);
+        let requests = Traffic::new(REQUESTS, 1);
         let name = |(system, frames): plan::Case| format!("{}, {frames} a poll", system.name());
         let rates = turns.count(
             &self.rates,

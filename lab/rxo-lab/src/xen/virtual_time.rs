@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn aggregates_are_those_of_one_poll_or_of_several() {
-        let traffic = Traffic::new(960, SEGMENT_BYTES).unwrap();
+        let traffic = Traffic::new(960, SEGMENT_BYTES);
         for system in System::SWEPT.into_iter().filter(|system| *system != System::Auto) {
             // Four polls of 16 do not fit into one packet.
             let most = if system == System::Da4 { 8 } else { 16 };
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn delayed_aggregation_holds_for_so_many_polls_less_one() {
-        let traffic = Traffic::new(960, SEGMENT_BYTES).unwrap();
+        let traffic = Traffic::new(960, SEGMENT_BYTES);
         // With two polls of two frames, the first segment waits for three more.
         let hold = |system| rate(system, 2.0, &traffic).unwrap().hold_p50_us;
         assert!((hold(System::Da) / (3.0 * 16.667) - 1.0).abs() < 0.1, "{}", hold(System::Da));
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn auto_holds_only_for_a_guest_that_is_busy_and_polls_that_come_soon() {
-        let traffic = Traffic::new(960, SEGMENT_BYTES).unwrap();
+        let traffic = Traffic::new(960, SEGMENT_BYTES);
         let fast = |system, guest| paced((system, 2.0), guest, &traffic).unwrap();
         let busy = fast(System::Auto, Reader::Busy);
         // Of eight consecutive polls of two frames, only the last may not hold.
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_request_never_waits() {
-        let requests = Traffic::new(100, 1).unwrap();
+        let requests = Traffic::new(100, 1);
         for system in System::DOMAINS {
             let exchange = exchange(system, &requests).unwrap();
             assert_eq!(exchange.held_p99_us, 0.0, "{system:?}");
@@ -269,7 +269,7 @@ mod tests {
     /// The reported hold time begins on the wire, so it includes a late turn of the worker.
     #[test]
     fn a_late_turn_counts_as_held_though_auto_holds_nothing() {
-        let traffic = Traffic::new(3, SEGMENT_BYTES).unwrap();
+        let traffic = Traffic::new(3, SEGMENT_BYTES);
         let late = rxo::Instant::ZERO + Duration::from_micros(120);
         let arrivals = [rxo::Instant::ZERO, rxo::Instant::ZERO, late];
         let mut domain = Domain::new(System::Auto, Discard::default()).unwrap();

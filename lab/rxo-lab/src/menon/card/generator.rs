@@ -26,7 +26,7 @@ use rxo_testbed::traffic::Pattern;
 
 use super::receiver::PORT;
 use crate::card::{self, Expansion};
-use crate::modelled::{Ends, Said, arp_answer, arp_request, mac_of};
+use crate::modelled::{CLIENT_MAC, Ends, Said, WINDOW, arp_answer, arp_request, mac_of};
 
 /// Starts the generator on `core`, on the card's side of `socket`. It sends to the receiver at `address`,
 /// whose templates are expanded by `expansion`, until it is stopped.
@@ -92,7 +92,8 @@ impl Card {
         self.send(&[&arp_request(client, server)])?;
         let found = self.ask(stop, |it| Ok(it.find(|frame| mac_of(server, frame))))?;
         let Some(server_mac) = found else { return Ok(None) };
-        let ends = Ends { client, server, server_mac, server_port: PORT };
+        let (client_mac, window, server_port) = (CLIENT_MAC, WINDOW, PORT);
+        let ends = Ends { client, client_mac, window, server, server_mac, server_port };
         let syn = Said { port: CLIENT_PORT, seq: ISS.0, flags: TcpFlags::SYN, ..said(0) };
         self.send(&[&syn.frame(&ends)?])?;
         let Some(flow) = self.ask(stop, |it| Ok(it.find(Flow::opened)))? else {
@@ -253,6 +254,8 @@ mod tests {
     fn it_sends_what_the_window_allows_and_the_pattern_says() {
         let ends = Ends {
             client: Ipv4Addr::new(10, 0, 0, 77),
+            client_mac: CLIENT_MAC,
+            window: WINDOW,
             server: Ipv4Addr::new(10, 0, 0, 1),
             server_mac: [2; 6],
             server_port: PORT,

@@ -18,11 +18,17 @@ use serde::{Deserialize, Serialize};
 use self::client::{Client, Heard};
 use super::case::AckRate;
 use super::server::{MAC, PORT, SERVER};
-use crate::modelled::{Ends, arp_answer};
+use crate::modelled::{CLIENT_MAC, Ends, WINDOW, arp_answer};
 
 /// Addresses and ports of the server and of all clients.
-const ENDS: Ends =
-    Ends { client: Ipv4Addr::new(10, 0, 0, 2), server: SERVER, server_mac: MAC, server_port: PORT };
+const ENDS: Ends = Ends {
+    client: Ipv4Addr::new(10, 0, 0, 2),
+    client_mac: CLIENT_MAC,
+    window: WINDOW,
+    server: SERVER,
+    server_mac: MAC,
+    server_port: PORT,
+};
 
 /// Counts of the clients' traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

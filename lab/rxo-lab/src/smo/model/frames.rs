@@ -4,13 +4,10 @@
 use std::net::Ipv4Addr;
 
 use anyhow::Result;
-use rxo::wire::build::{
-    EthernetHeader, Ipv4Header, TcpHeader, maximum_segment_size_option, timestamp_option,
-    write_tcp_checksum,
-};
-use rxo::wire::checksum::Summer;
 use rxo::wire::tcp::Timestamp;
-use rxo::wire::{ETHERTYPE_IPV4, PROTOCOL_TCP, SeqNumber, TcpFlags};
+use rxo::wire::{PROTOCOL_TCP, SeqNumber, TcpFlags};
+
+use crate::modelled::{Ends, Said, arp_reply};
 
 /// The sender's address, in a network with a prefix of eight bits.
 pub(crate) const SENDER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -18,17 +15,11 @@ pub(crate) const SENDER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 pub(crate) const SENDER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 pub(crate) const GROUP: Ipv4Addr = Ipv4Addr::new(232, 1, 1, 1);
 pub(crate) const PORT: u16 = 7_000;
-const RECEIVER_PORT: u16 = 40_000;
 /// The modelled receivers' initial sequence number.
-const ISS: SeqNumber = SeqNumber(5_000);
-const MSS: u16 = 1_460;
-/// Window scale of the receivers; the scaled window is 2 MiB.
-const SCALE: u8 = 7;
+const ISS: u32 = 5_000;
+/// The receivers' window, 2 MiB once it is scaled.
 const WINDOW: u16 = 16_384;
 
-/// Length of an acknowledgement frame with a timestamp.
-const ACK_BYTES: usize = TCP + 32;
-const ARP_BYTES: usize = 42;
 const IP: usize = 14;
 const TCP: usize = IP + 20;
 
@@ -115,26 +106,15 @@ fn clock(frame: &[u8], header: usize) -> Option<u32> {
     }
 }
 
+const fn ends(number: usize) -> Ends {
+    let (client, client_mac, window) = (address(number), mac(number), WINDOW);
+    let (server, server_mac, server_port) = (SENDER, SENDER_MAC, PORT);
+    Ends { client, client_mac, window, server, server_mac, server_port }
+}
+
 /// Builds the ARP reply of receiver `number` to the sender.
-pub(crate) fn here_is(number: usize) -> [u8; ARP_BYTES] {
-    let mut frame = [0; ARP_BYTES];
-    let own = mac(number);
-    let parts: [&[u8]; 7] = [
-        &SENDER_MAC,
-        &own,
-        &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2],
-        &own,
-        &address(number).octets(),
-        &SENDER_MAC,
-        &SENDER.octets(),
-    ];
-    let mut to = &mut frame[..];
-    for part in parts {
-        let (place, rest) = to.split_at_mut(part.len());
-        place.copy_from_slice(part);
-        to = rest;
-    }
-    frame
+pub(crate) fn here_is(number: usize) -> Vec<u8> {
+    arp_reply(&ends(number))
 }
 
 /// Builds the SYN of receiver `number`.
@@ -142,42 +122,13 @@ pub(crate) fn here_is(number: usize) -> [u8; ARP_BYTES] {
 /// # Errors
 /// Never: the options fit.
 pub(crate) fn syn(number: usize, clock: u32) -> Result<Vec<u8>> {
-    let mut options = maximum_segment_size_option(MSS).to_vec();
-    options.extend([4, 2, 3, 3, SCALE, 1]);
-    options.extend(timestamp_option(Timestamp { value: clock, echo: 0 }));
-    let header = TcpHeader { flags: TcpFlags::SYN, window: u16::MAX, ..TcpHeader::default() };
-    frame(number, TcpHeader { seq: ISS, options: &options, ..header })
-}
-
-fn frame(number: usize, tcp: TcpHeader<'_>) -> Result<Vec<u8>> {
-    let tcp = TcpHeader { source_port: RECEIVER_PORT, destination_port: PORT, ..tcp };
-    let ip = Ipv4Header {
-        source: address(number),
-        destination: SENDER,
-        protocol: PROTOCOL_TCP,
-        payload_bytes: tcp.bytes(),
-        ..Ipv4Header::default()
-    };
-    let ethernet = EthernetHeader {
-        destination: SENDER_MAC,
-        source: mac(number),
-        tags: &[],
-        ethertype: ETHERTYPE_IPV4,
-    };
-    let mut frame = vec![0; ethernet.bytes() + ip.bytes() + tcp.bytes()];
-    let segment = ip.write(ethernet.write(&mut frame)?)?;
-    tcp.write(segment)?;
-    write_tcp_checksum(segment, ip.pseudo_header(), Summer::portable())?;
-    Ok(frame)
+    let timestamp = Timestamp { value: clock, echo: 0 };
+    Said { seq: ISS, flags: TcpFlags::SYN, timestamp, ..SAID }.frame(&ends(number))
 }
 
 /// The acknowledgements of one receiver: a frame in which only three numbers change.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ack {
-    frame: [u8; ACK_BYTES],
-    /// Sum of the frame's words for the checksum, without the three numbers.
-    sum: u32,
-}
+#[derive(Clone, Debug)]
+pub(crate) struct Ack(Vec<u8>);
 
 impl Ack {
     /// Makes the acknowledgement frame of receiver `number`, with a FIN if `is_last`.
@@ -185,31 +136,30 @@ impl Ack {
     /// # Errors
     /// Never: the options fit.
     pub(crate) fn new(number: usize, is_last: bool) -> Result<Self> {
-        let options = timestamp_option(Timestamp::default());
         let fin = if is_last { TcpFlags::FIN } else { TcpFlags::default() };
-        let flags = TcpFlags::ACK | fin;
-        let header = TcpHeader { seq: ISS + 1, flags, window: WINDOW, ..TcpHeader::default() };
-        let bytes = frame(number, TcpHeader { options: &options, ..header })?;
-        let mut frame = [0; ACK_BYTES];
-        frame.copy_from_slice(&bytes);
-        let sum = !u16::from_be_bytes([frame[TCP + 16], frame[TCP + 17]]);
-        Ok(Self { frame, sum: sum.into() })
+        let said = Said { seq: ISS + 1, flags: TcpFlags::ACK | fin, ..SAID };
+        said.frame(&ends(number)).map(Self)
     }
 
     /// Returns the frame with ACK number `number`, TSval `clock`, and the sender's TSval `echo`.
     #[inline]
     pub(crate) fn of(&mut self, number: SeqNumber, clock: u32, echo: u32) -> &[u8] {
-        let mut sum = self.sum;
         for (at, value) in [(8, number.0), (24, clock), (28, echo)] {
-            self.frame[TCP + at..TCP + at + 4].copy_from_slice(&value.to_be_bytes());
-            sum += (value >> 16) + (value & 0xffff);
+            self.0[TCP + at..TCP + at + 4].copy_from_slice(&value.to_be_bytes());
         }
-        sum = (sum & 0xffff) + (sum >> 16);
-        let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
-        self.frame[TCP + 16..TCP + 18].copy_from_slice(&sum.to_be_bytes());
-        &self.frame
+        &self.0
     }
 }
+
+const SAID: Said<'_> = Said {
+    port: 40_000,
+    seq: 0,
+    ack: 0,
+    flags: TcpFlags::ACK,
+    timestamp: Timestamp { value: 0, echo: 0 },
+    duplicate: None,
+    text: &[],
+};
 
 #[cfg(test)]
 mod tests {
@@ -228,11 +178,6 @@ mod tests {
             assert_eq!((tcp.ack.0, tcp.flags, tcp.window), (number, TcpFlags::ACK, WINDOW));
             let [clock, echo] = [clock, echo].map(u32::to_be_bytes);
             assert_eq!(&bytes[TCP + 24..], [clock, echo].concat());
-            let words = bytes[TCP..].chunks(2).map(|it| u32::from(it[0]) << 8 | u32::from(it[1]));
-            let addresses =
-                bytes[IP + 12..TCP].chunks(2).map(|it| u32::from(it[0]) << 8 | u32::from(it[1]));
-            let sum: u32 = words.chain(addresses).sum::<u32>() + 6 + 32;
-            assert_eq!(((sum & 0xffff) + (sum >> 16)) & 0xffff, 0xffff, "the checksum");
         }
     }
 

@@ -41,7 +41,7 @@ pub(crate) struct Counts {
     pub(crate) repairs: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Member {
     ack: Ack,
     fin: Ack,
