@@ -1,15 +1,12 @@
-//! A figure of a paper as data: rendered as a table for people, and as JSON for `lab/report`, which draws it.
+//! A figure of a paper as data, which `lab/report` draws and prints.
 
-use rxo_console::numbers::{grouped, rounded};
-use rxo_console::table::Table;
 use rxo_demo::stats::{Spread, quartiles};
-use rxo_demo::wrap::wrapped;
 use serde::{Serialize, Serializer};
 
 use crate::claim::{Basis, Claim};
 
 /// A figure with the values measured here.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Figure {
     /// The paper's number, such as "4" or "Table 1". A figure that the paper does not have gets a word
     /// instead, which only names its file.
@@ -27,6 +24,7 @@ pub(crate) struct Figure {
     /// Values of y to mark with a line.
     pub(crate) guides: Vec<Guide>,
     /// The claims that the figure decides.
+    #[serde(serialize_with = "ids")]
     pub(crate) claims: Vec<Claim>,
     /// The paper's condition that points marked as invalid violate; `None` if all points are valid.
     pub(crate) condition: Option<String>,
@@ -129,35 +127,14 @@ impl Series {
     pub(crate) fn colour(self, colour: usize) -> Self {
         Self { colour: Some(colour), ..self }
     }
-
-    fn cell(&self, index: usize) -> String {
-        let value = self.values.get(index).copied().flatten();
-        let text = value.map_or("-".to_owned(), number);
-        let text = match self.ranges.get(index).copied().flatten() {
-            None => text,
-            Some((least, most)) => format!("{text} ({}-{})", number(least), number(most)),
-        };
-        let is_invalid = self.invalid.get(index).copied().unwrap_or_default();
-        if is_invalid { format!("{text} !") } else { text }
-    }
 }
 
 impl Figure {
     /// Returns the figure's id, which also names its file.
     pub(crate) fn id(&self) -> String {
-        self.name().to_lowercase().replace(' ', "-")
-    }
-
-    fn name(&self) -> String {
         let Self { number, .. } = self;
-        if number.starts_with("Table") { (*number).to_owned() } else { format!("Figure {number}") }
-    }
-
-    /// Returns the heading: the title, after the paper's number if there is one.
-    fn heading(&self) -> String {
-        let is_papers = self.number.starts_with("Table")
-            || self.number.starts_with(|c: char| c.is_ascii_digit());
-        if is_papers { format!("{}. {}", self.name(), self.title) } else { self.title.to_owned() }
+        let figure = if number.starts_with("Table") { "" } else { "figure " };
+        format!("{figure}{number}").to_lowercase().replace(' ', "-")
     }
 
     /// Returns the verdicts on the figure's claims.
@@ -165,65 +142,28 @@ impl Figure {
     pub(crate) fn verdicts(&self) -> Vec<Option<bool>> {
         self.claims.iter().map(Claim::holds).collect()
     }
+}
 
-    /// Returns the figure as a table with a row for each x.
-    pub(crate) fn text(&self) -> String {
-        let head = [self.x_label].into_iter().chain(self.series.iter().map(|s| s.name.as_str()));
-        let mut table = Table::new(&head.collect::<Vec<_>>());
-        for (index, x) in self.x.iter().enumerate() {
-            let cells = self.series.iter().map(|series| series.cell(index));
-            table.row([x.clone()].into_iter().chain(cells));
-        }
-        let invalid = |condition: &String| {
-            format!("\n\n{}", wrapped(&format!("! invalid, in no verdict: {condition}")))
-        };
-        let condition = self.condition.as_ref().map(invalid).unwrap_or_default();
-        format!("{} ({})\n\n{}{condition}", self.heading(), self.fixed, table.render())
+/// A figure in a document of results, with its id and numeric values of x.
+#[derive(Debug, Serialize)]
+pub(crate) struct Drawn {
+    id: String,
+    /// The values of x as numbers; `None` if one is a name.
+    x_values: Option<Vec<f64>>,
+    #[serde(flatten)]
+    figure: Figure,
+}
+
+impl From<Figure> for Drawn {
+    fn from(figure: Figure) -> Self {
+        let x_values = figure.x.iter().map(|text| value(text)).collect();
+        Self { id: figure.id(), x_values, figure }
     }
 }
 
-impl Serialize for Figure {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Document<'f> {
-            id: String,
-            number: &'f str,
-            title: &'f str,
-            fixed: &'f str,
-            basis: Basis,
-            x_label: &'f str,
-            y_label: &'f str,
-            x: &'f [String],
-            x_values: Option<Vec<f64>>,
-            series: &'f [Series],
-            guides: &'f [Guide],
-            brackets: &'f [Bracket],
-            claims: Vec<&'f str>,
-            condition: &'f Option<String>,
-        }
-        let Self { number, title, fixed, basis, x_label, y_label, x, series, .. } = self;
-        let Self { guides, brackets, condition, .. } = self;
-        let (id, x_values) = (self.id(), x.iter().map(|text| value(text)).collect());
-        let claims = self.claims.iter().map(Claim::id).collect();
-        let basis = *basis;
-        Document {
-            id,
-            number,
-            title,
-            fixed,
-            basis,
-            x_label,
-            y_label,
-            x,
-            x_values,
-            series,
-            guides,
-            brackets,
-            claims,
-            condition,
-        }
-        .serialize(serializer)
-    }
+/// Writes the ids of claims, which stand beside the figures.
+fn ids<S: Serializer>(claims: &[Claim], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(claims.iter().map(Claim::id))
 }
 
 /// Returns the number that `text` is, in KB if it has a unit; `None` if it is none.
@@ -237,57 +177,19 @@ fn value(text: &str) -> Option<f64> {
     number.parse().ok().map(|number: f64| factor * number)
 }
 
-fn number(value: f64) -> String {
-    if value >= 100.0 { grouped(value.round() as u64) } else { rounded(value, 2).to_string() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn figure() -> Figure {
-        Figure {
-            number: "4",
-            title: "Packets eliminated",
-            fixed: "4 entries",
-            x_label: "payload",
-            y_label: "packets of 10,000",
-            x: vec!["2 KB".into(), "4 KB".into()],
-            series: vec![
-                Series::new("4 connections", vec![Some(4_998.0), None]),
-                Series::reference("most", vec![Some(5_000.0), Some(6_667.4)]),
-            ],
-            guides: vec![Guide { value: 5_000.0, meaning: "half" }],
-            ..Figure::default()
-        }
-    }
-
-    #[test]
-    fn the_table_has_a_row_for_each_x() {
-        let expected = "Figure 4. Packets eliminated (4 entries)\n\n\
-                        payload  4 connections   most\n\
-                        2 KB             4,998  5,000\n\
-                        4 KB                 -  6,667";
-        assert_eq!(figure().text(), expected);
-    }
-
-    #[test]
-    fn ranges_and_invalid_values_are_in_the_table() {
-        let spread = |median, min, max| Some(Spread { median, min, max });
-        let spreads = vec![spread(90.0, 20.0, 200.0), spread(22.0, 21.0, 24.0)];
-        let series =
-            Series { invalid: vec![true, false], ..Series::of_spreads("Regular", spreads) };
-        let condition = Some("2 KB did not reach 0.95 Gbit/s.".to_owned());
-        let text = Figure { series: vec![series], condition, ..figure() }.text();
-        assert!(text.contains("90 (20-200) !") && text.contains("22 (21-24)"), "{text}");
-        assert!(text.contains("! invalid, in no verdict: 2 KB did not reach"), "{text}");
+        Figure { x: vec!["2 KB".into(), "4 KB".into()], ..Figure::default() }
     }
 
     #[test]
     fn numbers_of_x_are_numeric_and_names_are_not() {
         let json = |x: &[&str]| {
             let x = x.iter().map(|&text| text.to_owned()).collect();
-            serde_json::to_value(Figure { x, ..figure() }).unwrap()["x_values"].clone()
+            serde_json::to_value(Drawn::from(Figure { x, ..figure() })).unwrap()["x_values"].clone()
         };
         assert_eq!(json(&["512 KB", "2 MB"]), serde_json::json!([512.0, 2048.0]));
         assert_eq!(json(&["1", "2.55"]), serde_json::json!([1.0, 2.55]));
@@ -296,12 +198,8 @@ mod tests {
 
     #[test]
     fn figures_and_tables_are_named_as_the_paper_does() {
-        assert_eq!(figure().id(), "figure-4");
-        let table = Figure { number: "Table 1", ..figure() };
-        assert_eq!(table.id(), "table-1");
-        assert!(table.text().starts_with("Table 1. "));
-        let ours = Figure { number: "sweep guest", ..figure() };
-        assert_eq!(ours.id(), "figure-sweep-guest");
-        assert!(ours.text().starts_with("Packets eliminated (4 entries)"), "{}", ours.text());
+        let id = |number| Figure { number, ..figure() }.id();
+        assert_eq!([id("4"), id("Table 1")], ["figure-4", "table-1"]);
+        assert_eq!(id("sweep guest"), "figure-sweep-guest");
     }
 }

@@ -6,7 +6,7 @@
 mod said;
 mod status;
 
-use rxo_demo::wrap::wrapped;
+use rxo_console::numbers::rounded;
 use serde::{Serialize, Serializer};
 
 use self::said::Origin;
@@ -132,41 +132,20 @@ impl Claim {
         }
     }
 
-    /// Returns the claim in one paragraph of text.
-    pub(crate) fn text(&self) -> String {
-        let Said { id, text, origin, unit, .. } = &self.said;
-        let author = if *origin == Origin::Paper { "the paper" } else { "our aim" };
-        let ours = self.ours.map(|ours| match ours.low == ours.high {
-            true => format!(" Here: {} {unit}.", shown(ours.value)),
-            false => {
-                let [value, low, high] = [ours.value, ours.low, ours.high].map(shown);
-                format!(" Here: {value} {unit} ({low} to {high}).")
-            }
+    /// Returns the verdict, the id and the values in a line; `lab/report` has the words.
+    pub(crate) fn line(&self) -> String {
+        let shown = |value: f64| rounded(value, 2).to_string();
+        let ours = self.ours.map_or("-".to_owned(), |ours| match ours.low == ours.high {
+            true => shown(ours.value),
+            false => format!("{} ({} to {})", shown(ours.value), shown(ours.low), shown(ours.high)),
         });
+        let Said { id, unit, rule, .. } = &self.said;
+        let bound = rule.bound.map_or("-".to_owned(), shown);
+        let status = format!("{:?}", self.status());
         let more = [self.detail.clone(), self.why()].into_iter().flatten();
         let more: String = more.map(|sentence| format!(" {sentence}")).collect();
-        let (word, ours) = (self.status().word(), ours.unwrap_or_default());
-        wrapped(&format!("{word} [{id}]: {author}: {text}{ours}{more}"))
+        format!("{status:<12}  {id:<36}  {ours} {unit}, bound {bound}.{more}")
     }
-}
-
-impl Status {
-    /// Returns the verdict in the words of reports.
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Self::NotRepeated => "not repeated",
-            Self::Calibration => "calibration",
-            Self::Contradicted => "CONTRADICTED",
-            Self::Weaker => "WEAKER",
-            Self::NoVerdict => "no verdict",
-            Self::Reproduced => "reproduced",
-            Self::Exceeds => "exceeds",
-        }
-    }
-}
-
-fn shown(value: f64) -> String {
-    if value.abs() >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
 fn unknown(id: &str) -> Said {
@@ -213,13 +192,13 @@ mod tests {
     const TIMED: &str = "menon.fig7.both.up";
 
     #[test]
-    fn the_paragraph_has_the_verdict_first_and_the_reason_last() {
-        let weaker = Claim::new(TIMED, Some(14.0), None).because(|| "Linux waits.".to_owned());
-        let text = weaker.text();
-        assert!(text.starts_with("WEAKER [menon.fig7.both.up]: the paper: "), "{text}");
-        assert!(text.ends_with("Here: 14.00 %. Linux waits."), "{text}");
-        let held = Claim::new(TIMED, Some(50.0), None).because(|| "Linux waits.".to_owned());
-        assert!(!held.text().contains("Linux waits."), "no reason is needed");
+    fn the_line_has_the_verdict_first_and_the_reason_last() {
+        let line = |value| {
+            Claim::new(TIMED, Some(value), None).because(|| "Linux waits.".to_owned()).line()
+        };
+        assert!(line(14.0).starts_with("Weaker        menon.fig7.both.up"), "{}", line(14.0));
+        assert!(line(14.0).ends_with("14 %, bound 45. Linux waits."), "{}", line(14.0));
+        assert!(!line(50.0).contains("Linux waits."), "no reason is needed");
     }
 
     #[test]

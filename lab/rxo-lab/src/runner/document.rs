@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::outcome::Outcome;
 use crate::claim::{Claim, book};
-use crate::figure::Figure;
+use crate::figure::Drawn;
 
 /// The results of a run.
 #[derive(Debug, Serialize)]
@@ -61,7 +61,7 @@ pub(super) struct Repeated {
     seconds: f64,
     load: Vec<Turn>,
     pub(super) claims: Vec<Claim>,
-    figures: Vec<Figure>,
+    figures: Vec<Drawn>,
     notes: Vec<String>,
     missing: Vec<String>,
     measured: Map<String, Value>,
@@ -122,6 +122,7 @@ impl Document {
             permits_verdict: load.permits_verdict,
         };
         let load = loads.into_iter().map(turn).collect();
+        let figures = figures.into_iter().map(Drawn::from).collect();
         let seconds = rounded(seconds, 1);
         let repeated =
             Repeated { id, paper, title, seconds, load, claims, figures, notes, missing, measured };

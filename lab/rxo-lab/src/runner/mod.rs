@@ -1,5 +1,6 @@
-//! Runs experiments: prepares them, judges the machine's load, measures in turns, and prints or writes one
-//! document of all results. Every experiment runs by this one function.
+//! Runs experiments: prepares them, judges the machine's load, measures in turns, and writes one document of all
+//! results, which `lab/report` turns into tables, figures and pages. Every experiment runs by this one function.
+//! Without `--json` it prints a line for each claim.
 
 mod document;
 mod outcome;
@@ -15,12 +16,13 @@ use rxo_console::fault::partial;
 use rxo_console::paths::for_folder;
 use rxo_console::{files, output};
 use rxo_demo::experiment::privilege;
-use rxo_demo::load::Load;
+use rxo_demo::load::{Load, disturbance};
 use rxo_demo::turns::Turns;
 use rxo_testbed::MachineReading;
 
 use self::document::Document;
 pub(crate) use self::outcome::{Experiment, Outcome};
+use crate::claim::Claim;
 use crate::flags::RunFlags;
 
 /// An experiment with its id.
@@ -73,11 +75,8 @@ fn run(experiments: &[Named], flags: &RunFlags, stop: &AtomicBool, failure: Fail
     let (mut texts, mut damage) = (Vec::new(), None);
     for Named { id, experiment } in experiments {
         let Measured { outcome, loads, seconds } = measured(&**experiment, flags, stop, failure)?;
-        let claims = outcome.all_claims(id, busy(&loads).as_deref())?;
-        if experiments.len() > 1 {
-            texts.push(format!("{id}\n{}", "=".repeat(id.len())));
-        }
-        texts.push(outcome.text(&claims));
+        let claims = outcome.all_claims(id, disturbance(&loads).as_deref())?;
+        texts.extend(claims.iter().map(Claim::line));
         damage = damage.or_else(|| outcome.damage.clone());
         document.partial = document.partial.or_else(|| why_partial(&outcome, id, stop));
         document.add(id, (outcome, claims), (loads, seconds));
@@ -90,7 +89,7 @@ fn run(experiments: &[Named], flags: &RunFlags, stop: &AtomicBool, failure: Fail
     texts.extend(document.partial.iter().map(|why| format!("Partial: {why}.")));
     match flags.json {
         true => output::json_document(&document)?,
-        false => output::text(&texts.join("\n\n"))?,
+        false => output::text(&texts.join("\n"))?,
     }
     damage.map_or(Ok(()), |damage| bail!(damage))?;
     document.partial.map_or(Ok(()), |why| Err(partial(why)))
@@ -141,22 +140,6 @@ fn warn_if_busy() {
     }
 }
 
-/// Returns the reason why verdicts on times are withheld: more than one turn in ten was disturbed. `None` if
-/// the machine was idle enough.
-fn busy(loads: &[(String, Load)]) -> Option<String> {
-    let busy: Vec<_> = loads.iter().filter(|(_, load)| !load.permits_verdict).collect();
-    let percent = |load: &Load| load.others_percent + load.stolen_percent;
-    let (turn, worst) = busy.iter().max_by(|a, b| percent(&a.1).total_cmp(&percent(&b.1)))?;
-    (busy.len() > loads.len() / TOLERATED).then(|| {
-        format!(
-            "Other processes kept the machine busy in {} of {} turns, {:.0} % of it in {turn}.",
-            busy.len(),
-            loads.len(),
-            percent(worst)
-        )
-    })
-}
-
 fn why_partial(outcome: &Outcome, id: &str, stop: &AtomicBool) -> Option<String> {
     if is_set(stop) {
         return Some("stopped by a signal: this is what was measured until then".to_owned());
@@ -180,37 +163,5 @@ fn write(document: &Document, out: &Path) -> Result<()> {
 
 /// One turn in so many may be repeated because the machine was busy.
 const REPEATED: usize = 2;
-/// One turn in so many may be disturbed: medians do not follow it.
-const TOLERATED: usize = 10;
 /// The time for which the machine is watched before a run.
 const LOOK: Duration = Duration::from_millis(500);
-
-#[cfg(test)]
-mod tests {
-    use rxo_testbed::MachineUse;
-
-    use super::*;
-
-    fn loads(busy: usize, idle: usize) -> Vec<(String, Load)> {
-        let load = |others| {
-            let (elapsed, others) = (Duration::from_secs(10), Duration::from_secs(others));
-            Load::of(MachineUse { cores: 2, elapsed, others, ..MachineUse::default() })
-        };
-        let turn = |number: usize| {
-            if number < busy { ("busy".to_owned(), load(8)) } else { ("idle".to_owned(), load(0)) }
-        };
-        (0..busy + idle).map(turn).collect()
-    }
-
-    #[test]
-    fn one_disturbed_turn_in_ten_is_tolerated() {
-        assert_eq!(busy(&loads(0, 3)), None);
-        assert_eq!(busy(&loads(1, 9)), None);
-        let why = busy(&loads(2, 8)).unwrap();
-        assert_eq!(
-            why,
-            "Other processes kept the machine busy in 2 of 10 turns, 40 % of it in busy."
-        );
-        assert!(busy(&loads(1, 2)).is_some() && busy(&[]).is_none());
-    }
-}

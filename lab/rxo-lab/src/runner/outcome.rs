@@ -107,15 +107,6 @@ impl Outcome {
         }
         Ok(claims)
     }
-
-    /// Returns the results as text: the figures, the claims, and the method.
-    pub(crate) fn text(&self, claims: &[Claim]) -> String {
-        let figures = self.figures.iter().map(Figure::text);
-        let claims = claims.iter().map(Claim::text);
-        let notes = self.notes.iter().map(|note| rxo_demo::wrap::wrapped(note));
-        let missing = self.missing.iter().map(|why| format!("Missing: {why}."));
-        figures.chain(claims).chain(notes).chain(missing).collect::<Vec<_>>().join("\n\n")
-    }
 }
 
 #[cfg(test)]
