@@ -5,7 +5,7 @@ use rxo_console::fault::usage;
 
 use crate::flags::{AcksFlags, GallatinFlags, Part, RscFlags, RunFlags};
 use crate::runner::{Experiment, Named};
-use crate::{gallatin, juggler, menon, paro, policies, rsc, smo, xen};
+use crate::{cast, gallatin, juggler, menon, paro, policies, rsc, smo, xen};
 
 /// An experiment that can be made from the shared flags.
 struct Entry {
@@ -19,9 +19,10 @@ fn boxed(plan: Result<impl Experiment + 'static>) -> Result<Box<dyn Experiment>>
 }
 
 /// All experiments: those that are counted first, because they take no longer on a busy machine.
-const ENTRIES: [Entry; 10] = [
+const ENTRIES: [Entry; 11] = [
     Entry { id: "policies", parts: policies::PARTS, make: |run| boxed(policies::scenario(run)) },
     Entry { id: "juggler", parts: juggler::PARTS, make: |run| boxed(juggler::scenario(run)) },
+    Entry { id: "cast", parts: cast::PARTS, make: |run| boxed(cast::scenario(run)) },
     Entry { id: "xen", parts: xen::PARTS, make: |run| boxed(xen::Plan::from_flags(run)) },
     Entry { id: "smo", parts: smo::PARTS, make: |run| boxed(smo::Plan::from_flags(run)) },
     Entry { id: "paro", parts: paro::PARTS, make: |run| boxed(paro::Plan::from_flags(run)) },
@@ -98,12 +99,12 @@ mod tests {
 
     #[test]
     fn experiments_and_parts_of_them_are_chosen() {
-        assert_eq!(ids("--counted"), ["policies", "juggler", "xen", "smo", "paro"]);
+        assert_eq!(ids("--counted"), ["policies", "juggler", "cast", "xen", "smo", "paro"]);
         assert_eq!(ids("--only menon,xen.rate"), ["xen", "menon"]);
         let flags: RunFlags = typed("--only xen.rate --quick").unwrap();
         assert_eq!(all(&flags).unwrap()[0].experiment.steps().unwrap(), 96);
         for (line, message) in [
-            ("--only xem", "--only xem: choose policies, juggler, xen,"),
+            ("--only xem", "--only xem: choose policies, juggler, cast, xen,"),
             ("--only xen.speed", "--only speed: choose throughput,"),
         ] {
             let flags: RunFlags = typed(line).unwrap();

@@ -13,6 +13,7 @@
 mod attacks;
 mod callgrind;
 mod card;
+mod cast;
 mod check;
 mod claim;
 mod downloads;
@@ -71,6 +72,7 @@ fn run(command: &Command, stop: &AtomicBool) -> Result<()> {
         Command::All(flags) => runner::several(&experiments::all(flags)?, flags, stop),
         Command::Check(flags) => check::run(flags),
         Command::Gallatin(flags) => one("gallatin", gallatin::scenario(flags)?, &flags.run, stop),
+        Command::Cast(flags) => one("cast", cast::scenario(flags)?, flags, stop),
         Command::Policies(flags) => one("policies", policies::scenario(flags)?, flags, stop),
         Command::Menon(flags) => menon(flags, stop),
         Command::Rsc(flags) => one("rsc", rsc::Plan::from_flags(flags)?, &flags.run, stop),

@@ -23,7 +23,7 @@ fn what_is_typed_wrong_is_one_line_and_code_2() {
         ("menon --quick acks", "--quick"),
         ("rsc --packets 1", "choose 500 to 200000"),
         ("xen --only speed", "--only speed: choose throughput, cost, rate, latency, guests"),
-        ("all --only xem", "--only xem: choose policies, juggler, xen,"),
+        ("all --only xem", "--only xem: choose policies, juggler, cast, xen,"),
         ("check Cargo.toml Cargo.toml", "Cargo.toml: "),
         ("bench", "a command is missing after `rxo-lab bench`"),
         ("rxo policies --jsn", "--json"),

@@ -1,6 +1,7 @@
 //! A group of receivers as stories: a sender, receivers with connections of this crate, lossy links, and
 //! virtual time.
 
+mod costs;
 mod dormant;
 mod fair;
 mod forged;

@@ -5,9 +5,9 @@ use rxo_frame::{Duration, Instant, SharedBytes};
 use rxo_tcp::{Arrival, Connection, Secret};
 use rxo_wire::FlowKey;
 
-use crate::links::{Links, To};
-use crate::settings::{receiver_config, stream};
-use crate::wire::{Wire, cut};
+use super::links::{Links, To};
+use super::settings::{receiver_config, stream};
+use super::wire::{Wire, cut};
 
 /// One download: the sender's end, and the receiver's.
 struct Download {

@@ -132,7 +132,8 @@ pub(crate) struct Book {
 }
 
 /// The texts of all books.
-const TEXTS: [&str; 10] = [
+const TEXTS: [&str; 11] = [
+    include_str!("../../claims/cast.json"),
     include_str!("../../claims/gallatin.json"),
     include_str!("../../claims/juggler.json"),
     include_str!("../../claims/menon.json"),

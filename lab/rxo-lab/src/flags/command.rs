@@ -21,7 +21,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Repeat every experiment and write one results.json, which lab/report turns into figures and pages.
-    /// --only takes experiments (gallatin, juggler, menon, menon-acks, menon-card, paro, policies, rsc, smo, xen).
+    /// --only takes experiments (cast, gallatin, juggler, menon, menon-acks, menon-card, paro, policies, rsc, smo, xen).
     All(RunFlags),
     /// Compare the claims and the series of two results.json: counts may differ by 2 %, virtual time not at
     /// all; what takes real time is reported and not judged.
@@ -45,6 +45,8 @@ pub(crate) enum Command {
     Xen(SteppedFlags<XenStep>),
     /// The packets that each policy eliminates of each kind of traffic, counted by the engine alone.
     Policies(RunFlags),
+    /// A cast beside as many downloads, for 5 to 168 receivers that lose up to 3 %: time and bytes, on virtual time.
+    Cast(RunFlags),
     /// Juggler (Geng et al. 2016): how far it batches while packets are reordered, by its timeout, on virtual time.
     Juggler(RunFlags),
     /// Reliable multicast with a fast path for its ACKs (Chan and Cheriton 2013, section 4): what an ACK costs the

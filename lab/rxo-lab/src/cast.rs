@@ -1,0 +1,171 @@
+//! `rxo-lab cast`: a file for many receivers by one cast, beside as many downloads, under independent losses and on
+//! virtual time.
+//!
+//! The network is that of the endpoint's own tests, whose receivers compare every byte.
+
+#[path = "../../../crates/rxo-tcp/tests/multicast/costs.rs"]
+mod costs;
+#[path = "../../../crates/rxo-tcp/tests/multicast/links.rs"]
+#[expect(dead_code, reason = "the stories use all of it")]
+mod links;
+#[path = "../../../crates/rxo-tcp/tests/multicast/receivers.rs"]
+#[expect(dead_code, reason = "the stories use all of it")]
+mod receivers;
+#[path = "../../../crates/rxo-tcp/tests/multicast/room.rs"]
+#[expect(dead_code, reason = "the stories use all of it")]
+mod room;
+#[path = "../../../crates/rxo-tcp/tests/multicast/settings.rs"]
+mod settings;
+#[path = "../../../crates/rxo-tcp/tests/multicast/unicasts.rs"]
+#[expect(dead_code, reason = "the stories use all of it")]
+mod unicasts;
+#[path = "../../../crates/rxo-tcp/tests/harness/wire.rs"]
+mod wire;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use self::room::{group_config, parity_config};
+use crate::claim::{Basis, Claim};
+use crate::figure::Shape;
+use crate::flags::{Part, RunFlags};
+use crate::runner::Experiment;
+use crate::scenario::{Cells, Chart, Scenario};
+
+pub(crate) const PARTS: &[Part] = &[Part::counted("loss")];
+
+/// The way to the receivers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Way {
+    /// A cast that repairs losses by parity packets: the default of `rxo cast`.
+    Parity,
+    /// A cast that repeats lost segments to the group.
+    Repeats,
+    Unicasts,
+    /// A cast with parity, whose first receiver stops for ever.
+    Stopped,
+}
+
+/// A way, the number of receivers, and the lost segments per 1000.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct Case(Way, u16, u64);
+
+/// The cost of a file of one MB.
+#[derive(Serialize)]
+struct Cost {
+    ms: f64,
+    /// Bytes on the sender's link for a byte of the file.
+    copies: f64,
+    /// Time for joins and farewells.
+    around_ms: f64,
+}
+
+const RECEIVERS: [(u16, [&str; 2]); 3] = [
+    (5, ["cast.time.5", "cast.bytes.5"]),
+    (20, ["cast.time.20", "cast.bytes.20"]),
+    (168, ["cast.time.168", "cast.bytes.168"]),
+];
+const LOSSES: [u64; 4] = [0, 1, 10, 30];
+
+/// Makes the experiment from the flags.
+///
+/// # Errors
+/// If `--only` names no part.
+pub(crate) fn scenario(flags: &RunFlags) -> Result<impl Experiment + use<>> {
+    flags.chosen(PARTS)?;
+    let bytes = if flags.is_quick() { QUICK_BYTES } else { BYTES };
+    let all = RECEIVERS.into_iter().flat_map(|(count, _)| LOSSES.map(|loss| (count, loss)));
+    let ways = |(count, loss)| {
+        [Way::Parity, Way::Repeats, Way::Unicasts].map(|way| Case(way, count, loss))
+    };
+    Ok(Scenario {
+        basis: Basis::VirtualTime,
+        cases: all.flat_map(ways).chain([Case(Way::Stopped, 20, 0)]).collect(),
+        rounds: 1,
+        rotated: 1,
+        name: |case| format!("{}, {}", line(case), x(case)),
+        measure: Box::new(move |case| Ok(measure(case, bytes))),
+        line: |cost| format!("{:.1} ms, {:.2} copies", cost.ms, cost.copies),
+        charts: &[TIME, BYTES_SENT],
+        claims,
+        is_intact: |_| true,
+        notes: vec![format!(
+            "A file of {} MB; nothing is lost in the first two milliseconds.",
+            bytes / 1_000_000
+        )],
+    })
+}
+
+const TIME: Chart<Case, Cost> = Chart {
+    number: "time",
+    title: "Time until every receiver has the file",
+    fixed: "link of 1 Gbit/s, round trip of 0.4 ms, independent losses in both directions",
+    x_label: "receivers and loss",
+    y_label: "ms",
+    x,
+    line,
+    value: |cost| cost.ms,
+    paper: |_| None,
+    shape: Shape::Bars,
+};
+const BYTES_SENT: Chart<Case, Cost> = Chart {
+    number: "bytes",
+    title: "Bytes on the sender's link for a byte of the file",
+    y_label: "copies",
+    value: |cost| cost.copies,
+    ..TIME
+};
+
+fn x(Case(_, receivers, loss): Case) -> String {
+    format!("{receivers}, {} %", loss as f64 / 10.0)
+}
+
+fn line(Case(way, ..): Case) -> &'static str {
+    match way {
+        Way::Parity => "cast, parity",
+        Way::Repeats => "cast, repeated segments",
+        Way::Unicasts => "downloads",
+        Way::Stopped => "cast, one receiver stops",
+    }
+}
+
+fn measure(Case(way, receivers, loss): Case, bytes: usize) -> Cost {
+    let case = costs::Case { receivers, bytes, loss, stops: way == Way::Stopped };
+    let cost = match way {
+        Way::Unicasts => case.unicasts(),
+        Way::Repeats => case.cast(group_config()),
+        Way::Parity | Way::Stopped => case.cast(parity_config()),
+    };
+    let ms = |time: core::time::Duration| time.as_secs_f64() * 1e3;
+    Cost { ms: ms(cost.time), copies: cost.bytes as f64 / bytes as f64, around_ms: ms(cost.around) }
+}
+
+fn claims(chart: &'static str, cells: &Cells<Case, Cost>) -> Vec<Claim> {
+    let median = |case, of: fn(&Cost) -> f64| cells.median(case, of);
+    // The loss at which a cast is worst decides.
+    let worst = |count, of: fn(&Cost) -> f64| {
+        let share = |loss| {
+            let [cast, unicasts] =
+                [Way::Parity, Way::Unicasts].map(|way| median(Case(way, count, loss), of));
+            Some(cast? / unicasts?)
+        };
+        LOSSES.into_iter().filter_map(share).reduce(f64::max)
+    };
+    let (at, of): (usize, fn(&Cost) -> f64) =
+        if chart == "time" { (0, |cost| cost.ms) } else { (1, |cost| cost.copies) };
+    let mut all: Vec<Claim> =
+        RECEIVERS.iter().map(|(count, ids)| Claim::new(ids[at], worst(*count, of), None)).collect();
+    if chart == "time" {
+        let casts = cells.cases().filter(|Case(way, ..)| *way == Way::Parity);
+        let around = casts.filter_map(|case| median(case, |cost| cost.around_ms)).reduce(f64::max);
+        all.push(Claim::new("cast.around", around, None));
+        let [stopped, whole] = [Way::Stopped, Way::Parity].map(|way| median(Case(way, 20, 0), of));
+        let more = stopped.zip(whole).map(|(stopped, whole)| 100.0 * (stopped / whole - 1.0));
+        all.push(Claim::new("cast.stopped", more, None));
+    }
+    all
+}
+
+const BYTES: usize = 10_000_000;
+const QUICK_BYTES: usize = 2_000_000;
