@@ -62,9 +62,14 @@ impl<C: Copy + PartialEq, S> Cells<C, S> {
         Some(self.spread(case, value)?.median)
     }
 
-    #[cfg(test)]
     pub(crate) const fn of(cells: Vec<(C, Vec<S>)>) -> Self {
         Self(cells)
+    }
+
+    /// Returns every sample of a value; none without a case.
+    fn values(&self, case: Option<C>, value: impl Fn(&S) -> f64) -> Vec<f64> {
+        let of_case = self.0.iter().filter(|(measured, _)| Some(*measured) == case);
+        of_case.flat_map(|(_, samples)| samples).map(value).collect()
     }
 
     pub(crate) fn cases(&self) -> impl Iterator<Item = C> {
@@ -73,7 +78,8 @@ impl<C: Copy + PartialEq, S> Cells<C, S> {
 }
 
 impl<C: Copy + PartialEq, S> Chart<C, S> {
-    fn figure(&self, basis: Basis, cells: &Cells<C, S>) -> Figure {
+    /// Draws the cells without claims; `None` if there are none.
+    pub(crate) fn figure(&self, basis: Basis, cells: &Cells<C, S>) -> Option<Figure> {
         let x = unique(cells.cases().map(self.x));
         let names = unique(cells.cases().map(self.line));
         let case = |x: &String, name: &str| {
@@ -83,21 +89,42 @@ impl<C: Copy + PartialEq, S> Chart<C, S> {
             x.iter().map(|x| value(case(x, name)?)).collect()
         };
         let draw = |(colour, series): (usize, Series)| {
-            let shape = self.shape;
+            let shape = if series.is_reference && self.shape == Shape::Boxes {
+                Shape::Line
+            } else {
+                self.shape
+            };
             Series { shape, ..series }.colour(colour)
         };
-        let ours = |name: &&'static str| {
-            Series::of_spreads(*name, over(name, &|case| cells.spread(case, self.value)))
+        let ours = |name: &&'static str| match self.shape {
+            Shape::Boxes => {
+                let samples = x.iter().map(|x| cells.values(case(x, name), self.value));
+                Series::boxes(*name, &samples.collect::<Vec<_>>())
+            }
+            _ => Series::of_spreads(*name, over(name, &|case| cells.spread(case, self.value))),
         };
         let paper = |name: &&'static str| {
             let values = x.iter().map(|x| (self.paper)(case(x, name)?)).collect();
             Series::reference(format!("paper: {name}"), values)
         };
         let has_values = |series: &Series| series.values.iter().any(Option::is_some);
+        if x.is_empty() {
+            return None;
+        }
         let papers = names.iter().map(paper).enumerate().filter(|(_, it)| has_values(it));
         let series = names.iter().map(ours).enumerate().chain(papers).map(draw).collect();
         let Self { number, title, fixed, x_label, y_label, .. } = *self;
-        Figure { number, title, fixed, basis, x_label, y_label, x, series, ..Figure::default() }
+        Some(Figure {
+            number,
+            title,
+            fixed,
+            basis,
+            x_label,
+            y_label,
+            x,
+            series,
+            ..Figure::default()
+        })
     }
 }
 
@@ -128,9 +155,9 @@ where
         let cells = Cells(cases.iter().copied().zip(samples).collect());
         let figure = |chart: &Chart<C, S>| {
             let claims = (self.claims)(chart.number, &cells);
-            Figure { claims, ..chart.figure(self.basis, &cells) }
+            Some(Figure { claims, ..chart.figure(self.basis, &cells)? })
         };
-        let outcome = Outcome::new(self.charts.iter().map(figure).collect(), &measured)?;
+        let outcome = Outcome::new(self.charts.iter().filter_map(figure).collect(), &measured)?;
         Ok(outcome.notes(self.notes.clone()).intact(is_intact))
     }
 

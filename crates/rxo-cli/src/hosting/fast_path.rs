@@ -36,7 +36,7 @@ pub(super) fn from_flags(flags: &HostFlags) -> Result<FastPath> {
     if account_by_flow && !modules.has(FastModules::ACCOUNTING) {
         return Err(usage("--account-by flow: nothing has accounts; add --fast-path accounting"));
     }
-    Ok(FastPath { modules, filter, account_by_flow, one_by_one: false })
+    Ok(FastPath { modules, filter, account_by_flow, ..FastPath::default() })
 }
 
 /// The totals of the fast path, as JSON: for a command's totals and for answers of `rxo ctl`.

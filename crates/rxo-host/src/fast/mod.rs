@@ -58,6 +58,9 @@ pub struct FastPath {
     /// `true` to look up each ACK and pass it to its connection by itself, as in the paper. By default the
     /// ACKs of a connection in a batch are looked up once and passed in one call, which costs less.
     pub one_by_one: bool,
+    /// `true` to pass each ACK of a cast's member to the member's connection, as in the paper. By default the group
+    /// takes an ACK in order without waking the connection, which costs less.
+    pub wakes_members: bool,
 }
 
 /// The reason why a text is not a valid setting of the fast path.
@@ -105,6 +108,12 @@ impl Fast {
             detector: Detector::new(seed),
             counters: FastCounters::default(),
         }
+    }
+
+    /// Returns `true` if ACKs of a cast's member wake its connection.
+    #[inline]
+    pub(crate) const fn wakes_members(&self) -> bool {
+        self.config.wakes_members
     }
 
     /// Begins a batch, for which the modules `on` are on. Returns `true` if any module is on.

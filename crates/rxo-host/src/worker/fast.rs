@@ -4,9 +4,11 @@
 use rxo_coalesce::Engine;
 use rxo_device::{DeviceError, FrameSource, Verdict};
 use rxo_frame::{Frame, FrameBuffer, Instant};
+use rxo_tcp::Arrival;
 use rxo_wire::FlowKey;
 
 use super::Host;
+use super::beside::Beside;
 use super::cast::Casting;
 use super::connections::Connections;
 use super::core::Core;
@@ -120,11 +122,17 @@ impl Fast {
             slot.acks.remember(last);
         }
         if let Some(mut member) = cast.member_at(place) {
-            let mut is_to_be_served = true;
+            let (mut is_to_be_served, wakes) = (true, self.wakes_members());
             // The ACKs do not go through the ring: the group must first update the connection with what was
             // sent.
             slot.cell.prepare(|connection| {
-                is_to_be_served = member.on_acks(connection, records.flatten().copied(), now);
+                let acks = records.flatten().copied();
+                if wakes {
+                    member.before(connection, now);
+                    connection.on_arrival(now, Arrival::acks(acks));
+                } else {
+                    is_to_be_served = member.on_acks(connection, acks, now);
+                }
             });
             if is_to_be_served {
                 connections.touch(place);

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::smo::Way;
+
 /// The process that `rxo-lab xen` runs under valgrind.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum XenStep {
@@ -45,11 +47,11 @@ pub(crate) enum SmoStep {
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct SmoSenderFlags {
     #[arg(long)]
+    pub(crate) way: Way,
+    #[arg(long)]
     pub(crate) receivers: usize,
     #[arg(long)]
     pub(crate) rounds: usize,
-    #[arg(long)]
-    pub(crate) fast: bool,
 }
 
 #[derive(Args, Clone, Debug)]

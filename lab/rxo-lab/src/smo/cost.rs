@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
+use clap::ValueEnum;
 use rxo::Instant;
 use rxo::live::host::CAST_SEGMENTS_FOR_AN_ACK;
 use serde::{Deserialize, Serialize, Serializer};
@@ -107,12 +108,13 @@ fn run_counted(case: Case, rounds: usize, counted: &str, caches: &[&str]) -> Res
     let folder = Folder::new("smo")?;
     let profile = folder.file("callgrind.out");
     let mut command = callgrind::command(counted, &profile, caches)?;
-    command
-        .args(["smo", "sender"])
-        .args([format!("--receivers={}", case.receivers), format!("--rounds={rounds}")]);
-    if case.way == Way::Fast {
-        command.arg("--fast");
-    }
+    let way = case.way.to_possible_value();
+    let way = way.map(|value| value.get_name().to_owned()).unwrap_or_default();
+    command.args(["smo", "sender"]).args([
+        format!("--way={way}"),
+        format!("--receivers={}", case.receivers),
+        format!("--rounds={rounds}"),
+    ]);
     let done = Process::spawn("the sender under valgrind", &mut command)?.finish()?;
     let parts = callgrind::read(&profile, |origin| Category::of(origin) as usize)?;
     Ok(Counted { parts, misses: callgrind::last_misses(&profile)?, done })
@@ -123,8 +125,7 @@ fn run_counted(case: Case, rounds: usize, counted: &str, caches: &[&str]) -> Res
 /// # Errors
 /// If a receiver fails.
 pub(crate) fn run(flags: &SmoSenderFlags) -> Result<()> {
-    let SmoSenderFlags { receivers, rounds, fast } = *flags;
-    let way = if fast { Way::Fast } else { Way::Stack };
+    let SmoSenderFlags { way, receivers, rounds } = *flags;
     rxo_console::output::json_line(&in_rounds(Case { way, receivers }, rounds)?)
 }
 
@@ -268,7 +269,7 @@ mod tests {
     fn each_receiver_acknowledges_once_a_round_and_the_fast_path_takes_it() {
         for way in Way::ALL {
             let done = in_rounds(Case { way, receivers: 20 }, 10).unwrap();
-            let consumed = if way == Way::Fast { 200 } else { 0 };
+            let consumed = if way == Way::Stack { 0 } else { 200 };
             assert_eq!(done, Done { acks: 200, segments: 160, consumed }, "{way:?}");
         }
     }

@@ -51,7 +51,7 @@ impl Plan {
         let wanted = |part| parts.has(part);
         let of = |part, quick_ones: &'static [usize], all: Vec<usize>| {
             let receivers = if quick { quick_ones.to_vec() } else { all };
-            let both = receivers.into_iter().flat_map(|count| Way::ALL.map(|way| (way, count)));
+            let both = receivers.into_iter().flat_map(|count| Way::TIMED.map(|way| (way, count)));
             both.filter(|_| wanted(part)).collect::<Vec<Case>>()
         };
         let ends = vec![paper::FEWEST, paper::MOST];
@@ -113,12 +113,12 @@ mod tests {
             let Plan { costs, simulated, knee, real, hardship, .. } = plan(line).unwrap();
             [costs.len(), simulated.len(), knee.len(), real.len(), hardship.len()]
         };
-        assert_eq!(count(""), [8, 22, 6, 4, 2]);
-        assert_eq!(count("--only cost"), [8, 0, 0, 0, 0]);
-        assert_eq!(count("--only simulation"), [2, 22, 0, 0, 0], "it needs the costs");
+        assert_eq!(count(""), [12, 22, 6, 4, 2]);
+        assert_eq!(count("--only cost"), [12, 0, 0, 0, 0]);
+        assert_eq!(count("--only simulation"), [3, 22, 0, 0, 0], "it needs the costs");
         assert_eq!(count("--only knee,real"), [0, 0, 6, 4, 2]);
-        assert_eq!(count("--quick"), [4, 4, 4, 2, 2]);
-        assert_eq!(count("--counted"), [4, 4, 0, 0, 0]);
+        assert_eq!(count("--quick"), [6, 4, 4, 2, 2]);
+        assert_eq!(count("--counted"), [6, 4, 0, 0, 0]);
         assert!(!plan("--only cost,simulation").unwrap().needs_networks());
         assert!(plan("--only knee").unwrap().needs_networks());
         let error = plan("--rounds 0").unwrap_err().to_string();

@@ -4,34 +4,48 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
+use clap::ValueEnum;
 use rxo::live::host::{CAST_BUFFER_BYTES, cast_sender};
 use rxo::tcp::{Control, Late, Outcome, Repairs, Slow};
 use rxo::{FrameSink, FrameSource, Instant};
 use rxo_coalesce::PureAckRule;
 use rxo_host::{
-    Cast, CastConfig, CastEvent, FastModules, Host, HostConfig, HostCounters, IpCidr, SharedBytes,
-    Turn,
+    Cast, CastConfig, CastEvent, FastModules, FastPath, Host, HostConfig, HostCounters, IpCidr,
+    SharedBytes, Turn,
 };
 use serde::Serialize;
 
 use super::model::{GROUP, PORT, SENDER, SENDER_MAC};
 
 /// The path of acknowledgements through the sender.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Way {
     /// Each ACK separately through the stack, like the paper's kernel without TCP-PARO.
     Stack,
-    /// The fast path, which consumes ACKs inside the ring.
+    /// Each ACK separately through the fast path to its connection, which is awake: the paper's change alone.
+    Mechanism,
+    /// The fast path, which consumes ACKs inside the ring, to members that are dormant: rxo's best.
     Fast,
 }
 
 impl Way {
-    pub(crate) const ALL: [Self; 2] = [Self::Stack, Self::Fast];
+    pub(crate) const ALL: [Self; 3] = [Self::Stack, Self::Mechanism, Self::Fast];
+    /// The ways whose casts are timed.
+    pub(crate) const TIMED: [Self; 2] = [Self::Stack, Self::Fast];
+
+    /// Returns the way's name in figures.
+    pub(crate) const fn line(self) -> &'static str {
+        match self {
+            Self::Stack => "without",
+            Self::Mechanism | Self::Fast => self.name(),
+        }
+    }
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Stack => "without the fast path",
+            Self::Mechanism => "the paper's change alone",
             Self::Fast => "with the fast path",
         }
     }
@@ -68,7 +82,12 @@ where
         cast_sender(&mut config);
         match way {
             Way::Stack => config.engine.policy.pure_acks = PureAckRule::Bypass,
-            Way::Fast => config.fast_path.modules = FastModules::PURE_ACK,
+            Way::Mechanism | Way::Fast => {
+                let wakes_members = way == Way::Mechanism;
+                let (modules, one_by_one) = (FastModules::PURE_ACK, wakes_members);
+                config.fast_path =
+                    FastPath { modules, one_by_one, wakes_members, ..FastPath::default() };
+            }
         }
         let host = Host::new(source, sink, config)?;
         let cast = host.handle().cast(CastConfig {

@@ -9,7 +9,7 @@ use rxo::host::Turn;
 use serde::Serialize;
 
 use super::card::Card;
-use super::model::{Counts, Network};
+use super::model::{Counts, Network, least_time};
 use super::sender::{Sender, Way};
 
 /// Cost of the sender's work, in nanoseconds.
@@ -64,6 +64,13 @@ pub(super) fn cast(
         busy_seconds: busy.as_secs_f64(),
         acks: acks - before,
     })
+}
+
+impl Cast {
+    /// Returns the time in percent of what the link alone takes.
+    pub(super) fn percent(&self) -> f64 {
+        100.0 * self.seconds / least_time(self.bytes, self.bits_per_s).as_secs_f64()
+    }
 }
 
 struct Scene {
@@ -138,7 +145,6 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::least_time;
     use super::*;
 
     const COSTS: Costs = Costs { ack_ns: 1_000.0, segment_ns: 500.0 };

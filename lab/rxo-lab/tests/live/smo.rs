@@ -38,14 +38,17 @@ fn counts_and_namespaces() {
 /// An ACK costs less on the fast path, which must consume every ACK.
 fn costs(report: &Value) {
     let costs = report["costs"].as_array().unwrap();
-    assert_eq!(costs.len(), 4);
-    for pair in costs.chunks(2) {
-        let [stack, fast] = [0, 1].map(|place| &pair[place]);
-        assert_eq!((&stack["way"], &fast["way"]), (&"stack".into(), &"fast".into()));
-        assert_eq!((&stack["consumed"], &fast["consumed"]), (&0.0.into(), &1.0.into()));
+    assert_eq!(costs.len(), 6);
+    for three in costs.chunks(3) {
+        let [stack, mechanism, fast] = [0, 1, 2].map(|place| &three[place]);
+        for (cost, way, consumed) in
+            [(stack, "stack", 0.0), (mechanism, "mechanism", 1.0), (fast, "fast", 1.0)]
+        {
+            assert_eq!((&cost["way"], &cost["consumed"]), (&way.into(), &consumed.into()));
+        }
         let ack = |cost: &Value| cost["ack"].as_f64().unwrap();
-        assert!(ack(fast) < ack(stack), "{fast}, {stack}");
-        for cost in [stack, fast] {
+        assert!(ack(fast) < ack(mechanism) && ack(mechanism) < ack(stack), "{three:?}");
+        for cost in [stack, mechanism, fast] {
             let parts = cost["parts"].as_object().unwrap();
             let sum: f64 = parts.values().map(|part| part.as_f64().unwrap()).sum();
             assert!((sum / ack(cost) - 1.0).abs() < 1e-6, "{cost}");
