@@ -47,11 +47,11 @@ enum Way {
     Stopped,
 }
 
-/// A way, the number of receivers, and the lost segments per 1000.
+/// A way, the number of receivers, the lost segments per 1000, and the megabytes of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-struct Case(Way, u16, u64);
+struct Case(Way, u16, u64, usize);
 
-/// The cost of a file of one MB.
+/// The cost of a file.
 #[derive(Serialize)]
 struct Cost {
     ms: f64,
@@ -74,26 +74,23 @@ const LOSSES: [u64; 4] = [0, 1, 10, 30];
 /// If `--only` names no part.
 pub(crate) fn scenario(flags: &RunFlags) -> Result<impl Experiment + use<>> {
     flags.chosen(PARTS)?;
-    let bytes = if flags.is_quick() { QUICK_BYTES } else { BYTES };
+    let mb = if flags.is_quick() { QUICK_MB } else { MB };
     let all = RECEIVERS.into_iter().flat_map(|(count, _)| LOSSES.map(|loss| (count, loss)));
     let ways = |(count, loss)| {
-        [Way::Parity, Way::Repeats, Way::Unicasts].map(|way| Case(way, count, loss))
+        [Way::Parity, Way::Repeats, Way::Unicasts].map(|way| Case(way, count, loss, mb))
     };
     Ok(Scenario {
         basis: Basis::VirtualTime,
-        cases: all.flat_map(ways).chain([Case(Way::Stopped, 20, 0)]).collect(),
+        cases: all.flat_map(ways).chain(LONG).collect(),
         rounds: 1,
         rotated: 1,
         name: |case| format!("{}, {}", line(case), x(case)),
-        measure: Box::new(move |case| Ok(measure(case, bytes))),
+        measure: Box::new(|case| Ok(measure(case))),
         line: |cost| format!("{:.1} ms, {:.2} copies", cost.ms, cost.copies),
         charts: &[TIME, BYTES_SENT],
         claims,
         is_intact: |_| true,
-        notes: vec![format!(
-            "A file of {} MB; nothing is lost in the first two milliseconds.",
-            bytes / 1_000_000
-        )],
+        facts: vec![("mb", mb.to_string())],
     })
 }
 
@@ -117,8 +114,11 @@ const BYTES_SENT: Chart<Case, Cost> = Chart {
     ..TIME
 };
 
-fn x(Case(_, receivers, loss): Case) -> String {
-    format!("{receivers}, {} %", loss as f64 / 10.0)
+fn x(Case(_, receivers, loss, mb): Case) -> String {
+    match mb {
+        LONG_MB => format!("{receivers}, {mb} MB"),
+        _ => format!("{receivers}, {} %", loss as f64 / 10.0),
+    }
 }
 
 fn line(Case(way, ..): Case) -> &'static str {
@@ -130,7 +130,8 @@ fn line(Case(way, ..): Case) -> &'static str {
     }
 }
 
-fn measure(Case(way, receivers, loss): Case, bytes: usize) -> Cost {
+fn measure(Case(way, receivers, loss, mb): Case) -> Cost {
+    let bytes = mb * 1_000_000;
     let case = costs::Case { receivers, bytes, loss, stops: way == Way::Stopped };
     let cost = match way {
         Way::Unicasts => case.unicasts(),
@@ -143,11 +144,12 @@ fn measure(Case(way, receivers, loss): Case, bytes: usize) -> Cost {
 
 fn claims(chart: &'static str, cells: &Cells<Case, Cost>) -> Vec<Claim> {
     let median = |case, of: fn(&Cost) -> f64| cells.median(case, of);
+    let mb = cells.cases().next().map_or(0, |Case(.., mb)| mb);
     // The loss at which a cast is worst decides.
     let worst = |count, of: fn(&Cost) -> f64| {
         let share = |loss| {
             let [cast, unicasts] =
-                [Way::Parity, Way::Unicasts].map(|way| median(Case(way, count, loss), of));
+                [Way::Parity, Way::Unicasts].map(|way| median(Case(way, count, loss, mb), of));
             Some(cast? / unicasts?)
         };
         LOSSES.into_iter().filter_map(share).reduce(f64::max)
@@ -160,12 +162,17 @@ fn claims(chart: &'static str, cells: &Cells<Case, Cost>) -> Vec<Claim> {
         let casts = cells.cases().filter(|Case(way, ..)| *way == Way::Parity);
         let around = casts.filter_map(|case| median(case, |cost| cost.around_ms)).reduce(f64::max);
         all.push(Claim::new("cast.around", around, None));
-        let [stopped, whole] = [Way::Stopped, Way::Parity].map(|way| median(Case(way, 20, 0), of));
-        let more = stopped.zip(whole).map(|(stopped, whole)| 100.0 * (stopped / whole - 1.0));
-        all.push(Claim::new("cast.stopped", more, None));
+        let [whole, stopped] = LONG.map(|case| median(case, of));
+        let both = whole.zip(stopped);
+        let more = both.map(|(whole, stopped)| 100.0 * (stopped / whole - 1.0));
+        let detail = both.map(|(whole, stopped)| format!("{whole:.0} and {stopped:.0} ms."));
+        all.push(Claim::new("cast.stopped", more, detail));
     }
     all
 }
 
-const BYTES: usize = 10_000_000;
-const QUICK_BYTES: usize = 2_000_000;
+const MB: usize = 10;
+const QUICK_MB: usize = 2;
+/// The delay by a stopped receiver does not grow with the file, so it needs one that takes half a second.
+const LONG_MB: usize = 60;
+const LONG: [Case; 2] = [Case(Way::Parity, 20, 0, LONG_MB), Case(Way::Stopped, 20, 0, LONG_MB)];

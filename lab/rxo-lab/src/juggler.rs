@@ -103,10 +103,7 @@ pub(crate) fn scenario(flags: &RunFlags) -> Result<impl Experiment + use<>> {
         }],
         claims,
         is_intact: |_| true,
-        notes: vec![
-            "The paper's values are its authors' published data. A poll is as long as 23.6 packets take."
-                .to_owned(),
-        ],
+        facts: Vec::new(),
     })
 }
 

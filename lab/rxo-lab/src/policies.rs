@@ -48,7 +48,7 @@ pub(crate) fn scenario(flags: &RunFlags) -> Result<impl Experiment + use<>> {
         }],
         claims: |_, _| Vec::new(),
         is_intact: |_| true,
-        notes: vec!["W1 to W9 are the workloads of rxo-lab bench engine.".to_owned()],
+        facts: Vec::new(),
     })
 }
 

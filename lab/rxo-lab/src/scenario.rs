@@ -9,7 +9,7 @@ use rxo_demo::stats::Spread;
 use rxo_demo::turns::{Cases, Turns};
 use serde::Serialize;
 
-use crate::claim::{Basis, Claim};
+use crate::claim::{Basis, Claim, Fact};
 use crate::figure::{Figure, Series, Shape};
 use crate::runner::{Experiment, Outcome};
 
@@ -30,7 +30,8 @@ pub(crate) struct Scenario<C: 'static, S: 'static> {
     pub(crate) claims: fn(&'static str, &Cells<C, S>) -> Vec<Claim>,
     /// Returns `true` if every byte arrived as it was sent.
     pub(crate) is_intact: fn(&S) -> bool,
-    pub(crate) notes: Vec<String>,
+    /// The facts in the experiment's notes.
+    pub(crate) facts: Vec<Fact>,
 }
 
 /// A figure over the cases: a line for each name, over the values of x.
@@ -158,7 +159,7 @@ where
             Some(Figure { claims, ..chart.figure(self.basis, &cells)? })
         };
         let outcome = Outcome::new(self.charts.iter().filter_map(figure).collect(), &measured)?;
-        Ok(outcome.notes(self.notes.clone()).intact(is_intact))
+        Ok(outcome.facts(self.facts.clone()).intact(is_intact))
     }
 
     fn needs_networks(&self) -> bool {
@@ -210,7 +211,7 @@ mod tests {
             charts: &[CHART],
             claims: |_, _| Vec::new(),
             is_intact: |_| true,
-            notes: vec!["How.".to_owned()],
+            facts: Vec::new(),
         };
         let stop = AtomicBool::new(false);
         let outcome = scenario.measure(&Turns::new(3, true, &stop)).unwrap();

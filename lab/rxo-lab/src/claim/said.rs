@@ -129,6 +129,28 @@ pub(crate) struct Book {
     pub(crate) paper: Option<String>,
     pub(crate) title: String,
     pub(crate) claims: Vec<Said>,
+    /// The method, one paragraph each, with places `{name}` for the facts of a run.
+    notes: Vec<String>,
+}
+
+/// A fact of a run, by its name in notes. An empty one only says that a note applies.
+pub(crate) type Fact = (&'static str, String);
+
+/// Returns the empty fact `name` if it `is` so.
+pub(crate) fn if_so(name: &'static str, is: bool) -> Option<Fact> {
+    is.then(|| (name, String::new()))
+}
+
+impl Book {
+    /// Returns the notes whose facts are all known, with the facts in their places.
+    pub(crate) fn notes(&self, facts: &[Fact]) -> Vec<String> {
+        let known = |note: &String| {
+            let fill =
+                |note: String, (name, fact): &Fact| note.replace(&format!("{{{name}}}"), fact);
+            Some(facts.iter().fold(note.clone(), fill)).filter(|note| !note.contains('{'))
+        };
+        self.notes.iter().filter_map(known).collect()
+    }
 }
 
 /// The texts of all books.
@@ -203,6 +225,14 @@ mod tests {
                 said.id
             );
         }
+    }
+
+    #[test]
+    fn a_note_needs_its_facts() {
+        let book = book("smo").unwrap();
+        let notes = book.notes(&[("simulated_mbit", "7.5".to_owned())]);
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert!(notes[1].contains("a link of 7.5 Mbit/s."), "{notes:?}");
     }
 
     fn sources(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -16,10 +16,9 @@ use rxo_coalesce::Hold;
 use rxo_demo::limits::within;
 use rxo_demo::machine::Cores;
 use rxo_demo::sending::{Sample, Setup, Way, measure};
-use rxo_demo::wrap::count;
 
 use self::peer::Peer;
-use crate::claim::Basis;
+use crate::claim::{Basis, Fact};
 use crate::figure::Shape;
 use crate::flags::{GallatinFlags, Part};
 use crate::limits::{Effort, Limits};
@@ -59,7 +58,7 @@ pub(crate) fn scenario(flags: &GallatinFlags) -> Result<impl Experiment + use<>>
         charts: &CHARTS,
         claims: claims::of,
         is_intact: |sample| sample.hash_ok,
-        notes: notes(connections, effort),
+        facts: facts(connections, effort),
     })
 }
 
@@ -120,21 +119,12 @@ fn us_per_kb(sample: &Sample) -> f64 {
     1.024 * sample.cpu.total()
 }
 
-fn notes(connections: usize, Effort { rounds, duration }: Effort) -> Vec<String> {
+fn facts(connections: usize, Effort { rounds, duration }: Effort) -> Vec<Fact> {
     vec![
-        format!(
-            "Medians of {rounds} rounds of {} s with {}. The sending host stands on one core with rxo, the receiver \
-             on another. us/KB: processor time of the sending host's threads, rxo and ksoftirqd for 1,024 bytes of \
-             payload.",
-            duration.as_secs_f64(),
-            count(connections, "connection")
-        ),
-        format!(
-            "Both of rxo's rows take ACKs {} us together, as from the paper's card, which moderates its interrupts in \
-             all rows. The kernel's row has no card and pays for no second receive path in user space; what its \
-             interrupts do while no thread runs stands in nobody's account.",
-            MODERATION.as_micros()
-        ),
+        ("rounds", rounds.to_string()),
+        ("seconds", duration.as_secs_f64().to_string()),
+        ("connections", connections.to_string()),
+        ("moderation_us", MODERATION.as_micros().to_string()),
     ]
 }
 

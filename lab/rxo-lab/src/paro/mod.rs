@@ -14,7 +14,6 @@ mod clients;
 mod count;
 mod figures;
 mod live;
-mod notes;
 mod paper;
 mod plan;
 pub(crate) mod server;
@@ -64,7 +63,7 @@ impl Experiment for Plan {
         let cycles = self.count(turns, &self.simulated, true)?;
         let windows = self.measure_live(turns)?;
         let measured = Measured { costs, cycles, windows };
-        Ok(Outcome::new(figures::all(&measured), &measured)?.notes(notes::of(self)))
+        Ok(Outcome::new(figures::all(&measured), &measured)?.facts(self.facts()))
     }
 
     fn needs_networks(&self) -> bool {

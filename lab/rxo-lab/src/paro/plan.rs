@@ -6,6 +6,7 @@ use rxo_demo::machine::Cores;
 
 use super::case::{AckRate, Case, Way};
 use super::paper::{PROFILED_BYTES, SIZES};
+use crate::claim::{Fact, if_so};
 use crate::flags::{Part, RunFlags};
 
 /// Table 1, figures 1 and 4: instructions of requests; figure 3: cycles, as callgrind estimates them with
@@ -78,6 +79,29 @@ impl Plan {
             live: if quick { QUICK_LIVE } else { FULL_LIVE },
             cores: Cores::choose(),
         })
+    }
+}
+
+impl Plan {
+    /// Returns the facts in the notes on the method.
+    pub(super) fn facts(&self) -> Vec<Fact> {
+        let Self { counted, simulated, scale, live, rounds, .. } = self;
+        let is_counted = !counted.is_empty() || !simulated.is_empty();
+        let of_counts = [
+            ("files", scale.files.to_string()),
+            ("clients", scale.clients.to_string()),
+            ("counted_mb", (scale.counted_bytes >> 20).to_string()),
+            ("warm_mb", (scale.warm_bytes >> 20).to_string()),
+        ];
+        let of_live = [
+            ("live_clients", live.clients.to_string()),
+            ("live_files", live.files.to_string()),
+            ("window_ms", live.window_ms.to_string()),
+            ("rounds", rounds.to_string()),
+        ];
+        let of_counts = of_counts.into_iter().filter(|_| is_counted);
+        let of_live = of_live.into_iter().filter(|_| *rounds > 0);
+        of_counts.chain(of_live).chain(if_so("is_simulated", !simulated.is_empty())).collect()
     }
 }
 

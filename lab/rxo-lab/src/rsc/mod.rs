@@ -15,7 +15,6 @@ mod examine;
 mod faster;
 mod interleave;
 mod level;
-mod notes;
 mod plan;
 mod saving;
 mod senders;
@@ -60,10 +59,10 @@ impl Experiment for Plan {
         let projection = Faster::of(&costs);
         let figures = [amount::figures(&captures), saving::figures(&costs)].concat();
         let figures = figures.into_iter().chain(projection.as_ref().map(Faster::figure)).collect();
-        let notes = notes::of(self, &captures, &costs, projection.is_some());
+        let facts = self.facts(&captures, &costs, projection.is_some());
         let damage = captures.iter().filter_map(|examined| examined.damage.clone()).collect();
         let measured = Measured { captures, costs, projection };
-        Ok(Outcome { missing: damage, ..Outcome::new(figures, &measured)?.notes(notes) })
+        Ok(Outcome { missing: damage, ..Outcome::new(figures, &measured)?.facts(facts) })
     }
 
     fn needs_networks(&self) -> bool {

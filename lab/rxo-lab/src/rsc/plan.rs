@@ -11,6 +11,9 @@ use rxo_demo::limits::within;
 use rxo_demo::machine::Cores;
 
 use super::condition::Condition;
+use super::cost::{Cost, Pace};
+use super::examine::Examined;
+use crate::claim::{Fact, if_so};
 use crate::flags::{Part, RscFlags};
 use crate::limits::{Effort, Limits};
 
@@ -24,6 +27,38 @@ pub(crate) struct Plan {
     pub(super) captures: Option<CapturePlan>,
     /// Measurements for figures 10 to 12 and the projection; `None` omits them.
     pub(super) cpu: Option<CpuPlan>,
+}
+
+impl Plan {
+    /// Returns the facts in the notes on the method.
+    pub(super) fn facts(
+        &self,
+        captures: &[Examined],
+        costs: &[Cost],
+        is_projected: bool,
+    ) -> Vec<Fact> {
+        let of_lab = match &self.captures {
+            Some(CapturePlan::Lab(lab)) => vec![
+                ("packets", lab.packets.to_string()),
+                ("mbit", (lab.bytes_per_s / 125_000).to_string()),
+                ("burst", lab.burst_frames.to_string()),
+            ],
+            _ => Vec::new(),
+        };
+        let lost: u64 = captures.iter().map(|examined| examined.lost_frames).sum();
+        let damaged = captures.iter().filter(|examined| examined.damage.is_some());
+        let damaged: Vec<&str> = damaged.map(|examined| examined.name.as_str()).collect();
+        let has_costs = !costs.is_empty();
+        let conditions = [
+            (lost > 0).then(|| ("lost", lost.to_string())),
+            (!damaged.is_empty()).then(|| ("damaged", damaged.join(", "))),
+            if_so("has_captures", !captures.is_empty()),
+            if_so("has_costs", has_costs),
+            if_so("has_one_gbit", costs.iter().any(|cost| cost.pace == Pace::OneGbit)),
+            if_so("is_unprojected", has_costs && !is_projected),
+        ];
+        of_lab.into_iter().chain(conditions.into_iter().flatten()).collect()
+    }
 }
 
 /// Source of the captures.

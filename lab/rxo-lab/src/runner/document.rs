@@ -111,8 +111,9 @@ impl Document {
         (outcome, claims): (Outcome, Vec<Claim>),
         (loads, seconds): (Vec<(String, Load)>, f64),
     ) {
-        let Outcome { figures, notes, missing, measured, .. } = outcome;
+        let Outcome { figures, facts, missing, measured, .. } = outcome;
         let book = book(id);
+        let notes = book.map_or_else(Vec::new, |book| book.notes(&facts));
         let paper = book.and_then(|book| book.paper.as_deref());
         let title = book.map_or("", |book| &book.title);
         let turn = |(turn, load): (String, Load)| Turn {

@@ -5,7 +5,7 @@ use rxo_demo::turns::Turns;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::claim::{Claim, book};
+use crate::claim::{Claim, Fact, book};
 use crate::figure::Figure;
 use crate::missing::Missing;
 
@@ -44,8 +44,8 @@ pub(crate) struct Outcome {
     pub(crate) figures: Vec<Figure>,
     /// Claims that no figure shows.
     pub(crate) claims: Vec<Claim>,
-    /// Notes on the method, one paragraph each.
-    pub(crate) notes: Vec<String>,
+    /// The facts in the notes on the method, which stand in the experiment's book.
+    pub(crate) facts: Vec<Fact>,
     /// The reasons why parts are missing.
     pub(crate) missing: Vec<String>,
     /// The measurements in the experiment's own form.
@@ -71,8 +71,8 @@ impl Outcome {
         Self { claims, ..self }
     }
 
-    pub(crate) fn notes(self, notes: Vec<String>) -> Self {
-        Self { notes, ..self }
+    pub(crate) fn facts(self, facts: Vec<Fact>) -> Self {
+        Self { facts, ..self }
     }
 
     pub(crate) fn missing(self, missing: Missing) -> Self {

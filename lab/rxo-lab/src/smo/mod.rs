@@ -12,7 +12,6 @@ pub(crate) mod cost;
 mod figures;
 mod knee;
 mod model;
-mod notes;
 mod paper;
 mod plan;
 pub(crate) mod real;
@@ -77,7 +76,7 @@ impl Experiment for Plan {
         self.measure_knee(turns, &mut measured)?;
         self.measure_real(turns, &mut measured)?;
         let outcome = Outcome::new(figures::all(&measured), &measured)?;
-        let outcome = outcome.claims(figures::aims(&measured)).notes(notes::of(self, &measured));
+        let outcome = outcome.claims(figures::aims(&measured)).facts(self.facts(&measured));
         Ok(outcome.intact(measured.is_intact()))
     }
 

@@ -4,9 +4,10 @@ use anyhow::Result;
 use rxo_demo::limits::within;
 use rxo_demo::machine::Cores;
 
-use super::cost;
-use super::paper;
+use super::model::return_share;
 use super::sender::Way;
+use super::{Measured, cost, paper};
+use crate::claim::Fact;
 use crate::flags::{Part, RunFlags};
 
 /// A timed cast: its way and its number of receivers.
@@ -79,6 +80,28 @@ impl Plan {
             rounds,
             cores: Cores::choose(),
         })
+    }
+}
+
+impl Plan {
+    /// Returns the facts in the notes on the method.
+    pub(super) fn facts(&self, measured: &Measured) -> Vec<Fact> {
+        let Measured { simulated_rate, knee_rate, acks_a_segment, real, .. } = measured;
+        let mbit = |name, rate: &Option<f64>| rate.map(|rate| (name, format!("{:.1}", rate / 1e6)));
+        let acks = acks_a_segment.map(|acks| ("acks", format!("{acks:.1}")));
+        let share = acks_a_segment
+            .map(|acks| ("return_percent", format!("{:.0}", 100.0 * return_share(acks))));
+        let real = real.iter().map(|times| times.acks_a_segment).reduce(f64::max);
+        let rounds = self.counted_rounds.to_string();
+        let all = [
+            (!self.costs.is_empty()).then_some(("counted_rounds", rounds)),
+            mbit("simulated_mbit", simulated_rate),
+            mbit("knee_mbit", knee_rate),
+            acks,
+            share,
+            real.map(|acks| ("real_acks", format!("{acks:.3}"))),
+        ];
+        all.into_iter().flatten().collect()
     }
 }
 

@@ -10,7 +10,6 @@ mod domain;
 pub(crate) mod driver;
 mod figures;
 mod guest;
-mod notes;
 mod paper;
 mod plan;
 mod portions;
@@ -106,7 +105,7 @@ impl Experiment for Plan {
         };
         let several = measured.several.iter().flat_map(|several| &several.each);
         let is_intact = several.into_iter().all(|each| each.is_intact);
-        let outcome = Outcome::new(figures::all(&measured), &measured)?.notes(notes::of(self));
+        let outcome = Outcome::new(figures::all(&measured), &measured)?.facts(self.facts());
         Ok(outcome.missing(missing).intact(is_intact))
     }
 

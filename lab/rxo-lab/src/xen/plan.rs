@@ -5,6 +5,7 @@ use anyhow::Result;
 use super::paper;
 use super::system::System;
 use super::virtual_time::Reader;
+use crate::claim::Fact;
 use crate::flags::{Part, RunFlags};
 
 /// A system, and its frames per poll.
@@ -192,6 +193,26 @@ const SEVERAL_BYTES: usize = 4 << 20;
 const FRAMES: usize = 20_000;
 const COUNTED_FRAMES: usize = 4_000;
 const QUICK_FRAMES: usize = 400;
+
+impl Plan {
+    /// Returns the facts in the notes on the method.
+    pub(super) fn facts(&self) -> Vec<Fact> {
+        let flags =
+            |system: System| format!("{}: {}{}", system.name(), system.flags(), system.way());
+        let numbers = [
+            ("frames", self.counted_frames),
+            ("short_kib", self.guest_bytes / 4_096),
+            ("long_kib", self.guest_bytes / 1_024),
+            ("short_mib", self.machine_bytes / (4 << 20)),
+            ("long_mib", self.machine_bytes >> 20),
+            ("transactions", self.transactions),
+            ("boots", self.boots),
+            ("several_kib", self.several_bytes / 1_024),
+        ];
+        let numbers = numbers.map(|(name, number)| (name, number.to_string()));
+        [("systems", System::ALL.map(flags).join("; "))].into_iter().chain(numbers).collect()
+    }
+}
 
 #[cfg(test)]
 mod tests {

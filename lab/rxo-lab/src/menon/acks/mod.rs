@@ -15,7 +15,6 @@ mod figures;
 mod growth;
 mod keep;
 mod network;
-mod notes;
 mod plan;
 mod sample;
 mod sender;
@@ -48,10 +47,10 @@ impl Experiment for Plan {
     fn measure(&self, turns: &Turns<'_>) -> Result<Outcome> {
         let (split, keep) = (split::measured(self, turns)?, keep::measured(self, turns)?);
         let claims = verdict::of_split(&split).into_iter().chain(verdict::of_keep(&keep));
-        let (claims, notes) = (claims.collect(), notes::of(self, &split, &keep));
+        let (claims, facts) = (claims.collect(), self.facts(&split, &keep));
         let figures = figures::all(&split, &keep);
         let (keep_every, rate_mbit_per_s) = (keep::choice(&keep), self.bytes_per_s / 125_000);
         let measured = Measured { split, keep, keep_every, rate_mbit_per_s };
-        Ok(Outcome::new(figures, &measured)?.claims(claims).notes(notes))
+        Ok(Outcome::new(figures, &measured)?.claims(claims).facts(facts))
     }
 }

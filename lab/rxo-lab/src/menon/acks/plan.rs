@@ -8,6 +8,8 @@ use rxo_demo::machine::Cores;
 
 use super::network::{Link, Network};
 use super::sender::Sender;
+use super::{keep, split};
+use crate::claim::Fact;
 use crate::flags::{AcksFlags, Part};
 use crate::limits::{Effort, Limits};
 
@@ -71,6 +73,28 @@ impl Plan {
     /// Returns the link's payload rate in bytes per second, with full segments and timestamps.
     pub(super) fn payload_bytes_per_s(&self) -> f64 {
         self.bytes_per_s as f64 * SEGMENT_PAYLOAD / SEGMENT_FRAME
+    }
+}
+
+impl Plan {
+    /// Returns the facts in the notes on the method.
+    pub(super) fn facts(&self, split: &[split::Row], keep: &[keep::Row]) -> Vec<Fact> {
+        let ms = |frames| format!("{:.2}", 1e3 * self.time_of_frames(frames).as_secs_f64());
+        let all = split.iter().map(|row| &row.figures).chain(keep.iter().map(|row| &row.figures));
+        let dropped: u64 = all.map(|figures| figures.dropped).sum();
+        let of_keep = [
+            ("keep_ms", ms(keep::GATHERED_FRAMES)),
+            ("keep_frames", keep::GATHERED_FRAMES.to_string()),
+        ];
+        let mut facts = vec![
+            ("seconds", format!("{:.1}", self.effort.duration.as_secs_f64())),
+            ("rounds", self.effort.rounds.to_string()),
+            ("mbit", (self.bytes_per_s / 125_000).to_string()),
+        ];
+        facts.extend((!split.is_empty()).then(|| ("split_ms", ms(split::GATHERED_FRAMES))));
+        facts.extend(of_keep.into_iter().filter(|_| !keep.is_empty()));
+        facts.extend((dropped > 0).then(|| ("dropped", dropped.to_string())));
+        facts
     }
 }
 

@@ -15,7 +15,6 @@ mod figures;
 mod generator;
 pub(crate) mod linux;
 mod network;
-mod notes;
 mod plan;
 mod prefetch;
 pub(crate) mod receiver;
@@ -93,7 +92,7 @@ impl Experiment for Plan {
         let linux = linux.into_iter().flatten().flatten().collect();
         let measured = Measured { rows, linux, simulated };
         let outcome = Outcome::new(measured.figures(), &measured)?.claims(measured.aims());
-        Ok(outcome.notes(notes::of(self)).missing(missing))
+        Ok(outcome.facts(self.facts()).missing(missing))
     }
 }
 

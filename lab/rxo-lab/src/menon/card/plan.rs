@@ -7,6 +7,7 @@ use rxo_demo::machine::Cores;
 use super::case::Case;
 use super::linux::Feed;
 use super::prefetch::Prefetch;
+use crate::claim::{Fact, if_so};
 use crate::flags::{Chosen, Part, RunFlags};
 use crate::menon::receive::stack::{PAPERS_LIMIT, Stack};
 
@@ -72,6 +73,25 @@ impl Plan {
             simulated: Prefetch::ALL.into_iter().filter(|_| wanted("prefetch")).collect(),
             cores: Cores::choose(),
         })
+    }
+}
+
+impl Plan {
+    /// Returns the facts in the notes on the method.
+    pub(super) fn facts(&self) -> Vec<Fact> {
+        let mb = |bytes: u64| (bytes / 1_000_000).to_string();
+        let of_cases = [
+            ("rounds", self.rounds.to_string()),
+            ("timed_mb", mb(self.timed_bytes)),
+            ("counted_mb", mb(self.counted_bytes)),
+            ("has_cases", String::new()),
+        ];
+        // The difference of a guest's two transfers.
+        let of_guest = [("guest_mb", mb(self.guest_bytes as u64 / 4 * 3))];
+        let of_cases = of_cases.into_iter().filter(|_| !self.cases.is_empty());
+        let of_guest = of_guest.into_iter().filter(|_| !self.feeds.is_empty());
+        let simulated = if_so("is_simulated", !self.simulated.is_empty());
+        of_cases.chain(of_guest).chain(simulated).collect()
     }
 }
 

@@ -11,7 +11,6 @@ mod category;
 mod figures;
 pub(super) mod fit;
 mod measure;
-mod notes;
 pub(super) mod paper;
 mod plan;
 mod row;
@@ -67,7 +66,7 @@ impl Experiment for Plan {
         let rows = Rows { bulk: &measured.bulk, exchange: &measured.exchange };
         let units = Units::of_machine();
         let outcome = Outcome::new(figures::all(rows, units), &measured)?;
-        Ok(outcome.claims(aims::all(rows)).notes(notes::of(self, units)))
+        Ok(outcome.claims(aims::all(rows)).facts(self.facts(units)))
     }
 }
 

@@ -6,6 +6,8 @@ use anyhow::Result;
 use rxo_demo::machine::Cores;
 
 use super::stack::{Case, PAPERS_LIMIT, Stack};
+use super::units::Units;
+use crate::claim::Fact;
 use crate::flags::{Part, RunFlags};
 use crate::limits::{Effort, Limits};
 
@@ -48,6 +50,19 @@ impl Plan {
             warm_up: if quick { QUICK_WARM_UP } else { WARM_UP },
             cores: Cores::choose(),
         })
+    }
+}
+
+impl Plan {
+    /// Returns the facts in the notes on the method.
+    pub(super) fn facts(&self, units: Units) -> Vec<Fact> {
+        let Effort { rounds, duration } = self.effort;
+        let clock = match units.cycles(1.0) {
+            Some(ghz) => ("ghz", format!("{ghz:.2}")),
+            None => ("has_no_clock", String::new()),
+        };
+        let seconds = duration.as_secs_f64().to_string();
+        vec![("rounds", rounds.to_string()), ("seconds", seconds), clock]
     }
 }
 

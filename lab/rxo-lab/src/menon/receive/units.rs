@@ -38,17 +38,6 @@ impl Units {
     pub(super) fn cycles(self, ns: f64) -> Option<f64> {
         self.cycles_per_ns.map(|cycles| ns * cycles)
     }
-
-    /// Returns a sentence about the unit, for the notes.
-    pub(super) fn note(self) -> String {
-        match self.cycles_per_ns {
-            Some(cycles) => format!(
-                "Cycles are processor time multiplied by the clock that the kernel tells, {cycles:.2} \
-                 GHz."
-            ),
-            None => "This machine does not tell its clock: costs are in nanoseconds.".to_owned(),
-        }
-    }
 }
 
 #[cfg(test)]
