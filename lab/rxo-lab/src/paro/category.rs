@@ -38,6 +38,7 @@ impl Part {
             "rxo-frame" if file.starts_with("src/pool") => Self::Memory,
             "rxo-driver" | "rxo-virtqueue" | "rxo-vnet" | "rxo-device" => Self::Driver,
             "rxo-lab" if file.ends_with("paro/app.rs") => Self::Application,
+            "rxo-serve" => Self::Application,
             "rxo-host" if file.starts_with("src/socket") => Self::Application,
             "rxo-host" | "rxo-tcp" | "rxo-coalesce" | "rxo-ack" => Self::Network,
             "rxo-lab" => Self::Measuring,

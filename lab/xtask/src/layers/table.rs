@@ -298,6 +298,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-host", "the host that receives in menon, and sends in paro"),
             ("rxo-peers", "Linux guests, callgrind, a sender that counts ACKs"),
             ("rxo-testbed", "private networks with Linux peers"),
+            ("rxo-serve", "HTTP of the server whose instructions are counted"),
             ("rxo-tcp", "the room in which its casts are tested, for cast"),
             ("rxo-testkit", "frames of attackers"),
             ("rxo-trace", "studies of captures, figures, costs"),
