@@ -94,25 +94,9 @@ pub(crate) fn scenario(flags: &RunFlags) -> Result<impl Experiment + use<>> {
     })
 }
 
-const TIME: Chart<Case, Cost> = Chart {
-    number: "time",
-    title: "Time until every receiver has the file",
-    fixed: "link of 1 Gbit/s, round trip of 0.4 ms, independent losses in both directions",
-    x_label: "receivers and loss",
-    y_label: "ms",
-    x,
-    line,
-    value: |cost| cost.ms,
-    paper: |_| None,
-    shape: Shape::Bars,
-};
-const BYTES_SENT: Chart<Case, Cost> = Chart {
-    number: "bytes",
-    title: "Bytes on the sender's link for a byte of the file",
-    y_label: "copies",
-    value: |cost| cost.copies,
-    ..TIME
-};
+const TIME: Chart<Case, Cost> =
+    Chart { number: "time", x, line, value: |cost| cost.ms, paper: |_| None, shape: Shape::Bars };
+const BYTES_SENT: Chart<Case, Cost> = Chart { number: "bytes", value: |cost| cost.copies, ..TIME };
 
 fn x(Case(_, receivers, loss, mb): Case) -> String {
     match mb {

@@ -1,9 +1,25 @@
 //! A figure of a paper as data, which `lab/report` draws and prints.
 
 use rxo_demo::stats::{Spread, quartiles};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::claim::{Basis, Claim};
+
+/// The words of a figure, which stand in the experiment's book.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Words {
+    title: String,
+    /// The parameters that are the same for the whole figure, or the method of measurement.
+    fixed: String,
+    /// The kind of measurement behind every series that is no reference.
+    #[serde(default)]
+    basis: Basis,
+    x_label: String,
+    /// Empty if the figure itself has it.
+    #[serde(default)]
+    y_label: String,
+}
 
 /// A figure with the values measured here.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -11,12 +27,8 @@ pub(crate) struct Figure {
     /// The paper's number, such as "4" or "Table 1". A figure that the paper does not have gets a word
     /// instead, which only names its file.
     pub(crate) number: &'static str,
-    pub(crate) title: &'static str,
-    /// The parameters that are the same for the whole figure, or the method of measurement.
-    pub(crate) fixed: &'static str,
-    /// The kind of measurement behind every series that is no reference.
-    pub(crate) basis: Basis,
-    pub(crate) x_label: &'static str,
+    /// Label of the y axis where it depends on the machine; otherwise empty, and the words have it.
+    #[serde(skip)]
     pub(crate) y_label: &'static str,
     /// The values of x, as text.
     pub(crate) x: Vec<String>,
@@ -151,13 +163,19 @@ pub(crate) struct Drawn {
     /// The values of x as numbers; `None` if one is a name.
     x_values: Option<Vec<f64>>,
     #[serde(flatten)]
+    words: Words,
+    #[serde(flatten)]
     figure: Figure,
 }
 
-impl From<Figure> for Drawn {
-    fn from(figure: Figure) -> Self {
+impl Drawn {
+    /// Adds `words` to a figure.
+    pub(crate) fn new(figure: Figure, mut words: Words) -> Self {
+        if !figure.y_label.is_empty() {
+            figure.y_label.clone_into(&mut words.y_label);
+        }
         let x_values = figure.x.iter().map(|text| value(text)).collect();
-        Self { id: figure.id(), x_values, figure }
+        Self { id: figure.id(), x_values, words, figure }
     }
 }
 
@@ -189,7 +207,7 @@ mod tests {
     fn numbers_of_x_are_numeric_and_names_are_not() {
         let json = |x: &[&str]| {
             let x = x.iter().map(|&text| text.to_owned()).collect();
-            serde_json::to_value(Drawn::from(Figure { x, ..figure() })).unwrap()["x_values"].clone()
+            serde_json::to_value(Drawn::new(Figure { x, ..figure() }, Words::default())).unwrap()["x_values"].clone()
         };
         assert_eq!(json(&["512 KB", "2 MB"]), serde_json::json!([512.0, 2048.0]));
         assert_eq!(json(&["1", "2.55"]), serde_json::json!([1.0, 2.55]));

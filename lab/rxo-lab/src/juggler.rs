@@ -91,10 +91,6 @@ pub(crate) fn scenario(flags: &RunFlags) -> Result<impl Experiment + use<>> {
         line: |batching| format!("{:.1} packets a delivery", batching.packets_per_delivery),
         charts: &[Chart {
             number: "batching",
-            title: "Packets in a delivery by inseq_timeout",
-            fixed: "one flow at 10 Gbit/s over two paths at random; ofo_timeout 1 ms",
-            x_label: "inseq_timeout, us",
-            y_label: "packets a delivery",
             x: |case| case.inseq_us.to_string(),
             line: path,
             value: |batching| batching.packets_per_delivery,

@@ -36,10 +36,6 @@ pub(crate) fn scenario(flags: &RunFlags) -> Result<impl Experiment + use<>> {
         line: |count| format!("{count:.0} of 10,000"),
         charts: &[Chart {
             number: "eliminated",
-            title: "Packets eliminated of 10,000, by traffic",
-            fixed: "polls of 64 frames; docs/policies.md describes the policies",
-            x_label: "traffic",
-            y_label: "packets eliminated of 10,000",
             x: |Case(_, traffic)| traffic.to_owned(),
             line: |Case(policy, _)| policy,
             value: |count| *count,

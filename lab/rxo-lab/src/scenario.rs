@@ -37,10 +37,6 @@ pub(crate) struct Scenario<C: 'static, S: 'static> {
 /// A figure over the cases: a line for each name, over the values of x.
 pub(crate) struct Chart<C: 'static, S: 'static> {
     pub(crate) number: &'static str,
-    pub(crate) title: &'static str,
-    pub(crate) fixed: &'static str,
-    pub(crate) x_label: &'static str,
-    pub(crate) y_label: &'static str,
     pub(crate) x: fn(C) -> String,
     pub(crate) line: fn(C) -> &'static str,
     pub(crate) value: fn(&S) -> f64,
@@ -80,7 +76,7 @@ impl<C: Copy + PartialEq, S> Cells<C, S> {
 
 impl<C: Copy + PartialEq, S> Chart<C, S> {
     /// Draws the cells without claims; `None` if there are none.
-    pub(crate) fn figure(&self, basis: Basis, cells: &Cells<C, S>) -> Option<Figure> {
+    pub(crate) fn figure(&self, cells: &Cells<C, S>) -> Option<Figure> {
         let x = unique(cells.cases().map(self.x));
         let names = unique(cells.cases().map(self.line));
         let case = |x: &String, name: &str| {
@@ -114,18 +110,7 @@ impl<C: Copy + PartialEq, S> Chart<C, S> {
         }
         let papers = names.iter().map(paper).enumerate().filter(|(_, it)| has_values(it));
         let series = names.iter().map(ours).enumerate().chain(papers).map(draw).collect();
-        let Self { number, title, fixed, x_label, y_label, .. } = *self;
-        Some(Figure {
-            number,
-            title,
-            fixed,
-            basis,
-            x_label,
-            y_label,
-            x,
-            series,
-            ..Figure::default()
-        })
+        Some(Figure { number: self.number, x, series, ..Figure::default() })
     }
 }
 
@@ -156,7 +141,7 @@ where
         let cells = Cells(cases.iter().copied().zip(samples).collect());
         let figure = |chart: &Chart<C, S>| {
             let claims = (self.claims)(chart.number, &cells);
-            Some(Figure { claims, ..chart.figure(self.basis, &cells)? })
+            Some(Figure { claims, ..chart.figure(&cells)? })
         };
         let outcome = Outcome::new(self.charts.iter().filter_map(figure).collect(), &measured)?;
         Ok(outcome.facts(self.facts.clone()).intact(is_intact))
@@ -187,10 +172,6 @@ mod tests {
 
     const CHART: Chart<Case, f64> = Chart {
         number: "4",
-        title: "Twice as much",
-        fixed: "counted",
-        x_label: "number",
-        y_label: "amount",
         x: |(_, number)| number.to_string(),
         line: |(name, _)| name,
         value: |amount| *amount,

@@ -1,10 +1,12 @@
 //! The claims as data: a file for each experiment in `claims/`, which is part of the program.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
 use super::status::{Kind, Rule};
+use crate::figure::Words;
 
 /// The author of a claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -129,6 +131,9 @@ pub(crate) struct Book {
     pub(crate) paper: Option<String>,
     pub(crate) title: String,
     pub(crate) claims: Vec<Said>,
+    /// The words of each figure, by its number.
+    #[serde(default)]
+    pub(crate) figures: BTreeMap<String, Words>,
     /// The method, one paragraph each, with places `{name}` for the facts of a run.
     notes: Vec<String>,
 }
@@ -254,6 +259,9 @@ mod tests {
         for said in books().iter().flat_map(|book| &book.claims) {
             let is_measured = code.contains(&format!("\"{}\"", said.id));
             assert_eq!(is_measured, said.not_repeated.is_none(), "{}", said.id);
+        }
+        for number in books().iter().flat_map(|book| book.figures.keys()) {
+            assert!(code.contains(&format!("\"{number}\"")), "no source draws figure {number}");
         }
     }
 }

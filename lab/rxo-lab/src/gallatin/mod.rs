@@ -78,24 +78,18 @@ fn setup(peer: Peer, connections: usize, Effort { duration: bulk, .. }: Effort) 
 const CHARTS: [Chart<Case, Sample>; 3] = [
     Chart {
         number: "cost",
-        title: "What sending a KB costs the sending host",
-        y_label: "us for 1,024 bytes",
         value: us_per_kb,
         paper: |(peer, way)| Some(paper::row(peer, way)?.us_per_kb),
         ..BY_PEER
     },
     Chart {
         number: "rate",
-        title: "The rate that the sender reaches",
-        y_label: "Gbit/s",
         value: |sample| sample.gbit_per_s,
         paper: |(peer, way)| Some(paper::row(peer, way)?.gbit_per_s),
         ..BY_PEER
     },
     Chart {
         number: "deliveries",
-        title: "Deliveries of pure ACKs to the sender's stack",
-        y_label: "for 1,000 segments sent",
         value: |sample| 1_000.0 * sample.ack_deliveries as f64 / sample.segments.max(1) as f64,
         ..BY_PEER
     },
@@ -103,10 +97,6 @@ const CHARTS: [Chart<Case, Sample>; 3] = [
 
 const BY_PEER: Chart<Case, Sample> = Chart {
     number: "",
-    title: "",
-    fixed: "medians, least and most",
-    x_label: "how often the receiver acknowledges",
-    y_label: "",
     x: |(peer, _)| peer.label().to_owned(),
     line: |(_, way)| way.label(),
     value: |_| 0.0,

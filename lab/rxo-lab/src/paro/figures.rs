@@ -10,7 +10,7 @@ use super::category::Component;
 use super::count::Cost;
 use super::live::Window;
 use super::paper::{self, CLAIMS, PROFILED_BYTES, SIZES, table_1};
-use crate::claim::{Basis, Claim, Ours};
+use crate::claim::{Claim, Ours};
 use crate::figure::{Figure, Series};
 
 /// Returns every figure that was measured.
@@ -86,10 +86,6 @@ fn requests(costs: &[Cost], acks: AckRate) -> Option<Figure> {
     };
     Some(Figure {
         number,
-        title: "Million instructions of a request",
-        fixed: acks.title(),
-        x_label: "file",
-        y_label: "million instructions a request",
         x: sizes.iter().map(|&bytes| size(bytes)).collect(),
         series,
         claims,
@@ -170,10 +166,6 @@ fn savings(costs: &[Cost]) -> Option<Figure> {
     );
     Some(Figure {
         number: "saved",
-        title: "What is saved of a request",
-        fixed: "an ACK for two segments, unless said",
-        x_label: "file",
-        y_label: "percent of the stack's instructions",
         x: sizes.iter().map(|&bytes| size(bytes)).collect(),
         series,
         ..Figure::default()
@@ -198,10 +190,6 @@ fn shares(costs: &[Cost]) -> Option<Figure> {
     let at_size = || format!("Of the instructions at {}.", size(largest.case.file_bytes));
     Some(Figure {
         number: "1",
-        title: "Where the instructions of a request are, without the fast path",
-        fixed: AckRate::Second.title(),
-        x_label: "file",
-        y_label: "percent of instructions",
         x: sizes.iter().map(|&bytes| size(bytes)).collect(),
         series: Component::ALL.into_iter().map(part).collect(),
         claims: vec![
@@ -235,10 +223,6 @@ fn profile(costs: &[Cost], drawn: Profile) -> Option<Figure> {
     }
     Some(Figure {
         number: drawn.number,
-        title: drawn.title,
-        fixed: "files of 2 MB, an ACK for two segments",
-        x_label: "way",
-        y_label: drawn.y_label,
         x: ways.iter().map(|(way, _)| way.title().to_owned()).collect(),
         series: Component::ALL.into_iter().map(part).collect(),
         claims,
@@ -250,16 +234,12 @@ fn profile(costs: &[Cost], drawn: Profile) -> Option<Figure> {
 #[derive(Clone, Copy)]
 struct Profile {
     number: &'static str,
-    title: &'static str,
-    y_label: &'static str,
     /// The claims about components.
     claims: &'static [(Component, &'static str)],
 }
 
 const FIGURE_3: Profile = Profile {
     number: "3",
-    title: "Thousand estimated cycles of a request, by component",
-    y_label: "thousand estimated cycles",
     claims: &[
         (Component::DriverRx, "paro.fig3.driver-rx"),
         (Component::NetworkRx, "paro.fig3.network-rx"),
@@ -268,8 +248,6 @@ const FIGURE_3: Profile = Profile {
 };
 const FIGURE_4: Profile = Profile {
     number: "4",
-    title: "Thousand instructions of a request, by component",
-    y_label: "thousand instructions",
     claims: &[
         (Component::NetworkRx, "paro.fig4.network-rx"),
         (Component::Memory, "paro.fig4.memory"),
@@ -294,10 +272,6 @@ fn acks(costs: &[Cost]) -> Option<Figure> {
     };
     Some(Figure {
         number: "ack",
-        title: "Instructions for receiving an ACK",
-        fixed: "files of 2 MB, an ACK for two segments",
-        x_label: "way",
-        y_label: "instructions an ACK",
         x: ways.iter().map(|(way, _)| way.title().to_owned()).collect(),
         series: [Component::DriverRx, Component::NetworkRx].into_iter().map(part).collect(),
         claims: vec![
@@ -349,11 +323,6 @@ fn live(windows: &[(Way, Vec<Window>)]) -> Option<Figure> {
     let claim = Claim::new("paro.live", Some(Ours::between(left, bounds, rounds)), detail);
     Some(Figure {
         number: "live",
-        title: "Processor time of a request, live",
-        fixed: "files of 2 MB, Linux clients",
-        basis: Basis::ProcessorTime,
-        x_label: "way",
-        y_label: "us a request",
         x: spreads.iter().map(|(way, _)| way.title().to_owned()).collect(),
         series: vec![
             Series::of_spreads("here", spreads.iter().map(|(_, spread)| Some(*spread)).collect())

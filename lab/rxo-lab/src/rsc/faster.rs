@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::cost::{Cost, Pace};
 use super::level::Level;
-use crate::claim::{Basis, Claim};
+use crate::claim::Claim;
 use crate::figure::{Figure, Guide, Series};
 
 /// Projected cost of each level at rates from 1 to 400 Gbit/s.
@@ -79,11 +79,6 @@ impl Faster {
             format!("A packet costs {x_ns} ns + {y_ns} ns / k, in writes of {payload_kb} KB.");
         Figure {
             number: "projection",
-            title: "Cores busy with receiving, by rate",
-            fixed: "a projection from the largest payload",
-            basis: Basis::ProcessorTime,
-            x_label: "Gbit/s",
-            y_label: "cores busy with receiving",
             x: rates.iter().map(|point| point.rate_gbit_per_s.to_string()).collect(),
             series: self.levels.iter().map(line).collect(),
             guides: vec![Guide { value: 1.0, meaning: "one core" }],

@@ -2,7 +2,7 @@
 
 use super::cost::{Cost, PAPER_GBIT_PER_S, Pace};
 use super::level::Level;
-use crate::claim::{Basis, Claim};
+use crate::claim::Claim;
 use crate::figure::{Figure, Series};
 use rxo_demo::stats::Spread;
 
@@ -105,11 +105,6 @@ fn figure_10(costs: Costs<'_>) -> Figure {
     let claims = [saved("rsc.fig10.rsc2", Level::Rsc2), saved("rsc.fig10.rsc5", Level::Rsc5)];
     Figure {
         number: "10",
-        title: "Processor time of the receiving side for 0.95 Gbit/s",
-        fixed: "medians, least and most",
-        basis: Basis::ProcessorTime,
-        x_label: "payload",
-        y_label: "percent of one core",
         x: names(costs),
         series,
         condition: costs.condition(Pace::OneGbit),
@@ -140,11 +135,6 @@ fn figure_12(costs: Costs<'_>) -> Figure {
     ];
     Figure {
         number: "12",
-        title: "Processor time of the receiving side, as fast as it goes",
-        fixed: "medians, least and most",
-        basis: Basis::ProcessorTime,
-        x_label: "payload",
-        y_label: "ns for a byte of payload",
         x: names(costs),
         series: costs.series(Pace::Unlimited, |cost| cost.ns_per_byte),
         condition: costs.condition(Pace::Unlimited),

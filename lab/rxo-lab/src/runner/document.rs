@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::outcome::Outcome;
 use crate::claim::{Claim, book};
-use crate::figure::Drawn;
+use crate::figure::{Drawn, Figure};
 
 /// The results of a run.
 #[derive(Debug, Serialize)]
@@ -113,6 +113,13 @@ impl Document {
     ) {
         let Outcome { figures, facts, missing, measured, .. } = outcome;
         let book = book(id);
+        let words =
+            |figure: &Figure| book.and_then(|book| book.figures.get(figure.number)).cloned();
+        let drawn = |figure: Figure| {
+            let words = words(&figure).unwrap_or_default();
+            Drawn::new(figure, words)
+        };
+        let figures = figures.into_iter().map(drawn).collect();
         let notes = book.map_or_else(Vec::new, |book| book.notes(&facts));
         let paper = book.and_then(|book| book.paper.as_deref());
         let title = book.map_or("", |book| &book.title);
@@ -123,7 +130,6 @@ impl Document {
             permits_verdict: load.permits_verdict,
         };
         let load = loads.into_iter().map(turn).collect();
-        let figures = figures.into_iter().map(Drawn::from).collect();
         let seconds = rounded(seconds, 1);
         let repeated =
             Repeated { id, paper, title, seconds, load, claims, figures, notes, missing, measured };

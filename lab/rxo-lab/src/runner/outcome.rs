@@ -89,12 +89,18 @@ impl Outcome {
     /// those without a measurement. Verdicts that depend on time are withheld if `busy` gives a reason.
     ///
     /// # Errors
-    /// If a claim was measured that the book does not have, which would be a bug.
+    /// If a claim was measured, or a figure drawn, that the book does not have, which would be a bug.
     pub(crate) fn all_claims(&self, id: &str, busy: Option<&str>) -> Result<Vec<Claim>> {
         let of_figures = self.figures.iter().flat_map(|figure| &figure.claims);
         let measured: Vec<&Claim> = of_figures.chain(&self.claims).collect();
         if let Some(unknown) = measured.iter().find(|claim| claim.is_unknown()) {
             anyhow::bail!("claims/{id}.json does not have the claim {}", unknown.id());
+        }
+        let has_words = |figure: &&Figure| {
+            book(id).is_some_and(|book| book.figures.contains_key(figure.number))
+        };
+        if let Some(figure) = self.figures.iter().find(|figure| !has_words(figure)) {
+            anyhow::bail!("claims/{id}.json does not have the figure {}", figure.number);
         }
         let of = |said: &crate::claim::Said| {
             let found = measured.iter().find(|claim| claim.id() == said.id);

@@ -10,7 +10,7 @@ use super::plan::Case;
 use super::real::Sample;
 use super::sender::Way;
 use super::times::Times;
-use crate::claim::{Basis, Claim};
+use crate::claim::Claim;
 use crate::figure::{Bracket, Figure, Guide, Series, Shape};
 use crate::scenario::{Cells, Chart};
 
@@ -27,29 +27,23 @@ pub(super) fn all(measured: &Measured) -> Vec<Figure> {
     let casts = simulated.iter().map(|it| ((it.way, it.receivers), vec![it.percent()]));
     let (casts, knee, real) = (Values::of(casts.collect()), times(knee), times(real));
     let with = |claims| move |figure| Figure { claims, guides: vec![LINK], ..figure };
-    // On virtual time, with counted costs, which may differ a little from one processor to another.
-    let simulated =
-        SIMULATED.figure(Basis::Count, &casts).map(with(growths(ON_VIRTUAL_TIME, &casts)));
+    let simulated = SIMULATED.figure(&casts).map(with(growths(ON_VIRTUAL_TIME, &casts)));
     let acks = of_costs(|cost| Some(cost.ack));
     let figures = [
         simulated,
-        KNEE.figure(Basis::Live, &knee).map(with(growths(AT_KNEE, &knee))),
-        REAL.figure(Basis::Live, &real).map(with(vec![growth(IN_NAMESPACES, Way::Fast, &real)])),
+        KNEE.figure(&knee).map(with(growths(AT_KNEE, &knee))),
+        REAL.figure(&real).map(with(vec![growth(IN_NAMESPACES, Way::Fast, &real)])),
         components(costs),
-        BY_RECEIVERS.figure(Basis::Count, &acks).filter(|figure| figure.x.len() > 1),
-        CYCLES.figure(Basis::Count, &of_costs(|cost| cost.cycles)),
+        BY_RECEIVERS.figure(&acks).filter(|figure| figure.x.len() > 1),
+        CYCLES.figure(&of_costs(|cost| cost.cycles)),
         // The paper compares one core with several; here there is one, so that its claims are not repeated.
-        MISSES.figure(Basis::Count, &of_costs(|cost| cost.misses)),
+        MISSES.figure(&of_costs(|cost| cost.misses)),
     ];
     figures.into_iter().flatten().collect()
 }
 
 const SIMULATED: Chart<Case, f64> = Chart {
     number: "5 simulated",
-    title: "Time of a transfer on virtual time",
-    fixed: "at the knee, one instruction a nanosecond",
-    x_label: "receivers",
-    y_label: "time, percent of the least",
     x: |(_, receivers)| receivers.to_string(),
     line: |(way, _)| way.line(),
     value: |value| *value,
@@ -59,43 +53,13 @@ const SIMULATED: Chart<Case, f64> = Chart {
     },
     shape: Shape::Line,
 };
-const KNEE: Chart<Case, f64> = Chart {
-    number: "5 at the knee",
-    title: "Time of a transfer at the knee",
-    fixed: "between two cores",
-    shape: Shape::Boxes,
-    ..SIMULATED
-};
+const KNEE: Chart<Case, f64> = Chart { number: "5 at the knee", shape: Shape::Boxes, ..SIMULATED };
 /// In namespaces the link is far slower than the knee, so the paper's values do not apply.
-const REAL: Chart<Case, f64> = Chart {
-    number: "5 in namespaces",
-    title: "Time of a transfer in namespaces",
-    fixed: "link of 40 Mbit/s",
-    paper: |_| None,
-    ..KNEE
-};
-const BY_RECEIVERS: Chart<Case, f64> = Chart {
-    number: "6 by receivers",
-    title: "Instructions of an acknowledgement, by receivers",
-    fixed: "one ACK of each in a round",
-    y_label: "instructions per ACK",
-    paper: |_| None,
-    shape: Shape::Bars,
-    ..SIMULATED
-};
-const CYCLES: Chart<Case, f64> = Chart {
-    number: "6 in cycles",
-    title: "Cycles of an acknowledgement, simulated",
-    fixed: "caches of 32 and 256 KiB",
-    y_label: "cycles per ACK, estimated",
-    ..BY_RECEIVERS
-};
-const MISSES: Chart<Case, f64> = Chart {
-    number: "8 on one core",
-    title: "Second cache's misses of an acknowledgement, simulated",
-    y_label: "misses per ACK",
-    ..CYCLES
-};
+const REAL: Chart<Case, f64> = Chart { number: "5 in namespaces", paper: |_| None, ..KNEE };
+const BY_RECEIVERS: Chart<Case, f64> =
+    Chart { number: "6 by receivers", paper: |_| None, shape: Shape::Bars, ..SIMULATED };
+const CYCLES: Chart<Case, f64> = Chart { number: "6 in cycles", ..BY_RECEIVERS };
+const MISSES: Chart<Case, f64> = Chart { number: "8 on one core", ..CYCLES };
 const LINK: Guide = Guide { value: 100.0, meaning: "the link alone" };
 
 /// Makes the claims `ids` about growth from 88 receivers to 168, with the fast path and without.
@@ -128,14 +92,6 @@ fn components(costs: &[Cost]) -> Option<Figure> {
         all.iter().zip(0..).map(|(cost, place)| Bracket { place, to: cost.ack, name: "an ACK" });
     Some(Figure {
         number: "6",
-        title: "Instructions of an acknowledgement, by component",
-        fixed: if most == paper::MOST {
-            "168 receivers; the paper has 160"
-        } else {
-            "few receivers"
-        },
-        x_label: "sender",
-        y_label: "instructions per ACK",
         x: Way::ALL.map(|way| way.line().to_owned()).to_vec(),
         series: Category::ALL.into_iter().map(part).collect(),
         brackets: brackets.collect(),

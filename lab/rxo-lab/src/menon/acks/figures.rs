@@ -3,7 +3,6 @@
 use super::network::Network;
 use super::sender::Sender;
 use super::{keep, split};
-use crate::claim::Basis;
 use crate::figure::{Figure, Series};
 
 /// Returns every figure that was measured.
@@ -25,11 +24,6 @@ fn window(sender: Sender, rows: &[split::Row]) -> Option<Figure> {
     };
     Some(Figure {
         number: number(sender),
-        title: "Congestion window over 20 ms",
-        fixed: "one connection, the first round",
-        basis: Basis::Live,
-        x_label: "seconds from the first window on",
-        y_label: "segments of 1,448 bytes",
         x: times.iter().map(|time| format!("{time:.3}")).collect(),
         series: rows.iter().map(line).collect(),
         ..Figure::default()
@@ -64,11 +58,6 @@ fn kept(rows: &[keep::Row]) -> Option<Figure> {
     };
     (!rows.is_empty()).then(|| Figure {
         number: "keep every",
-        title: "Linux senders whose pure ACKs are aggregated, over 20 ms",
-        fixed: "the growth of the window included",
-        basis: Basis::Live,
-        x_label: "keep_every",
-        y_label: "Mbit/s of payload",
         x: settings.iter().map(|setting| keep::shown(*setting)).collect(),
         series: Sender::LINUX.into_iter().map(line).collect(),
         ..Figure::default()

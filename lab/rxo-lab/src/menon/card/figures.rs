@@ -7,7 +7,7 @@ use super::case::{Application, Case};
 use super::category::Category;
 use super::row::{Gain, Row, Rows};
 use crate::card::Expansion;
-use crate::claim::{Basis, Claim, Ours};
+use crate::claim::{Claim, Ours};
 use crate::figure::{Bracket, Figure, Guide, Series};
 use crate::menon::receive::fit::Fit;
 use crate::menon::receive::paper::{REQUESTS, SYSTEMS};
@@ -56,11 +56,6 @@ fn figure_7(rows: Rows<'_>) -> Option<Figure> {
     let paper = gained.iter().map(|it| Some(1.0 + it.paper?.1 / 100.0)).collect();
     Some(Figure {
         number: "7 on a card",
-        title: "What is received, times Original",
-        fixed: "one connection",
-        basis: Basis::ProcessorTime,
-        x_label: "what is gained by, with how many processors",
-        y_label: "times Original",
         x: gained.iter().map(Gained::name).collect(),
         series: vec![
             Series::reference("paper, for a second", paper).bars().colour(1),
@@ -126,11 +121,7 @@ fn figure_8(rows: Rows<'_>) -> Option<Figure> {
         (BOTH, Case::one_processor(Stack::OPTIMIZED)),
         (BY_CARD, Case::one_processor(Stack::OPTIMIZED).expanded_by_card()),
     ];
-    Some(Figure {
-        number: "8 on a card",
-        fixed: "one connection, one processor",
-        ..profile(rows, &cases, "menon-card.fig8.per-packet")?
-    })
+    Some(Figure { number: "8 on a card", ..profile(rows, &cases, "menon-card.fig8.per-packet")? })
 }
 
 /// Draws the instructions by category, with the application on its own thread.
@@ -141,11 +132,7 @@ fn figure_9(rows: Rows<'_>) -> Option<Figure> {
         (BOTH, Case::two_processors(Stack::OPTIMIZED)),
         (BY_CARD, Case::two_processors(Stack::OPTIMIZED).expanded_by_card()),
     ];
-    Some(Figure {
-        number: "9 on a card",
-        fixed: "one connection, read on a thread",
-        ..profile(rows, &cases, "menon-card.fig9.per-packet")?
-    })
+    Some(Figure { number: "9 on a card", ..profile(rows, &cases, "menon-card.fig9.per-packet")? })
 }
 
 /// Draws a stack of categories for each host, the per-packet categories at the bottom. The claim `id` is
@@ -171,9 +158,6 @@ fn profile(rows: Rows<'_>, cases: &[(&'static str, Case)], id: &str) -> Option<F
         optimized.expansion_per_ack()
     );
     Some(Figure {
-        title: "Instructions for a packet, by category",
-        x_label: "stack",
-        y_label: "instructions per packet",
         x: measured.iter().map(|(name, _)| (*name).to_owned()).collect(),
         series: Category::ALL.into_iter().map(part).collect(),
         brackets: brackets.collect(),
@@ -199,10 +183,6 @@ fn figure_11(rows: Rows<'_>) -> Option<Figure> {
     let detail = format!("x = {:.0} and y = {:.0} instructions a packet.", fit.x, fit.y);
     Some(Figure {
         number: "11 on a card",
-        title: "Instructions for a packet, by Aggregation Limit",
-        fixed: "one connection, both optimizations",
-        x_label: "Aggregation Limit",
-        y_label: "instructions per packet",
         x: limits.iter().map(|(limit, _)| limit.to_string()).collect(),
         series: vec![
             Series::of_spreads(
@@ -237,10 +217,6 @@ fn figure_12(rows: Rows<'_>) -> Option<Figure> {
     };
     Some(Figure {
         number: "12 on a card",
-        title: "Instructions for a packet, by connections",
-        fixed: "one processor",
-        x_label: "connections",
-        y_label: "instructions per packet",
         x: connections.iter().map(usize::to_string).collect(),
         series: [Stack::ORIGINAL, Stack::OPTIMIZED].into_iter().map(line).collect(),
         claims: vec![at_many(rows)],
@@ -275,11 +251,6 @@ fn table_1(rows: Rows<'_>) -> Option<Figure> {
     let names = REQUESTS.iter().map(|(name, _)| *name);
     Some(Figure {
         number: "Table 1 on a card",
-        title: "Requests and responses of one byte, with both optimizations",
-        fixed: "one connection",
-        basis: Basis::Live,
-        x_label: "system",
-        y_label: "exchanges, percent of Original",
         x: names.chain(["here: for an instruction"]).map(str::to_owned).collect(),
         series: vec![
             Series::reference("paper: for a second", paper.chain([None]).collect())

@@ -80,10 +80,6 @@ pub(super) fn figure_1(all: &[Simulated]) -> Option<Figure> {
     };
     Some(Figure {
         number: "1 simulated",
-        title: "Shares of a packet's cost, by prefetching",
-        fixed: "estimated cycles, Original, one connection",
-        x_label: "prefetching",
-        y_label: "percent of all cycles",
         x: all.iter().map(|one| one.prefetch.name().to_owned()).collect(),
         series: vec![
             part("per-packet", |one| one.per_packet),

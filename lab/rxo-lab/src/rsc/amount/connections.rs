@@ -2,7 +2,7 @@
 
 use super::super::ceiling::ceiling;
 use super::{Captures, least, most, percent};
-use crate::claim::{Basis, Claim};
+use crate::claim::Claim;
 use crate::figure::{Figure, Guide, Series};
 
 pub(super) fn figure_4(captures: Captures<'_>) -> Figure {
@@ -37,11 +37,6 @@ fn by_payload(captures: Captures<'_>, number: &'static str, wanted: &[usize]) ->
     }
     Figure {
         number,
-        title: "Packets eliminated of 10,000, by payload",
-        fixed: "4 entries, 8 KB buffers, windows of 20 packets",
-        basis: Basis::Live,
-        x_label: "payload",
-        y_label: "packets eliminated of 10,000",
         x: payloads.iter().map(|kb| format!("{kb} KB")).collect(),
         series,
         ..Figure::default()

@@ -4,17 +4,12 @@
 use super::super::ceiling::ceiling;
 use super::super::examine::{BUFFERS_KB, ENTRIES, Examined, WINDOWS};
 use super::{Captures, least};
-use crate::claim::{Basis, Claim};
+use crate::claim::Claim;
 use crate::figure::{Figure, Guide, Series};
 
 pub(super) fn figure_6(captures: Captures<'_>) -> Figure {
     Figure {
         number: "6",
-        title: "Packets eliminated of 10,000, by entries of the cache",
-        fixed: fixed(captures, "16 connections, 8 KB buffers, windows of 20 packets"),
-        basis: Basis::Live,
-        x_label: "entries",
-        y_label: "packets eliminated of 10,000",
         x: ENTRIES.iter().map(ToString::to_string).collect(),
         series: lines(captures, None, |examined| &examined.by_entries),
         claims: three_entries(captures).into_iter().collect(),
@@ -25,11 +20,6 @@ pub(super) fn figure_6(captures: Captures<'_>) -> Figure {
 pub(super) fn figure_7(captures: Captures<'_>) -> Figure {
     Figure {
         number: "7",
-        title: "Packets eliminated of 10,000, by size of the buffers",
-        fixed: fixed(captures, "16 connections, 4 entries, windows of 20 packets"),
-        basis: Basis::Live,
-        x_label: "buffer",
-        y_label: "packets eliminated of 10,000",
         x: BUFFERS_KB.iter().map(|kb| format!("{kb} KB")).collect(),
         series: lines(captures, None, |examined| &examined.by_buffer),
         claims: small_payloads(captures).into_iter().chain(larger_payloads(captures)).collect(),
@@ -41,23 +31,12 @@ pub(super) fn figure_8(captures: Captures<'_>) -> Figure {
     let claims = [sixteen_packets(captures), from_16_to_32(captures), beyond_32(captures)];
     Figure {
         number: "8",
-        title: "Packets eliminated of 10,000, by packets between two interrupts",
-        fixed: fixed(captures, "16 connections, 4 entries, 8 KB buffers"),
-        basis: Basis::Live,
-        x_label: "window",
-        y_label: "packets eliminated of 10,000",
         x: WINDOWS.iter().map(ToString::to_string).collect(),
         series: lines(captures, Some(&FIGURE_8_KB), |examined| &examined.by_window),
         guides: vec![Guide { value: 5_000.0, meaning: "the paper: more than 50 % with 16" }],
         claims: claims.into_iter().flatten().collect(),
         ..Figure::default()
     }
-}
-
-/// Returns the parameters that all lines share. Brought captures have any number of connections.
-fn fixed(captures: Captures<'_>, of_lab: &'static str) -> &'static str {
-    let others = of_lab.strip_prefix("16 connections, ").unwrap_or(of_lab);
-    if captures.others().next().is_some() { others } else { of_lab }
 }
 
 /// Returns a line for each payload (only those in `wanted`, if given), then one for each brought capture.

@@ -24,10 +24,6 @@ pub(super) fn table_v(costs: &[Cost]) -> Figure {
     let (lro, da) = (of_xen(&at_paper, System::Lro), of_xen(&at_paper, System::Da));
     Figure {
         number: "Table V",
-        title: "The driver domain's cost of a byte, as a share of Xen's",
-        fixed: "ours in instructions, the paper's in cycles",
-        x_label: "system",
-        y_label: "share of Xen's",
         x: systems.map(|system| system.name().to_owned()).to_vec(),
         series: vec![
             Series::new("2.55 frames a poll", shares(&at_paper)).bars(),
@@ -53,10 +49,6 @@ pub(super) fn sweep(costs: &[Cost]) -> Figure {
     let value = |cost: &Cost| cost.instructions_a_byte;
     Figure {
         number: "sweep",
-        title: "Instructions of the driver domain by frames a poll",
-        fixed: "callgrind; the paper's points are its shares of Xen's cycles",
-        x_label: "frames a poll",
-        y_label: "instructions a byte",
         x: polls(costs),
         series: lines(costs, &System::COUNTED, value)
             .into_iter()
@@ -73,10 +65,6 @@ pub(super) fn copies(costs: &[Cost]) -> Figure {
     let copies = |id, system| Claim::new(id, of(system, |cost| cost.copies), None);
     Figure {
         number: "copies",
-        title: "Copies of a byte, and pieces of a packet",
-        fixed: "2.55 frames a poll",
-        x_label: "system",
-        y_label: "copies, pieces",
         x: System::COUNTED.map(|system| system.name().to_owned()).to_vec(),
         series: vec![
             Series::new("copies of a byte", column(|cost| cost.copies)).bars(),

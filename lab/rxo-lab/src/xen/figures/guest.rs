@@ -3,7 +3,7 @@
 use rxo_driver::LINE_BYTES;
 
 use super::{at, lines, points, polls, share, shown};
-use crate::claim::{Basis, Claim};
+use crate::claim::Claim;
 use crate::figure::{Figure, Series};
 use crate::xen::guest::GuestCost;
 use crate::xen::paper;
@@ -24,11 +24,6 @@ pub(super) fn guest_share(guests: &[GuestCost], without_gro: &[GuestCost]) -> Fi
     let papers = systems.map(|system| papers(system).map(|(value, xen)| value / xen)).to_vec();
     Figure {
         number: "Table V guest",
-        title: "The guest's cost of a byte, as a share of Xen's",
-        fixed: "ours in instructions, the paper's in cycles",
-        basis: Basis::Live,
-        x_label: "system",
-        y_label: "share of Xen's",
         x: systems.map(|system| system.name().to_owned()).to_vec(),
         series: vec![
             Series::new("2.55 frames a poll", column(guests, paper::FRAMES_A_POLL)).bars(),
@@ -62,11 +57,6 @@ pub(super) fn sweep(guests: &[GuestCost]) -> Figure {
     let value = |cost: &GuestCost| cost.instructions_a_byte;
     Figure {
         number: "sweep guest",
-        title: "Instructions of the guest by frames a poll",
-        fixed: "its GRO is on; the paper's points are its shares of Xen's cycles",
-        basis: Basis::Live,
-        x_label: "frames a poll",
-        y_label: "instructions a byte",
         x: polls(guests),
         series: lines(guests, &System::SWEPT, value)
             .into_iter()
@@ -82,11 +72,6 @@ pub(super) fn guest_copies(guests: &[GuestCost]) -> Figure {
     let (linear, gathered) = (of(System::Lro), of(System::Bo));
     Figure {
         number: "alignment",
-        title: "The guest's instructions for copying to its program",
-        fixed: "2.55 frames a poll",
-        basis: Basis::Live,
-        x_label: "system",
-        y_label: "instructions a byte",
         x: System::DOMAINS.map(|system| system.name().to_owned()).to_vec(),
         series: vec![Series::new("copying", System::DOMAINS.map(of).to_vec()).bars()],
         claims: vec![Claim::new(
@@ -113,11 +98,6 @@ pub(super) fn alignments(guests: &[GuestCost]) -> Figure {
     });
     Figure {
         number: "alignment places",
-        title: "Where payload begins in the guest's buffers",
-        fixed: "2.55 frames a poll; addresses modulo a cache line of 64 bytes",
-        basis: Basis::Live,
-        x_label: "address modulo 64",
-        y_label: "% of the payload",
         x: places.iter().map(usize::to_string).collect(),
         series: paths
             .map(|(system, shares)| Series::new(system.name(), share(shares)).bars())

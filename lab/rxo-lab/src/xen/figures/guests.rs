@@ -4,7 +4,7 @@ use rxo_demo::stats::Spread;
 use rxo_testbed::median_bounds;
 
 use super::colour;
-use crate::claim::{Basis, Claim, Ours};
+use crate::claim::{Claim, Ours};
 use crate::figure::{Figure, Series};
 use crate::xen::guest::exchange::{Latency, Requests, Turn};
 use crate::xen::guest::several::Several;
@@ -20,11 +20,6 @@ pub(super) fn requests(boots: &[Requests]) -> [Figure; 2] {
     };
     let times = Figure {
         number: "requests",
-        title: "What a transaction of one byte takes with a Linux guest",
-        fixed: "the guests are emulated; systems in turn with the same guest",
-        basis: Basis::Live,
-        x_label: "system",
-        y_label: "us",
         x: systems(),
         series: vec![
             Series::of_spreads("median", column(|latency| latency.p50_us).to_vec()).bars(),
@@ -39,11 +34,6 @@ pub(super) fn requests(boots: &[Requests]) -> [Figure; 2] {
     };
     let rates = Figure {
         number: "requests rate",
-        title: "Transactions of one byte a second with a Linux guest (Table VII)",
-        fixed: "the guests are emulated; systems in turn with the same guest",
-        basis: Basis::Live,
-        x_label: "system",
-        y_label: "transactions/s",
         x: systems(),
         series: vec![
             Series::of_spreads("here", column(|latency| latency.per_second).to_vec()).bars(),
@@ -99,11 +89,6 @@ pub(super) fn several(all: &[Several]) -> Figure {
     let grown = grown.reduce(f64::max);
     Figure {
         number: "guests",
-        title: "Instructions of each guest for a byte, several at once",
-        fixed: "polls as rxo guest has them; the range is that of the guests",
-        basis: Basis::Live,
-        x_label: "guests",
-        y_label: "instructions a byte",
         x: counts(all),
         series: by_system(all, |case| Spread::over(&case.each, |share| share.instructions_a_byte)),
         claims: vec![Claim::new("xen.several.beside", grown, None)],
@@ -115,11 +100,6 @@ pub(super) fn several(all: &[Several]) -> Figure {
 pub(super) fn several_rate(all: &[Several]) -> Figure {
     Figure {
         number: "guests rate",
-        title: "What several guests receive together",
-        fixed: "the guests are emulated and counted, which decides the rate",
-        basis: Basis::Live,
-        x_label: "guests",
-        y_label: "Mbit/s",
         x: counts(all),
         series: by_system(all, |case| {
             Spread::of([case.each.iter().map(|share| share.mbit_per_s).sum()])
@@ -135,11 +115,6 @@ pub(super) fn several_requests(all: &[Several]) -> Figure {
     let busy = all.iter().map(|case| case.beside_bulk.map(|latency| latency.p99_us)).collect();
     Figure {
         number: "guests requests",
-        title: "Requests to one of several guests, 99th percentile",
-        fixed: "transactions of one byte; the guests are emulated",
-        basis: Basis::Live,
-        x_label: "system, guests",
-        y_label: "us",
         x: all.iter().map(name).collect(),
         series: vec![
             Series::new("the others do nothing", idle).bars(),

@@ -1,7 +1,7 @@
 //! Total cost of driver domain and guest, and the derived rates: Tables V, IV and I.
 
 use super::{at, cost_at, shown};
-use crate::claim::{Basis, Claim};
+use crate::claim::Claim;
 use crate::figure::{Figure, Series};
 use crate::xen::driver::Cost;
 use crate::xen::guest::GuestCost;
@@ -77,11 +77,6 @@ pub(super) fn table_v(costs: &[Cost], guests: [&[GuestCost]; 2]) -> Figure {
     let of_linux = as_then.total(System::Da).zip(as_then.total(System::Linux));
     Figure {
         number: "Table V total",
-        title: "What a byte costs driver domain and guest together, as a share of Xen's",
-        fixed: "2.55 frames a poll; ours in instructions, the paper's in cycles",
-        basis: Basis::Live,
-        x_label: "system",
-        y_label: "share of Xen's",
         x: names(),
         series: vec![
             Series::new("its GRO off", column(|system| as_then.share(system))).bars(),
@@ -131,11 +126,6 @@ pub(super) fn table_iv(
     };
     Figure {
         number: "Table IV",
-        title: "Mbit/s that one core carries",
-        fixed: "derived from instructions a byte at 2.55 frames a poll, Linux is 721.1; measured with an emulated guest",
-        basis: Basis::Live,
-        x_label: "system",
-        y_label: "Mbit/s",
         x: names(),
         series: vec![
             Series::new("derived, GRO off", column(|system| as_then.rate(system))).bars(),
@@ -176,11 +166,6 @@ pub(super) fn shares(costs: &[Cost], guests: [&[GuestCost]; 2]) -> Figure {
     });
     Figure {
         number: "Table IV in percent",
-        title: "The derived rates in percent of Linux's and of Xen's",
-        fixed: "2.55 frames a poll; the link carries 941 Mbit/s",
-        basis: Basis::Live,
-        x_label: "system",
-        y_label: "percent",
         x: names(),
         series: series.map(Series::bars).collect(),
         ..Figure::default()

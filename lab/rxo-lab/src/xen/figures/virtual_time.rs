@@ -3,7 +3,7 @@
 use rxo_console::numbers::grouped;
 
 use super::{at, colour, frames, lines, points, polls, shown};
-use crate::claim::{Basis, Claim};
+use crate::claim::Claim;
 use crate::figure::{Figure, Series};
 use crate::xen::paper;
 use crate::xen::plan::LOADS;
@@ -17,11 +17,6 @@ pub(super) fn aggregates(rates: &[Rate]) -> Figure {
     let lro = at(rates, System::Lro, paper::FRAMES_A_POLL).map(value);
     Figure {
         number: "Table VI",
-        title: "Packets an aggregate by frames a poll",
-        fixed: "one connection, virtual time",
-        basis: Basis::VirtualTime,
-        x_label: "frames a poll",
-        y_label: "packets an aggregate",
         x: polls(rates),
         series: lines(rates, &SHOWN, value)
             .into_iter()
@@ -60,11 +55,6 @@ pub(super) fn holds(rates: &[Rate]) -> Figure {
     let [lro, da] = [System::Lro, System::Da].map(|system| at(rates, system, paper::FRAMES_A_POLL));
     Figure {
         number: "hold",
-        title: "How long the first segment of a delivery is held: the median, up to p99",
-        fixed: "60,000 frames a second, virtual time",
-        basis: Basis::VirtualTime,
-        x_label: "frames a poll",
-        y_label: "us",
         x: polls(rates),
         series: held(rates, &[System::Lro, System::Da, System::Da4, System::Auto]),
         claims: vec![Claim::new(
@@ -97,11 +87,6 @@ pub(super) fn load(rates: &[Rate], paced: &[Paced]) -> Figure {
     let x = busy.iter().map(|one| one.rate.frames_a_poll.to_string()).collect();
     Figure {
         number: "auto",
-        title: "Packets an aggregate under auto, by the guest's load",
-        fixed: "600,000 frames a second, virtual time",
-        basis: Basis::VirtualTime,
-        x_label: "frames a poll",
-        y_label: "packets an aggregate",
         x,
         series: series.to_vec(),
         claims: [follows(rates, &of(System::Lro, Reader::Busy), &busy), rests(&busy, &idle)]
@@ -182,11 +167,6 @@ pub(super) fn table_vii(exchanges: &[Exchange]) -> Figure {
     let longest = waits.fold(0.0, f64::max);
     Figure {
         number: "Table VII",
-        title: "Transactions of one byte a second",
-        fixed: "virtual time: the paper's Xen, and what a request waits in the driver domain",
-        basis: Basis::VirtualTime,
-        x_label: "system",
-        y_label: "transactions/s",
         x: systems.map(|system| system.name().to_owned()).to_vec(),
         series: vec![
             Series::new("here", systems.map(|system| of(system).map(|e| e.per_second)).to_vec())

@@ -6,7 +6,7 @@ use super::super::aims::percent;
 use super::Feed;
 use super::guest::Cost;
 use super::part::{Part, Parts};
-use crate::claim::{Basis, Claim};
+use crate::claim::Claim;
 use crate::figure::{Bracket, Figure, Series};
 
 /// Draws guest and domain as one stack, by the paper's categories; `None` unless the first and the last of
@@ -36,11 +36,6 @@ pub(in super::super) fn figure_10(costs: &[Cost]) -> Option<Figure> {
     let detail = format!("From {before:.0} to {after:.0} instructions a packet.");
     Some(Figure {
         number: "10 on a card",
-        title: "Instructions for a packet, guest and driver domain",
-        fixed: "a Linux guest with GRO off, one connection",
-        basis: Basis::Live,
-        x_label: "guest is fed",
-        y_label: "instructions per packet",
         x: shown.iter().map(|(cost, _)| cost.feed.name().to_owned()).collect(),
         series: series.collect(),
         brackets: brackets.collect(),

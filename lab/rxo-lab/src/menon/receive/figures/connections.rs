@@ -3,7 +3,7 @@
 use super::super::paper::GAIN_AT_400;
 use super::super::row::Rows;
 use super::super::stack::Stack;
-use crate::claim::{Basis, Claim};
+use crate::claim::Claim;
 use crate::figure::{Figure, Series};
 
 pub(super) fn figure_12(rows: Rows<'_>) -> Option<Figure> {
@@ -17,11 +17,6 @@ pub(super) fn figure_12(rows: Rows<'_>) -> Option<Figure> {
     };
     Some(Figure {
         number: "12",
-        title: "Throughput for the processor's time, by connections",
-        fixed: "a thread for each connection",
-        basis: Basis::ProcessorTime,
-        x_label: "connections",
-        y_label: "Gbit for a second of one core",
         x: connections.iter().map(usize::to_string).collect(),
         series: Stack::ALL.into_iter().map(line).chain([papers_gain(rows, &connections)]).collect(),
         claims: vec![at_many(rows, connections.last().copied().unwrap_or(1))],

@@ -5,7 +5,7 @@ use rxo_console::numbers::ratio;
 use super::super::paper::REQUESTS;
 use super::super::row::Rows;
 use super::super::stack::Stack;
-use crate::claim::{Basis, Claim};
+use crate::claim::Claim;
 use crate::figure::{Figure, Series};
 
 pub(super) fn table_1(rows: Rows<'_>) -> Option<Figure> {
@@ -25,11 +25,6 @@ pub(super) fn table_1(rows: Rows<'_>) -> Option<Figure> {
     let names = REQUESTS.iter().map(|(name, _)| *name).chain(["here"]);
     Some(Figure {
         number: "Table 1",
-        title: "Requests and responses of one byte",
-        fixed: "one connection",
-        basis: Basis::ProcessorTime,
-        x_label: "system",
-        y_label: "exchanges a second",
         x: names.map(str::to_owned).collect(),
         series: paper.chain(here).collect(),
         claims: vec![unchanged(rows)],

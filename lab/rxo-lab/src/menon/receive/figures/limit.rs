@@ -6,7 +6,7 @@ use super::super::fit::Fit;
 use super::super::row::Rows;
 use super::super::stack::{PAPERS_LIMIT, Stack};
 use super::super::units::Units;
-use crate::claim::{Basis, Claim};
+use crate::claim::Claim;
 use crate::figure::{Figure, Guide, Series};
 
 pub(super) fn figure_11(rows: Rows<'_>, units: Units) -> Option<Figure> {
@@ -24,10 +24,6 @@ pub(super) fn figure_11(rows: Rows<'_>, units: Units) -> Option<Figure> {
     let original = rows.of(1, Stack::ORIGINAL).map(|row| in_units(row.ns_per_packet.median));
     Some(Figure {
         number: "11",
-        title: "What a packet costs, by Aggregation Limit",
-        fixed: "one connection, both optimizations",
-        basis: Basis::ProcessorTime,
-        x_label: "Aggregation Limit",
         y_label: units.label(),
         x: limits.iter().map(|(limit, _)| limit.to_string()).collect(),
         series: vec![

@@ -7,7 +7,7 @@ use super::super::paper::SHARES;
 use super::super::row::{Row, Rows};
 use super::super::stack::Stack;
 use super::super::units::Units;
-use crate::claim::{Basis, Claim};
+use crate::claim::Claim;
 use crate::figure::{Bracket, Figure, Series};
 
 /// Draws the shares of each category, for the original stack with one connection.
@@ -17,11 +17,6 @@ pub(super) fn figure_3(rows: Rows<'_>) -> Option<Figure> {
     let paper = SHARES.map(Some).into_iter().chain([Some(100.0 - SHARES.iter().sum::<f64>())]);
     Some(Figure {
         number: "3",
-        title: "What receiving costs without aggregation",
-        fixed: "one connection, Original",
-        basis: Basis::ProcessorTime,
-        x_label: "category",
-        y_label: "percent of the host's processor time",
         x: GROUPS.map(|(name, _)| name.to_owned()).to_vec(),
         series: vec![
             Series::new("here", shares.to_vec()).bars().colour(0),
@@ -55,12 +50,7 @@ fn packets_before_bytes(breakdown: &Breakdown) -> Claim {
 pub(super) fn figure_8(rows: Rows<'_>, units: Units) -> Option<Figure> {
     let mut figure = profile(units, |stack| rows.of(1, stack), "menon.fig8.per-packet")?;
     figure.claims.push(aggregation_itself(rows, units));
-    Some(Figure {
-        number: "8",
-        title: "What a packet costs, one connection",
-        fixed: "one core, medians",
-        ..figure
-    })
+    Some(Figure { number: "8", ..figure })
 }
 
 /// Draws the cost of a packet with five connections and a thread for each. The threads share the stack, as
@@ -68,8 +58,6 @@ pub(super) fn figure_8(rows: Rows<'_>, units: Units) -> Option<Figure> {
 pub(super) fn figure_9(rows: Rows<'_>, units: Units) -> Option<Figure> {
     Some(Figure {
         number: "9",
-        title: "What a packet costs, five connections and threads",
-        fixed: "one core, medians",
         ..profile(units, |stack| rows.of(5, stack), "menon.fig9.per-packet")?
     })
 }
@@ -79,12 +67,7 @@ pub(super) fn figure_9(rows: Rows<'_>, units: Units) -> Option<Figure> {
 pub(super) fn figure_10(rows: Rows<'_>, units: Units) -> Option<Figure> {
     let mut figure = profile(units, |stack| rows.guest(stack), "menon.fig10.per-packet")?;
     figure.claims.push(guest_gain(rows));
-    Some(Figure {
-        number: "10",
-        title: "What a packet costs a guest, one connection",
-        fixed: "behind a bridge and a TAP, medians",
-        ..figure
-    })
+    Some(Figure { number: "10", ..figure })
 }
 
 fn guest_gain(rows: Rows<'_>) -> Claim {
@@ -112,14 +95,10 @@ fn profile<'r>(units: Units, row: impl Fn(Stack) -> Option<&'r Row>, id: &str) -
     let (before, after) = (of(Stack::ORIGINAL)?, of(Stack::OPTIMIZED)?);
     Some(Figure {
         number: "",
-        title: "",
-        fixed: "",
-        x_label: "stack",
         y_label: units.label(),
         x: shown.iter().map(|(stack, _)| stack.name()).collect(),
         series,
         brackets: brackets.collect(),
-        basis: Basis::ProcessorTime,
         claims: vec![per_packet(id, &before, &after)],
         ..Figure::default()
     })

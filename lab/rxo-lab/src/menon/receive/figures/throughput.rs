@@ -6,7 +6,7 @@ use super::super::category::Category;
 use super::super::paper::{SYSTEMS, System};
 use super::super::row::Rows;
 use super::super::stack::Stack;
-use crate::claim::{Basis, Claim};
+use crate::claim::Claim;
 use crate::figure::{Figure, Guide, Series};
 
 /// Draws the throughput per second of processor time, as a multiple of the original's.
@@ -34,11 +34,6 @@ pub(super) fn figure_7(rows: Rows<'_>) -> Option<Figure> {
     });
     Some(Figure {
         number: "7",
-        title: "Throughput for the processor's time, times Original",
-        fixed: "the paper's three, and ours by connections",
-        basis: Basis::ProcessorTime,
-        x_label: "system",
-        y_label: "times Original",
         x: SYSTEMS.iter().map(|system| system.name.to_owned()).chain(names).collect(),
         series: paper.chain(ours).collect(),
         guides: vec![Guide { value: 1.0, meaning: "Original" }],
