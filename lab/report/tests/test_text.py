@@ -25,7 +25,7 @@ def test_rows_of_a_benchmark_are_a_table() -> None:
         "",
         "rows",
         "case            ns  inner share",
-        "W1    8.1 (8 to 9)  -",
-        "W22   -             -",
+        "W1    8.1 (8 to 9)            -",
+        "W22              -            -",
         "",
     ]

@@ -121,10 +121,12 @@ fn savings([without, with, best]: [&Cost; 3]) -> Vec<Claim> {
             with.parts[Category::Block as usize] + with.parts[Category::Aggregate as usize]
         )
     };
+    let instructions = claim("smo.fig6.instructions", &|cost| Some(cost.ack), with);
+    // Without lines of source every part is zero.
+    let has_parts = with.parts[Category::Block as usize] > 0.0;
     vec![
-        claim("smo.fig6.instructions", &|cost| Some(cost.ack), with).because(why),
+        if has_parts { instructions.because(why) } else { instructions },
         claim("smo.fig6.cycles", &|cost| cost.cycles, with),
-        // Without lines of source every part is zero.
         claim("smo.fig6.sync", &part(Category::Sync), with),
         claim("smo.aim.instructions", &|cost| Some(cost.ack), best),
         claim("smo.aim.cycles", &|cost| cost.cycles, best),
