@@ -35,7 +35,7 @@ mod tcp;
 #[cfg(feature = "tun-rs")]
 mod tun;
 mod tunnel;
-pub mod workers;
+mod workers;
 mod worst;
 
 use anyhow::Result;

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from rxo_report import bibliography, citation, html, pages, results
+from rxo_report import bibliography, citation, html, pages, results, scale
 from rxo_report.fault import Fault
 from rxo_report.pages import Listing
 
@@ -25,6 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"wrote {options.out / 'report.html'}")
             return 0
         listing = pages.overview(papers) | {"CITATION.cff": citation.render(papers)}
+        listing |= scale.render(options.root)
         if path.exists() or options.results or has_generated(options.root):
             listing |= pages.render(results.read(path), papers)
         else:
@@ -92,7 +93,7 @@ def read(path: Path) -> str | None:
 
 def unshown(listing: Listing, root: Path) -> list[str]:
     """Returns the figures of experiments that are not in `listing`, if that has pages of results."""
-    if not any(path.startswith("docs/repro/") for path in listing):
+    if not any(path.startswith("docs/repro/") and path.endswith(".md") for path in listing):
         return []
     figures = (path.relative_to(root).as_posix() for path in root.glob("docs/repro/*/*.svg"))
     return sorted(path for path in figures if path not in listing)

@@ -18,8 +18,8 @@ from rxo_report.results import Claim, Experiment, Figure, Results, Series
 
 FOLDER = Path(__file__).parent.parent / "pages"
 
-OVERVIEW = "repro.md.j2"
-"""The template of docs/repro.md, which needs no results. All others become pages of docs/repro/."""
+OVERVIEW, SCALE = "repro.md.j2", "scale.md.j2"
+"""The templates of docs/repro.md and docs/scale.md, which need no results. All others are of docs/repro/."""
 
 HEAD = "<!-- `cargo xtask report --docs` writes this page from lab/report/pages/{}. -->\n"
 
@@ -44,7 +44,7 @@ def render(results: Results, bibliography: Bibliography, folder: Path = FOLDER) 
     templates = environment(folder)
     listing: Listing = {}
     for name in sorted(templates.list_templates(extensions=["j2"])):
-        if name == OVERVIEW:
+        if name in (OVERVIEW, SCALE):
             continue
         voice = Voice(results, bibliography)
         text = templates.get_template(name).render(voice.functions())

@@ -34,10 +34,10 @@ mod policies;
 mod process;
 mod rsc;
 mod runner;
-mod scale;
 mod scenario;
 mod smo;
 mod soak;
+mod step;
 mod trial;
 mod xen;
 
@@ -48,7 +48,7 @@ use anyhow::Result;
 use clap::Parser;
 use rxo_cli::{exit, until_stopped};
 
-use self::flags::{Cli, Command, MenonFlags, MenonPart, ParoStep, SmoStep, XenStep};
+use self::flags::{Cli, Command, MenonFlags, MenonPart};
 use self::runner::one;
 
 fn main() -> ExitCode {
@@ -76,23 +76,13 @@ fn run(command: &Command, stop: &AtomicBool) -> Result<()> {
         Command::Policies(flags) => one("policies", policies::scenario(flags)?, flags, stop),
         Command::Menon(flags) => menon(flags, stop),
         Command::Rsc(flags) => one("rsc", rsc::Plan::from_flags(flags)?, &flags.run, stop),
-        Command::Paro(flags) => match &flags.step {
-            None => one("paro", paro::Plan::from_flags(&flags.run)?, &flags.run, stop),
-            Some(ParoStep::Server(flags)) => paro::server::run(flags),
-        },
-        Command::Xen(flags) => match &flags.step {
-            None => one("xen", xen::Plan::from_flags(&flags.run)?, &flags.run, stop),
-            Some(XenStep::Driver(flags)) => xen::driver::run(flags),
-        },
-        Command::Smo(flags) => match &flags.step {
-            None => one("smo", smo::Plan::from_flags(&flags.run)?, &flags.run, stop),
-            Some(SmoStep::Sender(flags)) => smo::cost::run(flags),
-            Some(SmoStep::Rack(flags)) => smo::real::rack::run(flags, stop),
-        },
+        Command::Paro(flags) => one("paro", paro::Plan::from_flags(flags)?, flags, stop),
+        Command::Xen(flags) => one("xen", xen::Plan::from_flags(flags)?, flags, stop),
+        Command::Smo(flags) => one("smo", smo::Plan::from_flags(flags)?, flags, stop),
+        Command::Step { step } => step.run(stop),
         Command::Guests(flags) => trial::run(flags, stop),
         Command::Attacks(flags) => attacks::run(flags, stop),
         Command::Juggler(flags) => one("juggler", juggler::scenario(flags)?, flags, stop),
-        Command::Scale(flags) => scale::run(flags),
         Command::Soak(flags) => soak::run(flags, stop),
         // `main` has handled these commands before.
         Command::Bench { .. } | Command::Rxo { .. } => Ok(()),
@@ -108,7 +98,5 @@ fn menon(MenonFlags { part, run }: &MenonFlags, stop: &AtomicBool) -> Result<()>
         Some(MenonPart::Card(run)) => {
             one("menon-card", menon::card::Plan::from_flags(run)?, run, stop)
         }
-        Some(MenonPart::Receiver(flags)) => menon::card::receiver::run(flags, stop),
-        Some(MenonPart::Domain(flags)) => menon::card::linux::domain::run(flags),
     }
 }

@@ -122,6 +122,7 @@ const NOT_HERE: &[(&str, &str)] = &[
     ),
     ("rxo compare traces/ --policies", "captures of a reader; tests/compare runs it on its own"),
     ("rxo-lab juggler", "tests/command.rs of rxo-lab runs it"),
+    ("rxo-lab cast", "a minute; the step lab of cargo xtask test --ci runs it"),
     ("rxo-lab check", "results of hours; tests/command.rs of rxo-lab runs it on small ones"),
     ("rxo-lab policies", "the step lab of cargo xtask test --ci runs it"),
     (

@@ -20,7 +20,7 @@ use rxo::{Duplex, Policy, Worker, WorkerConfig};
 use rxo_demo::machine::Machine;
 use rxo_demo::stats::Quartiles;
 use rxo_testbed::MachineReading;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::contender::SEED;
 use crate::rounds::{Rounds, Run};
@@ -77,33 +77,33 @@ struct Plan {
 }
 
 /// The figures of one number of workers.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Row {
+#[derive(Clone, Debug, Serialize)]
+struct Row {
     /// The number of workers.
-    pub workers: usize,
+    workers: usize,
     /// `true` if each byte is copied once, `false` if only headers are read.
-    pub is_copied: bool,
+    is_copied: bool,
     /// Processor time of a worker for a frame, in nanoseconds: the median of all rounds, and the quartiles.
-    pub ns_per_frame: [f64; 3],
+    ns_per_frame: [f64; 3],
     /// Frames a second of all workers, as a multiple of those of one. Says nothing on a machine with much else to do.
-    pub times_one: f64,
+    times_one: f64,
 }
 
 /// All figures of a run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Figures {
+#[derive(Clone, Debug, Serialize)]
+struct Figures {
     /// The machine that they are of.
-    pub machine: String,
+    machine: String,
     /// Bytes of a frame.
-    pub frame_bytes: usize,
+    frame_bytes: usize,
     /// Bytes of payload of a frame.
-    pub payload_bytes: usize,
+    payload_bytes: usize,
     /// All numbers of workers, reading headers and copying.
-    pub rows: Vec<Row>,
+    rows: Vec<Row>,
     /// Bytes a second that threads copy from memory to memory, one thread and as many as there are processors.
-    pub copied_bytes_a_second: [f64; 2],
+    copied_bytes_a_second: [f64; 2],
     /// The share of the processors that others used meanwhile, 0 to 1.
-    pub others: f64,
+    others: f64,
 }
 
 /// Measures, and prints the figures.
@@ -111,20 +111,13 @@ pub(crate) fn run(args: &WorkersArgs) -> Result<()> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let most = args.most.map_or(cores, |most| most as usize);
     let run = args.rounds.begin(ROUNDS);
-    let figures = measured_in(most, &run)?;
+    let figures = measured(most, &run)?;
     println!("{}", serde_json::to_string_pretty(&figures)?);
     Ok(())
 }
 
 /// Measures 1, 2, 4 … workers, up to `most`, in turns.
-///
-/// # Errors
-/// If the use of the processors cannot be read.
-pub fn measured(most: usize, rounds: u32) -> Result<Figures> {
-    measured_in(most, &Run::of(rounds))
-}
-
-fn measured_in(most: usize, run: &Run) -> Result<Figures> {
+fn measured(most: usize, run: &Run) -> Result<Figures> {
     let counts: Vec<_> =
         std::iter::successors(Some(1), |n| Some(n * 2)).take_while(|n| *n <= most).collect();
     let traffic: Vec<_> = counts.iter().map(|n| Traffic::new(*n, TIMED_FRAMES)).collect();
@@ -248,7 +241,7 @@ mod tests {
 
     #[test]
     fn workers_deliver_every_frame_and_have_figures() {
-        let figures = measured(2, 1).unwrap();
+        let figures = measured(2, &Run::of(1)).unwrap();
         assert_eq!(figures.rows.len(), 4);
         assert!(figures.rows.iter().all(|row| row.ns_per_frame[0] > 0.0 && row.times_one > 0.0));
     }

@@ -5,10 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use super::{
-    AttackFlags, CheckFlags, DomainFlags, ParoStep, ReceiverFlags, RunFlags, ScaleFlags, SmoStep,
-    SoakFlags, TryFlags, XenStep,
-};
+use super::{AttackFlags, CheckFlags, RunFlags, SoakFlags, TryFlags};
+use crate::step::Step;
 
 /// The laboratory of rxo: repeats the papers' experiments, and measures rxo beside others.
 #[derive(Debug, Parser)]
@@ -38,11 +36,11 @@ pub(crate) enum Command {
     Gallatin(GallatinFlags),
     /// Pure ACK Receive Optimization (Chan and Cheriton 2013): what the fast path for pure ACKs saves a file server
     /// (table 1, figures 1, 3 and 4), in instructions and in processor time. Needs valgrind.
-    Paro(SteppedFlags<ParoStep>),
+    Paro(RunFlags),
     /// Optimizations of Large Receive Offload in Xen (Oi and Nakajima 2009): what aggregation in the
     /// driver domain saves it and its guest (tables I, IV to VII), and Delayed Aggregation. Needs
     /// valgrind, QEMU, busybox and a C compiler.
-    Xen(SteppedFlags<XenStep>),
+    Xen(RunFlags),
     /// The packets that each policy eliminates of each kind of traffic, counted by the engine alone.
     Policies(RunFlags),
     /// A cast beside as many downloads, for 5 to 168 receivers that lose up to 3 %: time and bytes, on virtual time.
@@ -51,7 +49,7 @@ pub(crate) enum Command {
     Juggler(RunFlags),
     /// Reliable multicast with a fast path for its ACKs (Chan and Cheriton 2013, section 4): what an ACK costs the
     /// sender, and times for 88 to 168 receivers. Needs valgrind.
-    Smo(SteppedFlags<SmoStep>),
+    Smo(RunFlags),
     /// Does rxo guest work on this machine? Boots small Linux guests in a private network, transfers a file into
     /// each and back, and compares hashes. Needs QEMU and busybox, which it installs as root, and Debian's kernel for
     /// clouds, which it downloads once.
@@ -59,8 +57,6 @@ pub(crate) enum Command {
     /// What the neighbours of a hostile guest have of rxo guest, without an attack and under each. In a private network,
     /// without virtual machines.
     Attacks(AttackFlags),
-    /// What 8 to 128 cores and 25 to 400 Gbit/s would take, from costs that are measured here, and where memory ends it.
-    Scale(ScaleFlags),
     /// rxo under everything at once for as long as you like: are all bytes right, do all counters add up, does anything
     /// grow? In a private network.
     Soak(SoakFlags),
@@ -69,6 +65,13 @@ pub(crate) enum Command {
         /// Which benchmark.
         #[command(subcommand)]
         benchmark: rxo_bench::Command,
+    },
+    /// A process of an experiment.
+    #[command(hide = true)]
+    Step {
+        /// The step as JSON.
+        #[arg(value_parser = Step::parse)]
+        step: Step,
     },
     /// The rxo command, for the experiments that run it as a process.
     #[command(hide = true, disable_help_flag = true)]
@@ -151,12 +154,6 @@ pub(crate) enum MenonPart {
     /// A receiving host behind a card that costs it nothing, in instructions and processor time (section 5).
     /// Needs valgrind, and QEMU for the guest.
     Card(RunFlags),
-    /// The receiving process of `card`.
-    #[command(hide = true)]
-    Receiver(ReceiverFlags),
-    /// The driver domain of `card`.
-    #[command(hide = true)]
-    Domain(DomainFlags),
 }
 
 #[derive(Args, Clone, Debug)]
@@ -175,15 +172,4 @@ impl AcksFlags {
     pub(crate) fn with(run: &RunFlags) -> Self {
         Self { run: run.clone(), rate: None }
     }
-}
-
-/// The flags of an experiment that starts processes of this program.
-#[derive(Args, Clone, Debug)]
-#[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct SteppedFlags<S: Subcommand> {
-    #[command(subcommand)]
-    pub(crate) step: Option<S>,
-
-    #[command(flatten)]
-    pub(crate) run: RunFlags,
 }

@@ -3,17 +3,12 @@
 mod command;
 mod run;
 mod soak;
-mod steps;
 mod trial;
 
 pub(crate) use command::{AcksFlags, Cli, Command, GallatinFlags, MenonFlags, MenonPart, RscFlags};
 pub(crate) use run::{CheckFlags, Chosen, Part, RunFlags};
 pub(crate) use soak::SoakFlags;
-pub(crate) use steps::{
-    DomainFlags, ParoStep, ReceiverFlags, ServerFlags, SmoRackFlags, SmoSenderFlags, SmoStep,
-    XenDriverFlags, XenStep,
-};
-pub(crate) use trial::{AttackFlags, ScaleFlags, TryFlags};
+pub(crate) use trial::{AttackFlags, TryFlags};
 
 /// Parses the flags of one command from a line of words.
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The flags of `rxo-lab guests`, `attacks` and `scale`, as clap parses them.
+//! The flags of `rxo-lab guests` and `attacks`, as clap parses them.
 
 use std::path::PathBuf;
 
@@ -34,16 +34,4 @@ pub(crate) struct AttackFlags {
     /// Print JSON instead of the table of docs/guests.md.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// The flags of `rxo-lab scale`.
-#[derive(Args, Debug)]
-pub(crate) struct ScaleFlags {
-    /// Figures of an earlier run; without them, measures.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) from: Option<PathBuf>,
-
-    /// Folder for the figures and the plot, such as docs/repro.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
 }

@@ -2,12 +2,12 @@
 
 use rxo_coalesce::PureAckRule;
 use rxo_host::{FastModules, FastPath, HostConfig};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::paper::SIZES;
 
 /// The path of a pure ACK through the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Way {
     /// Each ACK goes separately through the engine and stack: the paper's Copybreak.
@@ -23,15 +23,6 @@ pub(super) enum Way {
 impl Way {
     pub(super) const ALL: [Self; 4] = [Self::Stack, Self::FastPath, Self::Records, Self::Batches];
 
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Stack => "stack",
-            Self::FastPath => "fast-path",
-            Self::Records => "records",
-            Self::Batches => "batches",
-        }
-    }
-
     /// Returns the way's name in tables.
     pub(super) const fn title(self) -> &'static str {
         match self {
@@ -40,10 +31,6 @@ impl Way {
             Self::Records => "records",
             Self::Batches => "fast path in batches",
         }
-    }
-
-    pub(super) fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|way| way.name() == name)
     }
 
     /// Configures `config` for this way.
@@ -61,7 +48,7 @@ impl Way {
 }
 
 /// The ACK rate of a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum AckRate {
     /// An ACK for every second segment.
@@ -73,27 +60,16 @@ pub(super) enum AckRate {
 impl AckRate {
     pub(super) const ALL: [Self; 2] = [Self::Second, Self::Merged];
 
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Second => "second",
-            Self::Merged => "merged",
-        }
-    }
-
     pub(super) const fn title(self) -> &'static str {
         match self {
             Self::Second => "an ACK for two segments",
             Self::Merged => "an ACK for what GRO has merged",
         }
     }
-
-    pub(super) fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|rate| rate.name() == name)
-    }
 }
 
 /// The parameters of one count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct Case {
     pub(super) way: Way,
     pub(super) file_bytes: u64,

@@ -8,10 +8,11 @@ use serde::{Serialize, Serializer};
 use super::case::Case;
 use super::category::{Component, Costs, Part, components};
 use super::plan::Scale;
-use super::server::{COUNTED, Served, WINDOW};
+use super::server::{COUNTED, Parameters, Served, WINDOW};
 use crate::callgrind;
 use crate::folder::Folder;
 use crate::process::Process;
+use crate::step::Step;
 
 /// Cost of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -87,18 +88,7 @@ fn run(
         options.extend(CACHES);
     }
     let mut command = callgrind::command(counted, &profile, &options)?;
-    let line = format!(
-        "paro server --way {} --acks {} --files {} --file-bytes {} --clients {} --warm-bytes {} \
-         --counted-bytes {}",
-        case.way.name(),
-        case.acks.name(),
-        scale.files,
-        case.file_bytes,
-        scale.clients,
-        scale.warm_bytes,
-        scale.counted_bytes,
-    );
-    command.args(line.split(' '));
+    command.args(Step::Server(Parameters { case, scale }).arguments()?);
     let served = Process::spawn("the server under valgrind", &mut command)?.finish()?;
     let costs = callgrind::read(&profile, |origin| Part::of(origin) as usize)?;
     Ok((served, costs))

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use rxo_demo::limits::within;
 use rxo_demo::machine::Cores;
+use serde::{Deserialize, Serialize};
 
 use super::case::{AckRate, Case, Way};
 use super::paper::{PROFILED_BYTES, SIZES};
@@ -29,7 +30,7 @@ pub(crate) struct Plan {
 }
 
 /// The extent of a count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct Scale {
     pub(super) clients: u16,
     pub(super) files: u32,

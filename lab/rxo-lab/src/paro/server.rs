@@ -21,11 +21,11 @@ use rxo_host::{Host, HostConfig, IpCidr};
 use serde::{Deserialize, Serialize};
 
 use super::app::App;
-use super::case::{AckRate, Way};
+use super::case::Case;
 use super::clients::{Clients, Habits, Tally};
+use super::plan::Scale;
 use super::stamped::Stamped;
 use crate::card;
-use crate::flags::ServerFlags;
 use crate::folder::Folder;
 
 /// The counts of one run.
@@ -39,17 +39,23 @@ pub(super) struct Served {
     pub(super) turns: u64,
 }
 
+/// The parameters of the process under callgrind.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub(crate) struct Parameters {
+    pub(super) case: Case,
+    pub(super) scale: Scale,
+}
+
 /// Serves, and prints the counts as a line of JSON.
 ///
 /// # Errors
 /// If the ring or the files cannot be opened, or a client receives wrong bytes.
-pub(crate) fn run(flags: &ServerFlags) -> Result<()> {
+pub(crate) fn run(parameters: &Parameters) -> Result<()> {
+    let Parameters { case, scale } = *parameters;
     let folder = Folder::new("paro-ring")?;
     let socket = folder.file("ring.sock");
-    let way = Way::by_name(&flags.way).context("--way: no such way")?;
-    let acks = AckRate::by_name(&flags.acks).context("--acks: no such rate")?;
-    let files = (flags.files, flags.file_bytes);
-    let habits = Habits { clients: flags.clients, acks, files };
+    let files = (scale.files, case.file_bytes);
+    let habits = Habits { clients: scale.clients, acks: case.acks, files };
     let ring = format!("vhost:{}", socket.display()).parse()?;
     let (tell, told) = channel();
     let (say, said) = channel();
@@ -65,9 +71,9 @@ pub(crate) fn run(flags: &ServerFlags) -> Result<()> {
         });
         // If the channel is closed, the thread's own error explains why.
         _ = ready.recv();
-        let served = Serving::new(flags, way, &format!("virtio:{}", socket.display()))
+        let served = Serving::new(case, &format!("virtio:{}", socket.display()))
             .inspect(|_| is_connected.store(true, Ordering::SeqCst))
-            .and_then(|serving| serving.run(flags, (tell, &said)));
+            .and_then(|serving| serving.run(scale, (tell, &said)));
         is_connected.store(true, Ordering::SeqCst);
         match clients.join() {
             Ok(clients) => clients.and(served),
@@ -108,34 +114,34 @@ struct Serving {
 }
 
 impl Serving {
-    fn new(flags: &ServerFlags, way: Way, ring: &str) -> Result<Self> {
+    fn new(case: Case, ring: &str) -> Result<Self> {
         let device = card::host_side(&ring.parse()?)?;
         let network = IpCidr::new(SERVER.into(), 24)?;
         let mut config = HostConfig { mac: Some(MAC), ..HostConfig::new(vec![network], [1, 2]) };
-        way.apply(&mut config);
+        case.way.apply(&mut config);
         let now = Rc::new(Cell::new(Instant::from_micros(1_000_000)));
         let source = Stamped::new(device.source, Rc::clone(&now));
         let host = Host::new(source, device.sink, config)?;
         let listener = host.handle().listen(SocketAddr::from((SERVER, PORT)), BACKLOG)?;
-        let app = App::new(listener, flags.file_bytes)?;
+        let app = App::new(listener, case.file_bytes)?;
         Ok(Self { host, app, now, turns: 0, last_progress: 0 })
     }
 
     /// Alternates with the clients until the counted bytes have been served.
     fn run(
         mut self,
-        flags: &ServerFlags,
+        scale: Scale,
         (tell, said): (Sender<Instant>, &Receiver<Tally>),
     ) -> Result<Served> {
         let mut before = Tally::default();
-        while before.bytes < flags.warm_bytes {
+        while before.bytes < scale.warm_bytes {
             self.step()?;
             before = self.exchange(&tell, said, before.bytes)?;
         }
         window_begins();
         let (fast, turns) = (self.host.counters().fast, self.turns);
         let mut now = before;
-        while now.bytes - before.bytes < flags.counted_bytes {
+        while now.bytes - before.bytes < scale.counted_bytes {
             counted_step(&mut self)?;
             now = self.exchange(&tell, said, now.bytes)?;
         }

@@ -8,7 +8,6 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use clap::ValueEnum;
 use rxo::Instant;
 use rxo::live::host::CAST_SEGMENTS_FOR_AN_ACK;
 use serde::{Deserialize, Serialize, Serializer};
@@ -19,12 +18,12 @@ use super::model::{Network, SEGMENT_BYTES};
 use super::paper;
 use super::sender::{Sender, Way};
 use crate::callgrind;
-use crate::flags::SmoSenderFlags;
 use crate::folder::Folder;
 use crate::process::Process;
+use crate::step::Step;
 
 /// A counted case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct Case {
     pub(super) way: Way,
     pub(super) receivers: usize,
@@ -108,25 +107,26 @@ fn run_counted(case: Case, rounds: usize, counted: &str, caches: &[&str]) -> Res
     let folder = Folder::new("smo")?;
     let profile = folder.file("callgrind.out");
     let mut command = callgrind::command(counted, &profile, caches)?;
-    let way = case.way.to_possible_value();
-    let way = way.map(|value| value.get_name().to_owned()).unwrap_or_default();
-    command.args(["smo", "sender"]).args([
-        format!("--way={way}"),
-        format!("--receivers={}", case.receivers),
-        format!("--rounds={rounds}"),
-    ]);
+    command.args(Step::Sender(Parameters { case, rounds }).arguments()?);
     let done = Process::spawn("the sender under valgrind", &mut command)?.finish()?;
     let parts = callgrind::read(&profile, |origin| Category::of(origin) as usize)?;
     Ok(Counted { parts, misses: callgrind::last_misses(&profile)?, done })
+}
+
+/// The parameters of the process under callgrind.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub(crate) struct Parameters {
+    case: Case,
+    rounds: usize,
 }
 
 /// Runs the rounds under callgrind, and prints their counts as JSON.
 ///
 /// # Errors
 /// If a receiver fails.
-pub(crate) fn run(flags: &SmoSenderFlags) -> Result<()> {
-    let SmoSenderFlags { way, receivers, rounds } = *flags;
-    rxo_console::output::json_line(&in_rounds(Case { way, receivers }, rounds)?)
+pub(crate) fn run(parameters: &Parameters) -> Result<()> {
+    let Parameters { case, rounds } = *parameters;
+    rxo_console::output::json_line(&in_rounds(case, rounds)?)
 }
 
 fn in_rounds(case: Case, rounds: usize) -> Result<Done> {

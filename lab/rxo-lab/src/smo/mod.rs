@@ -29,7 +29,7 @@ use self::model::{least_time, least_time_of_frames};
 use self::plan::Case;
 pub(crate) use self::plan::{PARTS, Plan};
 use self::real::Fate;
-pub(crate) use self::sender::Way;
+use self::sender::Way;
 use self::times::Times;
 use self::virtual_time::{Cast, Costs};
 use crate::runner::{Experiment, Outcome};

@@ -4,7 +4,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use clap::ValueEnum;
 use rxo::live::host::{CAST_BUFFER_BYTES, cast_sender};
 use rxo::tcp::{Control, Late, Outcome, Repairs, Slow};
 use rxo::{FrameSink, FrameSource, Instant};
@@ -13,12 +12,12 @@ use rxo_host::{
     Cast, CastConfig, CastEvent, FastModules, FastPath, Host, HostConfig, HostCounters, IpCidr,
     SharedBytes, Turn,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::model::{GROUP, PORT, SENDER, SENDER_MAC};
 
 /// The path of acknowledgements through the sender.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Way {
     /// Each ACK separately through the stack, like the paper's kernel without TCP-PARO.

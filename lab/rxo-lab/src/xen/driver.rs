@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use rxo::live::{Device, DeviceOptions};
 use rxo::{FrameSink, FrameSource, Load};
 use rxo_driver::{DeviceName, DeviceSource, GuestOptions};
@@ -19,9 +19,9 @@ use serde::{Deserialize, Serialize};
 use super::domain::Domain;
 use super::system::System;
 use super::traffic::{Polls, SEGMENT_BYTES, Traffic};
-use crate::flags::XenDriverFlags;
 use crate::folder::Folder;
 use crate::process::Process;
+use crate::step::Step;
 use crate::{callgrind, card};
 
 /// Cost of the polls of a driver domain.
@@ -57,12 +57,7 @@ pub(super) fn count(system: System, frames_a_poll: f64, frames: usize) -> Result
     let folder = Folder::new("xen")?;
     let profile = folder.file("callgrind.out");
     let mut command = callgrind::command("counted_poll", &profile, &[])?;
-    command.args(["xen", "driver", "--system", system.name()]).args([
-        "--frames-a-poll",
-        &frames_a_poll.to_string(),
-        "--frames",
-        &frames.to_string(),
-    ]);
+    command.args(Step::Driver(Parameters { system, frames_a_poll, frames }).arguments()?);
     let sent = Process::spawn("the driver domain under valgrind", &mut command)?.finish()?;
     let [instructions] = callgrind::read(&profile, |_| 0)?;
     Ok(Cost::of(system, frames_a_poll, instructions, sent))
@@ -84,16 +79,21 @@ impl Cost {
     }
 }
 
+/// The parameters of the process under callgrind.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub(crate) struct Parameters {
+    system: System,
+    frames_a_poll: f64,
+    frames: usize,
+}
+
 /// Runs under callgrind: forwards frames, and prints the sent packets as JSON.
 ///
 /// # Errors
 /// If the ring cannot be made, or the guest does not take its packets.
-pub(crate) fn run(flags: &XenDriverFlags) -> Result<()> {
-    let XenDriverFlags { system, frames_a_poll, frames } = flags;
-    let Some(system) = System::by_name(system) else { bail!("--system {system}: no such system") };
-    ensure!(*frames_a_poll >= 1.0, "--frames-a-poll {frames_a_poll}: choose at least 1");
+pub(crate) fn run(Parameters { system, frames_a_poll, frames }: &Parameters) -> Result<()> {
     let folder = Folder::new("xen-ring")?;
-    let sent = pass_on(system, *frames_a_poll, *frames, &folder.guest(0))?;
+    let sent = pass_on(*system, *frames_a_poll, *frames, &folder.guest(0))?;
     rxo_console::output::json_line(&sent)
 }
 

@@ -2,10 +2,10 @@
 
 use rxo_coalesce::{Hold, Policy};
 use rxo_driver::{CopyPath, FrameLayout};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A path from the card to the guest, with its policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum System {
     /// No driver domain: the receiver owns the card.
@@ -112,23 +112,11 @@ impl System {
             _ => FrameLayout::Frames,
         }
     }
-
-    pub(super) fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|system| system.name() == name)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_system_is_found_by_its_name() {
-        for system in System::ALL {
-            assert_eq!(System::by_name(system.name()), Some(system));
-        }
-        assert_eq!(System::by_name("KVM"), None);
-    }
 
     #[test]
     fn the_profiles_are_what_the_flags_say() {

@@ -14,12 +14,13 @@ use super::category::Category;
 use super::generator::generator;
 use super::plan::Plan;
 use super::prefetch::Prefetch;
-use super::receiver::{COUNTED, Measured, PORT};
+use super::receiver::{COUNTED, Measured, PORT, Parameters};
 use crate::callgrind;
 use crate::card::{self, MODERATION};
 use crate::folder::Folder;
 use crate::menon::receive::stack::Stack;
 use crate::process::{self, Process};
+use crate::step::Step;
 
 /// Instructions, or estimated cycles, for each of [`Category::ALL`].
 pub(super) type Counts = [f64; Category::ALL.len()];
@@ -181,9 +182,20 @@ fn receiver(
     tool: Tool,
     bytes: u64,
 ) -> Result<Process> {
-    let mut arguments = arguments(case, plan, folder, lab, bytes);
-    arguments.push(format!("--pause-us={}", tool.pause().as_micros()));
-    Process::start("the receiver", tool.command(folder)?.args(arguments))
+    let step = Step::Receiver(Parameters {
+        socket: folder.file("card.sock"),
+        address: lab.host_address(),
+        limit: case.stack.aggregation_limit,
+        ack_offload: case.stack.ack_offload,
+        poll_frames: case.poll_frames,
+        connections: case.connections,
+        bytes,
+        echo: case.traffic == Traffic::Requests,
+        threads: case.application == Application::Threads,
+        pause_us: tool.pause().as_micros() as u64,
+        core: plan.cores.receiver,
+    });
+    Process::start("the receiver", tool.command(folder)?.args(step.arguments()?))
 }
 
 /// Starts a bulk transfer, or runs all requests. Returns the transfer, or `None` after requests.
@@ -223,31 +235,6 @@ fn ask(from: &Namespace, address: SocketAddr, requests: u64) -> Result<()> {
         Ok(())
     })?
     .context("the requests were not answered")
-}
-
-fn arguments(case: Case, plan: &Plan, folder: &Folder, lab: &Lab, bytes: u64) -> Vec<String> {
-    let (stack, socket) = (case.stack, folder.file("card.sock"));
-    let mut line = format!(
-        "menon receiver --address {} --poll-frames {} --connections {} --bytes {bytes}",
-        lab.host_address(),
-        case.poll_frames,
-        case.connections,
-    );
-    if let Some(limit) = stack.aggregation_limit {
-        line += &format!(" --limit {limit}");
-    }
-    if let Some(core) = plan.cores.receiver {
-        line += &format!(" --core {core}");
-    }
-    let flags = [
-        (stack.ack_offload, " --ack-offload"),
-        (case.application == Application::Threads, " --threads"),
-        (case.traffic == Traffic::Requests, " --echo"),
-    ];
-    flags.iter().filter(|(is_set, _)| *is_set).for_each(|(_, flag)| line += flag);
-    let mut all: Vec<String> = line.split(' ').map(str::to_owned).collect();
-    all.extend(["--socket".to_owned(), socket.display().to_string()]);
-    all
 }
 
 const PATIENCE: Duration = Duration::from_secs(20);

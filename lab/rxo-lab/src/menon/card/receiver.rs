@@ -4,7 +4,8 @@
 //! instructions inside [`counted_phase`]. Data before and after that half is compared with the sent data.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver as Results, Sender, channel};
@@ -23,8 +24,34 @@ use rxo_testbed::traffic::Pattern;
 use rxo_testbed::{CpuMeter, CpuReading};
 use serde::{Deserialize, Serialize};
 
-use crate::flags::ReceiverFlags;
 use crate::menon::receive::stack::Stack;
+
+/// The parameters of the receiving process.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Parameters {
+    /// The card's socket.
+    pub(super) socket: PathBuf,
+    /// The host's address, in a network of 24 bits.
+    pub(super) address: IpAddr,
+    /// The Aggregation Limit; without it each frame is alone.
+    pub(super) limit: Option<u16>,
+    /// `true` if ACKs leave as templates.
+    pub(super) ack_offload: bool,
+    /// Frames that one poll takes at most.
+    pub(super) poll_frames: usize,
+    /// Connections to wait for.
+    pub(super) connections: usize,
+    /// Bytes that all connections send together.
+    pub(super) bytes: u64,
+    /// `true` if each byte is sent back.
+    pub(super) echo: bool,
+    /// `true` if each connection is read on a thread of its own.
+    pub(super) threads: bool,
+    /// The time for which a worker that finds nothing pauses, in microseconds.
+    pub(super) pause_us: u64,
+    /// The core of all threads.
+    pub(super) core: Option<usize>,
+}
 
 /// The measurements of the middle half.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -50,19 +77,19 @@ pub(super) struct Measured {
 ///
 /// # Errors
 /// If the card is missing or disconnects, or data is lost or wrong.
-pub(crate) fn run(flags: &ReceiverFlags, stop: &AtomicBool) -> Result<()> {
-    if let Some(core) = flags.core {
+pub(crate) fn run(parameters: &Parameters, stop: &AtomicBool) -> Result<()> {
+    if let Some(core) = parameters.core {
         rxo_testbed::pin_to_core(core)?;
     }
-    let mut receiver = Receiver::new(flags, stop)?;
+    let mut receiver = Receiver::new(parameters, stop)?;
     output::json_line(&"ready")?;
-    let all = flags.bytes;
+    let all = parameters.bytes;
     receiver.receive(all / 4)?;
     let before = receiver.reading()?;
     counted_phase(|| receiver.receive(all / 4 * 3))?;
     let measured = receiver.reading()?.since(&before);
     receiver.receive(all)?;
-    if flags.echo {
+    if parameters.echo {
         receiver.see_off()?;
     }
     output::json_line(&measured)
@@ -89,7 +116,7 @@ struct Receiver<'s> {
     /// Results of the reading threads; `None` if connections are read on this thread.
     threads: Option<Ends>,
     shared: Arc<Shared>,
-    flags: ReceiverFlags,
+    parameters: Parameters,
     last_progress: (u64, Instant),
     pauses: u64,
     stop: &'s AtomicBool,
@@ -110,27 +137,28 @@ struct Reading {
 }
 
 impl<'s> Receiver<'s> {
-    fn new(flags: &ReceiverFlags, stop: &'s AtomicBool) -> Result<Self> {
-        let name = format!("virtio:{}", flags.socket.display()).parse()?;
+    fn new(parameters: &Parameters, stop: &'s AtomicBool) -> Result<Self> {
+        let name = format!("virtio:{}", parameters.socket.display()).parse()?;
         let device = Device::open(&name, DeviceOptions::default())?;
-        let stack = Stack { aggregation_limit: flags.limit, ack_offload: flags.ack_offload };
+        let stack =
+            Stack { aggregation_limit: parameters.limit, ack_offload: parameters.ack_offload };
         let mut config = HostConfig {
             engine: EngineConfig::new(stack.policy(), rxo::random_seed()),
             ack_templates: stack.ack_offload,
-            budget_frames: flags.poll_frames,
-            ..config(vec![IpCidr::new(flags.address, PREFIX_BITS)?])
+            budget_frames: parameters.poll_frames,
+            ..config(vec![IpCidr::new(parameters.address, PREFIX_BITS)?])
         };
         config.tcp.acks = AckPolicy::EverySecondSegment;
         let host = Host::new(device.source, device.sink, config)?;
-        let listener = host.handle().listen(SocketAddr::new(flags.address, PORT), BACKLOG)?;
+        let listener = host.handle().listen(SocketAddr::new(parameters.address, PORT), BACKLOG)?;
         listener.set_nonblocking(true)?;
         Ok(Self {
             host,
             listener,
             own: Vec::new(),
-            threads: flags.threads.then(channel),
+            threads: parameters.threads.then(channel),
             shared: Arc::default(),
-            flags: flags.clone(),
+            parameters: parameters.clone(),
             last_progress: (0, Instant::now()),
             pauses: 0,
             stop,
@@ -140,7 +168,7 @@ impl<'s> Receiver<'s> {
     /// Runs turns until `bytes` bytes have been read. An idle worker pauses, so that frames accumulate as
     /// behind a card that moderates its notifications.
     fn receive(&mut self, bytes: u64) -> Result<()> {
-        let phase = Phase::of(bytes, self.flags.bytes);
+        let phase = Phase::of(bytes, self.parameters.bytes);
         while self.shared.bytes.load(Ordering::Relaxed) < bytes {
             let turn = self.host.turn(clock::now())?;
             let read = self.read_all(phase)?;
@@ -148,7 +176,7 @@ impl<'s> Receiver<'s> {
                 self.accept()?;
                 self.check_progress()?;
                 self.pauses += 1;
-                wait::pause(Duration::from_micros(self.flags.pause_us));
+                wait::pause(Duration::from_micros(self.parameters.pause_us));
             }
         }
         Ok(())
@@ -170,7 +198,7 @@ impl<'s> Receiver<'s> {
             // Reads everything that the turn delivered, so that no data waits.
             loop {
                 let came = connection.read_some(phase)?;
-                if self.flags.echo {
+                if self.parameters.echo {
                     connection.answer(came)?;
                 }
                 read += came;
@@ -196,8 +224,9 @@ impl<'s> Receiver<'s> {
                 self.own.push(connection);
                 continue;
             };
-            let (tell, shared, all) = (tell.clone(), Arc::clone(&self.shared), self.flags.bytes);
-            let each = all / self.flags.connections as u64;
+            let (tell, shared, all) =
+                (tell.clone(), Arc::clone(&self.shared), self.parameters.bytes);
+            let each = all / self.parameters.connections as u64;
             let work = move || tell.send(connection.read_to_end(&shared, each));
             thread::Builder::new().name("application".to_owned()).spawn(work)?;
         }

@@ -22,6 +22,7 @@ use super::model::{GROUP, PORT, SENDER};
 use super::sender::Way;
 use crate::folder::Folder;
 use crate::process::{self, Process};
+use crate::step::Step;
 
 /// Rate of the sender's link, in bits per second.
 pub(super) const BITS_PER_S: u64 = 40_000_000;
@@ -147,12 +148,9 @@ fn start_sender(file: &Path, way: Way, receivers: usize) -> Result<Process> {
 
 fn start_rack(first: usize, receivers: usize, loss_ppm: u32) -> Result<Process> {
     let mut command = Command::new(process::program()?);
-    command.args(["smo", "rack"]).args([
-        format!("--interface={}", Bed::INTERFACE),
-        format!("--first={first}"),
-        format!("--receivers={receivers}"),
-        format!("--loss-ppm={loss_ppm}"),
-    ]);
+    let interface = Bed::INTERFACE.to_owned();
+    let rack = rack::Parameters { interface, first, receivers, loss_ppm };
+    command.args(Step::Rack(rack).arguments()?);
     Process::start("a rack", &mut command)
 }
 

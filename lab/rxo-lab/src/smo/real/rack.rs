@@ -24,8 +24,18 @@ use rxo_host::{Handle, Host, IpCidr, TcpStream};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::flags::SmoRackFlags;
 use crate::smo::model::{GROUP, PORT, SENDER};
+
+/// The parameters of a rack.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Parameters {
+    pub(super) interface: String,
+    /// The number of the first receiver, which is its address.
+    pub(super) first: usize,
+    pub(super) receivers: usize,
+    /// Frames lost before each receiver, of a million.
+    pub(super) loss_ppm: u32,
+}
 
 /// The result of a receiver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,13 +58,13 @@ pub(super) const fn address(number: usize) -> Ipv4Addr {
 ///
 /// # Errors
 /// If the interface cannot be opened, or a receiver fails.
-pub(crate) fn run(flags: &SmoRackFlags, stop: &AtomicBool) -> Result<()> {
-    let name = format!("packet:{}", flags.interface).parse()?;
+pub(crate) fn run(parameters: &Parameters, stop: &AtomicBool) -> Result<()> {
+    let name = format!("packet:{}", parameters.interface).parse()?;
     let Device { mut source, sink } = Device::open(&name, DeviceOptions::default())?;
     let (from, sink) = (source.capabilities(), Rc::new(RefCell::new(sink)));
-    let numbers = flags.first..flags.first + flags.receivers;
+    let numbers = parameters.first..parameters.first + parameters.receivers;
     let mut receivers = numbers
-        .map(|number| Receiver::join(number, flags.loss_ppm, from, Shared(Rc::clone(&sink))))
+        .map(|number| Receiver::join(number, parameters.loss_ppm, from, Shared(Rc::clone(&sink))))
         .collect::<Result<Vec<_>>>()?;
     output::json_line(&"ready")?;
     let mut batch = Vec::new();

@@ -17,7 +17,6 @@ use rxo_driver::{DeviceSink, DeviceSource};
 use serde::{Deserialize, Serialize};
 
 use super::super::receiver::counted_phase;
-use crate::flags::DomainFlags;
 use crate::menon::receive::stack::Stack;
 
 /// Counts of forwarded frames.
@@ -35,12 +34,25 @@ pub(super) struct Passed {
 
 type Domain = Worker<DeviceSource, DeviceSink, DeviceSource, DeviceSink>;
 
+/// The parameters of the driver domain.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Parameters {
+    /// The card's socket.
+    pub(super) card: PathBuf,
+    /// The guest's socket.
+    pub(super) guest: PathBuf,
+    /// The Aggregation Limit; without it each frame is alone.
+    pub(super) limit: Option<u16>,
+    /// Full segments for an ACK on the wire.
+    pub(super) ack_split: Option<u16>,
+}
+
 /// Forwards frames, first uncounted, then under callgrind's count.
 ///
 /// # Errors
 /// If a device cannot be opened, or fails.
-pub(crate) fn run(flags: &DomainFlags) -> Result<()> {
-    let mut domain = start(flags)?;
+pub(crate) fn run(parameters: &Parameters) -> Result<()> {
+    let mut domain = start(parameters)?;
     output::json_line(&"ready")?;
     pass_on(&mut domain)?;
     let before = passed(&mut domain);
@@ -49,8 +61,8 @@ pub(crate) fn run(flags: &DomainFlags) -> Result<()> {
     output::json_line(&passed(&mut domain).since(before))
 }
 
-fn start(flags: &DomainFlags) -> Result<Domain> {
-    let DomainFlags { card, guest, limit, ack_split } = flags;
+fn start(parameters: &Parameters) -> Result<Domain> {
+    let Parameters { card, guest, limit, ack_split } = parameters;
     let open = |kind, path: &PathBuf| -> Result<_> {
         let name = format!("{kind}:{}", path.display()).parse()?;
         let Device { source, sink } = Device::open(&name, DeviceOptions::default())?;

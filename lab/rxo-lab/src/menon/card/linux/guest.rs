@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::super::plan::Plan;
 use super::super::receiver::COUNTED;
 use super::Feed;
-use super::domain::Passed;
+use super::domain::{Parameters, Passed};
 use super::kernel;
 use super::part::{Part, Parts};
 use crate::callgrind;
@@ -22,6 +22,7 @@ use crate::card;
 use crate::folder::Folder;
 use crate::guests::{boot, receive};
 use crate::process::Process;
+use crate::step::Step;
 
 /// Cost of a packet in a guest and its driver domain.
 #[derive(Clone, Debug, Serialize)]
@@ -108,12 +109,9 @@ impl Cost {
 
 fn command(feed: Feed, folder: &Folder) -> Result<Command> {
     let mut command = callgrind::command(COUNTED, &folder.file("callgrind.out"), &[])?;
-    command.args(["menon", "domain", "--card"]).arg(folder.file("card.sock"));
-    command.arg("--guest").arg(folder.file("guest.sock"));
-    let options = [("--limit", feed.stack().aggregation_limit), ("--ack-split", feed.ack_split())];
-    for (name, value) in options {
-        command.args(value.map(|value| format!("{name}={value}")));
-    }
+    let (card, guest) = (folder.file("card.sock"), folder.file("guest.sock"));
+    let (limit, ack_split) = (feed.stack().aggregation_limit, feed.ack_split());
+    command.args(Step::Domain(Parameters { card, guest, limit, ack_split }).arguments()?);
     Ok(command)
 }
 
