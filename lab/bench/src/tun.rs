@@ -7,19 +7,16 @@
 //! thread's processor, so other programs do not count. All variants take turns in each round, and ratios are those of turns
 //! next to each other.
 
-use std::fmt::Write as _;
-
 use anyhow::{Context, Result};
 use clap::Args;
 use rxo::io::PacketWriter;
+use rxo_demo::stats::Quartiles;
 use rxo_driver::{DeviceSink, SubmitMode, Tap, TapKind, clock};
 use rxo_testbed::Namespace;
 use serde::Serialize;
 use tun_rs::{DeviceBuilder, GROTable, SyncDevice};
 
-use crate::machine::Machine;
-use crate::rounds::Rounds;
-use crate::stats::Summary;
+use crate::rounds::{Rounds, Run};
 
 /// Options of `rxo-lab bench tun`.
 #[derive(Args, Debug)]
@@ -47,7 +44,6 @@ const OURS: [(&str, usize, SubmitMode); 4] = [
 
 #[derive(Debug, Serialize)]
 struct Report {
-    machine: String,
     rows: Vec<Row>,
 }
 
@@ -56,9 +52,7 @@ struct Report {
 struct Row {
     flows: u32,
     variant: &'static str,
-    ns_per_packet: f64,
-    low: f64,
-    high: f64,
+    ns_per_packet: Quartiles,
     /// The median of the ratios to tun-rs in the same round.
     ratio: f64,
 }
@@ -69,13 +63,35 @@ struct Row {
 /// If the network or a TUN cannot be made, or a packet is not written.
 pub(crate) fn run(args: &TunArgs) -> Result<()> {
     rxo_testbed::become_root_in_user_namespace()?;
-    let rounds = args.rounds.number(ROUNDS);
-    let rows = Namespace::new("tun")?.run(|| measure(rounds))??;
-    let report = Report { machine: Machine::read().to_string(), rows };
-    args.rounds.print(&report, text)
+    let run = args.rounds.begin(ROUNDS);
+    let rows = Namespace::new("tun")?.run(|| measure(&run))??;
+    run.print(&Report { rows })
 }
 
-fn measure(rounds: u32) -> Result<Vec<Row>> {
+/// A writer into a TUN that is timed.
+enum Writer<'t> {
+    Theirs(Theirs<'t>),
+    Ours(Ours, &'static str),
+}
+
+impl Writer<'_> {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Theirs(_) => "tun-rs, batches of 128",
+            Self::Ours(_, name) => name,
+        }
+    }
+
+    /// Writes all packets. Returns nanoseconds per packet.
+    fn write(&mut self, packets: &[Vec<u8>]) -> Result<f64> {
+        match self {
+            Self::Theirs(theirs) => theirs.write(packets),
+            Self::Ours(ours, _) => ours.write(packets),
+        }
+    }
+}
+
+fn measure(run: &Run) -> Result<Vec<Row>> {
     let theirs = DeviceBuilder::new().name("theirs").offload(true).build_sync()?;
     rxo_driver::Interface::find("theirs")?.set_up(true)?;
     let tap = Tap::open("ours", TapKind::Tun)?;
@@ -83,18 +99,14 @@ fn measure(rounds: u32) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for flows in FLOWS {
         let packets: Vec<_> = (0..PACKETS as u32).map(|n| packet(n, flows)).collect();
-        let ours = OURS.map(|(_, batch, mode)| Ours::new(&tap, batch, mode));
-        let mut ours = ours.into_iter().collect::<Result<Vec<_>>>()?;
-        let mut theirs = Theirs::new(&theirs);
-        let mut times: Vec<Vec<f64>> = vec![Vec::new(); 1 + OURS.len()];
-        for _ in 0..rounds {
-            times[0].push(theirs.write(&packets)?);
-            for (ours, times) in ours.iter_mut().zip(&mut times[1..]) {
-                times.push(ours.write(&packets)?);
-            }
+        let mut writers = vec![Writer::Theirs(Theirs::new(&theirs))];
+        for (name, batch, mode) in OURS {
+            writers.push(Writer::Ours(Ours::new(&tap, batch, mode)?, name));
         }
-        let names = std::iter::once("tun-rs, batches of 128").chain(OURS.map(|(name, ..)| name));
-        rows.extend(names.zip(&times).map(|(name, turns)| Row::of(flows, name, turns, &times[0])));
+        let name = |writer: &Writer<'_>| format!("{flows} flows, {}", writer.name());
+        let turns = run.measure(&mut writers, name, |writer| writer.write(&packets))?;
+        let row = |(writer, ns): (&Writer<'_>, _)| Row::of(flows, writer.name(), ns, &turns[0]);
+        rows.extend(writers.iter().zip(&turns).map(row));
     }
     Ok(rows)
 }
@@ -177,29 +189,8 @@ impl Ours {
 
 impl Row {
     fn of(flows: u32, variant: &'static str, turns: &[f64], theirs: &[f64]) -> Self {
-        let Summary { low, median, high } = Summary::of(turns);
-        let ratios: Vec<_> = turns.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
-        Self {
-            flows,
-            variant,
-            ns_per_packet: median,
-            low,
-            high,
-            ratio: Summary::of(&ratios).median,
-        }
+        let ratios = turns.iter().zip(theirs).map(|(ours, theirs)| ours / theirs);
+        let ratio = Quartiles::of(ratios).median;
+        Self { flows, variant, ns_per_packet: Quartiles::of(turns.iter().copied()), ratio }
     }
-}
-
-fn text(report: &Report) -> String {
-    let mut text = format!(
-        "{}\nns a packet into a TUN, quartiles in brackets, and for tun-rs\n",
-        report.machine
-    );
-    for Row { flows, variant, ns_per_packet, low, high, ratio } in &report.rows {
-        _ = writeln!(
-            text,
-            "{flows:>3} flows  {variant:<33}{ns_per_packet:>6.0} ({low:.0}-{high:.0})  {ratio:.2}"
-        );
-    }
-    text
 }
