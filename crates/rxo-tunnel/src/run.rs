@@ -47,7 +47,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let tun = open_tun(options, defaults.as_ref())?;
     let turning = Turning::new(options, &tun, outside, &stop);
     let control = turning.open_control(options, settings)?;
-    turning.announce(options)?;
     turning.turn_all(options, control.as_ref())
 }
 
@@ -125,7 +124,7 @@ impl<'t> Turning<'t> {
         }
     }
 
-    /// Says that the interface and the control socket exist.
+    /// Reports that the interface and the control socket exist, and packets are about to pass.
     fn announce(&self, options: &Options) -> Result<()> {
         if detach::is_waited_for() {
             return detach::say_ready(env::var_os("LOG_LEVEL").is_some_and(|it| it != "silent"));
@@ -137,22 +136,21 @@ impl<'t> Turning<'t> {
         Ok(())
     }
 
-    /// Runs both directions, on one thread or two.
+    /// Opens both directions, and runs them on one thread or two.
     fn turn_all(&self, options: &Options, control: Option<&ControlSocket>) -> Result<()> {
-        let source = self.tun.source()?;
+        let (source, sink) = (self.tun.source()?, self.tun.sink(SubmitMode::Auto)?);
         let outward = Outward::new(source, &self.shared.lock().outside);
-        let inward = || {
-            let sink = self.tun.sink(SubmitMode::Auto)?;
-            let outside = &self.shared.lock().outside;
-            Inward::new(outside, sink, options.mtu, !options.no_coalescing)
-        };
+        let coalesces = !options.no_coalescing;
+        let inward = Inward::new(&self.shared.lock().outside, sink, options.mtu, coalesces)?;
+        // Not before everything is open, because the interface may be renamed or deleted from then on.
+        self.announce(options)?;
         if options.threads == 1 {
-            return self.turn(Some(outward), Some(inward()?), control);
+            return self.turn(Some(outward), Some(inward), control);
         }
         thread::scope(|scope| {
             let out = scope.spawn(|| self.turn(Some(outward), None, None));
             // The sink of a TUN must stay on the thread that created it.
-            let done = inward().and_then(|inward| self.turn(None, Some(inward), control));
+            let done = self.turn(None, Some(inward), control);
             self.stop.store(true, Ordering::Relaxed);
             let Ok(out) = out.join() else { bail!("the thread from the TUN ended") };
             done.and(out)

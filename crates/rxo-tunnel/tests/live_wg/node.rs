@@ -108,14 +108,14 @@ impl Node {
         node
     }
 
-    /// Runs `wg` with `words`, in which `IF` is the interface.
+    /// Runs `wg` with `words`, in which `%i` is the interface, as no key contains it.
     pub(crate) fn wg(&self, words: &str) -> String {
-        run(&self.net, &format!("wg {}", words.replace("IF", &self.interface)))
+        run(&self.net, &format!("wg {}", words.replace("%i", &self.interface)))
     }
 
     /// Adds `peer` with these settings.
     pub(crate) fn meet(&self, peer: &Self, settings: &str) {
-        self.wg(&format!("set IF peer {} {settings}", peer.public_key));
+        self.wg(&format!("set %i peer {} {settings}", peer.public_key));
     }
 
     /// Gives the interface addresses, and brings it up.
@@ -130,7 +130,7 @@ impl Node {
 
     /// Returns the endpoints of the peers as `wg` shows them.
     pub(crate) fn endpoint_of(&self, peer: &Self) -> String {
-        let all = self.wg("show IF endpoints");
+        let all = self.wg("show %i endpoints");
         let line = all.lines().find(|line| line.starts_with(&peer.public_key));
         line.and_then(|line| line.split('\t').nth(1)).unwrap_or("none").to_owned()
     }

@@ -1,5 +1,6 @@
 //! Several peers of one interface.
 
+use std::io::ErrorKind;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -20,8 +21,8 @@ pub(crate) fn each_has_its_own_addresses() {
         assert_only_its_own(&hub, &spokes[1], (2, 3), version);
     }
     // The narrower network of the second spoke is gone, so the first one's is in force.
-    hub.wg(&format!("set IF peer {} remove", spokes[1].public_key));
-    let ips = hub.wg("show IF allowed-ips");
+    hub.wg(&format!("set %i peer {} remove", spokes[1].public_key));
+    let ips = hub.wg("show %i allowed-ips");
     assert_eq!(ips, format!("{}\t10.99.0.0/24 fd99::/64\n", spokes[0].public_key));
 }
 
@@ -37,7 +38,13 @@ fn assert_only_its_own(hub: &Node, spoke: &Node, (other, own): (u8, u8), version
         bind(spoke, from).send_to(text.as_bytes(), receiver.local_addr().unwrap()).unwrap();
     }
     let mut bytes = [0; 16];
-    let (count, from) = receiver.recv_from(&mut bytes).unwrap();
+    let (count, from) = loop {
+        match receiver.recv_from(&mut bytes) {
+            // The process was stopped for a while.
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            received => break received.unwrap(),
+        }
+    };
     assert_eq!((&bytes[..count], from.ip()), (&b"own"[..], own));
     run(&spoke.net, &format!("ip address delete {other}/{bits} dev lo"));
 }
@@ -52,7 +59,7 @@ pub(crate) fn a_peer_moves() {
     assert_tcp_is_intact(&spoke.net, &hub.net, inside(1)[0]);
     assert_eq!(hub.endpoint_of(&spoke), "10.77.2.9:51820");
     assert_tcp_is_intact(&hub.net, &spoke.net, inside(2)[0]);
-    spoke.wg("set IF listen-port 4500");
+    spoke.wg("set %i listen-port 4500");
     assert_tcp_is_intact(&spoke.net, &hub.net, inside(1)[0]);
     assert_eq!(hub.endpoint_of(&spoke), "10.77.2.9:4500");
     assert_tcp_is_intact(&hub.net, &spoke.net, inside(2)[0]);
@@ -83,7 +90,7 @@ pub(crate) fn a_peer_is_removed() {
     let (hub, [stays, goes]) = star();
     let ends = AtomicBool::new(false);
     let received = || -> u64 {
-        let all = hub.wg("show IF transfer");
+        let all = hub.wg("show %i transfer");
         let line = all.lines().find(|line| line.starts_with(&goes.public_key));
         line.map_or(0, |line| line.split('\t').nth(1).unwrap().parse().unwrap())
     };
@@ -99,8 +106,8 @@ pub(crate) fn a_peer_is_removed() {
         let flood = scope.spawn(move || net.run(flood).unwrap());
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             until(|| Ok(received() > 100_000)).unwrap().unwrap();
-            hub.wg(&format!("set IF peer {} remove", goes.public_key));
-            assert_eq!(hub.wg("show IF peers").trim(), stays.public_key);
+            hub.wg(&format!("set %i peer {} remove", goes.public_key));
+            assert_eq!(hub.wg("show %i peers").trim(), stays.public_key);
             assert_tcp_is_intact(&stays.net, &hub.net, inside(1)[0]);
         }));
         ends.store(true, Ordering::Relaxed);

@@ -32,7 +32,7 @@ pub(crate) fn takes_all_and_gives_it_back() {
     give_default_routes(&host, &far);
     let (interface, private) = (unused_name(), run(&host, "wg genkey"));
     let public = try_run(&host, "wg pubkey", &private).unwrap();
-    far.wg(&format!("set IF peer {} allowed-ips 10.99.0.1/32,fd99::1/128", public.trim()));
+    far.wg(&format!("set %i peer {} allowed-ips 10.99.0.1/32,fd99::1/128", public.trim()));
     let folder = std::env::temp_dir().join(format!("rxo-wg-quick-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join(format!("{interface}.conf"));
