@@ -99,7 +99,7 @@ mod tests {
         let limited = policy(&flags("linux-gro", &[], None)).unwrap();
         assert_eq!(limited.max_segments, defaults::LIVE_MAX_SEGMENTS);
         let free = policy(&flags("linux-gro", &["max_segments=65535"], None)).unwrap();
-        assert_eq!(free, Policy::linux_gro());
+        assert_eq!(free, Policy { max_segments: 65_535, ..Policy::linux_gro() });
     }
 
     /// The limits in `--help` are the enforced ones: both ends are accepted, values beyond are not.

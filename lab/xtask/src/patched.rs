@@ -67,8 +67,9 @@ fn build(workspace: &Workspace, root: &Path, program: &Patched) -> Result<()> {
         fs::read_to_string(&patch).with_context(|| format!("cannot read {}", patch.display()))?;
     let added = added(&text);
     ensure!(added <= MOST_LINES, "{} adds {added} lines; {MOST_LINES} are enough", patch.display());
+    let registry = download(root, program)?;
     for package in [library, command] {
-        copy(root, package, version)?;
+        copy(root, &registry.join(format!("{package}-{version}")), package)?;
     }
     let (sources, patch) = (root.join("sources"), patch.display().to_string());
     Program::new(&sources, "patch", ["--quiet", "-p1", "-i", &patch]).run_aside()?;
@@ -83,29 +84,43 @@ fn build(workspace: &Workspace, root: &Path, program: &Patched) -> Result<()> {
     Program::new(&sources.join(command), "cargo", build.into_iter().chain(features)).run_aside()
 }
 
-/// Copies the sources of a package from cargo's registry, unpatched.
-fn copy(root: &Path, package: &str, version: &str) -> Result<()> {
-    let (stub, to) = (root.join("stub"), root.join("sources").join(package));
+/// Downloads the sources of both packages. Returns the folder of cargo's registry that contains them.
+fn download(root: &Path, program: &Patched) -> Result<PathBuf> {
+    let Patched { library, command, version, .. } = *program;
+    let stub = root.join("stub");
     fs::create_dir_all(&stub)?;
     let manifest = format!(
         "[workspace]\n[package]\nname = \"stub\"\nversion = \"0.0.0\"\n[lib]\npath = \"stub.rs\"\n\
-         [dependencies]\n{package} = \"={version}\"\n"
+         [dependencies]\n{library} = \"={version}\"\n{command} = \"={version}\"\n"
     );
     fs::write(stub.join("Cargo.toml"), manifest)?;
     fs::write(stub.join("stub.rs"), "")?;
+    Program::cargo(&stub, "fetch --quiet").run_aside()?;
+    // A package without a library is downloaded, but no package of the metadata; its folder is beside the other's.
     let metadata = Program::cargo(&stub, "metadata --quiet --format-version 1").output()?;
     let metadata: Value = serde_json::from_str(&metadata)?;
     let packages = metadata["packages"].as_array().into_iter().flatten();
-    let found = packages.filter(|found| found["name"] == package && found["version"] == version);
-    let path = found.filter_map(|found| found["manifest_path"].as_str()).next();
-    let path = path.with_context(|| format!("cargo did not download {package} {version}"))?;
-    let from = Path::new(path).parent().context("a manifest is in a folder")?;
+    let mut found = packages.filter(|it| it["name"] == library && it["version"] == version);
+    let path = found.find_map(|found| found["manifest_path"].as_str());
+    let path = path.with_context(|| format!("cargo did not download {library} {version}"))?;
+    let folder = Path::new(path).ancestors().nth(2).context("a registry has a folder")?;
+    Ok(folder.to_owned())
+}
+
+/// Copies the unpatched sources of `package` from the folder `from`.
+fn copy(root: &Path, from: &Path, package: &str) -> Result<()> {
+    let to = root.join("sources").join(package);
     if to.exists() {
         fs::remove_dir_all(&to)?;
     }
     fs::create_dir_all(root.join("sources"))?;
-    let (from, to) = (from.display().to_string(), to.display().to_string());
-    Program::new(root, "cp", ["-r", "--no-preserve=mode", &from, &to]).run_aside()
+    let paths = [from, &to].map(|path| path.display().to_string());
+    let options = ["-r", "--no-preserve=mode"].map(str::to_owned);
+    Program::new(root, "cp", options.into_iter().chain(paths)).run_aside()?;
+    // Otherwise cargo takes the copy for a member of the workspace around it.
+    let manifest = to.join("Cargo.toml");
+    let text = fs::read_to_string(&manifest)?;
+    fs::write(manifest, text + "\n[workspace]\n").context("cannot write a manifest")
 }
 
 /// Returns the number of lines that a patch adds, without empty ones.
