@@ -60,17 +60,20 @@ pub(crate) fn polls(chosen: &Point) -> Vec<PollRule> {
 /// The attempts with other settings for advice, by the indices of their outcomes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Attempts {
+    /// The limits of segments whose outcomes are computed; `None` if none are.
+    pub(crate) limits: Option<SweepAxis>,
     /// The settings that were tried; each value with the index of its outcome.
     pub(crate) axes: Vec<(SweepAxis, Vec<usize>)>,
     /// The indices of the outcomes of the poll rules that were tried.
     pub(crate) polls: Vec<usize>,
 }
 
-/// Returns advice from settings that were tried one at a time around the first of `outcomes`. `None` if nothing was
-/// tried.
+/// Returns advice from settings that were tried one at a time around the first of `outcomes`. `limited` are the outcomes of
+/// the limits of segments. `None` if nothing was tried.
 pub(crate) fn from_tried(
     attempts: &Attempts,
     outcomes: &[Outcome],
+    limited: &[Outcome],
     traffic: &Traffic,
     costs: Costs,
 ) -> Option<Advice> {
@@ -78,11 +81,15 @@ pub(crate) fn from_tried(
     let at = |places: &[usize]| -> Vec<&Outcome> {
         places.iter().filter_map(|place| outcomes.get(*place)).collect()
     };
-    let mut axes: Vec<Candidates> = attempts
+    let limits = attempts
+        .limits
+        .iter()
+        .map(|axis| Candidates::new(&axis.key, axis.values.iter().zip(limited)));
+    let tried = attempts
         .axes
         .iter()
-        .map(|(axis, places)| Candidates::new(&axis.key, axis.values.iter().zip(at(places))))
-        .collect();
+        .map(|(axis, places)| Candidates::new(&axis.key, axis.values.iter().zip(at(places))));
+    let mut axes: Vec<Candidates> = limits.chain(tried).collect();
     if axes.is_empty() {
         return None;
     }

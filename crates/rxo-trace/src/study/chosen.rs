@@ -6,6 +6,7 @@ use super::clock::Clock;
 use super::course::Steps;
 use super::flows::{Flows, NO_FLOW};
 use super::rates::Rates;
+use super::runs::Runs;
 
 #[derive(Debug)]
 pub(super) struct Chosen {
@@ -15,13 +16,15 @@ pub(super) struct Chosen {
     pub(super) clock: Clock,
     /// The rates of a live interface; `None` for captures.
     pub(super) rates: Option<Rates>,
+    /// The runs of segments; `None` if no limits are compared.
+    pub(super) runs: Option<Runs>,
 }
 
 impl Chosen {
     /// Creates empty counts, with space for `most_flows` flows.
     pub(super) fn new(most_flows: usize) -> Self {
         let flows = Flows::new(most_flows);
-        Self { flows, course: Steps::default(), clock: Clock::default(), rates: None }
+        Self { flows, course: Steps::default(), clock: Clock::default(), rates: None, runs: None }
     }
 
     /// Counts a packet with `wire_bytes` bytes that arrived at `now` on the clock.

@@ -62,6 +62,11 @@ rxo_frame::counters! {
         pub(super) duration_ns: u64,
         pub(super) active_ns: u64,
         pub(super) pauses: u64,
+        pub(super) limit_own: u64,
+        pub(super) limit_1: u64,
+        pub(super) limit_4: u64,
+        pub(super) limit_16: u64,
+        pub(super) limit_64: u64,
     }
 }
 

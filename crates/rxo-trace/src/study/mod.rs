@@ -14,6 +14,7 @@
 //! * `count`, `chosen`: totals of the traffic; the `flows`, and the `course` over time.
 //! * `lane`: the engines of the record's interface, grouped by poll rule ([`Polls`]).
 //! * `follower`: a point without an engine, as long as it has the results of another.
+//! * `runs`: the deliveries that other limits of segments would give.
 //! * `point`: one engine, and the counts of its deliveries.
 //! * [`Part`]: the counts, which can be merged with those of other parts of the traffic. [`slices()`]: the bytes that
 //!   each part reads.
@@ -57,6 +58,7 @@ mod rates;
 mod read;
 mod receivers;
 mod replay;
+mod runs;
 mod slices;
 mod time;
 
@@ -84,6 +86,7 @@ pub use poll::{BadPollRule, HOST_BUDGET, Poll, PollRule, Polls, RING_PACKETS};
 pub(crate) use rates::{RateCourse, RateStep, Rates};
 pub use read::Ended;
 pub(crate) use replay::Replay;
+pub(crate) use runs::LIMITS;
 pub use slices::{Slice, slices};
 
 use self::checksum::Finding;
@@ -96,6 +99,7 @@ use self::lanes::Lanes;
 use self::packet_kind::{PacketKind, Segment};
 use self::part::Recipe;
 use self::points::Points;
+use self::runs::Runs;
 #[cfg(feature = "arrow")]
 pub(crate) use self::time::parse_time;
 use crate::numbered::Numbered;
@@ -237,6 +241,7 @@ impl Study {
         let points = Points::of(&settings);
         let mut chosen = Chosen::new(MAX_FLOWS);
         chosen.rates = settings.live.map(Rates::new);
+        chosen.runs = points.attempts.limits.as_ref().map(|_| Runs::default());
         Ok(Self {
             summer: Summer::detect(),
             clock: Clock::default(),

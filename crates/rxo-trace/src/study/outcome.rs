@@ -10,8 +10,8 @@ use super::part::{Part, PointSums, Sums, Terms};
 use super::point::{CHOSEN, Point};
 use super::points::Points;
 use super::receivers::{Received, Receivers};
-use super::{Count, Settings, notes};
-use crate::advice;
+use super::{Count, LIMITS, Settings, notes};
+use crate::advice::{self, Attempts};
 use crate::projection::Costs;
 use crate::report::{
     Axis, Checksums, Distribution, Encapsulation, Outcome, Protocol, ReasonCount, Receiver, Report,
@@ -37,7 +37,10 @@ pub(super) fn report(part: &Part, settings: &Settings, terms: &Terms) -> Report 
     let costs = terms.costs;
     let mut advice = match &sweep {
         Some(sweep) => advice::from_sweep(sweep, &outcomes[CHOSEN]),
-        None => advice::from_tried(&points.attempts, &outcomes, &traffic, costs),
+        None => {
+            let limited = limited(&sums.count, &points.attempts, &outcomes[CHOSEN]);
+            advice::from_tried(&points.attempts, &outcomes, &limited, &traffic, costs)
+        }
     };
     let better_poll = advice.as_ref().and_then(|advice| advice.better_poll.as_deref());
     let costs = (costs, terms.costs_from.as_str());
@@ -211,6 +214,27 @@ fn outcome(count: &Count, sums: &PointSums, point: &Point) -> Outcome {
         pause_ns: Distribution::from(&sums.polls.pause_ns),
         ring_overruns: sums.polls.overruns,
     }
+}
+
+/// Returns the outcomes of the limits of segments that were computed from the runs of the chosen engine. Only the numbers of
+/// deliveries are known.
+fn limited(count: &Count, attempts: &Attempts, chosen: &Outcome) -> Vec<Outcome> {
+    let runs = [count.limit_1, count.limit_4, count.limit_16, count.limit_64];
+    let is_own = |value: &String| {
+        chosen.settings.iter().any(|(name, own)| name == "max_segments" && own == value)
+    };
+    let at_limit = |value: &String| {
+        let place = LIMITS.iter().position(|limit| limit.to_string() == *value);
+        let Some(deliveries) = place.filter(|_| !is_own(value)).map(|place| runs[place]) else {
+            return chosen.clone();
+        };
+        let deliveries =
+            chosen.deliveries.saturating_add(deliveries).saturating_sub(count.limit_own);
+        let eliminated = chosen.packets.saturating_sub(deliveries);
+        let eliminated_per_10_000 = per_10_000(eliminated, chosen.packets);
+        Outcome { deliveries, eliminated, eliminated_per_10_000, ..Outcome::default() }
+    };
+    attempts.limits.iter().flat_map(|axis| &axis.values).map(at_limit).collect()
 }
 
 /// Returns the number of packets that no engine received, and adds them to `bypassed`. They pass unchanged, like those

@@ -267,6 +267,11 @@ impl Runner {
         self.deliver(at, chosen, |engine, note| {
             engine.poll_under(ASSUMED_LOAD, batch, at, note);
         });
+        if self.point == CHOSEN
+            && let Some(runs) = &mut chosen.runs
+        {
+            runs.end_of_poll();
+        }
     }
 
     /// Handles every deadline of the engine up to `until`.
@@ -302,7 +307,11 @@ impl Runner {
         let is_chosen = self.point == CHOSEN;
         let before = self.engine.counters().deliveries;
         let aggregates = &mut self.aggregates;
+        let most_bytes = self.config.policy.max_bytes;
         run(&mut self.engine, &mut |deliveries| {
+            if is_chosen && let Some(runs) = &mut chosen.runs {
+                runs.note(&deliveries, most_bytes);
+            }
             aggregates.note(&deliveries, at, is_chosen.then_some(&mut *chosen));
         });
         if is_chosen {

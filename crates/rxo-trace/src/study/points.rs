@@ -1,6 +1,8 @@
 //! All points (combinations of policy and poll rule) of a study: the chosen one, those of the sweep, and
 //! those for advice. Equal points share one engine.
 
+use rxo_coalesce::Hold;
+
 use super::Settings;
 use super::point::{CHOSEN, Point};
 use crate::advice::{self, Attempts};
@@ -32,6 +34,10 @@ impl Points {
 
     fn try_settings(&mut self, chosen: &Point) {
         for axis in advice::axes(chosen) {
+            if axis.key == "max_segments" && chosen.policy.hold == Hold::EndOfPoll {
+                self.attempts.limits = Some(axis);
+                continue;
+            }
             // Values that are invalid for the policy are left out of the advice.
             let points: Option<Vec<Point>> =
                 axis.values.iter().map(|value| axis.at(chosen, value).ok()).collect();

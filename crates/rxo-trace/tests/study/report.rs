@@ -212,6 +212,31 @@ fn damage_makes_it_partial_and_keeps_what_was_read() {
     assert_eq!((report.traffic.packets, report.sources.len()), (10, 2));
 }
 
+/// The advice on limits of segments is computed, and must be what engines with these limits give.
+#[test]
+fn computed_limits_are_what_engines_give() {
+    for (kind, own) in [(Workload::W2, "32"), (Workload::W3, "7"), (Workload::Mixed, "64")] {
+        let mut chosen = point("linux-gro", "time:100us");
+        chosen.policy.set("max_segments", own).unwrap();
+        let records = generated(kind, 6_000);
+        let report = study(Settings::new(chosen), &ethernet(), &records);
+        let choice = report.advice.unwrap().choices.remove(0);
+        assert_eq!((choice.key.as_str(), choice.tried.len() >= 4), ("max_segments", true));
+        for tried in choice.tried {
+            let mut limited = chosen;
+            limited.policy.set("max_segments", &tried.value).unwrap();
+            let settings = Settings { advise: false, ..Settings::new(limited) };
+            let outcome = study(settings, &ethernet(), &records).outcome;
+            let (found, expected) = (tried.eliminated_per_10_000, outcome.eliminated_per_10_000);
+            assert!(
+                (found - expected).abs() < 1.0,
+                "{kind:?}, {}: {found}, {expected}",
+                tried.value
+            );
+        }
+    }
+}
+
 #[test]
 fn advice_names_the_smallest_settings_that_are_enough() {
     let settings = Settings::new(point("linux-gro", "time:50us"));

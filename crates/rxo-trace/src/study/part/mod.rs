@@ -16,7 +16,8 @@
 //! that, only the flows merged first have figures of their own. The sum is exact for a point of settings
 //! where every cut is a pause longer than [`super::Point::reach`]; otherwise [`crate::report::Outcome`]
 //! contains a bound of the error. A duplicate is not found if the packet that it repeats is in another part, which a
-//! pause of a millisecond rules out. A part's memory is that of its flows, twice that if it is cut at both ends.
+//! pause of a millisecond rules out. A packet that was merged before the capture is found only after a few others of its
+//! flow in the same part. A part's memory is that of its flows, twice that if it is cut at both ends.
 
 mod captures;
 mod recipe;

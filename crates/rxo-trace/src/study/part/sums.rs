@@ -122,6 +122,9 @@ impl Sums {
         let mut flows = core::mem::replace(&mut study.chosen.flows, Flows::new(0));
         flows.iter_mut().for_each(super::super::flows::Flow::forget_ends);
         let mut count = study.count;
+        if let Some(runs) = &study.chosen.runs {
+            runs.put(&mut count);
+        }
         count.steps_back = study.clock.steps_back();
         count.duration_ns = study.accepted.map_or(0, |(first, last)| last.nanos_since(first));
         let mut sums = Self {
