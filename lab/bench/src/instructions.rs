@@ -5,6 +5,8 @@
 //! workload and each case of ACK offload. It compares the counts with `instructions.json` in the repository.
 //! Valgrind emulates a processor with AVX2 and without AVX-512, so the counts do not depend on the machine's.
 
+mod cache;
+
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -34,6 +36,9 @@ pub struct InstructionsArgs {
     /// Also print the stages that the instructions belong to.
     #[arg(long)]
     stages: bool,
+    /// Simulate caches, and print the misses beside the instructions. Nothing is compared or kept.
+    #[arg(long, conflicts_with_all = ["update", "stages"])]
+    cache: bool,
     /// Only these workloads or cases of ACK offload.
     #[arg(long, value_delimiter = ',', value_parser = subject)]
     only: Vec<Subject>,
@@ -143,7 +148,10 @@ const TOLERATED_GROWTH: f64 = 0.02;
 pub(crate) fn run(args: &InstructionsArgs) -> Result<()> {
     let subjects = if args.only.is_empty() { Subject::all() } else { args.only.clone() };
     let mut counts = Counts::new();
-    for (subject, profile) in profiles(&subjects) {
+    if args.cache {
+        return cache::print(profiles(&subjects, &cache::SIMULATION));
+    }
+    for (subject, profile) in profiles(&subjects, &[]) {
         let (profile, items) = profile?;
         let total = subject.instructions(&profile).context("a profile without a total")?;
         if args.stages {
@@ -233,12 +241,12 @@ fn counted_pass(pass: impl FnOnce()) {
 
 /// Profiles `subjects`, and returns the result of [`profile`] for each, in their order. Runs as many at once
 /// as there are cores, which does not change the counts.
-fn profiles(subjects: &[Subject]) -> Vec<(Subject, Result<(String, f64)>)> {
+fn profiles(subjects: &[Subject], simulation: &[&str]) -> Vec<(Subject, Result<(String, f64)>)> {
     let next = AtomicUsize::new(0);
     let work = || {
         let take = || {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            subjects.get(at).map(|subject| (at, profile(*subject)))
+            subjects.get(at).map(|subject| (at, profile(*subject, simulation)))
         };
         std::iter::from_fn(take).collect::<Vec<_>>()
     };
@@ -251,11 +259,13 @@ fn profiles(subjects: &[Subject]) -> Vec<(Subject, Result<(String, f64)>)> {
     subjects.iter().copied().zip(done.into_iter().map(|(_, profile)| profile)).collect()
 }
 
-/// Runs `subject` under callgrind. Returns the profile, and its number of packets or ACKs.
-fn profile(subject: Subject) -> Result<(String, f64)> {
+/// Runs `subject` under callgrind with these options of its caches. Returns the profile, and its number of
+/// packets or ACKs.
+fn profile(subject: Subject, simulation: &[&str]) -> Result<(String, f64)> {
     let name = subject.name();
     let out = PathBuf::from(format!("{}/rxo-callgrind-{}-{name}", tmp(), std::process::id()));
     let output = rxo_peers::callgrind("counted_pass", &out)
+        .args(simulation)
         .arg(std::env::current_exe().context("the path of this program")?)
         .args(["bench", "counted", &name])
         .output()
@@ -274,10 +284,10 @@ fn tmp() -> String {
     std::env::temp_dir().display().to_string()
 }
 
-/// Returns the total of a callgrind profile; `None` if there is none.
+/// Returns the instructions in the total of a callgrind profile; `None` if there is none.
 fn total(profile: &str) -> Option<f64> {
     let line = profile.lines().find_map(|line| line.strip_prefix("totals:"))?;
-    line.trim().parse().ok()
+    line.split_whitespace().next()?.parse().ok()
 }
 
 fn kept(path: &Path) -> Result<Counts> {
