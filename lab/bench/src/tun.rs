@@ -63,15 +63,17 @@ struct Row {
 /// If the network or a TUN cannot be made, or a packet is not written.
 pub(crate) fn run(args: &TunArgs) -> Result<()> {
     rxo_testbed::become_root_in_user_namespace()?;
-    let run = args.rounds.begin(ROUNDS);
-    let rows = Namespace::new("tun")?.run(|| measure(&run))??;
-    run.print(&Report { rows })
+    // A run belongs to the thread that measures, which is another one in a namespace.
+    Namespace::new("tun")?.run(|| {
+        let run = args.rounds.begin(ROUNDS);
+        run.print(&Report { rows: measure(&run)? })
+    })?
 }
 
 /// A writer into a TUN that is timed.
 enum Writer<'t> {
-    Theirs(Theirs<'t>),
-    Ours(Ours, &'static str),
+    Theirs(Box<Theirs<'t>>),
+    Ours(Box<Ours>, &'static str),
 }
 
 impl Writer<'_> {
@@ -99,13 +101,14 @@ fn measure(run: &Run) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for flows in FLOWS {
         let packets: Vec<_> = (0..PACKETS as u32).map(|n| packet(n, flows)).collect();
-        let mut writers = vec![Writer::Theirs(Theirs::new(&theirs))];
+        let mut writers = vec![Writer::Theirs(Box::new(Theirs::new(&theirs)))];
         for (name, batch, mode) in OURS {
-            writers.push(Writer::Ours(Ours::new(&tap, batch, mode)?, name));
+            writers.push(Writer::Ours(Box::new(Ours::new(&tap, batch, mode)?), name));
         }
         let name = |writer: &Writer<'_>| format!("{flows} flows, {}", writer.name());
         let turns = run.measure(&mut writers, name, |writer| writer.write(&packets))?;
-        let row = |(writer, ns): (&Writer<'_>, _)| Row::of(flows, writer.name(), ns, &turns[0]);
+        let row =
+            |(writer, ns): (&Writer<'_>, &Vec<f64>)| Row::of(flows, writer.name(), ns, &turns[0]);
         rows.extend(writers.iter().zip(&turns).map(row));
     }
     Ok(rows)
@@ -177,7 +180,7 @@ impl Ours {
                 buffer.copy_from_slice(packet);
                 loaded.push(buffer);
             }
-            let is_last = number * LOADED % self.batch == 0;
+            let is_last = (number * LOADED).is_multiple_of(self.batch);
             timed(&mut ns, || {
                 loaded.drain(..).for_each(|packet| self.writer.push(packet));
                 if is_last { self.writer.flush() } else { Ok(()) }
