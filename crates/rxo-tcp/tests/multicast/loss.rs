@@ -1,5 +1,7 @@
 //! A cast under independent losses, beside as many unicasts over the same links. `rxo-lab cast` measures more of it.
 
+use rxo_frame::Duration;
+
 use crate::costs::Case;
 use crate::room::{group_config, parity_config};
 
@@ -13,6 +15,17 @@ fn a_cast_beats_as_many_unicasts_at_each_loss() {
             let cast = case.cast(config);
             let is_less = cast.time < unicasts.time && 3 * cast.bytes < unicasts.bytes;
             assert!(is_less, "{case:?}: {cast:?}, unicasts {unicasts:?}");
+        }
+    }
+}
+
+#[test]
+fn joins_and_farewells_take_less_than_300_ms() {
+    for receivers in [5, 20] {
+        let case = Case { receivers, bytes: 100_000, loss: 0, stops: false };
+        for config in [parity_config(), group_config()] {
+            let cast = case.cast(config);
+            assert!(cast.around < Duration::from_millis(300), "{case:?}: {cast:?}");
         }
     }
 }
