@@ -17,23 +17,25 @@ rxo_frame::counters! {
         pub singles: u64,
         /// Number of aggregates of two segments or more.
         pub aggregates: u64,
-        /// Number of segments in `aggregates`.
+        /// Number of segments in all aggregates of two segments or more.
         pub aggregated_segments: u64,
         /// Number of pure ACKs that were held but delivered alone.
         pub ack_singles: u64,
         /// Number of deliveries of two pure ACKs or more.
         pub ack_aggregates: u64,
-        /// Number of pure ACKs in `ack_aggregates`.
+        /// Number of pure ACKs in all deliveries of two pure ACKs or more.
         pub aggregated_acks: u64,
         /// Number of UDP datagrams that were coalesced or could have been. They are included in the counts of
         /// candidates above; datagrams that bypass are not counted here.
         pub datagrams: u64,
-        /// Number of deliveries of `datagrams`, each counted when its first datagram is received.
+        /// Number of deliveries of UDP datagrams that were coalesced or could have been, each counted when
+        /// its first datagram is received.
         pub datagram_deliveries: u64,
         /// Number of TCP segments inside tunnels that were coalesced or could have been. They are included in
         /// the counts of candidates above; segments that bypass are not counted here.
         pub tunnelled: u64,
-        /// Number of deliveries of `tunnelled`, each counted when its first segment is received.
+        /// Number of deliveries of TCP segments inside tunnels that were coalesced or could have been, each
+        /// counted when its first segment is received.
         pub tunnelled_deliveries: u64,
         bypassed: Bypassed,
         flushed: Flushed,
@@ -154,7 +156,8 @@ impl Counters {
         }
     }
 
-    /// Counts one of several flushes for one reason; [`Counters::add`] then counts what they have in common.
+    /// Counts one of several flushes for one reason; [`Counters::add`] then counts the reason and the hold
+    /// times, which they share.
     #[inline]
     pub(crate) fn flush_one(&mut self, tally: &mut Tally, segments: u32, held_ns: u64) {
         // Equal hold times are collected and recorded at once.
@@ -171,7 +174,8 @@ impl Counters {
         }
     }
 
-    /// Counts what several flushes for one reason have in common.
+    /// Adds the running totals of several flushes for one reason: the flushes, segments and hold times that
+    /// [`Counters::flush_one`] collected in `tally`.
     #[inline]
     pub(crate) fn add(&mut self, reason: FlushReason, tally: Tally) {
         self.hold_ns.record_many(tally.held_ns, tally.flushes - tally.recorded);
@@ -205,6 +209,7 @@ pub(crate) struct Tally {
     /// Hold time of the last flush, in nanoseconds. Usually equal for all flushes: the frames of one poll
     /// usually have one arrival time.
     held_ns: u64,
-    /// Flushes whose hold time is already in the histogram; all later flushes had the hold time `held_ns`.
+    /// The number of flushes whose hold time is already in the histogram. All other flushes of this tally had
+    /// the hold time `held_ns`.
     recorded: u64,
 }

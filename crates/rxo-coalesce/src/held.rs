@@ -47,8 +47,8 @@ pub struct Held {
     pub payload_bytes: u32,
     /// The payload length of the last segment, in bytes.
     pub last_payload_bytes: u32,
-    /// The payload length of every segment but the last, in bytes; if the policy allows any sizes, the
-    /// greatest.
+    /// The payload length of every segment but the last, in bytes. If the policy allows payloads of any size,
+    /// the greatest payload length.
     pub gso_size: u32,
     /// The offsets at which the headers begin; the same in all segments.
     pub(crate) at: Starts,
@@ -74,7 +74,7 @@ pub struct Held {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeldAcks {
     pub(crate) flow: FlowHash,
-    /// Contents of the last held ACK; for data only its ACK number is used.
+    /// The contents of the last held ACK. If the flow holds data, only the ACK number is used.
     pub(crate) said: AckPoint,
     /// `true` if the last held segment also has SACK blocks or payload. A pure ACK after it may repeat its
     /// number.
@@ -97,8 +97,8 @@ pub(crate) struct Segment {
     pub(crate) arrived_at: Instant,
     pub(crate) seq: SeqNumber,
     pub(crate) payload_bytes: u32,
-    /// The increment of its IPv4 ID over that of the last held segment, as `verdict::regular_step` returns it; 0 if
-    /// the flow holds none.
+    /// The increment of the segment's IPv4 ID over that of the last held segment, as `verdict::regular_step`
+    /// returns it; 0 if the flow holds none.
     pub(crate) id_step: u16,
     pub(crate) at: Starts,
     pub(crate) header_bytes: u16,
@@ -275,7 +275,7 @@ impl Held {
         }
     }
 
-    /// Gives up the pattern of the IPv4 IDs if `step` breaks it.
+    /// Sets the pattern of the IPv4 IDs to [`IdPattern::Mixed`] if `step` breaks it.
     fn admit_any_id(&mut self, step: u16) {
         let is_broken = match self.id_pattern {
             IdPattern::Undecided | IdPattern::Mixed => false,

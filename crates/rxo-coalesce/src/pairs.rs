@@ -135,7 +135,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns a hash that spreads `pair` over the buckets, as the hash of addresses does.
+    /// Returns a hash that spreads `pair` over the buckets of the index, as the engine's seeded hash of two
+    /// addresses does.
     const fn hash(pair: u64) -> FlowHash {
         FlowHash(pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20)
     }

@@ -28,8 +28,8 @@ use crate::{ChecksumForm, FlushReason, Kind, work};
 /// The minimum number of held frames per gap between them; with fewer, all gaps are closed.
 const HELD_FOR_A_GAP: usize = 8;
 
-/// Slots up to which an index or the end of a poll has processed all frames. Each stays between the same
-/// frames when gaps are closed.
+/// Slots up to which an index or the end of a poll has processed all frames. When gaps are closed, each mark
+/// stays between the same two frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Marks {
     /// The slot before which the index of pairs of hosts has processed all frames.
@@ -74,7 +74,8 @@ pub(crate) struct Store<B> {
     pub(crate) held: Box<[Held]>,
     /// Additional state for the pure ACKs at each index.
     pub(crate) acks: Box<[HeldAcks]>,
-    /// Indices of `held` that were used and are free again. All indices from `used_indices` on are free, too.
+    /// Indices of `held` that were used and are free again. Indices from `used_indices` on were never used,
+    /// and are free, too.
     free_indices: Vec<u16>,
     used_indices: u32,
     pub(crate) headers: Box<[MergedHeader]>,

@@ -25,7 +25,7 @@ const MOST_STEPS_A_POLL: u64 = 40;
 const MOST_STEPS_PUT_OFF: u64 = 4 * SLOTS as u64;
 const POLL_NS: u64 = 1_000;
 
-/// The fixed seed of all engines before [`Config::new`] took a seed; it was public in the source.
+/// The seed that all engines had before [`Config::new`] took one. It was public in the source.
 const PUBLISHED_SEED: u64 = 0x5bd1_e995_9e37_79b9;
 /// The client's port in the flows that are chosen by their hash.
 const CLIENT: u16 = 1_000;

@@ -20,7 +20,7 @@ use crate::work;
 pub(super) const KEPT: u16 = 4_096;
 /// The maximum number of doubts in a bucket that a search examines.
 const MOST_IN_BUCKET: usize = 8;
-/// The value of `last` and `before` that stands for "no epoch".
+/// The epoch number that means "none": no doubt ever has it.
 const NEVER: u16 = 0;
 pub(super) const FIRST_EPOCH: u16 = 2;
 /// The number of epochs after which the numbers repeat. A multiple of [`KEPT`], so that an epoch always has the same

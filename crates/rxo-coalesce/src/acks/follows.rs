@@ -115,7 +115,8 @@ fn is_alike<B: AsRef<[u8]>>(last: &Frame<B>, next: &Frame<B>, network: usize) ->
 
 /// The state of the preceding ACK, against which the next is compared. `IP` is the length of its IP header.
 struct Before<'a, const IP: usize, const HEADERS: usize> {
-    /// The headers of the first ACK. All later ones equal it, except for the fields below.
+    /// The headers of the first ACK of the run. All later ACKs equal it, except for IP ID, checksums, ACK
+    /// number, window and timestamp.
     like: &'a [u8; HEADERS],
     /// The result of [`changing`] for the IPv4 header, the same for all ACKs of the run; 0 for IPv6.
     ip_sum: u32,

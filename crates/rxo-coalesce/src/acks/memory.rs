@@ -25,7 +25,8 @@ const MIN_SETS: usize = 256;
 #[repr(C)]
 struct Entry {
     flow: FlowHash,
-    /// The two fields of [`AckPoint`]; that struct as a field would be padded.
+    /// The ACK number of the flow's last ACK. It and `window` are an [`AckPoint`], stored as two fields
+    /// because that struct as a field would be padded.
     ack: SeqNumber,
     window: u16,
     /// The epoch in which this ACK was recorded. Each doubt begins an epoch.
@@ -61,7 +62,7 @@ pub(crate) struct Memory {
     /// The doubts about recorded ACKs; `None` if the memory is off.
     doubts: Option<Doubts>,
     epoch: u16,
-    /// The set that the next doubt sweeps for old entries.
+    /// The index of the set that is searched for entries that are too old when the next doubt is recorded.
     swept: usize,
 }
 

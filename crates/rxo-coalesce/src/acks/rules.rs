@@ -49,8 +49,8 @@ pub(crate) fn ack_candidate<'a>(
     Ok(tcp)
 }
 
-/// Returns `true` if CE marks would be lost: a sink that counts them sees only the last ACK. Records keep
-/// all.
+/// Returns `true` if CE marks would be lost: a sink that counts them sees only the last ACK. With one record
+/// per ACK, none are lost.
 const fn loses_ce_marks(policy: &Policy) -> bool {
     matches!(policy.ce, CeRule::Bypass) && matches!(policy.pure_acks, PureAckRule::Single)
 }

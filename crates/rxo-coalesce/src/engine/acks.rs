@@ -59,7 +59,7 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Records the ACK number of a candidate that was delivered alone. The first pure ACK of a flow is
-    /// recorded so that the next one can be compared with it.
+    /// recorded so that the flow's next pure ACK can be compared with it.
     #[inline(always)]
     pub(super) fn note_unheld(&mut self, segment: &Segment, verdict: Verdict) {
         if segment.kind() == Kind::Data {

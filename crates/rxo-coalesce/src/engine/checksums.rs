@@ -12,7 +12,7 @@ use crate::shape::Shape;
 #[derive(Clone, Copy)]
 pub(super) struct Verification {
     pseudo_header: Sum,
-    /// The first byte of the segment in its frame; `to` is the first byte after it.
+    /// The offset of the first byte of the segment in its frame.
     from: usize,
     to: usize,
 }

@@ -24,8 +24,8 @@ impl<B: FrameBuffer> Engine<B> {
         self.apply(verdict, found, &segment)
     }
 
-    /// Returns the verdict on a candidate. `last` is the index of its flow and the last segment held there, if there is
-    /// one.
+    /// Returns the verdict on a candidate. `last` is the index of the candidate's flow and the last segment
+    /// that the flow holds; `None` if it holds nothing.
     fn verdict(
         &self,
         last: Option<(u16, &Candidate<'_>)>,

@@ -78,7 +78,7 @@ pub struct Policy {
     pub sack_superset: bool,
     /// Decides whether UDP datagrams are coalesced.
     pub udp: UdpRule,
-    /// Decides whether TCP inside tunnels is coalesced.
+    /// Decides whether TCP segments inside VXLAN and Geneve tunnels are coalesced.
     pub tunnels: TunnelRule,
     /// `true` if packets with equal IPv6 extension headers may be merged.
     pub extension_headers: bool,
@@ -93,8 +93,8 @@ pub struct Policy {
 
 impl Policy {
     /// The policy of `inet_lro`, the Linux kernel's first large receive offload. The other profiles are
-    /// written as differences from it. It is next to the fields, so that a new field gets its value for all
-    /// profiles here.
+    /// written as differences from it. It stands next to the fields, so that a new field gets its default for
+    /// all profiles here.
     const BASE: Self = Self {
         name: "inet-lro",
         paper: "Linux inet_lro (2007), as in Oi & Nakajima 2009, section II.B",
@@ -154,9 +154,10 @@ pub enum WindowRule {
 pub enum OptionRule {
     /// Any options, as long as they are equal byte for byte.
     Identical,
-    /// No option, or only the timestamp, which may change. The merged header has the last one.
+    /// Either no option, or only the timestamp, which may change. The merged header has the last timestamp.
     TimestampOnly,
-    /// No option, or only the timestamp, whose TSval must not decrease. The merged header has the last one.
+    /// Either no option, or only the timestamp, whose TSval must not decrease. The merged header has the last
+    /// timestamp.
     TimestampNotDecreasing,
 }
 

@@ -40,7 +40,7 @@ pub struct RuleEngine<R: Rules, B> {
 /// The number of frames that rules may hold beyond a poll, at least.
 const HELD_FRAMES: usize = 4_096;
 /// The number of bytes within which sequence numbers are compared. A segment further away from the text that
-/// its flow delivered or holds begins the flow anew.
+/// its flow delivered or holds makes the engine forget the flow's position in the stream.
 const NEAR_BYTES: u32 = 1 << 24;
 /// The shortest time after which rules are asked again, so that a caller that waits for deadlines makes
 /// progress.
@@ -251,7 +251,8 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         self.deliver_untouched(frame, Starts::of(parsed), reason);
     }
 
-    /// Updates the state of a flow for a segment that passed by it. SYN and RST end what is known of the flow.
+    /// Updates the state of a flow after a segment of it was delivered without being held. SYN and RST end
+    /// everything that is known of the flow.
     fn note_passed(&mut self, key: FlowKey, parsed: &Parsed) {
         let (Some(at), Transport::Tcp(tcp)) = (self.flows.find(&key), &parsed.transport) else {
             return;
@@ -268,7 +269,8 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         self.outgoing.push_frame(frame, at, false);
     }
 
-    /// Places a candidate as its rules say, and then asks them how much of its flow is delivered.
+    /// Places a candidate as its rules decide, and then asks the rules how much of the candidate's flow is
+    /// delivered.
     fn place(&mut self, frame: Frame<B>, parsed: &Parsed, tcp: &TcpSegment, key: FlowKey) {
         let at = self.flows.find_or_begin(key, self.now);
         let next = Candidate::new(parsed, tcp, &frame);
@@ -286,8 +288,8 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         self.evict_others(&key);
     }
 
-    /// Returns `placement` if the promises permit it. Otherwise delivers what the flow holds, and returns a
-    /// placement that they permit.
+    /// Returns `placement` if the engine's promises permit it. Otherwise delivers everything that the flow
+    /// holds, and returns a placement that the promises permit.
     fn permitted(&mut self, at: usize, placement: Placement, seq: SeqNumber) -> Placement {
         if !matches!(placement, Placement::Ahead(_) | Placement::InSequence) {
             return placement;
@@ -362,7 +364,7 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         }
     }
 
-    /// Evicts flows of the lowest rank, but not the flow `key`, until there are no more than permitted.
+    /// Evicts flows of the lowest rank, but not the flow `key`, until the policy permits the number of flows.
     fn evict_others(&mut self, key: &FlowKey) {
         self.forget_if_worthless(*key);
         while self.flows.len() > self.config.policy.flows.into() {
@@ -427,7 +429,8 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         self.release_overdue(at);
     }
 
-    /// Delivers what the flow has held for the longest permitted time, and everything before it.
+    /// Delivers the segments that the flow has held for the longest permitted time, and all segments before
+    /// them.
     fn release_overdue(&mut self, at: usize) {
         let (now, most_hold, flow) = (self.now, self.most_hold, self.flows.get(at));
         let is_over = |run: &super::Run| flow.outlives_poll && now >= run.oldest + most_hold;

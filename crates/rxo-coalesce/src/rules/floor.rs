@@ -11,7 +11,7 @@ use crate::{
     Verdict, WindowRule, verdict,
 };
 
-/// The most liberal policy that rules with a given policy may apply.
+/// The floor: the most liberal policy that rules with a given policy may apply.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Floor(Policy);
 

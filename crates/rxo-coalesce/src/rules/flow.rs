@@ -17,27 +17,27 @@ pub struct Flow<'a, M> {
     pub next_seq: Option<SeqNumber>,
     /// The time of the flow's last delivery; the arrival of its first segment before that.
     pub delivered_at: Instant,
-    /// The state that the rules keep.
+    /// The state that the rules keep for this flow ([`Rules::Memory`](super::Rules::Memory)).
     pub memory: &'a mut M,
 }
 
 /// Neighbouring held segments that will be one delivery.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
-    /// The sum of the segments.
+    /// The totals of the run's segments, as for an aggregate that is held.
     pub held: Held,
     /// The earliest arrival among the segments.
     pub oldest: Instant,
-    /// The reason for which the run takes no more segments, or not the one behind it; `None` if it is open
-    /// and the last.
+    /// The reason for which the run takes no more segments, or not the first segment of the run behind it.
+    /// `None` if it is the last run and takes more.
     pub end: Option<FlushReason>,
-    /// The places of the first and the last segment.
+    /// The place of the run's first segment on the shelf, the memory for held frames.
     pub(super) first: u32,
     pub(super) last: u32,
 }
 
 impl Run {
-    /// Returns the sequence number of the first byte.
+    /// Returns the sequence number of the first byte of the run.
     #[must_use]
     pub fn first_seq(&self) -> SeqNumber {
         SeqNumber(self.held.next_seq.0.wrapping_sub(self.held.payload_bytes))

@@ -38,7 +38,7 @@ impl<M: Default> Known<M> {
         }
     }
 
-    /// Forgets everything but the key. Nothing may be held.
+    /// Forgets everything about the flow but its key. The flow must hold nothing.
     pub(super) fn begin_anew(&mut self, now: Instant) {
         (self.next_seq, self.delivered_at, self.memory) = (None, now, M::default());
         (self.due, self.outlives_poll) = (None, false);
@@ -68,17 +68,17 @@ impl<M> Known<M> {
     }
 }
 
-/// All flows that are known.
+/// The table of all flows that the generic tier knows.
 #[derive(Debug)]
 pub(super) struct Flows<M> {
     all: Vec<Known<M>>,
-    /// Indices into `all`: those of known flows, the least recently used first, and behind them the free ones.
+    /// Indices into `all`: first the known flows, the least recently used first, then the free entries.
     order: Vec<u16>,
     known: usize,
 }
 
 impl<M: Default> Flows<M> {
-    /// Creates a table for `most` flows, and one more until it is decided which of them is evicted.
+    /// Creates a table for `most` flows. One more flow fits until the caller has evicted one of them.
     pub(super) fn new(most: usize, most_runs: usize) -> Self {
         let all = (0..=most).map(|_| Known::new(most_runs)).collect();
         Self { all, order: (0..=most as u16).collect(), known: 0 }

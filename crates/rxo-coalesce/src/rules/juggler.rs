@@ -40,11 +40,12 @@ pub enum Phase {
     /// Nothing of the flow was delivered yet, so its first byte is not known.
     #[default]
     BuildUp,
-    /// The flow holds segments.
+    /// The flow holds segments and is not in loss recovery.
     ActiveMerging,
-    /// The flow holds nothing. It is evicted before the others.
+    /// The flow holds nothing. It is evicted before flows in other phases.
     PostMerge,
-    /// The segment with this sequence number did not come in time. Ends when it does.
+    /// A segment was lost: the one with this sequence number did not come in time. The phase ends when it
+    /// arrives.
     LossRecovery(SeqNumber),
 }
 

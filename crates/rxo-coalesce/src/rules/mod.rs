@@ -99,7 +99,7 @@ pub trait Rules {
         crate::candidate(parsed, self.policy()).map(|_| ())
     }
 
-    /// Decides where the candidate `next` goes. `flow` is the state of its flow before.
+    /// Decides where the candidate `next` is placed. `flow` is the state of its flow before that.
     fn verdict(&self, flow: &mut Flow<'_, Self::Memory>, next: &Candidate<'_>) -> Placement {
         by_policy::verdict(self.policy(), flow, next)
     }
@@ -135,7 +135,7 @@ pub trait Rules {
     }
 }
 
-/// The decision where a candidate goes.
+/// The decision where a candidate is placed in its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// Deliver everything that the flow holds for the first reason, then the candidate untouched.
@@ -165,9 +165,10 @@ pub enum Moment {
 /// The decision how much of a flow is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release {
-    /// Nothing now. The flow is asked again at this time at the latest; `None` names no time.
+    /// Nothing is delivered now. The rules are asked about the flow again at this time at the latest; `None`
+    /// names no time.
     Nothing(Option<Instant>),
-    /// The first runs, as many as the number says, for this reason.
+    /// As many of the flow's first runs as this number says are delivered, for this reason.
     Runs(usize, FlushReason),
 }
 

@@ -17,7 +17,8 @@ use crate::held::Segment;
 use crate::verdict::regular_step;
 use crate::{Candidate, Config, FlushReason, Held};
 
-/// Everything that decides which segments of a flow are neighbours in a run.
+/// The rules, the floor and the frames, which together decide which segments of a flow are neighbours in a
+/// run.
 pub(super) struct Grouping<'a, R, B> {
     pub(super) rules: &'a R,
     pub(super) floor: &'a Floor,

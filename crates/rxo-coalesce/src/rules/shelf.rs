@@ -13,10 +13,10 @@ pub(super) const NOWHERE: u32 = u32::MAX;
 
 #[derive(Debug)]
 struct Place<B> {
-    /// The frame; `None` if the place is free.
+    /// The frame of a held segment; `None` if the place is free.
     frame: Option<Frame<B>>,
     seq: SeqNumber,
-    /// The next place of the same flow, or the next free place.
+    /// The place of the flow's next held segment; for a free place, the next free place.
     after: u32,
 }
 

@@ -33,13 +33,13 @@ impl<'a, B> Iterator for ChainFrames<'a, B> {
 /// Iterator over original frames, in order, that moves each frame to the sink.
 #[derive(Debug)]
 pub struct IntoFrames<'a, B> {
-    /// The next frames, in consecutive slots: no link is followed.
+    /// The next frames of the chain that are in consecutive slots, so that no link is followed.
     run: slice::IterMut<'a, Frame<B>>,
-    /// All frames after the run. The first of them is in the slot `from`.
+    /// All frames in the slots after `run`, from the slot `from` on.
     behind: &'a mut [Frame<B>],
     from: u32,
     links: &'a Links,
-    /// The part of the chain after the run.
+    /// The part of the chain that follows the frames in `run`.
     chain: FrameChain,
 }
 
