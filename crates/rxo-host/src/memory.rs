@@ -33,7 +33,7 @@ pub(crate) struct Memory {
     for_new: u64,
     /// Number of segments with data that were dropped for lack of memory.
     refused: AtomicU64,
-    /// The queue of cells that wait for memory to send.
+    /// The queue of connections that wait for memory to send.
     waiting: Waiting,
     queue: Queue,
 }
@@ -118,19 +118,19 @@ impl Memory {
         share.holds.sending || self.hold(share, Directions { sending: true, ..share.holds })
     }
 
-    /// Records that the cell with index `place`, whose memory is `share`, waits for memory to send.
+    /// Records that the connection with index `place`, whose memory is `share`, waits for memory to send.
     pub(crate) fn wait_to_send(&self, place: u32, share: &Share) {
         let awake = Share { holds: Directions { sending: true, ..share.holds }, ..*share };
         self.waiting.push(place, awake.bytes() - share.bytes());
     }
 
-    /// Returns `true` if there is enough memory for the cell that has waited longest.
+    /// Returns `true` if there is enough memory for the connection that has waited longest.
     pub(crate) fn serves_waiting(&self) -> bool {
         self.waiting.is_served_by(self.left())
     }
 
-    /// Removes and returns the index of the cell that has waited longest, if there is enough memory for it;
-    /// otherwise `None`.
+    /// Removes and returns the index of the connection that has waited longest, if there is enough memory for
+    /// it; otherwise `None`.
     pub(crate) fn take_waiting(&self) -> Option<u32> {
         self.waiting.take(self.left())
     }
@@ -272,7 +272,8 @@ impl Share {
         Self { holds: Directions { sending: true, receiving: true }, ..*self }.bytes()
     }
 
-    /// Returns the sizes with the receive window limited to `bytes` bytes.
+    /// Returns this share with its receive window limited to `bytes` bytes, as if the connection had been
+    /// opened with it.
     fn with_window(mut self, bytes: u32) -> Self {
         let receive_bytes = self.buffers.receive_bytes.min(bytes);
         self.buffers.receive_bytes = receive_bytes;

@@ -27,9 +27,9 @@ use crate::{HostConfig, HostError};
 /// A command to the worker.
 #[derive(Debug)]
 pub(crate) enum Command<B> {
-    /// Open the connection of this cell.
+    /// Open the connection in this cell.
     Open(Arc<Cell<B>>),
-    /// Serve this cell.
+    /// Serve this connection.
     Serve(Arc<Cell<B>>),
     /// Accept connections for this listener.
     Listen(Arc<Listening<B>>),

@@ -16,19 +16,19 @@ pub struct StageTimer {
 /// A stage of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Commands of applications, and expired timers.
+    /// The stage that applies commands of applications and runs expired timers.
     Upkeep,
-    /// Receiving frames from the device.
+    /// The stage that receives frames from the device.
     Receive,
-    /// Coalescing in the receive engine.
+    /// The stage that coalesces frames in the receive engine.
     Coalesce,
-    /// Finding the connections of deliveries, and processing the segments in TCP.
+    /// The stage that finds the connections of deliveries and processes the segments in TCP.
     Deliver,
-    /// Deciding what to send, and writing headers.
+    /// The stage that decides what to send and writes headers.
     Serve,
-    /// Expanding ACK templates into ACKs, for a device that does not expand them.
+    /// The stage that expands ACK templates into ACKs, for a device that does not expand them.
     Expand,
-    /// Passing packets to the device.
+    /// The stage that passes packets to the device.
     Transmit,
 }
 

@@ -29,7 +29,7 @@ struct Entry<T> {
     key: FlowKey,
     until: Instant,
     left: T,
-    /// The next entry in the hash chain, encoded as in `buckets`.
+    /// The index of the next entry in the hash chain plus one; 0 at the end of the chain.
     next: u32,
 }
 

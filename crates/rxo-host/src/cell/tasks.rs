@@ -22,8 +22,8 @@ pub(crate) enum TaskEvent {
 }
 
 impl Tasks {
-    /// Stores `waker` for the next change, in place of the waker registered before for the same wish. The
-    /// caller must check the cell once more afterwards.
+    /// Stores the waker of a task that waits for the event `wish`, in place of the waker stored before for
+    /// this event. The caller must check the cell once more afterwards.
     pub(crate) fn register(&self, wish: TaskEvent, waker: &Waker) {
         self.0.get_or_init(Box::default)[wish as usize].register(waker);
         fence(Ordering::SeqCst);

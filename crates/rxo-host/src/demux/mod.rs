@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 use rxo_wire::{FlowHasher, FlowKey};
 
-/// A table from flow keys to the indices of cells, with a cache of the last flow found.
+/// A table from flow keys to the indices of connections, with a cache of the last flow found.
 #[derive(Debug)]
 pub(crate) struct Demux {
     hasher: FlowHasher,
@@ -20,7 +20,7 @@ impl Demux {
         Self { hasher: FlowHasher::new(seed), places: HashMap::default(), last: None }
     }
 
-    /// Returns the index of the cell of the flow `key`; `None` if there is no connection.
+    /// Returns the index of the connection of the flow `key`; `None` if there is none.
     #[inline]
     pub(crate) fn find(&mut self, key: &FlowKey) -> Option<u32> {
         if let Some((last, place)) = &self.last

@@ -1,4 +1,5 @@
-//! Takes the place of the erasure code in a build without it.
+//! The erasure code in a build without the feature `parity`: it computes no parity packets and restores no
+//! segments.
 
 use rxo_tcp::{ParityBlock, Text, Torn};
 

@@ -80,8 +80,9 @@ impl fmt::Debug for Encoder {
 pub(crate) struct Decoder(Option<ReedSolomonDecoder>);
 
 impl Decoder {
-    /// Restores the lost segments of `torn`. `copy` copies the text of another segment, by its index. Passes
-    /// the index and the text of each lost segment to `take`; passes nothing if a text is missing.
+    /// Restores the lost segments of `torn`, a block that was received incompletely. `copy` copies the text
+    /// of another segment, by its index. Passes the index and the text of each lost segment to `take`; passes
+    /// nothing if a text is missing.
     pub(crate) fn restore(
         &mut self,
         torn: &Torn,

@@ -20,7 +20,7 @@ pub struct FastCounters {
     pub unseen: u64,
     /// Number of frames that took the slow path, by reason; see [`FastCounters::fallback`].
     pub fallbacks: [u64; FallbackReason::ALL.len()],
-    /// Number of ACKs that waited in a cell's ring because an application held the lock.
+    /// Number of ACKs that waited in a connection's ring because an application held the lock.
     pub ring_pushed: u64,
     /// Number of ACKs that were overwritten in a ring by newer ones.
     pub ring_overwritten: u64,

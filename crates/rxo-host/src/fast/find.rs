@@ -17,7 +17,7 @@ use crate::cell::AckTerms;
 /// The worker's record of a connection for the fast path. Updated whenever the connection is served.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AckState {
-    /// `true` if packets of this flow pass the gate.
+    /// `true` if packets of this flow pass the gate, which checks that their addresses are this host's.
     is_admitted: bool,
     pub(crate) terms: AckTerms,
     /// The ACK number and window of the last consumed ACK.
@@ -25,12 +25,14 @@ pub(crate) struct AckState {
 }
 
 impl AckState {
-    /// Creates the record of a new connection. `is_admitted` is `true` if packets of its flow pass the gate.
+    /// Creates the record of a new connection. `is_admitted` is `true` if packets of its flow pass the gate,
+    /// which checks addresses.
     pub(crate) fn new(is_admitted: bool) -> Self {
         Self { is_admitted, ..Self::default() }
     }
 
-    /// Returns `true` if the connection is synchronized and packets of its flow pass the gate.
+    /// Returns `true` if the connection is synchronized and packets of its flow pass the gate, which checks
+    /// addresses.
     #[inline]
     const fn takes_acks(&self) -> bool {
         self.terms.is_synchronized && self.is_admitted
@@ -215,7 +217,7 @@ impl Fast {
         self.note(is_duplicate);
     }
 
-    /// Counts the ACK if it is a duplicate.
+    /// Counts an ACK as a duplicate if `is_duplicate` is `true`.
     #[inline]
     fn note(&mut self, is_duplicate: bool) {
         if is_duplicate {

@@ -25,13 +25,14 @@ pub(crate) struct Gathered {
     continued: usize,
 }
 
-/// The ACK number and the window of an ACK: it is a duplicate if the ACK before it has the same.
+/// The ACK number and the window of an ACK. An ACK is a duplicate if both are those of the ACK before it.
 pub(crate) type AckAndWindow = (SeqNumber, u16);
 
 /// A stretch: consecutive ACKs of one connection.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
-    /// The index of the connection's cell, or [`CONTINUES`] if this is not the first stretch of a run.
+    /// The index of the connection to which the stretch belongs, or [`CONTINUES`] if this is not the first
+    /// stretch of a run.
     place: u32,
     /// The index of the stretch's first ACK.
     start: u32,
@@ -58,8 +59,8 @@ impl Gathered {
         self.used
     }
 
-    /// Returns the run with this number: the index of the connection's cell, and the ACKs. `None` if a run
-    /// does not begin there.
+    /// Returns the run with this number: the index of its connection, and its ACKs. `None` if no run has this
+    /// number.
     #[inline]
     pub(crate) fn run(&self, number: usize) -> Option<(u32, Records<'_>)> {
         let Stretch { place, start, next, .. } = *self.stretches.get(number)?;
@@ -67,7 +68,8 @@ impl Gathered {
         (place != CONTINUES).then_some((place, Records { gathered: self, stretch, next }))
     }
 
-    /// Returns the index of the cell whose ACKs are in the run `number`; `None` if no run has this number.
+    /// Returns the index of the connection whose ACKs are in the run `number`; `None` if no run has this
+    /// number.
     #[inline]
     pub(super) fn place(&self, number: u32) -> Option<u32> {
         self.stretches.get(number as usize).map(|first| first.place)
@@ -218,5 +220,5 @@ pub(super) fn ack_and_window(record: &AckRecord) -> AckAndWindow {
 const END: u32 = u32::MAX;
 /// Number of records for which the first allocation has space.
 const LEAST_ROOM: usize = 8;
-/// The value of [`Stretch::place`] for a stretch that continues a run. No cell has this index.
+/// The value of [`Stretch::place`] for a stretch that continues a run. No connection has this index.
 const CONTINUES: u32 = u32::MAX;

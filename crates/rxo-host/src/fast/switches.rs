@@ -14,13 +14,13 @@ pub struct FastModules(pub(crate) u8);
 impl FastModules {
     /// No module: the fast path is off.
     pub const OFF: Self = Self(0);
-    /// Consumes pure ACKs (Chan and Cheriton 2013, section 3.2).
+    /// The module that consumes pure ACKs (Chan and Cheriton 2013, section 3.2).
     pub const PURE_ACK: Self = Self(1);
-    /// Counts half-open connections by the prefix of their source.
+    /// The module that counts half-open connections by the prefix of their source.
     pub const SYN_FLOOD: Self = Self(2);
-    /// Counts frames and bytes by flow or prefix.
+    /// The module that counts frames and bytes by flow or prefix.
     pub const ACCOUNTING: Self = Self(4);
-    /// Drops frames by address and port, before everything else.
+    /// The module that drops frames by address and port, before everything else.
     pub const FILTER: Self = Self(8);
 
     /// The name that users type for each module, in the order of their bits.

@@ -26,7 +26,8 @@ pub enum FallbackReason {
     Options,
     /// No connection has these addresses and ports.
     NoConnection,
-    /// The connection is not synchronized yet, or its addresses do not pass the gate.
+    /// The connection is not synchronized yet, or the gate, which checks addresses, refuses packets of its
+    /// flow.
     NotSynchronized,
     /// An earlier segment of the flow is held by the engine, or took the slow path in the same batch.
     Order,

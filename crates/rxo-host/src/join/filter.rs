@@ -22,7 +22,7 @@ pub(super) struct Filter {
 }
 
 rxo_frame::counters! {
-    /// The results for segments to the group.
+    /// Counters of the segments that the sender sent to the group.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct JoinCounters {
         /// Number of segments that were rewritten and passed on.
@@ -225,7 +225,7 @@ impl Connection {
         self.end.is_some_and(|end| !self.expects.is_before(end))
     }
 
-    /// Returns the fields of the rewritten segment; `None` if a segment to the group cannot come from the
+    /// Returns the fields of a rewritten segment; `None` if a segment to the group cannot come from the
     /// sender.
     fn target(&self, tcp: &FrameSegment, value: u32, now: Instant) -> Option<Target> {
         let flags = tcp.segment.flags;

@@ -75,7 +75,7 @@ enum Station {
     Group,
 }
 
-/// The gate of one link.
+/// The gate of one link: decides which frames are for this host.
 #[derive(Clone, Debug)]
 pub(super) struct Gate {
     kind: LinkKind,
@@ -135,7 +135,7 @@ impl Gate {
         Ok(station)
     }
 
-    /// Checks the addresses, unless the flow is the cached one.
+    /// Checks the addresses of a packet, unless its flow is the one that passed this check last.
     #[inline]
     fn check_addresses(
         &mut self,

@@ -91,7 +91,8 @@ pub(super) struct NeighbourMessage {
     pub(super) mac: Option<Mac>,
     /// `true` if the message answers a request of this host.
     pub(super) is_answer: bool,
-    /// `true` if the address in the message may replace a different one that is known.
+    /// `true` if the address in the message may replace a known address of the neighbour that differs from
+    /// it.
     pub(super) overrides: bool,
     /// `true` if the message is meant for this host, which will then probably send packets to the neighbour
     /// soon.
@@ -314,8 +315,8 @@ impl Neighbour {
         true
     }
 
-    /// Returns the request that this state sends: `None` for none, `Some(None)` to all stations,
-    /// `Some(Some(mac))` to one.
+    /// Returns the request that a neighbour in this state is sent: `None` for no request, `Some(None)` for
+    /// one to all stations, `Some(Some(mac))` for one to this station.
     fn asks(&self) -> Option<Option<Mac>> {
         match self.state {
             State::Incomplete { .. } => Some(None),

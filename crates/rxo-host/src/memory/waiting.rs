@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The queue of waiting cells: the index of each, with the number of bytes that it needs.
+/// The queue of waiting connections: the index of each, with the number of bytes that it needs.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     queue: Mutex<VecDeque<(u32, u64)>>,
@@ -30,14 +30,14 @@ impl Waiting {
         }
     }
 
-    /// Returns `true` if the first cell of the queue needs no more than `left` bytes.
+    /// Returns `true` if the first connection of the queue needs no more than `left` bytes.
     pub(super) fn is_served_by(&self, left: u64) -> bool {
         self.count.load(Ordering::Relaxed) > 0
             && self.queue().front().is_some_and(|(_, bytes)| *bytes <= left)
     }
 
-    /// Removes and returns the first cell of the queue, if it needs no more than `left` bytes; otherwise
-    /// `None`.
+    /// Removes and returns the first connection of the queue, if it needs no more than `left` bytes;
+    /// otherwise `None`.
     pub(super) fn take(&self, left: u64) -> Option<u32> {
         if self.count.load(Ordering::Relaxed) == 0 {
             return None;
@@ -53,7 +53,7 @@ impl Waiting {
     }
 }
 
-/// The maximum number of waiting cells; it limits the queue to one megabyte.
+/// The maximum number of waiting connections; it limits the queue to one megabyte.
 const MOST_WAITING: usize = 1 << 16;
 
 #[cfg(test)]

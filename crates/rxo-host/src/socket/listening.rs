@@ -18,7 +18,7 @@ pub(crate) struct Listening<B> {
     pub(crate) address: SocketAddr,
     /// Maximum number of connections that are half-open or wait to be accepted.
     pub(crate) backlog: usize,
-    /// Number of half-open connections. Only the worker writes it.
+    /// Number of half-open connections. Only the worker changes this number.
     opening: AtomicUsize,
     /// The time until which a returned SYN cookie is valid, in nanoseconds of the worker's clock. Only the
     /// worker writes it.

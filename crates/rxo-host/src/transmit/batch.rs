@@ -66,9 +66,9 @@ impl Planned {
 pub(super) struct Packets<'a, T> {
     arena: &'a [u8],
     planned: slice::Iter<'a, Planned>,
-    /// The GSO sends in `planned`, in the same order.
+    /// The descriptions of the GSO sends among the packets, in the order of the packets.
     large: slice::Iter<'a, Large>,
-    /// The ACK templates in `planned`, in the same order.
+    /// The descriptions of the ACK templates among the packets, in the order of the packets.
     templates: slice::Iter<'a, Template>,
     text_of: T,
     left: usize,

@@ -13,8 +13,8 @@ use super::shape::{Ip, Path};
 /// The link, IP and TCP headers of a segment or a GSO send.
 pub(super) struct Headers {
     bytes: [u8; MOST_HEADERS_BYTES],
-    /// The offsets of the headers. `payload` is where they end; `end` is the same, since the data is
-    /// elsewhere.
+    /// The offsets of the headers. `payload` and `end` are both the end of the headers, because the data is
+    /// not behind them.
     at: Offsets,
 }
 

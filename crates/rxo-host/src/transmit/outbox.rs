@@ -27,9 +27,9 @@ pub(crate) struct Outbox {
     pub(super) shape: Shape,
     pub(super) arena: Vec<u8>,
     pub(super) planned: Vec<Planned>,
-    /// The GSO sends in `planned`, for the device to segment.
+    /// The descriptions of the batch's GSO sends, for a device that segments them.
     large: Vec<Large>,
-    /// The ACK templates in `planned`.
+    /// The descriptions of the batch's ACK templates, for a device that expands them.
     pub(super) templates: Vec<Template>,
     refused: Refused,
     /// The number of packets in the batch, as passed to the device.

@@ -1,4 +1,4 @@
-//! Passes each delivery of the engine through the gate to the cell of its connection.
+//! Passes each delivery of the engine to its connection, if the gate finds that it is for this host.
 
 use rxo_coalesce::{Deliveries, Delivery, Taken};
 use rxo_frame::{Frame, Instant};
@@ -12,7 +12,7 @@ use crate::link::FrameOutcome;
 use crate::receive::{Delivered, Form};
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
-    /// Passes each delivery that the gate admits to its cell.
+    /// Passes each delivery to its connection, unless the gate refuses it because it is not for this host.
     pub(super) fn deliver(&mut self, now: Instant, mut deliveries: Deliveries<'_, B>) {
         while let Some(taken) = deliveries.take_next() {
             if let Some((key, form)) = self.network.admit(&mut self.connections, now, &taken) {

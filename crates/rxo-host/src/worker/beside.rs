@@ -10,9 +10,9 @@ use rxo_tcp::{Connection, Transmit};
 use super::last_acks::Closer;
 use crate::buffer::Buffer;
 
-/// Hooks that run while a connection is served. By default they do nothing.
+/// The companion of a connection: hooks that run while the connection is served. By default they do nothing.
 pub(super) trait Beside<B: AsRef<[u8]>> {
-    /// The kind of peer whose FIN a connection with this companion acknowledges.
+    /// The kind of peer whose FIN the connection acknowledges.
     const CLOSER: Closer = Closer::Peer;
     /// `true` if data is sent only while the device's queue has free space.
     const WAITS_FOR_DEVICE: bool = true;

@@ -106,8 +106,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Casting<B> {
         }
     }
 
-    /// Updates the connection at index `place`, if it is a member's, with what its group has sent. Must be
-    /// called before segments are passed to it.
+    /// Updates the connection at index `place`, if it is a member of the cast, with the data that the group
+    /// has sent. Must be called before segments are passed to the connection.
     #[inline]
     pub(super) fn before_arrival(&mut self, slots: &Slots<B>, place: u32, now: Instant) {
         if let Some(cast) = &mut self.0 {
@@ -151,7 +151,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Casting<B> {
     }
 }
 
-/// A member of a cast, in its role as the companion of its connection.
+/// A member of a cast, whose hooks run while its connection is served ([`Beside`]).
 pub(super) struct Member<'a, B> {
     cast: &'a mut Cast<B>,
     id: MemberId,
@@ -206,7 +206,8 @@ struct Cast<B> {
     ids: u16,
     /// The connection's index and the peer address of each member.
     places: Vec<(u32, SocketAddr)>,
-    /// For each index of a connection, the member that it belongs to; [`NOBODY`] if there is none.
+    /// The member to which each connection belongs, by the connection's index; [`NOBODY`] if it belongs to
+    /// none.
     members: Vec<MemberId>,
     /// Data of the application that does not fit into the group's send buffer yet.
     waiting: VecDeque<SharedBytes>,

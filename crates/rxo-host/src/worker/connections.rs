@@ -34,12 +34,13 @@ pub(super) struct Connections<B> {
     pub(super) demux: Demux,
     pub(super) slots: Slots<B>,
     pub(super) listeners: Vec<Arc<Listening<B>>>,
-    /// The indices of the cells to be served, in this round or soon (`shares.rs`).
+    /// The indices of the connections to be served, in this round or soon (`shares.rs`).
     pub(super) dirty: VecDeque<u32>,
-    /// The number of cells at the front of `dirty` whose handshake goes before all others.
+    /// The number of connections at the front of `dirty` whose handshake goes before all others.
     first: usize,
     pub(super) orphans: Orphans,
-    /// Changes of pairs of sockets, to be applied while no thread chooses a port.
+    /// Changes in the use of pairs of sockets that [`Ports`] has not applied yet: it can only while no thread
+    /// chooses a port.
     port_changes: Vec<PortChange>,
     pub(super) counters: HostCounters,
 }
@@ -64,21 +65,21 @@ impl<B> Connections<B> {
         }
     }
 
-    /// Returns `true` if cells wait for the next round.
+    /// Returns `true` if connections wait for the next round.
     pub(super) fn has_more_to_serve(&self) -> bool {
         !self.dirty.is_empty()
     }
 
-    /// Marks the cell at index `place` to be served.
+    /// Marks the connection at index `place` to be served.
     pub(super) fn touch(&mut self, place: u32) {
         if let Some(slot) = self.slots.get_mut(place) {
             slot.touch(place, &mut self.dirty);
         }
     }
 
-    /// Marks the cell at index `place` to be served before all others. A handshake must not wait behind other
-    /// cells: the peer takes its minimum round-trip time from the handshake, and a sender with a long minimum
-    /// sends small GSO frames.
+    /// Marks the connection at index `place` to be served before all others. A handshake must not wait behind
+    /// other connections: the peer takes its minimum round-trip time from the handshake, and a sender with a
+    /// long minimum sends small GSO frames.
     #[cold]
     fn touch_first(&mut self, place: u32) {
         if let Some(slot) = self.slots.get_mut(place)
@@ -89,7 +90,7 @@ impl<B> Connections<B> {
         }
     }
 
-    /// Removes and returns the index of the next cell to be served; `None` if there is none.
+    /// Removes and returns the index of the next connection to be served; `None` if there is none.
     #[inline]
     pub(super) fn next_dirty(&mut self) -> Option<u32> {
         self.first = self.first.saturating_sub(1);
@@ -233,7 +234,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
         place
     }
 
-    /// Passes an arrival to the connection at index `place` and counts the outcome.
+    /// Passes an arrival to the connection at index `place`, by `give`, and counts the outcome.
     pub(super) fn give(&mut self, place: u32, give: impl FnOnce(&Cell<B>) -> ArrivalOutcome) {
         let Some(slot) = self.slots.get_mut(place) else { return };
         slot.is_heard = true;
@@ -242,7 +243,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
         match give(&slot.cell) {
             ArrivalOutcome::Taken if is_opening => self.touch_first(place),
             ArrivalOutcome::Taken => self.touch(place),
-            // The thread that holds the lock marks the cell.
+            // The thread that holds the lock marks the connection.
             ArrivalOutcome::Waits => self.counters.tcp.put_off += 1,
             // Touched, because the connection may be able to take the segments that were put off before.
             ArrivalOutcome::Dropped => {

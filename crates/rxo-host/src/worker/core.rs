@@ -27,7 +27,7 @@ use crate::settings::Settings;
 use crate::shards::Seat;
 use crate::{HostConfig, HostError};
 
-/// The parts of a worker.
+/// The parts of a worker, apart from its device and its engine.
 #[derive(Debug)]
 pub(crate) struct Core<B> {
     pub(super) connections: Connections<B>,
@@ -114,7 +114,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         self.upkeep.give_back(&mut self.connections.slots, is_urgent);
     }
 
-    /// Marks cells with expired timers to be served, and runs the timers of the link and the cast.
+    /// Marks connections with expired timers to be served, and runs the timers of the link and the cast.
     pub(super) fn wake_due(&mut self, now: Instant) {
         let Self { connections, clock, network, cast, .. } = self;
         network.join_groups(connections, now);

@@ -36,7 +36,8 @@ rxo_frame::counters! {
         pub cookies_taken: u64,
         /// SYNs dropped because a listener's backlog, or the host, was full.
         pub syns_dropped: u64,
-        /// SYNs among `syns_dropped` for which there was no memory.
+        /// Number of SYNs that were dropped because there was no memory for a connection. They are counted in
+        /// `syns_dropped`, too.
         pub syns_without_memory: u64,
         /// Segments dropped because there was no memory for their data: more connections hold data than
         /// [`HostConfig::memory_bytes`](crate::HostConfig::memory_bytes) is enough for. Their senders

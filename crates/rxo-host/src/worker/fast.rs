@@ -154,7 +154,7 @@ impl Fast {
     ) {
         match given.given {
             ArrivalOutcome::Taken => connections.touch(place),
-            // The thread that holds the lock queues the cell when it unlocks it.
+            // The thread that holds the lock queues the connection when it unlocks it.
             ArrivalOutcome::Waits => {}
             ArrivalOutcome::Dropped => {
                 connections.counters.tcp.backlog_drops += 1;

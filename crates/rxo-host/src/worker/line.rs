@@ -1,4 +1,4 @@
-//! The line of cells with data for a device whose queue is full: a fair scheduler.
+//! The line: the connections with data for a device whose queue is full, in a fair order.
 //!
 //! A deficit round robin (Shreedhar and Varghese 1995): in a round of the scheduler each cell sends a quantum
 //! of bytes. A cell that has sent less than its quantum in this round precedes all cells that wait for the
@@ -7,24 +7,24 @@
 
 use std::collections::VecDeque;
 
-/// The line of cells that wait for the device, by index.
+/// The line: the connections that wait for free space in the device's queue, by index.
 #[derive(Debug)]
 pub(super) struct Line {
-    /// Cells that may still send in this round, before all others.
+    /// Connections that may still send in this round of the scheduler, before all others.
     first: VecDeque<u32>,
-    /// Cells that have used their quantum and wait for the next round.
+    /// Connections that have sent their quantum in this round of the scheduler and wait for the next.
     rest: VecDeque<u32>,
     round: u32,
-    /// Number of cells at the front of `rest` that are still to be served in this round.
+    /// Number of connections at the front of `rest` that are still to be served in this round.
     left: usize,
     quantum_bytes: u64,
 }
 
-/// The state of a cell in the line.
+/// The state of a connection in the line, the queue for the device.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turn {
     is_waiting: bool,
-    /// `true` if the cell came from the queue `first` when it was last served.
+    /// `true` if the connection came from the queue `first` when it was last served.
     was_first: bool,
     round: u32,
     sent_bytes: u64,
@@ -44,12 +44,12 @@ impl Line {
         self.first.len() + self.rest.len()
     }
 
-    /// Sets the quantum of each cell to `bytes`, clamped to the permitted range.
+    /// Sets the quantum of each connection to `bytes`, clamped to the permitted range.
     pub(super) fn set_quantum(&mut self, bytes: u64) {
         self.quantum_bytes = bytes.clamp(LEAST_QUANTUM_BYTES, MOST_QUANTUM_BYTES);
     }
 
-    /// Appends the cell at index `place` to the line, unless it is in the line already.
+    /// Appends the connection at index `place` to the line, unless it is in the line already.
     pub(super) fn join(&mut self, place: u32, turn: &mut Turn) {
         if std::mem::replace(&mut turn.is_waiting, true) {
             return;
@@ -57,8 +57,8 @@ impl Line {
         if self.share(turn) > 0 { self.first.push_back(place) } else { self.rest.push_back(place) }
     }
 
-    /// Puts the cell at index `place`, which was just taken out, back into the line: to the front, if the
-    /// device was full before the cell had used its quantum.
+    /// Puts the connection at index `place`, which was just taken out, back into the line: to the front, if
+    /// the device was full before the connection had used its quantum.
     pub(super) fn rejoin(&mut self, place: u32, turn: &mut Turn) {
         if turn.is_waiting || self.share(turn) == 0 {
             return self.join(place, turn);
@@ -72,8 +72,8 @@ impl Line {
         }
     }
 
-    /// Removes and returns the index of the next cell, and `true` if it came from `first`; `None` if the line
-    /// is empty. Call [`Line::leave`] for it; the cell may have left the line already.
+    /// Removes and returns the index of the next connection, and `true` if it came from `first`; `None` if
+    /// the line is empty. Call [`Line::leave`] for it; the connection may have left the line already.
     pub(super) fn next(&mut self) -> Option<(u32, bool)> {
         if let Some(place) = self.first.pop_front() {
             return Some((place, true));
@@ -86,15 +86,15 @@ impl Line {
         self.rest.pop_front().map(|place| (place, false))
     }
 
-    /// Records that the cell with this `turn`, which `next` returned, is out of the line. Returns `true` if
-    /// the cell was in the line.
+    /// Records that the connection with this `turn`, which `next` returned, is out of the line. Returns
+    /// `true` if the connection was in the line.
     pub(super) const fn leave(&self, turn: &mut Turn, is_first: bool) -> bool {
         turn.was_first = is_first;
         std::mem::replace(&mut turn.is_waiting, false)
     }
 
-    /// Returns the number of bytes that the cell with this `turn` may send now before it must wait for the
-    /// next round.
+    /// Returns the number of bytes that the connection with this `turn` may send now before it must wait for
+    /// the next round.
     pub(super) fn share(&self, turn: &mut Turn) -> u64 {
         let rounds = self.round.wrapping_sub(turn.round);
         turn.round = self.round;
@@ -103,19 +103,19 @@ impl Line {
         self.quantum_bytes.saturating_sub(turn.sent_bytes)
     }
 
-    /// Records that the cell with this `turn` has sent `bytes` bytes.
+    /// Records that the connection with this `turn` has sent `bytes` bytes.
     #[inline]
     pub(super) fn sent(&self, turn: &mut Turn, bytes: u64) {
         if bytes > 0 {
-            // Data sent while no other cell waited delays the cell by one round at most.
+            // Data sent while no other connection waited delays the connection by one round at most.
             turn.sent_bytes = (turn.sent_bytes + bytes).min(2 * self.quantum_bytes);
         }
     }
 }
 
-/// The maximum quantum of a cell in bytes: the largest GSO frame.
+/// The maximum quantum of a connection in bytes: the largest GSO frame.
 const MOST_QUANTUM_BYTES: u64 = 64 << 10;
-/// The minimum quantum of a cell in bytes: one full Ethernet frame.
+/// The minimum quantum of a connection in bytes: one full Ethernet frame.
 const LEAST_QUANTUM_BYTES: u64 = 1_500;
 
 #[cfg(test)]

@@ -77,7 +77,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         }
     }
 
-    /// Restores lost segments from the parity packets that have come.
+    /// Restores lost segments from the parity packets that have arrived, for all connections that have joined
+    /// a group.
     pub(super) fn mend(&mut self, connections: &mut Connections<B>, now: Instant) {
         for Member { place, mending, .. } in &mut self.memberships.members {
             mending.mend(connections, *place, now);

@@ -31,8 +31,8 @@ impl Mending {
         }
     }
 
-    /// Restores the segments that the connection at index `place` lacks, as far as packets have come. Does
-    /// nothing while an application holds its lock.
+    /// Restores the segments that the connection at index `place` lacks, as far as the parity packets that
+    /// have arrived permit. Does nothing while an application holds the connection's lock.
     pub(super) fn mend<B: AsRef<[u8]> + Default + Send + Sync + 'static>(
         &mut self,
         connections: &mut Connections<B>,
@@ -48,7 +48,8 @@ impl Mending {
         }
     }
 
-    /// Returns `true` if segments were restored.
+    /// Restores the segments that a connection lacks, while its lock is held. Returns `true` if there were
+    /// any.
     fn mend_locked<B: AsRef<[u8]>>(&mut self, inner: &mut Inner<B>, now: Instant) -> bool {
         let Self { waiting, mender, decoder } = self;
         let connection = &mut inner.connection;

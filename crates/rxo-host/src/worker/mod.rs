@@ -274,8 +274,8 @@ where
         _ = self.engine.change_policy(policy, now, deliver);
     }
 
-    /// Receives the frames of a round, coalesces them, and passes the deliveries to the cells: as one batch,
-    /// or as several if the frames are large. Not inlined, so that its instructions can be counted.
+    /// Receives the frames of a round, coalesces them, and passes the deliveries to the connections: as one
+    /// batch, or as several if the frames are large. Not inlined, so that its instructions can be counted.
     #[inline(never)]
     fn receive(&mut self, now: Instant) -> Result<usize, DeviceError> {
         self.watch().switch(Stage::Receive);

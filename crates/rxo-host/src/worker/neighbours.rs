@@ -51,7 +51,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         }
     }
 
-    /// Puts the cells that wait for a neighbour into the queue of cells to be served.
+    /// Puts the connections that wait for a neighbour into the queue of connections to be served.
     pub(super) fn touch_unresolved(&mut self, connections: &mut Connections<B>) {
         for place in std::mem::take(&mut self.unresolved) {
             if let Some(slot) = connections.slots.get_mut(place) {

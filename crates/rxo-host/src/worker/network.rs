@@ -24,15 +24,15 @@ pub(super) struct Network<B> {
     pub(super) link: Link,
     pub(super) memberships: Memberships,
     pub(super) paths: Paths,
-    /// The indices of the cells that wait for a neighbour.
+    /// The indices of the connections that wait for a neighbour.
     pub(super) unresolved: Vec<u32>,
     /// The rate limit of resets for segments without a connection.
     pub(super) may_reset: Allowance,
     pub(super) outbox: Outbox,
     pub(super) shape: Shape,
-    /// The limit of the device's queue, and its free space.
+    /// The limit of the bytes that wait in the device's queue, and the queue's free space.
     pub(super) drain: Drain,
-    /// The cells that wait for the device's queue.
+    /// The connections that wait for the device's queue.
     pub(super) line: Line,
     /// The other shards of this host.
     pub(super) others: Vec<Arc<Post<B>>>,
@@ -70,7 +70,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         }
     }
 
-    /// Returns the time at which the first waiting cell may be served; `None` if no cell waits.
+    /// Returns the time at which the first waiting connection may be served; `None` if no connection waits.
     pub(super) fn line_at(&self, now: Instant) -> Option<Instant> {
         (!self.line.is_empty()).then(|| self.drain.read_at().unwrap_or(now))
     }
@@ -84,7 +84,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         }
     }
 
-    /// Reads the device's queue if cells wait for it and a reading is due.
+    /// Reads the device's queue if connections wait for it and a reading is due.
     #[inline]
     pub(super) fn read_device_queue<O: FrameSink>(&mut self, now: Instant, sink: &O) {
         let is_due = self.drain.read_at().map_or(sink.is_blocked(), |at| at <= now);

@@ -42,7 +42,7 @@ pub struct ConnectionView {
     pub statistics: Statistics,
 }
 
-/// A cell as an observer sees it, without the type of buffer.
+/// A connection as an observer sees it, without the type of buffer.
 trait Look: Send + Sync {
     fn look(self: Arc<Self>) -> ConnectionView;
 }

@@ -11,10 +11,10 @@ use rxo_frame::{Duration, Instant};
 
 use super::connections::Connections;
 
-/// The position of the pass over all cells.
+/// The position of the pass over all connections.
 #[derive(Debug, Default)]
 pub(super) struct Reclaim {
-    /// The index of the cell with which the next round continues.
+    /// The index of the connection with which the next round continues.
     next: u32,
     /// The earliest time of the next pass.
     again_at: Instant,
@@ -31,7 +31,7 @@ impl Reclaim {
             let Some(slot) = connections.slots.get(place) else { continue };
             let cell = &slot.cell;
             if cell.serve(|inner| cell.shrink(inner)).is_some() {
-                // Serve the cell, because `serve` may have run its backlog.
+                // Serve the connection, because `serve` may have run its backlog.
                 connections.touch(place);
             }
         }

@@ -16,8 +16,8 @@ use super::slots::Slots;
 use crate::cell::Inner;
 use crate::memory::Memory;
 
-/// The indices of the cells to be checked, with the time at which each was queued, the earliest first. There
-/// is at most one entry per index.
+/// The indices of the connections to be checked, with the time at which each was queued, the earliest first.
+/// There is at most one entry per index.
 #[derive(Debug, Default)]
 pub(super) struct Rests {
     queue: VecDeque<(Instant, u32)>,
@@ -25,7 +25,7 @@ pub(super) struct Rests {
 }
 
 impl Rests {
-    /// Schedules a check of the cell at index `place`, unless one is scheduled.
+    /// Schedules a check of the connection at index `place`, unless one is scheduled.
     pub(super) fn schedule_check(&mut self, place: u32, now: Instant) {
         let index = place as usize;
         if self.is_queued.len() <= index {
@@ -36,8 +36,8 @@ impl Rests {
         }
     }
 
-    /// Returns the time of the next check, which is now if there is `memory` for a cell that waits for it;
-    /// `None` if no cell is queued.
+    /// Returns the time of the next check, which is now if there is `memory` for a connection that waits for
+    /// it; `None` if no connection is queued.
     pub(super) fn next_at(&self, memory: &Memory) -> Option<Instant> {
         if memory.serves_waiting() {
             return Some(Instant::ZERO);

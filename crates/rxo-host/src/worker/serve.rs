@@ -20,7 +20,7 @@ use super::slots::{Slot, Slots};
 use crate::buffer::Buffer;
 use crate::cell::{AckTerms, Cell, Reader};
 
-/// The result of serving a cell.
+/// The result of serving a connection.
 struct Served {
     events: Events,
     poll_at: Option<Instant>,
@@ -35,12 +35,12 @@ struct Served {
     _spent: Option<Reader>,
 }
 
-/// The reason for serving a cell.
+/// The reason for serving a connection.
 #[derive(Clone, Copy, Debug)]
 enum ServeReason {
-    /// A segment, a timer or a call of the application made the cell need service.
+    /// A segment, a timer or a call of the application made the connection need service.
     Touch,
-    /// The cell is next in the line for the device.
+    /// The connection is the next in the line of connections that wait for the device.
     Line,
 }
 
@@ -67,7 +67,7 @@ impl EnteredTimeWait {
     }
 }
 
-/// The parameters of serving one cell.
+/// The parameters of serving one connection.
 #[derive(Clone, Copy, Debug)]
 struct Service {
     place: u32,
@@ -78,8 +78,8 @@ struct Service {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
-    /// Serves at most `most` of the cells that need service, in the order in which they were marked, and then
-    /// sends the rest of the batch. Returns the number of cells served.
+    /// Serves at most `most` of the connections that need service, in the order in which they were marked,
+    /// and then sends the rest of the batch. Returns the number of connections served.
     pub(super) fn serve_some<O: FrameSink>(
         &mut self,
         most: usize,
@@ -88,7 +88,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     ) -> Result<usize, DeviceError> {
         let mut served = 0;
         self.network.read_device_queue(now, sink);
-        // A new orphan may cause another cell to be reset and served, but that one causes no others.
+        // A new orphan may cause another connection to be reset and served, but that one causes no others.
         while served < most
             && let Some(place) = self.connections.next_dirty()
         {
@@ -105,8 +105,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         Ok(served)
     }
 
-    /// Serves the cells that wait for the device while its queue has free space. Returns the number of cells
-    /// served.
+    /// Serves the connections that wait for the device while its queue has free space. Returns the number of
+    /// connections served.
     fn serve_line<O: FrameSink>(
         &mut self,
         now: Instant,
@@ -184,7 +184,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
-    /// Returns the number of data bytes that the cell at index `place` may send while it is served now.
+    /// Returns the number of data bytes that the connection at index `place` may send while it is served now.
     #[inline(always)]
     fn share(&mut self, connections: &mut Connections<B>, place: u32, by: ServeReason) -> u64 {
         if !self.drain.limits() || self.line.is_empty() && connections.dirty.is_empty() {
@@ -280,7 +280,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         let Some(served) = served else { return Ok(None) };
         let (served, is_held) = served?;
         if is_held {
-            // Some data waits for the device: the cell is served again.
+            // Some data waits for the device: the connection is served again.
             match by {
                 ServeReason::Touch => line.join(place, turn),
                 ServeReason::Line => line.rejoin(place, turn),

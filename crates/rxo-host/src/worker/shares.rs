@@ -5,12 +5,12 @@
 //! others wait until those frames are received: their senders wait, and nothing is lost. Separate because it
 //! is pure arithmetic on counts.
 
-/// Decides how many cells a round serves, so that serving alternates with receiving.
+/// Decides how many connections a round serves, so that serving alternates with receiving.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shares {
     /// The budget of a round in frames. If a round receives that many, the device may have more.
     full: usize,
-    /// The number of successive rounds that only received frames, and served no cell.
+    /// The number of successive rounds that only received frames, and served no connection.
     put_off: u32,
 }
 
@@ -19,8 +19,8 @@ impl Shares {
         Self { full: budget_frames, put_off: 0 }
     }
 
-    /// Returns the number of cells to serve in a round that has received `frames`, out of `cells` that need
-    /// service.
+    /// Returns the number of connections to serve in a round that has received `frames`, if `cells`
+    /// connections need service.
     pub(super) const fn next(&mut self, frames: usize, cells: usize) -> usize {
         if cells <= SHARE {
             self.put_off = 0;
@@ -35,11 +35,11 @@ impl Shares {
     }
 }
 
-/// Number of cells that a round serves if more need service. Each cell may bring a window of frames, and a
-/// ring has 8,192 slots.
+/// Number of connections that a round serves if more need service. Each connection may bring a window of
+/// frames, and a ring has 8,192 slots.
 const SHARE: usize = 32;
-/// Maximum number of successive rounds that serve no cell because more frames wait, so that a flood cannot
-/// stall timers and applications.
+/// Maximum number of successive rounds that serve no connection because more frames wait, so that a flood
+/// cannot stall timers and applications.
 const MOST_PUT_OFF: u32 = 4;
 
 #[cfg(test)]

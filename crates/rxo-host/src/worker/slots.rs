@@ -14,7 +14,7 @@ use crate::fast::AckState;
 use crate::socket::Listening;
 use crate::transmit::Path;
 
-/// A cell, with the state that only the worker needs.
+/// A connection, with the state that only the worker needs.
 #[derive(Debug)]
 pub(crate) struct Slot<B> {
     pub(crate) cell: Arc<Cell<B>>,
@@ -25,13 +25,13 @@ pub(crate) struct Slot<B> {
     pub(crate) is_heard: bool,
     /// The IPv4 ID of the connection's next packet.
     pub(crate) ids: u16,
-    /// `true` while the cell waits for its neighbour to be resolved.
+    /// `true` while the connection waits for its neighbour to be resolved.
     pub(crate) is_unresolved: bool,
-    /// The time at which the cell was last served.
+    /// The time at which the connection was last served.
     pub(crate) served_at: Instant,
-    /// `true` if the cell is in the queue of cells to be served.
+    /// `true` if the connection is in the queue of connections to be served.
     pub(crate) is_dirty: bool,
-    /// The state of the cell in the line of cells that wait for the device.
+    /// The state of the connection in the line of connections that wait for the device's queue.
     pub(crate) turn: Turn,
     /// The ticket of the cell in the queue of connections that keep frames; `None` if the cell is not in that
     /// queue.
@@ -49,8 +49,8 @@ pub(crate) struct Slot<B> {
 }
 
 impl<B> Slot<B> {
-    /// Appends the index `place` of this cell to `dirty`, the queue of cells to be served, unless it is in
-    /// the queue already.
+    /// Appends the index `place` of this connection to `dirty`, the queue of connections to be served, unless
+    /// it is in the queue already.
     #[inline]
     pub(crate) fn touch(&mut self, place: u32, dirty: &mut VecDeque<u32>) {
         if !self.is_dirty {
@@ -60,7 +60,7 @@ impl<B> Slot<B> {
     }
 }
 
-/// All cells of a worker, by index.
+/// All connections of a worker, by index.
 #[derive(Debug)]
 pub(crate) struct Slots<B> {
     slots: Vec<Option<Slot<B>>>,
@@ -101,20 +101,20 @@ impl<B> Slots<B> {
         self.slots.get_mut(place as usize)?.as_mut()
     }
 
-    /// Returns all cells with their indices.
+    /// Returns all connections with their indices.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Slot<B>)> {
         let places = self.slots.iter().enumerate();
         places.filter_map(|(place, slot)| Some((place as u32, slot.as_ref()?)))
     }
 
-    /// Returns the cells at `most` indices beginning with `from`, and the index after them.
+    /// Returns the connections at `most` indices beginning with `from`, and the index after them.
     pub(crate) fn page(&self, from: u32, most: usize) -> (impl Iterator<Item = &Slot<B>>, usize) {
         let start = (from as usize).min(self.slots.len());
         let end = start.saturating_add(most).min(self.slots.len());
         (self.slots[start..end].iter().flatten(), end)
     }
 
-    /// Returns an upper bound of the cells' indices.
+    /// Returns an upper bound of the connections' indices.
     pub(crate) fn places(&self) -> usize {
         self.slots.len()
     }

@@ -6,16 +6,16 @@
 
 use rxo_frame::Instant;
 
-/// A heap of cells, ordered by deadline.
+/// A heap of connections, ordered by deadline.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: Vec<(Instant, u32)>,
-    /// The position of each cell in the heap; [`NOWHERE`] if it has no entry.
+    /// The position of each connection in the heap; [`NOWHERE`] if it has no entry.
     at: Vec<u32>,
 }
 
 impl Timers {
-    /// Sets the deadline of the cell at index `place`; `None` removes it.
+    /// Sets the deadline of the connection at index `place`; `None` removes it.
     pub(crate) fn set(&mut self, place: u32, at: Option<Instant>) {
         let index = self.index(place);
         match (at, index) {
@@ -33,13 +33,13 @@ impl Timers {
         }
     }
 
-    /// Returns the earliest deadline in the heap, which its cell may have postponed; `None` if the heap is
-    /// empty.
+    /// Returns the earliest deadline in the heap, which its connection may have postponed; `None` if the heap
+    /// is empty.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.heap.first().map(|(at, _)| *at)
     }
 
-    /// Removes and returns a cell whose deadline may have passed at `now`; `None` if there is none.
+    /// Removes and returns a connection whose deadline may have passed at `now`; `None` if there is none.
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<u32> {
         let (at, place) = *self.heap.first()?;
         if now < at {
@@ -49,7 +49,7 @@ impl Timers {
         Some(place)
     }
 
-    /// Returns the number of cells with an entry.
+    /// Returns the number of connections with an entry.
     pub(crate) fn len(&self) -> usize {
         self.heap.len()
     }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// The naive oracle is a map from cells to deadlines.
+        /// The naive oracle is a map from connections to deadlines.
         #[test]
         fn the_first_due_is_the_first(
             steps in proptest::collection::vec((0_u32..20, proptest::option::of(0_u64..50)), 0..200)

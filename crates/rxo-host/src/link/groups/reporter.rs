@@ -19,7 +19,7 @@ pub(super) struct Reporter {
     changes: Vec<Change>,
     /// The deadline for repeating `changes`; `None` if there are none.
     changes_at: Option<Instant>,
-    /// The deadline for the answer to a general query; `None` if none is pending.
+    /// The deadline for the answer to a query about all groups; `None` if no answer is pending.
     general_at: Option<Instant>,
     /// Pending answers about single groups, at most one per joined group.
     answers: Vec<Answer>,

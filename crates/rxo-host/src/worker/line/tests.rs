@@ -26,7 +26,7 @@ impl Cells {
         self.line.rejoin(n as u32, &mut self.turns[n]);
     }
 
-    /// Lets the next cell send its share, at most `most` bytes. Returns its number.
+    /// Lets the next connection send its share, at most `most` bytes. Returns its number.
     fn next(&mut self, most: u64) -> usize {
         let (place, is_first) = self.line.next().expect("the line is not empty");
         let n = place as usize;
@@ -52,8 +52,8 @@ fn all_get_the_same_bytes_whatever_their_frames() {
     assert!(most - least <= 3 * MOST_QUANTUM_BYTES, "{:?}", cells.sent);
 }
 
-/// A cell that is interrupted before its quantum is used continues with the rest of it. Here each cell is
-/// interrupted once per round.
+/// A connection that is interrupted before its quantum is used continues with the rest of it. Here each
+/// connection is interrupted once per round.
 #[test]
 fn one_that_is_interrupted_goes_on_with_its_share() {
     let mut cells = Cells::with_frames(&[16_384; 3]);
