@@ -10,7 +10,7 @@ use rxo_device::Descriptors;
 
 use crate::virtio_net::Notifier;
 
-/// A bell that one thread waits for. Any thread may ring it.
+/// An eventfd that wakes the one thread that waits for it. Any thread may ring it.
 #[derive(Debug)]
 pub struct Bell(Notifier);
 

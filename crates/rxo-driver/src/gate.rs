@@ -7,10 +7,10 @@
 use rxo_frame::{ChecksumStatus, Gso, LinkKind};
 use rxo_vnet::{Invalid, admit};
 
-/// Returns the description `said` of `frame` with its faults corrected. `None` if the frame cannot be
-/// carried: it is described as a GSO frame of a kind that it neither is nor contains. If the headers cannot
-/// be read, the description stays unchanged: for example, the frame is longer than 64 KiB, or its sender lets
-/// the device write the length in the IP header.
+/// Returns the metadata `said` of `frame`, its checksum status and GSO metadata, with faults corrected.
+/// `None` if the frame cannot be carried: it is described as a GSO frame of a kind that it neither is nor
+/// contains. If the headers cannot be read, the description stays unchanged: for example, the frame is longer
+/// than 64 KiB, or its sender lets the device write the length in the IP header.
 #[inline]
 pub(crate) fn compared(
     link: LinkKind,

@@ -33,11 +33,11 @@ struct Page {
 /// The process that must work now, because the host depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Duty {
-    /// No process must work, because nothing is changed on the interfaces.
+    /// No process must show that it works, because nothing is changed on the interfaces.
     Nobody,
-    /// The worker must work, and count its turns.
+    /// The worker must show that it works, by counting its turns.
     Worker,
-    /// The keeper must work: it makes changes or restores them.
+    /// The keeper must show that it works, because it is changing or restoring the interfaces.
     Keeper,
 }
 
@@ -89,12 +89,12 @@ impl Pulse {
         self.page.beats.load(Ordering::Relaxed)
     }
 
-    /// Sets the process that must work from now on.
+    /// Sets the process that the host depends on from now on, and that must show that it works.
     pub(crate) fn set_duty(self, duty: Duty) {
         self.page.duty.store(duty as u8, Ordering::Relaxed);
     }
 
-    /// Returns the process that must work now.
+    /// Returns the process that must show that it works now.
     pub(crate) fn duty(self) -> Duty {
         match self.page.duty.load(Ordering::Relaxed) {
             1 => Duty::Worker,
@@ -104,7 +104,7 @@ impl Pulse {
     }
 }
 
-/// Maps a page of the file `fd`, or of anonymous memory if `kind` says so.
+/// Maps a page of the file `fd`, or of anonymous memory if `kind` is `MAP_ANONYMOUS`.
 fn map(kind: i32, fd: RawFd) -> io::Result<&'static Page> {
     let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | kind);
     // SAFETY: the call creates a mapping of one page, at an address that the kernel chooses.

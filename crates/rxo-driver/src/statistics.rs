@@ -20,11 +20,11 @@ const READ_BYTES: usize = 4_096;
 
 /// The column of `/proc/net/dev` with the number of packets received.
 const RECEIVED: usize = 1;
-/// The column with the number of packets sent.
+/// The column of `/proc/net/dev` with the number of packets sent.
 const SENT: usize = 9;
-/// The column with the number of packets that failed to be sent.
+/// The column of `/proc/net/dev` with the number of packets that failed to be sent.
 const FAILED: usize = 10;
-/// The column with the number of packets that were dropped before they were sent.
+/// The column of `/proc/net/dev` with the number of packets that were dropped before they were sent.
 const SENT_DROPS: usize = 11;
 
 /// Reads the counters of one interface. Needs no privilege.

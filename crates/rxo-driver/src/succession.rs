@@ -1,16 +1,17 @@
-//! Succession: a process continues with the devices of another process, for example of an older version of
-//! rxo.
+//! Succession: a process, the heir, continues with the devices of another process, for example of an older
+//! version of rxo.
 //!
-//! 1. While the other process works, it sends an [`Estate`] with the descriptors of all devices and sockets. The heir
-//!    prepares everything that takes time, and says so.
-//! 2. The other process stops, and sends a second estate with the positions at which it has stopped. The heir takes them, says
-//!    that it is ready, and waits for the word to go; only then may it use the devices.
+//! 1. While the other process works, it sends an [`Estate`] with the descriptors of all devices and sockets.
+//!    The heir prepares everything that takes time, and reports that it is prepared.
+//! 2. The other process stops, and sends a second estate with the positions at which it has stopped. The heir
+//!    continues there, reports that it is ready, and waits for permission; only then may it use the devices.
 //!
-//! Until that word has left, the other process may go on: it does so when the heir refuses the version, ends, or says
-//! nothing for [`PATIENCE`].
+//! Until the permission is sent, the other process may continue: it does so when the heir refuses the
+//! version, ends, or sends nothing for [`PATIENCE`].
 //!
 //! Separate from the devices, because this protocol decides which process may use them, while each device
-//! decides what is handed over. Contract: the two processes never use a device at the same time.
+//! decides which descriptors and numbers are handed over. Contract: the two processes never use a device at
+//! the same time.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -25,7 +26,7 @@ pub(crate) const VERSION: u32 = 2;
 /// The maximum time for which traffic waits for a successor.
 pub const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The time for which a running process waits for an heir that prepares. Traffic goes on meanwhile.
+/// The time for which a running process waits until its heir is prepared. Traffic continues meanwhile.
 const PREPARATION: Duration = Duration::from_secs(30);
 
 /// The devices and sockets of a run, or their positions, as its successor receives them.
@@ -44,20 +45,21 @@ pub struct Legacy {
     pub handed: Handed,
 }
 
-/// The descriptors and numbers by which another process goes on with a device. A kind of device gives them meaning.
+/// The descriptors and numbers by which another process continues with a device. Each kind of device defines
+/// their meaning.
 #[derive(Debug, Default)]
 pub struct Handed {
-    /// The descriptors.
+    /// The open descriptors of the device or socket.
     pub files: Vec<OwnedFd>,
-    /// The numbers.
+    /// Numbers with a meaning that the kind of device defines, such as sizes and positions.
     pub numbers: Vec<u64>,
 }
 
 /// The maximum length of a message, in bytes.
 const MOST_BYTES: usize = 16 << 10;
-/// The length of version and number of devices, in bytes.
+/// The length of a message's head, in bytes: the version and the number of devices.
 const HEADER_BYTES: usize = 8;
-/// The time between two beats of a process that waits for its heir.
+/// The time between two signs of life of a process that waits for its heir.
 const BETWEEN_BEATS: Duration = Duration::from_millis(50);
 const READY: u8 = b'r';
 const GO: u8 = b'g';
@@ -72,8 +74,9 @@ impl Estate {
         await_ready(heir, PREPARATION, || {})
     }
 
-    /// Hands over the positions. Returns once the heir may use the devices. The caller must then end without
-    /// shutting down any socket, because a shutdown affects both processes. Calls `beat` while it waits.
+    /// Sends the positions of all devices to the heir. Returns once the heir may use the devices. The caller
+    /// must then end without shutting down any socket, because a shutdown affects both processes. Calls
+    /// `beat` while it waits.
     ///
     /// # Errors
     /// If the other process refuses, ends, or sends nothing in time. The caller then continues by itself.
@@ -83,10 +86,7 @@ impl Estate {
         heir.write_all(&[GO])
     }
 
-    /// Returns a copy with further descriptors of everything.
-    ///
-    /// # Errors
-    /// If the system has no descriptors left.
+    /// Returns a copy of this estate, with its own descriptors of all devices.
     pub fn try_clone(&self) -> io::Result<Self> {
         let devices = self.devices.iter().map(|Legacy { name, handed }| {
             let files = handed.files.iter().map(OwnedFd::try_clone).collect::<io::Result<_>>()?;
@@ -115,7 +115,8 @@ impl Estate {
         Self::read(&bytes[..count], files).ok_or_else(wrong)
     }
 
-    /// Removes and returns what is handed over under `name`; `None` if nothing is.
+    /// Removes and returns the descriptors and numbers of the device `name`; `None` if the estate does not
+    /// contain it.
     pub fn take(&mut self, name: &str) -> Option<Handed> {
         let at = self.devices.iter().position(|device| device.name == name)?;
         Some(self.devices.swap_remove(at).handed)
@@ -167,14 +168,15 @@ impl Estate {
 }
 
 impl Handed {
-    /// Creates the possessions of a device that needs no numbers.
+    /// Creates the value for a device that hands over only descriptors, no numbers.
     #[must_use]
     pub const fn of_files(files: Vec<OwnedFd>) -> Self {
         Self { files, numbers: Vec::new() }
     }
 }
 
-/// Tells the other process that everything is prepared, so that it stops and sends the positions.
+/// Reports to the running process that this heir is prepared, so that the running process stops and sends the
+/// positions.
 ///
 /// # Errors
 /// If the other process has ended.
@@ -182,7 +184,7 @@ pub fn prepared(from: &mut UnixStream) -> io::Result<()> {
     from.write_all(&[READY])
 }
 
-/// Tells the other process that all devices can be used, and waits for the word to use them.
+/// Reports to the running process that this heir is ready to use all devices, and waits for the permission.
 ///
 /// # Errors
 /// If the other process goes on by itself. Nothing may be used then.
@@ -194,7 +196,7 @@ pub fn claim(from: &mut UnixStream) -> io::Result<()> {
     if word == [GO] { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
-/// Waits until the heir says that it is ready, at most for `patience`. Calls `beat` at intervals.
+/// Waits until the heir reports that it is ready, at most for `patience`. Calls `beat` at intervals.
 fn await_ready(heir: &mut UnixStream, patience: Duration, beat: impl Fn()) -> io::Result<()> {
     heir.set_read_timeout(Some(BETWEEN_BEATS))?;
     let (begun, mut answer) = (Instant::now(), [0]);

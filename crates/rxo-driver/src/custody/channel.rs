@@ -26,11 +26,11 @@ pub(super) enum Order {
     Reload { is_asked: bool, refused: u32 },
     /// The keeper has restored everything that the run had changed.
     PutBack,
-    /// Sent to the worker: a successor asks for the devices at the other end of the socket that comes with
-    /// the order.
+    /// The worker must offer its devices to a successor, a process that replaces it. The order carries a
+    /// socket to the successor.
     HandOver,
-    /// Sent to a successor: the worker was ordered to hand over. The memory of the pulse comes with the
-    /// order, if there is one.
+    /// The successor's request was accepted: the worker was ordered to hand over its devices. The order
+    /// carries the memory of the run's pulse, its counter of signs of life, if there is one.
     Welcome,
 }
 

@@ -38,21 +38,22 @@ pub struct Control {
     asides: Asides,
 }
 
-/// A successor that has prepared everything, and waits for the positions of the devices.
+/// A successor, a process that will replace this worker. It has prepared everything and waits for the
+/// positions of the devices.
 #[derive(Debug)]
 pub struct Heir {
     /// The socket for the [`Estate`].
     pub socket: UnixStream,
 }
 
-/// Orders beside the answers to reports.
+/// The state that is changed by orders that answer no report: to read the flags again, to stop, to hand over.
 #[derive(Clone, Debug)]
 struct Asides {
     reload: Sender<Reload>,
     stop: Arc<AtomicBool>,
     /// `true` once the keeper has ordered the end of the run.
     is_over: Arc<AtomicBool>,
-    /// The successor that waits, if there is one.
+    /// The successor that has prepared everything and waits; `None` if there is none.
     heir: Arc<Mutex<Option<Heir>>>,
     /// The devices for a successor; `None` if the run hands nothing over.
     estate: Arc<Mutex<Option<Estate>>>,
@@ -78,7 +79,8 @@ impl Asides {
     }
 }
 
-/// Locks what is replaced as a whole, so that a panic elsewhere leaves no half change.
+/// Locks a mutex, even after a panic of another thread: the value behind it is only replaced as a whole, so
+/// it is never half changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

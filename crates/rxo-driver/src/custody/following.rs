@@ -18,7 +18,7 @@ pub(super) struct Following {
     notices: Notices,
     follower: Follower,
     groups: Groups,
-    /// `true` once the user has been notified that the record could not be written.
+    /// `true` once the user has been notified that the record of the run's changes could not be written.
     has_said: bool,
 }
 

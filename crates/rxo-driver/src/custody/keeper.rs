@@ -40,10 +40,10 @@ pub struct Keeper {
     /// Follows the host's network while the run's changes are made; `None` at other times.
     following: Option<Following>,
     confirmation: Confirmation,
-    /// The worker's pulse, and the longest permitted time without a beat; `None` if the worker is not
-    /// watched.
+    /// The counter that the worker increments as a sign of life, and the longest permitted time without an
+    /// increment; `None` if the worker is not watched.
     pulse: Option<(Pulse, Duration)>,
-    /// The watch of the worker; `None` unless the host depends on the worker.
+    /// Measures the silence of the worker; `None` unless the host depends on the worker.
     watch: Option<Watch>,
     /// The instant until which the keeper waits for the devices of a killed worker to close; `None` unless a
     /// silent worker was killed.

@@ -42,7 +42,8 @@ pub struct Restorer {
 pub enum Lives {
     /// This process carries out the run.
     With(Lifeline),
-    /// This is the restorer. It must call [`Restorer::outlive`] and exit.
+    /// This process is the restorer, which outlives the run and restores everything. It must call
+    /// [`Restorer::outlive`] and exit.
     AsRestorer(Restorer),
 }
 

@@ -93,7 +93,7 @@ impl DeviceSink {
         Self { transmitter, watch: LinkWatch::default(), opening: None }
     }
 
-    /// Says `line` to the user before anything else.
+    /// Returns this sink with the notice `line`, which the user sees before any other.
     pub(crate) fn with_notice(self, line: String) -> Self {
         Self { opening: Some(line), ..self }
     }

@@ -75,7 +75,7 @@ fn of_rule(netlink: &Netlink, object: &[u8], link: &Link) -> io::Result<Option<M
 }
 
 /// Returns the values and sets that the expressions of a rule compare with an interface. The register of a
-/// comparison contains what was loaded last.
+/// comparison contains the value that was loaded last.
 fn compared(expressions: &[u8]) -> Vec<Compared> {
     let mut loaded: Vec<(u32, ReferenceKind)> = Vec::new();
     let mut immediate: Vec<u8> = Vec::new();

@@ -25,13 +25,13 @@ pub(super) struct Arrivals {
     /// opened may be counted twice, but none is missed.
     before: u64,
     socket: Arc<Counted>,
-    /// The sockets of the other sources, if this is the first of a group; otherwise empty.
+    /// The sockets of the group's other sources, if the source is the first of its group; otherwise empty.
     others: Vec<Arc<Counted>>,
-    /// `true` if the socket gets a share of the interface's frames.
+    /// `true` if the socket gets only a share of the interface's frames.
     is_shared: bool,
 }
 
-/// A socket, and the sums of what the system has counted for it.
+/// A socket, and the sums of the packets and drops that the system has counted for it.
 #[derive(Debug)]
 pub(super) struct Counted {
     socket: Arc<OwnedFd>,

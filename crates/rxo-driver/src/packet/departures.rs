@@ -24,12 +24,13 @@ pub(super) struct Departures {
 /// network configuration (RTNL), which other programs hold for seconds.
 #[derive(Debug)]
 enum Queue {
-    /// The thread is not started yet. The values are the index of the interface, and the socket to use. A
-    /// process starts no second thread before it has given up its privileges.
+    /// The thread that reads the counter is not started yet: a process starts no second thread before it has
+    /// given up its privileges. The values are the index of the interface, and the socket to use.
     Unread(u32, Netlink),
-    /// The thread runs. The value is the count that the thread read last, and the time of that reading.
+    /// The thread that reads the counter runs. The value is the count that it read last, and the time of that
+    /// reading.
     Read(Arc<Mutex<Option<(Instant, u64)>>>),
-    /// The thread could not be started.
+    /// The thread that reads the counter could not be started.
     Unknown,
 }
 
@@ -108,7 +109,7 @@ fn watch(index: u32, netlink: Netlink, last: &Weak<Mutex<Option<(Instant, u64)>>
 }
 
 const BETWEEN_READS: Duration = Duration::from_millis(500);
-/// The age from which a count is too old to be used.
+/// The age from which a count of drops is too old to be used.
 const STALE: Duration = Duration::from_secs(2);
 
 /// Returns the number of drops of a queue, if it is the root queue of the interface with this index;

@@ -22,16 +22,17 @@ pub(super) struct Queue {
     left: Mutex<Left>,
 }
 
-/// The place at which a source goes on.
+/// The place in a queue at which its next source continues: the slot of the ring, and the counts so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The next slot to read.
+    /// The index of the next slot to read.
     pub(super) slot: u32,
-    /// The number of arrived frames that the last source accounted for, as the system counts them.
+    /// The number of arrived frames that the queue's sources have accounted for so far: received, dropped or
+    /// discarded.
     pub(super) accounted: u64,
     /// The number of frames that the system has counted for the socket.
     pub(super) packets: u64,
-    /// The number of dropped frames that the last source did not count.
+    /// The number of frames, by the system's count, that were dropped and that the last source did not count.
     pub(super) drops: u64,
 }
 
@@ -79,7 +80,8 @@ impl Queue {
         *self.left() = Left { place, counted: Some(counted) };
     }
 
-    /// Stores the place at which a source of another process has ended.
+    /// Stores the place at which a source of another process has ended, so that the next source continues
+    /// there.
     pub(super) fn go_on_at(&self, place: Place) {
         *self.left() = Left { place, counted: None };
     }
@@ -99,15 +101,15 @@ impl Queue {
 }
 
 impl Place {
-    /// The number of numbers of a place.
+    /// The number of integers that encode a place.
     pub(super) const NUMBERS: usize = 4;
 
-    /// Returns the place as numbers, for another process.
+    /// Encodes the place as integers, to send it to another process.
     pub(super) fn to_numbers(self) -> [u64; Self::NUMBERS] {
         [u64::from(self.slot), self.accounted, self.packets, self.drops]
     }
 
-    /// Reads a place in a ring of `slots` slots from its numbers; `None` if there is no such slot.
+    /// Decodes a place in a ring of `slots` slots; `None` if the ring does not have the slot.
     pub(super) fn from_numbers(numbers: [u64; Self::NUMBERS], slots: u32) -> Option<Self> {
         let [slot, accounted, packets, drops] = numbers;
         let slot = u32::try_from(slot).ok().filter(|slot| *slot < slots)?;

@@ -18,10 +18,10 @@ pub(super) struct Sent {
     /// The interface's counters, opened together with the device because a confined process may not open
     /// them. `None` if no descriptors are left, or if another port reads them.
     departures: Option<Departures>,
-    /// The other ports of the interface, if this is the first; otherwise empty.
+    /// The interface's other ports, if this port is its first; otherwise empty.
     others: Vec<Other>,
-    /// The number of packets that this port has written, which the first port reads; `None` if this is the
-    /// first.
+    /// The number of packets that this port has written, which the interface's first port reads; `None` if
+    /// this port is the first.
     written: Option<Arc<AtomicU64>>,
 }
 
@@ -46,7 +46,7 @@ impl Sent {
         self.others.push(Other { socket, written });
     }
 
-    /// Returns `true` if no other port accounts for this one.
+    /// Returns `true` if this is the interface's first port, which accounts for all others.
     pub(super) const fn is_first(&self) -> bool {
         self.written.is_none()
     }

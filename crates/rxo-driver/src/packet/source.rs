@@ -70,7 +70,8 @@ pub struct PacketSource {
     lacks_buffer: bool,
     /// The queue that outlives this source; `None` if none does.
     queue: Option<Arc<Queue>>,
-    /// `true` if this source must go on at the place of its queue, which it has not read yet.
+    /// `true` if this source must continue at the place that the last source of its queue has left, and has
+    /// not read that place yet.
     must_resume: bool,
 }
 
@@ -165,7 +166,7 @@ impl PacketSource {
         self
     }
 
-    /// Goes on at the place of the queue, if this source has not done so yet.
+    /// Continues at the place that the queue's last source has left, if this source has not done so yet.
     #[inline]
     fn resume(&mut self) {
         if self.must_resume

@@ -62,7 +62,8 @@ impl Form {
 pub(crate) struct Message {
     /// The index of the caller's packet; this message is the whole packet or a part of it.
     pub(crate) item: usize,
-    /// The index of the frame within that packet; `None` if the message is the whole packet.
+    /// The index of this message's frame among the frames of the caller's packet; `None` if the message is
+    /// the whole packet.
     pub(crate) part: Option<usize>,
     /// The packet's length without the header, in bytes.
     pub(crate) bytes: usize,

@@ -47,7 +47,7 @@ pub(super) const TRY_AGAIN_AFTER: u16 = 1_000;
 /// The kinds of aggregates that the kernel has refused.
 #[derive(Debug, Default)]
 pub(crate) struct Refused {
-    /// For each kind, the number of further aggregates that are sent as single frames.
+    /// The number of further aggregates of each kind that are sent as single frames at once.
     not_worth_trying: [u16; KINDS],
     said: [bool; KINDS],
 }

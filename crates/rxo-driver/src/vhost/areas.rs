@@ -26,7 +26,7 @@ pub(super) struct Areas {
     log_file: Option<Mapped>,
     log_call: Option<Notifier>,
     inflight: Option<Mapped>,
-    /// The number of incompletely logged writes under earlier logs.
+    /// The number of writes that earlier logs did not record completely.
     outside: u64,
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Backend {
     discards: Discards,
     /// The number of invalid chains of previous front ends.
     invalid: u64,
-    /// The number of front ends that have gone.
+    /// The number of front ends that were connected and are gone.
     gone: u64,
     /// The memory that files for chains in flight may still take, in bytes. This process is charged for the
     /// files, and cannot know how long front ends keep them.
@@ -166,8 +166,8 @@ impl Backend {
         Ok(self.listener.socket()?.into())
     }
 
-    /// Returns what another process needs to go on with the front end: the sockets of [`Connection::hand_over`], or nothing if
-    /// there is none.
+    /// Returns the descriptors by which another process continues with the front end: the sockets of
+    /// [`Connection::hand_over`]; empty if there is no front end.
     pub(super) fn hand_over(&mut self) -> io::Result<Vec<OwnedFd>> {
         match self.connection.as_mut().filter(|it| !it.has_ended()) {
             Some(connection) => Ok(connection.hand_over()?.into()),

@@ -48,7 +48,7 @@ pub(crate) struct Connection {
     allowed: GuestMemory,
     /// The indices of the receive rings in use.
     receivers: Vec<usize>,
-    /// `true` if a transmit ring in use has no notifications.
+    /// `true` if the guest sends no notifications for at least one transmit ring that is in use.
     is_polled: bool,
     events: Arc<Events>,
     _watched: Watched,
@@ -59,7 +59,7 @@ pub(crate) struct Connection {
     moderator: Moderator,
     /// The number of notifications sent since this number was last read.
     notified: u64,
-    /// `true` if packets were written to the queues and not yet published.
+    /// `true` if packets were written to the queues and are not yet published to the guest.
     has_put: bool,
     places: Option<&'static PayloadPlaces>,
     /// The Ethernet address of a guest that is to be announced; `None` if there is no such guest.

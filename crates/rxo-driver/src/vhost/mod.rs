@@ -5,10 +5,10 @@
 //!
 //! * `backend` is the device: one front end at a time, which may disconnect and connect again.
 //! * `connection` is one front end: its session, its memory, its queues. `queue` is one of them.
-//! * `options` is what a guest is offered; `moderator` decides when it is notified.
+//! * `options` are the features that a guest is offered; `moderator` decides when it is notified.
 //! * `shared` is the memory of a front end, as it is mapped.
-//! * `areas` is what a front end shares beside it, to migrate its guest and to reconnect.
-//! * `announcement` is the frame by which a guest is announced after that.
+//! * `areas` is further memory that a front end shares, to migrate its guest and to reconnect.
+//! * `announcement` is the frame by which a guest is announced after a migration.
 //! * `places` counts where payload lies in a guest's memory, for experiments.
 //!
 //! Source and sink are those of `virtio_net`. They share the backend, and belong to one thread.

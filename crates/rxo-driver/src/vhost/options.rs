@@ -30,7 +30,7 @@ pub struct GuestOptions {
     pub moderation: Duration,
     /// The way in which packets are copied into the guest's memory.
     pub path: CopyPath,
-    /// The layout in which the frames of these packets lie before they are copied.
+    /// The division of packets into pieces before they are copied into the guest's memory.
     pub layout: FrameLayout,
     /// Limits of the memory that the guest may share.
     pub memory: GuestMemory,
@@ -51,7 +51,7 @@ pub struct GuestMemory {
 }
 
 impl GuestMemory {
-    /// Returns how holes in the files of the memory are treated.
+    /// Returns the treatment of holes in the files of the memory.
     pub(super) const fn holes(self) -> Holes {
         if self.may_be_sparse { Holes::Filled } else { Holes::Refused }
     }

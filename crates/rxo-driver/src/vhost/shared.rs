@@ -38,8 +38,8 @@ struct Part {
     loss: Loss,
 }
 
-/// The part of a file that contains a region: device and inode number of the file, offset and length in
-/// bytes.
+/// The part of a file that contains a memory region: device and inode number of the file, offset and length
+/// in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     file: (u64, u64),

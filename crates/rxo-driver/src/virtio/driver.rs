@@ -25,7 +25,8 @@ pub(super) struct Driver {
     next: usize,
     /// The transmit ring of the first pair. The transmit rings of other pairs stay empty.
     send: DriverQueue,
-    /// The numbers of the free send buffers. The last one used is on top, because it is still in the cache.
+    /// The numbers of the free send buffers. The one that was freed last is taken first, because it is still
+    /// in the cache.
     free: Vec<u32>,
     /// A frame in several buffers of the ring `next`, of which only some have arrived; `None` if there is
     /// none.

@@ -43,7 +43,7 @@ pub(super) struct Frontend {
     invalid: u64,
 }
 
-/// The connection to a back end, with its rings.
+/// A connection to a back end whose negotiation is complete, with its rings.
 #[derive(Debug)]
 pub(super) struct Link {
     channel: Channel,

@@ -8,19 +8,19 @@ use rxo_wire::parse;
 /// The way in which the pieces of a packet are copied into the memory of a guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CopyPath {
-    /// Copies each piece directly into the guest's memory: one copy of each byte.
+    /// Gathering: each piece is copied directly into the guest's memory, so each byte is copied once.
     #[default]
     Gather,
-    /// Copies all pieces into one region first, and from there into the guest's memory: two copies of each
-    /// byte, even for packets in one piece. A bridge of Xen did this with aggregates (Fig. 2b).
+    /// All pieces are copied into one region first, and from there into the guest's memory: each byte is
+    /// copied twice, even in packets of one piece. A bridge of Xen did this with aggregates (Fig. 2b).
     Linear,
 }
 
 /// The division of a packet into pieces in memory. The bytes of the packets are the same for each layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FrameLayout {
-    /// Whole frames: a packet has as many pieces as frames. The header of an aggregate replaces that of the
-    /// first frame, and counts as part of it.
+    /// Whole frames: a packet has as many pieces as it has frames. The header of an aggregate replaces the
+    /// header of its first frame, and counts as part of that frame.
     #[default]
     Frames,
     /// All headers are in one piece, and the payload of each frame is in its own piece, so a packet has one

@@ -221,7 +221,8 @@ impl Encoder {
         Ok(())
     }
 
-    /// Writes the segments of the gathered packet, except the first `left`, which were written before.
+    /// Writes the segments of the gathered packet to the ring, except the first `left` segments, which an
+    /// earlier call has written.
     fn put_segments(
         &mut self,
         ring: &mut impl PacketRing,

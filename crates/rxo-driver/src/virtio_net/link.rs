@@ -20,7 +20,7 @@ pub(crate) struct Attended {
 
 /// The device side or the driver side of a device. The source and the sink share it.
 pub(crate) trait Side: Debug + Send {
-    /// The other side while it is connected.
+    /// The type of the other side while it is connected: the rings that it shares.
     type Link: Link;
 
     /// Returns the events for which the side waits.
@@ -29,7 +29,7 @@ pub(crate) trait Side: Debug + Send {
     /// Checks the sockets, and consumes notifications.
     fn attend(&mut self) -> Attended;
 
-    /// Returns the other side if its rings can be used; otherwise `None`.
+    /// Returns the rings of the other side if they can be used; otherwise `None`.
     fn link(&mut self) -> Option<&mut Self::Link>;
 
     /// Returns the time of the next check that is due by time alone, because no event announces it: a
@@ -60,7 +60,7 @@ pub(crate) trait Link: PacketRing {
     /// Returns the kinds of packets that the other side accepts.
     fn accepts(&self) -> Accepts;
 
-    /// Returns the kinds of packets that the other side may send.
+    /// Returns the kinds of packets that the other side is allowed to send.
     fn gives(&self) -> Accepts;
 
     /// Returns the length of the header before each frame, in bytes.

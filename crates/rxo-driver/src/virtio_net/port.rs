@@ -57,7 +57,7 @@ impl<S: Side> Port for RingPort<S> {
         None
     }
 
-    /// Always `None`, because the same or another side may connect again.
+    /// Returns `None`: no error is final, because another side may connect again.
     fn lost(&self, _: io::Error) -> Option<DeviceError> {
         None
     }

@@ -70,7 +70,7 @@ impl<const WORDS: usize> Ring<WORDS> {
 pub(super) struct Producer<const WORDS: usize> {
     ring: Ring<WORDS>,
     next: u32,
-    /// The index before which slots are known to be free.
+    /// The index before which all slots are known to be free, so that they can be written.
     free_until: u32,
 }
 
@@ -126,7 +126,7 @@ impl<const WORDS: usize> Producer<WORDS> {
 pub(super) struct Consumer<const WORDS: usize> {
     ring: Ring<WORDS>,
     next: u32,
-    /// The index before which entries are known to be written.
+    /// The index before which all entries are known to be written, so that they can be read.
     filled_until: u32,
 }
 

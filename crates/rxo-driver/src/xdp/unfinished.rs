@@ -13,8 +13,8 @@ use rxo_frame::ChecksumStatus;
 use rxo_wire::checksum::pseudo_header;
 use rxo_wire::{PROTOCOL_TCP, PROTOCOL_UDP, Parsed, Transport, parse};
 
-/// Returns the checksum status of the Ethernet frame `bytes`: partial if the field contains the sum of the
-/// pseudo-header, otherwise unknown.
+/// Returns the checksum status of the Ethernet frame `bytes`: partial if the transport checksum field
+/// contains the sum of the pseudo-header, otherwise unknown.
 pub(super) fn status(bytes: &[u8]) -> ChecksumStatus {
     let Ok(parsed) = parse(bytes) else { return ChecksumStatus::Unknown };
     found(&parsed, bytes).unwrap_or_default()
