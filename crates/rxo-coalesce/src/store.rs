@@ -55,9 +55,9 @@ pub(crate) enum Ready {
     Frame(Starts, u32),
     /// A frame with a right or trusted checksum that its flow held alone.
     Intact(Starts, u32),
-    /// The aggregate at this index.
+    /// The aggregate of the flow with this index.
     Aggregate(u16),
-    /// The pure ACKs at this index.
+    /// The held pure ACKs of the flow with this index.
     Acks(u16),
 }
 

@@ -40,8 +40,8 @@ pub(super) struct Place {
 #[derive(Debug, Default)]
 struct Left {
     place: Place,
-    /// The counts of the source's socket, which other sources of the group may still read, and the drops among them that the
-    /// source has counted. `None` if the place is complete.
+    /// The packets and drops that the system has counted for the source's socket, and the number of these
+    /// drops that the source had counted itself when it ended. `None` if `place` contains final counts.
     counted: Option<(Arc<Counted>, u64)>,
 }
 

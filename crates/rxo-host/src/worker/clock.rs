@@ -9,7 +9,7 @@ use super::timers::Timers;
 use crate::HostConfig;
 use crate::timed_flows::TimedFlows;
 
-/// The current time, and everything that a deadline triggers: the timers of cells and of connections in
+/// The current time, and everything that a deadline triggers: the timers of open connections and of those in
 /// TIME-WAIT.
 #[derive(Debug)]
 pub(super) struct Clock {
