@@ -12,19 +12,21 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// The place at which questions `Q` are asked and answered. Clones refer to the same desk.
+/// A desk: other threads put a question `Q` on it, and the thread that works in turns answers. Clones refer
+/// to the same desk.
 pub struct Desk<Q> {
     shared: Arc<Shared<Q>>,
 }
 
 struct Shared<Q> {
-    /// Locked by the asking thread until it has its answer.
+    /// The lock that a thread holds from its question until it has the answer, so that one thread asks at a
+    /// time.
     asks: Mutex<()>,
     is_asked: AtomicBool,
     question: Mutex<Option<Q>>,
 }
 
-/// The receiver of one answer. The question contains it.
+/// The sending end for one answer. The question contains it, so that the working thread can answer.
 #[derive(Debug)]
 pub struct Reply<A>(SyncSender<A>);
 
@@ -44,7 +46,7 @@ impl<A> Reply<A> {
 }
 
 impl<Q> Desk<Q> {
-    /// Creates a desk without questions.
+    /// Creates a desk without a question.
     #[must_use]
     pub fn new() -> Self {
         let shared = Shared {
@@ -69,10 +71,9 @@ impl<Q> Desk<Q> {
         self.await_answer(&answer, patience)
     }
 
-    /// Asks at all `desks` the question that `question` builds. Leaves it at all of them first and calls
-    /// `wake`, so that the working threads answer at the same time, and then waits for each at most `patience`. Returns the
-    /// answers in the order of the desks; `None` for each thread that has not begun to answer, as for
-    /// [`Desk::ask`].
+    /// Puts the question that `question` builds on all `desks` and calls `wake`, so that the working threads
+    /// answer at the same time, then waits for each answer at most `patience`. Returns the answers in the
+    /// order of the desks; `None` for each thread that has not begun to answer, as for [`Desk::ask`].
     pub fn ask_all<A>(
         desks: &[Self],
         question: impl Fn(Reply<A>) -> Q,
@@ -95,7 +96,7 @@ impl<Q> Desk<Q> {
         answers.collect()
     }
 
-    /// Puts a question on the desk, and returns the channel on which its answer arrives.
+    /// Puts a question on the desk, and returns the channel on which its answer will arrive.
     fn leave<A>(&self, question: impl FnOnce(Reply<A>) -> Q) -> Receiver<A> {
         let (reply, answer) = Reply::new();
         *lock(&self.shared.question) = Some(question(reply));
@@ -148,7 +149,8 @@ impl<Q> Desk<Q> {
     }
 }
 
-/// Locks the mutex even if another thread has panicked while it held the lock: the value is always complete.
+/// Locks `mutex`, even if another thread has panicked while it held the lock: the value behind it is always
+/// complete.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -14,15 +14,15 @@ use crate::live::host::HostReading;
 /// All counters of a host since its start, and its current state.
 #[derive(Clone, Debug, Serialize)]
 pub struct HostFigures {
-    /// Frames from the device, and losses before they reached the host.
+    /// Counters of the frames from the device, and of losses before the frames reached the host.
     pub nic_in: BTreeMap<&'static str, u64>,
-    /// Frames to the device.
+    /// Counters of the packets sent to the device.
     pub nic_out: Outgoing,
-    /// Deliveries from the engine to connections.
+    /// Number of deliveries from the engine to connections.
     pub deliveries: u64,
-    /// Frames per delivery.
+    /// Average number of frames per delivery.
     pub frames_per_delivery: f64,
-    /// Pure ACKs among the frames from the device.
+    /// Counters of pure ACKs among the frames from the device.
     pub acks: PureAcks,
     /// The current numbers of connections and bytes of memory. `resident_bytes` is the resident memory of
     /// this process; `pooled_bytes` is the part of it that was freed and is kept for later allocations.
@@ -45,26 +45,26 @@ pub struct HostFigures {
 pub struct HostWorkerFigures {
     /// The worker's number, from 1 on.
     pub name: String,
-    /// Packets that the worker received from its queue of the nic.
+    /// Number of packets that the worker received from its queue of the nic.
     pub packets: u64,
-    /// Packets lost because that queue was full.
+    /// Number of packets that were lost because the worker's queue of the nic was full.
     pub ring_drops: u64,
-    /// Deliveries of the worker's engine to its connections.
+    /// Number of deliveries of the worker's engine to its connections.
     pub deliveries: u64,
-    /// Packets that the worker sent; a GSO frame counts as its segments.
+    /// Number of packets that the worker sent; a GSO frame counts as its segments.
     pub sent: u64,
-    /// Frames that the worker could not send.
+    /// Number of frames that the worker could not send.
     pub dropped: u64,
     /// Deliveries for connections of other workers. More than a few mean that the device does not keep flows apart.
     pub misplaced: u64,
-    /// The worker's connections now.
+    /// Number of connections that the worker has now.
     pub connections: u64,
     /// The processor time of the worker's thread in seconds.
     pub cpu_s: f64,
 }
 
 impl HostWorkerFigures {
-    /// Creates the figures of all workers; none if there is one.
+    /// Creates the figures of each worker; empty if the host has only one worker.
     #[must_use]
     pub fn all(of: &[HostReading]) -> Vec<Self> {
         let workers = of.iter().enumerate().filter(|_| of.len() > 1);
@@ -94,7 +94,7 @@ impl HostFigures {
         Self { workers: each, ..Self::new(&HostReading::sum(workers)) }
     }
 
-    /// Creates the figures of `of`. Allocates.
+    /// Creates the figures of a host from its counters. Allocates.
     #[must_use]
     pub fn new(of: &HostCounters) -> Self {
         let HostCounters { source, sink, engine, link, deliveries, .. } = of;
@@ -135,8 +135,8 @@ fn now(of: &HostCounters) -> BTreeMap<&'static str, u64> {
     ])
 }
 
-/// Returns the counters of the link, without those about multicast groups, and the frames that its gate
-/// refused.
+/// Returns the counters of the link layer (ARP, neighbour discovery, ICMP), without those about multicast
+/// groups, and the frames that were refused because they are not for this host.
 fn of_link(of: &LinkCounters) -> BTreeMap<String, u64> {
     let is_shown =
         |name: &str| !matches!(name, "group_queries" | "older_queriers" | "group_reports");

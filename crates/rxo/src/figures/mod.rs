@@ -54,34 +54,36 @@ pub struct Figures {
     pub elapsed_s: f64,
     /// The length of the interval, in seconds.
     pub interval_s: f64,
-    /// Frames that rxo received from the device.
+    /// Counters of the frames that rxo received from the device.
     pub nic_in: Incoming,
-    /// Frames from the device that were dropped because more arrived than could be processed.
+    /// Number of frames from the device that were dropped because more arrived than could be processed.
     pub overload: u64,
-    /// The part of the ring drops of `nic_in` that occurred while rxo was not scheduled, because other
-    /// processes used its core.
+    /// Number of frames that the device's ring lost while rxo was not scheduled, because other processes used
+    /// its core. They are part of the ring drops of `nic_in`.
     pub not_scheduled: u64,
-    /// Frames that arrived at the device by the system's count, but appear neither in `nic_in` nor as lost.
+    /// Number of frames that arrived at the device by the system's count, but that rxo counts neither as
+    /// received nor as lost.
     pub unaccounted: u64,
-    /// Packets that were written to the device, but that the system counts neither as sent nor as dropped.
+    /// Number of packets that were written to the device, but that the system counts neither as sent nor as
+    /// dropped.
     pub unsent: u64,
     /// Frames by which the counters of rxo's own stages disagree, by stage; all zero unless rxo has a bug.
     pub imbalance: BTreeMap<&'static str, u64>,
-    /// Packets that rxo sent to the host.
+    /// Counters of the packets that rxo sent to the host.
     pub host_out: Outgoing,
     /// The state of coalescing; left out unless it may be off (`--coalesce`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coalescing: Option<Switched>,
-    /// Coalescable segments per delivery.
+    /// Average number of coalescable segments per delivery.
     pub packets_per_aggregate: f64,
-    /// Pure ACKs among the frames from the device.
+    /// Counters of pure ACKs among the frames from the device.
     pub acks: PureAcks,
     /// The results of `--ack-split`; left out without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_split: Option<Split>,
-    /// Packets that rxo received from the host.
+    /// Counters of the packets that rxo received from the host.
     pub host_in: Incoming,
-    /// Packets that rxo sent to the device.
+    /// Counters of the packets that rxo sent to the device.
     pub nic_out: Outgoing,
     /// Impairments by `--impair`, by kind; left out without it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -119,32 +121,32 @@ pub struct Figures {
 pub struct GuestFigures {
     /// The guest's name.
     pub name: String,
-    /// Frames for the guest, including those that were lost.
+    /// Number of frames for the guest, including those that were lost.
     pub frames: u64,
-    /// Packets that the guest received; an aggregate counts as one.
+    /// Number of packets that the guest received; an aggregate counts as one.
     pub deliveries: u64,
-    /// Bytes of the packets that the guest received.
+    /// Number of bytes of the packets that the guest received.
     pub bytes: u64,
-    /// Bytes copied into the guest's memory; a byte copied twice counts twice.
+    /// Number of bytes copied into the guest's memory; a byte copied twice counts twice.
     pub bytes_copied: u64,
     /// The average number of times that each byte was copied.
     pub copies: f64,
-    /// Further bytes copied: all frames of the guest once between its thread and the thread of the nic, and
-    /// the frames that wait for free space.
+    /// Number of bytes that were copied but not into the guest's memory: all frames of the guest once between
+    /// its thread and the thread of the nic, and the frames that wait for free space.
     pub bytes_copied_aside: u64,
     /// The average number of pieces of memory of which a packet consists.
     pub pieces: f64,
-    /// Coalescable segments per delivery.
+    /// Average number of coalescable segments per delivery to the guest.
     pub packets_per_aggregate: f64,
     /// The median of the time for which the first segment of a delivery was held, in microseconds.
     pub hold_p50_us: f64,
     /// The 99th percentile of the hold time of a delivery's first segment, in microseconds.
     pub hold_p99_us: f64,
-    /// Frames for the guest that were lost because it did not read them.
+    /// Number of frames for the guest that were lost because it did not read them.
     pub dropped: u64,
-    /// Packets that the guest sent.
+    /// Number of packets that the guest sent.
     pub sent: u64,
-    /// Frames from the guest that the switch dropped.
+    /// Number of frames from the guest that the switch dropped.
     pub refused: u64,
     /// The number of times that the guest broke a rule of its rings, by a chain of buffers or by a frame's
     /// header.
@@ -188,18 +190,18 @@ impl GuestFigures {
     }
 }
 
-/// The figures of one source.
+/// The figures of a source of frames.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Incoming {
-    /// Packets received.
+    /// Number of packets received.
     pub packets: u64,
     /// Bytes of the received packets.
     pub bytes: u64,
     /// The receive rate, in Gbit/s (10^9 bits per second).
     pub gbit_per_s: f64,
-    /// Packets lost because the ring was full.
+    /// Number of packets lost because the ring was full.
     pub ring_drops: u64,
-    /// Packets dropped because they were truncated.
+    /// Number of packets dropped because they were truncated.
     pub truncated: u64,
     /// Frames that contradict their description, and chains of buffers or frame headers with which the other
     /// side broke a rule of its rings.
@@ -209,17 +211,17 @@ pub struct Incoming {
 /// The figures of pure ACKs.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct PureAcks {
-    /// Pure ACKs that arrived.
+    /// Number of pure ACKs that arrived.
     pub packets: u64,
     /// Deliveries of pure ACKs; equal to `packets` if they are not aggregated.
     pub deliveries: u64,
-    /// Pure ACKs per delivery.
+    /// Average number of pure ACKs per delivery.
     pub per_delivery: f64,
     /// Pure ACKs in deliveries of two or more.
     pub aggregated: u64,
 }
 
-/// The figures of one sink.
+/// The figures of a sink of packets.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Outgoing {
     /// Packets sent; an aggregate counts as one.
@@ -227,24 +229,24 @@ pub struct Outgoing {
     /// Frames in the packets that were sent. Together with dropped and kept frames they equal the frames
     /// passed to the sink plus `segments_added`.
     pub frames: u64,
-    /// Bytes of the packets that were sent.
+    /// Number of bytes of the packets that were sent.
     pub bytes: u64,
-    /// Bytes copied into the memory of a guest; a byte copied twice counts twice. 0 if the sink is not a
-    /// guest.
+    /// Number of bytes copied into the memory of a guest; a byte copied twice counts twice. 0 if the sink is
+    /// not a guest.
     pub bytes_copied: u64,
     /// The average number of times that each byte was copied.
     pub copies: f64,
-    /// Bytes of copies that were kept because the sink was full.
+    /// Number of bytes that were copied to keep packets while the sink was full.
     pub bytes_copied_aside: u64,
     /// The average number of pieces of memory of which a packet consists; 0 if the sink is not a guest.
     pub pieces: f64,
-    /// System calls made for the packets that were sent.
+    /// Number of system calls made for the packets that were sent.
     pub submissions: u64,
     /// Aggregates that the system refused, and that were sent as single frames instead.
     pub fallbacks: u64,
-    /// Packets that could not be sent.
+    /// Number of packets that could not be sent.
     pub dropped: u64,
-    /// Frames in the packets that could not be sent.
+    /// Number of frames in the packets that could not be sent.
     pub dropped_frames: u64,
     /// Additional segments from GSO frames that were cut because the device cannot segment them; the first
     /// segment of each is not counted.

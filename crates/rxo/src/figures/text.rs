@@ -229,7 +229,7 @@ fn acks(acks: PureAcks) -> String {
     format!("{} in {} deliveries ({per_delivery:.1} each)", grouped(packets), grouped(deliveries))
 }
 
-/// The frames from the nic that rxo lost, by cause.
+/// The number of frames from the nic that rxo lost, by cause.
 #[derive(Clone, Copy, Default)]
 struct Causes {
     overload: u64,

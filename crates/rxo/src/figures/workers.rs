@@ -11,19 +11,19 @@ use crate::Reading;
 pub struct WorkerFigures {
     /// The worker's number, counted from 1.
     pub name: String,
-    /// Packets that the worker received from its queue of the nic.
+    /// Number of packets that the worker received from its queue of the nic.
     pub packets: u64,
-    /// Packets lost because the worker's queue of the nic was full.
+    /// Number of packets lost because the worker's queue of the nic was full.
     pub ring_drops: u64,
-    /// Frames that the worker dropped because more arrived than it could process.
+    /// Number of frames that the worker dropped because more arrived than it could process.
     pub overload: u64,
-    /// Packets that the worker sent to the host; an aggregate counts as one.
+    /// Number of packets that the worker sent to the host; an aggregate counts as one.
     pub deliveries: u64,
-    /// Coalescable segments per delivery.
+    /// Average number of coalescable segments per delivery of the worker.
     pub packets_per_aggregate: f64,
-    /// Packets that the worker received from the host.
+    /// Number of packets that the worker received from the host.
     pub sent: u64,
-    /// Packets that the worker could not send, to the host or to the nic.
+    /// Number of packets that the worker could not send, to the host or to the nic.
     pub dropped: u64,
     /// The processor time of the worker's thread in seconds, user and system together.
     pub cpu_s: f64,

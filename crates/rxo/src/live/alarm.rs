@@ -34,8 +34,8 @@ impl Violations {
     }
 }
 
-/// Decides when a line about violated promises is printed. Stores for each kind of violation the number in the last
-/// printed line, and the time of that line.
+/// Decides when a line about a violated invariant is printed. Stores for each kind of violation the number in
+/// the last printed line, and the time of that line.
 #[derive(Debug, Default)]
 pub(super) struct Alarm([ReportedCount; 3]);
 

@@ -6,7 +6,7 @@ use rxo_frame::Instant;
 
 use crate::worker::Duplex;
 
-/// The log that writes the packets that pass one point to a capture file.
+/// A log that writes all packets which pass one point of the data path to a capture file.
 #[cfg(feature = "capture")]
 pub type FileLog = crate::tracer::TracePoint<std::fs::File>;
 

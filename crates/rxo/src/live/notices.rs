@@ -13,12 +13,12 @@ use crate::worker::{Readings, Report};
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     alarm: Alarm,
-    /// The state of coalescing when it was last reported, for the host or for each guest or worker.
+    /// The last reported state of coalescing, for the host or for each guest or worker.
     switched: Vec<Switched>,
 }
 
 impl Notices {
-    /// Passes the lines that are due to `observe`, and the reading if one is due.
+    /// Passes the notices that are due to `observe`, and the counters if a report is due.
     pub(super) fn report(&mut self, report: Report<'_, LiveSink, LiveSink>, observe: Observer<'_>) {
         let Report { reading: readings, is_due, nic_sink, host_sinks, lines, .. } = report;
         self.of_counters(readings, observe);
@@ -29,14 +29,14 @@ impl Notices {
         }
     }
 
-    /// Passes to `observe` the lines about counters that are due.
+    /// Passes to `observe` the notices that follow from the counters: alarms and changes of coalescing.
     pub(super) fn of_counters(&mut self, readings: &Readings, observe: Observer<'_>) {
         let alarms = self.alarm.lines(readings.all.elapsed, Violations::of(&readings.all));
         alarms.for_each(|line| observe(Event::Notice(line)));
         self.switched_lines(readings).for_each(|line| observe(Event::Notice(line)));
     }
 
-    /// Passes the lines that were not reported yet to `observe`, at the end of a run.
+    /// Passes to `observe`, at the end of a run, the notices that were not reported yet.
     pub(super) fn last<'k>(
         &mut self,
         totals: &Readings,
@@ -48,7 +48,8 @@ impl Notices {
         of_devices(nic, hosts, observe);
     }
 
-    /// Passes the lines about counters that were not reported yet to `observe`, at the end of a run.
+    /// Passes to `observe`, at the end of a run, the notices that follow from the counters and were not
+    /// reported yet.
     pub(super) fn last_of_counters(&mut self, totals: &Readings, observe: Observer<'_>) {
         let alarms = self.alarm.last(Violations::of(&totals.all));
         alarms.for_each(|line| observe(Event::Notice(line)));
@@ -73,7 +74,7 @@ impl Notices {
     }
 }
 
-/// Passes the lines of devices to `observe`.
+/// Passes to `observe` the notices of the devices, such as that an interface went down.
 pub(super) fn of_devices<'k>(
     nic: &mut LiveSink,
     hosts: impl IntoIterator<Item = &'k mut LiveSink>,

@@ -8,7 +8,8 @@
 
 use crate::worker::{Reading, Readings};
 
-/// The last report of each worker, and whether it belongs to the next figures.
+/// The last report of each worker. Also records which workers have reported since the figures were last
+/// complete.
 #[derive(Debug)]
 pub(super) struct WorkerReports {
     readings: Vec<Reading>,

@@ -24,9 +24,9 @@ use crate::worker::{
 /// An event of a run, for its observer.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// Everything is prepared. The first frame is received once the observer has returned.
+    /// The run is prepared. The first frame is received once the observer has returned.
     Ready,
-    /// The counters, once per interval.
+    /// The counters of the run, once per interval.
     Reading(&'a Readings),
     /// A line that the user should see, each line once.
     Notice(String),
@@ -35,7 +35,7 @@ pub enum Event<'a> {
 /// The result of a run that has ended.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The counters at the end.
+    /// The counters of the run at its end.
     pub totals: Readings,
     /// The failure that ended the run; `Ok` if it was stopped.
     pub result: Result<(), DeviceError>,
@@ -251,7 +251,8 @@ impl Station {
     }
 }
 
-/// The functions with which a guest's thread uses the system.
+/// The functions with which the thread of a guest uses the system: its clock, its wake-up and the notices of
+/// its device.
 const THREADS: Threads<SystemWaiter, LiveSink> = Threads {
     waiter: SystemWaiter::new,
     bell: || Bell::new().map(|bell| Arc::new(bell) as Arc<dyn crate::worker::Bell>),

@@ -35,7 +35,7 @@ pub struct Workers {
     pulse: Option<&'static AtomicU64>,
 }
 
-/// The devices and settings of one worker.
+/// One worker before its start: its devices and its settings.
 struct Seat {
     nic: Device,
     host: Device,
@@ -46,12 +46,12 @@ struct Seat {
 
 /// A message of a worker to the thread that watches it.
 enum Message {
-    /// The worker's devices and its configuration fit.
+    /// The worker's devices fit its configuration.
     Fits,
     Misfit(Misfit),
-    /// The worker's counters, `true` if they are a report that is due, and lines for the user.
+    /// The worker's counters, `true` if they are a report that is due, and the notices for the user.
     Report(Box<Reading>, bool, Vec<String>),
-    /// The worker's counters at its end, lines for the user, and its first failure.
+    /// The worker's counters at its end, the notices for the user, and the worker's first failure.
     Ended(Box<Reading>, Vec<String>, Result<(), DeviceError>),
     /// The worker itself, which has left its devices. Freeing it would delay the end of its thread.
     Left(Box<dyn Any + Send>),
@@ -91,8 +91,8 @@ impl Workers {
         Self { seats: seats.collect(), pulse }
     }
 
-    /// Binds each worker to a processor: the first worker to the first of `cpus`, and so on. Workers without
-    /// a processor in `cpus` are not bound.
+    /// Binds each worker to a processor: the first worker to the first of `cpus`, and so on. Workers beyond
+    /// the last of `cpus` are not bound.
     #[must_use]
     pub fn on_cpus(mut self, cpus: &[u16]) -> Self {
         self.seats.iter_mut().zip(cpus).for_each(|(seat, cpu)| seat.cpu = Some(*cpu));
@@ -184,7 +184,8 @@ struct Watch {
     reports: WorkerReports,
     call: TurnCounts,
     notices: Notices,
-    /// The lines about devices, each with the first worker that reported it.
+    /// The notices about devices that were reported so far, each with the number of the worker that reported
+    /// it first.
     said: Vec<(usize, String)>,
     misfit: Option<Misfit>,
     result: Result<(), DeviceError>,
@@ -219,7 +220,8 @@ impl Watch {
         }
     }
 
-    /// Waits until `workers` workers have reported whether they fit. Returns `true` if all do.
+    /// Waits until `workers` workers have reported that their devices fit the configuration, or that they do
+    /// not. Returns `true` if all fit.
     fn all_fit(&mut self, workers: usize) -> bool {
         for _ in 0..workers {
             match self.heard.recv() {
@@ -308,7 +310,7 @@ impl Watch {
     }
 }
 
-/// The sender of the messages of worker `n`.
+/// The sending end of the channel on which worker `n` reports.
 struct WorkerSender {
     n: usize,
     say: Sender<(usize, Message)>,

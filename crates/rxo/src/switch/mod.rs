@@ -54,8 +54,8 @@ impl Default for SwitchOptions {
 /// The decision about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forward {
-    /// Forward the frame to these ports, never to the one it came from. Empty if no other port carries its
-    /// VLAN.
+    /// Forward the frame to these ports, never to the port from which it came. The set is empty if no other
+    /// port carries the frame's VLAN.
     To(PortSet),
     /// Drop the frame, for this reason.
     Drop(DropReason),
@@ -97,15 +97,16 @@ rxo_frame::counters! {
     /// Counters of a switch since it was created.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct SwitchCounters {
-        /// Frames for one known port.
+        /// Number of frames that were forwarded to one known port.
         pub forwarded: u64,
-        /// Frames for a group or an unknown address; each frame counts once.
+        /// Number of frames for a group or an unknown address, which were forwarded to several ports; each
+        /// frame counts once.
         pub flooded: u64,
-        /// Addresses that were learned, including those learned again after they had expired.
+        /// Number of addresses that were learned, including those learned again after they had expired.
         pub learned: u64,
-        /// Addresses that appeared at another port than before.
+        /// Number of addresses that appeared at another port than before.
         pub moved: u64,
-        /// Frames whose source was not learned because their port already had its maximum number of
+        /// Number of frames whose source was not learned because their port already had its maximum number of
         /// addresses.
         pub not_learned: u64,
         dropped: [u64; DropReason::COUNT],
@@ -291,7 +292,8 @@ impl Switch {
         Ok(Some(packet))
     }
 
-    /// Returns the ports of a VLAN whose devices have joined the group, and those that get every group.
+    /// Returns the ports of a VLAN that get a frame of a multicast group: those whose devices have joined the
+    /// group, and those that get every group.
     fn wanted(
         &mut self,
         from: Port,
@@ -340,7 +342,8 @@ impl Switch {
         self.find_fixed(address.0, address.1).or_else(|| self.table.find(address, now))
     }
 
-    /// Returns the port of VLAN `vlan` that is fixed to `address`; `None` if there is none.
+    /// Returns the port of VLAN `vlan` that is fixed to the Ethernet address `address`; `None` if there is
+    /// none.
     fn find_fixed(&self, vlan: u16, address: MacAddress) -> Option<Port> {
         let is_it = |port: &PortSettings| port.fixed == Some(address) && port.vlans.carry(vlan);
         self.ports.iter().position(is_it).map(Port::nth)

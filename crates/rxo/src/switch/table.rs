@@ -12,7 +12,7 @@ use rxo_frame::Instant;
 
 use super::{MacAddress, Port, SwitchOptions};
 
-/// The minimum time between two searches for expired addresses.
+/// The minimum time between two searches of the table for expired addresses.
 const SEARCH_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -36,11 +36,11 @@ struct Place {
 /// The outcome of learning an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Learned {
-    /// The address was known at this port.
+    /// The address was known at the port where it was seen.
     Known,
     /// The address was not known.
     New,
-    /// The address was known at another port.
+    /// The address was known at another port, and has moved to the port where it was seen.
     Moved,
     /// The address was not learned, because its port already has the maximum number of addresses. If the
     /// address was known at another port, that entry is removed.

@@ -8,7 +8,7 @@ use rxo_wire::VLAN_TAG_BYTES;
 use super::header::tag_in_bytes;
 use super::{Port, Switch, Vlans};
 
-/// The change to a frame's tag before it leaves.
+/// The change to a frame's VLAN tag before the frame leaves by a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tagging {
     /// `true` if the tag in the frame's bytes must be removed.
@@ -53,7 +53,7 @@ pub(crate) struct Tagged<'a> {
 }
 
 impl Tagging {
-    /// Returns `frame` with this change to its tag. Copies nothing.
+    /// Applies this change of the VLAN tag to `frame`. Copies nothing.
     pub(crate) fn apply<'a>(self, frame: &Frame<&'a [u8]>) -> Tagged<'a> {
         let whole = Tagged::whole(frame);
         let facts = Frame { vlan: self.tag, ..whole.facts };

@@ -16,11 +16,12 @@ use rxo_frame::Instant;
 
 #[derive(Debug, Default)]
 pub(super) struct Account {
-    /// The number of arrived frames that was read last; `None` after it was compared.
+    /// The number of frames that had arrived at the device when it was last read; `None` once it was
+    /// compared.
     arrived: Option<u64>,
     /// The number of missing frames that each of the last comparisons found, latest first.
     missed: [u64; COMPARISONS - 1],
-    /// The largest number of frames found to be lost so far.
+    /// The largest number of received frames found to be lost so far.
     pub(super) unaccounted: u64,
 }
 
@@ -51,7 +52,7 @@ const COMPARISONS: usize = 3;
 /// The account of packets that leave by the nic.
 #[derive(Debug, Default)]
 pub(super) struct Sendings {
-    /// The time of the last check; `None` before the first.
+    /// The time of the last comparison with the system's count; `None` before the first.
     looked_at: Option<Instant>,
     /// The number of packets that the interface had sent, minus the number of packets written, when both were first
     /// known.

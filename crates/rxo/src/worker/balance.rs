@@ -9,20 +9,23 @@ use rxo_coalesce::Counters;
 use rxo_device::SinkCounters;
 
 rxo_frame::counters! {
-    /// Frames by which the counters of two stages disagree, missing or too many, by stage.
+    /// Numbers of frames by which the counters of two neighbouring stages of a worker disagree, missing or
+    /// too many.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Imbalance {
-        /// Between the nic and the engine: frames from the nic are dropped as overload, or passed to the
-        /// engine.
+        /// The disagreement between the nic and the engine: frames from the nic must be dropped as overload,
+        /// or passed to the engine.
         pub nic_in: u64,
-        /// In the engine: frames passed to it are delivered, or held.
+        /// The disagreement in the engine: frames passed to it must be delivered, or held.
         pub engine: u64,
-        /// Between the engine and the host: delivered frames are sent, dropped, or kept while the sink is
-        /// full.
+        /// The disagreement between the engine and the host: delivered frames must be sent, dropped, or kept
+        /// while the sink is full.
         pub host_out: u64,
-        /// Between the host and the nic: frames are sent, dropped or kept, and inserted ACKs are added.
+        /// The disagreement between the host and the nic: frames from the host, and inserted ACKs, must be
+        /// sent, dropped or kept.
         pub nic_out: u64,
-        /// In the switch of several guests: frames from all ports are forwarded, flooded, or dropped.
+        /// The disagreement in the switch of several guests: frames from all ports must be forwarded,
+        /// flooded, or dropped.
         pub switch: u64,
     }
 }
@@ -31,9 +34,9 @@ rxo_frame::counters! {
 /// direction that does not run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stage {
-    /// Frames that entered from the previous stage, and frames that were added here.
+    /// Number of frames that entered the stage from the previous one, and of frames that the stage added.
     pub(super) entered: u64,
-    /// Frames that left, were dropped and counted, or are waiting here.
+    /// Number of frames that left the stage, were dropped and counted there, or wait there.
     pub(super) accounted: u64,
 }
 
@@ -107,7 +110,7 @@ impl Balance {
 }
 
 impl Imbalance {
-    /// Returns the frames of all stages together.
+    /// Returns the sum of the disagreements of all stages, in frames.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.named().map(|(_, frames)| frames).sum()

@@ -118,16 +118,17 @@ pub(super) struct Sample {
     pub(super) cpu: Duration,
 }
 
-/// Decides once per interval whether coalescing pays.
+/// Decides once per interval whether coalescing pays, that is, whether it saves more than it costs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Judge {
     state: State,
-    /// The last sample; `None` after a change, because the next interval contains both states.
+    /// The last totals; `None` after a change of the state, because the next interval then contains both
+    /// states.
     last: Option<(Instant, Sample)>,
     /// The time for which the engine stays off before the next probe.
     pause: Duration,
-    /// Maximum number of frames so far in an interval in which coalescing did not pay (cost more than it
-    /// saved), or in an interval of a probe.
+    /// Maximum number of frames so far in an interval that showed that coalescing does not pay, or in an
+    /// interval of a probe.
     most_frames: u64,
     pub(super) switched_off: u64,
     pub(super) switched_on: u64,
@@ -170,7 +171,7 @@ impl Judge {
         }
     }
 
-    /// Returns a judge in its initial state, but with the counts of this one.
+    /// Returns a judge in its initial state, but with this judge's counts of changes.
     pub(super) const fn restarted(self) -> Self {
         let Self { switched_off, switched_on, probes, .. } = self;
         Self { switched_off, switched_on, probes, ..Self::new() }

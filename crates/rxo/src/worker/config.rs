@@ -40,7 +40,7 @@ pub struct WorkerConfig {
     /// The mode of coalescing. [`Coalesce::Auto`] decides once per [`WorkerConfig::look_every`], so it
     /// requires that.
     pub coalesce: Coalesce,
-    /// The desk at which other threads ask the running worker questions; `None` for no questions.
+    /// The desk on which other threads put questions to the running worker; `None` for no questions.
     pub desk: Option<Desk<Question>>,
     /// The counter of the worker's turns (passes of its loop), at least ten per second, by which another
     /// process sees that the worker runs. `None` counts nothing.
@@ -77,7 +77,7 @@ impl WorkerConfig {
     }
 }
 
-/// The directions that a worker serves.
+/// The directions of traffic that a worker serves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Directions {
     /// The worker serves both directions.

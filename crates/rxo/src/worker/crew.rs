@@ -13,7 +13,8 @@ use rxo_coalesce::Policy;
 use super::{Coalesce, Misfit, Moment, PolicyInForce, Question, Readings, WorkerConfig};
 use crate::desk::{Desk, Reply};
 
-/// The desks of all workers of a run. Clones refer to the same workers.
+/// The workers of a run as other threads ask them: a desk for questions for each. Clones refer to the same
+/// workers.
 #[derive(Clone, Debug)]
 pub struct Crew {
     desks: Arc<[Desk<Question>]>,
@@ -58,7 +59,7 @@ impl Crew {
         self.desks.is_empty()
     }
 
-    /// Returns the desk of worker `n`, to be set in the configuration of a worker.
+    /// Returns the desk for questions to worker `n`, to be set in the configuration of a worker.
     ///
     /// # Panics
     /// If there are `n` workers or fewer.
@@ -93,7 +94,7 @@ impl Crew {
     }
 
     /// Changes the policy of all engines; see [`Question::ChangePolicy`]. `None` if a worker does not answer
-    /// within `patience`; the others have changed nevertheless.
+    /// within `patience`; the other workers have changed their policy nevertheless.
     pub fn change_policy(
         &self,
         policy: Policy,

@@ -22,7 +22,7 @@ pub enum Misfit {
          packet:IFNAME with tap:NAME", carries(.nic), carries(.host)
     )]
     Link {
-        /// The link layer of the nic's frames.
+        /// The link layer of the frames that the nic receives.
         nic: LinkKind,
         /// The link layer of the frames of the host's device.
         host: LinkKind,
@@ -113,7 +113,7 @@ pub enum Misfit {
     Budget {
         /// The name of the field of [`WorkerConfig`].
         name: &'static str,
-        /// The value of that field.
+        /// The value of that field in the configuration.
         value: usize,
     },
     /// The interval between reports is shorter than 1 ms.

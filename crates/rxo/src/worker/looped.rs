@@ -42,7 +42,7 @@ pub(super) trait Looped<NI, NO, HI, HO> {
     /// Decides whether coalescing pays, and switches it. `cpu` is the processor time so far.
     fn judge(&mut self, now: Instant, cpu: Duration);
 
-    /// Delivers the frames queued for the hosts, at the end.
+    /// Delivers the frames that are queued for the hosts, at the end of the run.
     fn empty_queues<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         _waiter: &mut W,
@@ -60,7 +60,7 @@ pub(super) trait Looped<NI, NO, HI, HO> {
     fn answer(&mut self, question: Question);
 }
 
-/// The answers to all questions, for a worker or guests that can give each at once.
+/// The answers to all questions, for a worker, or guests, that can answer at once.
 pub(super) trait Answers {
     fn readings(&mut self) -> Readings;
 
@@ -77,12 +77,12 @@ pub(super) trait Answers {
     fn report_every(&mut self, time: Option<Duration>) -> Result<(), Misfit>;
 }
 
-/// Maximum number of turns after a stop, in which the worker forwards the frames that the devices still have.
-/// It is enough for a full ring, and limited so that a busy link cannot keep the worker from stopping.
+/// Maximum number of turns after a stop: in these, the worker forwards the frames that the devices still
+/// have. It is enough for a full ring, and limited so that a busy link cannot keep the worker from stopping.
 const LAST_ROUNDS: usize = 64;
 
-/// Runs `it` until `stop` is set or a device fails. Calls `report` when a report or a check for notices is
-/// due, and passes the reason.
+/// Runs `it`, a worker or the hub of several guests, until `stop` is set or a device fails. Calls `report`
+/// when a report or a check for notices is due, and passes the reason.
 ///
 /// # Errors
 /// The first failure of a device, after all held packets were sent.

@@ -78,9 +78,9 @@ use work_clock::WorkClock;
 /// The source and the sink of a device.
 #[derive(Clone, Copy, Debug)]
 pub struct Duplex<I, O> {
-    /// Receives the frames that arrive on the device.
+    /// The source, which receives the frames that arrive on the device.
     pub source: I,
-    /// Sends frames by the device.
+    /// The sink, which sends frames by the device.
     pub sink: O,
 }
 
@@ -100,7 +100,7 @@ pub struct Worker<NI: FrameSource, NO, HI: FrameSource, HO> {
 /// A report to an observer, once per interval.
 #[derive(Debug)]
 pub struct Report<'a, NO, HO> {
-    /// The counters so far.
+    /// The counters of the run so far.
     pub reading: &'a Readings,
     /// `true` if the interval between two reports has passed; `false` if only [`WorkerConfig::look_every`]
     /// has.
@@ -224,7 +224,7 @@ where
     }
 
     /// Makes frames go through the engine or, if `is_on` is `false`, bypass it, from the next turn. Returns
-    /// when that takes effect.
+    /// the moment at which that takes effect.
     fn use_engine(&mut self, is_on: bool) -> Moment {
         if self.to_host.will_pass == is_on {
             self.to_host.will_pass = !is_on;
@@ -234,7 +234,7 @@ where
         self.moment()
     }
 
-    /// Returns when a change that is made now takes effect.
+    /// Returns the moment at which a change that is made now takes effect.
     fn moment(&self) -> Moment {
         match self.to_host.outlet.is_blocked() {
             true => Moment::WhenThereIsRoom(1),
@@ -334,7 +334,7 @@ where
         Ok(policy)
     }
 
-    /// Returns the events at the host for which the worker waits.
+    /// Returns the host's source and sink, as far as the worker waits for them.
     fn wanted_host(&self) -> WantedHost<'_, HI, HO> {
         let Self { to_host, to_nic, config, .. } = self;
         let reads = config.directions.to_nic()
@@ -350,8 +350,8 @@ where
         to_host.outlet.is_blocked() || to_nic.outlet.is_blocked() || to_nic.source.is_starved()
     }
 
-    /// Makes the engine follow `policy`, which [`carried`](Self::carried) has returned. Returns when that
-    /// takes effect.
+    /// Makes the engine follow `policy`, which [`carried`](Self::carried) has returned. Returns the moment at
+    /// which that takes effect.
     fn follow(&mut self, policy: Policy) -> Moment {
         self.config.engine.policy = policy;
         self.to_host.next_policy = Some(policy);

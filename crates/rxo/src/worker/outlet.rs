@@ -10,7 +10,7 @@ use rxo_device::{DeviceError, FrameSink};
 
 use super::balance::Stage;
 
-/// The sink of one direction, and the number of vain attempts to resume it.
+/// The sink of one direction of a worker, and the number of vain attempts to resume it.
 pub(super) struct Outlet<K> {
     pub(super) sink: K,
     /// The number of times in a row that the blocked sink was resumed but sent nothing.
@@ -47,12 +47,13 @@ impl<K: FrameSink> Outlet<K> {
         self.sink.is_blocked()
     }
 
-    /// Returns the frames passed to the sink, `given`, and the frames that it accounts for.
+    /// Returns the counts of this stage for the check of balance: the frames passed to the sink (`given`),
+    /// and the frames that the sink accounts for.
     pub(super) fn stage(&self, given: u64) -> Stage {
         Stage::of_sink(given, &self.sink.counters(), self.sink.kept_frames())
     }
 
-    /// Returns the sink if the worker should wait until its descriptor is writable; otherwise `None`.
+    /// Returns the sink if the worker should wait until the sink's descriptor is writable; otherwise `None`.
     pub(super) fn wanted(&self) -> Option<&K> {
         (self.sink.is_blocked() && self.futile < MOST_FUTILE).then_some(&self.sink)
     }

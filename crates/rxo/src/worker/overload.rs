@@ -49,7 +49,7 @@ impl Default for Overload {
     }
 }
 
-/// CoDel for the queue before the worker, fair to its flows.
+/// CoDel for the queue before the worker: heavy flows lose frames first.
 #[derive(Clone, Debug)]
 pub(super) struct FairCoDel {
     codel: CoDel,

@@ -50,7 +50,8 @@ rxo_frame::counters! {
         /// Frames by which the counters of the worker's stages disagree; compared at every report and at the
         /// end.
         pub imbalance: Imbalance,
-        /// The state of coalescing. A difference or a sum of two readings has the state of the later one.
+        /// The state of coalescing. The difference of two readings, or their sum, has the state of the later
+        /// reading.
         pub coalescing: Coalescing,
         /// Counters of ACK splitting; `None` unless [`WorkerConfig::ack_split`] is set.
         ///
@@ -70,7 +71,7 @@ pub(super) struct Times {
     looks: Every,
 }
 
-/// An event that is due at regular intervals.
+/// An event that is due at regular intervals, such as a report.
 #[derive(Clone, Copy, Debug, Default)]
 struct Every {
     time: Option<Duration>,
@@ -97,9 +98,9 @@ impl Every {
 /// The reason for calling the observer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
-    /// Only a check for notices is due.
+    /// Only a check of the devices for notices is due.
     Look,
-    /// A report is due.
+    /// A report of the counters is due.
     Report,
 }
 
@@ -129,7 +130,7 @@ impl Times {
         (self.now, self.cpu) = (now, cpu);
     }
 
-    /// Returns the time of the last [`set`](Self::set).
+    /// Returns the time that was last recorded, by [`set`](Self::set).
     pub(super) const fn now(&self) -> Instant {
         self.now
     }

@@ -22,7 +22,8 @@ impl From<Reading> for Readings {
     }
 }
 
-/// Combines the sums of `all` with the state of coalescing: on if it is on for any guest.
+/// Combines the state of coalescing of all guests: it is on if it is on for any guest, and the counts are
+/// those of `all`.
 fn together(all: &Coalescing, guests: &[Reading]) -> Coalescing {
     let states = || guests.iter().map(|guest| guest.coalescing);
     let asked = states().next().unwrap_or_default().asked;
@@ -98,7 +99,7 @@ impl Readings {
     }
 }
 
-/// Returns the sums of two parts of a run, one of which may be empty.
+/// Returns the sums of the readings of two parts of a run, one of which may be empty.
 fn sum(earlier: &[Reading], later: &[Reading]) -> Vec<Reading> {
     let (less, more) = if later.is_empty() { (later, earlier) } else { (earlier, later) };
     zip(more, less, Reading::plus)

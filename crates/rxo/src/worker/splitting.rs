@@ -26,7 +26,7 @@ pub(super) struct Splitting {
     leaving: Vec<Leaving>,
 }
 
-/// A frame of the batch that is about to be sent to the nic.
+/// A frame of a batch that is about to be sent to the nic: one of the host's frames, or an inserted ACK.
 #[derive(Clone, Copy)]
 enum Leaving {
     /// A frame that came from the host, by its index in the batch.
@@ -57,7 +57,7 @@ impl Splitting {
         self.splitter.counters()
     }
 
-    /// Reports to the splitter which segments a delivery to the host contains.
+    /// Reports the segments in a delivery to the host to the splitter, which then knows their boundaries.
     pub(super) fn deliver<B: AsRef<[u8]>>(&mut self, delivery: Delivery<'_, B>) {
         match delivery {
             // ACKs inside a tunnel are not split.

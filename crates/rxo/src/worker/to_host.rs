@@ -25,7 +25,7 @@ pub(super) struct ToHost<S: FrameSource, K> {
     pub(super) next_policy: Option<Policy>,
     /// `true` if frames bypass the engine now.
     passes: bool,
-    /// `true` if frames will bypass the engine once the pending change takes effect.
+    /// `true` if frames will bypass the engine once a requested change of coalescing takes effect.
     pub(super) will_pass: bool,
     /// The number of frames that bypassed the engine.
     pub(super) passed: u64,
@@ -181,7 +181,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
     }
 }
 
-/// Sends what the engine delivers during one call, and keeps the sink's first failure.
+/// A sink for the deliveries of one call of the engine, which keeps the first failure.
 struct Sent<'a, K> {
     sink: &'a mut K,
     splitting: Option<&'a mut Splitting>,

@@ -63,7 +63,7 @@ pub(super) fn wait<NI, NO, HI, HO, W: Waiter<NI, NO, HI, HO>>(
 /// have free space before their descriptor shows it.
 const BRIEF_WAIT: Duration = Duration::from_millis(1);
 
-/// The sources and sinks for which a worker waits; `None` if it does not wait for this one.
+/// The sources and sinks for which a worker waits.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a, NI, NO, HI, HO> {
     /// The nic's source, if the worker waits until the source has a frame.

@@ -13,7 +13,7 @@ use rxo_wire::{FlowHasher, FlowKey, Unparsed, parse, parse_ip};
 /// The number of counters: twice the 256 frames of a default batch, so that few flows share one.
 const COUNTERS: usize = 512;
 
-/// The bytes of each flow in a batch, and the share that none may exceed.
+/// The number of bytes of each flow in a batch, and the number that no flow may exceed, its share.
 #[derive(Clone, Debug)]
 pub(super) struct Weights {
     link: LinkKind,
@@ -62,8 +62,8 @@ impl Weights {
     }
 }
 
-/// Returns the share, in bytes, with which all flows together need half of the bytes. `flows` is in ascending
-/// order.
+/// Returns the share, in bytes, at which flows limited to it would together need half of all bytes. `flows`
+/// are the bytes of each flow, in ascending order.
 fn share(flows: &[u64]) -> u64 {
     let mut left = flows.iter().sum::<u64>() / 2;
     for (n, bytes) in flows.iter().enumerate() {

@@ -36,8 +36,7 @@ struct Sample {
     cpu: Duration,
 }
 
-/// The time between the last two samples, divided into time in which the worker ran and time in which it did
-/// not.
+/// The time between the last two samples, in two parts: the worker ran, or it did not.
 #[derive(Clone, Copy, Debug)]
 struct Idle {
     worked: Duration,

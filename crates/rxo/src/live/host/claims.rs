@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn an_address_is_claimed_once_and_free_again_afterwards() {
-        // No interface has such a long name, so no running host of this system interferes.
+        // No interface has such a long name, so the locks do not affect a host that runs on this system.
         let interface = format!("of-a-test-of-claims-{}", std::process::id());
         let [one, other] = [1, 2].map(|last| IpAddr::from([192, 0, 2, last]));
         let first = Claims::new(&interface, &[one]).unwrap();

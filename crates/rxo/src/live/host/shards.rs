@@ -77,14 +77,16 @@ pub struct Outcome {
     pub workers: Vec<HostReading>,
 }
 
-/// The values that a host's threads get: the stop flag, a desk for each, and the channel that reports the start.
+/// The parts that all threads of a host share: the stop flag, a desk for questions to each thread, and the
+/// channel that reports the start.
 pub(super) struct Orders {
     pub(super) stop: Arc<AtomicBool>,
     pub(super) desks: Arc<[Desk<Question>]>,
     pub(super) started: Sender<Result<Started, StartError>>,
 }
 
-/// A shard that has started: its number, the handle of the shard alone, and that of the whole host.
+/// The message that a shard has started: its number, a handle that opens connections on this shard alone, and
+/// the handle of the whole host.
 pub(super) struct Started {
     pub(super) number: u32,
     pub(super) of_shard: Handle,
@@ -93,7 +95,7 @@ pub(super) struct Started {
     pub(super) notice: Option<String>,
 }
 
-/// A shard to be run on a thread.
+/// A shard that is ready to run on its thread.
 struct Shard {
     seat: ShardSeat<DeviceBuf>,
     device: Device,
@@ -102,7 +104,7 @@ struct Shard {
     desk: Desk<Question>,
 }
 
-/// The counters of a shard at its end, and the failure that ended it.
+/// The result of a shard that has ended: its last counters, and the failure that ended it.
 type Ended = (HostReading, Result<(), DeviceError>);
 
 /// Runs the shards of a host on the queues of `opened`, the first of them on this thread, until all have ended.
@@ -149,7 +151,7 @@ pub(super) fn run(
         });
         let others = others.into_iter().map(|other| match other {
             Ok(thread) => thread.join().unwrap_or_else(|_| ended_by_panic()),
-            // The shard's seat is dropped, so that no other shard begins.
+            // The shard's right to begin is dropped, so that no other shard begins.
             Err(error) => failed(error, orders),
         });
         Outcome::of_all(first.into_iter().chain(others))
@@ -223,7 +225,7 @@ impl Outcome {
         Self::of_all([ended_by_panic()])
     }
 
-    /// Reports that the host could not be started.
+    /// Reports that the host could not be started, and returns the result of such a host.
     pub(super) fn of_failure(error: StartError, orders: &Orders) -> Self {
         Self::of_all([failed(error, orders)])
     }

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use super::super::MacAddress;
 
-/// The claim of an ARP or RARP packet about its sender.
+/// The statement of an ARP or RARP packet about its sender's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::switch) struct Arp {
     pub(in crate::switch) sender_mac: MacAddress,

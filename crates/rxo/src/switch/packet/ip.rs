@@ -31,7 +31,7 @@ pub(in crate::switch) enum Upper<'f> {
         /// The bytes from the start of the upper-layer header to the end of the packet.
         bytes: &'f [u8],
     },
-    /// A later fragment, which has no upper-layer header.
+    /// A later fragment of a packet, which contains no upper-layer header.
     Later,
 }
 
@@ -81,8 +81,8 @@ fn without_padding(packet: &[u8], header_bytes: usize, total: usize) -> &[u8] {
     packet.get(..total).filter(|_| total > header_bytes).unwrap_or(packet)
 }
 
-/// Follows the extension headers, of which `next` is the type of the first. `None` if they end early or are
-/// too many, and also if a fragment has further ones after its fragment header: a receiver that accepts
+/// Follows the extension headers, the first of which has the type `next`. `None` if they end early or are too
+/// many, and also if a fragment has further ones after its fragment header: a receiver that accepts
 /// overlapping fragments would take the upper-layer header from a later fragment, which cannot be checked.
 /// Without further ones, the upper-layer header begins the first fragment, and only another first fragment
 /// can overlap it.

@@ -18,9 +18,9 @@ const MOST_RECORDS: usize = 256;
 /// A message about memberships.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum MembershipMessage<'m> {
-    /// A router asks for the members of all groups.
+    /// A router asks which groups have members (a general query).
     GeneralQuery(Family),
-    /// Hosts join or leave groups.
+    /// Hosts report that they join or leave groups.
     Members(Members<'m>),
 }
 

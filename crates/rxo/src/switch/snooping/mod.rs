@@ -33,7 +33,7 @@ const QUERIER: Duration = Duration::from_secs(255);
 /// The time in which other members at a port report their membership, after one has left (RFC 3376, section
 /// 8.8).
 const LAST_MEMBER: Duration = Duration::from_secs(2);
-/// Minimum time between two searches for expired memberships.
+/// Minimum time between two searches of the table for expired memberships.
 const SEARCH_EVERY: Duration = Duration::from_secs(1);
 
 /// The version of IP of a group.
@@ -53,7 +53,8 @@ pub(super) struct Snooping {
     queries: HashMap<(u16, Family), Instant>,
     /// The number of groups of each port.
     counts: Vec<usize>,
-    /// For each port, the time until which it gets all groups, because it has joined too many.
+    /// The time until which each port gets all groups, because it has joined too many; `None` for a port that
+    /// has not.
     overflows: Vec<Option<Instant>>,
     next_search: Instant,
 }
@@ -65,7 +66,7 @@ pub(super) enum Receivers {
     All,
     /// Only ports of routers, because the frame is a report of memberships (RFC 4541, section 2.1.1, item 1).
     Routers,
-    /// Ports of routers, and the ports in the set.
+    /// The ports in this set, and the ports of routers.
     Members(PortSet),
 }
 
@@ -160,7 +161,7 @@ impl Snooping {
         self.counts[port.index()] += 1;
     }
 
-    /// Keeps the memberships for which `stays` is true.
+    /// Keeps the memberships for which `stays` is true, and removes all others.
     fn retain(&mut self, stays: impl Fn(Port, Instant) -> bool) {
         let Self { groups, counts, .. } = self;
         groups.retain(|_, members| {

@@ -1,4 +1,5 @@
-//! Answers of the hub to questions to all guests, and its reports.
+//! Answers questions to all guests, and gathers their reports, for the hub: the loop that runs the nic and
+//! the switch.
 //!
 //! Separate from the turns of the hub. Contract: the hub asks its guests and continues to run;
 //! [`gather`](super::gather) collects the answers until all have arrived, or some guests have been silent for
@@ -147,7 +148,8 @@ where
     }
 }
 
-/// Returns when a guest changes its policy. A silent guest, `None`, changes once it runs again.
+/// Returns the moment at which a guest changes its policy. A guest that has not answered (`None`) changes it
+/// once it runs again.
 fn or_later(moment: Option<Moment>) -> Moment {
     moment.unwrap_or(Moment::WhenThereIsRoom(1))
 }

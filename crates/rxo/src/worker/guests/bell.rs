@@ -1,8 +1,10 @@
-//! Door of a thread: other threads knock on it after they have queued something for the thread.
+//! Wake-up of a thread (its door): other threads knock on the door after they have queued something for the
+//! thread.
 //!
-//! It is separate because each guest has a door, and so has the hub. A knock costs a system call only if the
-//! thread has found nothing to do and may be waiting. Contract: a knock never blocks. What was queued before
-//! a knock is found by the check that follows [`Door::arm`], or the bell wakes the thread.
+//! It is separate because each guest has a door, and so has the hub, the loop with the nic and the switch. A
+//! knock costs a system call only if the thread has found nothing to do and may be waiting. Contract: a knock
+//! never blocks. A frame that was queued before a knock is found by the check that follows [`Door::arm`], or
+//! the bell wakes the thread.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -12,15 +14,15 @@ use rxo_device::Descriptors;
 
 /// Wakes a thread that waits for the bell's descriptor, now or the next time that it waits.
 pub trait Bell: Descriptors + Send + Sync {
-    /// Makes the descriptor readable. Never waits.
+    /// Makes the descriptor readable, so that the thread wakes. Never waits.
     fn ring(&self);
 
-    /// Makes the descriptor unreadable again. Never waits.
+    /// Makes the descriptor unreadable again, so that the thread can wait. Never waits.
     fn clear(&self);
 }
 
-/// The door of one thread. A door without a bell belongs to a thread that itself does the work for which
-/// others would knock.
+/// The wake-up of one thread. Without a bell, the thread needs no wake-up, because it does the work of all
+/// others itself.
 #[derive(Default)]
 pub(super) struct Door {
     /// `true` if the thread has found nothing to do, and may be waiting.
@@ -40,7 +42,7 @@ impl Door {
         fence(Ordering::SeqCst);
     }
 
-    /// Takes the announcement of [`Door::arm`] back. The thread calls it before it checks again.
+    /// Ends the state that [`Door::arm`] announced. The thread calls it before it checks for work again.
     pub(super) fn disarm(&self) {
         self.is_armed.store(false, Ordering::Relaxed);
         self.bell.get().into_iter().for_each(|bell| bell.clear());

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use rxo_frame::Instant;
 
-/// The limits of a guest. The default does not limit the rate at which the guest sends, and has the usual
-/// limit for frames to several others.
+/// The limits of a guest's use of resources that it shares with others. The default does not limit the rate
+/// at which the guest sends, and has the usual limit for frames to several others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Maximum rate at which the guest sends, in bytes per second; frames beyond it wait in the guest's own

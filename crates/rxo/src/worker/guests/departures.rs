@@ -1,9 +1,9 @@
 //! Departures: frames of guests that wait for free space at the nic, in a queue for each guest.
 //!
-//! Separate from the lanes, so that a guest's frames for other guests do not wait behind them. Contract: the
-//! frames of each guest keep their order, and the queues are served in fair turns by bytes. A guest whose
-//! queue is full is not read, so its own rings fill up. If the nic has accepted nothing for [`STUCK`], frames
-//! that exceed the queue are dropped and counted, and the guest is read again.
+//! Separate from the queues between threads (lanes), so that a guest's frames for other guests do not wait
+//! behind them. Contract: the frames of each guest keep their order, and the queues are served in fair turns
+//! by bytes. A guest whose queue is full is not read, so its own rings fill up. If the nic has accepted
+//! nothing for [`STUCK`], frames that exceed the queue are dropped and counted, and the guest is read again.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -24,9 +24,9 @@ const MOST_BYTES: usize = 512 << 10;
 pub(super) struct Departures {
     queues: Vec<Queue>,
     fair: FairTurns,
-    /// The number of waiting frames.
+    /// The number of frames of all guests that wait for the nic.
     waiting: usize,
-    /// The number of dropped frames.
+    /// The number of frames that were dropped because the nic accepted nothing for too long.
     pub(super) dropped: u64,
     /// The number of frames that a full nic has sent so far, and the time since which it has not changed;
     /// `None` if the nic has free space.
@@ -86,7 +86,7 @@ impl Departures {
         self.blocked.map(|(_, since)| since + STUCK)
     }
 
-    /// Queues a frame of the guest with index `n`. Returns `false` if the frame is dropped.
+    /// Queues a frame of the guest with index `n` for the nic. Returns `false` if the frame is dropped.
     pub(super) fn push(&mut self, n: usize, frame: Frame<Copied>) -> bool {
         let queue = &mut self.queues[n];
         if queue.is_full() {
@@ -99,7 +99,7 @@ impl Departures {
         true
     }
 
-    /// Removes and returns the frame to send next; `None` if none waits.
+    /// Removes and returns the frame that is sent to the nic next; `None` if none waits.
     pub(super) fn pop(&mut self) -> Option<Frame<Copied>> {
         let Self { queues, fair, .. } = self;
         let cost = |frame: &Frame<Copied>| frame.bytes().len() as u64 + FRAME_COST_BYTES;
@@ -107,7 +107,8 @@ impl Departures {
         self.take(n)
     }
 
-    /// Drops all waiting frames. Returns the guest's index and the number of bytes of each.
+    /// Drops all frames that wait for the nic. Returns for each the index of its guest and its length in
+    /// bytes.
     pub(super) fn abandon(&mut self) -> Vec<(usize, usize)> {
         let mut gone = Vec::with_capacity(self.waiting);
         for n in 0..self.queues.len() {

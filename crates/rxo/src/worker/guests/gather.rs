@@ -1,7 +1,8 @@
-//! Gather: collects the answers of guests' workers while the hub continues to run.
+//! Gather: collects the answers of guests' workers while the hub, the loop with the nic and the switch,
+//! continues to run.
 //!
 //! It is separate because the hub is asked one question, and each guest knows a part of the answer. Contract:
-//! nobody blocks. A guest that has not answered within [`PATIENCE`] counts as silent.
+//! no thread blocks. A guest that has not answered within [`PATIENCE`] counts as silent.
 
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
@@ -16,13 +17,13 @@ use crate::worker::{Misfit, Moment, PolicyInForce, Readings};
 /// it is asked.
 pub(super) const PATIENCE: Duration = Duration::from_millis(50);
 
-/// One question to each guest, and the answers so far.
+/// A question that was sent to each guest, and the answers so far.
 pub(super) struct Asked<A> {
     places: Vec<Place<A>>,
     until: Instant,
 }
 
-/// The answer of one guest.
+/// The answer of one guest, as far as it has arrived.
 pub(super) enum Place<A> {
     Awaited(Receiver<A>),
     Has(A),
@@ -43,7 +44,8 @@ impl<A> Asked<A> {
         Self { places, until: now + PATIENCE }
     }
 
-    /// Receives the answers that have arrived. Returns `true` if no further answers are awaited.
+    /// Receives the answers that have arrived. Returns `true` if the answer to the whole question can be
+    /// given.
     fn is_complete(&mut self, now: Instant) -> bool {
         for place in &mut self.places {
             if let Place::Awaited(answer) = place

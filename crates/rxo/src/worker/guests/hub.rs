@@ -1,4 +1,5 @@
-//! Hub of several guests: the nic, the switch, and the hub's ends of two lanes for each guest.
+//! Hub of several guests: the nic, the switch, and for each guest the hub's ends of two lanes, the queues to
+//! and from the guest's thread.
 //!
 //! The guests share the hub. In place of a nic, a guest's worker has a
 //! [`PortSource`](super::port::PortSource) and a [`PortSink`](super::port::PortSink), perhaps on another
@@ -38,9 +39,9 @@ pub(super) struct Hub<I: FrameSource, O> {
     pub(super) source: I,
     pub(super) outlet: Outlet<O>,
     pub(super) switch: Switch,
-    /// The hub's sides of the ports, one for each guest.
+    /// The state that the hub keeps of each guest: the ends of its lanes, and its budget.
     pub(super) sides: Vec<Side>,
-    /// The door on which guests knock when they have queued a frame.
+    /// The hub's wake-up: guests knock on it when they have queued a frame.
     pub(super) door: Arc<Door>,
     /// The number of frames dropped because more arrived than the hub could process.
     pub(super) overload_drops: u64,
@@ -101,9 +102,9 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         }
     }
 
-    /// Receives a batch from the nic and puts each frame into the lanes of its guests. Returns the number of
-    /// frames in the batch. If `is_worth_a_look` is `false`, only receives frames that the source has
-    /// delayed.
+    /// Receives a batch from the nic and puts each frame into the queues (lanes) to the guests that get it.
+    /// Returns the number of frames in the batch. If `is_worth_a_look` is `false`, only receives frames that
+    /// the source has delayed.
     ///
     /// # Errors
     /// If the nic failed. Frames received before that are in the lanes.
@@ -250,8 +251,8 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         }
     }
 
-    /// Returns `true` if no frame from a guest can be passed on: the lanes are empty, or the nic's sink is
-    /// blocked.
+    /// Returns `true` if no frame from a guest can be passed on: the queues from the guests (lanes) are
+    /// empty, or the nic's sink is blocked.
     pub(super) fn is_drained(&self) -> bool {
         let mut sides = self.sides.iter().enumerate();
         (self.outlet.is_blocked() || self.departures.is_empty())
@@ -289,7 +290,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         guests.chain(departs.then_some(Instant::ZERO)).chain(self.source.poll_at()).min()
     }
 
-    /// Returns the time at which the last batch was received.
+    /// Returns the time at which the last batch from the nic was received.
     pub(super) const fn now(&self) -> Instant {
         self.now
     }
@@ -301,8 +302,8 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         self.sendings.compare_departures(now, &mut self.outlet.sink);
     }
 
-    /// Returns the counters of the nic and the switch, together with the readings of all guests. The first
-    /// argument is the time since the start, and the hub's processor time.
+    /// Returns the counters of the nic and the switch, together with the readings of all guests. `elapsed` is
+    /// the time since the start, and `cpu` the hub's processor time.
     pub(super) fn readings(
         &mut self,
         (elapsed, cpu): (Duration, Duration),

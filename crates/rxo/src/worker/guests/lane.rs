@@ -78,7 +78,7 @@ impl Copied {
     }
 }
 
-/// The capacity of a lane.
+/// The capacity of a lane, a queue of frames between two threads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LaneSize {
     /// Maximum number of frames in the lane, which has a small buffer for each.
@@ -106,27 +106,28 @@ impl LaneSize {
     }
 }
 
-/// The end of a lane at which frames are put in.
+/// The end of a lane (a queue between two threads) at which frames are put in.
 pub(super) struct LaneIn {
     frames: Producer<Frame<Copied>>,
     small: Pool,
     large: Pool,
     shared_bytes: Arc<AtomicUsize>,
-    /// The number of frames put in so far.
+    /// The number of frames that were put into the lane so far.
     pub(super) put: u64,
 }
 
-/// The end of a lane at which frames are taken out.
+/// The end of a lane (a queue between two threads) at which frames are taken out.
 pub(super) struct LaneOut {
     frames: Consumer<Frame<Copied>>,
     shared_bytes: Arc<AtomicUsize>,
-    /// The number of frames taken out so far, including those that were dropped.
+    /// The number of frames that were taken out of the lane so far, including those that were dropped.
     pub(super) taken: u64,
     /// The number of frames that were taken out and dropped, because their receiver no longer needed them.
     pub(super) dropped: u64,
 }
 
-/// Creates a lane, and returns its two ends. Allocates all its memory except that of shared frames.
+/// Creates a lane, a queue of frames between two threads, and returns its two ends. Allocates all its memory
+/// except that of shared frames.
 pub(super) fn lane(size: LaneSize) -> (LaneIn, LaneOut) {
     let (producer, consumer) = RingBuffer::new(size.frames);
     let small = Pool::new(size.frames + IN_HAND, size.small_bytes);
@@ -152,7 +153,7 @@ impl LaneIn {
         self.has_room_for(frame.bytes.len()) && self.put(frame.map_bytes(Copied::Shared))
     }
 
-    /// Returns `true` if the other end has taken all frames.
+    /// Returns `true` if the lane is empty: the other end has taken all frames.
     pub(super) fn is_empty(&self) -> bool {
         self.frames.slots() == self.frames.buffer().capacity()
     }

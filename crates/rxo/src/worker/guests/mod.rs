@@ -73,9 +73,10 @@ pub struct Guests<NI: FrameSource<Buffer: PortBuffer>, NO, HI: FrameSource, HO> 
     hub: Hub<NI, NO>,
     /// The workers of guests whose threads have ended or not begun.
     workers: Vec<GuestWorker<NI::Buffer, HI, HO>>,
-    /// The guests whose threads did not end: the index of each among all guests, and its last reading.
+    /// The guests whose threads did not end: the index of each among all guests, and its last reported
+    /// counters.
     lost: Vec<(usize, Reading)>,
-    /// Lines about guests for the user, which no report has passed on yet.
+    /// Notices about guests for the user that no report has passed on yet.
     lines: Vec<String>,
     config: WorkerConfig,
     times: Times,
@@ -214,8 +215,8 @@ where
         });
     }
 
-    /// Returns the frames that were put into lanes, and those that were taken out or are still in one. Valid
-    /// only while no other thread uses the lanes.
+    /// Returns the numbers of frames that were put into the queues between threads (lanes), and of those that
+    /// were taken out or are still in one. Valid only while no other thread uses the lanes.
     fn crossing(&self) -> Stage {
         let mut stage = Stage::default();
         for (side, worker) in self.hub.sides.iter().zip(&self.workers) {
@@ -244,7 +245,7 @@ where
     }
 
     /// Receives a batch from the nic, lets every guest's worker run a turn, and passes on what the guests
-    /// sent. If one worker fails, the others still run theirs.
+    /// sent. If one worker fails, the others still run their turn.
     fn take_turn<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,

@@ -20,21 +20,22 @@ use super::bell::Door;
 use super::lane::{LaneIn, LaneOut, LaneSize, PortBuffer, lane};
 use crate::switch::Tagged;
 
-/// The state that both sides of a port share. Each number is written by one thread only.
+/// The state that the hub and a guest's worker share about the guest's port. Each number is written by one
+/// thread only.
 #[derive(Default)]
 pub(super) struct PortState {
-    /// The door on which the hub knocks when the guest's worker waits for frames or for free space.
+    /// The wake-up of the guest's worker: the hub knocks when the worker waits for frames or for free space.
     pub(super) door: Door,
     /// The number of times that the guest's worker has checked its port.
     pub(super) turns: AtomicU64,
-    /// `true` if frames from the guest wait for space in the lane.
+    /// `true` if frames from the guest wait for free space in the lane, the queue to the hub.
     pub(super) wants_room: AtomicBool,
     /// Frames for the guest that were lost because the lane was full, or the guest hung.
     pub(super) lost: AtomicU64,
     /// The number of bytes copied for frames to the guest.
     pub(super) copied_bytes: AtomicU64,
-    /// Frames of the guest that were sent to no port, or not to the nic because it had no space; the next
-    /// field is their bytes.
+    /// Number of frames of the guest that were sent to no port, or not to the nic because it had no space.
+    /// Their bytes are counted in the field after this one.
     pub(super) refused: AtomicU64,
     pub(super) refused_bytes: AtomicU64,
     /// Frames from the guest that waited, or went to fewer ports, because of its budget.
@@ -69,7 +70,8 @@ pub struct PortSource<B> {
     state: Arc<PortState>,
     capabilities: SourceCapabilities,
     bytes: u64,
-    /// `true` if the door is armed, so that the hub knocks when it puts a frame into the lane.
+    /// `true` if the worker has announced that it may wait, so that the hub wakes it after putting a frame
+    /// into the lane.
     is_armed: bool,
     buffer: PhantomData<fn() -> B>,
 }
@@ -80,17 +82,17 @@ pub struct PortSink {
     state: Arc<PortState>,
     hub: Arc<Door>,
     capabilities: SinkCapabilities,
-    /// The bytes of all frames that were put into the lane so far.
+    /// The number of bytes of all frames that were put into the lane so far.
     bytes: u64,
     /// The number of bytes copied for frames from the guest; a byte copied twice counts twice.
     copied_bytes: u64,
-    /// The frames for which the lane had no space, oldest first.
+    /// The frames for which the lane, the queue to the hub, had no space, oldest first.
     kept: VecDeque<Frame<Vec<u8>>>,
-    /// The number of frames that were dropped here.
+    /// The number of frames that this sink has dropped.
     abandoned: u64,
 }
 
-/// The hub's ends of a port.
+/// The ends of a guest's port that the hub, the loop with the nic and the switch, uses.
 pub(super) struct HubEnds {
     pub(super) to_guest: LaneIn,
     pub(super) from_guest: LaneOut,
@@ -139,8 +141,8 @@ pub(super) fn port<B>(
 }
 
 impl<B> PortSource<B> {
-    /// Drops the frames that wait in the lane, and counts them as lost. Must be called only when the hub puts
-    /// no more in.
+    /// Drops the frames that wait in the lane, and counts them as lost. Call it only when the hub puts no
+    /// more frames into the lane.
     pub(super) fn clear(&mut self) {
         self.lane.clear();
     }
@@ -214,7 +216,7 @@ impl<B> Descriptors for PortSource<B> {
 }
 
 impl PortSink {
-    /// Returns the number of frames that were put into the lane.
+    /// Returns the number of frames that were put into the lane so far.
     pub(super) const fn put(&self) -> u64 {
         self.lane.put
     }
@@ -229,7 +231,7 @@ impl PortSink {
         }
     }
 
-    /// Moves kept frames to the lane, as far as the lane has space.
+    /// Moves the frames that wait for free space into the lane, as far as the lane has space.
     fn move_kept(&mut self) {
         while let Some(frame) = self.kept.front()
             && self.lane.push(&Tagged::whole(&frame.borrowed()))

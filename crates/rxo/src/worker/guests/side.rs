@@ -12,7 +12,8 @@ use super::budget::{Bucket, Budget};
 use super::lane::{Copied, LaneIn, LaneOut};
 use super::port::{HubEnds, PortState, add};
 
-/// The hub's side of a port.
+/// The state that the hub, the loop with the nic and the switch, keeps of one guest: the ends of its lanes,
+/// and its budget.
 pub(super) struct Side {
     pub(super) to_guest: LaneIn,
     pub(super) from_guest: LaneOut,
@@ -21,7 +22,8 @@ pub(super) struct Side {
     storm: Option<Bucket>,
     /// The time at which the first frame from the guest may be passed on; `None` if it need not wait.
     pub(super) due_at: Option<Instant>,
-    /// `true` if a frame was put in or taken out since the last knock.
+    /// `true` if the hub has put a frame into a lane of this guest, or taken one out, since it last woke the
+    /// guest's worker.
     has_news: bool,
     /// Number of machines that had left the guest's device when the switch last forgot its addresses.
     pub(super) forgotten: u64,
@@ -53,8 +55,8 @@ impl Side {
         self.storm = storm.map(|storm| Bucket::new(storm, storm));
     }
 
-    /// Returns the cost of the guest's first frame for the hub; `None` if there is no frame that may be
-    /// passed on now.
+    /// Returns the cost for the hub of the guest's first waiting frame; `None` if no frame may be passed on
+    /// now.
     pub(super) fn cost(&mut self, now: Instant) -> Option<u64> {
         let first = self.from_guest.first().filter(|_| !self.is_cut_off)?;
         if self.due_at.is_some_and(|due_at| now < due_at) {
@@ -71,7 +73,8 @@ impl Side {
         Some(bytes + FRAME_COST_BYTES)
     }
 
-    /// Takes the guest's first frame, and charges its budget for the frame; `None` if there is no frame.
+    /// Takes the guest's first waiting frame, and charges the frame to the guest's budget; `None` if no frame
+    /// waits.
     pub(super) fn take(&mut self, now: Instant) -> Option<Frame<Copied>> {
         let frame = self.from_guest.pop()?;
         if let Some(rate) = &mut self.rate {
@@ -82,7 +85,7 @@ impl Side {
         Some(frame)
     }
 
-    /// Charges the guest's budget for a frame to several others. Returns `false` if the budget does not
+    /// Charges a frame to several others to the guest's budget. Returns `false` if the budget does not
     /// suffice.
     pub(super) fn may_flood<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) -> bool {
         let segment_bytes = frame.gso.map_or(usize::MAX, |gso| gso.size.get().into());

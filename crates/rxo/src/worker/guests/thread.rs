@@ -32,11 +32,11 @@ const MOST_OWED: usize = 8;
 pub(super) struct Common {
     pub(super) hub: Arc<Door>,
     pub(super) stop: Arc<AtomicBool>,
-    /// The sender for lines of the guests' devices.
+    /// The sending end of the channel for notices of the guests' devices.
     pub(super) say: SyncSender<String>,
 }
 
-/// A guest as the hub sees it. `T` is its worker.
+/// A guest that has a thread of its own, as the hub sees it. `T` is the guest's worker.
 pub(super) struct OnThread<T> {
     thread: Option<JoinHandle<(T, Result<(), DeviceError>)>>,
     /// The guest's worker, once its thread has ended; `None` before.
@@ -44,18 +44,18 @@ pub(super) struct OnThread<T> {
     desk: Desk<Question>,
     pub(super) state: Arc<PortState>,
     pub(super) watch: Watch,
-    /// The last reading that the worker reported.
+    /// The last counters that the guest's worker reported.
     pub(super) last: Reading,
     pub(super) policy: PolicyInForce,
-    /// The capabilities of the guest's device.
+    /// The capabilities of the guest's device as a sink.
     pub(super) takes: SinkCapabilities,
-    /// The questions for which the guest's desk had no space.
+    /// The changes for which the guest had no space, to be sent later.
     owed: VecDeque<Question>,
 }
 
 impl<T> OnThread<T> {
-    /// Asks the guest's worker. If earlier questions wait, or the desk is full, drops the question and counts
-    /// the guest as silent.
+    /// Sends a question to the guest's worker. If earlier questions wait, or the desk is full, drops the
+    /// question and counts the guest as silent.
     pub(super) fn ask<A>(&mut self, question: impl FnOnce(Reply<A>) -> Question) -> Place<A> {
         let (reply, answer) = Reply::new();
         if self.owed.is_empty() && self.desk.post(question(reply)).is_none() {
@@ -78,7 +78,7 @@ impl<T> OnThread<T> {
         place
     }
 
-    /// Tells it what it was not told, as far as it takes that now.
+    /// Sends the stored changes to the guest's worker, as far as it has space for them now.
     pub(super) fn send_pending(&mut self) {
         if let Some(question) = self.owed.pop_front()
             && let Some(question) = self.desk.post(question)
@@ -91,7 +91,7 @@ impl<T> OnThread<T> {
         self.thread.as_ref().is_some_and(JoinHandle::is_finished)
     }
 
-    /// Takes the worker back, if its thread has ended.
+    /// Takes the worker back from its thread, if the thread has ended.
     ///
     /// # Errors
     /// The failure of the guest's device, returned once.

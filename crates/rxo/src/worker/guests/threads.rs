@@ -30,19 +30,19 @@ use crate::worker::reading::{Due, Times};
 use crate::worker::waiter::{timed, wait};
 use crate::worker::{Awake, Question, Report, Waiter, Wanted, WantedHost, WorkerConfig};
 
-/// The functions with which threads use the system. `GW` is the waiter of a guest's thread, `HO` the sink of
-/// its device.
+/// The functions with which the threads of guests use the system. `GW` is the waiter of a guest's thread,
+/// `HO` the sink of its device.
 #[derive(Debug)]
 pub struct Threads<GW, HO> {
     /// Creates the waiter of a guest's thread; called on that thread.
     pub waiter: fn() -> GW,
     /// Creates a bell.
     pub bell: fn() -> io::Result<Arc<dyn Bell>>,
-    /// Takes the next line for the user from a guest's device.
+    /// Takes the next notice for the user from a guest's device.
     pub notice: fn(&mut HO) -> Option<String>,
 }
 
-/// The hub's door, as the source for which the hub waits in addition to its nic.
+/// The hub's wake-up, as the source for which the hub waits in addition to its nic.
 pub struct HubDoor(Arc<Door>);
 
 impl Descriptors for HubDoor {
@@ -128,7 +128,7 @@ where
     }
 }
 
-/// The hub and the threads of its guests. `F` is the observer.
+/// The hub and the threads of its guests while they run. `F` is the observer.
 pub(super) struct Threaded<'g, NI: FrameSource<Buffer: PortBuffer>, NO, HI: FrameSource, HO, F> {
     pub(super) hub: &'g mut Hub<NI, NO>,
     door: HubDoor,
@@ -226,7 +226,7 @@ where
         lines
     }
 
-    /// Takes back the workers whose threads have ended. Returns `true` if all have.
+    /// Takes back the workers whose threads have ended. Returns `true` if all threads have ended.
     ///
     /// # Errors
     /// The first failure of a guest's device.
@@ -306,7 +306,7 @@ where
     /// Does nothing, because each guest's worker decides about coalescing itself.
     fn judge(&mut self, _now: Instant, _cpu: Duration) {}
 
-    /// Ends the guests' threads, and passes on the frames that they still send.
+    /// Ends the guests' threads, and passes on the frames that the guests still send.
     fn empty_queues<W: Waiter<NI, NO, HubDoor, HubDoor>>(
         &mut self,
         waiter: &mut W,
