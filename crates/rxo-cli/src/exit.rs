@@ -21,7 +21,7 @@ const USAGE: u8 = 2;
 const PARTIAL: u8 = 3;
 const BREAKS: u8 = 4;
 
-/// The error of a check that found that a run would break something. The text describes it.
+/// The error of a check that found that a run would break something. The text says what.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(crate) struct BreaksError(String);
@@ -31,13 +31,13 @@ pub(crate) fn breaks(why: impl Into<String>) -> Error {
     BreaksError(why.into()).into()
 }
 
-/// The error of another rxo process that has printed the reason and ended with this exit code.
+/// The error of another rxo process, which has printed the reason itself and ended with this exit code.
 #[derive(Debug, Error)]
 #[error("another process of rxo ended with code {0}")]
 pub(crate) struct ReportedError(u8);
 
-/// Returns the result of this process after another rxo process has ended: the same exit code, without a message.
-/// `code` is `None` if a signal ended the other process.
+/// Returns the result of this process after another rxo process has ended with `code`: that exit code,
+/// without a message. `code` is `None` if a signal ended the other process.
 pub(crate) fn as_ended(code: Option<i32>) -> Result<()> {
     match code.and_then(|code| u8::try_from(code).ok()) {
         Some(0) => Ok(()),

@@ -13,13 +13,13 @@ use crate::table::Table;
 pub(crate) struct Findings(Vec<Finding>);
 
 impl Findings {
-    /// Examines the machine alone. `interface` is the interface on which keeping the kernel's stack away is
-    /// tried.
+    /// Examines the machine alone. On `interface`, tests if the kernel's stack can be kept off it.
     pub(crate) fn of_machine(interface: Option<&str>) -> Self {
         Self(machine::offers(interface))
     }
 
-    /// Examines the machine, the interfaces that `claim` lists for a run, and everything that the run would break.
+    /// Examines the machine, the interfaces that `claim` lists for a run, and finds everything that the run
+    /// would break.
     ///
     /// # Errors
     /// If an interface does not exist, or the system refuses to describe its devices.

@@ -11,7 +11,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use rxo_driver::{bind_to_cpu, wait};
 
-/// Sets the flag `stop` if the loop that holds this value ends by an error or a panic.
+/// Ends all other loops by setting the flag `stop`, if the loop that holds this value ends by an error or a
+/// panic.
 struct EndsAll<'a> {
     stop: &'a AtomicBool,
     is_well: bool,
@@ -25,13 +26,13 @@ impl Drop for EndsAll<'_> {
     }
 }
 
-/// Runs a loop for each of `parts`, which belong to the host's workers in their order, and binds each loop to
-/// its processor in `cpus`, if that is not empty. `work` gets a function that it must call at least ten times
-/// a second. For the first loop that function is `tick`, which is also called while only other loops run.
-/// Returns the results in the order of the workers.
+/// Runs a loop of the application for each of `parts`, one part for each worker of the host. Binds each loop
+/// to its processor in `cpus`, if `cpus` is not empty. `work` is the loop; it gets a function that it must
+/// call at least ten times a second. For the first loop that function is `tick`, which is also called while
+/// only other loops run. Returns the results in the order of the workers.
 ///
 /// # Errors
-/// The first failure of a loop; `stop` is set then, which ends the others.
+/// The first failure of a loop; `stop` is set then, which ends the other loops.
 pub(crate) fn run<P: Send, T: Send>(
     parts: Vec<P>,
     (cpus, stop): (&[u16], &AtomicBool),

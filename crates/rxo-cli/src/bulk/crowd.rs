@@ -1,8 +1,8 @@
-//! Crowd: opens or accepts all connections of one worker, on one thread, and continues each when its stream
-//! is ready.
+//! Crowd: opens or accepts all connections of one worker, on one thread, and continues the work of each
+//! connection when its stream is ready.
 //!
-//! Separate from the [`session`](super::session) because it does not depend on the work of a connection. A
-//! turn costs time only for the connections that are ready, not for all of them.
+//! Separate from the [`session`](super::session), the work of one connection. A turn costs time only for the
+//! connections that are ready, not for all of them.
 
 use std::mem;
 use std::sync::Arc;
@@ -19,28 +19,29 @@ use super::plan::Plan;
 use super::session::{Done, Session, Shared, Step};
 use crate::endpoint::Endpoint;
 
-/// The sessions of one worker of a run.
+/// The connections of one worker of a run, each with its work (a session).
 pub(super) struct Crowd<'a> {
     endpoint: &'a Endpoint,
-    /// The handle of the worker, on which all its connections are.
+    /// The handle to the worker that owns all these connections.
     handle: &'a Handle,
     shared: Shared,
-    /// The sessions by token: the index of a session is its token in `readiness`. `None` once it has ended.
+    /// The sessions, one for each connection. The index of a session is its token in `readiness`; `None` once
+    /// the session has ended.
     sessions: Vec<Option<Session>>,
     /// The number of sessions that have not ended.
     living: usize,
     /// The number of sessions that have not ended and whose connections are not open yet.
     opening: usize,
-    /// The connections that are yet to be opened by this worker, or to be accepted by any worker.
+    /// The number of connections that are yet to come: opened by this worker, or accepted by any worker.
     to_come: Arc<Places>,
     /// The listeners, until all connections have been accepted; `None` if this side connects.
     listeners: Option<Listeners>,
     readiness: Readiness,
     ready: Vec<u64>,
-    /// Tokens of sessions that can continue at once.
+    /// The tokens of sessions that can continue without waiting for their streams.
     paused: Vec<u64>,
-    /// The time of the next check of sessions that wait for a time, which no stream reports. `is_watching` is
-    /// `true` if there may be such sessions.
+    /// The time of the next check of sessions that wait for a point in time, which no stream reports. There
+    /// may be such sessions only if `is_watching` is `true`.
     look_at: Instant,
     is_watching: bool,
     pub(super) done: Vec<Done>,
@@ -78,13 +79,13 @@ impl<'a> Crowd<'a> {
         })
     }
 
-    /// Takes the round-trip times of all sessions; `None` if they send no requests.
+    /// Takes the round-trip times of all requests; `None` if this command sends none.
     pub(super) fn take_round_trips(&mut self) -> Option<Histogram<u64>> {
         self.shared.round_trips.take()
     }
 
-    /// Lets all sessions continue that are ready. If none is ready, waits for one, for at most `most`.
-    /// Returns `false` once all sessions have ended.
+    /// Continues the work of all connections that are ready. If none is ready, waits for one, at most for
+    /// `most`. Returns `false` once all sessions have ended.
     pub(super) fn turn(&mut self, most: Duration) -> bool {
         if self.endpoint.should_stop() {
             self.interrupt();
@@ -150,7 +151,7 @@ impl<'a> Crowd<'a> {
         self.listeners = None;
     }
 
-    /// Adds a session, which continues in the next turn.
+    /// Adds a session, whose work begins in the next turn.
     fn join(&mut self, session: Result<Session>) {
         let token = self.sessions.len() as u64;
         let watched = session.and_then(|session| {
@@ -168,8 +169,8 @@ impl<'a> Crowd<'a> {
         }
     }
 
-    /// Marks sessions as ready if their time may be over. The more sessions there are, the longer the time
-    /// between two checks.
+    /// Marks the sessions that wait for a point in time as ready if that time may have come. The more
+    /// sessions there are, the longer the time between two checks.
     fn mark_due(&mut self, now: Instant) {
         if now < self.look_at {
             return;
@@ -185,7 +186,7 @@ impl<'a> Crowd<'a> {
         }
     }
 
-    /// Lets the session with `token` continue, unless it has ended.
+    /// Continues the session with `token`, unless it has ended.
     fn visit(&mut self, token: u64) {
         let Some(place) = self.sessions.get_mut(token as usize) else { return };
         let Some(session) = place else { return };
@@ -208,7 +209,7 @@ impl<'a> Crowd<'a> {
         }
     }
 
-    /// Records the result of a session that has ended.
+    /// Records the result of a session that has ended, which may be an error.
     fn record(&mut self, ended: Result<Done>) {
         self.living -= 1;
         match ended {
@@ -227,7 +228,7 @@ impl<'a> Crowd<'a> {
     }
 }
 
-/// The token of the listeners in `readiness`.
+/// The token that stands for the listeners in `readiness`.
 const DOOR: u64 = u64::MAX;
 /// Maximum number of connections that are being opened at a time.
 const MOST_OPENING: usize = 256;

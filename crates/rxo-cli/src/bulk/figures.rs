@@ -12,7 +12,7 @@ use super::session::Done;
 use crate::hosting::FastTotals;
 use crate::numbers::{gbit_per_s, ratio, rounded};
 
-/// Counters of an interval, or of everything since the first connection opened.
+/// The figures of an interval, or of the whole time since the first connection opened.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Figures {
     /// The kind of the figures: "interval" or "totals".
@@ -44,12 +44,12 @@ pub(super) struct Figures {
     /// The byte count and hash of each connection; empty without `--hash`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) ends: Vec<Ends>,
-    /// The part of each worker; empty if there is one.
+    /// The figures of each worker; empty if the host has one worker.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) workers: Vec<WorkerFigures>,
 }
 
-/// The part of one worker in the figures.
+/// The figures of one worker of the host.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct WorkerFigures {
     /// The worker's number, from 1 on.
@@ -57,7 +57,7 @@ pub(super) struct WorkerFigures {
     pub(super) bytes: u64,
     pub(super) gbit_per_s: f64,
     pub(super) exchanges: u64,
-    /// The parts of a worker in totals; left out of intervals.
+    /// The figures of the worker that only totals have; left out of intervals.
     #[serde(flatten)]
     pub(super) totals: Option<WorkerTotals>,
 }
@@ -65,11 +65,11 @@ pub(super) struct WorkerFigures {
 /// The totals of a worker at its end.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct WorkerTotals {
-    /// Number of the worker's connections that ended.
+    /// Number of connections of the worker that ended.
     pub(super) connections: usize,
     /// The processor time of the host's thread of this worker, in seconds.
     pub(super) cpu_s: f64,
-    /// The number of deliveries for connections of other workers.
+    /// Number of deliveries that reached this worker but are for connections of other workers.
     pub(super) misplaced: u64,
     pub(super) frames: Frames,
 }
@@ -83,9 +83,9 @@ pub(super) struct Frames {
     pub(super) deliveries: u64,
     /// Ratio of received frames to deliveries.
     pub(super) per_delivery: f64,
-    /// Frames sent; a GSO frame counts as its segments. For `rxo sink` they are acknowledgements.
+    /// Number of frames sent; a GSO frame counts as its segments. For `rxo sink` they are acknowledgements.
     pub(super) sent: u64,
-    /// Received frames that the device dropped because its ring was full.
+    /// Number of received frames that the device dropped because its ring was full.
     pub(super) lost: u64,
 }
 
@@ -98,7 +98,7 @@ pub(super) struct RoundTrips {
     pub(super) max_us: f64,
 }
 
-/// Byte count and hash of one connection, for comparison with its other end.
+/// Byte count and hash of one connection, for comparison with those of the peer.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Ends {
     pub(super) peer: String,

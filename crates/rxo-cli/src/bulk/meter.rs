@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The counters to which the connections of one worker add their bytes and requests. Each meter has its own
-/// cache lines, because another thread writes the next.
+/// The counters of one worker's connections: bytes and requests. Each worker's counters have their own cache
+/// lines, because another thread writes those of the next worker.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Meter {
@@ -16,21 +16,21 @@ pub(super) struct Meter {
     begun: Arc<OnceLock<Moment>>,
 }
 
-/// The meters of all workers. A reader adds them up.
+/// The counters of all workers. A reader adds them up.
 #[derive(Clone, Debug)]
 pub(super) struct Meters {
     each: Vec<Arc<Meter>>,
     begun: Arc<OnceLock<Moment>>,
 }
 
-/// An instant, and the processor time that the whole process has used until then.
+/// An instant, and the processor time that the whole process had used at that instant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     pub(super) at: Instant,
     pub(super) cpu: Duration,
 }
 
-/// The values of one worker's counters.
+/// The values of one worker's counters at one instant.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Count {
     pub(super) bytes: u64,
@@ -45,12 +45,12 @@ pub(super) struct Reading {
 }
 
 impl Meter {
-    /// Takes the first reading, when the first connection of any worker opens. Later calls do nothing.
+    /// Reads the counters when the first connection of any worker opens. Later calls do nothing.
     pub(super) fn begin(&self) {
         self.begun.get_or_init(Moment::now);
     }
 
-    /// Adds `bytes` to the payload bytes of all connections.
+    /// Adds `bytes` to the payload bytes of the worker's connections.
     pub(super) fn passed(&self, bytes: usize) {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }

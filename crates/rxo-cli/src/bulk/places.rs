@@ -1,4 +1,4 @@
-//! Places: counts the connections that are yet to come, of one worker or of all workers.
+//! Places: counts the connections that are yet to come, for one worker or for all workers.
 //!
 //! Separate because workers that accept connections share one count, and workers that open connections have a
 //! count each. A count changes once for each connection, never for a packet.
@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(super) struct Places(AtomicUsize);
 
 impl Places {
-    /// Returns the places of each of `workers` workers for `connections` connections: the same for all
-    /// workers if `are_shared`, as for accepting; otherwise an equal part for each.
+    /// Returns the count of connections to come for each of `workers` workers, `connections` in total: one
+    /// count for all workers if `are_shared`, as for accepting; otherwise an equal part for each worker.
     pub(super) fn divided(connections: usize, workers: usize, are_shared: bool) -> Vec<Arc<Self>> {
         let new = |places| Arc::new(Self(AtomicUsize::new(places)));
         if are_shared {
@@ -22,7 +22,7 @@ impl Places {
         (0..workers).map(|n| new(part(n))).collect()
     }
 
-    /// Takes one place. Returns `false` if there is none.
+    /// Takes one connection off the count. Returns `false` if none is yet to come.
     pub(super) fn take(&self) -> bool {
         let one_less = |places: usize| places.checked_sub(1);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok()
@@ -33,7 +33,7 @@ impl Places {
         self.0.load(Ordering::Relaxed) == 0
     }
 
-    /// Takes all.
+    /// Sets the count to zero, so that no further connection comes.
     pub(super) fn take_all(&self) {
         self.0.store(0, Ordering::Relaxed);
     }

@@ -12,7 +12,8 @@ use crate::exit::usage;
 use crate::flags::{MeterFlags, SinkFlags, SourceFlags};
 use crate::numbers::{parse_bytes, parse_time};
 
-/// The endpoint, the work, and the output.
+/// The plan of `rxo sink` or `rxo source`: the host and its peer, the work of each connection, and the
+/// output.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) endpoint: EndpointPlan,
@@ -20,7 +21,7 @@ pub(super) struct Plan {
     pub(super) connections: usize,
     /// Time between two lines; `None` for totals only.
     pub(super) interval: Arc<Interval>,
-    /// The sockets for requests and for metrics.
+    /// The addresses of the sockets for requests (`--control`) and for metrics (`--metrics`).
     pub(super) doors: Doors,
     pub(super) hash: bool,
     pub(super) json: bool,
@@ -44,9 +45,9 @@ pub(super) enum Work {
 /// The condition that ends sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Amount {
-    /// Ends after this time.
+    /// The connection sends until this time has passed.
     Time(Duration),
-    /// Ends after this number of bytes on each connection.
+    /// The connection sends this number of bytes.
     Bytes(u64),
 }
 
@@ -63,7 +64,7 @@ impl Work {
 }
 
 impl Plan {
-    /// Makes the plan from the flags.
+    /// Makes the plan from the flags of `rxo sink`.
     ///
     /// # Errors
     /// If a value is invalid; the message describes valid values.
@@ -72,7 +73,7 @@ impl Plan {
         Self::new(EndpointPlan::from_flags(&flags.endpoint)?, work, &flags.meter)
     }
 
-    /// Makes the plan from the flags of a source.
+    /// Makes the plan from the flags of `rxo source`.
     ///
     /// # Errors
     /// The errors of [`Plan::of_sink`].

@@ -65,11 +65,12 @@ pub(super) struct Session {
     stage: Stage,
     /// The time at which the work ends; `None` if a number of bytes, or the peer, ends it.
     until: Option<Instant>,
-    /// The bytes counted so far. A connection that only receives is counted on the host's thread.
+    /// The bytes of this connection that were counted so far. If it only receives, the host's thread counts
+    /// them.
     counted: Arc<Mutex<Counted>>,
 }
 
-/// The stage of a session. When one ends, the next begins; the last is `Settling`.
+/// The stage of a session. When one stage ends, the next begins; the last stage is `Settling`.
 enum Stage {
     /// The connection is being opened.
     Opening(Opening),
@@ -82,7 +83,7 @@ enum Stage {
     /// The session sends requests. `sent` and `received` are the bytes of the current request and its
     /// response so far.
     Asking { sent: usize, received: usize, sent_at: Instant },
-    /// This side is closed, and the peer may not have received everything.
+    /// This side has closed the connection, and the peer may not have received everything yet.
     Settling(Settling),
 }
 
@@ -93,7 +94,7 @@ pub(super) enum Step {
     Waits,
     /// The session can continue, but other sessions get a turn first.
     Pauses,
-    /// The current stage has ended; after the last stage, so has the session.
+    /// The current stage has ended. If it was the last, the session has ended too.
     Ends,
 }
 
@@ -142,12 +143,12 @@ impl Session {
         matches!(self.stage, Stage::Opening(_))
     }
 
-    /// Returns `true` if a timeout may end the current stage, which the stream does not report.
+    /// Returns `true` if a timeout may end the current stage; the stream does not report that.
     pub(super) const fn is_watched(&self) -> bool {
         matches!(self.stage, Stage::Opening(_) | Stage::Settling(_))
     }
 
-    /// Returns `true` if the session must continue although its stream reports nothing.
+    /// Returns `true` if the session must continue at `now`, although its stream reports nothing.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.is_watched() || self.until.is_some_and(|until| now >= until)
     }
@@ -260,7 +261,8 @@ impl Session {
         }
     }
 
-    /// Sends back the rest of what was received; if there is none, receives more and sends that back.
+    /// Sends back the bytes that were received and not sent back yet; if there are none, receives more and
+    /// sends those back.
     fn answer(&mut self, shared: &mut Shared) -> Result<Step> {
         let Stage::Answering { rest } = &mut self.stage else { return Ok(Step::Ends) };
         let mut rest = std::mem::take(rest);
@@ -369,7 +371,7 @@ impl Session {
     }
 }
 
-/// Discards what the peer still sends, and checks whether it has received everything.
+/// Discards the data that the peer still sends, and checks if the peer has received everything.
 fn drain(mut stream: &TcpStream, settling: &mut Settling, buffer: &mut [u8]) -> Result<Step> {
     let mut reads = 0;
     // Reads first, so that the check below notices any change that the peer's data makes. The check also
@@ -422,7 +424,7 @@ const WRITE_BYTES: usize = 64 * 1024;
 const PATTERN_BYTES: usize = 257 * 1_021;
 /// Maximum number of calls of a stream before other sessions get a turn.
 const MOST_CALLS: usize = 8;
-/// The range of the histogram. A time outside it counts as the nearest end.
+/// The smallest time in the histogram of round trips. A shorter time counts as this one.
 const LEAST_NS: u64 = 100;
 const MOST_NS: u64 = 100_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;

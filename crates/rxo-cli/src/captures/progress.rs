@@ -8,7 +8,7 @@ use rxo_capture::Position;
 
 use super::input::Input;
 
-/// A progress bar over the bytes (compressed, if they are) of all captures that a command reads.
+/// A progress bar over all captures that a command reads, in bytes of their files.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,

@@ -1,8 +1,9 @@
-//! Blocks of a cast's file that a receiver asks for again, because what came from the group differs from their hash.
+//! Requests for blocks of a cast's file: a receiver asks the sender again for each block whose content from
+//! the group differs from its hash.
 //!
-//! Separate from the cast: each is asked for over an ordinary connection to the port after the cast's, whose
-//! numbers no other receiver knows. A request is the number of a block, 8 bytes big endian; the answer is the
-//! block. The number [`MANIFEST`] asks for the manifest.
+//! Separate from the cast: a receiver asks over an ordinary connection to the port after the cast's, whose
+//! sequence numbers no other receiver knows. A request is the number of a block, 8 bytes big endian; the
+//! answer is the block. The number [`MANIFEST`] asks for the manifest.
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -17,7 +18,8 @@ use super::manifest::Manifest;
 use super::outgoing::Source;
 use super::stream::StreamError;
 
-/// Returns the address at which the sender of the cast at `cast` answers requests.
+/// Returns the address at which a sender answers requests for blocks: the cast's address `cast` with the next
+/// port.
 pub(super) fn address(cast: SocketAddr) -> SocketAddr {
     SocketAddr::new(cast.ip(), cast.port().wrapping_add(1))
 }
@@ -42,7 +44,7 @@ fn accept(listener: &TcpListener, source: &Arc<Source>) {
         }
         let (open, source) = (Arc::clone(&open), Arc::clone(source));
         let serve = move || {
-            // The receiver has gone, or asks for what does not exist: it gets no answer.
+            // The receiver has gone, or asks for a block that does not exist. It gets no answer.
             let _ = serve(stream, &source);
             open.fetch_sub(1, Ordering::Relaxed);
         };
@@ -62,7 +64,7 @@ fn serve(mut stream: TcpStream, source: &Source) -> io::Result<()> {
     }
 }
 
-/// A receiver's connection for requests, opened at the first one.
+/// A receiver's connection to the sender for requests of blocks, opened at the first request.
 #[derive(Debug)]
 pub(super) struct Asker {
     handle: Handle,
@@ -76,7 +78,7 @@ impl Asker {
         Self { handle, sender: address(cast), stream: None }
     }
 
-    /// Reads the manifest.
+    /// Requests the manifest from the sender.
     ///
     /// # Errors
     /// If the sender does not answer, or the answer is no manifest.
@@ -85,7 +87,7 @@ impl Asker {
         Manifest::read(&mut io::BufReader::new(stream))
     }
 
-    /// Reads block `index` into `block`, which has its length.
+    /// Requests block `index` from the sender, and reads it into `block`, which has the length of the block.
     ///
     /// # Errors
     /// If the sender does not answer.
@@ -111,7 +113,7 @@ impl Asker {
 /// The number that asks for the manifest.
 pub(super) const MANIFEST: u64 = u64::MAX;
 const MOST_AT_ONCE: usize = 64;
-/// The time after which a side that says nothing has gone.
+/// The time after which a peer that sends nothing counts as gone.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

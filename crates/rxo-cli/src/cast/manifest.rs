@@ -1,9 +1,9 @@
-//! The manifest of a cast, which comes before the file: its length, its name, and the hash of each block of it
-//! (docs/cast-protocol.md).
+//! The manifest of a cast, which comes before the file: its length, its name, and the hash of each block of
+//! it (docs/cast-protocol.md).
 //!
 //! Separate from the stream, because a receiver may get the manifest again over another connection
-//! (`again.rs`). Whoever knows the [root](Manifest::root) can tell whether a manifest is the right one, and
-//! by it whether each block is.
+//! (`again.rs`). A receiver that knows the [root](Manifest::root) detects a wrong manifest, and with the
+//! manifest each wrong block.
 
 use std::io::Read;
 
@@ -50,24 +50,25 @@ impl Manifest {
         if !is_name(&name) {
             return Err(StreamError::Name(name));
         }
-        // The length may be a lie, so memory grows only with the hashes that come.
+        // The length may be false, so memory grows only with the hashes that arrive.
         let hashes = (0..blocks(bytes)).map(|_| array(from)).collect::<Result<_, _>>()?;
         Ok(Self { bytes, name, hashes })
     }
 
-    /// Returns the manifest as it is sent.
+    /// Encodes the manifest as it is sent.
     pub(super) fn encoded(&self) -> Vec<u8> {
         let length = (self.name.len() as u16).to_be_bytes();
         let head = [&MAGIC[..], &self.bytes.to_be_bytes(), &length, self.name.as_bytes()].concat();
         [&head[..], self.hashes.as_flattened()].concat()
     }
 
-    /// Returns the hash of the manifest: it authenticates the whole file.
+    /// Returns the hash of the manifest, its root. The root authenticates the whole file, because the
+    /// manifest contains the hash of each block.
     pub(super) fn root(&self) -> Hash {
         Sha256::digest(self.encoded()).into()
     }
 
-    /// Returns the number of blocks.
+    /// Returns the number of blocks of the file.
     pub(super) fn blocks(&self) -> u64 {
         blocks(self.bytes)
     }
@@ -78,7 +79,7 @@ impl Manifest {
         usize::try_from(left).unwrap_or(BLOCK_BYTES).min(BLOCK_BYTES)
     }
 
-    /// Returns `true` if `block` is block `index` of the file.
+    /// Returns `true` if `block` has the hash of block `index`.
     pub(super) fn is_block(&self, index: u64, block: &[u8]) -> bool {
         let hash = usize::try_from(index).ok().and_then(|index| self.hashes.get(index));
         hash.is_some_and(|hash| Sha256::digest(block)[..] == hash[..])
@@ -112,7 +113,7 @@ fn is_name(name: &str) -> bool {
     name != "." && name != ".." && name.chars().all(is_plain)
 }
 
-/// The length of each block but the last, in bytes: the hashes take an eighth of a thousandth of the file.
+/// The length of each block but the last, in bytes. The hashes then take 1/8,192 of the file's length.
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
 /// The length of the largest file in bytes, 8 TiB: its hashes take 1 GiB.
 pub(super) const MOST_FILE_BYTES: u64 = 1 << 43;

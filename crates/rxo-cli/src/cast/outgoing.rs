@@ -1,7 +1,7 @@
 //! The byte stream of a cast, as the sender writes it: manifest, file (docs/cast-protocol.md).
 //!
-//! Separate from the cast: this module only reads the file, once for its hashes, then in order for the group, and
-//! again for late receivers and for blocks that somebody asks for again.
+//! Separate from the cast: this module only reads the file, once for its hashes, then in order for the group,
+//! and again for late receivers and for blocks that receivers request.
 
 use std::fs::File;
 use std::io;
@@ -28,20 +28,20 @@ pub(super) struct Original {
     pub(super) bytes: u64,
 }
 
-/// The file of a cast with its manifest, for all who read it.
+/// The file of a cast with its manifest, as all threads that send it read it.
 #[derive(Debug)]
 pub(super) struct Source {
     file: File,
-    /// The manifest as it is sent; empty if the file is sent without one.
+    /// The manifest, encoded as it is sent; empty if the file is sent without one.
     manifest: Vec<u8>,
     bytes: u64,
-    /// The hash of the manifest; `None` without one.
+    /// The hash of the manifest; `None` if the file is sent without one.
     root: Option<Hash>,
     sha256: Hash,
 }
 
 impl Original {
-    /// Opens the file at `path`, to be sent with a manifest; alone if `is_raw`.
+    /// Opens the file at `path`, to be sent with a manifest, or without one if `is_raw` is `true`.
     ///
     /// # Errors
     /// If the file cannot be opened, is no regular file, or has a name or a length that no receiver accepts.
@@ -66,7 +66,8 @@ impl Original {
         }
     }
 
-    /// Reads the file on a thread of its own, which returns it with its manifest.
+    /// Starts a thread that reads the file and computes its hashes. The thread returns the file with its
+    /// manifest.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -106,7 +107,8 @@ impl Source {
         hexadecimal(&self.sha256)
     }
 
-    /// Returns up to `bytes` bytes of the stream, starting at position `from`; nothing behind its end.
+    /// Returns up to `bytes` bytes of the stream, starting at position `from`; an empty result beyond the end
+    /// of the stream.
     ///
     /// # Errors
     /// If the file cannot be read, or has become shorter.
@@ -150,7 +152,7 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Waits for the hashes of the file.
+    /// Waits until the hashes of the file are known, and returns the stream from its beginning.
     ///
     /// # Errors
     /// If the file cannot be read, or has become shorter.

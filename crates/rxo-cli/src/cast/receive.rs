@@ -67,7 +67,7 @@ struct Plan {
     group: SocketAddr,
     out: Option<PathBuf>,
     wait: Duration,
-    /// The hash that the manifest must have; `None` if the first sender is believed.
+    /// The hash that the manifest must have (`--root`); `None` if any sender is accepted.
     root: Option<Hash>,
     json: bool,
 }
@@ -188,7 +188,8 @@ impl Receiver<'_> {
         }
     }
 
-    /// Returns the error for a file that arrived incomplete: `come` bytes of `all`, if the length is known.
+    /// Returns the error for a file that arrived incomplete: `come` bytes of the `all` that were expected;
+    /// `None` if the length is unknown.
     fn failed(&self, error: StreamError, come: u64, all: Option<u64>) -> Error {
         let all = all.map_or(String::new(), |all| format!(" of {}", grouped(all)));
         let source = self.plan.source;
@@ -234,9 +235,9 @@ struct Figures {
     seconds: f64,
     gbit_per_s: f64,
     sha256: String,
-    /// The hash of the manifest.
+    /// The hash of the manifest, in hexadecimal digits.
     root: String,
-    /// Number of blocks that differed from their hash, and were asked for again.
+    /// Number of blocks that differed from their hash, and were requested again.
     blocks_again: u64,
     /// Number of segments to the group that were accepted, modulo 2^32.
     group_segments: u32,
@@ -307,11 +308,12 @@ impl Read for Incoming<'_> {
 /// The bytes of the file: those that were read with the manifest, then the rest of the group's stream.
 type FileStream<R> = Chain<Cursor<Vec<u8>>, R>;
 
-/// Reads the manifest from the group's stream. Returns it, and the rest of the stream, which is the file. If `root` is given
-/// and that manifest has another hash, gets the right one by `again`.
+/// Reads the manifest from the group's stream. Returns the manifest, and the rest of the stream, which is the
+/// file. If `root` is given and the manifest has another hash, requests the right manifest by `again`.
 ///
 /// # Errors
-/// If the stream begins with no manifest, or `again` returns one whose hash differs from `root`, too.
+/// If the stream does not begin with a manifest, or the hash of the manifest from `again` also differs from
+/// `root`.
 fn manifest<R: Read>(
     stream: R,
     root: Option<Hash>,
@@ -338,7 +340,7 @@ fn manifest<R: Read>(
     Ok((manifest, Cursor::new(more).chain(stream)))
 }
 
-/// A reader that keeps what it has read.
+/// A reader that stores all bytes that were read through it.
 struct Recorder<R> {
     stream: R,
     read: Vec<u8>,

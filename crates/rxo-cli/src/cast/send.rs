@@ -72,10 +72,10 @@ struct Sender<'a> {
     bytes: u64,
     /// The thread that computes the hashes of the file, until it has ended.
     hashing: Option<JoinHandle<Result<Source>>>,
-    /// The stream, once the hashes are known.
+    /// The stream to send, once the hashes of the file are known.
     outgoing: Option<Outgoing>,
     stop: Arc<AtomicBool>,
-    /// The rest of the last piece, which did not fit into the send buffer.
+    /// The rest of the stream's last piece that did not fit into the send buffer.
     rest: SharedBytes,
     tally: Tally,
     printer: Printer,
@@ -97,26 +97,27 @@ struct Total {
     bytes: u64,
     seconds: f64,
     gbit_per_s: f64,
-    /// Number of receivers to wait for; the next field counts the receivers that joined.
+    /// Number of receivers that the sender waits for.
     expected: usize,
     receivers: usize,
     done: usize,
     failed: usize,
     refused: usize,
-    /// Parity packets sent to the group.
+    /// Number of parity packets sent to the group.
     parity_packets: u64,
-    /// Segments repeated to the group; the next field counts segments repeated to single receivers.
+    /// Number of segments that were repeated to the whole group.
     group_repairs: u64,
     own_repairs: u64,
-    /// Bytes of all received frames per byte of the file, while the file was sent.
+    /// Bytes of all received frames per byte of the file, while the file was sent: the load on the return
+    /// path.
     return_share: f64,
-    /// Frames received while the file was sent, nearly all of them ACKs, per segment sent.
+    /// Number of frames received per segment sent, while the file was sent. Nearly all of them are ACKs.
     acks_a_segment: f64,
     sha256: String,
     /// The hash of the manifest; `None` with `--raw`.
     #[serde(skip_serializing_if = "Option::is_none")]
     root: Option<String>,
-    /// Totals of the fast path; `None` if it was never on.
+    /// Totals of the host's fast path; `None` if the fast path was never on.
     #[serde(skip_serializing_if = "Option::is_none")]
     fast_path: Option<FastTotals>,
 }
@@ -147,7 +148,7 @@ impl Sender<'_> {
         self.total(begun.elapsed(), self.carried().since(&before))
     }
 
-    /// Reads the totals of the link.
+    /// Reads the numbers of frames and bytes that the link has carried so far.
     fn carried(&self) -> Carried {
         self.host.counters().map_or_else(Carried::default, |seen| Carried {
             received_bytes: seen.source.bytes,
@@ -156,7 +157,7 @@ impl Sender<'_> {
         })
     }
 
-    /// Waits for the expected receivers.
+    /// Waits for the expected receivers, at most for the planned time.
     fn gather(&mut self) -> Result<()> {
         let Plan { receivers, config: CastConfig { local, group, .. }, .. } = *self.plan;
         output::note(&format!("waiting for {receivers} receivers at {local}, group {group}"));
@@ -187,7 +188,8 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Returns `true` once the hashes of the file are known. Then requests for blocks are answered.
+    /// Returns `true` once the hashes of the file are known. From then on, requests of receivers for blocks
+    /// are answered.
     fn is_hashed(&mut self) -> Result<bool> {
         if let Some(hashing) = self.hashing.take_if(|hashing| hashing.is_finished()) {
             let outgoing = Outgoing::after(hashing)?;
@@ -262,7 +264,7 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Shows all receivers in one line of a terminal.
+    /// Shows the progress of all receivers in one line of a terminal.
     fn show(&self) {
         let mut err = std::io::stderr();
         if self.plan.json || !err.is_terminal() {
@@ -297,7 +299,7 @@ impl Sender<'_> {
         }
     }
 
-    /// Ends the cast after a signal: prints the total so far.
+    /// Ends the cast after a signal, and prints the totals so far.
     fn interrupted(&self, time: Duration, carried: Carried) -> Result<()> {
         self.clear();
         let sent = self.tally.progress.group.sent.min(self.bytes);
@@ -345,13 +347,13 @@ impl Sender<'_> {
 }
 
 rxo_frame::counters! {
-    /// The totals of the link in both directions.
+    /// The numbers of frames and bytes that a link has carried in each direction.
     #[derive(Clone, Copy, Debug, Default)]
     struct Carried {
         received_bytes: u64,
-        /// Frames received.
+        /// Number of frames received.
         received: u64,
-        /// Frames sent; a GSO frame counts as its segments.
+        /// Number of frames sent; a GSO frame counts as its segments.
         sent: u64,
     }
 }

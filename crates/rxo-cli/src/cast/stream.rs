@@ -30,10 +30,11 @@ pub(super) enum StreamError {
     /// The manifest claims a length that no file has.
     #[error("the sender claims {0} bytes; a file has {MOST_FILE_BYTES} at most")]
     Length(u64),
-    /// Neither the group's manifest nor the one that was asked for again has the hash of `--root`.
+    /// Neither the group's manifest nor the one that was requested from the sender has the hash given by
+    /// `--root`.
     #[error("the sender's root is {0}, not the one of --root")]
     Root(String),
-    /// A block differs from its hash, and the sender did not send the right one again.
+    /// A block differs from its hash, and the right block could not be requested from the sender.
     #[error("block {0} differs from its hash, and the sender does not send it again: {1}")]
     Block(u64, io::Error),
     /// The received file cannot be written.
@@ -46,15 +47,16 @@ pub(super) enum StreamError {
 pub(super) struct Copied {
     /// The SHA-256 of the file.
     pub(super) sha256: Hash,
-    /// The number of blocks that were asked for again.
+    /// The number of blocks that were requested again.
     pub(super) again: u64,
 }
 
-/// Copies the file of `manifest` from the stream to `to`. A block that differs from its hash, or that the stream
-/// does not have, is asked for by `again`, with its index. Calls `progress` with the number of bytes so far.
+/// Copies the file of `manifest` from the stream to `to`. A block that differs from its hash, or that the
+/// stream does not have, is requested by `again`, which gets the index of the block. Calls `progress` with
+/// the number of bytes so far.
 ///
 /// # Errors
-/// If reading fails, a block cannot be had, or the file cannot be written.
+/// If reading fails, a block cannot be requested, or the file cannot be written.
 pub(super) fn copy(
     from: &mut impl Read,
     to: &mut impl Write,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rxo::tcp::Outcome;
 use rxo_host::CastProgress;
 
-/// The receivers of a cast: how many joined, completed and failed, and which still matter.
+/// The receivers of a cast by their results: how many joined, completed and failed.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) joined: usize,

@@ -13,7 +13,7 @@ pub(super) struct Entry {
     /// Long name of the flag that the entry sets, without dashes.
     pub(super) key: String,
     pub(super) given: EntryValue,
-    /// Position in the file at which the entry's value begins.
+    /// The position in the file at which the value of the entry begins.
     pub(super) place: Place,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Entry {
 pub(super) enum EntryValue {
     /// The value of a flag that takes no argument: true or false.
     Switch(bool),
-    /// The values of a flag that takes one or several, each with its position in the file.
+    /// The values of a flag that takes one or several values, each with its position in the file.
     Texts(Vec<(String, Place)>),
 }
 
@@ -50,8 +50,8 @@ impl Entry {
         }
     }
 
-    /// Returns the position of the value that `message` contains, if the entry has several; otherwise that of the whole
-    /// value.
+    /// Returns the position of the value that `message` contains, if the entry has several; otherwise the
+    /// position of the whole value.
     pub(super) fn place_in(&self, message: &str) -> Place {
         match &self.given {
             EntryValue::Texts(texts) => {

@@ -22,7 +22,7 @@ use self::places::Places;
 use crate::exit::{self, usage};
 use crate::flags::{Cli, RunFlags};
 
-/// The typed arguments of a run with `--config`, and the path of its file.
+/// The command line of a run with `--config`: the typed arguments, and the path of the configuration file.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// The typed arguments, beginning with the program's name and the command.
@@ -30,7 +30,7 @@ pub(crate) struct Source {
     path: PathBuf,
 }
 
-/// The flags of a run, including those in its configuration file, as of the last reading.
+/// The flags of a run, typed or from its configuration file, as of the last reading of the file.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) flags: RunFlags,
@@ -120,7 +120,7 @@ impl Loaded {
     }
 }
 
-/// The long names of flags that were typed, and of those that the typed flags exclude.
+/// The long names of flags that the user typed, and of flags that conflict with these.
 #[derive(Debug, Default)]
 struct TypedFlags {
     given: BTreeSet<String>,

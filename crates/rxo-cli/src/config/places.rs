@@ -46,7 +46,7 @@ impl Places {
     }
 }
 
-/// Returns the long name of the first flag in `line`, without dashes; `None` if it contains none.
+/// Returns the long name of the first flag in `line`, without dashes; `None` if the line contains no flag.
 fn first_flag(line: &str) -> Option<&str> {
     let rest = line.split_once("--")?.1;
     let end = rest.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(rest.len());

@@ -3,7 +3,7 @@
 //! A command makes a [`Process`] of its parts: counters, engines, connections, the interval of its figures.
 //! Each of the [`requests`] has its own file and uses only those parts, so it works with any command.
 //! [`rxo_control`] serves the clients, within its limits, on its own thread. If a request needs the worker,
-//! the worker answers it at its desk, between two turns.
+//! the worker answers it between two turns of its loop.
 
 mod interval;
 mod process;
@@ -36,7 +36,7 @@ pub(crate) struct Doors {
     pub(crate) metrics: Option<Address>,
 }
 
-/// The names of the sockets, when a process hands them over.
+/// The name of the control socket, when a process hands its sockets over.
 const CONTROL: &str = "--control";
 const METRICS: &str = "--metrics";
 
@@ -47,7 +47,7 @@ pub(crate) struct Sockets {
     metrics: Option<Door>,
 }
 
-/// The sockets for control and metrics, served until this value is dropped, which removes their files.
+/// The sockets for control and metrics while a process serves them. Dropping the value removes their files.
 #[derive(Debug)]
 pub(crate) struct Served {
     _control: Option<Control>,
@@ -108,7 +108,7 @@ impl Doors {
         Ok(Sockets { control, metrics })
     }
 
-    /// Returns the paths of the unix sockets' files.
+    /// Returns the paths of the files of those sockets that are unix sockets.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
         let metrics = self.metrics.as_ref().and_then(Address::path);
         self.control.as_deref().into_iter().chain(metrics)
@@ -132,7 +132,8 @@ impl Sockets {
         self.metrics.into_iter().for_each(Door::leave);
     }
 
-    /// Returns duplicates of the sockets' descriptors, by their names, for a process that takes them over.
+    /// Returns duplicates of the sockets' descriptors, with the names of the sockets, for a process that
+    /// takes them over.
     ///
     /// # Errors
     /// If a descriptor cannot be copied.
@@ -163,8 +164,8 @@ impl Sockets {
     }
 }
 
-/// Runs `command`, and removes socket files after it has ended, however it ends: those of `doors`, and that
-/// of a device `vhost:PATH`.
+/// Runs `command`, and removes the files of sockets after the command has ended, in whatever way: those of
+/// `doors`, and that of a device `vhost:PATH`.
 ///
 /// # Errors
 /// The errors of [`with_files_removed`].

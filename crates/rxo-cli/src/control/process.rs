@@ -18,17 +18,17 @@ use crate::metrics::Counters;
 pub(crate) struct Process {
     /// The name of the command, such as `rxo serve`.
     pub(crate) command: &'static str,
-    /// Function that reads all counters, as totals since the start.
+    /// The function that reads all counters, as totals since the start.
     pub(crate) counters: Counters,
-    /// The engines of the command.
+    /// The engines that coalesce for the command; `None` if it coalesces nothing.
     pub(crate) engines: Option<Box<dyn Engines>>,
-    /// Function that confirms the run; `None` if the command runs without `--confirm`.
+    /// The function that confirms the run; `None` if the command runs without `--confirm`.
     pub(crate) confirmer: Option<Confirmer>,
-    /// Function that reads the command's configuration file again; `None` if it has no such file.
+    /// The function that reads the command's configuration file again; `None` if it has no such file.
     pub(crate) reload: Option<Reload>,
     /// `true` if the engines can be switched off by the request `coalesce`.
     pub(crate) can_pass: bool,
-    /// Reader of the connections of the command's host; `None` if the command runs no host.
+    /// The reader of the connections of the command's host; `None` if the command runs no host.
     pub(crate) connections: Option<HostAsker>,
     /// `true` if the filter of the fast path has at least one rule.
     pub(crate) has_rules: bool,
@@ -47,18 +47,19 @@ pub(crate) trait Engines: Send {
     /// If the worker does not answer.
     fn states(&self) -> Result<Vec<EngineState>, Refusal>;
 
-    /// Returns the profile `policy` with the defaults of this command applied. `is_hold_said` is `true` if
-    /// the user has chosen the hold.
+    /// Returns the profile `policy` with the defaults that this command applies to it. `is_hold_said` is
+    /// `true` if the user has chosen the hold.
     fn profile(&self, policy: Policy, is_hold_said: bool) -> Policy;
 
-    /// Changes the policy of all engines. Returns text that says when the change takes effect.
+    /// Changes the policy of all engines. Returns a text for the user: the time at which the change takes
+    /// effect.
     ///
     /// # Errors
     /// If an engine cannot follow the policy; then no engine changes.
     fn change(&self, policy: Policy) -> Result<String, Refusal>;
 
-    /// Sets when frames go through the engines: always, never, or while that pays. Returns text that says
-    /// when the change takes effect.
+    /// Sets the mode of coalescing: frames go through the engines always, never, or while that pays. Returns
+    /// a text for the user: the time at which the change takes effect.
     ///
     /// # Errors
     /// If the command's engines cannot be switched off, or the worker does not answer.
@@ -68,7 +69,7 @@ pub(crate) trait Engines: Send {
 /// The state of an engine, as requests show it.
 #[derive(Clone, Debug)]
 pub(crate) struct EngineState {
-    /// The owner of the engine: `host`, or the name of a guest.
+    /// The receiver of the engine's deliveries: `host`, or the name of a guest.
     pub(crate) of: String,
     /// The policy that the engine follows now.
     pub(crate) policy: Policy,
@@ -78,7 +79,7 @@ pub(crate) struct EngineState {
     pub(crate) coalescing: Option<Coalescing>,
 }
 
-/// The interval between the lines of figures that a command prints.
+/// Access to the interval between the lines of figures that a command prints.
 pub(crate) trait Stats: Send {
     /// Returns the interval between two lines of figures; `None` if none are printed.
     fn every(&self) -> Option<Duration>;
@@ -110,7 +111,7 @@ pub(crate) fn host_process(
     }
 }
 
-/// Returns a function that reads the counters of the host behind `asker`.
+/// Returns a function that reads the counters of the host that `asker` asks.
 pub(crate) fn host_counters(asker: HostAsker) -> Counters {
     Arc::new(move || {
         let workers = asker.readings().ok_or(HAS_ENDED)?;
@@ -141,7 +142,7 @@ impl Engines for HostEngine {
     }
 }
 
-/// The answer's text for when a policy change takes effect.
+/// The text for the user about the time at which a change of the policy takes effect.
 pub(crate) const NEXT_TURN: &str = "with the next batch; what was held is delivered first";
 
 const HAS_ENDED: &str = "the host does not answer; it is ending";

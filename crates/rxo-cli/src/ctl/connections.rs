@@ -1,4 +1,5 @@
-//! Formats connections as `ss -ti` does: a line with state and addresses, and an indented line with the rest.
+//! Formats connections as `ss -ti` does: for each a line with state and addresses, and an indented line with
+//! all other values.
 
 use serde_json::Value;
 
@@ -22,8 +23,8 @@ fn first(row: &Value) -> String {
     line(&text("state"), &number("recv_q"), &number("send_q"), &text("local"), &text("peer"))
 }
 
-/// Formats the second line of a connection with the words of `ss`. Like `ss`, it leaves out values that are zero or
-/// unknown.
+/// Formats the second line of a connection, with the abbreviations of `ss`. Like `ss`, it leaves out values
+/// that are zero or unknown.
 fn rest(row: &Value) -> String {
     let mut words = Words { row, said: Vec::new() };
     for field in ["congestion", "options"] {
@@ -116,8 +117,8 @@ fn segments(row: &Value, field: &str) -> Option<String> {
     Some((bytes / mss).to_string())
 }
 
-/// Formats the rate that the congestion window allows, one window per round trip, in bits per second; `None` if either
-/// is unknown.
+/// Formats the rate that the congestion window allows, one window per round trip, in bits per second; `None`
+/// if the window or the round-trip time is unknown.
 fn send(row: &Value) -> Option<String> {
     let (cwnd, rtt_us) = (row["cwnd"].as_f64()?, row["rtt_us"].as_f64()?);
     Some(bits_a_second(ratio(cwnd * 8e6, rtt_us)))

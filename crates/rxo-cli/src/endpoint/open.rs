@@ -18,14 +18,14 @@ use crate::exit::partial;
 use crate::hosting::Running;
 use crate::stop;
 
-/// A running host that opens connections for one command.
+/// A running host that opens the connections of one command.
 pub(crate) struct Endpoint {
     host: Running,
     other: Other,
     stop: Arc<AtomicBool>,
 }
 
-/// A connection that is being opened.
+/// The state of a connection that is being opened.
 #[derive(Debug)]
 pub(crate) struct Opening {
     peer: SocketAddr,
@@ -82,7 +82,8 @@ impl Endpoint {
         matches!(self.other, Other::Listen(_))
     }
 
-    /// Listens on `handle`, the host's or that of a worker; `None` if this side connects.
+    /// Listens on `handle`, which is the handle of the whole host or of one worker. Returns `None` if this
+    /// side connects instead.
     ///
     /// # Errors
     /// If the port is in use.
@@ -122,7 +123,7 @@ impl Endpoint {
         Ok(stream)
     }
 
-    /// Begins to connect to the peer, by `handle`.
+    /// Begins to connect to the peer through `handle`, without waiting for the peer's answer.
     ///
     /// # Errors
     /// If there is no peer, no route to the peer, or no memory for the connection.
@@ -184,7 +185,7 @@ pub(crate) fn incomplete(what: &str, error: &io::Error) -> Error {
     partial(format!("{what}: {error}"))
 }
 
-/// Returns `true` if the error only means that a call timed out.
+/// Returns `true` if `error` means only that a call timed out.
 pub(crate) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }

@@ -13,7 +13,7 @@ use crate::flags::{AcksFlag, EndpointFlags, PolicyFlags, WorkersFlags};
 use crate::hosting::HostPlan;
 use crate::rules;
 
-/// The host of a command that is one end of a connection, and the host's peer.
+/// The plan of a command that is one end of a connection: its host, and the host's peer.
 #[derive(Clone, Debug)]
 pub(crate) struct EndpointPlan {
     pub(crate) host: HostPlan,

@@ -42,7 +42,7 @@ pub(super) fn from_flags(flags: &HostFlags) -> Result<FastPath> {
 /// The totals of the fast path, as JSON: for a command's totals and for answers of `rxo ctl`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct FastTotals {
-    /// The modules that are on.
+    /// The names of the modules that are on.
     modules: String,
     consumed: u64,
     duplicates: u64,
@@ -50,16 +50,16 @@ pub(crate) struct FastTotals {
     calls: u64,
     /// The number of consumed ACKs that were read in the device's memory, without taking a buffer.
     unseen: u64,
-    /// Frames that the fast path passed to the stack, by reason.
+    /// The number of frames that the fast path passed to the stack, by reason.
     fallback: serde_json::Map<String, serde_json::Value>,
     ring: Ring,
     filtered: u64,
     syn_flood: SynFlood,
-    /// The largest accounts.
+    /// The accounts with the most bytes.
     accounts: Vec<OneAccount>,
 }
 
-/// Counters of the ACKs that waited while an application held a connection's lock.
+/// Counters of the ACKs that waited in a ring while an application held a connection's lock.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Ring {
     pushed: u64,
@@ -85,7 +85,8 @@ struct Worst {
 
 #[derive(Clone, Debug, Serialize)]
 struct OneAccount {
-    /// The network or flow of the account; "others" for the sum of all accounts beyond the table's capacity.
+    /// The network or flow of the account; "others" for the sum of all frames that got no account because the
+    /// table was full.
     of: String,
     frames: u64,
     bytes: u64,
@@ -93,13 +94,13 @@ struct OneAccount {
 }
 
 impl FastTotals {
-    /// Returns the totals; `None` if no module was ever on.
+    /// Returns the totals of the fast path from its counters; `None` if no module was ever on.
     pub(crate) fn of(counters: &FastCounters) -> Option<Self> {
         let looked = counters.consumed + counters.filtered + counters.fallbacks();
         (counters.modules != FastModules::OFF || looked > 0).then(|| Self::shown(counters))
     }
 
-    /// Returns the totals, even if no module was ever on.
+    /// Returns the totals of the fast path from its counters, even if no module was ever on.
     pub(crate) fn shown(counters: &FastCounters) -> Self {
         let FastCounters { modules, consumed, duplicates, calls, unseen, filtered, .. } = *counters;
         let reason =
@@ -196,7 +197,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the reason why `flags` are refused.
+    /// Returns the message with which `flags` are refused.
     fn refused(flags: HostFlags) -> String {
         let fast_path = if flags.fast_path.is_empty() { "off" } else { &flags.fast_path };
         let flags = HostFlags { fast_path: fast_path.to_owned(), ..flags };

@@ -26,12 +26,14 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Returns `true` if the filter of the fast path has at least one rule.
+    /// Returns `true` if the filter of the fast path has at least one rule, so that turning it on has an
+    /// effect.
     pub(crate) const fn has_rules(&self) -> bool {
         self.has_rules
     }
 
-    /// Returns the processors to which the host's workers are bound, in their order; empty if they are not.
+    /// Returns the processors to which the host's workers are bound, in the order of the workers; empty if
+    /// the workers are not bound.
     pub(crate) fn cpus(&self) -> &[u16] {
         &self.cpus
     }
@@ -56,7 +58,8 @@ impl Running {
         ended.map(|()| outcome)
     }
 
-    /// Ends the host as [`Running::finish`], and returns its counters also if it or the capture failed.
+    /// Stops the host as [`Running::finish`] does. Returns its counters even if the host or the capture has
+    /// failed.
     pub(crate) fn end(self, stop: &AtomicBool) -> (Outcome, Result<()>) {
         linger(&self.host.asker(), || stop.load(Ordering::Relaxed), announce_waiting);
         let mut outcome = self.host.stop();
@@ -77,7 +80,7 @@ impl Deref for Running {
     }
 }
 
-/// Prints the reason why the command has not ended yet.
+/// Prints the reason why the command has not ended yet: connections that are still closing.
 fn announce_waiting(why: Lingering) {
     output::note(&match why.closing {
         0 => "staying a moment for peers that may have missed the last ACK; Ctrl-C ends at once"

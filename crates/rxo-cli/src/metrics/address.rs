@@ -19,7 +19,8 @@ pub(crate) enum Address {
     Unix(PathBuf),
 }
 
-/// A bound socket for metrics. Clients wait until the process serves them.
+/// A bound socket on which a process answers requests for metrics. Clients wait until the process serves
+/// them.
 #[derive(Debug)]
 pub(crate) enum Door {
     Tcp(TcpListener),
@@ -73,7 +74,7 @@ impl Address {
         }
     }
 
-    /// Creates the door from a socket at this address that another process has handed over.
+    /// Creates the socket for this address from a descriptor that another process has handed over.
     pub(crate) fn inherit(&self, file: OwnedFd) -> Door {
         match self {
             Self::Unix(path) => Door::Unix(Listener::inherit(file, path)),

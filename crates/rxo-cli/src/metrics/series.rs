@@ -7,9 +7,9 @@ use serde_json::Value;
 /// A row of the table: the path of values in the JSON, and the series that they become.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeriesRow {
-    /// Path to a value: the names of fields, with dots between them. `{label}` matches any field of an
-    /// object, and the field's name becomes the label's value; `[label=field]` matches any element of a list,
-    /// and the element's `field` becomes the label's value.
+    /// The path to a value in the JSON: the names of fields, with dots between them. `{label}` matches any
+    /// field of an object, and the field's name becomes the label's value; `[label=field]` matches any
+    /// element of a list, and the element's `field` becomes the label's value.
     pub(super) path: &'static str,
     pub(super) kind: Kind,
     /// The help text, a sentence without its full stop.
@@ -27,7 +27,7 @@ pub(super) enum Kind {
     LeftOut,
 }
 
-/// All series of one name.
+/// All series with one name, with their kind and help.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Family {
     /// The family's name, without `_total`, which every counter gets.
@@ -51,7 +51,8 @@ pub(super) enum Number {
     Real(f64),
 }
 
-/// Creates the families of all values in `json` to which `rows` lead, in the order of the rows. Allocates.
+/// Returns the series of all values in `json` to which `rows` lead, grouped by name, in the order of the
+/// rows. Allocates.
 pub(super) fn of(rows: &[SeriesRow], json: &Value) -> Vec<Family> {
     let exported = rows.iter().filter(|row| row.kind != Kind::LeftOut);
     exported.filter_map(|row| family(row, json)).collect()
@@ -70,7 +71,8 @@ fn family(row: &SeriesRow, json: &Value) -> Option<Family> {
 }
 
 impl SeriesRow {
-    /// Returns the name of the series, without `_total`, and the factor to Prometheus's unit: seconds.
+    /// Returns the name of the series, without `_total`, and the factor that converts the value to
+    /// Prometheus's unit, seconds.
     pub(super) fn name(&self) -> (String, f64) {
         let words: Vec<String> = self.path.split('.').filter_map(word).collect();
         let name = format!("rxo_{}", words.join("_"));
@@ -83,7 +85,7 @@ impl SeriesRow {
         (name, 1.0)
     }
 
-    /// Returns the whole name, and the labels.
+    /// Returns the full name of the series, and the names of its labels.
     #[cfg(test)]
     pub(super) fn full_name(&self) -> (String, Vec<&'static str>) {
         let suffix = if self.kind == Kind::Counter { "_total" } else { "" };
@@ -96,8 +98,8 @@ impl SeriesRow {
     }
 }
 
-/// Returns the part of the series' name that comes from one part of a path: for a list its label; for `now`,
-/// `None`.
+/// Returns the part of a series' name that one part of a path contributes: the name of the field, or the
+/// label of a list. `None` for a part that contributes nothing, such as `now`.
 fn word(part: &str) -> Option<String> {
     match part {
         "now" | "guests" | "workers" => None,
@@ -109,7 +111,7 @@ fn word(part: &str) -> Option<String> {
     }
 }
 
-/// A value, and the path on which it was found.
+/// A value that was found in the JSON, with the labels from its path.
 pub(super) struct FoundValue<'a> {
     pub(super) labels: Vec<(String, String)>,
     pub(super) value: &'a Value,
@@ -132,7 +134,7 @@ pub(super) fn found<'a>(path: &str, json: &'a Value) -> Vec<FoundValue<'a>> {
 }
 
 impl<'a> FoundValue<'a> {
-    /// Returns the values to which the next part of a path leads.
+    /// Returns the values that the part `part` of a path leads to, starting from this value.
     fn step(self, part: &str) -> Vec<Self> {
         let label = part.strip_prefix('{').and_then(|part| part.strip_suffix('}'));
         let list = part.strip_prefix('[').and_then(|part| part.strip_suffix(']')?.split_once('='));

@@ -5,7 +5,7 @@
 
 use super::series::{Kind, SeriesRow};
 
-/// The rows: one for every value of the JSON.
+/// The rows of the table, one for every value of the JSON.
 #[rustfmt::skip]
 pub(super) const ROWS: &[SeriesRow] = &[
     gauge("elapsed_s", "Time since the start, in seconds"),

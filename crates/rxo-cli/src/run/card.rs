@@ -50,7 +50,7 @@ pub(super) fn plan(flags: &CardFlags) -> Result<Plan> {
 }
 
 impl CardPlan {
-    /// Returns the features that the device offers the host.
+    /// Returns the features that the card's device offers to the host.
     pub(super) fn guest(self) -> GuestOptions {
         GuestOptions {
             checksums: self.checksum,

@@ -1,4 +1,4 @@
-//! Checks: which flags and devices go together.
+//! Checks that the flags and the devices of a run fit together.
 
 use anyhow::Result;
 use rxo_driver::{DeviceName, Origin};
@@ -6,12 +6,14 @@ use rxo_frame::LinkKind;
 
 use crate::exit::usage;
 
-/// Returns `true` if no device is one queue of its interface, whose other queues stay the kernel's.
+/// Returns `true` if each device is a whole interface. A device may instead be one queue of an interface,
+/// whose other queues the kernel keeps.
 pub(super) fn takes_all(devices: [&DeviceName; 2]) -> bool {
     devices.iter().all(|device| device.rest().is_none())
 }
 
-/// Checks that the run can wait for this nic: a nic that rxo itself makes does not come back by itself.
+/// Checks that the run can wait for a deleted nic to come back: a nic that rxo itself creates does not come
+/// back by itself.
 pub(super) fn can_wait_for(waits: bool, flag: &str, nic: &DeviceName) -> Result<()> {
     if !waits || nic.kind().interface == Some(Origin::Existing) {
         return Ok(());
@@ -22,7 +24,7 @@ pub(super) fn can_wait_for(waits: bool, flag: &str, nic: &DeviceName) -> Result<
     )))
 }
 
-/// Checks that a later rxo can go on with `device`.
+/// Checks that a later rxo can take over `device`.
 pub(super) fn can_upgrade(upgrades: bool, flag: &str, device: &DeviceName) -> Result<()> {
     if !upgrades || device.kind().can_be_inherited() {
         return Ok(());
@@ -32,7 +34,8 @@ pub(super) fn can_upgrade(upgrades: bool, flag: &str, device: &DeviceName) -> Re
     )))
 }
 
-/// Checks that the TAP can take over the nic's configuration: only an existing interface has one.
+/// Checks that the TAP can take over the nic's configuration, which requires that the nic is an interface
+/// that rxo does not create.
 pub(super) fn can_take_over(nic: &DeviceName, host: &DeviceName) -> Result<()> {
     let (from, to) = (nic.kind(), host.kind());
     let origins = (from.interface, to.interface);

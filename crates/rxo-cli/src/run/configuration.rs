@@ -26,7 +26,7 @@ pub(super) struct Configuration {
     /// The way in which frames of the host's device are received; left out like `nic_access`.
     #[serde(skip_serializing_if = "Option::is_none")]
     host_access: Option<&'static str>,
-    /// The guests and their ports; left out without any.
+    /// The configuration of each guest, with its port of the switch; left out without guests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     guests: Vec<GuestConfiguration>,
     carries: &'static str,
@@ -47,7 +47,8 @@ pub(super) struct Configuration {
     cpus: Vec<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tap: Option<String>,
-    /// The impairments of frames to the host; the next field has those of frames from the host.
+    /// The impairments of frames to the host; left out without any. Those of frames from the host are in
+    /// `impair_back`.
     #[serde(skip_serializing_if = "Option::is_none")]
     impair: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,8 +114,8 @@ impl TakeOver {
 }
 
 impl Configuration {
-    /// Makes the configuration of `plan` on this system. If the nic's configuration moves to the TAP,
-    /// `custody` has the items. The sink must support the plan's policy.
+    /// Makes the configuration of `plan` on this system, whose devices `survey` describes. `custody` lists
+    /// the items that move from the nic to the TAP, if any do. The sink must support the plan's policy.
     pub(super) fn new(plan: &Plan, survey: &Survey, custody: Option<&Custody>) -> Self {
         Self {
             kind: "configuration",
@@ -153,12 +154,13 @@ impl Configuration {
         self.nice = None;
     }
 
-    /// Adds the ways in which frames of the nic and of the host's device are received.
+    /// Adds the ways in which frames of the nic and of the host's device are received, which are known once
+    /// the devices are open.
     pub(super) fn opened(&mut self, [nic, host]: [Option<&'static str>; 2]) {
         (self.nic_access, self.host_access) = (nic, host);
     }
 
-    /// Adds the limits that are in force.
+    /// Adds the limits of this process (its sandbox), once they are in force.
     pub(super) fn confined(&mut self, in_force: &InForce) {
         self.sandbox = Some(in_force.to_string());
     }

@@ -16,8 +16,8 @@ use super::survey::Survey;
 use crate::sandbox;
 use crate::workers::Workers;
 
-/// Handles of the devices that the run owns. Those of the hosts' devices stay valid while a nic is removed
-/// and comes back.
+/// Handles of the devices that the run owns. The handles of the hosts' devices stay valid while a nic is
+/// removed and comes back.
 #[derive(Debug)]
 pub(super) struct Handles {
     nic: Box<dyn DeviceHandle>,
@@ -26,7 +26,7 @@ pub(super) struct Handles {
     are_shared: bool,
 }
 
-/// The open devices.
+/// The open devices of a run.
 #[derive(Debug)]
 pub(super) enum Devices {
     /// The devices of a single worker: the nic, and the host's device or the devices of all guests.
@@ -104,7 +104,7 @@ impl Handles {
         self.estate(plan, |device| device.position())
     }
 
-    /// Makes the devices go on at the `positions` of another process.
+    /// Makes the devices continue at `positions`, at which another process has stopped.
     ///
     /// # Errors
     /// If a position is missing, or does not fit its device.
@@ -154,7 +154,8 @@ impl Handles {
         self.open_with(options, |_| options).map_err(Error::new)
     }
 
-    /// Opens the devices. `host` returns the options of a host's device, given its index.
+    /// Opens the devices: the nic with the options `nic`, and each host's device with the options that `host`
+    /// returns for its index.
     fn open_with(
         &self,
         nic: DeviceOptions,
@@ -218,12 +219,14 @@ fn host_options(plan: &Plan, survey: &Survey, n: usize) -> DeviceOptions {
     options(plan, survey, survey.makes_host, GuestOptions { memory, ..offered })
 }
 
-/// Returns the features that a device offers a guest: those of a card, with the run's limits on memory.
+/// Returns the features that a device offers a guest: those of an emulated card if the plan has one, with the
+/// run's limits on memory.
 fn offered(plan: &Plan) -> GuestOptions {
     GuestOptions { memory: plan.memory, ..plan.card.map(CardPlan::guest).unwrap_or_default() }
 }
 
-/// Returns the options of a device that rxo makes if `makes` is `true`.
+/// Returns the options for a device of the plan. `makes` is `true` if rxo creates the device, and `guest` has
+/// the features for a guest.
 fn options(plan: &Plan, survey: &Survey, makes: bool, guest: GuestOptions) -> DeviceOptions {
     DeviceOptions {
         mtu: makes.then_some(survey.mtu),

@@ -13,7 +13,7 @@ use crate::exit::usage;
 use crate::findings::Findings;
 use crate::output;
 
-/// Examines everything, and prints the result.
+/// Examines everything that the run would use, and prints the result.
 ///
 /// # Errors
 /// The errors with which the run itself would fail at once.
@@ -32,7 +32,7 @@ pub(super) fn run(mut plan: Plan) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a nic that a killed run left under another name, because such a nic cannot be examined further.
+/// Refuses a nic that a killed run has left under another name, because such a nic cannot be examined.
 fn left(plan: &Plan) -> Result<()> {
     let nic = &plan.nic;
     let is_existing = nic.kind().interface == Some(Origin::Existing);
@@ -56,8 +56,8 @@ fn show(configuration: Option<&Configuration>, findings: &Findings, json: bool) 
 /// The configuration and the findings as JSON.
 #[derive(Serialize)]
 struct Report<'a> {
-    /// "refused" if there is no configuration; otherwise `None`, because the configuration has its own
-    /// `kind`.
+    /// The text "refused" if there is no configuration; otherwise `None`, because the configuration has its
+    /// own `kind`.
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
     #[serde(flatten)]

@@ -49,11 +49,10 @@ pub(super) struct GuestConfiguration {
     #[serde(skip_serializing_if = "Option::is_none")]
     memory_bytes: Option<u64>,
     sparse: bool,
-    /// The guest's rights besides its address, as text.
+    /// The guest's rights on the link as text, without that to its own address.
     #[serde(skip)]
     rights: String,
-    /// Maximum rate at which the guest sends, in bytes per second; left out without a limit, like the number
-    /// of bytes at once after a pause in `burst_bytes`.
+    /// Maximum rate at which the guest sends, in bytes per second; left out without a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     rate_bytes_per_s: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -214,7 +213,7 @@ impl GuestConfiguration {
         format!("{name} at {socket}, address {mac}, {vlan}{rights}{}", self.limits())
     }
 
-    /// Formats the guest's limits that differ from the default.
+    /// Formats the limits of the guest that differ from the default.
     fn limits(&self) -> String {
         let rate = self.rate_bytes_per_s.zip(self.burst_bytes).map(|(rate, burst)| {
             let kbit = grouped(rate / 125);

@@ -1,4 +1,4 @@
-//! Opening: the last steps of a run before its first frame, when everything that takes time is prepared.
+//! Opening: the last steps of a run before its first frame, after all slow preparations.
 
 use anyhow::Result;
 use rxo_driver::custody::Control;
@@ -9,11 +9,11 @@ use super::say::Sayer;
 use super::succession::Claim;
 use crate::control::{Process, Served, Sockets};
 
-/// The steps that a process takes before its first frame.
+/// The steps that a process takes between the last preparation and the first frame.
 pub(super) struct Opening {
     /// The claim to the devices of another process; `None` for the first process of the run.
     pub(super) claim: Option<Claim>,
-    /// The sockets of `--control` and `--metrics`, and the answers to their clients.
+    /// The sockets of `--control` and `--metrics`, and the parts of the process that answer their clients.
     pub(super) sockets: Sockets,
     pub(super) process: Process,
     /// The first line of the output.
@@ -21,8 +21,9 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    /// Takes the steps. While another process has the devices, it also answers the clients of the sockets. These are served until
-    /// the returned value is dropped.
+    /// Takes the steps. If another process has the devices, takes over the devices and the clients of the
+    /// sockets, which the other process has answered so far. Answers these clients until the returned value
+    /// is dropped.
     ///
     /// # Errors
     /// If no thread can be started.

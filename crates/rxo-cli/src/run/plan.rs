@@ -25,10 +25,10 @@ use crate::rules;
 use crate::sandbox::Sandbox;
 use crate::workers::WorkersPlan;
 
-/// The devices of a run, its policy and its output.
+/// The plan of a run: its devices, its policy and its output.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    /// The flags that name the devices.
+    /// The flags by which the user named the nic and the host's device.
     pub(super) flags: [&'static str; 2],
     pub(super) nic: DeviceName,
     /// The host's device, or the device of the first guest.
@@ -62,7 +62,7 @@ pub(super) struct Plan {
     pub(super) isolates: bool,
     /// The time within which the user must confirm the run; `None` needs no confirmation.
     pub(super) confirm: Option<Duration>,
-    /// The sockets for requests and for metrics.
+    /// The addresses of the sockets for requests (`--control`) and for metrics (`--metrics`).
     pub(super) doors: Doors,
     /// The socket by which a later rxo takes over; `None` if none may.
     pub(super) upgrade: Option<PathBuf>,
@@ -128,7 +128,7 @@ impl Plan {
         all.filter(|device| device.kind().interface == Some(Origin::Existing)).cloned().collect()
     }
 
-    /// Returns the changes that the run makes to interfaces.
+    /// Returns the interfaces of the run and the changes that the run makes to them.
     pub(super) const fn claim(&self, survey: &Survey) -> Claim<'_> {
         let Self { nic, host, flags: [nic_flag, host_flag], take_over, isolates, .. } = self;
         Claim {

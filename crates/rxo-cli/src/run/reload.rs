@@ -89,8 +89,8 @@ impl Reloader {
         Ok(json!({ "file": file, "changed": changed, "takes_effect": moment }))
     }
 
-    /// Makes the worker follow `plan`. Returns text that says when that takes effect. Changes by `rxo ctl`
-    /// since the last reload are undone, and their flags added to `changed`.
+    /// Makes the worker follow `plan`. Returns a text for the user: the time at which that takes effect.
+    /// Changes by `rxo ctl` since the last reload are undone, and their flags are added to `changed`.
     fn change(&self, plan: &Plan, changed: &mut Vec<String>) -> Result<String, Refusal> {
         let mut name = |key: &str, is_among: &[&str]| {
             if !changed.iter().any(|one| is_among.contains(&one.as_str())) {
@@ -127,7 +127,8 @@ fn decide(before: &Settings, now: &Settings) -> Result<Vec<String>, Vec<String>>
     if others.is_empty() { Ok(live) } else { Err(others) }
 }
 
-/// Requests that the keeper opens the file, and waits until the run has applied it. Returns the answer to the client.
+/// Asks the keeper to open the file, and waits until the run has applied the file. Returns the answer to the
+/// client.
 fn ask(asker: &ReloadAsker, answers: &Receiver<Result<Value, Refusal>>) -> Result<Value, Refusal> {
     // Discards an answer that came too late for an earlier client.
     while answers.try_recv().is_ok() {}

@@ -16,8 +16,8 @@ use super::plan::{Plan, for_guests};
 use crate::control::{EngineState, Engines, NEXT_TURN, Process, Refusal, Stats};
 use crate::defaults;
 
-/// The workers of a run as other threads reach them, and the changes to the plan since the start. A nic that
-/// comes back gets new workers. Clones share the same state.
+/// The access of other threads to a run: to its workers, and to the settings that have changed since the
+/// start. A nic that comes back gets new workers, which follow these settings. Clones share the same state.
 #[derive(Clone, Debug)]
 pub(super) struct Remote {
     crew: Crew,
@@ -46,7 +46,7 @@ impl Remote {
         Self { crew, pulse, guests, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Returns the desks at which the workers answer requests.
+    /// Returns the workers of the run, for questions to all of them.
     pub(super) const fn crew(&self) -> &Crew {
         &self.crew
     }
@@ -169,7 +169,7 @@ fn silent() -> Refusal {
     "the worker does not answer; it waits for its nic, or is ending".into()
 }
 
-/// Formats the time at which a change takes effect.
+/// Formats the time at which a change takes effect, as text for the user.
 fn describe(moment: Moment) -> String {
     match moment {
         Moment::NextTurn => NEXT_TURN.to_owned(),

@@ -23,7 +23,8 @@ pub(super) struct Sayer {
     printer: Printer,
     form: Form,
     nic: String,
-    /// Sum of the counters of the parts of the run that have ended.
+    /// The sum of the counters of all parts of the run that have ended. A new part begins when a deleted nic
+    /// comes back.
     before: Readings,
     /// The names of the guests, in the order of their figures.
     guests: Vec<String>,
@@ -40,14 +41,14 @@ pub(super) enum Form {
     Card,
 }
 
-/// A JSON line for a notice that the user should see once.
+/// A JSON line with a notice for the user, which is printed once.
 #[derive(Serialize)]
 struct Notice<'a> {
     kind: &'static str,
     text: &'a str,
 }
 
-/// The content of a JSON line, with the fields time, level and nic that every line has.
+/// The content of a JSON line, with the fields time, level and nic that every line has in addition.
 #[derive(Serialize)]
 struct Stamped<'a, T> {
     #[serde(flatten)]
@@ -81,7 +82,7 @@ impl Sayer {
         Ok(Self { printer, form, nic, before: Readings::default(), guests })
     }
 
-    /// Returns the first line, with the configuration.
+    /// Formats the first line of the output, which describes the configuration.
     ///
     /// # Errors
     /// If it cannot be written as JSON.

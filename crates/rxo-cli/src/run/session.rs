@@ -36,7 +36,7 @@ use crate::tap::Capture;
 use crate::workers::Workers;
 use crate::{files, output, sandbox};
 
-/// Everything decided before the devices are opened.
+/// A session of a run before its devices are opened: all decisions that were made so far.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) plan: Plan,
@@ -66,7 +66,7 @@ impl Session {
         self.work_with((held, devices), keeper, (sockets, stop))
     }
 
-    /// Works with open devices like [`Session::work`].
+    /// Works as [`Session::work`] does, with devices that are open.
     ///
     /// # Errors
     /// The errors of [`Session::work`].
@@ -105,8 +105,8 @@ impl Session {
         worked?.map_or(Ok(()), |ended| ended.print())
     }
 
-    /// Lets the keeper prepare the interfaces; for a process that succeeds another one, they are prepared. `None` if the keeper
-    /// is gone or refuses the run.
+    /// Lets the keeper prepare the interfaces. For a process that succeeds another one, they are prepared
+    /// already. Returns `None` if the keeper is gone or refuses the run.
     fn begin(&self, held: &Handles, keeper: &mut Control) -> Result<Option<Begun>> {
         if self.claim.is_some() {
             return Ok(Some(Begun { closed_at: Instant::ZERO, is_recorded: true }));
@@ -115,7 +115,7 @@ impl Session {
         Ok(keeper.opened(tap)?)
     }
 
-    /// Returns what a successor needs to take hold of devices and sockets.
+    /// Returns the descriptors by which a successor takes over devices and sockets.
     fn estate(&self, held: &Handles, sockets: &Sockets) -> io::Result<Estate> {
         let mut estate = held.hand_over(&self.plan)?;
         estate.devices.extend(sockets.files()?);
@@ -301,12 +301,12 @@ impl Session {
 /// waits for the reply to each.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// The output, and the counters that outlive the devices.
+/// The output of a run, and its counters, after the devices were closed.
 #[derive(Debug)]
 struct Ended {
     sayer: Sayer,
     capture: Option<Capture>,
-    /// The counters of the last part of the run.
+    /// The counters of the last part of the run, since the nic last came back.
     last: Readings,
     result: Result<(), DeviceError>,
 }
@@ -395,7 +395,7 @@ fn work(
     Ok((totals, result, remains))
 }
 
-/// Creates the station that the plan describes, with its workers; `None` if there is no host.
+/// Creates the station (workers between devices) that the plan describes; `None` if there is no host.
 fn station(
     plan: &Plan,
     config: WorkerConfig,
@@ -417,7 +417,7 @@ fn station(
     }))
 }
 
-/// Creates the configuration of the next worker, including all changes since the plan was made.
+/// Creates the configuration of the next worker. It includes all changes by requests since the plan was made.
 fn config(plan: &Plan, remote: &Remote) -> WorkerConfig {
     let policy = remote.policy();
     let mut config = WorkerConfig::new(policy);

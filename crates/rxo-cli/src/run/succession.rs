@@ -2,8 +2,8 @@
 //! later one.
 //!
 //! A command that finds a running rxo at the socket asks the keeper of that rxo, receives the descriptors of
-//! all devices, and prepares everything while that rxo works. Then it [claims](Claim) the devices, and from
-//! then on is the worker of that run. All changes to interfaces stay in place.
+//! all devices, and prepares everything while that rxo works. Then it takes the devices over by its
+//! [`Claim`], and is the worker of that run from then on. All changes to interfaces stay in place.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -67,16 +67,17 @@ pub(super) fn succeed(mut plan: Plan, file: Option<FileOfRun>, successor: Succes
     session.work_with((held, devices), &mut keeper, (sockets, &stop))
 }
 
-/// The claim of this process, which has prepared everything, to the devices of another process.
+/// The right of this process, which has prepared everything, to take over the devices of another process.
 #[derive(Debug)]
 pub(super) struct Claim {
-    /// The end of the socket at whose other end the running worker is.
+    /// The socket to the running worker, which hands over the positions of the devices.
     socket: UnixStream,
 }
 
 impl Claim {
-    /// Lets the other process stop, and goes on at its positions. Tells the keeper. If that fails, the other process goes on,
-    /// and this one ends at once: what is closed in order is closed for the other process too.
+    /// Makes the other process stop, continues at the positions of its devices, and reports that to the
+    /// keeper. If any of this fails, the other process continues, and this process ends at once, without
+    /// closing anything in order: that would close it for the other process too.
     pub(super) fn enforce(mut self, (held, plan): (&Handles, &Plan), keeper: &Control) {
         let mut enforce = || -> io::Result<()> {
             succession::prepared(&mut self.socket)?;

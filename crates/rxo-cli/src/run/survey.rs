@@ -14,7 +14,7 @@ use super::plan::Plan;
 use crate::exit::usage;
 use crate::workers::Workers;
 
-/// The MTU that both devices get if rxo makes them.
+/// The MTU, in bytes, of both devices if rxo creates both.
 const DEFAULT_MTU: u32 = 1_500;
 
 /// The properties of the devices before the run.
@@ -33,8 +33,9 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    /// Examines nothing, for a run that goes on with the devices of another one, between `workers`. `nic` is the index of the
-    /// nic's interface, which has another name if its own has moved to the host's TAP.
+    /// Examines nothing, for a run that takes over the devices of another process. The run has the workers
+    /// `workers`. `nic` is the index of the nic's interface, which has another name if its own has moved to
+    /// the host's TAP.
     pub(super) fn of_succession(plan: &Plan, workers: Workers, nic: Option<u32>) -> Self {
         let mtu = || Interface::find(&Interface::name_of(nic?)?).ok()?.mtu().ok();
         let links = [&plan.nic, &plan.host].map(|device| device.kind().link);
@@ -87,9 +88,9 @@ impl Survey {
         })
     }
 
-    /// Returns the policy, limited to what the host's device can carry. Every kind of device accepts TCP GSO
-    /// frames. Whether it accepts UDP and tunnels is known only once it is open, so the policy is checked
-    /// again before the first frame.
+    /// Returns the policy, limited to the aggregates that the host's device can carry. Every kind of device
+    /// accepts TCP GSO frames. Whether it accepts UDP and tunnels is known only once it is open, so the
+    /// policy is checked again before the first frame.
     ///
     /// # Errors
     /// If the device cannot carry the policy's aggregates at all.

@@ -1,6 +1,6 @@
-//! Values: reads the value of one flag each, and checks that it is within its limits.
+//! Values: parses the value of each flag, and checks that it is within its limits.
 //!
-//! Each error names the flag, its value and what would be accepted.
+//! Each error names the flag, its value and the accepted values.
 
 use std::time::Duration;
 
@@ -99,9 +99,9 @@ const MOST_SILENCE: Duration = Duration::from_secs(60);
 /// The nice values of Linux.
 const FIRST: i8 = -20;
 const LAST: i8 = 19;
-/// Minimum value of `--confirm`, because no user confirms sooner.
+/// Minimum value of `--confirm`: no user can confirm sooner than this after the start.
 const SOONEST: Duration = Duration::from_secs(1);
-/// Maximum value of `--ack-split`; beyond it, no ACK would be missing.
+/// Maximum value of `--ack-split`; with a larger value, no ACK would be inserted.
 const MOST_SEGMENTS_AN_ACK: u16 = 64;
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(3_600);

@@ -26,7 +26,7 @@ pub(super) struct Plan {
     /// Maximum number of clients from one IPv4 address or one IPv6 /64.
     pub(super) per_peer: usize,
     pub(super) limits: Limits,
-    /// The addresses of the sockets for requests and for metrics.
+    /// The addresses of the sockets for requests (`--control`) and for metrics (`--metrics`).
     pub(super) doors: Doors,
     pub(super) json: bool,
     /// The form of the log lines on standard error.

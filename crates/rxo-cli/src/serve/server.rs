@@ -56,15 +56,15 @@ pub(super) struct Loop {
     listeners: Listeners,
     readiness: Readiness,
     server: Server<'static>,
-    /// `true` if a connection may be waiting to be accepted.
+    /// `true` if a connection may be waiting, so that accepting must be tried.
     may_come: bool,
     ready: Vec<u64>,
     slack: Slack,
 }
 
 impl Loop {
-    /// Creates one of `loops` loops, which serves the directory `root` to the clients of `listeners` and counts them in
-    /// `places` together with the others.
+    /// Creates one of `loops` loops, which serves the directory `root` to the clients of `listeners` and
+    /// counts them in `places`, together with the clients of the other loops.
     pub(super) fn new(
         plan: &Plan,
         loops: usize,
@@ -161,9 +161,9 @@ impl Loop {
     }
 }
 
-/// Token in the ready set for the listeners: a connection can be accepted.
+/// Token by which the ready set reports that a connection can be accepted.
 const DOOR: u64 = u64::MAX;
-/// Token in the ready set for file readers: one or more have finished. The server records which of them have.
+/// Token by which the ready set reports that file readers have finished.
 const READER: u64 = u64::MAX - 1;
 /// Maximum number of clients accepted in a row before connected clients are served again.
 const MOST_ACCEPTED: usize = 256;

@@ -6,12 +6,13 @@
 
 use std::time::{Duration, Instant};
 
-/// The state of the decision: the largest number of clients since memory was last returned, and the time
-/// since which there are few.
+/// Decides when memory is returned. Stores the largest number of clients since memory was last returned, and
+/// the time since which there are few.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slack {
     most: usize,
-    /// Time since which the number of clients is at most half of the largest; `None` if it is above.
+    /// The time since which there are at most half as many clients as the largest number; `None` if there are
+    /// more.
     since: Option<Instant>,
 }
 

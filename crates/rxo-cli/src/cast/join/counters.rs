@@ -13,7 +13,7 @@ use serde_json::{Value, to_value};
 use super::Bridge;
 use crate::control::Counters;
 
-/// Returns a function that reads the counters of the bridge, which answers requests at `desk`.
+/// Returns a function that reads the counters of the bridge between two devices, by a question on its `desk`.
 pub(super) fn asked_at(desk: Desk<Reply<Value>>) -> Counters {
     Arc::new(move || {
         let answer = desk.ask(|reply| reply, || {}, PATIENCE);

@@ -92,7 +92,7 @@ struct Bridge {
     host: DeviceSource,
     host_sink: DeviceSink,
     join: Join,
-    /// The desk at which requests for the counters are answered.
+    /// The desk on which other threads ask for the counters.
     desk: Desk<Reply<Value>>,
 }
 
@@ -159,7 +159,7 @@ impl Bridge {
         Ok(self.nic_sink.send(&frames)?)
     }
 
-    /// Sends the membership reports that are due.
+    /// Sends the reports of group membership that are due.
     fn report(&mut self, now: Instant) -> Result<(), DeviceError> {
         let reports: Vec<Vec<u8>> = self.join.reports(now).collect();
         let reports: Vec<_> =
@@ -179,9 +179,9 @@ impl Bridge {
     }
 }
 
-/// Maximum number of frames taken from a device at once.
+/// Maximum number of frames that are received from a device at once.
 const BUDGET: usize = 256;
-/// Pause between two checks for the request to stop.
+/// Pause between two checks of the flag that ends the command.
 const LOOK: Duration = Duration::from_millis(50);
 /// Pause before sending to a full device again.
 const SHORT: Duration = Duration::from_millis(1);

@@ -1,4 +1,4 @@
-//! The request `hold`: shows or changes how long segments are held.
+//! The request `hold`: shows or changes the time for which segments are held.
 
 use rxo_control::{Entry, Refusal, Request};
 use serde_json::{Value, json};

@@ -30,14 +30,18 @@ pub(super) const MENU: Menu<Process> = Menu(&[
     confirm::ENTRY,
 ]);
 
-/// Returns the engines of `process`, and an error if it has none. Such a process does not offer the requests
-/// that call this.
+/// Returns the engines of `process`. A process without engines does not offer the requests that call this
+/// function.
+///
+/// # Errors
+/// If the process has no engines.
 fn engines(process: &Process) -> Result<&dyn Engines, Refusal> {
     let none = || Refusal(format!("{} coalesces nothing", process.command));
     process.engines.as_deref().ok_or_else(none)
 }
 
-/// Checks that a request has only allowed parts: a value only if `takes_value`, and no fields other than `known`.
+/// Checks that a request has no parts that it may not have: a value only if `takes_value` is `true`, and only
+/// the fields `known`.
 fn takes_only(request: &Request, takes_value: bool, known: &[&str]) -> Result<(), Refusal> {
     let name = &request.name;
     if let Some(value) = request.value.as_ref().filter(|_| !takes_value) {

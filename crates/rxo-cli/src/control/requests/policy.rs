@@ -35,14 +35,16 @@ fn answer(process: &Process, request: &Request) -> Result<Value, Refusal> {
     change(engines, policy)
 }
 
-/// Returns the policy of the first engine; if a change is pending, the policy that the engine will follow.
+/// Returns the policy of the first engine. If a change is pending, returns the policy that the engine will
+/// follow.
 pub(super) fn present(engines: &dyn Engines) -> Result<Policy, Refusal> {
     let states = engines.states()?;
     let first = states.first().ok_or("there is no engine")?;
     Ok(first.next.unwrap_or(first.policy))
 }
 
-/// Makes all engines follow `policy`. Returns the answer, which says when the change takes effect.
+/// Makes all engines follow `policy`. Returns the answer to the client, which contains the time at which the
+/// change takes effect.
 pub(super) fn change(engines: &dyn Engines, policy: Policy) -> Result<Value, Refusal> {
     let moment = engines.change(policy)?;
     Ok(json!({

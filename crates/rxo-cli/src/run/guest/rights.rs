@@ -1,5 +1,5 @@
-//! The parts of `--vhost` about what a guest may claim and share: its addresses, its role on the link, its
-//! memory.
+//! The parts of `--vhost` about the rights of a guest: its addresses, its role on the link, and the memory
+//! that it may share.
 
 use anyhow::Result;
 use rxo::switch::{Guard, MacAddress};
@@ -83,7 +83,7 @@ impl Rights {
         Ok(())
     }
 
-    /// Formats the guest's rights besides sending from its own address.
+    /// Formats the guest's rights on the link, without that to its own address.
     pub(super) fn text(&self) -> String {
         let Guard { ips, routes, serves_dhcp, is_isolated } = &self.guard;
         let ips = ips.iter().map(|ip| format!(", {ip}"));
