@@ -100,9 +100,10 @@ pub(super) fn enough(axes: &mut [Candidates<'_>], wanted: f64) -> f64 {
     }
 }
 
-/// Chooses the smallest combination of a grid that keeps `wanted` of its best outcome: among those, the one
-/// with the smallest sum of value indices, and among equal sums the one that keeps most. Returns the choice
-/// on each axis, and the share that is kept; `None` for an empty grid.
+/// Chooses a combination of values from a grid: the smallest that keeps at least the share `wanted` of the
+/// best outcome. A combination is smaller if the sum of its values' ranks is smaller; among equal sums, the
+/// one with the best outcome counts. Returns the chosen value on each axis, and the share that is kept;
+/// `None` for an empty grid.
 pub(super) fn from_grid(sweep: &Sweep, wanted: f64) -> Option<(Vec<Candidates<'_>>, f64)> {
     let best = sweep.outcomes.iter().map(gain).fold(0.0, f64::max);
     let share = |place: usize| {
@@ -118,8 +119,8 @@ pub(super) fn from_grid(sweep: &Sweep, wanted: f64) -> Option<(Vec<Candidates<'_
     Some((axes, share(chosen)))
 }
 
-/// Returns the sum, over all axes, of the rank of the value with which the outcome at index `place` was made.
-/// The smallest value has rank 0.
+/// Returns the sum of the ranks of the values, one on each axis, with which the outcome at index `place` was
+/// made. The smallest value of an axis has rank 0.
 fn ranks(sweep: &Sweep, place: usize) -> usize {
     (0..sweep.axes.len())
         .map(|axis| {
@@ -137,8 +138,8 @@ fn index_on(sweep: &Sweep, axis: usize, place: usize) -> usize {
     place / after.max(1) % sweep.axes[axis].values.len().max(1)
 }
 
-/// Returns the values of one axis with their outcomes, all other axes having the values of the outcome at index
-/// `place`.
+/// Returns the values of one axis with their outcomes, while all other axes have the values of the outcome at
+/// index `place`.
 fn outcomes_along(sweep: &Sweep, axis: usize, place: usize) -> Candidates<'_> {
     let is_beside = |other: &usize| {
         (0..sweep.axes.len()).all(|each| {

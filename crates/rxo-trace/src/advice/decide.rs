@@ -49,7 +49,7 @@ pub(crate) fn decision(
     }
 }
 
-/// Returns the reason why the capture cannot answer, with the remedy; `None` if it can.
+/// Returns the reason why the capture permits no decision, with the remedy; `None` if it permits one.
 fn unanswerable_reason(traffic: &Traffic, scope: &Scope) -> Option<String> {
     nothing_received(traffic, scope)
         .or_else(|| merged(traffic))
@@ -69,7 +69,7 @@ fn nothing_received(traffic: &Traffic, scope: &Scope) -> Option<String> {
     })
 }
 
-/// Returns a refusal if the capture has many packets twice.
+/// Returns a refusal if the capture contains many packets twice.
 fn twice(traffic: &Traffic) -> Option<String> {
     let Traffic { duplicate_packets, are_duplicates_left_out, packets, .. } = *traffic;
     (!are_duplicates_left_out && is_significant(duplicate_packets, packets)).then(|| {
@@ -112,7 +112,8 @@ fn merged(traffic: &Traffic) -> Option<String> {
     })
 }
 
-/// Returns a sentence on checksums that were accepted although they could not be verified; empty if they were few.
+/// Returns a sentence on checksums that were accepted although they could not be verified; an empty text if
+/// they were few.
 fn accepted(traffic: &Traffic) -> String {
     let Checksums { ref mode, unfinished, cut, right, wrong, .. } = traffic.checksums;
     let all = right + wrong + unfinished + cut;
@@ -126,7 +127,8 @@ fn accepted(traffic: &Traffic) -> String {
     format!(" Checksums {what} when the capture was taken count as right.")
 }
 
-/// Returns a sentence on pauses if they are much of the capture's time; empty otherwise.
+/// Returns a sentence about the pauses without packets if they take much of the capture's time; otherwise an
+/// empty text.
 fn while_packets_come(traffic: &Traffic, cores: Option<Cores>) -> String {
     let Traffic { duration_ns, active_ns, .. } = *traffic;
     let pauses_ns = duration_ns.saturating_sub(active_ns);
@@ -178,7 +180,8 @@ fn sentence(
 
 const NOTHING: &str = "Not worth it: no two packets can be put together.";
 
-/// Returns the decision for these cores. `any` is `true` if any packet is eliminated.
+/// Returns the sentence of the decision for these numbers of busy cores. `any` is `true` if any packet is
+/// eliminated.
 pub(super) fn format_savings(cores: Cores, any: bool) -> String {
     let saved = cores.saved();
     if !any {

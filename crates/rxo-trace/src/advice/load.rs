@@ -25,8 +25,8 @@ impl Cores {
 }
 
 impl Load {
-    /// Returns the load of `traffic` while packets come; `None` if no time passes between the first packet and the last,
-    /// because then there is no rate.
+    /// Returns the load of `traffic` during the time in which packets arrive; `None` if no time passes
+    /// between the first packet and the last, because then there is no rate.
     pub(super) fn of(traffic: &Traffic, costs: Costs) -> Option<Self> {
         let Traffic { packets, bytes, active_ns, .. } = *traffic;
         (packets > 0 && active_ns > 0).then(|| Self {

@@ -42,9 +42,9 @@ pub(super) fn tried(outcomes: &[&Outcome], chosen: &str, load: Option<&Load>) ->
     tried.collect()
 }
 
-/// Returns `true` if no host polls by this rule: if polls are of a number of packets, they wait for these
-/// packets for any time. That is no upper bound, because such a poll may end between two packets that others
-/// take together.
+/// Returns `true` if no host uses this poll rule: with polls of a number of packets, a host would wait for
+/// these packets without limit. That is no upper bound of the savings, because such a poll may end between
+/// two packets that other poll rules take together.
 pub(super) fn is_hypothetical(poll: &str) -> bool {
     matches!(poll.parse(), Ok(PollRule::Packets(_)))
 }

@@ -1,8 +1,8 @@
 //! Scope: the packets that a decision is for.
 //!
-//! A host does not receive what it sends. If the capture shows the host, the decision is for what the host
-//! receives. If it does not, and several addresses receive much, the decision may depend on the receiving
-//! host.
+//! A host does not receive the packets that it sends. If the capture shows on which host it was taken, the
+//! decision is for the packets that this host receives. If it does not, and several addresses receive much,
+//! the decision may depend on the receiving host.
 
 use super::decide::{WORTH_CORES, format_savings};
 use super::load::{Cores, Load};
@@ -17,7 +17,7 @@ pub(super) struct Scope {
     pub(super) deliveries: u64,
     /// The cores that are busy with receiving; `None` if the capture has no rate.
     pub(super) cores: Option<Cores>,
-    /// The sentence that names the packets, with a space before it; empty if they are all packets.
+    /// The sentence that names the packets, preceded by a space; empty if the decision is for all packets.
     pub(super) remark: String,
 }
 
@@ -80,7 +80,8 @@ fn cores(receiver: &Receiver) -> Option<Cores> {
     Some(Cores { without: receiver.cores_without?, with: receiver.cores_with? })
 }
 
-/// Returns a sentence on packets that the host sent, as their records say; empty if there are none.
+/// Returns a sentence about the packets that the capturing host sent, by their records; an empty text if
+/// there are none.
 fn sent(traffic: &Traffic) -> String {
     match traffic.sent_packets {
         0 => String::new(),

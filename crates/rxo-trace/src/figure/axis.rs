@@ -5,9 +5,9 @@
 pub struct Axis {
     /// The quantity on the axis with its unit, as it is written beside the axis.
     pub label: String,
-    /// The mapping of values to positions on the axis.
+    /// The mapping of values to positions: linear, logarithmic, or a position for each name.
     pub scale: Scale,
-    /// The range of values on the axis; `None` derives it from the data (from 0 on the y axis).
+    /// The range of values on the axis; `None` derives it from the data, and lets a y axis begin at 0.
     pub range: Option<(f64, f64)>,
     /// The values at which the axis is labelled; `None` chooses round ones.
     pub ticks: Option<Vec<f64>>,

@@ -33,7 +33,7 @@ pub trait Draw {
 pub struct Size {
     /// The width of the drawing, in pixels.
     pub width: u32,
-    /// The height of the drawing, in pixels. Rankings and heat maps choose their own.
+    /// The height of the drawing, in pixels. Rankings and heat maps ignore it and choose a height themselves.
     pub height: u32,
 }
 

@@ -95,7 +95,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Draws guides across the plot over everything else, and the names of vertical ones above it.
+    /// Draws guides across the plot over everything else, and the names of vertical guides above the plot.
     pub(super) fn draw_guides(&self, svg: &mut Svg, guides: &[Guide]) {
         guides.iter().for_each(|guide| self.draw_guide(svg, guide));
     }
@@ -237,7 +237,7 @@ fn stacks(all: &[Series]) -> impl Iterator<Item = (f64, f64)> {
     })
 }
 
-/// Returns the smallest and the largest of all finite values; `otherwise` if there are none.
+/// Returns the smallest and the largest of all finite values; `otherwise` if no value is finite.
 fn extent(values: impl Iterator<Item = f64>, otherwise: (f64, f64)) -> (f64, f64) {
     let finite = values.filter(|value| value.is_finite());
     let (low, high) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
@@ -258,7 +258,7 @@ fn linear_range((low, high): (f64, f64), is_y: bool, bars: bool, wanted: usize) 
     if high > low { (low, ticks::round_end(low, high, wanted)) } else { (low, low + 1.0) }
 }
 
-/// Returns a range around `value`, for an axis whose data are all equal to it.
+/// Returns a range around `value`, for an axis on which all data have this value.
 fn widened(axis: &Axis, value: f64) -> (f64, f64) {
     match axis.scale {
         Scale::Logarithmic => (value / 2.0, value * 2.0),

@@ -12,7 +12,7 @@ pub(super) enum Entry<'a> {
         series: &'a Series,
         colour: usize,
     },
-    /// The sample of a horizontal line across the figure.
+    /// The sample of a horizontal guide, with its name.
     Guide(String),
     /// The cross that marks invalid points, whatever their series.
     Invalid,

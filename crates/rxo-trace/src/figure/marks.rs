@@ -171,7 +171,8 @@ fn draw_invalid(svg: &mut Svg, frame: &Frame<'_>, place: Point, tip: &str) {
     cross(svg, at(place.x, top + 11.0), &tip);
 }
 
-/// Draws the range of the point at this x, if it has one and is not a single value.
+/// Draws the range of the point at this x position, unless the point has no range or the range is a single
+/// value.
 fn draw_range(
     svg: &mut Svg,
     frame: &Frame<'_>,

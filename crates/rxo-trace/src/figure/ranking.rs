@@ -11,7 +11,7 @@ pub struct Ranking {
     pub title: String,
     /// A sentence that describes the ranking for readers who cannot see it.
     pub description: String,
-    /// The bars of the ranking, from above.
+    /// The bars of the ranking, from top to bottom.
     pub bars: Vec<Bar>,
 }
 

@@ -5,7 +5,7 @@ use crate::figure::{Axis, Figure, Guide, Series, number};
 use crate::report::{Distribution, Outcome};
 use crate::words::{count, duration, percent, plural};
 
-/// Returns the section on segments and bytes of aggregates; `None` if there are none.
+/// Returns the section on segments and bytes of aggregates; `None` if there are no aggregates.
 pub(super) fn section(outcome: &Outcome) -> Option<Section> {
     let (segments, bytes) = (&outcome.segments_per_aggregate, &outcome.bytes_per_aggregate);
     (outcome.aggregates > 0).then(|| Section {
@@ -79,10 +79,10 @@ fn sentence(outcome: &Outcome) -> String {
 struct ShownDistribution<'a> {
     what: &'a Distribution,
     title: &'static str,
-    /// The total to which the shares in the figure refer.
+    /// The total of the shares in the figure, such as "of the aggregates".
     whose: &'static str,
     unit: &'static str,
-    /// The number of values that make one unit of the x axis.
+    /// The number by which values are divided for the unit of the x axis.
     one: f64,
     /// `true` if only whole numbers of the unit occur.
     is_whole: bool,

@@ -4,7 +4,7 @@ use super::table::Drawing;
 use crate::figure::{Axis, Figure, Series, number};
 use crate::report::{Course, CourseStep};
 
-/// Returns the figure; `None` if the capture has no duration.
+/// Returns the figure of the traffic over time; `None` if the capture has no duration.
 pub(super) fn drawing(course: &Course) -> Option<Drawing> {
     if course.steps.len() < 2 {
         return None;
@@ -41,7 +41,7 @@ fn start(course: &Course, place: usize, one: f64) -> f64 {
     course.step_ns as f64 * place as f64 / one
 }
 
-/// Returns the unit of time for a capture of `ns` nanoseconds, and its length in nanoseconds.
+/// Returns the unit of time that suits a capture of `ns` nanoseconds, and the unit's length in nanoseconds.
 const fn unit_of(ns: u64) -> (&'static str, f64) {
     match ns {
         0..2_000_000 => ("µs since the first packet", 1e3),

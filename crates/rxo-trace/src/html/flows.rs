@@ -5,7 +5,7 @@ use crate::figure::number;
 use crate::report::{FlowReport, Protocol, Report};
 use crate::words::{bytes, count, duration, plural};
 
-/// Returns the section with a sortable table; `None` if there are no flows.
+/// Returns the section with a sortable table of the flows; `None` if there are no flows.
 pub(super) fn section(report: &Report) -> Option<Section> {
     if report.flows.is_empty() {
         return None;

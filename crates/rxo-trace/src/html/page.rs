@@ -62,7 +62,7 @@ struct Page<'a> {
     headline: String,
     lead: Vec<Span>,
     sources: Vec<Origin<'a>>,
-    /// The number of captures that are not in `sources`.
+    /// The number of captures that the headline does not name; see `sources`.
     more_sources: usize,
     command: Option<&'a str>,
     partial: Option<&'a str>,
@@ -73,7 +73,7 @@ struct Page<'a> {
     footer: String,
 }
 
-/// A capture in the headline, and the time at which it was taken.
+/// A capture that the headline names, and the time at which it was taken.
 struct Origin<'a> {
     name: &'a str,
     when: String,

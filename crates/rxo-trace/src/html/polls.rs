@@ -6,7 +6,7 @@ use crate::projection::Costs;
 use crate::report::{Decision, Report, TriedPoll};
 use crate::words::{duration, percent};
 
-/// Returns the section with all poll rules that were tried; `None` if none were.
+/// Returns the section with all poll rules that were tried; `None` if no poll rules were tried.
 pub(super) fn section(report: &Report) -> Option<Section> {
     let advice = report.advice.as_ref();
     let polls = &advice.filter(|advice| !advice.polls.is_empty() && advice.gains())?.polls;

@@ -5,7 +5,7 @@ use crate::figure::{Axis, Figure, Guide, Series, number};
 use crate::projection::Projection;
 use crate::words::percent;
 
-/// Returns the section, two figures with tables; `None` if no costs were given.
+/// Returns the section on savings at other rates, two figures with tables; `None` if no costs were given.
 pub(super) fn section(projection: Option<&Projection>) -> Option<Section> {
     let projection = projection?;
     Some(Section {

@@ -5,7 +5,7 @@ use crate::figure::{Axis, Figure, HeatMap, Series, number};
 use crate::report::{Outcome, Sweep};
 use crate::words::{count, duration};
 
-/// Returns the section, a figure with its table; `None` if there was no sweep.
+/// Returns the section on the sweep, a figure with its table; `None` if there was no sweep.
 pub(super) fn section(sweep: Option<&Sweep>) -> Option<Section> {
     let sweep = sweep.filter(|sweep| !sweep.axes.is_empty())?;
     Some(Section {
@@ -32,8 +32,8 @@ fn sentence(sweep: &Sweep) -> String {
     )
 }
 
-/// Returns the first outcome that eliminates most packets, preceded by the values of its settings as text;
-/// `None` if there are no outcomes.
+/// Returns the first outcome that eliminates the most packets, preceded by the values of its settings as
+/// text; `None` if there are no outcomes.
 fn best(sweep: &Sweep) -> Option<(String, &Outcome)> {
     let most = |outcome: &Outcome| outcome.eliminated;
     let (place, outcome) =

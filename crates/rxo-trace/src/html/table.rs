@@ -30,10 +30,10 @@ pub(super) struct Drawing {
     pub(super) narrow: String,
 }
 
-/// A table of a section, with its caption.
+/// A table of a section with its caption, shown or folded away.
 pub(super) struct Part {
     pub(super) caption: String,
-    /// `true` if the table is folded away because a figure shows the same.
+    /// `true` if the table is folded away because a figure shows its data.
     pub(super) behind_figure: bool,
     pub(super) table: Table,
 }
@@ -90,7 +90,7 @@ impl Table {
         format!("{sortable}{cards}")
     }
 
-    /// Returns the name of the column at this index.
+    /// Returns the name of the column with this index; empty if there is none.
     pub(super) fn head_of(&self, column: &usize) -> &'static str {
         self.head.get(*column).map_or("", |head| head.name)
     }
@@ -115,12 +115,12 @@ impl Table {
         self
     }
 
-    /// Returns the table with a caption, as a part that is shown.
+    /// Returns the table with a caption, to be shown on the page.
     pub(super) fn shown(self, caption: impl Into<String>) -> Part {
         Part { caption: caption.into(), behind_figure: false, table: self }
     }
 
-    /// Returns the table with a caption, as a part that is folded away behind a figure.
+    /// Returns the table with a caption, to be folded away because a figure shows the same data.
     pub(super) fn behind(self, caption: impl Into<String>) -> Part {
         Part { caption: caption.into(), behind_figure: true, table: self }
     }

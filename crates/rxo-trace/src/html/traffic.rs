@@ -56,7 +56,7 @@ fn facts(traffic: &Traffic) -> Table {
     Table::new(&["traffic", ""], rows.collect())
 }
 
-/// Returns the table of TCP inside tunnels; `None` if there is none.
+/// Returns the table of TCP inside tunnels; `None` if there is no TCP inside tunnels.
 fn tunnels(outcome: &Outcome) -> Option<Table> {
     let rows =
         [("TCP segments", outcome.tunnelled), ("deliveries of them", outcome.tunnelled_deliveries)];

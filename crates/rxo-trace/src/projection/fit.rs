@@ -1,8 +1,9 @@
-//! Derives costs from measurements: `fixed + byte × bytes + packet × deliveries`, by least squares.
+//! Derives the costs of receiving from measurements, by least squares. The model of the processor time per
+//! packet is `fixed + byte × bytes + packet × deliveries`.
 
 use super::costs::Costs;
 
-/// The cost of receiving in one measurement, per packet on the wire.
+/// One measurement: the processor time of receiving, per packet on the wire.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observation {
     /// The number of deliveries to the stack per packet: 1 without coalescing, 1/k with `k` packets per delivery.

@@ -54,7 +54,7 @@ pub struct Point {
     pub cores_with: f64,
 }
 
-/// The cost of a packet with `k` packets per delivery.
+/// The cost of a packet at one value of `k`, the number of packets per delivery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Step {
     /// The number of packets per delivery: `k`.

@@ -11,8 +11,8 @@ pub struct Advice {
     pub basis: String,
     /// The results of other poll rules, shortest wait first; empty if the user made a sweep.
     pub polls: Vec<TriedPoll>,
-    /// The poll rule with the shortest wait that comes within 1 % of a core of the best; `None` if the chosen
-    /// rule already does.
+    /// The poll rule with the shortest wait whose savings are within 1 % of a core of the best poll rule's;
+    /// `None` if the savings of the chosen poll rule already are.
     pub better_poll: Option<String>,
     /// The choice for every setting that was tried, or for each axis of the user's sweep.
     pub choices: Vec<Choice>,
@@ -47,7 +47,7 @@ pub struct TriedPoll {
     pub hold_p99_ns: u64,
     /// `true` for the poll rule of the report.
     pub is_chosen: bool,
-    /// `true` if this is about what a Linux host does today: its own GRO, and no wait for packets.
+    /// `true` if the poll rule and GRO are those of a Linux host today, which does not wait for packets.
     pub is_today: bool,
     /// `true` if no host polls by this rule, because it waits for its packets without limit.
     pub is_hypothetical: bool,
@@ -62,7 +62,8 @@ pub struct Choice {
     pub value: String,
     /// The number of packets that this value eliminates per 10,000.
     pub eliminated_per_10_000: f64,
-    /// The ratio of `eliminated_per_10_000` to that of the best value of the setting, from 0 to 1.
+    /// The share of the packets eliminated by the setting's best value that this value eliminates too, from 0
+    /// to 1.
     pub share_of_best: f64,
     /// All values of the setting that were tried, smallest first.
     pub tried: Vec<Tried>,

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 /// first packet.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Course {
-    /// The length of a step, in nanoseconds.
+    /// The length of each step, in nanoseconds.
     pub step_ns: u64,
-    /// The steps, at most 128. The last may extend beyond the end of the capture.
+    /// The counts of each step, at most 128 steps. The last step may extend beyond the end of the capture.
     pub steps: Vec<CourseStep>,
 }
 
-/// The numbers of packets and deliveries in one step of time.
+/// The counts of packets, bytes and deliveries in one step of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CourseStep {
     /// The number of packets received.

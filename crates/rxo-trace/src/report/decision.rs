@@ -13,11 +13,12 @@ pub struct Decision {
     /// `true` if coalescing saves 1 % of a core or more at the capture's mean rate; `None` if the capture has no rate or
     /// cannot answer, if the figures are no prediction, or if the answer depends on the receiving host.
     pub is_worth_it: Option<bool>,
-    /// The number of packets that the figures are for: those that one host receives, if the capture shows which.
+    /// The number of packets that the decision is for: those that one host receives, if the capture shows
+    /// this host.
     pub packets: u64,
-    /// The number of deliveries to the host's stack for these packets.
+    /// The number of deliveries to the host's stack for the packets that the decision is for.
     pub deliveries: u64,
-    /// The share of these packets that never reach the host's stack, from 0 to 1.
+    /// The share of the packets that never reach the host's stack, from 0 to 1.
     pub fewer_packets: f64,
     /// `true` if the figures are no prediction: polls of a number of packets wait longer than any host would.
     pub is_hypothetical: bool,
@@ -35,7 +36,8 @@ pub struct Decision {
     pub costs: Costs,
     /// The origin of the costs, as reports name it.
     pub costs_from: String,
-    /// The host on which the capture was taken, then the addresses that receive a tenth of the packets or more. Empty
-    /// if the records say which packets the host sent, because the figures are for the others then.
+    /// The host on which the capture was taken, then the addresses that receive a tenth of the packets or
+    /// more. Empty if the records state which packets the host sent, because the decision is then for all
+    /// other packets.
     pub receivers: Vec<Receiver>,
 }

@@ -56,7 +56,7 @@ pub struct Report {
     pub tried: Vec<Outcome>,
     /// The traffic over time, under the chosen policy.
     pub course: Course,
-    /// The flows with the most packets under the chosen policy, in descending order.
+    /// The flows with the most packets, in descending order, with the effect of the chosen policy.
     pub flows: Vec<FlowReport>,
     /// The results of other settings; `None` if there was no sweep.
     pub sweep: Option<Sweep>,

@@ -31,7 +31,7 @@ pub(super) enum Time {
     AsClock,
     /// The record has no time, because it is from a simple packet block.
     Absent,
-    /// The time is this other number of ticks.
+    /// The time is this number of ticks, which differs from the clock's.
     Ticks(u64),
 }
 
@@ -50,8 +50,10 @@ impl Time {
         }
     }
 
-    /// Returns the ticks of a record at the instant `at`; `None` if it has no time. An error if the clock has no ticks
-    /// for `at`.
+    /// Returns the ticks of a record at the instant `at`; `None` if the record has no time.
+    ///
+    /// # Errors
+    /// If the clock has no ticks for `at`.
     pub(super) fn ticks(self, at: Instant, clock: Clock) -> Result<Option<u64>, BadNote> {
         match self {
             Self::Absent => Ok(None),
@@ -130,7 +132,8 @@ pub(super) fn bytes(reader: &mut Reader<'_>) -> Result<Vec<u8>, BadNote> {
     Ok(reader.bytes(count)?.to_vec())
 }
 
-/// Splits a packet's options into the original ones, and the contents of rxo's own, joined.
+/// Splits the options of a packet: returns the original ones, and the contents of all options that rxo has
+/// written, joined.
 pub(super) fn split(options: &Options) -> (PacketOptions, Vec<u8>) {
     let (mut before, mut ours) = (PacketOptions::new(), Vec::new());
     options.each_little_endian(|code, value| {
@@ -146,13 +149,13 @@ pub(super) fn split(options: &Options) -> (PacketOptions, Vec<u8>) {
     (before, ours)
 }
 
-/// Returns `true` if any version of rxo may have written these bytes into an option.
+/// Returns `true` if these bytes begin as the options of any version of rxo do.
 fn begins_as_ours(bytes: &[u8]) -> bool {
     let version = bytes.strip_prefix(NAME).and_then(<[u8]>::first);
     version.is_some_and(|version| VERSIONS.contains(version))
 }
 
-/// Returns `true` if one of the options was written by rxo.
+/// Returns `true` if any of the options was written by rxo.
 pub(super) fn is_ours(options: &Options) -> bool {
     !options.is_empty() && !split(options).1.is_empty()
 }

@@ -216,7 +216,8 @@ impl<'w> Coalescer<'w> {
     }
 }
 
-/// Returns the lane of the record's interface, which is created if necessary; `None` if there are too many.
+/// Returns the engine for the record's interface, with the replay that feeds it (a lane). Creates it if
+/// necessary; `None` if there are too many interfaces.
 fn lane<'a>(
     lanes: &'a mut Vec<Option<Replay<Engine<Numbered>>>>,
     count: &mut usize,
@@ -236,7 +237,7 @@ fn lane<'a>(
     lane.as_mut()
 }
 
-/// Creates a lane with an engine for packets whose first header is `link`.
+/// Creates the engine and the replay (a lane) for packets whose first header is `link`.
 fn new_lane(settings: &Settings, link: LinkKind) -> Result<Replay<Engine<Numbered>>, ConfigError> {
     let trust = settings.checksums == ChecksumMode::Trust;
     let config = settings.point.config(link, trust, settings.seed);

@@ -14,7 +14,7 @@ pub(super) struct Digest {
     pub(super) records: u64,
 }
 
-/// The parts of a record that the digest covers: all that are restored.
+/// The parts of a record that the digest covers, which are all parts that are restored.
 pub(super) struct Summed<'a> {
     pub(super) interface: u32,
     pub(super) at: Instant,
@@ -25,7 +25,7 @@ pub(super) struct Summed<'a> {
     pub(super) options: &'a [u8],
 }
 
-/// The parts of a file besides its records that the digest covers: all that are restored.
+/// The parts of a file, besides its records, that the digest covers, which are all parts that are restored.
 pub(super) struct Around<'a> {
     pub(super) pcap_header: Option<&'a [u8; 24]>,
     pub(super) described: &'a [Described],

@@ -11,7 +11,7 @@ pub(super) struct Carried {
     pub(super) place: u64,
 }
 
-/// The records whose packets the engines hold, by the numbers that the packets carry.
+/// The records whose packets are held by the engines, by the numbers that the packets have.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     slots: Vec<Option<Carried>>,
@@ -19,8 +19,8 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Stores `carried` and returns its number. There are at most [`MOST_RECORDS`](super::MOST_RECORDS) at a
-    /// time.
+    /// Stores the record `carried` and returns its number. There are at most
+    /// [`MOST_RECORDS`](super::MOST_RECORDS) at a time.
     pub(super) fn keep(&mut self, carried: Carried) -> u32 {
         if let Some(number) = self.free.pop() {
             self.slots[number as usize] = Some(carried);

@@ -16,7 +16,7 @@ pub(super) struct RestoredRecord {
     pub(super) at: Instant,
     pub(super) time: Time,
     pub(super) original_bytes: u32,
-    /// The bytes of the record. All records of an aggregate share one chunk.
+    /// The bytes of the record, a part of the chunk that all records of its aggregate share.
     pub(super) bytes: SharedBytes,
     pub(super) head: SharedBytes,
     pub(super) options: PacketOptions,
@@ -32,7 +32,7 @@ impl RestoredRecord {
 /// Restored records that wait for records at earlier positions.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    /// The position of the first of `waiting`, which is returned next.
+    /// The position of the record that is returned next, the first of `waiting`.
     next: u64,
     waiting: VecDeque<Option<RestoredRecord>>,
     /// The memory of the waiting records, in bytes. A shared chunk counts fully until its last record is returned.
@@ -40,8 +40,8 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Returns the position of the next record to return. If no record waits, it is the position of the first that has
-    /// not arrived.
+    /// Returns the position of the record that is returned next. If no record waits, the position of the
+    /// first record that has not arrived.
     pub(super) const fn next_place(&self) -> u64 {
         self.next
     }
@@ -73,7 +73,8 @@ impl Order {
         }
     }
 
-    /// Skips the position [`next_place`](Self::next_place), because the record at it is returned directly.
+    /// Skips the position that [`next_place`](Self::next_place) returns, because the caller has the record at
+    /// this position already.
     pub(super) fn pass(&mut self) -> Result<(), BadNote> {
         match self.waiting.pop_front() {
             Some(Some(_)) => Err(BadNote("stood where another did")),

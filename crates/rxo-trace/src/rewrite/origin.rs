@@ -12,8 +12,8 @@ use super::{MAGIC, RewriteError, outline};
 pub(super) struct Origin {
     /// The header of the file if it was a pcap file; `None` for pcapng.
     pub(super) pcap_header: Option<[u8; 24]>,
-    /// The totals of a file without records; `None` if there are records, because the last packet then
-    /// carries the totals.
+    /// The totals over all records, if the file has no records; `None` if it has, because then the last
+    /// packet carries the totals.
     pub(super) end: Option<End>,
     /// The sections and interfaces that were described before the first packet.
     pub(super) described: Vec<Described>,

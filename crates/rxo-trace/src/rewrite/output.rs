@@ -33,7 +33,7 @@ pub(super) struct Output<'w> {
     file: File<'w>,
     /// The sections and interfaces of the capture that was coalesced.
     described: Vec<Described>,
-    /// The number of interface and section descriptions that the file already contains.
+    /// The number of descriptions of sections and interfaces that the file already contains.
     told: usize,
     /// The number of the capture's interfaces that the file already contains.
     interfaces: usize,
@@ -46,7 +46,7 @@ pub(super) struct Output<'w> {
 enum File<'w> {
     NotBegun(RewriteOutput<'w>),
     Begun(CaptureWriter<RewriteOutput<'w>>),
-    /// Beginning the file failed, so nothing can be written.
+    /// Beginning the file has failed, so nothing more is written.
     Lost,
 }
 
@@ -74,8 +74,8 @@ impl<'w> Output<'w> {
         clocks(new, self.origin.pcap_header.as_ref()).collect()
     }
 
-    /// Returns the contents of the capture besides packets: the header of a pcap file, and the descriptions of sections
-    /// and interfaces.
+    /// Returns the parts of the original file besides its packets: the header of a pcap file, and the
+    /// descriptions of sections and interfaces.
     pub(super) fn around(&self) -> (Option<&[u8; 24]>, &[Described]) {
         (self.origin.pcap_header.as_ref(), &self.described)
     }
@@ -123,7 +123,8 @@ impl<'w> Output<'w> {
         self.described.get(told..).unwrap_or_default().to_vec()
     }
 
-    /// Begins the file, unless it has begun. `of_no_packet` are the totals of a capture without packets.
+    /// Begins the file, unless it has begun. `of_no_packet` are the totals of a capture without packets;
+    /// `None` if the capture has packets.
     fn begin(&mut self, of_no_packet: Option<End>) -> Result<(), RewriteError> {
         if let File::NotBegun(_) = self.file
             && let File::NotBegun(file) = std::mem::replace(&mut self.file, File::Lost)

@@ -125,8 +125,8 @@ impl Remark {
     }
 }
 
-/// Restores from its note the records that a packet consists of; `None` for a packet without a note.
-/// Positions are relative to the packet's.
+/// Restores the records of a packet from its note; `None` for a packet without a note. The positions of the
+/// records are relative to the packet's position.
 pub(crate) fn restored(record: &Record) -> Option<Result<Vec<Restored>, BadNote>> {
     if record.options.is_empty() {
         return None;

@@ -29,9 +29,9 @@ pub(super) struct Sink<'w> {
     digest: Digest,
     span: Span,
     pub(super) held: Held,
-    /// The deliveries that wait for an older record, by the position of their first record.
+    /// The deliveries that wait until an older record is delivered, by the position of their first record.
     ready: BTreeMap<u64, Written>,
-    /// `true` while everything held is delivered early, because too many records are held.
+    /// `true` while the engines deliver everything early, because too many records are held.
     is_early: bool,
     pub(super) figures: Coalesced,
     failed: Option<RewriteError>,
@@ -99,18 +99,21 @@ impl<'w> Sink<'w> {
         self.span.is_full()
     }
 
-    /// Records that deliveries from now on are early, forced by the limit.
+    /// Records that the deliveries from now on are early: the limit of held records forces them.
     pub(super) const fn begin_early(&mut self) {
         self.figures.early_flushes += 1;
         self.is_early = true;
     }
 
-    /// Records that deliveries are no longer forced.
+    /// Records that the deliveries from now on are not forced by the limit of held records.
     pub(super) const fn end_early(&mut self) {
         self.is_early = false;
     }
 
-    /// Returns the first error of writing since the last call.
+    /// Checks that the file was written so far.
+    ///
+    /// # Errors
+    /// The first error of writing since the last call of this function.
     pub(super) fn check(&mut self) -> Result<(), RewriteError> {
         self.failed.take().map_or(Ok(()), Err)
     }
@@ -239,7 +242,8 @@ impl<'w> Sink<'w> {
         Ok(Remark { note: Some(note), beside: beside.collect(), ..Remark::default() })
     }
 
-    /// Returns the parts of a record that would otherwise be lost; `None` if there are none.
+    /// Returns the parts of a record that neither its bytes nor the file's fields express; `None` if there
+    /// are none.
     fn beside(&self, record: &Record, options: PacketOptions) -> Option<Beside> {
         let clock = *self.clocks.get(record.interface as usize)?;
         let beside = Beside::of(record, clock, options);

@@ -10,7 +10,7 @@ use super::{MOST_BYTES, MOST_RECORDS};
 /// The records from the oldest undelivered one to the newest, delivered or not.
 #[derive(Debug, Default)]
 pub(super) struct Span {
-    /// The position in the capture of the first of `records`.
+    /// The position in the capture of the oldest undelivered record, which is the first of `records`.
     first: u64,
     /// The length of each record in bytes, and `true` if it was delivered.
     records: VecDeque<(usize, bool)>,

@@ -83,7 +83,7 @@ fn with_poll(columns: Columns, outcomes: &[&Outcome]) -> Columns {
         .some_count("poll_packets", packets)
 }
 
-/// The type of the column for a setting, which all its values have.
+/// The type of the column for a setting, to which all values of the setting can be converted.
 enum Kind {
     Number,
     Flag,

@@ -30,7 +30,7 @@ pub(super) fn text(report: &Report) -> String {
     lines.join("\n")
 }
 
-/// Formats what a host does today, to compare with.
+/// Formats the result of the poll rule that most hosts use today, for comparison.
 fn today(poll: &TriedPoll) -> String {
     let cores = poll.cores_with.map_or("an unknown number of".to_owned(), three_digits);
     format!(

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// The result of comparing two captures.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ComparisonResult {
-    /// `true` if the compared parts are equal, and nothing was undecided.
+    /// `true` if the compared parts are equal, and no flow is undecided.
     pub equal: bool,
     /// The number of packets in the first capture.
     pub packets_a: u64,
@@ -30,7 +30,7 @@ pub struct ComparisonResult {
     /// `true` if the comparison stopped because enough flows differ.
     pub stopped: bool,
     /// The number of flows that were forgotten while no difference was found in them, because there were too
-    /// many flows. Later offsets of such a flow count from that point.
+    /// many flows. If packets of such a flow come later, their offsets count from that point.
     pub forgotten_flows: u64,
 }
 
@@ -65,7 +65,7 @@ pub enum Kind {
     Payload,
     /// The sequence number differs: the stream continues with other data.
     Sequence,
-    /// One capture has a packet without payload at the position at which the other has payload.
+    /// One capture has a packet without payload at the position at which the other capture has payload.
     Order,
     /// The acknowledgement number of a segment differs.
     Acknowledgement,

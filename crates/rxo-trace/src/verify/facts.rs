@@ -28,7 +28,7 @@ pub(super) enum Class {
     Link,
 }
 
-/// The properties of a packet that are compared besides its bytes.
+/// The properties of a packet that are compared, in addition to its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Facts {
     /// A TCP segment. Its bytes are the payload.
@@ -101,17 +101,17 @@ pub(super) const ENDING: TcpFlags = TcpFlags::PSH.union(TcpFlags::FIN);
 /// The flags that signal congestion.
 pub(super) const CONGESTION: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR).union(TcpFlags::AE);
 
-/// The end of an aggregate's inner segment or datagram, and its properties.
+/// The end of a segment or datagram inside an aggregate, and its properties.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Inner {
-    /// The offset of that end in the aggregate's payload, in bytes.
+    /// The offset in the aggregate's payload, in bytes, at which the segment or datagram ends.
     pub(super) end: usize,
-    /// The properties of the segment that ends there, with PSH and FIN; `None` for a datagram.
+    /// The properties of the segment that ends at this offset, with PSH and FIN; `None` for a datagram.
     pub(super) says: Option<(Last, TcpFlags)>,
 }
 
-/// A packet reduced to what the comparison of two captures uses: name, facts and, with a note, its restored
-/// segments.
+/// A packet as the comparison of two captures uses it: its flow, its properties and, with a note, its
+/// restored segments.
 #[derive(Debug)]
 pub(super) struct ComparedPacket {
     pub(super) name: Name,
@@ -143,8 +143,11 @@ impl ComparedPacket {
         seen
     }
 
-    /// Restores the segments or datagrams from the note. They must be consecutive ones of this flow, and match the
-    /// aggregate.
+    /// Restores the segments or datagrams of an aggregate from its note. They must follow one another in the
+    /// aggregate's flow, and match the aggregate.
+    ///
+    /// # Errors
+    /// The fault of the note.
     fn segments(
         &self,
         record: &Record,
@@ -216,7 +219,8 @@ impl ComparedPacket {
     }
 }
 
-/// Returns the TCP segment inside a tunnel's packet, if the packet contains one and nothing after it.
+/// Returns the TCP segment inside a packet of a tunnel; `None` unless the packet contains one segment and
+/// nothing after it.
 fn segment_inside(packet: &[u8], outer: &Parsed) -> Option<Parsed> {
     let Transport::Udp(udp) = outer.transport else { return None };
     let inside = Tunnel::of_port(outer.key.destination_port())?.inside(packet, outer)?.parsed;

@@ -20,8 +20,8 @@ pub(super) struct Unit<B> {
     pub(super) bytes: B,
     /// The number of payload bytes of the packet that were compared.
     done: usize,
-    /// The segments or datagrams of which the packet is known to consist, in reverse order. The last one is compared
-    /// next.
+    /// The segments or datagrams that the packet is known to consist of, in reverse order, so that the last
+    /// element is compared next.
     inner: Vec<Inner>,
     /// The payload length of each datagram in bytes, if the packet was found to consist of several although it has no
     /// note; 0 as long as it may be a single one.
@@ -77,8 +77,8 @@ impl<B: AsRef<[u8]>> Unit<B> {
         is_inside
     }
 
-    /// Records that the next `bytes` bytes were compared. Returns the properties of the segment that ends there; `None`
-    /// if none does.
+    /// Records that the next `bytes` bytes were compared. Returns the properties of the segment that ends
+    /// there; `None` if no segment ends there.
     fn step(&mut self, bytes: usize) -> Option<(Last, TcpFlags)> {
         self.done += bytes;
         if self.inner.last().is_some_and(|inner| inner.end == self.done) {
@@ -117,22 +117,22 @@ pub(super) struct Flow {
     segment_ending: [TcpFlags; 2],
 }
 
-/// The packets that only one capture has shown so far, and which capture that is.
+/// The packets of the capture that is ahead, which the other capture has not shown yet.
 #[derive(Debug)]
 struct Waiting {
     ahead: Side,
     units: VecDeque<Unit<Box<[u8]>>>,
 }
 
-/// The totals of a comparison over all flows.
+/// The totals of a comparison, over all flows.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    /// The number of waiting bytes of each capture.
+    /// The number of bytes of each capture that wait for their counterpart.
     pub(super) waiting: [usize; 2],
     /// The number of segments that end where the properties of the other capture's segment are unknown.
     pub(super) forgotten_segments: u64,
-    /// The last position at which datagrams end differently but may be equal. The caller takes it; `None` if there is
-    /// none.
+    /// The last position at which the captures end datagrams differently although they may be equal, until
+    /// the caller takes it; `None` if there is none.
     pub(super) undecided: Option<Mismatch>,
 }
 
@@ -146,12 +146,14 @@ pub(super) struct Mismatch {
 }
 
 impl Flow {
-    /// Returns `true` if no packet of the flow waits, so that forgetting the flow loses only its offset.
+    /// Returns `true` if no packet of the flow waits for its counterpart, so that forgetting the flow loses
+    /// only its offset.
     pub(super) const fn is_level(&self) -> bool {
         self.waiting.is_none()
     }
 
-    /// Returns the capture that is ahead, and the number of its oldest waiting packet; `None` if none waits.
+    /// Returns the capture that is ahead, and the number of its oldest waiting packet; `None` if no packet
+    /// waits.
     pub(super) fn oldest(&self) -> Option<(Side, u64)> {
         let waiting = self.waiting.as_deref()?;
         waiting.units.front().map(|unit| (waiting.ahead, unit.packet))
@@ -304,8 +306,8 @@ impl Mismatch {
         Self { kind: Kind::Note, stream_offset, packets, texts }.seen_from(side)
     }
 
-    /// Returns the mismatch with its pairs swapped if needed: they begin with the capture that is not `side`, and must
-    /// begin with A.
+    /// Returns the mismatch with its pairs swapped if needed: they begin with the capture that is not `side`,
+    /// and are returned with the first capture first.
     fn seen_from(mut self, side: Side) -> Self {
         if side == Side::A {
             self.packets.reverse();
@@ -315,7 +317,7 @@ impl Mismatch {
     }
 }
 
-/// A kind of difference, and the texts that describe it for both captures.
+/// The kind of a difference, and for each capture the text that describes it.
 type DifferenceTexts = (Kind, String, String);
 
 fn mismatch<A, B>(

@@ -21,7 +21,7 @@ pub(super) struct Flows {
     verdict: ComparisonResult,
 }
 
-/// A flow; `None` for one that differs and is not compared further.
+/// A flow of the table; `None` for a flow that differs and is not compared further.
 #[derive(Debug)]
 struct Entry {
     name: Name,
@@ -132,7 +132,8 @@ impl Flows {
         })
     }
 
-    /// Reports the oldest waiting packet as missing in the other capture, because too much waits.
+    /// Reports the oldest waiting packet as missing in the other capture, because the limit of waiting bytes
+    /// is reached.
     #[cold]
     fn give_up_oldest(&mut self) {
         let [a, b] = self.tally.waiting;

@@ -49,7 +49,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Returns the other one of the two captures.
+    /// Returns the capture that is not this one.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {

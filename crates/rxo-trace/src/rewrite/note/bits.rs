@@ -7,8 +7,8 @@ use core::ops::BitOr;
 pub(crate) struct Shape(pub(crate) u8);
 
 impl Shape {
-    /// Set if the payloads of all segments but the last have one size: the note then contains this size once. If the
-    /// bit is clear, the note contains the size of each segment.
+    /// The payloads of all segments but the last have one size, which the note contains once. If the bit is
+    /// clear, the note contains the size of each segment.
     pub(crate) const REGULAR: Self = Self(1);
     /// The IPv4 ID counts up from one segment to the next; otherwise it stays equal.
     pub(crate) const COUNTING_ID: Self = Self(2);
@@ -41,26 +41,28 @@ impl Shape {
     }
 }
 
-/// The properties of a segment that differ from the prediction. Their values follow in the order of the bits.
+/// The properties in which a segment differs from its prediction. Their values follow in the note, in the
+/// order of the bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Differs(pub(crate) u8);
 
 impl Differs {
-    /// The arrival time: the time to the next segment. Predicted as 0.
+    /// The arrival time differs: the note contains the time to the next segment, whose prediction is 0.
     pub(crate) const TIME: Self = Self(1);
-    /// The position: the number of records before the next segment. Predicted as 0.
+    /// The position differs: the note contains the number of records before the next segment, whose
+    /// prediction is 0.
     pub(crate) const PLACE: Self = Self(2);
-    /// The link header, including a tunnel's headers: length and bytes.
+    /// The link header, including the headers of a tunnel, differs: the note contains its length and bytes.
     pub(crate) const LINK: Self = Self(4);
-    /// The headers of IP and TCP, as a patch of the predicted headers.
+    /// The IP and TCP headers differ: the note contains a patch of the predicted headers.
     pub(crate) const HEADER: Self = Self(8);
-    /// The IPv4 header checksum, as two bytes.
+    /// The IPv4 header checksum differs: the note contains its two bytes.
     pub(crate) const IP_CHECKSUM: Self = Self(16);
-    /// The TCP checksum, as two bytes.
+    /// The TCP checksum differs: the note contains its two bytes.
     pub(crate) const TCP_CHECKSUM: Self = Self(32);
-    /// The padding: the bytes after the IP packet, as length and bytes.
+    /// The segment has padding, bytes after the IP packet: the note contains its length and bytes.
     pub(crate) const PADDING: Self = Self(64);
-    /// The difference between the length on the wire and the captured length.
+    /// The length on the wire differs from the captured length: the note contains the difference.
     pub(crate) const ORIGINAL_BYTES: Self = Self(128);
 
     pub(crate) const fn has(self, other: Self) -> bool {

@@ -16,7 +16,7 @@ const IPV6_BYTES: usize = 40;
 const MIN_TCP_BYTES: usize = 20;
 const ENDING_FLAGS: u8 = 0x09;
 
-/// The properties of all segments that are known in advance.
+/// The properties of all segments of an aggregate that are known from the merged packet and the note's head.
 pub(super) struct Plan<'a> {
     merged: &'a [u8],
     at: Offsets,
@@ -88,14 +88,14 @@ impl<'a> Plan<'a> {
         self.merged.get(self.at.network as usize).is_some_and(|first| first >> 4 == 4)
     }
 
-    /// Returns the header from which the last segment's header is predicted.
+    /// Returns the header of the merged packet, from which the header of the last segment is predicted.
     pub(super) fn merged_header(&self) -> Headers {
         let merged = self.merged.get(self.at.network as usize..self.at.payload as usize);
         Headers(merged.unwrap_or_default().to_vec())
     }
 
-    /// Turns `header` into the prediction for `segment`. `header` is that of the next segment, or
-    /// for the last segment the merged one.
+    /// Turns `header` into the prediction for `segment`. Before, `header` is the header of the next segment;
+    /// for the last segment, that of the merged packet.
     pub(super) fn predict(&self, header: &mut Headers, segment: Position) {
         let total = self.header_bytes() + segment.payload_bytes;
         if self.is_v4() {
@@ -173,7 +173,7 @@ impl<'a> Plan<'a> {
 pub(super) struct Position {
     /// The segment's number, counted from 0.
     pub(super) number: usize,
-    /// Number of segments after this one.
+    /// Number of segments of the aggregate after this one.
     pub(super) from_end: usize,
     /// Offset of the segment's payload in the payload of all segments, in bytes.
     pub(super) payload_at: usize,

@@ -46,7 +46,7 @@ pub use self::outer::Outer;
 pub use self::read::{Restored, read};
 pub use self::write::write;
 
-/// A record that was merged into an aggregate, or that is to be.
+/// A record that is part of an aggregate, or will be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Original<'a> {
     /// The captured bytes of the record, with link header and padding.
@@ -61,7 +61,7 @@ pub struct Original<'a> {
     pub place: u64,
 }
 
-/// A merged packet, and the facts that are known without its note.
+/// A merged packet, with the time and the position that are known without its note.
 #[derive(Clone, Copy, Debug)]
 pub struct Merged<'a> {
     /// All bytes of the merged packet, with link header, without padding.
@@ -69,7 +69,7 @@ pub struct Merged<'a> {
     /// The time of the merged packet in the file in nanoseconds since 1970 UTC, which is the time of one of its
     /// segments.
     pub at_ns: u64,
-    /// A position near those of the records, which is known when the note is read.
+    /// A position in the file near those of the records. It is known when the note is read.
     pub expected_place: u64,
 }
 
@@ -89,7 +89,7 @@ const MAX_PAYLOAD_BYTES: usize = u16::MAX as usize;
 /// The length of the CRC-32 that ends a note, in bytes.
 const CHECK_BYTES: usize = 4;
 
-/// The checksum at the end of a note. It covers everything about the records, in order.
+/// The checksum at the end of a note. It covers all properties of the records, in order.
 #[derive(Default)]
 struct Check(Crc);
 
@@ -106,7 +106,7 @@ impl Check {
         self.0.update(record.bytes);
     }
 
-    /// Returns the bytes that end the note.
+    /// Returns the checksum as the bytes that end the note.
     fn bytes(self) -> [u8; CHECK_BYTES] {
         self.0.sum().to_le_bytes()
     }

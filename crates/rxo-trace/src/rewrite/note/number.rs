@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
     /// Reads and returns the next `count` bytes.
     ///
     /// # Errors
-    /// If fewer are left.
+    /// If fewer bytes are left in the input.
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], BadNote> {
         let (bytes, rest) = self.rest.split_at_checked(count).ok_or(ENDS)?;
         self.rest = rest;
@@ -58,7 +58,7 @@ impl<'a> Reader<'a> {
     /// Reads and returns the next two bytes.
     ///
     /// # Errors
-    /// If fewer are left.
+    /// If fewer bytes are left in the input.
     pub fn pair(&mut self) -> Result<[u8; 2], BadNote> {
         self.bytes(2)?.try_into().map_err(|_| ENDS)
     }

@@ -38,7 +38,7 @@ fn hunks(from: &[u8], to: &[u8]) -> Vec<(usize, usize)> {
     hunks
 }
 
-/// Applies the patch that `note` contains next to `header`.
+/// Applies the patch that comes next in `note` to `header`.
 pub(super) fn apply(header: &mut [u8], note: &mut Reader<'_>) -> Result<(), BadNote> {
     let mut at = 0;
     for _ in 0..note.size(header.len())? {

@@ -52,7 +52,8 @@ pub fn read(merged: Merged<'_>, note: &[u8]) -> Result<Vec<Restored>, BadNote> {
     Ok(found.into_iter().map(|one| one.restored(&chunk)).collect())
 }
 
-/// A restored record before its bytes are final: their range in the chunk that all records of the note share.
+/// A restored record while the records before it are still being read: the range of its bytes in the chunk
+/// that all records of the note share.
 struct PendingRecord {
     range: Range<usize>,
     original_bytes: u32,
@@ -73,7 +74,7 @@ impl PendingRecord {
     }
 }
 
-/// The part of a note that precedes the segments.
+/// The part of a note before the segments.
 struct Outline {
     last_place: u64,
     segments: usize,
@@ -176,8 +177,8 @@ fn original_bytes(
 struct SegmentReader<'a> {
     plan: &'a Plan<'a>,
     shape: Shape,
-    /// The header of the segment read before, which follows this one in the file; at first the header of the
-    /// merged packet.
+    /// The header of the segment that was read last, which is the next one in the file; at first the header
+    /// of the merged packet.
     header: Headers,
 }
 

@@ -115,18 +115,18 @@ fn put_segments(
     Ok(())
 }
 
-/// Writes the segments of a note, from the last to the first.
+/// Writes the segments of an aggregate into its note, from the last to the first.
 struct SegmentWriter<'a, 'n> {
     plan: &'a Plan<'a>,
     shape: Shape,
     /// The time of the merged packet, in nanoseconds since 1970 UTC.
     at_ns: u64,
-    /// The header of the segment written before, which follows this one in the file; at first the header of
-    /// the merged packet.
+    /// The header of the segment that was written last, which is the next one in the file; at first the
+    /// header of the merged packet. The next header is predicted from it.
     predicted: Headers,
     /// Memory for the header of the segment that is being written.
     header: Headers,
-    /// The link header of the segment that was written before.
+    /// The link header of the segment that was written last.
     link: Headers,
     after: Option<Original<'a>>,
     note: &'n mut Vec<u8>,
@@ -153,8 +153,8 @@ impl<'a> SegmentWriter<'a, '_> {
         Ok(())
     }
 
-    /// Writes time and position of the record relative to the next segment, or to the merged packet for the last
-    /// segment. Returns which of them differ from the prediction.
+    /// Writes time and position of the record relative to the next segment, or to the merged packet for the
+    /// last segment. Returns the properties that differ from the prediction.
     fn put_arrival(&mut self, record: &Original<'_>) -> Differs {
         let after_ns = self.after.map_or(self.at_ns, |after| after.at_ns);
         let time = nanos(record.at_ns, after_ns) / self.shape.unit_ns();
@@ -180,8 +180,8 @@ impl<'a> SegmentWriter<'a, '_> {
         self.put_bytes(link, differs, Differs::LINK)
     }
 
-    /// Writes the header of a record and its checksums. The header then becomes the prediction for the previous
-    /// segment. Returns what differs from the prediction.
+    /// Writes the header of a record and its checksums. The header then becomes the prediction for the
+    /// previous segment. Returns the properties that differ from the prediction.
     fn put_header(&mut self, header: &[u8], payload: &[u8], position: Position) -> Differs {
         let plan = self.plan;
         plan.predict(&mut self.predicted, position);

@@ -81,7 +81,7 @@ impl<'w> Original<'w> {
         }
     }
 
-    /// Drops the sections and interfaces that follow records that were not written.
+    /// Drops descriptions of sections and interfaces that belong after records that are not written.
     pub(super) fn leave_out_rest(&mut self) {
         if let Self::Same(file) = self {
             file.leave_out_rest();

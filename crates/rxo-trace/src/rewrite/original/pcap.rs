@@ -61,7 +61,10 @@ impl<'w> PcapFile<'w> {
         Self { output, header, shape, clock: Clock::pcap(shape.unit_ns), has_begun: false }
     }
 
-    /// Takes the header from the first interface. A second interface is an error.
+    /// Takes the fields of the pcap header from the first interface.
+    ///
+    /// # Errors
+    /// If there is a second interface, which a pcap file cannot have.
     pub(super) fn describe(&mut self, described: &Part) -> Result<(), RewriteError> {
         let Part::Interface { link, snap_bytes, .. } = described else { return Ok(()) };
         if self.has_begun {
