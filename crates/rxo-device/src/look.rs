@@ -9,9 +9,9 @@ use rxo_frame::Frame;
 /// The decision on an inspected frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The frame is processed completely: its memory returns to the device at once.
+    /// The inspecting function has processed the frame completely: its memory returns to the device at once.
     Consumed,
-    /// The frame is appended to the batch, as if it had not been inspected.
+    /// The frame is appended to the batch, as if the function had not inspected it.
     Fallback,
 }
 

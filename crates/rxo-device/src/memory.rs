@@ -23,7 +23,8 @@ mod tests;
 pub struct MemoryOptions {
     /// The header with which each packet begins.
     pub link: LinkKind,
-    /// The largest IP packet without segmentation, in bytes. Reported, not enforced.
+    /// The size of the largest IP packet without segmentation, in bytes. The link reports it but does not
+    /// enforce it.
     pub mtu: u32,
     /// The largest GSO frame as an IP packet, in bytes; 0 for a link that accepts none.
     pub gso_bytes: u32,
@@ -58,7 +59,7 @@ pub struct Sent {
     pub bytes: Vec<u8>,
     /// The checksum status and segmentation metadata of the packet.
     pub offload: Offload,
-    /// The VLAN tag that is not in the bytes.
+    /// The VLAN tag of the packet, if it is in the metadata instead of the bytes.
     pub vlan: Option<VlanTag>,
     /// The number of original frames in the packet.
     pub frames: usize,
@@ -87,7 +88,7 @@ struct State {
     room: Option<usize>,
     /// Packets that wait until the simulated device accepts more.
     kept: VecDeque<Sent>,
-    /// Every packet with a number divisible by this is refused; 0 for none.
+    /// The simulated device refuses every packet whose number is divisible by this value; 0 for none.
     refuse_every: usize,
     offered: usize,
     sent: SinkCounters,

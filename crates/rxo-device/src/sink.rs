@@ -24,8 +24,8 @@ pub trait FrameSink {
     /// Returns the totals of the sink since it was opened.
     fn counters(&self) -> SinkCounters;
 
-    /// Returns `true` while the sink keeps packets because the device was full. Its owner must then stop
-    /// receiving for it, wait until the device is writable, and call [`FrameSink::resume`].
+    /// Returns `true` while the sink keeps packets because the device was full. The owner of the sink must
+    /// then stop receiving packets for it, wait until the device is writable, and call [`FrameSink::resume`].
     fn is_blocked(&self) -> bool {
         false
     }
@@ -58,9 +58,10 @@ pub trait FrameSink {
         None
     }
 
-    /// Returns the number of bytes passed to the system that the device has not sent yet, as counted by the
-    /// system, with its overhead per packet. `None` if the sink cannot know it, or if packets never wait
-    /// there. A sender that keeps this number small can still decide which packet is sent next.
+    /// Returns the number of bytes passed to the system that the device has not sent yet. The system counts
+    /// them, with its overhead per packet. `None` if the sink cannot determine the number, or if packets
+    /// never wait in the system. A sender that keeps this number small can still decide which packet is sent
+    /// next.
     fn queued_bytes(&self) -> Option<u64> {
         None
     }

@@ -179,24 +179,25 @@ rxo_frame::counters! {
     /// Totals of a source since it was opened.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct SourceCounters {
-        /// Frames received.
+        /// The number of received frames.
         pub frames: u64,
-        /// Bytes of the received frames.
+        /// The number of bytes of the received frames.
         pub bytes: u64,
-        /// Frames lost before they reached the source, because the device's ring was full.
+        /// The number of frames lost before they reached the source, because the device's ring was full.
         pub ring_drops: u64,
-        /// Frames that arrived truncated and were discarded.
+        /// The number of frames that arrived truncated and were discarded.
         pub truncated: u64,
-        /// Frames whose metadata is wrong (a GSO kind that does not match the headers, a checksum field
-        /// outside the frame), and rules of a shared ring that the other side broke. None of these frames was
-        /// received.
+        /// The number of frames whose metadata is wrong (a GSO kind that does not match the headers, a
+        /// checksum field outside the frame), plus the number of times that the other side of a shared ring
+        /// broke its rules. None of these frames was received.
         pub invalid: u64,
-        /// Bytes of received frames that the switch between several guests copied on their way to this
-        /// source. A copy that several guests share counts for the first of them. 0 if there is no switch.
+        /// The number of bytes of received frames that the switch between several guests copied on their way
+        /// to this source. A copy that several guests share counts for the first of them. 0 if there is no
+        /// switch.
         pub bytes_copied_aside: u64,
-        /// Totals of an impairment; all zeros without one.
+        /// Totals of the simulated network impairment that the source applies; all zeros if it applies none.
         pub impaired: ImpairmentCounters,
-        /// Totals of a wire; all zeros without one.
+        /// Totals of the work of a simulated wire, such as segmentation; all zeros without a simulated wire.
         pub wire: WireCounters,
     }
 }

@@ -16,8 +16,8 @@ pub struct Frame<B> {
     pub arrived_at: Instant,
     /// The status of the frame's transport checksum.
     pub checksum: ChecksumStatus,
-    /// The segmentation parameters of a GSO frame, as a local sender with TCP segmentation offload sends it; `None` for
-    /// a frame as on the network.
+    /// The segmentation parameters of a GSO frame, as a local sender with TCP segmentation offload produces
+    /// it. `None` for a frame that has the form in which it crossed the network.
     pub gso: Option<Gso>,
     /// The outer VLAN tag, if the device removed it from the bytes. Other tags stay in the bytes.
     pub vlan: Option<VlanTag>,

@@ -3,15 +3,16 @@
 /// The header with which a frame begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LinkKind {
-    /// An Ethernet header (TAP, packet sockets, network cards).
+    /// Frames begin with an Ethernet header (TAP, packet sockets, network cards).
     #[default]
     Ethernet,
-    /// An IPv4 or IPv6 header (TUN, most VPNs).
+    /// Frames begin with an IPv4 or IPv6 header (TUN, most VPNs).
     RawIp,
 }
 
 impl LinkKind {
-    /// Reads `bytes`, which begin with this header, by the reader for it: `rxo_wire::parse` or `rxo_wire::parse_ip`.
+    /// Reads `bytes`, a frame of this kind of link: calls `ethernet` or `raw_ip`, such as `rxo_wire::parse`
+    /// and `rxo_wire::parse_ip`.
     #[inline(always)]
     pub fn read<'b, T>(
         self,

@@ -6,7 +6,7 @@
 /// yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// The number of packets that the receiver has not processed yet, or of ring entries for a sink that counts those.
+    /// The number of packets that the receiver has not processed yet. A sink may count ring entries instead.
     /// Only zero means the same for every sink: the receiver has processed everything.
     pub unread: u32,
 }

@@ -31,7 +31,8 @@ pub struct FlowKey {
 /// The upper half of the second word of an IPv4-mapped address.
 const MAPPED: u64 = (0xffff_u32.to_be() as u64) << 32;
 
-/// The bit that marks a tag that a device removed, to distinguish it from the same tag in the bytes.
+/// The bit that marks a VLAN tag that a device removed from the packet, to distinguish it from an equal tag
+/// in the bytes.
 const DEVICE_VLAN: u32 = 1 << 31;
 /// The number that is added to the VLANs of a key for each tag.
 const ONE_TAG: u32 = 1 << 24;
@@ -314,8 +315,8 @@ impl fmt::Debug for FlowKey {
 #[derive(Clone, Copy)]
 pub struct FlowHasher {
     seeds: [u64; 6],
-    /// The part of the hash that comes from the first words of both addresses, if these words are 0, as in
-    /// IPv4 flows.
+    /// The part of the hash that comes from the first words of both addresses when these words are 0, as in
+    /// IPv4 flows. Computed once.
     zeros: u64,
 }
 

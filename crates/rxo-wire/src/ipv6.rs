@@ -9,7 +9,8 @@ const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const AUTHENTICATION: u8 = 51;
 const DESTINATION: u8 = 60;
-/// Option types in a destination options header (RFC 8200 section 4.2, RFC 6275 section 6.3).
+/// The type of a one-byte padding option in a destination options header (RFC 8200 section 4.2, RFC 6275
+/// section 6.3).
 const PAD1: u8 = 0;
 const HOME_ADDRESS: u8 = 201;
 /// The maximum number of extension headers that are followed, which bounds the loop: more than any real packet has.

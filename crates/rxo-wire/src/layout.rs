@@ -18,8 +18,8 @@ type Field = (usize, usize);
 
 const IPV4_ID: Field = (4, 6);
 const IPV4_CHECKSUM: Field = (10, 12);
-/// The IPv4 header from identification to checksum. [`counted`] predicts both if the identification
-/// increments.
+/// The IPv4 header from identification to checksum. The function [`counted`] predicts these bytes for a
+/// packet whose identification is one higher.
 const IPV4_COUNTING: Field = (4, 12);
 
 const TCP_SEQ: Field = (4, 8);
@@ -140,9 +140,9 @@ pub const fn data(version: IpVersion) -> Layout {
     Layout::new(version, TCP_WINDOW.1, &[IPV4_COUNTING], &[TCP_SEQ])
 }
 
-/// Returns the masks of the last two words of a data segment, starting at its checksum, by the length of its
-/// TCP header. Separate from [`data`], so that both lengths share its code. `None` unless the header has no
-/// options or only a timestamp.
+/// Returns the masks of the last two words of a TCP data segment, starting at its checksum, by the length of
+/// its TCP header. Separate from [`data`], so that segments with and without a timestamp share its code.
+/// `None` unless the header has no options or only a timestamp.
 #[inline]
 #[must_use]
 pub const fn data_tail(header_bytes: usize) -> Option<[u64; 2]> {

@@ -116,8 +116,8 @@ impl Transport {
 pub struct Unparsed {
     /// The reason for which the frame could not be parsed.
     pub why: Malformed,
-    /// Addresses and VLANs (ports 0), if the IP header was readable: the order within the flow must still be kept.
-    /// `None` if it was not.
+    /// The addresses and VLANs of the packet (ports 0): packets of a flow must stay in order even if the rest
+    /// is not readable. `None` if the IP header was not readable.
     pub addresses: Option<FlowKey>,
 }
 

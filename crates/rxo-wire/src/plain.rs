@@ -21,8 +21,7 @@ pub struct Plain {
 }
 
 const ACK: u8 = 0x10;
-/// The value of the byte with the data offset in a TCP header without options; the next constant is that of a header
-/// with twelve bytes of options.
+/// The value of the byte with the data offset in a TCP header without options.
 const OFFSET_BARE: u8 = 0x50;
 const OFFSET_TIMESTAMP: u8 = 0x80;
 const TIMESTAMP_BYTES: usize = 12;

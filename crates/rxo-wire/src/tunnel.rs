@@ -28,8 +28,8 @@ use crate::{
 pub struct Inside {
     /// The parsed headers of the inner packet. Offsets count from the first byte of the whole frame.
     pub parsed: Parsed,
-    /// The offsets of the outer headers. Their payload begins after the UDP header; without UDP, at the GRE
-    /// header or the inner IP header.
+    /// The offsets of the outer headers of the tunnel packet. The outer payload begins after the UDP header;
+    /// without UDP, at the GRE header or the inner IP header.
     pub outer: Offsets,
     /// The header after the outer IP header, by which the outer packet carries the inner one.
     pub carrier: Carrier,

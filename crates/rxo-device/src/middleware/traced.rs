@@ -54,8 +54,8 @@ impl<S: FrameSource, L: PacketLog> FrameSource for TracedSource<S, L> {
         received
     }
 
-    /// Receives frames after inspection; each one is logged before `look` sees it, also if it is then
-    /// consumed.
+    /// Receives frames like the traced source, with inspection. Each frame is logged before `look` inspects
+    /// it, even if `look` then consumes it.
     fn receive_past(
         &mut self,
         batch: &mut Vec<Frame<S::Buffer>>,
@@ -138,7 +138,7 @@ impl<K, L: PacketLog, C> TracedSink<K, L, C> {
         Self { log: log.into(), ..self }
     }
 
-    /// Returns the log; `None` if there is none.
+    /// Returns the log of frames; `None` if frames are not logged.
     pub const fn log(&self) -> Option<&L> {
         self.log.as_ref()
     }

@@ -13,18 +13,19 @@ use core::sync::atomic::{AtomicU32, Ordering};
 /// The atomic number of taken indices, plus one while the set is open.
 pub(super) type Top = AtomicU32;
 
-/// The set of the free indices among 0..n. It has the name of the stack that it replaces. Borrows only
-/// atomics, for the reason given there.
+/// The set of the free indices among 0..n. It has the name of the lock-free stack that it replaces on targets
+/// without 64-bit atomics. It borrows only atomics: a method that returned the last index may still be
+/// running when another thread frees the pool.
 #[derive(Clone, Copy)]
 pub(super) struct IndexStack<'a> {
     /// The number of taken indices, plus one while the set is open.
     pub(super) top: &'a Top,
-    /// For each index one bit, which is set if the index is free.
+    /// One bit for each index, which is set if the index is free.
     pub(super) below: &'a [AtomicU32],
 }
 
-/// Taken indices that are being returned together. The bits of the added ones are already set, but the count of taken
-/// indices does not reflect it yet.
+/// Taken indices that are being returned together. The bits of the added indices are already set, but the
+/// count of taken indices does not reflect this yet.
 #[derive(Clone, Copy)]
 pub(super) struct Chain {
     first: u32,

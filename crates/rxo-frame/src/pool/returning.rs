@@ -11,13 +11,15 @@ use super::{PoolBuf, Shared, give_back};
 
 /// Buffers of one pool that are returned when this value is dropped.
 pub(super) struct Returning {
-    /// The shared state of the pool. Valid because the buffers of `chain` are still missing.
+    /// The shared state of the pool to which the buffers belong. Valid because the buffers of `chain` are not
+    /// returned yet.
     shared: NonNull<Shared>,
     chain: Chain,
 }
 
 impl Returning {
-    /// Creates the value with the buffer `first`; `None` if it belongs to no pool.
+    /// Begins a group of buffers that are returned together, with the buffer `first`. `None` if `first`
+    /// belongs to no pool.
     #[inline]
     pub(super) fn of(first: PoolBuf) -> Option<Self> {
         if first.is_nowhere() {
@@ -27,8 +29,8 @@ impl Returning {
         Some(Self { shared: first.shared, chain: Chain::of(first.index) })
     }
 
-    /// Adds a buffer to those that are returned together. A buffer of another pool is handed back as `Some`; one
-    /// without a pool is ignored.
+    /// Adds a buffer to those that are returned together. A buffer of another pool is handed back as `Some`;
+    /// a buffer that belongs to no pool is ignored.
     #[inline]
     pub(super) fn add(&mut self, buffer: PoolBuf) -> Option<PoolBuf> {
         if buffer.shared != self.shared {

@@ -43,7 +43,7 @@ impl Chain {
 
 /// A number that exceeds every valid count of indices, so that [`NONE`] and [`CLOSED`] are never indices.
 pub(super) const END: u32 = u32::MAX;
-/// The value that stands for "no index" below the lowest one.
+/// The value that stands for "no index", below the lowest index on the stack.
 const NONE: u32 = u32::MAX;
 /// The value of the top index that marks a closed stack.
 const CLOSED: u32 = u32::MAX - 1;
@@ -53,7 +53,8 @@ pub(super) const fn full_top(count: u32) -> AtomicU64 {
     AtomicU64::new(if count == 0 { NONE as u64 } else { 0 })
 }
 
-/// Returns the initial `below` of a stack that contains all indices below `count`, with 0 on top.
+/// Returns the initial links of a stack that contains all indices below `count`, with 0 on top: for each
+/// index, the index below it.
 pub(super) fn full_below(count: u32) -> impl Iterator<Item = AtomicU32> {
     (1..=count).map(move |next| AtomicU32::new(if next == count { NONE } else { next }))
 }

@@ -46,12 +46,12 @@ mod absent {
     pub(crate) enum Absent {}
 
     impl Absent {
-        /// Always returns `None`, because this target lacks the instructions.
+        /// Always returns `None`, because this target lacks the vector instructions.
         pub(crate) const fn detect() -> Option<Self> {
             None
         }
 
-        /// Cannot be called, because there is no value to call it on.
+        /// Is never called, because no value of this type exists on this target.
         pub(crate) const fn sum(self, _bytes: &[u8]) -> Sum {
             match self {}
         }

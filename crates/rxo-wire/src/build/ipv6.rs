@@ -81,7 +81,8 @@ impl Ipv6Header {
     }
 }
 
-/// A hop-by-hop (0), routing (43) or destination options (60) header. The header before it contains its type.
+/// An extension header of an IPv6 packet: hop-by-hop (0), routing (43) or destination options (60). The
+/// header that precedes it in the packet contains its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6Extension<'a> {
     /// The protocol or extension header type of the next header.

@@ -56,7 +56,7 @@ impl Sum {
         Self(total)
     }
 
-    /// Returns the sum that `native`, a sum of native machine words, stands for.
+    /// Converts `native`, a sum of native machine words, to a checksum sum.
     #[inline]
     pub(crate) const fn from_raw(native: u64) -> Self {
         Self(native)
@@ -79,7 +79,8 @@ impl Sum {
         self.plus(Self(!other.0))
     }
 
-    /// Returns the sum of the same bytes, each in the other half of its word.
+    /// Returns the sum of the same bytes moved by one: each byte is then in the other half of its 16-bit
+    /// word.
     #[inline]
     #[must_use]
     pub const fn swapped(self) -> Self {
@@ -87,8 +88,8 @@ impl Sum {
         Self(self.0.rotate_left(8))
     }
 
-    /// Returns the sum that these bytes add if they begin at `offset` of a larger packet: at an odd offset
-    /// they are swapped (RFC 1071, section 2 (B)).
+    /// Returns the sum that these bytes contribute to a larger packet in which they begin at `offset`: at an
+    /// odd offset they are swapped (RFC 1071, section 2 (B)).
     #[inline]
     #[must_use]
     pub const fn at(self, offset: usize) -> Self {

@@ -7,7 +7,7 @@ use crate::{ipv4, ipv6};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ip {
     is_v4: bool,
-    /// The identification of the first segment; `id_step` is its increment per segment.
+    /// The IPv4 identification of the first segment.
     id: u16,
     pub(super) id_step: u16,
     /// The sum of the IPv4 header without length, identification and checksum.

@@ -40,7 +40,8 @@ pub struct Segmenter<T = Tcp> {
     ip: Ip,
     transport: T,
     size: usize,
-    /// The header values of a segment with `size` bytes of payload. `None` if such a segment is longer than IP allows.
+    /// The header values of a full segment, which has `size` bytes of payload. `None` if such a segment is
+    /// longer than IP allows.
     full: Option<Lengths>,
 }
 

@@ -87,8 +87,8 @@ pub struct Stated {
     pub protocol: u8,
     /// `true` for IPv6, `false` for IPv4; `None` if unknown.
     pub is_v6: Option<bool>,
-    /// The offset of the transport header in the frame, at which a partial checksum starts. `None` if
-    /// unknown: then it is the transport header of the frame itself.
+    /// The offset of the transport header in the frame, at which a partial checksum starts. `None` if the
+    /// device did not state it: then the transport header is that of the outermost packet.
     pub transport: Option<usize>,
 }
 

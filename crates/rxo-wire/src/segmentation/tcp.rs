@@ -14,7 +14,7 @@ pub struct Tcp {
     /// The sum of the pseudo-header without the length. For complete checksums it includes the TCP header
     /// without sequence number, flags and checksum.
     sum: Sum,
-    /// The implementation for complete checksums; `None` if a device completes them.
+    /// The code that sums the payload for complete checksums; `None` if a device completes the checksums.
     summer: Option<Summer>,
 }
 

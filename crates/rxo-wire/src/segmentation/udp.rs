@@ -11,7 +11,7 @@ use crate::udp::{CHECKSUM_AT, LENGTH_AT, never_zero};
 pub struct Udp {
     /// The sum of the pseudo-header without the length; for complete checksums it includes the ports.
     sum: Sum,
-    /// The implementation for complete checksums; `None` if a device completes them.
+    /// The code that sums the payload for complete checksums; `None` if a device completes the checksums.
     summer: Option<Summer>,
 }
 

@@ -46,15 +46,15 @@ pub struct Impairment {
     counters: ImpairmentCounters,
     /// Waiting frames, in the order of their times.
     queue: VecDeque<Waiting>,
-    /// Frames that later ones overtake, in the order in which they were set aside. All wait for the same
-    /// number of frames and the same time, so the first one also comes out first.
+    /// Frames that later frames overtake, in the order in which they were set aside. All wait for equally
+    /// many frames and equally long, so the first frame set aside is also released first.
     aside: VecDeque<Aside>,
     stored_bytes: usize,
     /// The number of frames that came out in order so far.
     passed: u64,
     entered_at: Instant,
     link_free_at: Instant,
-    /// The time at which the frames that are being gathered, or were gathered last, come out.
+    /// The time at which the current or last group of gathered frames is released.
     gathered_until: Instant,
     last_due_at: Instant,
     last_given_at: Instant,
@@ -71,9 +71,9 @@ struct Waiting {
 struct Aside {
     frame: Frame<Vec<u8>>,
     due_at: Instant,
-    /// The number of frames in order after which the frame comes out, if that is before `deadline`.
+    /// The number of frames in order after which this frame is released, if that is before `deadline`.
     after: u64,
-    /// The time at which the frame comes out at the latest.
+    /// The time at which this frame is released at the latest.
     deadline: Instant,
 }
 
@@ -130,8 +130,8 @@ impl Impairment {
         }
     }
 
-    /// Returns the next frame that has come out by `now`; its arrival time is set to the time at which it
-    /// came out. `None` if there is none.
+    /// Returns the next frame that was released by `now`, with the time of its release as arrival time.
+    /// `None` if no frame is due.
     pub fn pop(&mut self, now: Instant) -> Option<Frame<Vec<u8>>> {
         loop {
             let (at, place) = self.next().filter(|(at, _)| *at <= now)?;

@@ -33,8 +33,8 @@ pub struct ImpairmentSettings {
     pub limit_bytes: usize,
 }
 
-/// The distance by which a reordered frame is set back. The frame comes out when `frames` others have overtaken it or
-/// `time` has passed, whichever is first.
+/// The distance by which a reordered frame is set back. The frame is released when `frames` others have
+/// overtaken it or `time` has passed, whichever is first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Displacement {
     /// The number of later frames that overtake the frame, not counting frames that are set back themselves; `None` for
@@ -117,19 +117,20 @@ rxo_frame::counters! {
     pub struct ImpairmentCounters {
         /// The number of frames that went into the simulated network.
         pub taken: u64,
-        /// The number of frames that came out of it.
+        /// The number of frames that came out of the simulated network.
         pub given: u64,
-        /// The number of frames that were lost by chance.
+        /// The number of frames that the simulated network lost by chance.
         pub lost: u64,
-        /// The number of frames that were duplicated by chance.
+        /// The number of frames that the simulated network duplicated by chance.
         pub doubled: u64,
-        /// The number of frames that were set back by chance, counted when the first later frame may overtake them.
+        /// The number of frames that the simulated network set back by chance, counted when the first later
+        /// frame may overtake them.
         pub reordered: u64,
-        /// The number of frames dropped because of `limit_frames`.
+        /// The number of frames that the simulated network dropped because it held `limit_frames` frames.
         pub over_frames: u64,
-        /// The number of frames dropped because of `limit_bytes`.
+        /// The number of frames that the simulated network dropped because it held `limit_bytes` bytes.
         pub over_bytes: u64,
-        /// The number of GSO frames that were segmented.
+        /// The number of GSO frames that the simulated network segmented.
         pub cut: u64,
     }
 }

@@ -12,7 +12,7 @@ use super::{Displacement, ImpairmentSettings};
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{item}: {accepted}")]
 pub struct BadImpairment {
-    /// The invalid item.
+    /// The part of the text that is invalid.
     item: String,
     /// A description of the accepted values.
     accepted: String,

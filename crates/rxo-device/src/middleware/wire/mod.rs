@@ -38,7 +38,7 @@ pub struct WireSource<S: FrameSource> {
     ready: VecDeque<Frame<S::Buffer>>,
     given: SourceCounters,
     wire: WireCounters,
-    /// The error of the source. It is returned after all earlier frames.
+    /// The error that the source returned. It is passed on after all frames that the source delivered before.
     failure: Option<DeviceError>,
 }
 
@@ -50,17 +50,20 @@ rxo_frame::counters! {
     /// Totals of a [`WireSource`].
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct WireCounters {
-        /// GSO frames that were segmented.
+        /// The number of GSO frames that were segmented.
         pub segmented: u64,
-        /// ACKs that resulted from expanded templates.
+        /// The number of ACKs that resulted from expanded ACK templates.
         pub expanded: u64,
-        /// Checksums of single frames that were completed. The checksums of segments are not counted.
+        /// The number of checksums of single frames that were completed. The checksums of segments are not
+        /// counted.
         pub completed: u64,
-        /// Checksums that were validated and are right.
+        /// The number of checksums that were validated and are right.
         pub valid: u64,
-        /// ACK templates that were discarded: they are malformed, or no function to expand them is set.
+        /// The number of ACK templates that were discarded: they are malformed, or no function to expand them
+        /// is set.
         pub not_expanded: u64,
-        /// Single frames whose checksum was validated and is wrong. They pass with the status `Unknown`.
+        /// The number of single frames whose checksum was validated and is wrong. They pass with the status
+        /// `Unknown`.
         pub invalid: u64,
     }
 }
