@@ -8,17 +8,17 @@ use rxo_frame::{Duration, Instant};
 pub(crate) struct Challenges {
     /// The time of the first answer in the current interval, for each kind.
     window_starts: [Instant; 2],
-    /// The number of answers requested in the current interval, for each kind; 0 before the first.
+    /// The number of answers requested in the current interval, for each kind; 0 before the first interval.
     sent: [u8; 2],
 }
 
-/// The purpose of an answer. Each kind has a limit of its own.
+/// The purpose of a rate-limited answer. Each purpose has a limit of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// A challenge ACK. Its limit is separate, so that answers to a group never use up the challenge ACK for
     /// a reset.
     Challenge,
-    /// An answer to segments to a group that lie outside the window.
+    /// An answer to segments that were sent to a multicast group and lie outside the window.
     Group,
 }
 
@@ -29,7 +29,7 @@ impl Default for Challenges {
 }
 
 impl Challenges {
-    /// Returns `true` if another answer may be sent at `now`, and counts it.
+    /// Returns `true` if an answer of this kind may be sent at `now`, and counts it as requested.
     pub(crate) fn may_send(&mut self, answer: Answer, now: Instant) -> bool {
         let (start, sent) =
             (&mut self.window_starts[answer as usize], &mut self.sent[answer as usize]);

@@ -12,8 +12,8 @@ pub struct Config {
     /// The initial size of the send buffer, for unacknowledged and unsent data, in bytes: 1 to 2³⁰ - 1.
     pub send_buffer_bytes: u32,
     /// The initial size of the receive buffer in bytes, which bounds the window: up to 2³⁰ - 1, and at least
-    /// two units of the window scale. The scale follows from the largest buffer: for 6 MiB the minimum is 256
-    /// bytes.
+    /// two units of the window scale. The scale follows from the largest receive buffer: with 6 MiB, two
+    /// units are 256 bytes.
     pub receive_buffer_bytes: u32,
     /// The sizes up to which the buffers may grow, each 1 to 2³⁰ - 1 bytes; values below the initial sizes
     /// are raised to them. `None` if the buffers never change. They grow only by grants of the owner: see
@@ -66,8 +66,9 @@ pub struct Config {
     /// The smallest retransmission timeout. RFC 6298 says 1 s; Linux uses 200 ms, which suits peers that
     /// delay acknowledgements by at most 40 ms.
     pub min_rto: Duration,
-    /// The retransmission timeout of a SYN or SYN-ACK, and of data before the first round trip is measured. RFC 6298
-    /// says 1 s; where all peers are near, a lost segment of the handshake need not cost that.
+    /// The retransmission timeout of a SYN or SYN-ACK, and of data before the first round trip is measured.
+    /// RFC 6298 says 1 s. Where all peers are near, a smaller value makes a lost segment of the handshake
+    /// cost less.
     pub initial_rto: Duration,
     /// The longest time that data may stay unacknowledged before the connection fails: R2 of RFC 9293,
     /// section 3.8.3, which asks for at least 100 s.
@@ -152,8 +153,8 @@ impl Buffers {
 /// order causes one for each segment, except under [`AckPolicy::Spread`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckPolicy {
-    /// The receiver sends all acknowledgements that the original segments would have caused one by one (Menon
-    /// and Zwaenepoel 2008, section 3.4).
+    /// The receiver sends every acknowledgement that the segments would have caused if each had arrived alone
+    /// (Menon and Zwaenepoel 2008, section 3.4).
     EverySecondSegment,
     /// Sends one acknowledgement for everything that has arrived since the last one, as Linux does for an
     /// aggregate. A sender that counts acknowledgements instead of bytes grows its window more slowly. For
@@ -187,9 +188,9 @@ pub enum Algorithm {
     Bbr,
 }
 
-/// The congestion window of a new connection, which is also the lower bound after idle time. It is one
-/// segment if the SYN was retransmitted (RFC 5681, section 3.1). The send buffer and the peer's window may
-/// allow less.
+/// The congestion window of a new connection, which is also the lower bound after idle time. If the SYN was
+/// retransmitted, the window starts at one segment instead (RFC 5681, section 3.1). The send buffer and the
+/// peer's window may allow less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InitialWindow {
     /// Ten segments, but at most 14,600 bytes or two segments (RFC 6928, section 2).
@@ -226,7 +227,7 @@ impl Default for KeepAlive {
 pub struct ConfigError {
     /// The name of the field in [`Config`].
     pub option: &'static str,
-    /// The invalid value of the setting.
+    /// The invalid value.
     pub value: u64,
     /// The smallest valid value of the setting.
     pub least: u64,

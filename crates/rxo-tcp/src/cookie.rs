@@ -149,7 +149,7 @@ struct Agreed {
 }
 
 impl Agreed {
-    /// Returns the latest timestamp value not after `clock` that encodes the features.
+    /// Returns the latest timestamp value that is not after `clock` and encodes these features.
     fn write(self, clock: u32) -> u32 {
         let scale = u32::from(self.scale.map_or(NO_SCALE, |scale| scale.min(14)));
         let bits = scale | u32::from(self.has_sack) << 4 | u32::from(self.has_ecn) << 5;
@@ -217,7 +217,7 @@ fn size_index(pair: &FlowKey, offered: Option<u16>) -> usize {
 /// frames.
 const SIZES: [u16; 8] = [64, 536, 1220, 1360, 1440, 1460, 4312, 8940];
 const NANOS_PER_TICK: u64 = 64_000_000_000;
-/// The age limit in ticks: a cookie is valid in the tick in which it was made and in the next.
+/// The age limit of a cookie in ticks: it is valid in the tick in which it was made and in the next tick.
 const OLDEST_TICKS: u64 = 1;
 const NO_SCALE: u8 = 15;
 

@@ -53,8 +53,8 @@ impl EcnState {
         echo | TcpFlags::CWR
     }
 
-    /// Returns the ECN field of the IP header of a segment to send. Only new text is marked as capable (RFC
-    /// 3168, sections 6.1.4 to 6.1.6).
+    /// Returns the ECN field of the IP header of a segment to send. Only segments with new text are marked as
+    /// ECN-capable (RFC 3168, sections 6.1.4 to 6.1.6).
     pub(crate) fn codepoint(&self, is_new_text: bool) -> Ecn {
         if self.is_agreed && is_new_text { Ecn::Capable0 } else { Ecn::NotCapable }
     }

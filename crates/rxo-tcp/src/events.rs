@@ -28,25 +28,25 @@ impl Events {
     /// connections.
     pub const PATH_CHANGED: Self = Self(128);
 
-    /// Returns `true` if all events of `other` are in the set.
+    /// Returns `true` if all events of `other` are in this set of events.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Returns `true` if any event of `other` is in the set.
+    /// Returns `true` if any event of `other` is in this set of events.
     #[must_use]
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Returns the union with `other`.
+    /// Returns the union of this set of events with `other`.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Returns `true` if the set is empty.
+    /// Returns `true` if the set contains no event.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0

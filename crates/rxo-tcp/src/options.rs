@@ -11,22 +11,23 @@ use rxo_wire::tcp::{OptionKind, Options, Timestamp};
 /// The TCP options of one segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentOptions {
-    /// The largest segment that the peer accepts, in bytes of payload and options; `None` without the option,
-    /// which only a SYN has.
+    /// The largest segment that the peer accepts, in bytes of payload and options. `None` without the MSS
+    /// option, which only a SYN has.
     pub maximum_segment_size: Option<u16>,
-    /// The shift of the peer's windows in bits; `None` without the option, which only a SYN has.
+    /// The shift of the peer's windows in bits. `None` without the window scale option, which only a SYN has.
     pub window_scale: Option<u8>,
-    /// `true` if the peer accepts SACK options; only on a SYN.
+    /// `true` if the peer accepts SACK options. Only a SYN has this option.
     pub is_sack_permitted: bool,
-    /// TSval and TSecr; `None` without the timestamp option.
+    /// TSval and TSecr: the sender's clock and the echo of the receiver's. `None` without the timestamp
+    /// option.
     pub timestamp: Option<Timestamp>,
     /// The SACK blocks: the data that the peer has received out of order.
     pub sack: SackBlocks,
 }
 
 impl SegmentOptions {
-    /// Parses the options of a header, `bytes`, which follow its first 20 bytes. Takes a fast path if there
-    /// are no options, or only a timestamp in its usual position (RFC 7323, appendix A).
+    /// Parses the TCP options in `bytes`, the part of a header after its first 20 bytes. Takes a fast path if
+    /// there are no options, or only a timestamp in its usual position (RFC 7323, appendix A).
     #[inline]
     #[must_use]
     pub fn read(bytes: &[u8]) -> Self {
@@ -41,7 +42,7 @@ impl SegmentOptions {
         }
     }
 
-    /// Parses the options of a header one by one.
+    /// Parses the TCP options of a header one by one.
     fn read_each(bytes: &[u8]) -> Self {
         let mut read = Self::default();
         for option in Options::new(bytes).map_while(Result::ok) {
@@ -84,9 +85,9 @@ impl SegmentOptions {
 /// A SACK block: bytes that arrived out of order, from `start` up to, not including, `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlock {
-    /// The sequence number of the first byte.
+    /// The sequence number of the block's first byte.
     pub start: SeqNumber,
-    /// The sequence number after the last byte.
+    /// The sequence number after the block's last byte.
     pub end: SeqNumber,
 }
 
@@ -101,7 +102,7 @@ impl SackBlock {
     }
 }
 
-/// The blocks of one SACK option, in order, at most four.
+/// The blocks of one SACK option, in order; at most four.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     blocks: [SackBlock; Self::MAX],
@@ -109,10 +110,10 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// Maximum number of blocks that fit into a header without other options.
+    /// Maximum number of SACK blocks that fit into a header without other options.
     pub const MAX: usize = 4;
 
-    /// Appends `block`. Does nothing if there are four already.
+    /// Appends `block` to the SACK blocks. Does nothing if there are four already.
     pub fn push(&mut self, block: SackBlock) {
         if let Some(place) = self.blocks.get_mut(usize::from(self.count)) {
             *place = block;
@@ -120,13 +121,13 @@ impl SackBlocks {
         }
     }
 
-    /// Returns the blocks in order.
+    /// Returns the SACK blocks in order.
     #[must_use]
     pub fn as_slice(&self) -> &[SackBlock] {
         self.blocks.get(..usize::from(self.count)).unwrap_or_default()
     }
 
-    /// Returns `true` if there are no blocks.
+    /// Returns `true` if there are no SACK blocks.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
@@ -142,31 +143,32 @@ impl SackBlocks {
         }
     }
 
-    /// Returns `true` if these blocks cover all of `earlier`; both lists belong to acknowledgements of the
-    /// number `ack`. A D-SACK block is sent only once, so one in `earlier` is never covered.
+    /// Returns `true` if these SACK blocks cover all blocks of `earlier`; both lists belong to
+    /// acknowledgements with the number `ack`. A D-SACK block is sent only once, so a D-SACK block in
+    /// `earlier` is never covered.
     pub(crate) fn has_all_of(&self, earlier: &Self, ack: SeqNumber) -> bool {
         let has = |block: &SackBlock| self.as_slice().iter().any(|own| own.contains(block));
         !earlier.has_duplicate(ack) && earlier.as_slice().iter().all(has)
     }
 
-    /// Returns the blocks, sorted by their distance from `seq`.
+    /// Returns these SACK blocks, sorted by their distance from `seq`.
     pub(crate) fn by_distance_from(mut self, seq: SeqNumber) -> Self {
         self.blocks[..usize::from(self.count)].sort_unstable_by_key(|block| block.start - seq);
         self
     }
 
-    /// Returns the maximum number of blocks that fit into a header, with a timestamp or without.
+    /// Returns the maximum number of SACK blocks that fit into a header, with a timestamp or without.
     pub(crate) const fn most(has_timestamp: bool) -> usize {
         if has_timestamp { Self::MAX - 1 } else { Self::MAX }
     }
 
-    /// Keeps only the first `blocks`.
+    /// Keeps only the first `blocks` SACK blocks.
     pub(crate) fn truncate(&mut self, blocks: usize) {
         self.count = self.count.min(blocks as u8);
     }
 }
 
-/// The encoded options of a segment to send; the length is a multiple of 4 bytes.
+/// The encoded TCP options of a segment to send; the length is a multiple of 4 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionBytes {
     bytes: [u8; Self::MAX],
@@ -182,7 +184,7 @@ impl Default for OptionBytes {
 impl OptionBytes {
     const MAX: usize = 40;
 
-    /// Returns the encoded options.
+    /// Returns the encoded TCP options.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.length)).unwrap_or_default()
@@ -222,13 +224,14 @@ impl OptionBytes {
         }
     }
 
-    /// Appends as many of `blocks` as fit into `room` bytes.
+    /// Appends as many SACK blocks of `blocks` as fit into `room` bytes.
     pub(crate) fn push_sack_within(&mut self, mut blocks: SackBlocks, room: u32) {
         blocks.truncate((room as usize).saturating_sub(SACK_PREFIX_BYTES) / SACK_BLOCK_BYTES);
         self.push_sack(blocks);
     }
 
-    /// Appends as many of `blocks` as fit; the first blocks are the most important (RFC 2018, section 4).
+    /// Appends as many SACK blocks of `blocks` as fit; the first blocks are the most important (RFC 2018,
+    /// section 4).
     pub(crate) fn push_sack(&mut self, mut blocks: SackBlocks) {
         let room = Self::MAX - usize::from(self.length);
         blocks.truncate(room.saturating_sub(SACK_PREFIX_BYTES) / SACK_BLOCK_BYTES);

@@ -19,7 +19,8 @@ pub(crate) struct Path {
     full: u32,
     /// The largest segment size that is known to have passed, in bytes.
     passed: u32,
-    /// A segment in flight that is larger than `passed` and was sent once; `None` if there is none.
+    /// A segment in flight that is larger than `passed` and was sent once: its acknowledgement shows that its
+    /// size passes. `None` if there is none.
     watched: Option<Watched>,
     /// A router's report that must be confirmed by a timeout; `None` if there is none.
     word: Option<Word>,
@@ -61,11 +62,11 @@ struct Word {
 /// The treatment of a router's report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
-    /// The report is implausible or not new.
+    /// The router's report is implausible or not new.
     Ignored,
-    /// The report is applied if the segment that it names times out.
+    /// The router's report is applied if the segment that it names times out.
     Waits,
-    /// The report is applied: this is the new segment size, in bytes.
+    /// The router's report is applied: this is the new segment size, in bytes.
     Believed(u32),
 }
 
@@ -80,8 +81,8 @@ impl Path {
         *self = Self { counts: self.counts, ..Self::new(mss) };
     }
 
-    /// Returns the treatment of a router's report that the segment with `seq` was too large, and that `mss`
-    /// fits; `now_used` is the size in use.
+    /// Decides about a router's report that the segment with `seq` was too large and that segments of `mss`
+    /// bytes pass. `now_used` is the size in use.
     pub(crate) fn judge(&mut self, seq: SeqNumber, mss: u32, now_used: u32) -> Judgement {
         if mss >= now_used {
             self.counts.too_big_ignored += 1;
@@ -95,7 +96,7 @@ impl Path {
     }
 
     /// Processes the timeout of the first outstanding segment. Returns the segment size in bytes of a
-    /// router's report that waited for it; `None` if no report did.
+    /// router's report that waited for this timeout; `None` if no report waited.
     pub(crate) fn timed_out(&mut self, now_used: u32) -> Option<u32> {
         let word = self.word.take()?;
         (word.mss < now_used).then_some(word.mss)
@@ -114,7 +115,7 @@ impl Path {
         }
     }
 
-    /// Records that the segment which tries a larger size is sent.
+    /// Records that a segment is sent that is larger than the path is known to carry, to try its size.
     pub(crate) fn trial_sent(&mut self, start: SeqNumber, bytes: u32) {
         self.try_at = None;
         self.watched = Some(Watched { start, end: start + bytes, bytes, is_trial: true });
@@ -155,14 +156,14 @@ impl Path {
         self.watched.is_some() || self.word.is_some()
     }
 
-    /// Returns the larger segment size to try now, in bytes; `None` if none is due.
+    /// Returns the larger segment size to try now, in bytes; `None` if no trial is due.
     pub(crate) fn trial(&self, now_used: u32, now: Instant) -> Option<u32> {
         let is_due = self.try_at.is_some_and(|at| at <= now) && self.full > now_used;
         is_due.then_some(self.full)
     }
 
-    /// Returns the next smaller segment size to try without a report, in bytes; `None` if there is none.
-    /// `headers` is the length of the IP and TCP headers with options, in bytes.
+    /// Returns the next smaller segment size to try without a report, in bytes; `None` if no smaller size is
+    /// worth a trial. `headers` is the length of the IP and TCP headers with options, in bytes.
     pub(crate) fn next_smaller(now_used: u32, headers: u32, is_v4: bool) -> Option<u32> {
         let sizes = if is_v4 { &GUESSES_V4[..] } else { &GUESSES_V6[..] };
         let mut sizes = sizes.iter().map(|mtu| mtu - headers);

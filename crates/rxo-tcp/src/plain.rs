@@ -59,8 +59,8 @@ impl<I> PlainSegments<I> {
     /// Creates an iterator over the segments in `frames`; segments without text are skipped. The headers of
     /// all frames are laid out as in `at`, and [`has_plain_options`] must be true for them; the end of each
     /// segment is read from its own header. The first `alike` frames, at least 1, must be alike: they differ
-    /// only in SEQ, IPv4 ID and checksums, and their texts are contiguous. Then the first header stands for
-    /// all of them. Takes the buffers and copies nothing.
+    /// only in SEQ, IPv4 ID and checksums, and their texts are contiguous. Then only the first header is
+    /// read. Takes the buffers and copies nothing.
     pub const fn new(frames: I, at: Offsets, alike: usize) -> Self {
         Self { frames, at, like_last: 0, alike }
     }
@@ -99,9 +99,9 @@ impl<I> PlainSegments<I> {
 }
 
 impl<B: AsRef<[u8]>> PlainSegment<B> {
-    /// Returns the segment in the frame `buffer`. Its headers must be laid out as in `at`, with plain
-    /// options. Returns `None` if the frame is too short or there is no text. The end of the text is read
-    /// from the IP header. Takes the buffer and copies nothing.
+    /// Returns the segment in the frame `buffer`, whose headers must be laid out as in `at`, with plain
+    /// options. `None` if the frame is too short or there is no text. The end of the text is read from the IP
+    /// header. Takes the buffer and copies nothing.
     #[inline(always)]
     #[must_use]
     pub fn of_frame(buffer: B, at: Offsets, arrived_at: Instant) -> Option<Self> {

@@ -1,6 +1,6 @@
 //! Growth of the memory of a ring of bytes.
 //!
-//! Separate because the rings of both directions use it.
+//! Separate because the rings of both directions, sending and receiving, use this code.
 
 use alloc::vec::Vec;
 

@@ -134,8 +134,8 @@ impl<B: AsRef<[u8]>> Payload<B> {
 }
 
 impl<B> Payload<B> {
-    /// Does the work of [`Payload::new`] for a `range` that is known to be inside `buffer`; does not check
-    /// it. Returns `None` if the text is empty or too long.
+    /// Creates a payload like [`Payload::new`], but does not check that `range` lies inside `buffer`, which
+    /// the caller must know. `None` if the text is empty or too long.
     #[inline(always)]
     pub(crate) fn known(buffer: B, range: Range<usize>) -> Option<Self> {
         let is_text = range.start < range.end && range.end - range.start <= MAX_TEXT_BYTES;
@@ -162,14 +162,14 @@ impl<B> Payload<B> {
         (self.start < self.end).then_some(self)
     }
 
-    /// Returns the first `bytes` bytes of the text; `None` if there are none.
+    /// Returns the first `bytes` bytes of the text; `None` if `bytes` is 0.
     pub(crate) fn truncated(mut self, bytes: u32) -> Option<Self> {
         self.end = self.end.min(self.start.saturating_add(bytes));
         (self.start < self.end).then_some(self)
     }
 
-    /// Replaces the buffer by the one that `exchange` returns for the text. Keeps the old one if `exchange`
-    /// returns `None` or a buffer whose length differs from the text's.
+    /// Replaces the buffer by the one that `exchange` returns for the text. The old buffer stays if
+    /// `exchange` returns `None` or a buffer whose length differs from the text's.
     pub(crate) fn exchange(&mut self, exchange: impl FnOnce(&B, &[u8]) -> Option<B>)
     where
         B: AsRef<[u8]>,
@@ -215,7 +215,7 @@ impl Ecn {
         }
     }
 
-    /// Returns the two bits of the field as in the IP header.
+    /// Returns the two bits of the ECN field as in the IP header.
     #[must_use]
     pub const fn bits(self) -> u8 {
         match self {

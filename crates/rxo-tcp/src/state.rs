@@ -83,7 +83,8 @@ pub(crate) struct Syn {
 }
 
 impl Syn {
-    /// Makes the SYN due again without waiting for a timeout, once, and only if it was never retransmitted.
+    /// Makes the SYN due again without waiting for a timeout: at most once, and only if it was never
+    /// retransmitted.
     pub(crate) fn begin_anew(&mut self) {
         if !self.is_anew && self.retransmissions == 0 {
             *self = Self { is_anew: true, ..Self::default() };

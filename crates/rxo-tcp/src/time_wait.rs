@@ -25,7 +25,7 @@ pub struct TimeWait {
     ts_recent: u32,
     /// The offset of our timestamps, in milliseconds.
     ts_offset: u32,
-    /// The time of the last rate-limited answer, on a wrapping clock of milliseconds.
+    /// The time of the last rate-limited answer to a segment, on a wrapping clock of milliseconds.
     answered_ms: u32,
     /// SEG.WND of every answer: the window field of the header.
     window: u16,
@@ -45,7 +45,7 @@ pub enum InTimeWait {
         restarts: bool,
     },
     /// The segment is a SYN that may open a new connection between the same sockets (RFC 6191). Call
-    /// [`Connection::follow`] on the new one, and drop the old one.
+    /// [`Connection::follow`] on the new connection, and drop the old one.
     Reused(Reuse),
     /// The peer has reset the connection, which is over.
     Over,
@@ -81,8 +81,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
 }
 
 impl TimeWait {
-    /// Processes a segment between the same sockets by the steps of RFC 9293, section 3.10.7.4, with a window
-    /// of zero: the peer has sent its FIN, so no text can follow. Returns the reaction.
+    /// Processes a segment for this connection by the steps of RFC 9293, section 3.10.7.4, with a window of
+    /// zero: the peer has sent its FIN, so no text can follow. Returns the reaction.
     pub fn on_segment<B>(&mut self, now: Instant, segment: &Segment<B>) -> InTimeWait {
         if let Some(reuse) = self.reuse_by(segment) {
             return InTimeWait::Reused(reuse);
@@ -167,5 +167,5 @@ fn millis(now: Instant) -> u32 {
     (now.as_nanos() / 1_000_000) as u32
 }
 
-/// The shortest time between two rate-limited answers, in milliseconds; the same as in Linux.
+/// The shortest time between two rate-limited answers, in milliseconds; Linux uses this value, too.
 const LEAST_MS_BETWEEN_ANSWERS: u32 = 500;

@@ -2,7 +2,7 @@
 
 use rxo_frame::Instant;
 
-/// A timer of a connection. At most one of each kind runs.
+/// A timer of a connection. At most one timer of each kind runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
     /// Fires when no new data was acknowledged for a retransmission timeout (RFC 6298).
@@ -25,7 +25,8 @@ pub(crate) enum Timer {
     GiveUp,
     /// Fires when the time limit of an orphan has passed.
     Orphan,
-    /// Fires when the socket pair may be reused (RFC 9293, section 3.3.2: 2 MSL).
+    /// Fires when the socket pair of a connection in TIME-WAIT may be reused (RFC 9293, section 3.3.2: 2
+    /// MSL).
     TimeWait,
 }
 
@@ -47,7 +48,7 @@ impl Timer {
 }
 
 /// The time at which each timer fires, or [`NEVER`] if it does not run. Thus stopping a timer and finding the
-/// first need no branch.
+/// first one need no branch.
 #[derive(Clone, Debug)]
 pub(crate) struct Timers {
     at: [Instant; Timer::COUNT],
@@ -105,5 +106,5 @@ fn running(at: Instant) -> Option<Instant> {
     (at < NEVER).then_some(at)
 }
 
-/// The time of a timer that never fires: the end of the clock, after 584 years.
+/// The time stored for a timer that does not run: the end of the clock, after 584 years.
 const NEVER: Instant = Instant::from_nanos(u64::MAX);

@@ -16,7 +16,8 @@ pub(crate) struct Timestamps {
     recent_at: Instant,
     /// The TSecr of the segment that set TS.Recent.
     recent_echo: u32,
-    /// The time at which the peer's SYN arrived, and timestamps came into use. No valid echo is much older.
+    /// The time at which the peer's SYN arrived, so that timestamps came into use. No valid echo is much
+    /// older.
     agreed_at: Instant,
     /// Last.ACK.sent: the last acknowledgement number sent. An owed acknowledgement counts as sent.
     pub(crate) last_ack: SeqNumber,
@@ -114,8 +115,8 @@ impl Timestamps {
         Some(self.recent_at.since(sent_at))
     }
 
-    /// Returns the send time of the echoed segment, to the millisecond. `None` if it is before the connection
-    /// opened: an invalid echo must not set our timers.
+    /// Returns the send time of the segment whose timestamp the peer echoes, to the millisecond. `None` if it
+    /// is before the connection opened: an invalid echo must not set our timers.
     pub(crate) fn echoed(&self, echo: u32, now: Instant) -> Option<Instant> {
         let age_ms = u64::from(self.clock(now).wrapping_sub(echo));
         let now_ms = now.as_nanos() / NANOS_PER_MILLI;
@@ -132,7 +133,8 @@ impl Timestamps {
 }
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
-/// Number of additional ticks allowed for a clock that was set, or a machine that slept.
+/// Number of additional ticks by which a peer's timestamp may be ahead, for a clock that was set, or a
+/// machine that slept.
 const TICKS_AHEAD: u64 = 10_000;
 const OUTDATED: Duration = Duration::from_secs(24 * 24 * 3600);
 

@@ -38,7 +38,7 @@ pub struct Transmit<'a> {
 }
 
 impl Transmit<'_> {
-    /// Returns the length of the text, in bytes.
+    /// Returns the length of the segment's text, in bytes.
     #[must_use]
     pub fn payload_bytes(&self) -> usize {
         self.payload.len()
@@ -85,8 +85,8 @@ pub struct Reset {
 }
 
 impl Reset {
-    /// Returns the reset that answers a segment without a connection; `None` if the segment is a reset (RFC
-    /// 9293, section 3.10.7.1).
+    /// Returns the reset that answers a segment for which there is no connection; `None` if the segment is
+    /// itself a reset (RFC 9293, section 3.10.7.1).
     #[must_use]
     pub fn answer<B>(segment: &Segment<B>) -> Option<Self> {
         if segment.has(TcpFlags::RST) {

@@ -12,7 +12,7 @@ use crate::recovery::Samples;
 
 /// An iterator over records of pure ACKs that can consume a run of round-trip samples in one call.
 pub(super) trait AckRecords: Iterator<Item = AckRecord> {
-    /// Reports whether another record follows; called before samples are taken.
+    /// Reports whether another ACK record follows; called before round-trip samples are taken.
     fn look_ahead(&mut self) -> Ahead;
 
     /// Consumes records while each one is a round-trip sample and changes nothing else. `taken` is the record
@@ -27,11 +27,11 @@ pub(super) trait AckRecords: Iterator<Item = AckRecord> {
 
 /// The result of [`AckRecords::look_ahead`].
 pub(super) enum Ahead {
-    /// No record follows.
+    /// No further ACK record follows.
     Nothing,
-    /// A record follows and has not been consumed.
+    /// An ACK record follows; it is still in the iterator.
     Some,
-    /// This record follows. It was consumed, because the iterator cannot report more without consuming.
+    /// The ACK record that follows. It is already taken from the iterator, which cannot look ahead otherwise.
     Taken(AckRecord),
 }
 
@@ -57,9 +57,9 @@ pub(super) struct SampleRun {
 }
 
 impl SampleRun {
-    /// Takes `record` and returns `true` if its only effect is a round-trip sample. Its other fields count
-    /// only if it is the last: see [`SampleRun::note_last`]. `IS_RECORDED` is `true` if the timestamp updates
-    /// TS.Recent; otherwise the timestamp is ignored.
+    /// Takes `record` and returns `true` if its only effect is a round-trip sample. Its window and times
+    /// matter only if it is the last record of the run: see [`SampleRun::note_last`]. `IS_RECORDED` is `true`
+    /// if the timestamp updates TS.Recent; otherwise the timestamp is ignored.
     #[inline(always)]
     fn takes<const IS_RECORDED: bool>(&mut self, record: &AckRecord) -> bool {
         let is_timely = !IS_RECORDED || record.ts_value.wrapping_sub(self.recent) as i32 >= 0;
@@ -82,15 +82,15 @@ impl SampleRun {
     }
 }
 
-/// Packs the fields that must be equal for ACKs to share a loop: the flags, the ECN bits, and whether there
-/// is a timestamp.
+/// Packs the fields of an ACK in which all ACKs of a run must be equal: the flags, the ECN bits, and whether
+/// there is a timestamp.
 #[inline(always)]
 pub(super) fn shape(record: &AckRecord) -> u32 {
     let AckRecord { flags, ecn, has_timestamp, .. } = *record;
     u32::from(flags.bits()) | u32::from(ecn) << 16 | u32::from(has_timestamp) << 24
 }
 
-/// An iterator over records that are yielded one at a time.
+/// An iterator over ACK records that yields them one at a time.
 pub(super) struct OneByOne<I>(pub(super) I);
 
 impl<I: Iterator<Item = AckRecord>> Iterator for OneByOne<I> {
@@ -126,7 +126,7 @@ impl<I: Iterator<Item = AckRecord>> AckRecords for OneByOne<I> {
     }
 }
 
-/// An iterator over records in one contiguous slice.
+/// An iterator over ACK records in one contiguous slice.
 pub(super) struct SideBySide<'a>(pub(super) slice::Iter<'a, AckRecord>);
 
 impl Iterator for SideBySide<'_> {
@@ -155,8 +155,8 @@ impl AckRecords for SideBySide<'_> {
     }
 }
 
-/// Takes every record at the start of `records` that is only a round-trip sample. Returns the remaining
-/// records.
+/// Takes every record at the start of `records` whose only effect is a round-trip sample. Returns the
+/// remaining records.
 #[inline(never)]
 fn rest_behind_samples<'a, const IS_RECORDED: bool>(
     records: &'a [AckRecord],

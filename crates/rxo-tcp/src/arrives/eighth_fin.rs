@@ -14,8 +14,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         has_fin.then(|| segment.seq + segment.text_bytes())
     }
 
-    /// Processes the peer's FIN once all data before it has arrived. Stores the sequence number of a FIN that
-    /// arrives out of order.
+    /// Processes the peer's FIN once all data before it has arrived. A FIN that arrives out of order is
+    /// stored by its sequence number.
     pub(super) fn check_fin(&mut self, now: Instant, fin_at: Option<SeqNumber>) {
         if let Some(at) = fin_at {
             // A FIN that came out of order is answered at once, like text (RFC 5681, section 4.2).

@@ -53,7 +53,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Does what [`Connection::take_acks`] does, for exactly one ACK.
+    /// Processes one pure ACK. The effect equals that of [`Connection::take_acks`] with one record.
     #[inline(always)]
     pub(super) fn take_only_ack(&mut self, now: Instant, record: &AckRecord) {
         let run = self.begin_expected_acks(now);
@@ -64,8 +64,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.end_expected_acks(now, &run);
     }
 
-    /// Processes `record` and the records after it while they are expected. Returns the first unexpected
-    /// record; `None` if there is none.
+    /// Processes `record` and the records after it while they are expected. Returns the first record that is
+    /// not expected; `None` if all are.
     #[inline(always)]
     fn take_expected_acks(
         &mut self,
@@ -85,8 +85,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         next
     }
 
-    /// Returns `true` if the connection can take the fast path for pure ACKs. An expected ACK never changes
-    /// the result.
+    /// Returns `true` if the connection can take the fast path for pure ACKs. Processing an expected ACK does
+    /// not change the answer.
     pub(crate) fn may_expect_acks(&self) -> bool {
         self.state == State::Established
             && self.rcv.fin_at().is_none()

@@ -54,10 +54,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Returns `true` if the connection can take the fast path for text. An expected segment never changes
-    /// the result. If it can, the connection is established, so the steps for other states do nothing. There
-    /// is no gap and no duplicate to report, so every second full segment causes an acknowledgement. No FIN
-    /// has arrived. Recovery is not active, so an ACK without new data has no effect.
+    /// Returns `true` if the connection can take the fast path for text. Processing an expected segment does
+    /// not change the answer.
+    ///
+    /// It requires that the connection is established, so that the steps for other states do nothing; that
+    /// there is no gap and no duplicate to report, so that every second full segment causes an
+    /// acknowledgement; that no FIN has arrived; and that recovery is not active, so that an ACK without new
+    /// data has no effect.
     fn may_expect_text(&self) -> bool {
         self.state == State::Established
             && !self.is_abandoned()
@@ -82,8 +85,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
             && self.timestamps.expects(header.timestamp)
     }
 
-    /// Returns `true` if `count` segments that are alike, with `bytes` bytes of text each, are the next
-    /// expected text and can stay in their buffers. `header` is the header of the first one.
+    /// Returns `true` if `count` segments with equal headers except SEQ, each with `bytes` bytes of text, are
+    /// the next expected text and can stay in their buffers. `header` is the header of the first segment.
     #[inline(always)]
     pub(super) fn expects_alike(
         &self,
@@ -210,13 +213,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
 /// The state of a run while it is processed.
 pub(super) struct Run {
     now: Instant,
-    /// The result of [`Connection::may_expect_text`].
+    /// `true` if the connection can take the fast path for text: the result of
+    /// [`Connection::may_expect_text`].
     pub(super) may_expect: bool,
     /// `true` if the keep-alive timer has been restarted for this run.
     is_heard: bool,
 }
 
-/// The header values of a segment that the fast path compares and applies.
+/// The header values of a text segment that the fast path compares and applies.
 #[derive(Clone, Copy)]
 pub(super) struct Header {
     pub(super) seq: SeqNumber,

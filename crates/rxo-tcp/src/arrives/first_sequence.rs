@@ -43,11 +43,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Returns `true` if `segment` is acceptable: by the table in RFC 9293, section 3.10.7.4, or by one of
-    /// two additions that Linux and BSD make. A segment may begin at the right edge, where a peer that has
-    /// sent a full window stands, and text may cover the whole window. Its ACK counts, even while the window
-    /// is closed (MUST-66); [`Self::trim_to_window`] removes the text that does not fit. A reset at the right
-    /// edge is not acceptable (RFC 5961, section 3.2), unless the window is closed.
+    /// Returns `true` if `segment` is acceptable by the table in RFC 9293, section 3.10.7.4, or by one of two
+    /// additions that Linux and BSD make.
+    ///
+    /// First, a segment may begin at the right edge of the window, because a peer that has sent a full window
+    /// continues there. Second, text may cover the whole window and more: its ACK counts, even while the
+    /// window is closed (MUST-66), and [`Self::trim_to_window`] removes the text that does not fit. A reset
+    /// at the right edge is not acceptable (RFC 5961, section 3.2), unless the window is closed.
     fn is_acceptable(&self, segment: &Segment<B>) -> bool {
         let (nxt, edge) = (self.rcv.nxt, self.rcv.nxt + self.rcv.wnd());
         let last = segment.seq + segment.len().saturating_sub(1);
@@ -91,7 +93,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Returns the first part of the text of `segment` that was received before, for a D-SACK block (RFC
-    /// 2883, section 4); `None` if there is none, or if SACK is not in use. Segments with an old timestamp
+    /// 2883, section 4). `None` if all text is new, or if SACK is not in use. Segments with an old timestamp
     /// count as well (section 4.3).
     pub(super) fn duplicate_of(&self, segment: &Segment<B>) -> Option<SackBlock> {
         let bytes = segment.text_bytes();

@@ -21,16 +21,16 @@ use crate::plain::{PlainSegment, PlainSegments};
 use crate::segment::Segment;
 use crate::{Arrival, Connection};
 
-/// Counts of segments sent to a group, by outcome. The counters wrap.
+/// Numbers of segments that arrived for a multicast group, by outcome. The counters wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupCounts {
-    /// The number of accepted segments, by the steps or by a fast path.
+    /// The number of accepted segments to the group, whether by the numbered steps or by a fast path.
     pub taken: u32,
-    /// The number of segments outside the window: mostly text received before, which the peer repeats for
-    /// another member.
+    /// The number of segments to the group that lie outside the window: mostly text received before, which
+    /// the peer repeats for another member.
     pub outside: u32,
-    /// The number of refused segments: the timestamp is missing, old or ahead of the peer's clock; or SYN or
-    /// RST is set; or there is neither text nor a FIN.
+    /// The number of refused segments to the group: the timestamp is missing, old or ahead of the peer's
+    /// clock; SYN or RST is set; or the segment has neither text nor a FIN.
     pub refused: u32,
 }
 
@@ -104,8 +104,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Some(Segment { ack, flags, window, options, ..segment })
     }
 
-    /// Decides about a segment to the group: returns the connection's own values for the fields to replace.
-    /// Returns `None`, and counts the reason, if the segment is dropped.
+    /// Decides whether a segment to the group is accepted, and returns this connection's own values for the
+    /// fields that must be replaced. If the segment is dropped, counts the reason and returns `None`.
     fn judge(&mut self, now: Instant, fields: Fields) -> Option<Own> {
         if !self.may_be_the_peers(now, fields) {
             add(&mut self.group_counts.refused, 1);
@@ -136,8 +136,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         says_something && self.state.is_synchronized() && fields.value.is_some_and(is_timely)
     }
 
-    /// Returns `true` if a nonempty segment is acceptable by the table in RFC 9293, section 3.10.7.4. A
-    /// closed window accepts none.
+    /// Returns `true` if a segment with text or a FIN is acceptable by the table in RFC 9293, section
+    /// 3.10.7.4. While the window is closed, no such segment is.
     fn is_in_window(&self, fields: Fields) -> bool {
         let (nxt, wnd) = (self.rcv.nxt, self.rcv.wnd());
         let is_inside = |seq: SeqNumber| seq.is_at_or_after(nxt) && seq.is_before(nxt + wnd);
@@ -145,8 +145,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Answers a segment outside the window, which the peer may repeat because an acknowledgement was lost.
-    /// The limit equals that for challenge ACKs but is counted separately, so that a challenge stays
-    /// available for a reset.
+    /// The limit on such answers equals that on challenge ACKs but is counted separately, so that a challenge
+    /// stays available for a reset.
     fn answer_seldom(&mut self, now: Instant) {
         if self.challenges.may_send(Answer::Group, now) {
             self.acks.begin_segment();
@@ -178,13 +178,14 @@ impl Fields {
     }
 
     /// Returns SEG.LEN, the number of sequence numbers that the segment occupies. A SYN is not counted,
-    /// because such a segment is refused.
+    /// because a segment with a SYN to a group is refused.
     fn len(self) -> u32 {
         self.bytes + u32::from(self.flags.contains(TcpFlags::FIN))
     }
 }
 
-/// The fields that replace those of a segment to the group, so that the segment acknowledges nothing new.
+/// This connection's own values for the ignored fields of a segment to the group. With them the segment
+/// acknowledges nothing new.
 struct Own {
     ack: SeqNumber,
     flags: TcpFlags,
@@ -205,5 +206,5 @@ const fn add(count: &mut u32, more: usize) {
 }
 
 const NEVER_TO_GROUPS: TcpFlags = TcpFlags::SYN.union(TcpFlags::RST);
-/// The flags that count in a segment to a group.
+/// The flags that have a meaning in a segment to a group.
 const COUNT: TcpFlags = TcpFlags::PSH.union(TcpFlags::FIN);

@@ -64,7 +64,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.end_arrival(now);
     }
 
-    /// Does what [`Connection::on_arrival`] does with [`Arrival::Acks`]. Contiguous `records` cost less.
+    /// Processes pure ACKs, like [`Connection::on_arrival`] with [`Arrival::Acks`]. Costs less, because
+    /// `records` is contiguous.
     #[inline]
     pub fn on_pure_acks(&mut self, now: Instant, records: &[AckRecord]) {
         match records {
@@ -155,7 +156,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         ControlFlow::Continue(())
     }
 
-    /// Runs the seventh step and the steps after it; the sixth (URG) does nothing.
+    /// Processes the text and the FIN of a segment: the seventh and the eighth step. The sixth step (URG)
+    /// does nothing.
     #[inline(always)]
     fn take_content(&mut self, now: Instant, segment: &mut Segment<B>) {
         let fin_at = self.fin_of(segment);

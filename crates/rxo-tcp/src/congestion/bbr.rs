@@ -39,7 +39,7 @@ pub(super) struct Bbr {
     /// The congestion window of BBR, in bytes. Recovery may set another window in the meantime, which is
     /// ignored.
     window: u32,
-    /// The window in bytes before PROBE-RTT drained the queue.
+    /// The congestion window in bytes before the mode PROBE-RTT, which drains the queue, lowered it.
     window_before: u32,
     /// `true` if sending resumes with nothing in flight after the application limited the rate.
     after_idle: bool,
@@ -47,15 +47,15 @@ pub(super) struct Bbr {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// Doubles the rate in each round trip, until the pipe is full.
+    /// Doubles the sending rate in each round trip, until the path is full.
     Startup,
     /// Empties the queue that startup has built.
     Drain,
     /// Cycles through phases of one round trip each: one raises the rate, the next drains the queue, the
     /// others keep the rate.
     ProbeBandwidth { phase: usize, since: Instant },
-    /// Keeps little in flight, to measure the round-trip time without a queue. `until` is `None` until the
-    /// queue is empty.
+    /// Keeps little data in flight, to measure the round-trip time without a queue. `until` is the end of the
+    /// measurement; `None` until the queue is empty.
     ProbeRtt { until: Option<Instant>, round: u64 },
 }
 
@@ -65,7 +65,7 @@ struct LeastRtt {
     seen_at: Instant,
 }
 
-/// Detects that the delivery rate has stopped growing, so that the pipe is full.
+/// Detects that the delivery rate has stopped growing, which means that the path is full.
 #[derive(Debug, Default)]
 struct FullPipe {
     rate: u64,
@@ -225,8 +225,8 @@ impl Bbr {
         }
     }
 
-    /// Enters one of the phases except the draining one, chosen by the time, so that connections that start
-    /// together probe at different times.
+    /// Enters a phase of the bandwidth-probing cycle, but not the draining phase. The time selects the phase,
+    /// so that connections that start together probe at different times.
     fn probe_bandwidth(&mut self, now: Instant) {
         let any = (now.as_nanos() / 1_000) as usize % (PHASES.len() - 1);
         let phase = if any == 0 { 0 } else { any + 1 };
@@ -316,8 +316,8 @@ impl Bbr {
         self.least_rtt.map_or(0, |least| least.ns)
     }
 
-    /// Returns the number of bytes in flight that uses `gain` percent of the path, three pacing quanta
-    /// included.
+    /// Returns the number of bytes in flight that would use `gain` percent of the path, plus three pacing
+    /// quanta.
     fn in_flight_for(&self, gain: u32, window: &Window) -> u32 {
         let highest = self.bandwidth.highest();
         let Some(LeastRtt { ns, .. }) = self.least_rtt.filter(|_| highest > 0) else {
@@ -352,8 +352,8 @@ impl Bbr {
 }
 
 impl FullPipe {
-    /// Records the highest rate of a round trip. The pipe is full when the rate has not grown by a quarter in
-    /// three round trips.
+    /// Records the highest rate of a round trip. The path counts as full when the rate has not grown by a
+    /// quarter in three round trips.
     fn observe(&mut self, rate: u64) {
         if self.is_full {
             return;
@@ -388,7 +388,7 @@ impl Bandwidth {
 const STARTUP_GAIN: u32 = 289;
 const DRAIN_GAIN: u32 = 35;
 const WINDOW_GAIN: u32 = 200;
-/// The gains of the pacing rate in percent, phase by phase.
+/// The gain of the pacing rate in percent, for each phase of the bandwidth-probing cycle.
 const PHASES: [u32; 8] = [125, 75, 100, 100, 100, 100, 100, 100];
 /// The number of round trips whose highest rate is remembered.
 const ROUNDS: usize = 10;

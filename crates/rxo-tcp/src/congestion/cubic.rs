@@ -12,10 +12,10 @@ use super::{Acked, Control, Window};
 pub(crate) struct Cubic {
     /// W_max: the window before it was last reduced, in bytes.
     w_max: u32,
-    /// cwnd_prior: the window before the last reduction, in bytes.
+    /// cwnd_prior: the congestion window before its last reduction, in bytes.
     prior: u32,
     epoch: Option<Epoch>,
-    /// The growth that does not make a whole byte yet, in units of 1 / cwnd bytes.
+    /// The part of the window's growth that does not make a whole byte yet, in units of 1 / cwnd bytes.
     remainder: u64,
 }
 
@@ -30,9 +30,10 @@ struct Epoch {
     /// W_est: the window that Reno would have, in bytes (RFC 9438, section 4.3).
     reno: u32,
     reno_remainder: u64,
-    /// W_cubic now, in bytes, cached because many acknowledgements arrive in one millisecond.
+    /// W_cubic at the current millisecond, in bytes; cached because many acknowledgements arrive in one
+    /// millisecond.
     now: Computed,
-    /// W_cubic one round trip later, in bytes, cached like `now`.
+    /// W_cubic one round trip later, in bytes; cached for one millisecond.
     later: Computed,
 }
 

@@ -26,7 +26,7 @@ use self::slow_start::SlowStart;
 use self::tokens::Tokens;
 use crate::{Algorithm, Config, InitialWindow};
 
-/// The part in which congestion controls differ: congestion avoidance and the reaction to a loss.
+/// The part in which congestion control algorithms differ: congestion avoidance and the reaction to a loss.
 trait Control {
     /// Grows `window` for an acknowledgement in congestion avoidance, while the window limits the sender.
     fn avoid(&mut self, window: &mut Window, acked: &Acked);
@@ -59,7 +59,7 @@ impl Window {
     }
 }
 
-/// The content of one acknowledgement of new data.
+/// The values of one acknowledgement of new data by which congestion control grows the window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acked {
     pub(crate) now: Instant,
@@ -81,8 +81,8 @@ pub(crate) struct Acked {
 enum Chosen {
     Cubic(Cubic),
     Reno(Reno),
-    /// The owner of the connection has its own window for new text. This window limits only retransmissions
-    /// after a timeout; other retransmissions follow packet conservation.
+    /// No algorithm: the owner of the connection limits new text by a window of its own. The window here
+    /// limits only retransmissions after a timeout; other retransmissions follow packet conservation.
     Owners,
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct Congestion {
     chosen: Chosen,
     slow_start: SlowStart,
     tokens: Tokens,
-    /// The state of BBR, if BBR is chosen. Then the fields above only hold the window.
+    /// The state of BBR, if BBR is chosen. In this case the other fields only hold the window.
     bbr: Option<Box<Bbr>>,
     /// `true` if the congestion window, not the application or the peer, limited the sender when it last
     /// sent. The window grows only then (RFC 9438, section 5.8).
@@ -163,7 +163,7 @@ impl Congestion {
         matches!(self.chosen, Chosen::Owners)
     }
 
-    /// Returns the number of bytes that may leave now, in addition to `in_flight` bytes.
+    /// Returns the number of bytes that may be sent now, in addition to `in_flight` bytes.
     #[inline]
     pub(crate) fn allowed(&self, in_flight: u32) -> u32 {
         let usable = self.window.cwnd.saturating_sub(self.tokens.held_bytes());
@@ -228,7 +228,8 @@ impl Congestion {
         self.flight
     }
 
-    /// Returns `true` while the window grows so fast that the send buffer must be larger than the window.
+    /// Returns `true` while slow start (or the startup of BBR) doubles the window in each round trip: then
+    /// the send buffer must be larger than the window.
     pub(crate) fn is_starting(&self) -> bool {
         self.bbr.as_ref().map_or(self.window.cwnd < self.window.ssthresh, |bbr| bbr.is_starting())
     }
@@ -340,9 +341,9 @@ impl Congestion {
         }
     }
 
-    /// Prepares for the first flight, which the initial window allows. The part above RFC 6928 is paced over
-    /// half a `round_trip`: at the rate at which slow start continues, and at which Linux paces
-    /// (`tcp_pacing_ss_ratio`).
+    /// Prepares the first flight of segments, which the initial window allows. The part above the limit of
+    /// RFC 6928 is paced over half a `round_trip`: at the rate at which slow start continues, and at which
+    /// Linux paces (`tcp_pacing_ss_ratio`).
     pub(crate) fn begin(&mut self, now: Instant, round_trip: Option<Duration>) {
         let at_once = at_once(self.window.mss);
         if let Some(time) = long_enough(round_trip).filter(|_| self.window.cwnd > at_once) {
@@ -350,10 +351,10 @@ impl Congestion {
         }
     }
 
-    /// Prepares for the first segment after an idle time longer than a timeout. If `restarts`, or if
-    /// `round_trip` is too short for pacing, the window falls back to the initial one (RFC 5681, section
-    /// 4.1). Otherwise it stays, and the part above the burst limit is paced over a round trip (RFC 7661,
-    /// section 4.4.2).
+    /// Prepares the first segment after an idle time longer than a timeout. If `restarts`, or if `round_trip`
+    /// is too short for pacing, the window falls back to the initial one (RFC 5681, section 4.1). Otherwise
+    /// the window stays, and the part above the burst limit is paced over a round trip (RFC 7661, section
+    /// 4.4.2).
     pub(crate) fn resume(&mut self, now: Instant, round_trip: Option<Duration>, restarts: bool) {
         if self.bbr.is_some() {
             return;

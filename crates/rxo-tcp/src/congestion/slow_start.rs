@@ -17,7 +17,7 @@ pub(super) struct SlowStart {
     round_end: Option<SeqNumber>,
     /// The largest number of bytes that one ACK has acknowledged in this round trip.
     largest: u32,
-    /// The largest number of bytes that one ACK acknowledged in the round trip before.
+    /// The largest number of bytes that one ACK acknowledged in the previous round trip.
     largest_before: u32,
     hystart: HyStart,
 }

@@ -10,7 +10,7 @@ use rxo_frame::{Duration, Instant};
 
 use super::{Acked, Window};
 
-/// The part of the window that is held. By default nothing is held.
+/// The part of the congestion window that is held back for now. By default nothing is held.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tokens {
     held_bytes: u32,
@@ -18,19 +18,19 @@ pub(super) struct Tokens {
     token_bytes: u32,
     /// The time between tokens, in nanoseconds.
     interval_ns: u64,
-    /// The time of the next release. Meaningless if nothing is held.
+    /// The time at which held bytes are next released. Meaningless if nothing is held.
     due: Instant,
     /// `true` if the held bytes belong to a window that was idle.
     follow_idle: bool,
 }
 
 impl Tokens {
-    /// Returns the number of held bytes.
+    /// Returns the number of bytes of the congestion window that are held back.
     pub(super) fn held_bytes(&self) -> u32 {
         self.held_bytes
     }
 
-    /// Returns the time of the next release, or `None` if nothing is held.
+    /// Returns the time at which held bytes are next released, or `None` if nothing is held.
     pub(super) fn due(&self) -> Option<Instant> {
         (self.held_bytes > 0).then_some(self.due)
     }
@@ -70,7 +70,8 @@ impl Tokens {
         self.follow_idle && self.held_bytes > 0
     }
 
-    /// Holds all but two segments of `growth`, the number of bytes by which `acked` has enlarged `window`.
+    /// Holds back all but two segments of `growth`, the number of bytes by which `acked` has enlarged
+    /// `window`.
     pub(super) fn hold(&mut self, growth: u32, window: &Window, acked: &Acked) {
         let more = growth.saturating_sub(AT_ONCE_SEGMENTS * window.mss);
         let rtt_ns = u64::try_from(acked.rtt.as_nanos()).unwrap_or(u64::MAX);
@@ -88,7 +89,7 @@ impl Tokens {
         self.follow_idle = false;
     }
 
-    /// Releases all tokens that are due at `now`.
+    /// Releases the held bytes of all tokens that are due at `now`.
     pub(super) fn release(&mut self, now: Instant) {
         if self.held_bytes == 0 || now < self.due {
             return;

@@ -50,7 +50,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Returns the memory that the buffers may use, in bytes. It exceeds the set sizes while a larger window
-    /// is offered or more data waits to be acknowledged, and is less once a direction is done.
+    /// is offered or more data waits to be acknowledged. It is less once a direction is closed and all its
+    /// data processed.
     #[must_use]
     pub fn buffers(&self) -> Buffers {
         Buffers { send_bytes: self.snd.buffer.size(), receive_bytes: self.rcv.held_bytes() }
@@ -63,8 +64,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Changes the sizes of the buffers and returns the memory that they still use: data stays, and so does
-    /// space inside an offered window. A direction that is done does not change. Nor does the receive buffer
-    /// before the handshake is over, because a SYN has offered it. Allocates if a size changes.
+    /// space inside an offered window. The buffer of a direction that is done does not change. Nor does the
+    /// receive buffer before the handshake is over, because a SYN has offered it. Allocates if a size
+    /// changes.
     pub fn set_buffers(&mut self, granted: Buffers) -> Buffers {
         let largest = self.config.largest_buffers();
         if self.snd.fin != Fin::Acknowledged && !self.is_closed() {
@@ -79,7 +81,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     /// Returns the round-trip time as a receiver measures it, from timestamp echoes. Without timestamps,
     /// returns the smoothed estimate of the sending half, but only if this side has sent data: a sample from
-    /// the handshake alone may be too old. `None` if neither exists.
+    /// the handshake alone may be too old. `None` if neither time is known.
     pub(super) fn receiving_round_trip(&self) -> Option<Duration> {
         let has_sent = self.snd.una != self.snd.iss + 1;
         let by_sending = || self.recovery.rtt.smoothed().filter(|_| has_sent);
@@ -134,6 +136,6 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
 /// The number of segments that a peer may send in its first round trip (RFC 6928).
 const INITIAL_SEGMENTS: u32 = 10;
-/// The number of bytes of send buffer per tracked range of sent sequence numbers. A segment of usual size
-/// needs one range; half of the ranges are spare, for cuts by SACK.
+/// The number of bytes of the send buffer for which one range of sent sequence numbers is tracked. A segment
+/// of usual size needs one range; half of the ranges are spare, for cuts by SACK.
 pub(super) const BYTES_FOR_A_RANGE: u32 = 512;

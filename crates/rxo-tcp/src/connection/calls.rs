@@ -12,10 +12,10 @@ use crate::state::{Closed, Failure};
 use crate::timer::Timer;
 use crate::{Config, ConfigError, Events, KeepAlive, Reset, State};
 
-/// The reason for which a call of the application did nothing.
+/// The reason for which a call of the application had no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallError {
-    /// No text has arrived yet, or the send buffer is full.
+    /// The call would have to wait: no text has arrived yet, or the send buffer is full.
     NotYet,
     /// The connection was not opened, or is closed.
     NotOpen,
@@ -136,8 +136,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Ok(copied)
     }
 
-    /// Returns the result of a read without text. After the peer's FIN nothing is missing, so the result is 0
-    /// whatever ended the connection, except after an abort, which has dropped text.
+    /// Returns the result of a read for which there is no text. After the peer's FIN nothing is missing, so
+    /// the result is 0, however the connection ended; only after an abort, which has dropped text, it is an
+    /// error.
     fn nothing_to_read(&mut self) -> Result<usize, CallError> {
         match self.state {
             State::Closed(Closed { failure: Some(failure) })
@@ -195,7 +196,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.rcv.nxt
     }
 
-    /// Returns `true` if text is missing before text that has arrived: a segment was lost, or is late.
+    /// Returns `true` if a gap in the received text precedes text that has arrived: a segment was lost, or is
+    /// late.
     #[inline]
     #[must_use]
     pub fn lacks_text(&self) -> bool {

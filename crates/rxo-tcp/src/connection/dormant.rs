@@ -15,12 +15,12 @@ use super::{Connection, Persist};
 use crate::sequence::distance;
 use crate::timer::Timer;
 
-/// The group's record of the sends that an acknowledgement refers to.
+/// The sends of a group to which an acknowledgement of one receiver refers, as the group recorded them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outstanding {
-    /// The sequence number after everything that has been sent.
+    /// The sequence number after everything that the group has sent.
     pub(crate) nxt: SeqNumber,
-    /// `true` if data was sent since the last acknowledgement of this receiver.
+    /// `true` if the group has sent data since the last acknowledgement of this receiver.
     pub(crate) is_more: bool,
 }
 
@@ -45,8 +45,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         true
     }
 
-    /// Returns `true` if a dormant connection can take `record`: it acknowledges new data, changes nothing
-    /// else, and leaves the peer's window open for a full segment.
+    /// Returns `true` if a dormant connection can process `record` without waking: the ACK acknowledges new
+    /// data, changes nothing else, and leaves the peer's window open for a full segment.
     #[inline]
     pub(crate) fn expects_dormant_ack(&self, record: &AckRecord, nxt: SeqNumber) -> bool {
         self.is_plain_ack(record)

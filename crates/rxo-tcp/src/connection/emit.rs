@@ -47,7 +47,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Some(Transmit { payload, ..transmit.segment })
     }
 
-    /// Records the reason for which no more is sent now.
+    /// Records the reason for which nothing more can be sent now.
     #[inline]
     pub(super) fn note_held(&mut self, held: Held, now: Instant) {
         if !self.terms.owner_sends() {
@@ -58,9 +58,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.update_timers(now);
     }
 
-    /// Returns the next segment to send, or the reason for which none can be sent. Before the first text, and
-    /// before the first text after idle time, the congestion window may change, so the segment is planned
-    /// again (RFC 6928; RFC 5681, section 4.1; RFC 7661).
+    /// Returns the plan of the next segment to send, or the reason for which none can be sent. Before the
+    /// first text, and before the first text after idle time, the congestion window may change, so the
+    /// segment is planned again (RFC 6928; RFC 5681, section 4.1; RFC 7661).
     fn plan_after_pause(&mut self, now: Instant) -> Result<Plan, Held> {
         let plan = self.plan();
         let is_new_text = matches!(plan, Ok(Plan::Text(_, SendReason::New | SendReason::Trial)));
@@ -114,8 +114,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Returns the options of a SYN or SYN-ACK. A SYN offers all configured options; a SYN-ACK offers those
-    /// of them that the peer has offered.
+    /// Returns the options of a SYN or SYN-ACK. A SYN offers all configured options; a SYN-ACK offers only
+    /// the configured options that the peer has offered.
     fn syn_options(&self, now: Instant, acknowledges: bool) -> OptionBytes {
         let offers = |configured: bool, agreed: bool| configured && (agreed || !acknowledges);
         let mut options = OptionBytes::default();
@@ -141,8 +141,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Transmit { options: self.options(now), ..reset.transmit() }
     }
 
-    /// Returns the owed acknowledgements as one transmit, with the content that each had when it became owed;
-    /// `None` if there are none.
+    /// Returns the owed acknowledgements as one transmit; each has the content that it had when it became
+    /// owed. `None` if no acknowledgement is owed.
     fn emit_acks(&mut self, now: Instant) -> Option<Transmit<'_>> {
         let (first, sack) = self.acks.take()?;
         self.rcv.record_sent_edge();

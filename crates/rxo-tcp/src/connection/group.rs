@@ -50,8 +50,8 @@ pub struct GroupEdge {
     pub una: SeqNumber,
     /// SND.NXT: the next sequence number to be sent for the first time.
     pub nxt: SeqNumber,
-    /// The send limit: new text before this sequence number may leave; if it is not after SND.NXT, none may.
-    /// The peer's window sets it, and the congestion window unless the group has one of its own.
+    /// The sequence number before which new text may be sent; nothing may be sent if it is not after SND.NXT.
+    /// The peer's window sets this limit, and the congestion window unless the group has one of its own.
     pub limit: SeqNumber,
     /// Eff.snd.MSS: the text of a full segment, in bytes.
     pub mss: u32,
@@ -102,15 +102,15 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Takes over from the group: from now on this connection sends the rest of the text by itself, and
-    /// catches up.
+    /// Leaves the group: from now on this connection sends the rest of the text by itself, until it has
+    /// caught up.
     pub(crate) fn leave_group(&mut self) {
         self.terms.send_again();
         self.ahead = Some(Box::new(Ahead { sent: self.snd.nxt, acked: self.snd.una }));
         self.congestion = Congestion::new(&self.config, self.snd.mss);
     }
 
-    /// Returns the name that a group gives to the receiver at `address` in its segments.
+    /// Returns the name by which a group identifies the receiver at `address` in its segments.
     pub(crate) fn name(address: IpAddr) -> u32 {
         match address {
             IpAddr::V4(address) => address.to_bits(),
@@ -167,8 +167,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Implements [`Connection::ack_of_own_text`] for a receiver that catches up. Out of line, because only
-    /// such a receiver needs it.
+    /// Does the work of [`Connection::ack_of_own_text`] for a receiver that catches up. Out of line, because
+    /// only such a receiver needs it.
     #[cold]
     fn ack_of_lent_text(&mut self, ahead: Ahead, ack: SeqNumber, now: Instant) -> SeqNumber {
         let is_ahead = self.snd.nxt.is_before(ack);
@@ -209,8 +209,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.update_timers(now);
     }
 
-    /// Returns `true` if this congestion window limits the group, so that it may grow. In slow start half a
-    /// window in flight is enough, because the slowest receivers determine when the other half is sent.
+    /// Returns `true` if the congestion window of this connection limits the group, so that the window may
+    /// grow. In slow start half a window in flight is enough, because the slowest receivers determine when
+    /// the other half is sent.
     pub(super) fn fills_window(&self, in_flight: u32) -> bool {
         if self.congestion.is_starting() {
             in_flight >= self.congestion.cwnd() / 2
@@ -255,10 +256,11 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// The allowance of a connection whose owner controls the congestion: as large as any window.
+/// The number of bytes that a connection allows if its owner controls the congestion: as many as the largest
+/// window.
 const MOST_ALLOWED: u32 = 1 << 30;
 
-/// The shortest time that a group waits for an acknowledgement before it probes (RFC 8985, section 7.2,
-/// TLP.max_ack_delay). Its receivers acknowledge few segments, with a delay. An early probe would repeat a
-/// segment that is still on its way, once for each receiver, and all of them would answer.
+/// The shortest time that a group waits for an acknowledgement before it sends a probe (RFC 8985, section
+/// 7.2, TLP.max_ack_delay). The receivers of a group acknowledge few segments, with a delay. An early probe
+/// would repeat a segment that is still on its way, once for each receiver, and all of them would answer.
 pub(crate) const RECEIVER_WAITS: Duration = Duration::from_millis(10);

@@ -9,8 +9,9 @@ use crate::send::SendBuffer;
 use crate::timer::Timer;
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Frees all memory that is not in use. It is allocated again when needed, so call this for a connection
-    /// without recent activity. Returns `true` if no data is held in either direction.
+    /// Frees all memory of the connection that is not in use. The memory is allocated again when needed, so
+    /// call this only for a connection without recent activity. Returns `true` if no data is held in either
+    /// direction.
     pub fn free_unused(&mut self) -> bool {
         self.snd.buffer.free_unused();
         self.recovery.free_unused();

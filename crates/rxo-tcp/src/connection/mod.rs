@@ -135,7 +135,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.pair
     }
 
-    /// Returns SND.NXT: an acknowledgement beyond it is invalid.
+    /// Returns SND.NXT, the next sequence number to be sent for the first time: an acknowledgement beyond it
+    /// is invalid.
     #[inline]
     #[must_use]
     pub fn sent_to(&self) -> SeqNumber {

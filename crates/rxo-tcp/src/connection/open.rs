@@ -144,8 +144,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Chooses the ISS, unless the owner has chosen one: a new number after all numbers used before (RFC
-    /// 9293, section 3.4.1).
+    /// Chooses the ISS (initial sequence number), unless the owner has chosen it: a number after all numbers
+    /// used before (RFC 9293, section 3.4.1).
     pub(crate) fn choose_iss(&mut self, now: Instant) {
         if let Some(iss) = self.terms.iss() {
             return self.snd.start(iss);
@@ -220,5 +220,5 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// The smallest distance, in sequence numbers, from those of an old connection to those of its successor.
+/// The smallest distance from the sequence numbers of an old connection to those of its successor.
 const GAP_AFTER_REUSE: u32 = 128_000;

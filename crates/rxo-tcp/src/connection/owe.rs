@@ -82,8 +82,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Records that `count` plain acknowledgements are owed, at least one. The first acknowledges everything
-    /// before `ack`, each further one `bytes` bytes more. Has the same effect as [`Connection::owe`] for
-    /// each. The caller has checked that they fit.
+    /// before `ack`, each further one `bytes` bytes more. The effect equals that of one call of
+    /// [`Connection::owe`] for each. The caller has checked that there is space for them.
     #[inline]
     pub(crate) fn owe_each(&mut self, ack: SeqNumber, bytes: u32, count: u32) {
         self.timestamps.last_ack = ack + (count - 1) * bytes;

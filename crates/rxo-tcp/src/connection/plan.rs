@@ -10,22 +10,22 @@ use crate::{Reset, State};
 /// The next segment to send, as a decision without its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
-    /// A reset is sent.
+    /// The next segment is a reset.
     Reset(Reset),
-    /// Our SYN is sent, with an ACK if the peer's SYN has arrived.
+    /// The next segment is our SYN, with an ACK if the peer's SYN has arrived.
     Syn {
         /// `true` if the peer's SYN has arrived.
         acknowledges: bool,
     },
-    /// Acknowledgements are sent, without text.
+    /// The next segment is an acknowledgement without text, or several.
     Acks,
-    /// Text is sent, or the FIN, or both.
+    /// The next segment carries text, the FIN, or both.
     Text(Range, SendReason),
-    /// A keep-alive probe is sent.
+    /// The next segment is a keep-alive probe.
     KeepAlive,
 }
 
-/// A range of sequence numbers: the first is included, the second is not.
+/// A range of sequence numbers: the first number belongs to it, the second does not.
 pub(super) type Range = (SeqNumber, SeqNumber);
 
 /// The reason for which text is sent.
@@ -67,8 +67,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.plan_text().or_else(|held| self.plan_bare(held))
     }
 
-    /// Returns the most urgent text to send: lost text, then new text. Returns the reason if no text may be
-    /// sent.
+    /// Returns a plan for the most urgent text: lost text, then new text. If no text may be sent, returns the
+    /// reason.
     fn plan_text(&self) -> Result<Plan, Held> {
         if !self.state.sends_text() {
             return Err(Held::Nothing);
@@ -89,7 +89,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Returns lost text to send, or the reason for which none may be sent. While a timeout may have been
+    /// Returns a plan for lost text, or the reason for which none may be sent. While a timeout may have been
     /// spurious, new text comes first (F-RTO, RFC 5682).
     fn lost_or_new_text(&self) -> Result<Plan, Held> {
         let (prefers_new, waits) = self.recovery.asks_by_new();
@@ -101,8 +101,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Returns a segment without new text: an acknowledgement, a window probe or a keep-alive probe. Returns
-    /// the reason if there is none to send.
+    /// Returns a plan for a segment without new text: an acknowledgement, a window probe or a keep-alive
+    /// probe. If none is due, returns the reason.
     fn plan_bare(&self, held: Held) -> Result<Plan, Held> {
         if self.acks.count_owed() > 0 {
             return Ok(Plan::Acks);
@@ -119,8 +119,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Err(held)
     }
 
-    /// Returns the first lost range of text, as far as the congestion window and the peer's window allow;
-    /// returns the reason if none may be sent.
+    /// Returns the first lost range of text, as far as the congestion window and the peer's window allow. If
+    /// no text may be sent, returns the reason.
     fn lost_text(&self) -> Result<Range, Held> {
         let mss = self.snd.mss;
         let allowed = self.allowed();
@@ -146,8 +146,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         may_leave.then(|| (self.snd.nxt, self.snd.nxt + bytes))
     }
 
-    /// Returns the range of the next new text, as far as both windows allow; returns the reason if none may
-    /// be sent.
+    /// Returns the range of the next new text, as far as the congestion window and the peer's window allow.
+    /// If no text may be sent, returns the reason.
     pub(super) fn new_text(&self) -> Result<Range, Held> {
         if self.terms.owner_sends() {
             return Err(Held::Nothing);

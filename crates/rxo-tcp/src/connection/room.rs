@@ -17,8 +17,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         matches!(self.plan(), Ok(Plan::Text(..)))
     }
 
-    /// Records that text waits for the device. Call it in place of the last [`Connection::poll_transmit`],
-    /// the one that would return `None`. Meanwhile the congestion window does not grow, because it does not
+    /// Records that text waits for the device. Call this instead of the last [`Connection::poll_transmit`],
+    /// which would return `None`. While text waits, the congestion window does not grow, because it does not
     /// limit the sender (RFC 9438, section 5.8). Timers run as usual.
     pub fn hold_back(&mut self, now: Instant) {
         self.note_held(Held::Nothing, now);

@@ -17,12 +17,13 @@ pub(crate) struct Terms {
     owner: Owner,
 }
 
-/// The decisions that the owner makes. Each variant includes the variants before it.
+/// The decisions that the owner of a connection makes. Each variant includes the decisions of the variants
+/// before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Owner {
     Nothing,
     ChoosesIss,
-    /// The owner has sent text, and the connection has taken over.
+    /// The owner has sent text, but now the connection sends its text by itself.
     HasSentText,
     SendsText,
 }

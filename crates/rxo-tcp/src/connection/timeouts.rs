@@ -221,7 +221,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         base.saturating_mul(1 << self.persist.probes.min(8)).min(MOST_BETWEEN_PROBES)
     }
 
-    /// Arms `timer` at the time that `at` computes if it `runs` and is not armed; stops it otherwise.
+    /// Starts `timer` if it must run (`runs`) and is not started; it fires at the time that `at` computes.
+    /// Stops the timer if it need not run.
     fn keep(&mut self, timer: Timer, runs: bool, at: impl FnOnce(&Self) -> Instant) {
         if !runs {
             self.timers.stop(timer);

@@ -16,15 +16,15 @@ use super::{Group, MemberId};
 use crate::connection::Outstanding;
 use crate::{Arrival, Connection};
 
-/// The state of a member's connection: awake with a record of outstanding data, or dormant without one.
+/// The state of a member's connection: awake with a record of outstanding data, or dormant without a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sleep {
-    /// The connection has a record of the sends reported to it.
+    /// The connection has a record of the group's sends that were reported to it.
     Awake,
-    /// The connection has no record. It is woken if the receiver has not acknowledged within this time after
-    /// a send.
+    /// The connection has no record of outstanding data. It is woken if the receiver has not acknowledged
+    /// within this time after a send.
     Dormant(Duration),
-    /// The connection has no record yet, but is about to be woken.
+    /// The connection has no record of outstanding data yet, but is about to be woken.
     Wakes,
 }
 
@@ -106,8 +106,9 @@ impl Group {
         true
     }
 
-    /// Does what [`Group::before`] does if the connection is awake, is to be woken, or has a timer that is
-    /// due. Otherwise does nothing. Call it before the connection is served.
+    /// Wakes the connection of a member and reports the group's sends to it, as [`Group::before`] does, if it
+    /// is awake, is to be woken, or has a timer that is due. Does nothing otherwise. Call this before the
+    /// connection is served.
     #[inline]
     pub fn wake<B: AsRef<[u8]>>(
         &mut self,

@@ -1,10 +1,12 @@
-//! Parity repair, at the sender: the blocks that not all receivers have, and the parity packets that they need.
+//! Parity repair, at the sender: the blocks that not all receivers have, and the parity packets that they
+//! need.
 //!
 //! Separate from `repair.rs`, which repeats segments: here the lost segments of different receivers are
-//! repaired by the same packets. As soon as all of a block has been sent, as many packets leave as the receiver
-//! that has asked for most segments of it lacks; if one asks for more later, so many more leave, and none was in vain. A
-//! receiver that asks for a segment again has lost some of the packets; it gets a few more, and after
-//! [`MOST_ROUNDS`] rounds the segments themselves.
+//! repaired by the same packets. Once a whole block has been sent, parity packets are sent: as many as the
+//! receiver with the most requests for the block lacks segments. If a receiver asks for more segments later,
+//! only the additional packets are sent, and none of the earlier packets was useless. A receiver that asks
+//! for a segment again has lost some of the packets. It gets a few more, and after [`MOST_ROUNDS`] rounds the
+//! segments themselves.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use core::ops::Range;
@@ -18,7 +20,7 @@ use super::{Group, MemberId, Parity, ParityBlock, Repair, Repairs};
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
     blocks: VecDeque<Block>,
-    /// `true` if a block may need packets that have not left.
+    /// `true` if a block may need parity packets that have not been sent.
     is_wanted: bool,
 }
 
@@ -29,12 +31,12 @@ struct Block {
     segment_bytes: u32,
     /// `true` if the block does not grow any more.
     is_closed: bool,
-    /// The time at which the first segment left.
+    /// The time at which the first segment of the block was sent.
     opened_at: Instant,
-    /// The number of packets that receivers need, and the number that has left.
+    /// The number of parity packets of the block that receivers need, and the number that was sent.
     needed: u8,
     sent: u8,
-    /// The time at which packets left last.
+    /// The time at which parity packets of the block were last sent.
     sent_at: Instant,
     lacks: BTreeMap<MemberId, Lack>,
 }
@@ -42,25 +44,26 @@ struct Block {
 /// The losses of one receiver in a block.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lack {
-    /// A bit for each segment that the receiver has asked for.
+    /// One bit for each segment of the block, set if the receiver has asked for the segment.
     segments: u64,
-    /// The number of rounds in which it has lost packets that it needed.
+    /// The number of rounds in which the receiver has lost parity packets that it needed.
     rounds: u32,
 }
 
-/// The packets of a block that leave now.
+/// The parity packets of a block that are to be sent now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Due {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) segment_bytes: u32,
     pub(super) packets: Range<u8>,
-    /// The number of segments that `leader` lacks in the block, if these are the first packets for it.
+    /// The number of segments that `leader` lacks in the block, if no packets were sent for the leader
+    /// before.
     leaders: u32,
 }
 
 impl Blocks {
-    /// Adds the text from `start` up to `end`, which leaves now in segments of `segment_bytes` bytes.
+    /// Adds the text from `start` up to `end`, which is being sent in segments of `segment_bytes` bytes.
     pub(super) fn sent(&mut self, (start, end): (u64, u64), segment_bytes: u32, now: Instant) {
         let most = u64::from(segment_bytes) * ParityBlock::MOST_SEGMENTS as u64;
         let mut at = start;
@@ -97,8 +100,8 @@ impl Blocks {
         }
     }
 
-    /// Takes the request for a segment. Returns `false` if the segment itself must be sent. `is_over` means that
-    /// the FIN has been sent: a receiver that asks again may have left the group.
+    /// Processes a receiver's request for a segment. Returns `false` if the segment itself must be sent.
+    /// `is_over` means that the FIN has been sent: a receiver that asks again may have left the group.
     fn ask(&mut self, wanted: &RepairRequest, is_over: bool, now: Instant) -> bool {
         let next = self.blocks.partition_point(|block| block.end <= wanted.start);
         let Some(block) = self.blocks.get_mut(next) else { return false };
@@ -107,7 +110,7 @@ impl Blocks {
         is_served
     }
 
-    /// Returns the time at which the next packets leave; `None` if none are needed.
+    /// Returns the time at which the next parity packets are to be sent; `None` if none are needed.
     pub(super) fn next_at(&self, is_over: bool) -> Option<Instant> {
         if !self.is_wanted {
             return None;
@@ -115,7 +118,7 @@ impl Blocks {
         self.blocks.iter().filter_map(|block| block.due_at(is_over)).min()
     }
 
-    /// Returns the packets of the first block that has some to send at `now`, and counts them as sent.
+    /// Returns the parity packets of the first block that has some to send at `now`, and counts them as sent.
     fn take_due(&mut self, is_over: bool, leader: Option<MemberId>, now: Instant) -> Option<Due> {
         if !self.is_wanted {
             return None;
@@ -153,7 +156,7 @@ impl Block {
         }
     }
 
-    /// Takes the request for a segment, as [`Blocks::ask`] does.
+    /// Processes a receiver's request for a segment of this block, like [`Blocks::ask`].
     fn ask(&mut self, wanted: &RepairRequest, is_over: bool, now: Instant) -> bool {
         let (bytes, size) = (wanted.end - wanted.start, u64::from(self.segment_bytes));
         let offset = wanted.start.saturating_sub(self.start);
@@ -176,13 +179,15 @@ impl Block {
         if is_over || lack.rounds == MOST_ROUNDS {
             return false;
         }
-        // The number of packets that it lost is not known: first few more, then twice as many.
+        // The number of packets that the receiver lost is not known: first few more are sent, then twice as
+        // many.
         let more = (lost >> (MOST_ROUNDS - lack.rounds)).max(1);
         lack.rounds += 1;
         self.need(u32::from(self.sent) + more)
     }
 
-    /// Raises the number of needed packets to `packets`. Returns `false` if the block cannot have so many.
+    /// Raises the number of needed parity packets to `packets`. Returns `false` if the block cannot have so
+    /// many.
     fn need(&mut self, packets: u32) -> bool {
         let is_possible = packets <= ParityBlock::MOST_PARITY as u32;
         if is_possible {
@@ -199,13 +204,13 @@ impl Block {
 }
 
 impl Group {
-    /// Removes from `wanted` the segments that parity packets repair.
+    /// Removes from `wanted` the requests for segments that parity packets will repair.
     pub(super) fn ask_for_parity(
         &mut self,
         wanted: &mut alloc::vec::Vec<RepairRequest>,
         now: Instant,
     ) {
-        // The packets for a single receiver repair no more than the segments themselves.
+        // For a single receiver, a parity packet repairs no more than a segment does.
         if self.config.repairs != Repairs::Parity || self.receivers() < 2 {
             return;
         }
@@ -230,9 +235,9 @@ impl Group {
         }
     }
 
-    /// Returns the parity packet that `repair` is, without its symbol; `None` if `repair` is a segment. The
-    /// owner computes the symbol from the block's text ([`Group::sent_text`]), which is empty if all
-    /// receivers have the block by now.
+    /// Returns the parity packet for `repair`, without its symbol; `None` if `repair` is a segment. The owner
+    /// computes the symbol from the block's text ([`Group::sent_text`]). That text is empty if all receivers
+    /// have the block by now.
     #[must_use]
     pub fn parity(&self, repair: &Repair, now: Instant) -> Option<Parity<'static>> {
         let (segment_bytes, index) = repair.parity()?;
@@ -247,7 +252,8 @@ impl Group {
     }
 }
 
-/// The number of times that a receiver may lose packets before it gets the segments themselves.
+/// The number of times that a receiver may lose parity packets of a block before it gets the segments
+/// themselves.
 const MOST_ROUNDS: u32 = 3;
 /// The longest time that a block stays open for more segments once some are lost: on a slow link, losses must be
 /// repaired before retransmission timers expire.

@@ -32,16 +32,16 @@ pub struct GroupConfig {
     pub control: Control,
 }
 
-/// The congestion control of a group.
+/// The choice of congestion control for a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Control {
-    /// The group has one congestion window, led by the receiver with the worst path: only its losses lower
-    /// the window (pgmcc, Rizzo 2000; RFC 4654, section 2). A silent receiver delays no other: it catches up
-    /// by its own connection when it answers again.
+    /// The group has one congestion window, led by the receiver with the worst path: only the losses of this
+    /// receiver lower the window (pgmcc, Rizzo 2000; RFC 4654, section 2). A silent receiver delays no other:
+    /// it catches up by its own connection when it answers again.
     #[default]
     Leader,
-    /// The smallest congestion window of all receivers limits the group (Chan and Cheriton 2013, section 4),
-    /// so that independent losses multiply.
+    /// The smallest congestion window of all receivers limits the group (Chan and Cheriton 2013, section 4).
+    /// With this choice, independent losses of the receivers multiply.
     Paper,
 }
 
@@ -52,14 +52,16 @@ pub enum Slow {
     /// that does not answer fails after the user timeout. A receiver that keeps its window closed and answers
     /// probes may delay the group for ever (RFC 9293, section 3.8.6.1).
     Wait,
-    /// A receiver is ejected if it accepts less than one segment in this time while text waits for it.
+    /// A receiver is ejected if it accepts less than one segment in this time while text waits to be sent to
+    /// it.
     Eject(Duration),
-    /// Ejects as [`Slow::Eject`] does. In addition, ejects the slowest receiver if the position that all
-    /// receivers have reached advances by less than `bytes` bytes in `time` because text waits for receivers.
+    /// A receiver is ejected as under [`Slow::Eject`]. In addition, the slowest receiver is ejected if the
+    /// position that all receivers have reached advances by less than `bytes` bytes in `time` because text
+    /// waits for receivers.
     EjectBelow {
         /// The length of the interval, at least a few round trips.
         time: Duration,
-        /// The number of bytes that all receivers must get in `time`.
+        /// The number of bytes that all receivers must have acknowledged further in `time`.
         bytes: u64,
     },
 }
@@ -87,9 +89,10 @@ pub enum Repairs {
         /// The minimum number of receivers that miss the text for a repair to the group; at least 2.
         least: usize,
     },
-    /// Lost text is repaired by parity packets to the group: for each block of the stream as many as the worst
-    /// receiver lacks segments. The owner computes them ([`Group::parity`](crate::Group::parity)), and the
-    /// receivers restore their segments by a [`Mender`](crate::Mender). A receiver without one gets its
-    /// segments as under `Group { least: 2 }`, some round trips later.
+    /// Lost text is repaired by parity packets to the group: for each block of the stream, as many as the
+    /// worst receiver lacks segments. The owner computes the packets
+    /// ([`Group::parity`](crate::Group::parity)), and each receiver restores its segments by a
+    /// [`Mender`](crate::Mender). A receiver without a `Mender` gets its segments as under `Group { least: 2
+    /// }`, some round trips later.
     Parity,
 }

@@ -23,7 +23,7 @@ use super::{Control, Group, GroupConfig, MemberId};
 use crate::congestion::{Acked, Congestion};
 use crate::{Algorithm, Config, Connection, GroupEdge};
 
-/// The congestion control of a group. Positions are offsets in the stream.
+/// The congestion control of a group and its state. Positions are offsets in the stream.
 #[derive(Debug)]
 pub(super) struct Controller {
     congestion: Congestion,
@@ -32,7 +32,8 @@ pub(super) struct Controller {
     name: u32,
     /// The number of bytes that have reached the leader, in order or not.
     delivered: u64,
-    /// The number of bytes of the stream that are not in flight to the leader: received by it, or lost.
+    /// The number of bytes of the stream that are not in flight to the leader: the leader has received them,
+    /// or they are lost.
     settled: u64,
     round_trip_ns: u64,
     /// The shortest round trip of the leader.
@@ -54,7 +55,7 @@ pub(super) struct PathNews {
     loss_events: u32,
     /// The mean distance between losses in bytes; 0 before the first.
     distance: u64,
-    /// The position of the last loss.
+    /// The stream position of the receiver's last loss.
     lost_at: u64,
     round_trip_ns: u64,
     least_round_trip_ns: u64,
@@ -107,7 +108,7 @@ impl PathNews {
         }
     }
 
-    /// Counts a loss event at `heard`.
+    /// Counts a loss event of the receiver, found in its report `heard`.
     fn note_loss(&mut self, heard: &ReceiverReport) {
         let distance = heard.una.saturating_sub(self.lost_at).max(1);
         self.distance = match self.distance {
@@ -117,8 +118,8 @@ impl PathNews {
         self.lost_at = self.lost_at.max(heard.una);
     }
 
-    /// Returns `true` if this path is clearly worse than `other`, so that its receiver must become the
-    /// leader.
+    /// Returns `true` if this path is clearly worse than the path `other`, so that its receiver must become
+    /// the leader.
     fn is_worse_than(&self, other: &Self, una: u64) -> bool {
         let cost = |path: &Self, of: &Self| {
             u128::from(path.round_trip_ns).pow(2) * u128::from(of.distance_at(una))
@@ -126,8 +127,8 @@ impl PathNews {
         cost(self, other) * 9 > cost(other, self) * 16
     }
 
-    /// Returns the distance between losses in bytes: the mean, or the distance since the last loss if that is
-    /// longer.
+    /// Returns the distance between losses on this path in bytes: the mean, or the distance since the last
+    /// loss if that is longer.
     fn distance_at(&self, una: u64) -> u64 {
         self.distance.max(una.saturating_sub(self.lost_at)).max(1)
     }
@@ -213,8 +214,8 @@ impl Controller {
         self.congestion.set_cwnd(timed_out.unwrap_or(window));
     }
 
-    /// Ends slow start at the first loss of any receiver once a queue has grown: who leads is not known yet,
-    /// and the next doubling would put repairs behind a queue of seconds.
+    /// Ends slow start at the first loss of any receiver once a queue has grown. It is not known yet which
+    /// receiver leads, and the next doubling would put repairs behind a queue of seconds.
     fn end_slow_start(&mut self, heard: &ReceiverReport, nxt: u64) {
         let is_starting = self.congestion.is_starting() && heard.una >= self.lowered_until;
         if is_starting && self.has_queue(self.congestion.flight()) {
@@ -238,12 +239,13 @@ impl Controller {
         (self.delivered, self.settled) = (heard.delivered, heard.settled);
     }
 
-    /// Returns the number of bytes in flight before `nxt`, repairs of the last round trip included.
+    /// Returns the number of bytes in flight to the leader before `nxt`, repairs of the last round trip
+    /// included.
     fn in_flight(&self, nxt: u64) -> u32 {
         (nxt.saturating_sub(self.settled) as u32).saturating_add(self.repairing)
     }
 
-    /// Returns the position up to which new text may leave after `nxt`.
+    /// Returns the stream position up to which new text after `nxt` may be sent.
     fn limit(&self, nxt: u64, mss: u32) -> u64 {
         let allowed = self.congestion.allowed(self.in_flight(nxt));
         // If nothing is in flight, no acknowledgement would come, so one segment is allowed.
@@ -271,7 +273,7 @@ impl Controller {
 }
 
 impl Group {
-    /// Takes the news of a member that follows the group.
+    /// Updates the group's congestion control from the report of a member that follows the group.
     pub(super) fn control(&mut self, id: MemberId, heard: ReceiverReport, now: Instant) {
         let Self { controller: Some(controller), members, nxt, mss, .. } = self else { return };
         let leaders = controller.leader.and_then(|id| members.get(id as usize)?.as_ref());
@@ -300,8 +302,8 @@ impl Group {
                 }
                 return;
             }
-            // The loss with which it takes the lead does not lower the window: among many receivers somebody
-            // always has just lost more than the others.
+            // The loss by which a receiver becomes the leader does not lower the window: among many
+            // receivers, one has always just lost more than the others.
             return controller.choose_leader(id, path, &heard);
         }
         // The window is lowered only once for all text sent within a round trip.
@@ -366,7 +368,7 @@ impl Group {
     }
 }
 
-/// The number of queued segments from which a loss counts as congestion (Veno's beta).
+/// The number of queued segments from which on a loss counts as congestion (Veno's beta).
 const QUEUED_SEGMENTS: u32 = 3;
-/// The reciprocal of the weight of the latest distance in the mean, which is 1/8.
+/// The reciprocal of the weight, 1/8, that the latest distance between losses has in the mean.
 const WEIGHT: u64 = 8;

@@ -17,7 +17,7 @@ pub(super) struct Latecomers {
     /// The send limits and acknowledged positions of all receivers that did not join late; `None` until the
     /// first receiver joins late.
     others: Option<Tree>,
-    /// The time that the clock of late receivers had run before `runs_since`.
+    /// The time for which the clock of late receivers had run before its last start, `runs_since`.
     used: Duration,
     runs_since: Option<Instant>,
 }
@@ -37,7 +37,8 @@ impl Latecomers {
 }
 
 impl Group {
-    /// Returns the reason to refuse a receiver that asks to join now as too late; `None` if it may join.
+    /// Returns the reason for which a receiver that asks to join now is refused as too late; `None` if it may
+    /// join.
     pub(super) fn lateness(&self) -> Option<Refusal> {
         match self.config.late {
             _ if self.nxt == 0 => None,

@@ -27,8 +27,8 @@ pub(super) struct Member {
     pub(super) is_led: bool,
     /// `true` if the receiver is silent, and leaves the group at its connection's next event.
     pub(super) leaves: bool,
-    /// The acknowledged position when the receiver was last silent and left the group: it returns only after
-    /// a later one. `None` if it has not left.
+    /// The acknowledged position at the time when the receiver was last silent and left the group: it returns
+    /// only when it has acknowledged more. `None` if it has not left.
     pub(super) left_at: Option<u64>,
     /// The receiver's part in the congestion control of the group.
     pub(super) path: PathNews,
@@ -469,7 +469,7 @@ impl Group {
 const MOST_AHEAD: u64 = 1 << 30;
 /// The number of bytes that a receiver in catch-up gets at a time.
 const CATCH_UP_BYTES: usize = 1 << 20;
-/// The time that a receiver has to check and store the data before it must confirm.
+/// The time that a receiver has to check and store the data before it must confirm that it has everything.
 pub(super) const CONFIRMS_WITHIN: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::options::SegmentOptions;
 use crate::segment::{Ecn, Payload};
 use crate::{Arrival, Connection, Segment};
 
-/// The parity packets of the blocks that a receiver lacks segments of.
+/// The parity packets that a receiver keeps, for the blocks of which it lacks segments.
 #[derive(Debug, Default)]
 pub struct Mender {
     torn: VecDeque<Torn>,
@@ -31,21 +31,22 @@ pub struct Mender {
 pub struct Torn {
     /// The block.
     pub block: ParityBlock,
-    /// The parity packets: the number of each among those of the block, and its symbol.
+    /// The parity packets of the block: for each its number among all packets of the block, and its symbol.
     pub parity: Vec<(u8, Vec<u8>)>,
-    /// The indices of the lost segments, in order.
+    /// The indices of the lost segments of the block, in order.
     pub lost: Vec<usize>,
 }
 
 impl Mender {
-    /// Returns `true` if no packets are kept.
+    /// Returns `true` if no parity packets are kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.torn.is_empty()
     }
 
-    /// Takes a packet that has arrived at `now` for `connection`. Copies its symbol. Returns `false` if the
-    /// packet is of no use: its block is complete or outside the window, or its TSval is not the sender's.
+    /// Stores a parity packet that has arrived at `now` for `connection`. Copies its symbol. Returns `false`
+    /// if the packet has no use: its block is complete or outside the window, or its TSval is not plausible
+    /// for the sender.
     pub fn take<B: AsRef<[u8]>>(
         &mut self,
         connection: &Connection<B>,
@@ -72,8 +73,9 @@ impl Mender {
         is_new
     }
 
-    /// Removes and returns a block that can be restored: at least as many of its parity packets have come as its
-    /// segments are lost. `None` if there is none. Forgets blocks that are complete. Costs O(number of kept segments).
+    /// Removes and returns a block that can be restored: at least as many of its parity packets have arrived
+    /// as it has lost segments. `None` if no block can be restored. Drops blocks that are complete. Costs
+    /// O(number of kept segments).
     pub fn next<B: AsRef<[u8]>>(&mut self, connection: &Connection<B>) -> Option<Torn> {
         let mut at = 0;
         while let Some(torn) = self.torn.get_mut(at) {
@@ -95,8 +97,8 @@ impl Mender {
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Keeps the last `bytes` bytes that the application reads, for [`Connection::copy_segment`]: a block of
-    /// the largest segments is enough.
+    /// Keeps the last `bytes` bytes that the application reads available for [`Connection::copy_segment`].
+    /// The length of a block of the largest segments is enough.
     pub fn keep_read_text(&mut self, bytes: u32) {
         self.rcv.keep_read_text(bytes);
     }
@@ -109,7 +111,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         to.len() == bytes && self.rcv.copy(seq, to)
     }
 
-    /// Takes a restored segment of a block, as if the group had sent it.
+    /// Processes a restored segment of a block as if the group had sent it.
     pub fn restore(&mut self, now: Instant, seq: SeqNumber, text: B) {
         let bytes = text.as_ref().len();
         let timestamp = Timestamp { value: self.timestamps.recent(), echo: 0 };
@@ -147,5 +149,5 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// Maximum number of blocks whose packets are kept: more than lie in a window of 4 MiB.
+/// Maximum number of blocks whose parity packets are kept: more than lie in a window of 4 MiB.
 const MOST_BLOCKS: usize = 64;

@@ -73,12 +73,12 @@ use self::tree::Tree;
 pub struct Group {
     config: GroupConfig,
     text: GroupText,
-    /// The stream position of the next byte to be sent for the first time; after the FIN it is the length
-    /// plus one.
+    /// The stream position of the next byte to be sent for the first time. After the FIN it is the length of
+    /// the stream plus one.
     nxt: u64,
     /// The text of a full segment in bytes: the smallest limit of all receivers.
     mss: u32,
-    /// The number of receivers whose own limit is `mss`.
+    /// The number of receivers that accept no larger segments than `mss`.
     smallest: usize,
     is_started: bool,
     members: Vec<Option<Member>>,
@@ -183,8 +183,9 @@ impl Group {
         self.events.pop_front()
     }
 
-    /// Returns the next member to serve: call [`Group::wake`], the connection's
-    /// [`poll_transmit`](crate::Connection::poll_transmit), then [`Group::after`]. `None` if there is none.
+    /// Returns the next member whose connection must be served: call [`Group::wake`], the connection's
+    /// [`poll_transmit`](crate::Connection::poll_transmit), then [`Group::after`]. `None` if no member must
+    /// be served.
     pub fn poll_touched(&mut self) -> Option<MemberId> {
         self.touched.pop_front()
     }
@@ -213,7 +214,8 @@ impl Group {
         }
     }
 
-    /// Marks connections that have not been informed of all sends, so that they start their timers.
+    /// Marks the members whose connections were not informed of all sends, so that the connections start
+    /// their timers.
     fn touch_behind(&mut self) {
         let last = self.sends.next();
         for (id, member) in self.members.iter().enumerate() {

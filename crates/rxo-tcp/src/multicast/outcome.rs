@@ -125,7 +125,7 @@ pub struct Progress {
     pub slowest: u64,
     /// The stream position that at least half of the receivers have acknowledged.
     pub median: u64,
-    /// The number of receivers.
+    /// The number of receivers of the group.
     pub receivers: usize,
     /// The number of receivers in catch-up.
     pub catching_up: usize,

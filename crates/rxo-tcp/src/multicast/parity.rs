@@ -41,13 +41,14 @@ impl ParityBlock {
         (self.seq + start, size.min(self.bytes.saturating_sub(start)) as usize)
     }
 
-    /// Returns the length of the code's symbols in bytes: a segment, with zeros up to an even number.
+    /// Returns the length of one symbol of the erasure code in bytes: the text of a segment, padded by zeros
+    /// to an even length.
     #[must_use]
     pub fn symbol_bytes(&self) -> usize {
         usize::from(self.segment_bytes).next_multiple_of(2)
     }
 
-    /// Returns the sequence number after the last byte.
+    /// Returns the sequence number after the last byte of the block.
     pub(super) fn end(&self) -> SeqNumber {
         self.seq + self.bytes
     }
@@ -62,16 +63,17 @@ impl ParityBlock {
 pub struct Parity<'a> {
     /// The block from which the packet was computed.
     pub block: ParityBlock,
-    /// The number of the packet among those of the block, less than [`ParityBlock::MOST_PARITY`].
+    /// The number of this packet among the parity packets of its block, less than
+    /// [`ParityBlock::MOST_PARITY`].
     pub index: u8,
-    /// TSval of a segment that the sender would send at the same time.
+    /// The TSval that a segment from the sender would have at the same time.
     pub time_value: u32,
     /// The symbol that the erasure code has computed: [`ParityBlock::symbol_bytes`] bytes.
     pub symbol: &'a [u8],
 }
 
 impl<'a> Parity<'a> {
-    /// The length of the header before the symbol, in bytes.
+    /// The length of a parity packet's header, which precedes the symbol, in bytes.
     pub const HEADER_BYTES: usize = HEADER_BYTES;
 
     /// Reads the payload of a datagram. `None` if it is no valid parity packet.
@@ -93,7 +95,7 @@ impl<'a> Parity<'a> {
         is_valid.then_some(Self { block, index, time_value, symbol })
     }
 
-    /// Appends the payload of the datagram to `out`.
+    /// Appends this parity packet to `out`, as the payload of a datagram.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.block.seq.0.to_be_bytes());
         out.extend_from_slice(&self.time_value.to_be_bytes());
@@ -105,7 +107,7 @@ impl<'a> Parity<'a> {
 }
 
 const HEADER_BYTES: usize = 16;
-/// The version of this form and of the erasure code.
+/// The version of the packet format and of the erasure code.
 const VERSION: u8 = 1;
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub(super) struct RepairRequest {
     head: Head,
 }
 
-/// The header fields of a segment that differ between connections.
+/// The header fields of a retransmitted segment that differ between the connections of a group.
 #[derive(Clone, Debug)]
 struct Head {
     ack: rxo_wire::SeqNumber,
@@ -44,8 +44,8 @@ struct Head {
 #[derive(Debug, Default)]
 pub(super) struct Repaired {
     last: BTreeMap<u64, Last>,
-    /// The share of repaired segments that enough receivers have requested for a repair to the group, in
-    /// parts of [`ALL`]; a moving average.
+    /// A moving average: the share of repaired segments that enough receivers have requested for a repair to
+    /// the group, in parts of [`ALL`].
     shared: u32,
 }
 
@@ -68,10 +68,10 @@ enum Way {
 }
 
 impl Repaired {
-    /// Returns the way in which to send the text that the requests in `same` want; `None` if it is already on
-    /// its way to the group. `is_over` means that the FIN has been sent. Then the segment goes to the group
-    /// at most once: a receiver that has acknowledged everything may have left the group, and that
-    /// acknowledgement may be lost.
+    /// Returns the way to send the text that all requests in `same` want: to the group or to single
+    /// receivers. `None` if the text is already on its way to the group. `is_over` means that the FIN has
+    /// been sent. Then the segment goes to the group at most once: a receiver that has acknowledged
+    /// everything may have left the group, and its acknowledgement may be lost.
     fn way(
         &mut self,
         same: &[RepairRequest],
@@ -109,8 +109,8 @@ impl Repaired {
     }
 
     /// Drops the record of segments that all receivers have: those before `una`. If at least `least`
-    /// receivers wanted most of them, and the group `predicts`, later segments go to the group at the first
-    /// request.
+    /// receivers wanted most of these segments, and the group `predicts`, later segments go to the group at
+    /// the first request.
     pub(super) fn forget_before(&mut self, una: u64, least: usize, predicts: bool) {
         while let Some(first) = self.last.first_entry().filter(|it| it.get().end <= una) {
             let is_shared = first.remove().asked >= least && predicts;
@@ -134,7 +134,7 @@ enum RepairWay {
     ToGroup,
     /// The segment goes to this member, with these header fields.
     ToMember(MemberId, Head),
-    /// A parity packet with this index, for a block in segments of this size, goes to the group.
+    /// The parity packet with this index goes to the group. Its block consists of segments of this size.
     Parity { segment_bytes: u32, index: u8 },
 }
 
@@ -153,7 +153,7 @@ impl Repair {
         Self { start, end, way: RepairWay::Parity { segment_bytes, index } }
     }
 
-    /// Returns the text of a segment in bytes and the number of a parity packet; `None` for a segment.
+    /// Returns the segment size in bytes and the packet number of a parity packet; `None` for a segment.
     pub(super) fn parity(&self) -> Option<(u32, u8)> {
         match self.way {
             RepairWay::Parity { segment_bytes, index } => Some((segment_bytes, index)),
@@ -161,14 +161,14 @@ impl Repair {
         }
     }
 
-    /// Returns the stream positions of the first byte and after the last.
+    /// Returns the stream positions of the first byte of the repair and after its last byte.
     pub(super) fn range(&self) -> (u64, u64) {
         (self.start, self.end)
     }
 }
 
 impl Group {
-    /// Returns `true` if repairs may go to the group.
+    /// Returns `true` if this group sends repairs of lost text to all receivers where that is useful.
     #[must_use]
     pub const fn defers_repairs(&self) -> bool {
         matches!(self.config.repairs, Repairs::Group { .. } | Repairs::Parity)
@@ -219,7 +219,7 @@ impl Group {
         self.queue_parity(now);
     }
 
-    /// Chooses the way of each segment in `wanted`.
+    /// Chooses for each segment in `wanted` whether it goes to the group or to single receivers.
     fn decide_wanted(&mut self, least: usize, now: Instant) {
         let predicts = self.controller.is_some();
         self.repaired.forget_before(self.text.start(), least.max(2), predicts);
@@ -251,8 +251,8 @@ impl Group {
         self.wanted = wanted;
     }
 
-    /// Counts repairs that leave now as a part of what is in flight. Those of the leader alone are counted by
-    /// its connection.
+    /// Counts repairs that are being sent as data in flight. Repairs for the leader alone are not counted
+    /// here, because the leader's connection counts them.
     fn count_repairs(
         &mut self,
         way: Option<Way>,
@@ -270,12 +270,14 @@ impl Group {
         controller.count_repairs(bytes as u32 * copies as u32, now);
     }
 
-    /// Returns the next repair; `None` if there is none. [`Group::repair_segment`] returns its segment.
+    /// Returns the next repair to send; `None` if none is left. [`Group::repair_segment`] returns its
+    /// segment.
     pub fn poll_repair(&mut self) -> Option<Repair> {
         self.repairs.pop_front()
     }
 
-    /// Returns the segment of `repair`, which must not be a parity packet ([`Group::parity`]). Its text is empty if all receivers have it by now.
+    /// Returns the segment of `repair`, which must not be a parity packet (for these see [`Group::parity`]).
+    /// The text of the segment is empty if all receivers have it by now.
     #[must_use]
     pub fn repair_segment(&self, repair: &Repair, now: Instant) -> Transmit<'_> {
         let ends = self.text.length() == Some(repair.end) && self.nxt > repair.end;
@@ -292,9 +294,9 @@ impl Group {
 /// Maximum number of repairs to remember: more than the segments in a window of 4 MiB.
 const MOST_REPAIRED: usize = 4_096;
 
-/// The whole of a share.
+/// The value that stands for a share of 1.
 const ALL: u32 = 1 << 16;
-/// The reciprocal of the weight of the latest segment in the moving average, which is 1/32.
+/// The reciprocal of the weight, 1/32, that the latest segment has in the moving average.
 const SHARE_WEIGHT: u32 = 32;
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ impl Sends {
     }
 }
 
-/// Maximum number of sends that are remembered one by one.
+/// Maximum number of sends of a group that are remembered one by one.
 const MOST: usize = 1_024;
 /// The time after which connections are informed of sends at the latest: less than the smallest
 /// retransmission timeout of any host, so that a timer started this late is still useful.

@@ -45,7 +45,7 @@ impl Group {
         }
     }
 
-    /// Returns `true` if there is no space for text that could be sent.
+    /// Returns `true` if the group's buffer has no space for text that could be sent.
     pub(super) fn is_buffer_full(&self) -> bool {
         self.text.length().is_none() && self.text.room() < self.mss
     }
@@ -90,7 +90,7 @@ impl Group {
         self.touched.push_back(id);
     }
 
-    /// Makes the connection of a silent member send the missing text by itself.
+    /// Lets a silent member leave the group: its connection sends the missing text by itself.
     pub(super) fn leave<B: AsRef<[u8]>>(&mut self, id: MemberId, connection: &mut Connection<B>) {
         connection.leave_group();
         let Some(Some(member)) = self.members.get_mut(id as usize) else { return };

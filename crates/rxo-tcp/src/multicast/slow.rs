@@ -20,7 +20,7 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// Returns the time of the next check for slow receivers; `None` if none can be slow.
+    /// Returns the time of the next check for slow receivers; `None` if no receiver can be slow.
     pub(super) fn next(&self) -> Option<Instant> {
         self.due
     }
@@ -142,8 +142,8 @@ impl Group {
 }
 
 impl Slow {
-    /// Returns the time after which a receiver that takes less than one segment is ejected; `None` if it
-    /// never is.
+    /// Returns the time after which a receiver that accepts less than one segment is ejected; `None` if it is
+    /// never ejected.
     const fn time(self) -> Option<Duration> {
         match self {
             Self::Wait => None,

@@ -27,7 +27,7 @@ impl GroupText {
         Self { buffer, una: 0, pieces: VecDeque::new(), is_finished: false }
     }
 
-    /// Returns the stream position of the first byte that is kept.
+    /// Returns the stream position of the first byte of the text that is kept.
     pub(super) fn start(&self) -> u64 {
         self.una
     }
@@ -51,7 +51,7 @@ impl GroupText {
         if self.is_finished { 0 } else { self.buffer.room() }
     }
 
-    /// Appends as much of `text` as fits and removes it from `text`. Returns the number of bytes.
+    /// Appends as much of `text` as fits and removes that part from `text`. Returns its length in bytes.
     pub(super) fn write(&mut self, text: &mut SharedBytes) -> usize {
         let at = self.end();
         let piece = text.split_to(self.room() as usize);
@@ -75,8 +75,8 @@ impl GroupText {
         }
     }
 
-    /// Returns the text from `from` up to `to`, or the first part of it that lies in one piece.
-    /// `None` if `from` is not kept.
+    /// Returns the text from `from` up to `to`. If that text lies in several pieces, returns only its part in
+    /// the first piece. `None` if `from` is not kept.
     pub(super) fn piece(&self, from: u64, to: u64) -> Option<SharedBytes> {
         let next = self.pieces.partition_point(|(at, _)| *at <= from);
         let (at, piece) = self.pieces.get(next.checked_sub(1)?)?;
@@ -87,12 +87,12 @@ impl GroupText {
         (!found.is_empty()).then_some(found)
     }
 
-    /// Returns the stream position of the first byte that can be passed to connections.
+    /// Returns the stream position of the first byte of text that can still be passed to connections.
     pub(super) fn first(&self) -> u64 {
         self.pieces.front().map_or(self.end(), |(at, _)| *at)
     }
 
-    /// Returns the text from `from` up to `to` for a packet; empty if a part of it was dropped.
+    /// Returns the text from `from` up to `to` for a packet; empty if some of this text was dropped.
     pub(super) fn view(&self, from: u64, to: u64) -> Text<'_> {
         let index = |position: u64| u32::try_from(position.checked_sub(self.una)?).ok();
         match (index(from), index(to)) {

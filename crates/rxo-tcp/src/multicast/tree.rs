@@ -33,13 +33,13 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Creates a tree for `receivers` receivers. Allocates 32 to 64 bytes for each.
+    /// Creates a tree for `receivers` receivers. Allocates 32 to 64 bytes for each receiver.
     pub(super) fn new(receivers: usize) -> Self {
         let leaves = receivers.next_power_of_two();
         Self { nodes: vec![MemberMinimum::NONE; 2 * leaves], leaves }
     }
 
-    /// Sets the value of receiver `index`.
+    /// Sets the send limit and the acknowledged position of receiver `index`.
     pub(super) fn set(&mut self, index: usize, value: MemberMinimum) {
         let mut node = self.leaves + index;
         if node >= self.nodes.len() || self.nodes[node] == value {
@@ -56,12 +56,14 @@ impl Tree {
         }
     }
 
-    /// Returns the value of receiver `index`; [`MemberMinimum::NONE`] if there is no such receiver.
+    /// Returns the send limit and the acknowledged position of receiver `index`; [`MemberMinimum::NONE`] if
+    /// there is no such receiver.
     pub(super) fn get(&self, index: usize) -> MemberMinimum {
         self.nodes.get(self.leaves + index).copied().unwrap_or(MemberMinimum::NONE)
     }
 
-    /// Returns the minima over all receivers; [`MemberMinimum::NONE`] without receivers.
+    /// Returns the smallest send limit and the smallest acknowledged position of all receivers;
+    /// [`MemberMinimum::NONE`] without receivers.
     pub(super) fn least(&self) -> MemberMinimum {
         self.nodes[1]
     }

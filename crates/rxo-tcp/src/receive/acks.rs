@@ -49,34 +49,35 @@ pub(crate) enum AckKind {
 #[derive(Debug)]
 pub(crate) struct Acks {
     owed: Vec<AckOwed>,
-    /// The SACK blocks of the acknowledgements that have some, in the same order.
+    /// The SACK blocks of those owed acknowledgements that have some, in the order of the acknowledgements.
     sacks: Vec<SackBlocks>,
     /// The number of acknowledgements at the front of `owed` that were sent. They are kept until the next
     /// call of [`Acks::take`], for the caller to read.
     left: u32,
     /// The bytes of text that no owed acknowledgement covers.
     unacknowledged_bytes: u32,
-    /// The number of queued SACK options from which a duplicate is dropped if the next duplicate has all of
-    /// its blocks.
+    /// The number of queued SACK options from which on a duplicate acknowledgement is dropped if the next
+    /// duplicate has all of its blocks.
     brief_from: u8,
     repeats: Repeats,
     segment: Within,
-    /// The choice of segments that owe an acknowledgement; `None` if every second one does.
+    /// The rule that selects the segments that owe an acknowledgement; `None` if every second segment owes
+    /// one.
     spread: Option<Spread>,
-    /// The number of further segments that are acknowledged at once.
+    /// The number of further segments with text that are acknowledged at once.
     quick: u16,
     /// `true` if an acknowledgement became owed since the last call of [`Acks::take_news`].
     has_news: bool,
 }
 
-/// The segment in process, which owes at most one acknowledgement.
+/// The segment that is being processed, which owes at most one acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Within {
-    /// No segment is in process.
+    /// No segment is being processed.
     Nothing,
-    /// A segment is in process and owes nothing yet.
+    /// A segment is being processed and owes no acknowledgement yet.
     Unanswered,
-    /// A segment is in process and owes an acknowledgement.
+    /// A segment is being processed and owes an acknowledgement.
     Answered {
         /// `true` if the acknowledgement is sent as a segment of its own.
         is_alone: bool,
@@ -122,7 +123,7 @@ impl Acks {
     }
 
     /// Records that the segment in process owes an acknowledgement as a segment of its own: the peer counts
-    /// duplicates, and each carries SACK blocks.
+    /// duplicates, and each duplicate carries SACK blocks.
     pub(crate) fn answer_alone(&mut self) {
         self.segment = Within::Answered { is_alone: true };
     }
@@ -198,8 +199,8 @@ impl Acks {
     }
 
     /// Replaces the last owed acknowledgements, as far as they are plain and equal in ECE, by a single one.
-    /// It has the ACK number of the last and the echoed timestamp of the first (RFC 7323, section 4.3). An
-    /// acknowledgement of a filled gap after them stays.
+    /// It has the ACK number of the last of them and the echoed timestamp of the first (RFC 7323, section
+    /// 4.3). A following acknowledgement of a filled gap stays.
     pub(crate) fn stretch(&mut self) {
         let filled = match self.waiting() {
             [.., last] if last.kind == AckKind::Filled => self.owed.pop(),
@@ -257,9 +258,9 @@ impl Acks {
         }
     }
 
-    /// Takes the next acknowledgements that can be sent together: a single one, or all plain ones up to the
-    /// next that is not plain or differs in ECE. Returns the first with its SACK blocks; [`Acks::later`]
-    /// returns the others. `None` if none is owed.
+    /// Takes the next acknowledgements that can be sent together: a single one, or a run of plain ones that
+    /// are equal in ECE. Returns the first with its SACK blocks; [`Acks::later`] returns the others. `None`
+    /// if no acknowledgement is owed.
     pub(crate) fn take(&mut self) -> Option<(AckOwed, SackBlocks)> {
         self.owed.drain(..self.left as usize);
         self.left = 0;
@@ -276,13 +277,14 @@ impl Acks {
         Some((first, sack))
     }
 
-    /// Returns the acknowledgements that [`Acks::take`] took after the first.
+    /// Returns the acknowledgements that the last call of [`Acks::take`] took in addition to the one that it
+    /// returned.
     pub(crate) fn later(&self) -> &[AckOwed] {
         self.owed.get(1..self.left as usize).unwrap_or_default()
     }
 
-    /// Returns `true` if the last acknowledgement has not been sent, has the ACK number `nxt`, and may get
-    /// another window.
+    /// Returns `true` if the last acknowledgement has not been sent, has the ACK number `nxt`, and may still
+    /// be given another window.
     pub(crate) fn may_update(&self, nxt: SeqNumber) -> bool {
         let last = self.waiting().last();
         last.is_some_and(|last| last.ack == nxt && last.kind != AckKind::Alone)
@@ -295,10 +297,12 @@ impl Acks {
         }
     }
 
-    /// Adds the acknowledgement `ack` with the SACK blocks `sack`. It replaces the last acknowledgement if it
-    /// has all blocks of the last one and the peer needs no more duplicates. Thus a later acknowledgement
-    /// repeats every dropped block: the peer would count an unreported block as lost and send it again. If
-    /// the queue of SACK options is full, the new acknowledgement always replaces the last.
+    /// Adds the acknowledgement `ack` with the SACK blocks `sack` to the queue.
+    ///
+    /// It replaces the last queued acknowledgement if `sack` has all blocks of that acknowledgement and the
+    /// peer needs no more duplicates. Thus a later acknowledgement repeats every dropped block: the peer
+    /// would count an unreported block as lost and send it again. If the queue of SACK options is full, `ack`
+    /// always replaces the last acknowledgement.
     pub(crate) fn owe_with(&mut self, ack: AckOwed, sack: SackBlocks) {
         if sack.is_empty() {
             return self.owe(ack);
@@ -341,16 +345,16 @@ impl Acks {
         is_alike && self.sacks.last().is_some_and(|own| sack.has_all_of(own, ack.ack))
     }
 
-    /// Returns how many received segments of `bytes` bytes each cause one acknowledgement, which is due for two
-    /// segments of `full_segment` bytes. `None` if received text is not acknowledged yet, if segments are
-    /// acknowledged at once, or if acknowledgements are spread over time.
+    /// Returns the number of received segments of `bytes` bytes that together cause one acknowledgement,
+    /// which is due for two segments of `full_segment` bytes. `None` if received text is not acknowledged
+    /// yet, if segments are acknowledged at once, or if acknowledgements are spread over time.
     #[inline]
     pub(crate) fn segments_for_one(&self, bytes: u32, full_segment: u32) -> Option<u32> {
         let is_steady = self.quick == 0 && self.unacknowledged_bytes == 0 && self.spread.is_none();
         is_steady.then(|| full_segment.saturating_mul(2).div_ceil(bytes.max(1)).max(1))
     }
 
-    /// Returns the number of acknowledgements that can be added before the last one is dropped.
+    /// Returns the number of acknowledgements that can be added before the last queued one must be dropped.
     #[inline]
     pub(crate) fn room(&self) -> usize {
         MOST_OWED - self.owed.len()
@@ -363,15 +367,15 @@ impl Acks {
         self.owed.extend(acks);
     }
 
-    /// Drops the last acknowledgement to make space, because the owner has not sent for a long time. The next
-    /// acknowledgement covers it.
+    /// Drops the last owed acknowledgement to make space, because the owner has not sent for a long time. The
+    /// next acknowledgement covers the same text.
     fn forget_last(&mut self) {
         if self.owed.pop().is_some_and(|last| last.kind == AckKind::AloneWithSack) {
             self.sacks.pop();
         }
     }
 
-    /// Frees the memory if nothing is owed. It is allocated again on use.
+    /// Frees the memory of the queue if no acknowledgement is owed. It is allocated again on use.
     pub(crate) fn free_unused(&mut self) {
         if self.waiting().is_empty() {
             (self.owed, self.left) = (Vec::new(), 0);
@@ -383,7 +387,8 @@ impl Acks {
 }
 
 /// Chooses the segments that owe an acknowledgement where many receivers acknowledge the same segments. It
-/// counts text in order, whatever else was acknowledged in between, so that offsets stay apart.
+/// counts only text in order, whatever else was acknowledged in between, so that receivers with different
+/// offsets keep their distance.
 #[derive(Clone, Copy, Debug)]
 struct Spread {
     segments: NonZeroU16,
@@ -419,10 +424,10 @@ impl Spread {
 /// an application uses the connection. Beyond that, not every second segment causes an acknowledgement; later
 /// acknowledgements cover the segments.
 const MOST_OWED: usize = 1_024;
-/// Maximum number of queued SACK options. A peer needs the newest, and some duplicates.
+/// Maximum number of queued SACK options. A peer needs the newest option, and some duplicates.
 const MOST_SACKS: usize = 64;
-/// Maximum number of acknowledgements whose memory is kept when none is owed: 3 KiB. A full batch owes no
-/// more.
+/// Maximum number of acknowledgements whose memory is kept when none is owed: 3 KiB. A full batch of frames
+/// owes no more.
 const MOST_KEPT: usize = 256;
 
 #[cfg(test)]

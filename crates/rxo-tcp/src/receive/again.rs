@@ -1,7 +1,9 @@
-//! Reads received text again: text in order, text out of order, and the last text that the application has read.
+//! Reads received text again: text in order, text out of order, and the last text that the application has
+//! read.
 //!
 //! Separate from reading, which gives each byte once. A receiver of a group needs all the text of a block to
-//! restore the lost segments of it (`multicast/mend.rs`), and the application may have read a part of that.
+//! restore the block's lost segments (`multicast/mend.rs`), and the application may have read a part of this
+//! text.
 
 use alloc::boxed::Box;
 
@@ -25,8 +27,8 @@ impl ReadText {
         Self { ring: Spill::with_capacity(bytes), size: bytes, start: nothing, end: nothing }
     }
 
-    /// Adds text at `seq`, which follows the text that was added before. Drops the oldest text if there is no
-    /// room for it.
+    /// Adds text at `seq`, which follows the text that was added before. Drops the oldest text if there is
+    /// not enough space.
     fn add(&mut self, seq: SeqNumber, text: &[u8]) {
         let end = seq + text.len() as u32;
         let kept = before(end, self.size.min(text.len() as u32));
@@ -80,15 +82,15 @@ impl<B: AsRef<[u8]>> Receive<B> {
         run.is_some_and(|run| !run.end.is_before(end))
     }
 
-    /// Returns the sequence number of the first byte that is kept.
+    /// Returns the sequence number of the first byte of received text that is kept.
     fn kept_from(&self) -> SeqNumber {
         let read_at = self.read_at();
         let read = self.read_text.as_ref().filter(|read| read.end == read_at);
         read.map_or(read_at, |read| read.start)
     }
 
-    /// Copies the text at `seq` to `to`, and returns `true`. Returns `false`, and leaves `to` in any state,
-    /// if a part of that text is missing.
+    /// Copies the received text at `seq` to `to`, and returns `true`. Returns `false`, and leaves `to` in any
+    /// state, if a part of that text is missing.
     pub(crate) fn copy(&self, seq: SeqNumber, to: &mut [u8]) -> bool {
         let end = seq + to.len() as u32;
         if !self.has(seq, end) {

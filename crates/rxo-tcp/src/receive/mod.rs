@@ -41,7 +41,8 @@ pub(crate) struct Receive<B> {
     pub(crate) scale: u8,
     /// The maximum segment size that we offered, in bytes.
     pub(crate) mss: u32,
-    /// The sequence number of the peer's FIN; meaningless until `knows_fin`. An option of it would take four bytes more.
+    /// The sequence number of the peer's FIN; meaningless unless `knows_fin`. Not an `Option`, which would
+    /// take four bytes more.
     fin: SeqNumber,
     /// `true` if the sequence number of the peer's FIN is known.
     knows_fin: bool,
@@ -49,8 +50,8 @@ pub(crate) struct Receive<B> {
     pub(crate) sack: SackReport,
     /// The right edge of the window, which moves only in steps that are worth a window update.
     edge: SeqNumber,
-    /// The furthest window edge in any acknowledgement, including owed ones. Rounding up may put it past
-    /// `edge`.
+    /// The furthest window edge in any acknowledgement, including owed ones. Rounding up may put it after the
+    /// window's exact edge.
     said: SeqNumber,
     /// The furthest window edge that was sent to the peer in an acknowledgement.
     told: SeqNumber,
@@ -60,7 +61,8 @@ pub(crate) struct Receive<B> {
     held: u32,
     /// The text in order that the application has not read, in its original buffers.
     ready: Chain<B>,
-    /// The number of bytes in order after `ready`, up to RCV.NXT, that were copied to `spill`.
+    /// The number of bytes in order, up to RCV.NXT, that were copied to the ring `spill` because they had too
+    /// many buffers.
     spilled_bytes: u32,
     waiting: Reassembly<B>,
     spill: Spill,
@@ -144,7 +146,8 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.capacity
     }
 
-    /// Returns the memory that received text may use, in bytes, not counting the ring of copies.
+    /// Returns the memory that received text may use, in bytes, not counting the ring into which text is
+    /// copied.
     pub(crate) fn held_bytes(&self) -> u32 {
         self.held
     }
@@ -198,7 +201,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         Slices::new(self.ready.slices(), self.spilled())
     }
 
-    /// Returns the part of the text in order that was copied to the spill.
+    /// Returns the part of the text in order that was copied to the ring `spill`.
     fn spilled(&self) -> [&[u8]; 2] {
         self.spill.slices(before(self.text_end(), self.spilled_bytes), self.spilled_bytes)
     }
@@ -285,7 +288,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         }
     }
 
-    /// Frees all memory except that of unread text. Call it when no more text will be accepted.
+    /// Frees all memory except the memory of unread text. Call it when no more text will be accepted.
     pub(crate) fn give_back(&mut self) {
         self.waiting = Reassembly::with_limits(0, 0);
         if self.is_spilling() {
@@ -300,7 +303,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
     }
 
     /// Returns the first contiguous part of the range `start` to `end` that was received before (RFC 2883,
-    /// section 4); `None` if there is none.
+    /// section 4); `None` if the whole range is new.
     pub(crate) fn duplicate_in(&self, start: SeqNumber, end: SeqNumber) -> Option<SackBlock> {
         if start.is_before(self.nxt) && start.is_before(end) {
             return Some(SackBlock { start, end: earlier(end, self.nxt) });
@@ -308,7 +311,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.waiting.first_part(start, end)
     }
 
-    /// Accepts text at `seq`, which must be inside the window.
+    /// Processes text at `seq`, which must be inside the window.
     pub(crate) fn accept(&mut self, seq: SeqNumber, payload: Payload<B>) -> Accepted {
         self.largest_text = self.largest_text.max(payload.bytes());
         if seq == self.nxt { self.append(payload) } else { self.keep(seq, payload) }
@@ -389,19 +392,19 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.count_spilled(payload.bytes());
     }
 
-    /// Counts `bytes` bytes at RCV.NXT that were copied to the spill.
+    /// Counts `bytes` bytes at RCV.NXT that were copied to the ring `spill`.
     fn count_spilled(&mut self, bytes: u32) {
         self.spilled_bytes += bytes;
         self.advance(bytes);
     }
 
-    /// Returns `true` if another buffer may be kept without a copy. Slots for out-of-order buffers are
-    /// reserved in `ready`.
+    /// Returns `true` if another buffer may be kept without a copy. Slots in `ready` are reserved for the
+    /// buffers of out-of-order text.
     fn may_lend(&self) -> bool {
         self.ready.room_pieces() > self.waiting.original_buffers()
     }
 
-    /// Reserves space in the spill for the whole window.
+    /// Reserves space for the whole window in the ring `spill`.
     fn make_room(&mut self) {
         let read_at = self.read_at();
         if self.is_spilling() || self.waiting.has_spilled() {
@@ -464,7 +467,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.knows_fin = self.knows_fin && !self.is_passed(self.fin);
     }
 
-    /// Returns `true` if text at or after `at` was received.
+    /// Returns `true` if text at or after the sequence number `at` was received.
     fn is_passed(&self, at: SeqNumber) -> bool {
         at.is_before(self.nxt) || self.waiting.reaches_beyond(at)
     }
@@ -476,9 +479,11 @@ fn most_gaps(bytes: u32, pieces: usize) -> usize {
     (pieces / 2).max((bytes / BYTES_FOR_A_GAP) as usize)
 }
 
-/// Number of bytes of window per gap: every other segment may be missing if each has 256 bytes or more.
+/// The number of bytes of window for which one gap is allowed: every other segment may be missing if each has
+/// 256 bytes or more.
 const BYTES_FOR_A_GAP: u32 = 512;
-/// The first estimate of a full segment in bytes: every peer may send this (RFC 9293, section 3.7.1).
+/// The first estimate of a full segment in bytes, because every peer may send segments of this size (RFC
+/// 9293, section 3.7.1).
 const LEAST_FULL_SEGMENT: u32 = 536;
 /// Maximum number of slices that a ring returns: two, because the text may wrap around its end.
 const PIECES_OF_A_RING: usize = 2;

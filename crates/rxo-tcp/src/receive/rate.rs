@@ -15,9 +15,10 @@ use crate::sequence::distance;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadRate {
     round: Round,
-    /// The greatest number of bytes read in a round trip.
+    /// The greatest number of bytes that the application read in one round trip.
     most_bytes: u32,
-    /// The receive buffer that this rate needs, in bytes; 0 if any size is large enough.
+    /// The receive buffer that the application's rate of reading needs, in bytes; 0 if any size is large
+    /// enough.
     need_bytes: u32,
 }
 
@@ -44,16 +45,16 @@ pub(crate) struct Progress {
 }
 
 impl ReadRate {
-    /// Begins to measure the rate. `initial_bytes` is the amount that any peer may send in its first round
-    /// trip.
+    /// Begins to measure the rate at which the application reads. `initial_bytes` is the amount that any peer
+    /// may send in its first round trip.
     pub(crate) fn new(progress: &Progress, initial_bytes: u32) -> Self {
         Self { round: Round::begin(progress), most_bytes: initial_bytes, need_bytes: 0 }
     }
 
-    /// Ends the round trip if it is over. Returns the receive buffer, in bytes, that the highest rate so far
-    /// needs: it is returned after every round trip, because a refused request may be granted later. 0 if the
-    /// application has never read more than `initial_bytes` in a round trip; `None` if the round trip is not
-    /// over.
+    /// Ends the measurement of a round trip if it is over. Returns the receive buffer, in bytes, that the
+    /// highest rate so far needs. It is returned after every round trip, because a refused request may be
+    /// granted later. 0 if the application has never read more than `initial_bytes` in a round trip; `None`
+    /// if the round trip is not over.
     pub(crate) fn end_round(&mut self, progress: &Progress) -> Option<u32> {
         self.round.time = match (self.round.time, progress.round_trip) {
             (Some(least), Some(time)) => Some(least.min(time)),
@@ -102,8 +103,8 @@ impl Round {
     }
 }
 
-/// The shortest time of a measurement: within a machine room, waking the application takes longer than the
-/// round trip.
+/// The shortest time over which the rate of reading is measured: within a machine room, waking the
+/// application takes longer than the round trip.
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_secs(1);
 

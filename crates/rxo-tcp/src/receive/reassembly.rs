@@ -22,7 +22,7 @@ pub(crate) struct Reassembly<B> {
     pieces: VecDeque<Piece<B>>,
     most_runs: usize,
     most_pieces: usize,
-    /// The number of bytes in the spill.
+    /// The number of bytes of out-of-order text that are in the spill, a ring of copied text.
     spilled_bytes: u32,
 }
 
@@ -32,7 +32,7 @@ struct Piece<B> {
     payload: Payload<B>,
 }
 
-/// The place of some bytes of text.
+/// The place of some bytes of received text.
 #[derive(Debug)]
 pub(crate) enum Text<B> {
     /// The bytes are in their original buffer.
@@ -59,9 +59,9 @@ impl<B> Piece<B> {
 /// The result of inserting a segment's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inserted {
-    /// The text, or its new part, is kept.
+    /// The text of the segment is kept, or its new part if some of it was received before.
     Kept,
-    /// The whole text was received before.
+    /// The whole text of the segment was received before.
     Duplicate,
     /// The text was dropped because there are too many gaps; the peer will send it again.
     NoRoom,
@@ -79,7 +79,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         }
     }
 
-    /// Changes the maximum number of runs to `runs`; existing runs stay.
+    /// Changes the maximum number of contiguous runs to `runs`; existing runs stay.
     pub(crate) fn set_most_runs(&mut self, runs: usize) {
         self.most_runs = runs;
         self.runs.shrink_to(runs);
@@ -206,8 +206,8 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         }
     }
 
-    /// Removes and returns the text that begins at `nxt`; `None` if there is none. Drops text before `nxt`,
-    /// which is duplicate.
+    /// Removes and returns the text that begins at `nxt`; `None` if no text begins there. Drops text before
+    /// `nxt`, which is duplicate.
     pub(crate) fn take_at(&mut self, nxt: SeqNumber) -> Option<Text<B>> {
         self.drop_before(nxt);
         let run = self.runs.front_mut().filter(|run| run.start == nxt)?;
@@ -286,7 +286,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         true
     }
 
-    /// Returns all contiguous runs, in order.
+    /// Returns all contiguous runs of out-of-order text, in order.
     pub(crate) fn runs(&self) -> impl Iterator<Item = SackBlock> + '_ {
         self.runs.iter().copied()
     }

@@ -2,7 +2,7 @@
 //!
 //! A peer with SACK detects losses by arrivals, not by the number of duplicates (RFC 6675, section 4; RFC
 //! 8985), and each duplicate costs the peer more than this side. Therefore a duplicate may be dropped if the
-//! next one has all of its blocks. Separate from `acks.rs` because the count outlives the queue.
+//! next duplicate has all of its blocks. Separate from `acks.rs` because the count outlives the queue.
 
 use rxo_wire::SeqNumber;
 
@@ -14,7 +14,7 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// Counts an acknowledgement with the ACK number `ack`. Returns `true` if the acknowledgement before it
+    /// Counts an acknowledgement with the ACK number `ack`. Returns `true` if the previous acknowledgement
     /// may be dropped: a peer that counts duplicates already has enough for a fast retransmission (RFC 5681,
     /// section 3.2).
     pub(super) fn count(&mut self, ack: SeqNumber) -> bool {
@@ -24,7 +24,7 @@ impl Repeats {
     }
 }
 
-/// The number of duplicates that are always sent: DupThresh of RFC 6675.
+/// The number of duplicate acknowledgements that are always sent: DupThresh of RFC 6675.
 const MOST_COUNTED: u8 = 3;
 
 #[cfg(test)]

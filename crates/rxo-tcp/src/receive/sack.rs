@@ -10,9 +10,9 @@ use crate::options::{SackBlock, SackBlocks};
 /// The state of SACK reports. The block that changed last comes first.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SackReport {
-    /// The sequence number of a byte in each block that changed recently, the latest first.
+    /// The sequence number of a byte in each block that changed recently, the latest change first.
     recent: [Option<SeqNumber>; SackBlocks::MAX],
-    /// A duplicate that has not been reported; `None` if there is none.
+    /// A block of text that was received twice, which has not been reported; `None` if there is none.
     duplicate: Option<SackBlock>,
 }
 
@@ -58,7 +58,7 @@ impl SackReport {
     }
 }
 
-/// Appends `run` unless it is listed at or after the index `from`.
+/// Appends `run` to `blocks` unless it is listed there at or after the index `from`.
 fn push_new(blocks: &mut SackBlocks, from: usize, run: SackBlock) {
     let listed = blocks.as_slice().get(from..).unwrap_or_default();
     if !listed.contains(&run) {

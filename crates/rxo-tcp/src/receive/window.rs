@@ -15,7 +15,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         field
     }
 
-    /// Records that the furthest offered edge is sent now.
+    /// Records that the furthest offered edge of the window is sent to the peer now.
     pub(crate) fn record_sent_edge(&mut self) {
         self.told = self.said;
     }
@@ -37,7 +37,8 @@ impl<B: AsRef<[u8]>> Receive<B> {
         distance(self.edge, self.nxt + room) >= self.least_step()
     }
 
-    /// Returns the smallest worthwhile step of the edge, in bytes. Never 0: the edge does not move back.
+    /// Returns the smallest step of the window edge that is worth a window update, in bytes. Never 0: the
+    /// edge does not move back.
     fn least_step(&self) -> u32 {
         (self.capacity / 2).min(self.mss).max(1)
     }
@@ -48,7 +49,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.window_fields(|offer| offer.field_at(ack))
     }
 
-    /// Returns SEG.WND for SEG.ACK = `ack` without recording it; see [`Offer::field_for`].
+    /// Returns SEG.WND for SEG.ACK = `ack` without recording it as offered; see [`Offer::field_for`].
     #[inline]
     pub(crate) fn window_field_for(&self, ack: SeqNumber) -> u16 {
         self.offer().field_for(ack)
@@ -75,13 +76,13 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.gain_at(self.nxt) >= worth.max(self.least_step())
     }
 
-    /// Returns the distance in bytes by which the edge could move when RCV.NXT was `ack`.
+    /// Returns the distance in bytes by which the window edge could have moved when RCV.NXT was `ack`.
     fn gain_at(&self, ack: SeqNumber) -> u32 {
         distance(self.edge, ack + self.free_at(ack))
     }
 
-    /// Returns the free space in bytes, in whole units of the window, when RCV.NXT was `ack`. Nothing may
-    /// have been consumed since.
+    /// Returns the free space in bytes, in whole units of the window, that there was when RCV.NXT was `ack`.
+    /// Nothing may have been consumed since.
     fn free_at(&self, ack: SeqNumber) -> u32 {
         let ready = (self.ready_bytes() as u32).saturating_sub(distance(ack, self.nxt));
         let free = self.capacity.saturating_sub(ready);
@@ -107,13 +108,14 @@ impl Offer {
         field
     }
 
-    /// Returns `true` if the window for `ack`, and for every later number, fits the header field.
+    /// Returns `true` if the window for `ack`, and for every later ACK number, fits the header field.
     #[inline]
     pub(crate) fn fits_from(&self, ack: SeqNumber) -> bool {
         self.units_at(ack) <= u32::from(u16::MAX)
     }
 
-    /// Does what [`Offer::field_at`] does, for an offer that [fits](Offer::fits_from).
+    /// Returns SEG.WND for SEG.ACK = `ack` and records it as offered, like [`Offer::field_at`], for an offer
+    /// that [fits](Offer::fits_from) the header field.
     #[inline]
     pub(crate) fn fitting_field_at(&mut self, ack: SeqNumber) -> u16 {
         let units = self.units_at(ack);

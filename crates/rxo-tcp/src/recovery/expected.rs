@@ -59,8 +59,8 @@ impl Samples {
         self.una.is_before(ack) && ack.is_before(self.end)
     }
 
-    /// Takes an expected acknowledgement whose frame arrived at `arrived_at_ns`. A time in the future counts
-    /// as now.
+    /// Processes an expected acknowledgement whose frame arrived at `arrived_at_ns`. A time in the future
+    /// counts as now.
     #[inline(always)]
     pub(crate) fn take(&mut self, arrived_at_ns: u64, ack: SeqNumber) {
         self.rtt.take(arrived_at_ns.saturating_sub(self.sent_at_ns).min(self.most_ns));
@@ -69,8 +69,8 @@ impl Samples {
 }
 
 impl Recovery {
-    /// Returns `true` if acknowledgements can take the fast path. An expected acknowledgement never changes
-    /// the result.
+    /// Returns `true` if acknowledgements can take the fast path. Processing an expected acknowledgement does
+    /// not change the answer.
     #[inline]
     pub(crate) fn may_expect_acks(&self) -> bool {
         self.is_undisturbed() && self.suspect.is_none()
@@ -93,14 +93,14 @@ impl Recovery {
         run.end.is_at_or_after(ack) || self.board.was_sent_once(ack)
     }
 
-    /// Drops the record of data in flight, because the owner keeps one. Returns `false`, and changes nothing,
-    /// if a part of it was retransmitted.
+    /// Drops the record of data in flight, because the owner of the connection keeps one. Returns `false`,
+    /// and changes nothing, if a part of the data was retransmitted.
     pub(crate) fn forget_sent(&mut self) -> bool {
         self.board.forget_sent_once()
     }
 
-    /// Begins to take samples from the rest of the first range of `run`. `None` if nothing is left of it, or
-    /// before the first round-trip sample.
+    /// Begins to take round-trip samples from the rest of the first range of `run`. `None` if nothing is left
+    /// of the range, or before the first round-trip sample.
     #[inline(always)]
     pub(crate) fn begin_samples(&self, run: &AckRun, now: Instant) -> Option<Samples> {
         let AckRun { una, end, sent_at, .. } = *run;
@@ -118,7 +118,7 @@ impl Recovery {
         self.rtt.set_estimate(samples.rtt);
     }
 
-    /// Takes an expected acknowledgement of `run` whose frame arrived at `arrived_at`.
+    /// Processes an expected acknowledgement of `run` whose frame arrived at `arrived_at`.
     #[inline(always)]
     pub(crate) fn take_ack(
         &mut self,
@@ -138,8 +138,8 @@ impl Recovery {
         self.sample((now, arrived_at), ack, delivered, run.in_flight, congestion);
     }
 
-    /// Takes an expected acknowledgement of at least the first range of `run`. Returns the number of
-    /// acknowledged bytes and the time at which the last of them was sent.
+    /// Processes an expected acknowledgement of `run` that covers at least the first range. Returns the
+    /// number of acknowledged bytes and the time at which the last of them was sent.
     #[inline(never)]
     fn take_ranges(
         &mut self,
@@ -182,8 +182,8 @@ impl Recovery {
         self.apply_acknowledged(run.una());
     }
 
-    /// Takes an acknowledgement of `start` to `ack` that a dormant connection expects. The group provides the
-    /// time of the last send and SND.NXT.
+    /// Processes an acknowledgement of `start` to `ack` that a dormant connection expects. The group provides
+    /// the time of the last send and SND.NXT.
     pub(crate) fn on_dormant_ack(
         &mut self,
         (now, arrived_at): (Instant, Instant),

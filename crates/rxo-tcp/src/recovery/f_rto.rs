@@ -10,7 +10,7 @@ use rxo_wire::SeqNumber;
 /// The state of the detection of a spurious timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Frto {
-    /// No detection is active.
+    /// No timeout is being examined.
     #[default]
     Off,
     /// Step 1: the timer has fired. `end` is the end of the retransmitted segment, `None` until it has been
@@ -24,7 +24,7 @@ pub(crate) enum Frto {
 /// The conclusion from an acknowledgement about the last timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
-    /// No conclusion yet, or no detection is active.
+    /// The acknowledgement allows no conclusion yet, or no timeout is being examined.
     None,
     /// The timeout was spurious: no data was lost.
     Needless,
@@ -49,12 +49,13 @@ impl Frto {
         }
     }
 
-    /// Returns `true` if new segments must be sent before lost ones.
+    /// Returns `true` if new segments must be sent before lost ones, to examine a timeout.
     pub(crate) fn prefers_new(self) -> bool {
         matches!(self, Self::Second { .. })
     }
 
-    /// Returns `true` if new segments have been sent and their acknowledgement is awaited.
+    /// Returns `true` if new segments have been sent to examine a timeout, and their acknowledgement is
+    /// awaited.
     pub(crate) fn waits(self) -> bool {
         matches!(self, Self::Second { new_bytes: 1.. })
     }

@@ -118,7 +118,7 @@ impl Recovery {
         self.board.free_unused();
     }
 
-    /// Sets the maximum number of ranges of sent data to track.
+    /// Sets the maximum number of ranges of sent data that loss recovery tracks.
     pub(crate) fn set_limit(&mut self, ranges: usize) {
         self.board.set_limit(ranges);
     }
@@ -157,7 +157,7 @@ impl Recovery {
     }
 
     /// Returns two flags that apply after a timeout that may have been spurious (RFC 5682): `true` if new
-    /// segments must be sent before lost ones, and `true` if such segments have been sent.
+    /// segments must be sent before lost ones, and `true` if the new segments have been sent.
     pub(crate) fn asks_by_new(&self) -> (bool, bool) {
         (self.frto.prefers_new(), self.frto.waits())
     }

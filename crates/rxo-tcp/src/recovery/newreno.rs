@@ -23,7 +23,7 @@ impl Duplicates {
         self.count >= THRESHOLD
     }
 
-    /// Returns `true` if a duplicate ACK has arrived since the last [`Duplicates::reset`].
+    /// Returns `true` if a duplicate ACK has arrived since the last reset of the count.
     pub(crate) fn any(&self) -> bool {
         self.count > 0
     }
@@ -33,8 +33,8 @@ impl Duplicates {
         self.credit
     }
 
-    /// Processes a partial acknowledgement of `bytes` bytes: deflates by the acknowledged bytes, and adds
-    /// back a segment (RFC 6582, section 3.2, step 3).
+    /// Processes a partial acknowledgement of `bytes` bytes: reduces the credit of the duplicates by the
+    /// acknowledged bytes, and adds back a segment (RFC 6582, section 3.2, step 3).
     pub(crate) fn partial(&mut self, bytes: u32, mss: u32) {
         self.partials = self.partials.saturating_add(1);
         self.credit = self.credit.saturating_sub(bytes);
@@ -55,5 +55,5 @@ impl Duplicates {
     }
 }
 
-/// The number of duplicates that counts as a loss rather than reordering (RFC 5681).
+/// The number of duplicate acknowledgements that counts as a loss rather than reordering (RFC 5681).
 const THRESHOLD: u32 = 3;

@@ -12,7 +12,7 @@ use super::{Phase, Recovery};
 use crate::congestion::{Acked, Before, Congestion, Delivery};
 use crate::options::{SackBlock, SackBlocks};
 
-/// The content of one acknowledgement, as loss recovery needs it.
+/// The values of one acknowledgement that loss recovery needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckNews<'a> {
     pub(crate) now: Instant,
@@ -152,8 +152,9 @@ impl Recovery {
     /// Takes a round-trip sample from data that was sent only once (RFC 6298, section 3), or from the
     /// timestamp (RFC 7323, section 4). If the ACK also covers a retransmission, data that was sent only once
     /// gives no sample, because it may have waited for that retransmission. An echo older than the last
-    /// retransmission gives none either: if an ACK was lost, the next one repeats its echo (RFC 7323, section
-    /// 5.3, R2). Such a sample would measure our own timeout and double the next one, up to two minutes.
+    /// retransmission gives no sample either: if an ACK was lost, the next ACK repeats its echo (RFC 7323,
+    /// section 5.3, R2). Such a sample would measure our own timeout and double the next timeout, up to two
+    /// minutes.
     fn sample_round_trip(&mut self, news: &AckNews<'_>, delivered: &Delivered) {
         let again_at = delivered.first_again_at.map(super::to_millis);
         let is_sample = |echoed: &Instant| {
@@ -251,7 +252,8 @@ impl Recovery {
         }
     }
 
-    /// Ends the recovery if `ack` reaches its end. Returns `true` if fast recovery has ended.
+    /// Ends the recovery if `ack` reaches the end of the data that it covers. Returns `true` if fast recovery
+    /// has ended.
     fn leave_phase(&mut self, ack: SeqNumber, congestion: &mut Congestion) -> bool {
         let (Phase::Recovery { recover } | Phase::Loss { recover, .. }) = self.phase else {
             return false;

@@ -23,7 +23,7 @@ pub(crate) struct Rack {
     /// RACK.reo_wnd_persist: the number of recoveries until the reordering window is shortened again.
     recoveries_left: u32,
     /// RACK.dsack_round: until this sequence number is acknowledged, further duplicates are ignored. `None`
-    /// if they are not.
+    /// if duplicates are not ignored.
     round_ends: Option<SeqNumber>,
 }
 
@@ -38,7 +38,7 @@ struct Latest {
     arrived_at: Instant,
 }
 
-/// The circumstances in which a range was delivered.
+/// The circumstances in which a range of sent data was delivered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) at: Instant,
@@ -92,12 +92,12 @@ impl Rack {
         }
     }
 
-    /// Returns the number of calls of [`Rack::duplicate_arrived`].
+    /// Returns the number of acknowledgements that have reported a duplicate.
     pub(crate) fn duplicates_reported(&self) -> u32 {
         self.duplicates_reported
     }
 
-    /// Returns the number of reorderings seen.
+    /// Returns the number of reorderings seen so far.
     pub(crate) fn reordered(&self) -> u32 {
         self.reordered
     }
@@ -168,8 +168,8 @@ fn was_sent_after(a: (Instant, SeqNumber), b: (Instant, SeqNumber)) -> bool {
     a.0 > b.0 || (a.0 == b.0 && b.1.is_before(a.1))
 }
 
-/// Returns `true` if the acknowledgement is too early for the retransmission, so that it belongs to the first
-/// transmission (RFC 8985, section 6.2, step 2).
+/// Returns `true` if the acknowledgement of a retransmitted range comes too early for the retransmission, so
+/// that it belongs to the first transmission (RFC 8985, section 6.2, step 2).
 fn is_of_the_original(range: &Sent, arrival: &Arrival) -> bool {
     let rtt = arrival.at.since(range.sent_at);
     let echoes_older = arrival.echoed.is_some_and(|at| at < super::to_millis(range.sent_at));

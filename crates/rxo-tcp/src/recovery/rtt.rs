@@ -136,7 +136,8 @@ impl RoundTrip {
         self.backoff = 0;
     }
 
-    /// Ends the handshake. `was_retransmitted` is `true` if its timer fired (RFC 6298, section 5.7).
+    /// Ends the handshake. `was_retransmitted` is `true` if the handshake's timer fired (RFC 6298, section
+    /// 5.7).
     pub(crate) fn handshake_done(&mut self, was_retransmitted: bool) {
         self.is_slow_start = was_retransmitted;
         self.backoff = 0;
@@ -150,10 +151,10 @@ fn nanos(duration: Duration) -> u64 {
 const SECOND_NS: u64 = 1_000_000_000;
 /// The largest retransmission timeout in nanoseconds; it must be at least 60 seconds (RFC 6298, section 2.5).
 const MAX_RTO_NS: u64 = 120 * SECOND_NS;
-/// G, the granularity of the timers in nanoseconds: the clock counts nanoseconds, but the timers are exact to
-/// milliseconds.
+/// G, the granularity of the timers in nanoseconds. The clock counts nanoseconds, but the timers are exact
+/// only to milliseconds.
 const GRANULARITY_NS: u64 = 1_000_000;
-/// The longest sample in nanoseconds, one year: eight times this value does not overflow.
+/// The longest round-trip sample in nanoseconds, one year: eight times this value does not overflow.
 pub(crate) const MOST_SAMPLE_NS: u64 = 365 * 24 * 3600 * SECOND_NS;
 const MAX_BACKOFF: u32 = 16;
 

@@ -151,7 +151,7 @@ impl Scoreboard {
         }
     }
 
-    /// Returns `true` if there is data before `ack` and all of it was sent once.
+    /// Returns `true` if there is sent data before `ack` and all of it was sent once.
     #[inline]
     pub(crate) fn was_sent_once(&self, ack: SeqNumber) -> bool {
         let Some(first) = self.ranges.front() else { return false };
@@ -175,7 +175,7 @@ impl Scoreboard {
         before.all(|range| !range.was_retransmitted)
     }
 
-    /// Records that the peer holds `block`. Calls `news` for each range that was not known to be held.
+    /// Records that the peer holds `block`. Calls `news` for each range that was not yet known to be held.
     pub(crate) fn sack(&mut self, block: SackBlock, mut news: impl FnMut(&Sent)) {
         self.cut(block.start);
         self.cut(block.end);
@@ -215,7 +215,7 @@ impl Scoreboard {
     }
 
     /// Marks everything that the peer does not hold as lost. If the peer seems to have discarded data that it
-    /// held (RFC 2018, section 8), marks that as well.
+    /// held (RFC 2018, section 8), marks that data as well.
     pub(crate) fn lose_all(&mut self) {
         let has_reneged = self.ranges.front().is_some_and(|first| first.fate == Fate::Sacked);
         for index in 0..self.ranges.len() {
@@ -225,7 +225,7 @@ impl Scoreboard {
         }
     }
 
-    /// Marks lost data as in flight again, because it was not lost.
+    /// Marks lost data as in flight again, because it proved not to be lost.
     pub(crate) fn find_all(&mut self) {
         for index in 0..self.ranges.len() {
             if self.ranges[index].fate == Fate::Lost {
@@ -270,7 +270,7 @@ impl Scoreboard {
         self.ranges[index].fate = fate;
     }
 
-    /// Returns the counter of bytes in the state `fate`.
+    /// Returns the counter of bytes whose state is `fate`.
     #[inline]
     fn counter(&mut self, fate: Fate) -> &mut u32 {
         match fate {
@@ -293,7 +293,7 @@ impl Scoreboard {
     }
 }
 
-/// Returns `true` if `next` can be merged into `last`.
+/// Returns `true` if `next` can be merged into `last`: it follows directly and was sent and treated alike.
 fn continues(last: &Sent, next: &Sent) -> bool {
     last.end == next.start
         && last.sent_at == next.sent_at

@@ -14,7 +14,7 @@ use crate::congestion::Before;
 pub(crate) struct SuspectedRecovery {
     /// The congestion control state before the recovery.
     before: Before,
-    /// The time of the first retransmission, to the millisecond; `None` before it.
+    /// The time of the first retransmission, to the millisecond; `None` before any retransmission.
     retransmitted_at: Option<Instant>,
 }
 

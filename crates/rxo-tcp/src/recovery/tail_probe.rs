@@ -14,7 +14,7 @@ pub(crate) struct TailProbe {
     pub(crate) is_due: bool,
 }
 
-/// The content of an acknowledgement that concerns the probe.
+/// The values of an acknowledgement that concern the tail loss probe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProbeAck {
     pub(crate) ack: SeqNumber,
@@ -25,7 +25,7 @@ pub(crate) struct ProbeAck {
 }
 
 impl TailProbe {
-    /// Returns `true` if a probe is in flight.
+    /// Returns `true` if a tail loss probe is in flight.
     pub(crate) fn is_out(&self) -> bool {
         self.end.is_some()
     }
@@ -39,8 +39,8 @@ impl TailProbe {
         *self = Self::default();
     }
 
-    /// Processes an acknowledgement. Returns `true` if the probe has repaired a loss, which counts as
-    /// congestion (RFC 8985, section 7.4.2).
+    /// Processes an acknowledgement. Returns `true` if it shows that the probe has repaired a loss, which
+    /// counts as congestion (RFC 8985, section 7.4.2).
     pub(crate) fn on_ack(&mut self, ack: &ProbeAck) -> bool {
         let Some(end) = self.end.filter(|end| ack.ack.is_at_or_after(*end)) else { return false };
         let both_arrived = ack.reports_duplicate || (ack.ack == end && ack.is_duplicate);
@@ -65,7 +65,7 @@ pub(crate) fn probe_timeout_ns(srtt_ns: Option<u64>, is_one_segment: bool) -> u6
 }
 
 const WITHOUT_ESTIMATE_NS: u64 = 1_000_000_000;
-/// The shortest probe timeout, in nanoseconds: timers are not more exact.
+/// The shortest timeout of a tail loss probe, in nanoseconds: timers are not more exact.
 const LEAST_NS: u64 = 1_000_000;
 /// TLP.max_ack_delay, the longest delay of an acknowledgement by the peer, in nanoseconds.
 const MAX_ACK_DELAY_NS: u64 = 200_000_000;

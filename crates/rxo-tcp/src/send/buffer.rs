@@ -33,7 +33,8 @@ impl SendBuffer {
         Self { copied: Chunks::with_capacity(bytes), lent: Lent::default(), size: bytes }
     }
 
-    /// Changes the size to `bytes` bytes, or to the length of the text if that is more.
+    /// Changes the maximum length of the text to `bytes` bytes, or to the length of the present text if that
+    /// is more.
     pub(crate) fn resize(&mut self, bytes: u32) {
         self.size = bytes.max(self.len());
         self.copied.resize(self.size);
@@ -65,14 +66,15 @@ impl SendBuffer {
         self.copied.write(&data[..data.len().min(self.room() as usize)])
     }
 
-    /// Appends as much of `text` as fits and removes it from `text`. Returns the number of bytes taken.
-    /// Copies only a part that is shorter than 2 KiB and does not continue the last one, so that the size
-    /// bounds the number of parts.
+    /// Appends as much of `text` as fits and removes that part from `text`. Returns the number of bytes
+    /// taken. Copies only a part that is shorter than 2 KiB and does not continue the previous part, so that
+    /// the size bounds the number of parts.
     pub fn append_shared(&mut self, text: &mut SharedBytes) -> usize {
         self.append_shared_at_most(text, self.room())
     }
 
-    /// Appends as [`SendBuffer::append_shared`] does, at most `most` bytes, which must fit.
+    /// Appends at most `most` bytes of `text`, which must fit, without a copy, like
+    /// [`SendBuffer::append_shared`].
     pub(crate) fn append_shared_at_most(&mut self, text: &mut SharedBytes, most: u32) -> usize {
         let fits = text.len().min(most as usize);
         if fits >= LEAST_LENT_BYTES || self.lent.is_continued_by(text, self.copied.len()) {
@@ -101,8 +103,8 @@ impl SendBuffer {
         Text { buffer: Some(self), from, to, ahead }
     }
 
-    /// Returns the text from `from` up to `to`, which must be in the buffer, or the first contiguous part of
-    /// it.
+    /// Returns the text from `from` up to `to`, which must be in the buffer. If that text is not contiguous,
+    /// returns only its first contiguous part.
     #[inline(never)]
     fn slice(&self, from: u32, to: u32) -> &[u8] {
         if self.lent.is_empty() {
@@ -132,12 +134,12 @@ impl fmt::Debug for SendBuffer {
 /// A range of text in a send buffer: a view that is cheap to copy and to split.
 #[derive(Clone, Copy, Default)]
 pub struct Text<'a> {
-    /// `None` if there is no text.
+    /// The send buffer that holds the text; `None` if the text is empty.
     buffer: Option<&'a SendBuffer>,
     from: u32,
     to: u32,
-    /// The contiguous bytes that start at the index `from`, possibly beyond `to`. Empty if they must be
-    /// looked up.
+    /// The contiguous bytes that start at the index `from`, possibly beyond `to`. Empty if these bytes must
+    /// still be looked up.
     ahead: &'a [u8],
 }
 

@@ -25,7 +25,8 @@ impl Chunks {
         Self { used: VecDeque::new(), free: Vec::new(), size, head: 0, length: 0 }
     }
 
-    /// Changes the size to `bytes` bytes, or to the length of the data if that is more.
+    /// Changes the maximum length of the queue to `bytes` bytes, or to the length of its data if that is
+    /// more.
     pub(super) fn resize(&mut self, bytes: u32) {
         self.size = self.length.max(bytes as usize);
         self.free.truncate(most_chunks(self.size).saturating_sub(self.used.len()));
@@ -68,8 +69,8 @@ impl Chunks {
         taken
     }
 
-    /// Returns a new chunk. The first one of a queue grows with the data; further ones are allocated whole,
-    /// because the queue is large.
+    /// Returns a new chunk for the queue. The first chunk grows with the data; further chunks are allocated
+    /// whole, because then the queue is large.
     fn new_chunk(&self) -> Vec<u8> {
         if self.used.is_empty() { Vec::new() } else { Vec::with_capacity(CHUNK_BYTES) }
     }
@@ -101,8 +102,8 @@ impl Chunks {
         }
     }
 
-    /// Returns the bytes from the index `from` up to `to`, which must be in the queue, or the part up to the
-    /// end of the chunk.
+    /// Returns the bytes from the index `from` up to `to`, which must be in the queue. If they lie in several
+    /// chunks, returns only the part in the first.
     #[inline]
     pub(super) fn slice(&self, from: u32, to: u32) -> &[u8] {
         let at = self.head + from as usize;
@@ -117,7 +118,7 @@ fn emptied(mut chunk: Vec<u8>) -> Vec<u8> {
     chunk
 }
 
-/// Returns the maximum number of chunks that hold `bytes` bytes: the data may begin and end within one.
+/// Returns the maximum number of chunks that hold `bytes` bytes: the data may begin and end within a chunk.
 pub(super) const fn most_chunks(bytes: usize) -> usize {
     bytes.div_ceil(CHUNK_BYTES) + 1
 }

@@ -12,18 +12,18 @@ use super::buffer::Place;
 #[derive(Default)]
 pub(super) struct Lent {
     parts: VecDeque<Part>,
-    /// The length of all parts together, in bytes.
+    /// The length of all lent parts together, in bytes.
     bytes: u32,
-    /// The stream position of the send buffer's first byte; meaningless while there is no part.
+    /// The stream position of the send buffer's first byte; meaningless while there is no lent part.
     start: u32,
 }
 
 /// A lent part, which is never empty.
 struct Part {
     text: SharedBytes,
-    /// The stream position of the part's first byte.
+    /// The stream position of the lent part's first byte.
     at: u32,
-    /// The total length in bytes of all parts lent before this one, including parts already dropped.
+    /// The total length in bytes of all parts lent before this part, including parts already dropped.
     before: u32,
 }
 
@@ -43,14 +43,14 @@ impl Lent {
         self.parts.is_empty()
     }
 
-    /// Frees the memory if there are no parts.
+    /// Frees the memory if there are no lent parts.
     pub(super) fn free_unused(&mut self) {
         if self.parts.is_empty() {
             self.parts = VecDeque::new();
         }
     }
 
-    /// Returns the length of all parts together, in bytes.
+    /// Returns the length of all lent parts together, in bytes.
     pub(super) fn bytes(&self) -> u32 {
         self.bytes
     }
@@ -63,7 +63,7 @@ impl Lent {
     }
 
     /// Appends `text`, which must not be empty, to the send buffer. `copied` is the number of copied bytes in
-    /// it.
+    /// the send buffer.
     pub(super) fn push(&mut self, text: SharedBytes, copied: u32) {
         let (at, bytes) = (self.end(copied), text.len() as u32);
         let joined = match self.parts.back_mut() {
@@ -82,8 +82,8 @@ impl Lent {
         self.start.wrapping_add(copied).wrapping_add(self.bytes)
     }
 
-    /// Removes the first `bytes` of the send buffer. Returns the number of these bytes that are copied, or
-    /// beyond the end.
+    /// Removes the first `bytes` bytes of the send buffer from the lent parts. Returns how many of these
+    /// bytes are not lent: they are copied, or beyond the end.
     pub(super) fn advance(&mut self, bytes: u32) -> u32 {
         let (mut left, mut from_copied) = (bytes, 0);
         while let Some(part) = self.parts.front_mut().filter(|_| left > 0) {
@@ -106,8 +106,8 @@ impl Lent {
         from_copied + left
     }
 
-    /// Finds the contiguous text that starts at the index `from`, cut at `to`. Call it only if there are
-    /// parts.
+    /// Finds the contiguous text that starts at the index `from`, cut at `to`. Call this only if there are
+    /// lent parts.
     pub(super) fn find(&self, from: u32, to: u32) -> Place<'_> {
         let index_of = |part: &Part| part.at.wrapping_sub(self.start);
         let next = self.parts.partition_point(|part| index_of(part) <= from);
@@ -126,5 +126,5 @@ impl Lent {
     }
 }
 
-/// Maximum number of parts whose memory is kept while there are no parts.
+/// Maximum number of lent parts whose memory is kept while there are none.
 const KEPT_PARTS: usize = 4;

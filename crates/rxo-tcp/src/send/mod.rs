@@ -53,7 +53,7 @@ pub(crate) enum Fin {
     /// The FIN is not requested: the application may send more.
     #[default]
     None,
-    /// The FIN is queued after the last byte of the buffer.
+    /// The FIN waits to be sent after the last byte of the buffer, or was sent and is not acknowledged.
     Queued,
     /// The FIN was acknowledged by the peer.
     Acknowledged,
@@ -112,18 +112,19 @@ impl Send {
         self.buffer.len().saturating_sub(self.outstanding())
     }
 
-    /// Returns the number of bytes that the application may write now.
+    /// Returns the number of bytes that the application may write into the send buffer now.
     pub(crate) fn room(&self) -> u32 {
         let unsent = self.most_unsent.saturating_sub(self.unsent_text());
         self.buffer.room().min(unsent)
     }
 
-    /// Returns `true` if a quarter of the buffer is free, and half of the unsent text that may wait.
+    /// Returns `true` if a quarter of the send buffer is free, and at most half of the permitted unsent text
+    /// waits.
     pub(crate) fn has_much_room(&self) -> bool {
         self.buffer.room() >= self.buffer.size() / 4 && self.unsent_text() <= self.most_unsent / 2
     }
 
-    /// Returns `true` if the amount of unsent text is limited, so that a send makes room for more.
+    /// Returns `true` if the amount of unsent text is limited, so that sending text makes space for more.
     pub(crate) fn limits_unsent(&self) -> bool {
         self.most_unsent < u32::MAX
     }
@@ -205,7 +206,7 @@ impl Send {
         }
     }
 
-    /// Sets the peer's window, whatever it was before.
+    /// Sets the peer's window without regard to its previous value.
     #[inline]
     pub(crate) fn set_window(&mut self, seq: SeqNumber, ack: SeqNumber, window: u32) {
         (self.wl1, self.wl2, self.wnd) = (seq, ack, window);

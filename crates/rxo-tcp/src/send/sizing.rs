@@ -9,13 +9,13 @@ pub(crate) struct Sizing {
     pub(crate) unsent: u32,
     /// U: the usable part of the peer's window.
     pub(crate) usable: u32,
-    /// The usable part of the congestion window.
+    /// The usable part of the congestion window, in bytes.
     pub(crate) allowed: u32,
     /// Eff.snd.MSS: the length of a full segment's text, in bytes.
     pub(crate) mss: u32,
     /// Max(SND.WND): the largest window of the peer so far.
     pub(crate) max_window: u32,
-    /// The largest text of a GSO frame.
+    /// The largest text of a GSO frame, in bytes.
     pub(crate) large_send: u32,
     /// `true` if sent data is not acknowledged yet.
     pub(crate) is_outstanding: bool,
@@ -65,7 +65,7 @@ impl Sizing {
     }
 
     /// Returns the number of bytes to send if no full segment can be sent, by rules 2 and 3 of RFC 9293,
-    /// section 3.8.6.2.1; the reason if none may be sent.
+    /// section 3.8.6.2.1. If nothing may be sent, returns the reason.
     fn small_segment(&self, within_window: u32) -> Result<u32, Held> {
         if self.unsent == 0 {
             return Err(Held::Nothing);

@@ -8,14 +8,14 @@ use rxo_frame::{Duration, Instant};
 /// Releases bytes at a given rate.
 #[derive(Debug)]
 pub(super) struct Pacer {
-    /// The rate in bytes per second; 0 while it is unknown, and then nothing is delayed.
+    /// The sending rate in bytes per second; 0 while it is unknown, in which case nothing is delayed.
     rate: u64,
     mss: u32,
     /// The largest segment size so far in bytes; path MTU discovery tries it again from time to time.
     largest_mss: u32,
     /// The number of bytes that may be sent now.
     burst: u32,
-    /// The time at which all sent bytes have left, at the current rate.
+    /// The number of bytes that may be sent now.
     due: Instant,
 }
 
@@ -29,12 +29,12 @@ impl Pacer {
         (self.mss, self.largest_mss) = (mss, self.largest_mss.max(mss));
     }
 
-    /// Returns the rate, in bytes per second.
+    /// Returns the pacing rate, in bytes per second.
     pub(super) fn rate(&self) -> u64 {
         self.rate
     }
 
-    /// Sets the rate, in bytes per second. A higher rate shortens the current wait.
+    /// Sets the pacing rate, in bytes per second. A higher rate shortens the current wait.
     pub(super) fn set_rate(&mut self, rate: u64, now: Instant) {
         let rate = rate.max(self.mss.into());
         if self.rate == 0 {
@@ -73,7 +73,7 @@ impl Pacer {
         self.burst = self.quantum().saturating_add(self.bytes_in(late_ns));
     }
 
-    /// Records that `bytes` bytes are sent at `now`.
+    /// Records that `bytes` bytes are sent at `now`, so that the next bytes wait for the pacing rate.
     pub(super) fn sent(&mut self, now: Instant, bytes: u32) {
         if let Some(ns) = (u64::from(bytes) * SECOND_NS).checked_div(self.rate) {
             self.burst = self.burst.saturating_sub(bytes);

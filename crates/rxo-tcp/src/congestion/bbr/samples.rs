@@ -57,7 +57,7 @@ impl Samples {
         }
     }
 
-    /// Frees the memory. Call it only while nothing is in flight.
+    /// Frees the memory of the sending records. Call it only while nothing is in flight.
     pub(super) fn free(&mut self) {
         self.sends = VecDeque::new();
     }
@@ -121,13 +121,14 @@ impl Samples {
         self.limited_until = (self.delivered + u64::from(in_flight)).max(1);
     }
 
-    /// Returns `true` if the application limited the rate and the data it sent then has not all arrived.
+    /// Returns `true` if the application limited the sending rate and the data that it sent then has not all
+    /// arrived.
     pub(super) fn is_limited(&self) -> bool {
         self.limited_until > 0
     }
 }
 
-/// The largest number of instants to remember. Pacing sends once per millisecond, so this covers a round trip
-/// of 256 ms.
+/// The largest number of sending instants to remember. Pacing sends once per millisecond, so this covers a
+/// round trip of 256 ms.
 const MOST_SENDS: usize = 256;
 pub(super) const NANOS_PER_SECOND: u128 = 1_000_000_000;
