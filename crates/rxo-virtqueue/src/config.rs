@@ -51,7 +51,7 @@ impl IndirectTables {
     }
 }
 
-/// The maximum number of descriptors in a queue (sections 2.7 and 2.8).
+/// The maximum number of descriptors in a queue (VIRTIO 1.2, sections 2.7 and 2.8).
 pub(crate) const MOST_DESCRIPTORS: u16 = 32_768;
 pub(crate) const DESCRIPTOR_BYTES: usize = 16;
 

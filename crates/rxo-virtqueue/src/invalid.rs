@@ -9,9 +9,9 @@ pub enum InvalidChain {
     AvailableIndex,
     /// The available ring or a `next` field names a descriptor outside the table.
     DescriptorIndex,
-    /// The chain has more descriptors than the queue (section 2.7.5.3.1), as a chain with a loop always has,
-    /// or the chains of one packet have more than 4,096 together, which no driver needs. A packed queue is
-    /// then broken, because the next chain cannot be located.
+    /// The chain has more descriptors than the queue (VIRTIO 1.2, section 2.7.5.3.1), as a chain with a loop
+    /// always has; or the chains of one packet have more than 4,096 together, which no driver needs. A packed
+    /// queue cannot be used any more, because the next chain cannot be located.
     TooLong,
     /// A descriptor of the chain has length 0 (section 2.7.5).
     ZeroLength,
@@ -19,7 +19,7 @@ pub enum InvalidChain {
     OutsideMemory,
     /// The buffers of the chain together have 2³² bytes or more (section 2.7.5).
     TooManyBytes,
-    /// A buffer that the device reads follows one that it writes (section 2.7.4.2).
+    /// In the chain, a buffer that the device reads follows a buffer that it writes (section 2.7.4.2).
     ReadableAfterWritable,
     /// The chain has an indirect table, but `VIRTIO_F_INDIRECT_DESC` was not negotiated.
     IndirectNotNegotiated,
@@ -27,14 +27,14 @@ pub enum InvalidChain {
     IndirectLength,
     /// The indirect table is not inside the memory regions.
     IndirectOutside,
-    /// An indirect table is inside another one (section 2.7.5.3.1).
+    /// An indirect table contains another indirect table (section 2.7.5.3.1).
     IndirectNested,
     /// An indirect descriptor is chained: it also has the NEXT flag (section 2.7.5.3.1) or, in a packed ring,
     /// follows another descriptor.
     IndirectChained,
     /// The device needs to read a frame, but the chain has no readable buffer.
     NothingReadable,
-    /// The device needs to fill a buffer, but the chain has no writable one.
+    /// The device needs to fill a buffer, but the chain has no writable buffer.
     NothingWritable,
     /// The frame in the chain is larger than the buffer of the caller.
     FrameTooLarge,

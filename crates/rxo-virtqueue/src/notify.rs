@@ -5,7 +5,7 @@
 use crate::ring::Position;
 
 /// Returns `true` if the index of a split ring passed the entry `event`, for which the other side requested a
-/// notification (section 2.7.10.1). The index advanced by `passed` entries to `new`; if that is 65,536 or
+/// notification (section 2.7.10.1). The index advanced by `passed` entries to `new`. If `passed` is 65,536 or
 /// more, every entry was passed.
 #[inline]
 #[must_use]

@@ -48,7 +48,7 @@ impl Descriptor {
         Self { address, bytes: rest as u32, flags, link }
     }
 
-    /// Returns the second half of a descriptor of a split ring.
+    /// Returns the second half of this descriptor as a 64-bit word of a split ring.
     #[inline]
     pub(crate) const fn to_split(self) -> u64 {
         self.bytes as u64 | (self.flags as u64) << 32 | (self.link as u64) << 48
@@ -61,7 +61,7 @@ impl Descriptor {
         Self { address, bytes: rest as u32, flags, link }
     }
 
-    /// Returns the second half of a descriptor of a packed ring.
+    /// Returns the second half of this descriptor as a 64-bit word of a packed ring.
     #[inline]
     pub(crate) const fn to_packed(self) -> u64 {
         self.bytes as u64 | (self.link as u64) << 32 | (self.flags as u64) << 48
@@ -114,7 +114,7 @@ impl Position {
         self.index as u32 | (self.wrap as u32) << 15
     }
 
-    /// Returns the position that is `by` descriptors ahead; `by` is at most the size of the ring.
+    /// Returns the position that is `by` descriptors ahead of this one; `by` is at most the size of the ring.
     #[inline]
     pub(crate) const fn ahead(self, by: u16, size: u16) -> Self {
         let index = self.index as u32 + by as u32;

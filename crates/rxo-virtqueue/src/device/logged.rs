@@ -2,7 +2,7 @@
 
 use crate::memory::{DirtyLog, Memory, Place};
 
-/// A log of dirty pages, and the guest addresses of the queue's areas in it.
+/// A log of dirty pages, with the guest addresses at which the queue's areas are marked in it.
 #[derive(Debug)]
 pub(super) struct Logged {
     pub(super) log: DirtyLog,

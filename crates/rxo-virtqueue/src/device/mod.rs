@@ -43,7 +43,7 @@ pub enum Base {
 pub enum Taken {
     /// The driver has made no chain available.
     Empty,
-    /// A frame was copied. The number is its length in bytes, including the header before it.
+    /// A frame was copied. The number is its length in bytes, including the virtio-net header.
     Frame(usize),
     /// A chain broke a rule. It was counted and returned to the driver, if it could be.
     Invalid(InvalidChain),
@@ -69,7 +69,7 @@ pub enum Refused {
     NoBuffers,
     /// The posted buffers together are too small for the packet. They stay posted, and the driver may post more.
     TooFew {
-        /// The capacity of the posted buffers, in bytes.
+        /// The total capacity of the posted buffers, in bytes.
         capacity: u32,
         /// `true` if more buffers are unlikely: the driver has processed all returned buffers and waits, or
         /// every descriptor of the queue is posted.
@@ -110,7 +110,7 @@ struct Chain {
     after: Position,
 }
 
-/// The values that are needed to return a chain to the driver.
+/// The values of a chain that are needed to return it to the driver.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     id: u16,
@@ -128,12 +128,13 @@ enum RingEntry {
 }
 
 impl DeviceQueue {
-    /// Creates a queue whose rings are at the addresses in `config`. Allocates. The driver's notification
-    /// setting is left as it is in memory; call [`DeviceQueue::enable_notifications`] before waiting.
+    /// Creates a queue whose rings are at the addresses in `config`. Allocates. Does not change the setting
+    /// in memory that decides if the driver notifies; call [`DeviceQueue::enable_notifications`] before
+    /// waiting.
     ///
     /// # Errors
-    /// If the size is invalid, if an area is not inside one region, or if `base` is not a position in
-    /// the ring.
+    /// If the size is invalid, if an area is not inside one region, or if `base` is not a position in the
+    /// ring.
     pub fn new(memory: &Memory, config: &QueueConfig, base: Base) -> Result<Self, ConfigError> {
         let areas = config.areas(memory)?;
         let ring = match config.layout {
@@ -154,8 +155,8 @@ impl DeviceQueue {
     }
 
     /// Marks all later writes of the queue in `log`: buffers, used descriptors and notification settings. The
-    /// device area is marked as if it were at guest address `device_at`; if that is `None`, at its own
-    /// address. Call [`DeviceQueue::publish`] first. Allocates.
+    /// queue's device area is marked as if it were at guest address `device_at`; if that is `None`, it is
+    /// marked at its own address. Call [`DeviceQueue::publish`] first. Allocates.
     pub fn log_to(&mut self, log: Option<DirtyLog>, device_at: Option<u64>) {
         let QueueConfig { descriptors, device, .. } = self.config;
         let device = device_at.unwrap_or(device);
@@ -276,8 +277,9 @@ impl DeviceQueue {
         }
     }
 
-    /// Returns the next valid chain at `cursor` if the device can write to it; `None` if there is no chain. Not
-    /// inlined, because nearly all chains are single buffers, which [`Ring::next_single`] handles.
+    /// Returns the next valid chain at `cursor` if the device can write to it; `None` if no chain is
+    /// available. Not inlined, because nearly all chains are single buffers, which [`Ring::next_single`]
+    /// handles.
     #[inline(never)]
     fn next_writable(
         &mut self,
@@ -306,8 +308,8 @@ impl DeviceQueue {
         Refused::TooFew { capacity, is_all }
     }
 
-    /// Returns the next valid chain at `cursor`; `None` if there is none. An invalid chain is counted and returned to
-    /// the driver; the error is the rule that it breaks.
+    /// Returns the next valid chain at `cursor`; `None` if no chain is available. An invalid chain is counted
+    /// and returned to the driver; the error is the rule that it breaks.
     #[inline(always)]
     fn next_chain(
         &mut self,
@@ -386,7 +388,7 @@ impl DeviceQueue {
         }
     }
 
-    /// Marks the setting for notifications as written.
+    /// Marks the queue's notification setting as written, in the log of dirty pages.
     fn mark_setting(&self) {
         if let Some(logged) = &self.logged {
             logged.mark(self.ring.setting());
@@ -406,16 +408,18 @@ impl DeviceQueue {
         self.mark_setting();
     }
 
-    /// Asks the driver to notify when it makes the next chain available. Returns `true` if a chain is available
-    /// already: no notification comes for it, and the caller must process it before it waits.
+    /// Asks the driver to notify when it makes the next chain available. Returns `true` if a chain is
+    /// available already. In that case no notification comes for it, and the caller must process it before it
+    /// waits.
     #[must_use]
     pub fn enable_notifications(&mut self) -> bool {
         let next = self.ring.cursor();
         self.enable_at(next)
     }
 
-    /// Asks the driver to notify when it posts a buffer beyond those that the last [`DeviceQueue::reserve`] found too
-    /// few. Returns `true` if such a buffer is available already, like [`DeviceQueue::enable_notifications`].
+    /// Asks the driver to notify when it posts more buffers than the last [`DeviceQueue::reserve`] found,
+    /// which were too few. Returns `true` if such a buffer is available already. In that case no notification
+    /// comes for it.
     #[must_use]
     pub fn enable_notifications_of_more(&mut self) -> bool {
         self.enable_at(self.looked_to)
@@ -459,7 +463,7 @@ impl DeviceQueue {
 
 #[cfg(test)]
 impl DeviceQueue {
-    /// Reserves buffers like [`DeviceQueue::reserve`], without the fast path.
+    /// Reserves buffers for a packet like [`DeviceQueue::reserve`], without the fast path.
     pub(crate) fn reserve_by_rules<'q>(
         &'q mut self,
         memory: &'q Memory,

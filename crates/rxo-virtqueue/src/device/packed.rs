@@ -23,10 +23,10 @@ pub(super) struct PackedDevice {
     used: Position,
     /// The position after the last used descriptor that the driver can see.
     published: Position,
-    /// The first used descriptor that was not published, with its index. Later ones are already in the ring, but the
-    /// driver reads in order, so it does not see them yet.
+    /// The first used descriptor that was not published, with its index in the ring. Later used descriptors
+    /// are already in the ring, but the driver reads in order, so it does not see them yet.
     first: Option<(u16, u64)>,
-    /// The number of descriptors that the unpublished used entries represent.
+    /// The number of descriptors in the chains that were returned but not published.
     unpublished: u32,
     /// The number of descriptors published since the last call of `needs_notify`.
     unnotified: u32,
@@ -152,8 +152,8 @@ impl PackedDevice {
         walk.add_table(memory, descriptor, self.rules.size, self.rules)
     }
 
-    /// Returns the descriptor at position `at`; `None` if it is not available. If it is, the rest of its chain is
-    /// available too.
+    /// Returns the descriptor at position `at`; `None` if the driver has not made it available. If it is
+    /// available, the rest of its chain is available too.
     #[inline]
     fn available_at(&self, at: Position) -> Option<Descriptor> {
         let descriptor = self.rest(at, Ordering::Acquire);
@@ -296,8 +296,8 @@ impl PackedDevice {
         self.first.is_some()
     }
 
-    /// Asks the driver to notify when it makes the descriptor at position `of` available. Returns `true` if it is
-    /// available already.
+    /// Asks the driver to notify when it makes the descriptor at position `of` available. Returns `true` if
+    /// that descriptor is available already.
     pub(super) fn enable_notifications(&mut self, of: Position) -> bool {
         let event = if self.event_index {
             FLAG_DESCRIPTOR << 16 | of.off_wrap()

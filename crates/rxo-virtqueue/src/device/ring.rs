@@ -65,8 +65,8 @@ impl Ring {
         either!(self, ring => ring.put_used(head, written));
     }
 
-    /// Returns to the driver as many of `chains`, which are the next ones of the ring, as `bytes` bytes fill. Returns
-    /// the number of these chains.
+    /// Returns chains to the driver: as many of `chains`, which are the next chains of the ring, as `bytes`
+    /// bytes fill. Returns their number.
     #[inline]
     pub(super) fn put_filled(&mut self, chains: &[Chain], bytes: u32) -> u16 {
         let (mut buffers, mut left) = (0, bytes);
@@ -96,12 +96,12 @@ impl Ring {
         either!(self, ring => ring.track(mapping, offset))
     }
 
-    /// Returns what the next publication will have written.
+    /// Returns the parts of memory that the next publication will have written.
     pub(super) fn unpublished(&self) -> [Written; 3] {
         either!(self, ring => ring.unpublished())
     }
 
-    /// Returns where the device's setting for notifications is.
+    /// Returns the part of memory that contains the device's notification setting.
     pub(super) fn setting(&self) -> Written {
         either!(self, ring => ring.setting())
     }

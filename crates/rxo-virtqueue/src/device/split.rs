@@ -17,11 +17,11 @@ pub(super) struct SplitDevice {
     areas: Areas,
     rules: Rules,
     event_index: bool,
-    /// The index of the next entry of the available ring that is consumed.
+    /// The index of the next entry of the available ring that the device consumes.
     next_available: u16,
-    /// The available index as it was last read. Entries before it may be read.
+    /// The available index as the device last read it. Entries before it may be read.
     known_available: u16,
-    /// The index of the next entry of the used ring that is written.
+    /// The index of the next entry of the used ring that the device writes.
     next_used: u16,
     /// The used index in memory, which the driver can see.
     published: u16,
@@ -266,8 +266,8 @@ impl SplitDevice {
         self.next_used != self.published
     }
 
-    /// Asks the driver to notify when it makes the entry at position `of` available. Returns `true` if it is available
-    /// already.
+    /// Asks the driver to notify when it makes the entry at position `of` available. Returns `true` if that
+    /// entry is available already.
     pub(super) fn enable_notifications(&mut self, of: Position) -> bool {
         let used = &self.areas.device;
         if self.event_index {

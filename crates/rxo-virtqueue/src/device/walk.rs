@@ -7,15 +7,15 @@ use crate::config::DESCRIPTOR_BYTES;
 use crate::memory::{MOST_REGIONS, Memory, Place};
 use crate::ring::{Descriptor, INDIRECT, NEXT, WRITE};
 
-/// The access of the device to the buffers of a chain: it reads or writes them.
+/// The kind of access for which the device needs the buffers of a chain: it reads or writes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
     Write,
 }
 
-/// The locations of the buffers that were collected for a packet. They are offsets, valid only for the memory in which
-/// they were located.
+/// The locations of the buffers that were collected for one packet. They are offsets, valid only for the
+/// memory in which they were located.
 #[derive(Debug)]
 pub(super) struct Walk {
     /// The locations of the buffers for the requested access, of one or several chains.
@@ -108,7 +108,8 @@ impl Walk {
     }
 
     /// Adds the only buffer of a chain, for writing, and returns its length in bytes. Returns `None` and adds
-    /// nothing if the buffer breaks a rule or spans two regions: then the caller must call [`Walk::add`].
+    /// nothing if the buffer breaks a rule or spans two regions. In that case the caller must call
+    /// [`Walk::add`].
     #[inline(always)]
     pub(super) fn add_single(&mut self, memory: &Memory, descriptor: Descriptor) -> Option<u32> {
         let Descriptor { address, bytes, flags, .. } = descriptor;

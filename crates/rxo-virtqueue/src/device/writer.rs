@@ -6,8 +6,8 @@ use std::ops::Range;
 use super::{DeviceQueue, Fit};
 use crate::memory::{Memory, Room};
 
-/// Writes one packet into reserved buffers of the driver. [`Writer::finish`] consumes them; dropping the writer leaves
-/// them posted.
+/// Writes one packet into reserved buffers of the driver. [`Writer::finish`] returns the filled buffers to
+/// the driver; dropping the writer leaves all buffers posted.
 #[derive(Debug)]
 #[must_use = "buffers are consumed by `finish`"]
 pub struct Writer<'q> {
@@ -58,7 +58,8 @@ impl<'q> Writer<'q> {
         })
     }
 
-    /// Makes the next location the current buffer. Returns `false` if there is none.
+    /// Makes the buffer at the next location the current one. Returns `false` if there is no further
+    /// location.
     #[inline]
     fn take_place(&mut self) -> bool {
         let place = self.queue.walk.places.get(self.next_place);

@@ -102,7 +102,8 @@ impl DriverQueue {
         Ok(Self { ring, tables, is_broken: false, invalid: 0 })
     }
 
-    /// Returns the number of free descriptors. A chain needs one per segment, or only one if it uses an indirect table.
+    /// Returns the number of free descriptors. A chain needs one descriptor per segment, or a single one if
+    /// it uses an indirect table.
     #[must_use]
     pub fn free(&self) -> usize {
         match &self.ring {
@@ -111,8 +112,8 @@ impl DriverQueue {
         }
     }
 
-    /// Posts a chain. `token` is returned with it by [`DriverQueue::take_used`]. The device sees the chain
-    /// after [`DriverQueue::publish`]. Does not allocate.
+    /// Posts a chain of buffers. When the device has returned it, [`DriverQueue::take_used`] returns it with
+    /// this `token`. The device sees the chain after [`DriverQueue::publish`]. Does not allocate.
     ///
     /// # Errors
     /// [`NoRoom`] if there are too few free descriptors, or `segments` is empty.
@@ -179,8 +180,8 @@ impl DriverQueue {
         }
     }
 
-    /// Asks the device to notify when it returns the next chain. Returns `true` if a chain was returned already: no
-    /// notification comes for it, and the caller must take it before it waits.
+    /// Asks the device to notify when it returns the next chain. Returns `true` if a chain was returned
+    /// already. In that case no notification comes for it, and the caller must take it before it waits.
     #[must_use]
     pub fn enable_notifications(&mut self) -> bool {
         let has_used = match &mut self.ring {
@@ -209,7 +210,7 @@ enum Ring {
     Packed(PackedDriver),
 }
 
-/// Returns the chain in `slot`, which the device has returned, in the form for the caller. The error is that
+/// Converts the chain in `slot`, which the device has returned, to the form for the caller. It is an error if
 /// `bytes`, the number of written bytes, exceeds the chain's capacity.
 #[inline]
 fn written(slot: Slot, bytes: u32) -> Result<Used, InvalidUsed> {

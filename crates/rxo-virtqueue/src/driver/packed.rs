@@ -22,8 +22,8 @@ pub(super) struct PackedDriver {
     available: Position,
     /// The position in the ring at which the device will write the next used descriptor.
     used: Position,
-    /// The second half of the first available descriptor that was not published, with its index. Later ones are already
-    /// in the ring, but the device reads in order, so it does not see them yet.
+    /// The second half of the first available descriptor that was not published, with its index in the ring.
+    /// Later descriptors are already in the ring, but the device reads in order, so it does not see them yet.
     first: Option<(u16, u64)>,
     /// The position after the last descriptor that the device can see.
     published: Position,
@@ -79,8 +79,8 @@ impl PackedDriver {
         Ok(())
     }
 
-    /// Writes the next descriptor of the ring. For the first one of a batch only its first half is written, so that it
-    /// does not become available yet.
+    /// Writes the next descriptor of the ring. Of the first descriptor of a batch only the first half is
+    /// written, so that it does not become available yet.
     #[inline]
     fn put(&mut self, address: u64, rest: u64) {
         let at = usize::from(self.available.index) * DESCRIPTOR_BYTES;
@@ -119,7 +119,7 @@ impl PackedDriver {
         packed_passes(event, self.published, passed, self.size, self.event_index)
     }
 
-    /// Returns the next used descriptor; `None` if it is not used yet.
+    /// Returns the next descriptor that the device has used; `None` if the device has not used it yet.
     #[inline]
     fn next_used(&self) -> Option<Descriptor> {
         let at = usize::from(self.used.index) * DESCRIPTOR_BYTES + 8;

@@ -1,10 +1,10 @@
 //! The driver's own record of the chains in flight, which the device cannot change.
 
-/// The chains in flight, indexed by their id.
+/// The driver's chains in flight, indexed by their id.
 #[derive(Debug)]
 pub(super) struct Slots {
     slots: Vec<Slot>,
-    /// The ids that are free. The next one to be used is last.
+    /// The free ids of chains. The id to be used next is last.
     free: Vec<u16>,
 }
 
@@ -24,13 +24,13 @@ impl Slots {
         Self { slots, free: (0..size).rev().collect() }
     }
 
-    /// Returns the number of free ids.
+    /// Returns the number of free ids for chains.
     #[inline]
     pub(super) fn free(&self) -> usize {
         self.free.len()
     }
 
-    /// Stores `slot` under a free id and returns the id; `None` if no id is free.
+    /// Stores the chain `slot` under a free id and returns the id; `None` if no id is free.
     #[inline]
     pub(super) fn put(&mut self, slot: Slot) -> Option<u16> {
         let id = self.free.pop()?;
@@ -44,7 +44,7 @@ impl Slots {
         self.free.pop()
     }
 
-    /// Frees an id that [`Slots::take_id`] returned.
+    /// Frees an id that [`Slots::take_id`] has returned.
     #[inline]
     pub(super) fn free_id(&mut self, id: u16) {
         self.free.push(id);

@@ -21,13 +21,13 @@ pub(super) struct SplitDriver {
     links: Vec<u16>,
     /// The number of chains that are in flight.
     in_flight: u16,
-    /// The index of the next entry of the available ring that is written.
+    /// The index of the next entry of the available ring that the driver writes.
     next_available: u16,
     /// The available index in memory, which the device can see.
     published: u16,
-    /// The index of the next entry of the used ring that is consumed.
+    /// The index of the next entry of the used ring that the driver consumes.
     next_used: u16,
-    /// The used index as it was last read.
+    /// The used index as the driver last read it.
     known_used: u16,
     /// The number of entries published since the last call of `needs_notify`.
     unnotified: u32,
@@ -149,7 +149,7 @@ impl SplitDriver {
         written(slot, bytes).map(Some)
     }
 
-    /// Frees the descriptors of the chain `id` after its first one. The chain was in flight.
+    /// Frees the descriptors of the chain `id` except its first one. The chain was in flight.
     #[inline]
     fn free_links(&mut self, id: u32, descriptors: u16) {
         let mut index = id as usize;

@@ -60,13 +60,13 @@ impl Tables {
         Ok(Self { words, place, most_segments })
     }
 
-    /// Returns `true` if one table can hold this number of segments.
+    /// Returns `true` if one indirect table can hold this number of segments.
     #[inline]
     pub(super) fn hold(&self, segments: usize) -> bool {
         segments <= self.most_segments
     }
 
-    /// Returns the guest address of the indirect table of `id`.
+    /// Returns the guest address of the indirect table that belongs to the chain `id`.
     #[inline]
     pub(super) fn address(&self, id: u16) -> u64 {
         self.place.address + (self.first(id) * DESCRIPTOR_BYTES) as u64
@@ -77,7 +77,8 @@ impl Tables {
         usize::from(id) * usize::from(self.place.entries)
     }
 
-    /// Writes `segments` into the table of `id`, for a split ring. Returns the second half of the ring's descriptor.
+    /// Writes `segments` into the indirect table of the chain `id`, for a split ring. Returns the second half
+    /// of the ring's descriptor.
     #[inline]
     pub(super) fn fill_split(&self, id: u16, segments: &[Segment]) -> u64 {
         let (first, mut next) = (self.first(id), 0);
@@ -90,8 +91,8 @@ impl Tables {
         table(segments, INDIRECT, 0).to_split()
     }
 
-    /// Writes `segments` into the table of `id`, for a packed ring. Returns the second half of the ring's descriptor,
-    /// with the bits `available` among its flags.
+    /// Writes `segments` into the indirect table of the chain `id`, for a packed ring. Returns the second
+    /// half of the ring's descriptor, with the bits `available` among its flags.
     #[inline]
     pub(super) fn fill_packed(&self, id: u16, segments: &[Segment], available: u16) -> u64 {
         let mut at = self.first(id);
@@ -104,7 +105,7 @@ impl Tables {
     }
 }
 
-/// Returns the ring's descriptor for an indirect table of `segments`.
+/// Returns the descriptor in the ring that refers to an indirect table with these `segments`.
 #[inline]
 fn table(segments: &[Segment], flags: u16, link: u16) -> Descriptor {
     let bytes = (segments.len() * DESCRIPTOR_BYTES) as u32;

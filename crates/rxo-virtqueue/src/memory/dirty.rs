@@ -38,7 +38,8 @@ impl DirtyLog {
         Ok(Self { mapping, offset, pages: bytes.saturating_mul(8), outside: Arc::default() })
     }
 
-    /// Marks the pages of the `bytes` bytes at guest address `address` as dirty. Call it after they were written. O(pages).
+    /// Marks the pages that contain the `bytes` bytes at guest address `address` as dirty. Call it after the
+    /// bytes were written. O(pages).
     pub fn mark(&self, address: u64, bytes: u64) {
         if bytes == 0 {
             return;

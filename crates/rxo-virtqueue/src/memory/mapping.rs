@@ -119,8 +119,8 @@ unsafe impl Send for Mapping {}
 // SAFETY: as above; the owner is `Sync` and never used.
 unsafe impl Sync for Mapping {}
 
-/// A part of a mapping that is written from its start. The range is checked once, so that writing it piece by piece
-/// only checks the remaining length.
+/// A part of a mapping that is written from its start. The range is checked once, so that each write of a
+/// piece only checks the remaining length.
 #[derive(Debug)]
 pub(crate) struct Room<'m> {
     start: NonNull<u8>,
@@ -208,7 +208,8 @@ impl Words {
         is_aligned.then(|| Self { start, bytes, _mapping: Arc::clone(mapping) })
     }
 
-    /// Creates the words for the `bytes` bytes at `offset` like [`Words::new`], for a mapping without regions.
+    /// Creates the words for the `bytes` bytes at `offset`, for a mapping without regions. `None` under the
+    /// conditions of [`Words::new`].
     pub(crate) fn whole(
         mapping: &Arc<Mapping>,
         offset: usize,
@@ -228,14 +229,14 @@ impl Words {
         unsafe { self.word::<AtomicU16>(offset).as_ref() }
     }
 
-    /// Returns the 32-bit word at `offset`. Panics like [`Words::half`].
+    /// Returns the 32-bit word at `offset`. Panics if the word is outside the part or unaligned.
     #[inline]
     pub(crate) fn word32(&self, offset: usize) -> &AtomicU32 {
         // SAFETY: `word` checked range and alignment; only atomics access rings.
         unsafe { self.word::<AtomicU32>(offset).as_ref() }
     }
 
-    /// Returns the 64-bit word at `offset`. Panics like [`Words::half`].
+    /// Returns the 64-bit word at `offset`. Panics if the word is outside the part or unaligned.
     #[inline]
     pub(crate) fn word64(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: `word` checked range and alignment; only atomics access rings.

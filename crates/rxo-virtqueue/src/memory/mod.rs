@@ -43,7 +43,7 @@ pub(crate) struct Place {
 }
 
 impl Memory {
-    /// Creates a memory without regions: every address is outside.
+    /// Creates a memory without regions, so that no address is valid.
     #[must_use]
     pub const fn new() -> Self {
         Self { regions: Vec::new() }
@@ -66,7 +66,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Removes and returns the region with exactly this address and length; `None` if there is none.
+    /// Removes and returns the region with exactly this guest address and length; `None` if there is no such
+    /// region.
     pub fn remove(&mut self, guest_start: u64, bytes: u64) -> Option<Region> {
         let at = self
             .regions
@@ -81,14 +82,14 @@ impl Memory {
         &self.regions
     }
 
-    /// Translates the front end's virtual address `user`, in which vhost-user gives the addresses of rings,
-    /// to a guest address. `None` if no region contains it.
+    /// Translates an address in the front end's virtual memory, `user`, to a guest address: vhost-user gives
+    /// the addresses of rings in this form. `None` if no region contains the address.
     #[must_use]
     pub fn guest_address(&self, user: u64) -> Option<u64> {
         self.regions.iter().find_map(|region| region.guest_address(user))
     }
 
-    /// Copies the bytes at `address` to `to`. The range may span several regions.
+    /// Copies the bytes at guest address `address` to `to`. The range may span several regions.
     ///
     /// Returns `false` if the range is not inside regions; `to` is then partly written.
     #[inline]
@@ -111,9 +112,9 @@ impl Memory {
         })
     }
 
-    /// Copies `from` to `address`. The range may span several regions.
+    /// Copies `from` to guest address `address`. The range may span several regions.
     ///
-    /// Returns `false` if the range is not inside regions; it is then partly written.
+    /// Returns `false` if the range is not inside regions; the range is then partly written.
     #[must_use]
     pub fn write(&self, address: u64, from: &[u8]) -> bool {
         let mut done = 0;
@@ -144,8 +145,8 @@ impl Memory {
         true
     }
 
-    /// Returns the location of as many of the `bytes` bytes at `address` as its region contains. `None` if `address` is
-    /// outside all regions, or if `bytes` is zero.
+    /// Returns the location of the `bytes` bytes at `address`, cut at the end of the region that contains
+    /// `address`. `None` if `address` is outside all regions, or if `bytes` is zero.
     #[inline]
     pub(crate) fn locate(&self, address: u64, bytes: u32) -> Option<Place> {
         let index = self.region_of(address)?;
@@ -198,7 +199,7 @@ impl Memory {
         region.guest_start().checked_add(inside as u64)
     }
 
-    /// Returns the range `place`, to be written. `None` if the region was removed.
+    /// Returns the range `place` as memory to be written. `None` if the region was removed.
     #[inline(always)]
     pub(crate) fn room(&self, place: Place) -> Option<Room<'_>> {
         let region = self.regions.get(place.region as usize)?;

@@ -37,7 +37,7 @@ pub const fn inflight_bytes(layout: Layout, size: u16) -> u64 {
     (bytes as u64).next_multiple_of(ALIGNMENT)
 }
 
-/// The words of one queue's region.
+/// The memory of one queue's record of chains in flight, as atomic words.
 #[derive(Debug)]
 struct Record {
     words: Words,
@@ -98,9 +98,9 @@ impl Record {
 pub enum InflightError {
     /// The region of the queue exceeds the memory of the record, or is not aligned to 8 bytes.
     Region,
-    /// The record has another version.
+    /// The record has another version than this code supports.
     Version(u16),
-    /// The record is of a queue of another size.
+    /// The record was made for a queue of another size.
     Size {
         /// The size of the queue according to the record, in descriptors.
         recorded: u16,

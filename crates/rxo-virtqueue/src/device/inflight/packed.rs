@@ -13,11 +13,11 @@ pub(super) const HEADER_BYTES: usize = 32;
 pub(super) const STATE_BYTES: usize = 32;
 const FREE_HEAD_AT: usize = 12;
 const OLD_FREE_HEAD_AT: usize = 14;
-/// The offset of the used index, the old used index, and the wrap counters of both (a byte each). One store
-/// writes all of them.
+/// The offset, in bytes, of four fields that one store writes together: the used index, the old used index,
+/// and the wrap counter of each (one byte).
 const USED_AT: usize = 16;
-/// The offsets of the fields in an entry's state, in bytes. The first byte is 1 for a chain in flight; the
-/// byte after it is padding.
+/// The offset of the first field in an entry's state, in bytes: one byte, which is 1 for a chain in flight,
+/// then a byte of padding. The constants below give the other fields.
 const INFLIGHT_AT: usize = 0;
 const NEXT_AT: usize = 2;
 const LAST_AT: usize = 4;
@@ -42,9 +42,9 @@ pub(in crate::device) struct PackedInflight {
     /// For each entry, the index of the next entry in its list. A private copy, because the other program may
     /// change the record.
     next: Vec<u16>,
-    /// The chains returned since the last publication: first and last entry.
+    /// The chains returned since the last publication: for each its first and last entry.
     batch: Vec<(u16, u16)>,
-    /// The position of the driver's next used descriptor.
+    /// The position of the next used descriptor, as far as the driver can see the ring.
     published: Position,
     /// `true` if a driver made more descriptors available than the ring has, so that no more chains can be
     /// recorded.
@@ -180,13 +180,14 @@ impl PackedInflight {
         }
     }
 
-    /// Returns the position at which the device begins. The recorded chains come first from there.
+    /// Returns the position in the ring at which the device begins. The recorded chains take the first
+    /// positions from there.
     pub(in crate::device) const fn start(&self) -> Position {
         self.start
     }
 
-    /// Returns the descriptors that the previous device did not return, each with its position, from the
-    /// start position on.
+    /// Returns the descriptors that the previous device did not return, each with its position in the ring,
+    /// from the start position on.
     pub(in crate::device) fn again(&self) -> impl Iterator<Item = (Position, Descriptor)> {
         self.again.iter().flat_map(|again| {
             let at = |n: usize| again.at.ahead(n as u16, self.size);
@@ -194,8 +195,8 @@ impl PackedInflight {
         })
     }
 
-    /// Records the chain at `position`, with these descriptors, as in flight and as the last of the batch.
-    /// Must be called in the order of the chains.
+    /// Records the chain at `position`, which consists of `descriptors`, as in flight and as the last chain
+    /// of the batch. Must be called in the order of the chains.
     pub(in crate::device) fn record(
         &mut self,
         position: Position,

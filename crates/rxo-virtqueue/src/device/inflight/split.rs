@@ -11,8 +11,8 @@ pub(super) const HEADER_BYTES: usize = 16;
 pub(super) const STATE_BYTES: usize = 16;
 const LAST_BATCH_HEAD_AT: usize = 12;
 const USED_INDEX_AT: usize = 14;
-/// The offsets of the fields in a descriptor's state, in bytes. The first byte is 1 for a chain in flight;
-/// the byte after it is padding.
+/// The offset of the first field in a descriptor's state, in bytes: one byte, which is 1 for a chain in
+/// flight, then a byte of padding. The constants below give the other fields.
 const INFLIGHT_AT: usize = 0;
 const NEXT_AT: usize = 6;
 const COUNTER_AT: usize = 8;
@@ -24,11 +24,11 @@ pub(in crate::device) struct SplitInflight {
     size: u16,
     /// The heads of chains that the previous device did not return, in the order in which it took them.
     again: VecDeque<u16>,
-    /// The index of the available entry that the first of these heads replaces.
+    /// The index of the available entry that the first head in `again` replaces.
     first: u16,
     counter: u64,
     last_batch_head: u16,
-    /// The heads returned since the last publication.
+    /// The heads of the chains returned since the last publication.
     batch: Vec<u16>,
 }
 
@@ -91,8 +91,8 @@ impl SplitInflight {
         self.again = heads.into_iter().map(|(_, head)| head).collect();
     }
 
-    /// Returns the head that replaces the available entry `index`; `None` if that entry is read from the
-    /// ring.
+    /// Returns the head of the unreturned chain that replaces the available entry `index`; `None` if that
+    /// entry is read from the ring.
     pub(in crate::device) fn again(&self, index: u16) -> Option<u16> {
         self.again.get(usize::from(index.wrapping_sub(self.first))).copied()
     }
@@ -102,8 +102,8 @@ impl SplitInflight {
         self.first.wrapping_add(self.again.len() as u16)
     }
 
-    /// Records the chain with the head `head` as in flight and as the last of the batch. Must be called in
-    /// the order of the chains.
+    /// Records the chain with the head `head` as in flight and as the last chain of the batch. Must be called
+    /// in the order of the chains.
     pub(in crate::device) fn record(&mut self, head: u16) {
         if self.again.pop_front().is_some() {
             self.first = self.first.wrapping_add(1);
