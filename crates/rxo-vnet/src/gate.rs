@@ -22,11 +22,12 @@ pub enum Invalid {
     NoHeader,
     /// The checksum field to be completed is not inside the packet.
     Checksum,
-    /// The packet is to be segmented, but its headers cannot be parsed.
+    /// The packet is to be segmented, but its headers cannot be read.
     Headers,
-    /// The GSO kind is unknown or matches neither the packet nor an inner packet, or the segment size is 0.
+    /// The GSO kind is unknown or matches neither the packet nor a packet inside a tunnel, or the segment
+    /// size is 0.
     Gso,
-    /// The packet cannot be segmented.
+    /// The packet cannot be segmented, for the reason given.
     Segmentation(NotSegmentable),
 }
 
@@ -46,9 +47,9 @@ impl core::error::Error for Invalid {}
 
 impl VnetHeader {
     /// Validates the metadata for `frame`, whose first header is `link`, and returns it. On success the field
-    /// of a partial checksum is inside the frame, and the GSO kind matches the frame's headers. If it matches
-    /// only headers inside a tunnel, the result names the tunnel. Parses only GSO frames, and never reads the
-    /// payload.
+    /// of a partial checksum is inside the frame, and the GSO kind matches the frame's headers. If the kind
+    /// matches only headers inside a tunnel, the result names the tunnel. Parses only GSO frames, and never
+    /// reads the payload.
     ///
     /// # Errors
     /// [`Invalid`] with the mismatch.
@@ -66,7 +67,8 @@ impl VnetHeader {
     }
 }
 
-/// Validates given metadata for `frame`, whose first header is `link`: see [`VnetHeader::checked`].
+/// Validates checksum status and GSO metadata for `frame`, whose first header is `link`, by the rules of
+/// [`VnetHeader::checked`].
 ///
 /// # Errors
 /// [`Invalid`] with the mismatch.
@@ -103,8 +105,8 @@ fn admit_gso(
     Ok(Gso { tunnel: found, ..gso })
 }
 
-/// Segments `frame`, whose first header is `link`, by its own headers or those inside a tunnel, as its
-/// checksum status and GSO metadata describe.
+/// Segments `frame`, whose first header is `link`, as its checksum status and GSO metadata describe: by the
+/// frame's own headers, or by headers inside a tunnel.
 ///
 /// # Errors
 /// [`Invalid`] if the metadata does not match the frame, or the frame cannot be segmented.

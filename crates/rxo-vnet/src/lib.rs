@@ -53,20 +53,22 @@ pub use iovecs::{IoVecs, TooManyPieces};
 pub use packets::{Packets, packets, utun_prefix};
 use rxo_frame::{ChecksumStatus, Gso, GsoKind, GsoTunnel, Offload, UdpTunnel};
 
-/// The length of the header without a buffer count, in bytes: the default of TAP, TUN and packet sockets.
+/// The length of a virtio-net header without a buffer count, in bytes: the default of TAP, TUN and packet
+/// sockets.
 pub const VNET_HEADER_BYTES: usize = 10;
 
-/// The length of the header with a buffer count, in bytes, as in every virtio device since version 1.0.
+/// The length of a virtio-net header with a buffer count, in bytes, as in every virtio device since version
+/// 1.0.
 pub const VIRTIO_HEADER_BYTES: usize = 12;
 
-/// The length of the header that can describe tunnels over UDP, in bytes: the buffer count is followed by a
-/// hash and two offsets (virtio 1.4, section 5.1.6).
+/// The length of a virtio-net header that can describe tunnels over UDP, in bytes: the buffer count is
+/// followed by a hash and two offsets (virtio 1.4, section 5.1.6).
 pub const TUNNEL_HEADER_BYTES: usize = 24;
 
-/// The position of the two tunnel offsets in the header, in bytes.
+/// The position of the two tunnel offsets in a virtio-net header, in bytes.
 const TUNNEL_AT: usize = 20;
 
-/// The position of the buffer count in a header of 12 or more bytes, in bytes.
+/// The position of the buffer count in a virtio-net header of 12 or more bytes, in bytes.
 pub const BUFFER_COUNT_AT: usize = 10;
 
 const NEEDS_CHECKSUM: u8 = 1;
@@ -86,7 +88,7 @@ const GSO_TUNNEL_V6: u8 = 0x40;
 const GSO_TUNNELS: u8 = GSO_TUNNEL_V4 | GSO_TUNNEL_V6;
 const GSO_ECN: u8 = 0x80;
 
-/// One `virtio_net_hdr`. Its bytes are in the byte order of this machine.
+/// A virtio-net header (`virtio_net_hdr`). Its numbers are in the byte order of this machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VnetHeader {
     flags: u8,
@@ -95,8 +97,7 @@ pub struct VnetHeader {
     gso_size: u16,
     checksum_start: u16,
     checksum_offset: u16,
-    /// The offset of a tunnel's UDP header in bytes; `inner_network` is that of the inner IP header. Both are 0 in a
-    /// header that cannot describe tunnels.
+    /// The offset of a tunnel's UDP header in bytes; 0 in a header that cannot describe tunnels.
     outer_transport: u16,
     inner_network: u16,
 }
@@ -158,8 +159,9 @@ impl VnetHeader {
         bytes
     }
 
-    /// Creates the header for a packet with `offload`. `inserted_bytes` is the number of bytes inserted into
-    /// its link-layer header afterwards (a VLAN tag); the offsets of `offload` increase by it.
+    /// Creates the header for a packet with `offload`. `inserted_bytes` is the number of bytes that are
+    /// inserted into the packet's link-layer header afterwards (a VLAN tag); the offsets of `offload`
+    /// increase by this number.
     ///
     /// # Examples
     /// ```
@@ -240,8 +242,8 @@ impl VnetHeader {
         }
     }
 
-    /// Returns the counts of a packet that a device merged from several; `None` if the header has none. Only
-    /// a device with `VIRTIO_NET_F_RSC_EXT` may set them.
+    /// Returns the counts of a packet that a device merged from several; `None` if the header contains no
+    /// such counts. Only a device with `VIRTIO_NET_F_RSC_EXT` may set them.
     #[inline]
     #[must_use]
     pub const fn coalesced(self) -> Option<Coalesced> {
@@ -267,8 +269,8 @@ impl VnetHeader {
         }
     }
 
-    /// Returns `true` if the header marks its packet as a GSO frame of any kind and segment size, including
-    /// those for which [`VnetHeader::gso`] returns `None`.
+    /// Returns `true` if the header marks its packet as a GSO frame of any kind and segment size, even one
+    /// for which [`VnetHeader::gso`] returns `None`.
     #[inline]
     #[must_use]
     pub const fn has_gso(self) -> bool {
@@ -297,8 +299,8 @@ impl VnetHeader {
         })
     }
 
-    /// Returns the tunnel of a GSO frame, which is [`GsoTunnel::OTHER`] if the header has no valid offsets
-    /// for it; `None` without a tunnel.
+    /// Returns the tunnel around a GSO frame; `None` if there is none. If the header has no valid offsets for
+    /// the tunnel, the result is [`GsoTunnel::OTHER`].
     #[inline]
     fn tunnel(self) -> Option<GsoTunnel> {
         if self.gso_type & GSO_TUNNELS == 0 {

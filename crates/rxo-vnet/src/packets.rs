@@ -8,7 +8,8 @@ use rxo_wire::segmentation::{Checksums, Segments};
 
 use crate::{Invalid, VNET_HEADER_BYTES, VnetHeader, segments};
 
-/// The packets in one read from a TUN: the segments of a GSO frame, or the packet itself; see [`packets`].
+/// The packets in the data of one read from a TUN: the segments of a GSO frame, or the packet itself; see
+/// [`packets`].
 #[derive(Clone, Debug)]
 pub struct Packets<'f> {
     rest: Rest<'f>,
@@ -22,14 +23,15 @@ pub struct Packets<'f> {
 )]
 enum Rest<'f> {
     Segments(Segments<'f>),
-    /// A single packet, with start and offset of a checksum that is to be completed; `None` if there is none.
+    /// A single packet, with start and offset of a checksum that is to be completed; `None` if its checksum
+    /// is complete.
     One(&'f [u8], Option<(u16, u16)>),
     Nothing,
 }
 
 /// Parses the data of one read from a TUN: a header of [`VNET_HEADER_BYTES`], and an IP packet. Yields
-/// packets as a network carries them, TCP or UDP, with complete checksums. Neither copies nor allocates
-/// before they are taken.
+/// packets as a network carries them, TCP or UDP, with complete checksums. Allocates nothing, and copies
+/// nothing before a packet is taken.
 ///
 /// # Errors
 /// [`Invalid`] if the header does not match the packet.
@@ -66,7 +68,7 @@ pub fn packets(from_tun: &[u8]) -> Result<Packets<'_>, Invalid> {
 }
 
 impl Packets<'_> {
-    /// Returns the number of packets in the read that were not taken yet.
+    /// Returns the number of packets from the read that have not been taken yet.
     #[must_use]
     pub fn remaining(&self) -> usize {
         match &self.rest {
@@ -80,7 +82,8 @@ impl Packets<'_> {
     /// packet.
     ///
     /// # Errors
-    /// [`BuildError::NoRoom`] if the packet does not fit into `out`. The packet is then still the next.
+    /// [`BuildError::NoRoom`] if the packet does not fit into `out`. The packet is not lost: the next call
+    /// returns it again.
     pub fn next_into(&mut self, out: &mut [u8]) -> Result<Option<usize>, BuildError> {
         let (packet, partial) = match &mut self.rest {
             Rest::Segments(segments) => return segments.next_into(out),
