@@ -2,8 +2,8 @@
 
 use rxo_frame::{ChecksumStatus, Frame, Instant, VlanTag};
 
-/// The size of a memory slot in bytes. The longest frame of a template has 94 bytes: Ethernet with two tags (22), IPv6
-/// (40), and TCP with a timestamp (32).
+/// The size of the memory slot for one ACK frame, in bytes. The longest frame of a template has 94 bytes:
+/// Ethernet with two tags (22), IPv6 (40), and TCP with a timestamp (32).
 pub(crate) const SLOT_BYTES: usize = 96;
 
 /// Memory for one ACK frame. The caller provides one slot per ACK of a template; old contents do not matter.
@@ -17,9 +17,9 @@ impl AckSlot {
     /// An empty slot, to initialise an array of slots.
     pub const EMPTY: Self = Self { bytes: [0; SLOT_BYTES] };
 
-    /// Returns the ACK that was last written into this slot, with the metadata of the frame `like`. That must be a
-    /// frame of the same template, such as the host's own ACK if the template came from a [`crate::Splitter`]. For
-    /// callers that refer to slots by number.
+    /// Returns the ACK that was last written into this slot, with the metadata of the frame `like`. `like`
+    /// must be a frame of the same template, such as the host's own ACK if the template came from a
+    /// [`crate::Splitter`]. For callers that refer to slots by number.
     #[inline]
     #[must_use]
     pub fn frame_like<'m>(&'m self, like: Frame<&[u8]>) -> Frame<&'m [u8]> {
@@ -63,8 +63,8 @@ impl<'m> Expanded<'m> {
         self.slots.is_empty()
     }
 
-    /// Returns an iterator over the ACKs in order, as frames that [`rxo_frame::Gather`] sinks accept. Checksum status,
-    /// VLAN tag and arrival time are those of the template's first frame.
+    /// Returns an iterator over the ACKs in order, as frames that [`rxo_frame::Gather`] sinks accept. All
+    /// have the checksum status, VLAN tag and arrival time of the template's first frame.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Frame<&'m [u8]>> + use<'m> {
         let shape = self.shape;

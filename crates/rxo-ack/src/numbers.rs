@@ -3,7 +3,7 @@
 use rxo_wire::SeqNumber;
 use rxo_wire::tcp::Timestamp;
 
-/// The fields in which an ACK of a connection differs from the one before it; 16 bytes.
+/// The fields by which one ACK of a connection differs from the ACK before it; 16 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckNumbers {
     /// The acknowledgement number (SEG.ACK) of the ACK.

@@ -22,8 +22,8 @@ pub const PACKED_NUMBERS_BYTES: usize = 14;
 pub const MOST_PACKED_NUMBERS: usize = 1_024;
 
 impl AckNumbers {
-    /// Encodes the numbers as in a packed template. The timestamp bytes are meaningless if the template has
-    /// no timestamp.
+    /// Encodes the numbers of one ACK as in a packed template. The timestamp bytes are meaningless if the
+    /// template has no timestamp.
     #[inline]
     #[must_use]
     pub fn to_packed(self) -> [u8; PACKED_NUMBERS_BYTES] {
@@ -51,9 +51,10 @@ impl AckNumbers {
 }
 
 /// Calls `give` with each ACK of a packed template in order: the frame of the first ACK, and for each set of
-/// numbers after it a frame with the next IPv4 identification. All have the metadata of `frame`, but none is
-/// a GSO frame; a partial checksum stays partial. Returns their number. Returns `None`, without a call, if
-/// the bytes are not a template or have more than [`MOST_PACKED_NUMBERS`] sets. Does not allocate; O(ACKs).
+/// numbers after it a frame with the next IPv4 identification. All ACKs have the metadata of `frame`, but
+/// none is a GSO frame; a partial checksum stays partial. Returns the number of ACKs. Returns `None`, without
+/// a call, if the bytes are not a template or have more than [`MOST_PACKED_NUMBERS`] sets. Does not allocate;
+/// O(ACKs).
 ///
 /// # Examples
 /// ```

@@ -24,7 +24,8 @@ pub enum NotATemplate {
     Options,
     /// The frame is longer than an [`AckSlot`], or its TCP header begins at too large an offset.
     TooLong,
-    /// The checksum is partial, and according to the metadata not in the TCP header's checksum field.
+    /// The frame's checksum is partial, and its metadata gives another position than the checksum field of
+    /// the TCP header.
     Checksum,
 }
 
@@ -40,22 +41,22 @@ pub(crate) struct Pattern<'a> {
     first: AckNumbers,
     /// The sum of the IPv4 header without its identification, folded.
     ip_sum: u16,
-    /// The sum of pseudo-header and TCP header without the numbers, folded, so that adding the numbers needs
-    /// no carry.
+    /// The sum of pseudo-header and TCP header without the fields that differ between ACKs, folded, so that
+    /// adding these fields needs no carry.
     tcp_sum: u16,
 }
 
-/// Offsets of identification and checksum in the IPv4 header, in bytes.
+/// The offset of the identification in the IPv4 header, in bytes.
 const ID_AT: usize = 4;
 const IP_CHECKSUM_AT: usize = 10;
-/// Offsets of the numbers in the TCP header, in bytes.
+/// The offset of the acknowledgement number in the TCP header, in bytes.
 const ACK_AT: usize = 8;
 const WINDOW_AT: usize = 14;
 const TSVAL_AT: usize = 24;
 const TSECR_AT: usize = 28;
 /// Length of an IPv4 header without options, in bytes.
 const IP_BYTES: usize = 20;
-/// The lengths of a TCP header without options, and of the timestamp option with its padding, in bytes.
+/// The length of a TCP header without options, in bytes.
 const FIXED_BYTES: usize = 20;
 const TIMESTAMP_BYTES: usize = 12;
 /// An exclusive limit for the offset of the TCP header, so that the whole header is inside a slot. A power of
@@ -63,13 +64,13 @@ const TIMESTAMP_BYTES: usize = 12;
 const LAST_TRANSPORT: usize = SLOT_BYTES - FIXED_BYTES - TIMESTAMP_BYTES;
 
 impl<'a> Pattern<'a> {
-    /// Parses `frame`, whose first header is `link`.
+    /// Parses the ACK `frame`, whose first header is `link`.
     pub(crate) fn read(frame: Frame<&'a [u8]>, link: LinkKind) -> Result<Self, NotATemplate> {
         let parsed = link.read(frame.bytes, parse, parse_ip);
         Self::of(&parsed.map_err(|_| NotATemplate::NotAPureAck)?, frame)
     }
 
-    /// Creates the pattern of `frame`; `parsed` is its parsed form.
+    /// Creates the pattern of the ACK `frame`; `parsed` contains its parsed headers.
     #[inline(always)]
     pub(crate) fn of(parsed: &Parsed, frame: Frame<&'a [u8]>) -> Result<Self, NotATemplate> {
         let tcp = pure_ack(parsed, frame)?;
@@ -97,7 +98,7 @@ impl<'a> Pattern<'a> {
         })
     }
 
-    /// Returns the numbers of the original frame.
+    /// Returns the ACK number, window and timestamp of the original frame.
     pub(crate) const fn numbers(&self) -> AckNumbers {
         self.first
     }
@@ -122,15 +123,15 @@ impl<'a> Pattern<'a> {
         slot
     }
 
-    /// Writes `numbers` into a copy of the frame, and adds `id_step` to its identification.
+    /// Writes `numbers` into `copy`, a copy of the frame, and adds `id_step` to its identification.
     #[inline(always)]
     pub(crate) fn change(&self, copy: &mut [u8], numbers: &AckNumbers, id_step: u16) {
         let at = (self.at.network as usize, self.at.transport as usize);
         self.change_at(at, copy, numbers, id_step);
     }
 
-    /// Writes into a slot like [`Pattern::change`]. The fixed length of the slot lets the compiler omit
-    /// bounds checks.
+    /// Writes `numbers` into a slot like [`Pattern::change`]. The fixed length of the slot lets the compiler
+    /// omit bounds checks.
     #[inline(always)]
     pub(crate) fn change_slot(&self, slot: &mut AckSlot, numbers: &AckNumbers, id_step: u16) {
         let (network, transport) = (self.at.network as usize, self.at.transport as usize);

@@ -39,7 +39,7 @@ use crate::pattern::{NotATemplate, Pattern};
 #[derive(Clone, Copy, Debug)]
 pub struct AckTemplate<'a> {
     pattern: Pattern<'a>,
-    /// The numbers of the first ACK, if they differ from those in the pattern's frame.
+    /// The numbers of the first ACK, if they differ from the numbers in the pattern's frame.
     first: Option<&'a AckNumbers>,
     later: &'a [AckNumbers],
     ids: IdRule,
@@ -51,8 +51,8 @@ pub enum IdRule {
     /// The identification increases by one.
     #[default]
     Increment,
-    /// The identification stays equal, as from senders that do not change it for packets with DF (RFC 6864,
-    /// section 4.1).
+    /// The identification does not change, as from senders that keep it constant for packets with DF (RFC
+    /// 6864, section 4.1).
     Keep,
 }
 
@@ -77,8 +77,8 @@ pub struct NoRoom {
 
 impl<'a> AckTemplate<'a> {
     /// Creates a template from the frame `first`, whose first header is `link`, and the numbers `later`.
-    /// Parses the headers once. The checksums of `first` are assumed to be right; if they are wrong, they are
-    /// wrong in every ACK, and the receiver drops them all.
+    /// Parses the headers once. The checksums of `first` are assumed to be right; if they are wrong, the
+    /// checksums of all ACKs are wrong, and the receiver drops all ACKs.
     ///
     /// # Errors
     /// [`NotATemplate`] if `first` is not a pure ACK of at most 96 bytes without options other than a
@@ -99,14 +99,14 @@ impl<'a> AckTemplate<'a> {
         Some(Self { pattern, first: Some(first), later, ids: IdRule::Keep })
     }
 
-    /// Returns the number of ACKs, at least one.
+    /// Returns the number of ACKs in the template, at least one.
     #[inline]
     #[must_use]
     pub const fn count(&self) -> usize {
         1 + self.later.len()
     }
 
-    /// Returns the numbers of all ACKs, in order.
+    /// Returns the numbers of all ACKs in the template, in order.
     pub fn numbers(&self) -> impl Iterator<Item = AckNumbers> + use<'a> {
         let first = self.first.copied().unwrap_or(self.pattern.numbers());
         core::iter::once(first).chain(self.later.iter().copied())
@@ -118,8 +118,8 @@ impl<'a> AckTemplate<'a> {
         self.pattern.has_timestamp
     }
 
-    /// Writes the ACKs into the first slots of `memory`. Each is byte for byte the frame that the stack would
-    /// have built. A partial checksum stays partial. Does not allocate; O(ACKs).
+    /// Writes the template's ACKs into the first slots of `memory`. Each ACK is byte for byte the frame that
+    /// the stack would have built. A partial checksum stays partial. Does not allocate; O(ACKs).
     ///
     /// # Errors
     /// [`NoRoom`] if there are more ACKs than slots. In that case nothing is written.
@@ -139,7 +139,7 @@ impl<'a> AckTemplate<'a> {
         Ok(Expanded { slots: &memory[..needed], shape: self.pattern.shape() })
     }
 
-    /// Writes the ACKs after the first: the inner loop of expansion.
+    /// Writes all ACKs of the template except the first: the inner loop of expansion.
     #[inline(always)]
     fn write_later(&self, like: &AckSlot, slots: &mut [AckSlot]) {
         let (step, mut id_step) = (self.ids.step(), 0_u16);

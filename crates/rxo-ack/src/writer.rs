@@ -8,7 +8,7 @@ use rxo_frame::{Frame, LinkKind};
 use crate::pattern::{NotATemplate, Pattern};
 use crate::{AckNumbers, IdRule};
 
-/// Writes the ACKs that follow a first one, with the same bytes as an expanded
+/// Writes the ACKs that follow a given first ACK, byte for byte like an expanded
 /// [`AckTemplate`](crate::AckTemplate).
 ///
 /// # Examples
@@ -36,8 +36,7 @@ use crate::{AckNumbers, IdRule};
 #[derive(Clone, Debug)]
 pub struct AckWriter<'a> {
     pattern: Pattern<'a>,
-    /// The difference between the IPv4 identification of the last ACK written and that of the first ACK; the next field
-    /// is the increment per ACK.
+    /// The difference between the IPv4 identification of the last ACK written and that of the first ACK.
     id_ahead: u16,
     id_step: u16,
 }

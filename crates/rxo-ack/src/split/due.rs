@@ -4,9 +4,9 @@ use rxo_wire::SeqNumber;
 
 use super::runs::{Run, Runs};
 
-/// The maximum number of ACKs sent for one stretch ACK, including the host's own. If more are due, they are spread
-/// evenly over the acknowledged segments: one per 2N, 3N, … segments instead of N, so that each acknowledges about as
-/// much as the others.
+/// The maximum number of ACKs sent for one stretch ACK, including the host's own. If more are due, they are
+/// spread evenly over the acknowledged segments: one per 2N, 3N, … segments instead of N, so that all
+/// acknowledge about equally much.
 pub const MAX_ACKS_PER_STRETCH: usize = 32;
 /// The maximum number of ACKs inserted before one stretch ACK.
 pub(super) const MAX_INSERTED: usize = MAX_ACKS_PER_STRETCH - 1;
@@ -47,9 +47,10 @@ fn parts(runs: &Runs, ack: SeqNumber) -> impl Iterator<Item = Run> {
 /// The state of a simulated receiver that does not coalesce.
 struct Walk {
     every: u32,
-    /// The number of full-sized segments since the receiver's last ACK.
+    /// The number of full-sized segments since the last ACK of the simulated receiver.
     since: u32,
-    /// The value that the next ACK echoes; `None` if no segment arrived since the last ACK.
+    /// The timestamp that the next ACK of the simulated receiver echoes; `None` if no segment arrived since
+    /// its last ACK.
     echo: Option<Option<u32>>,
 }
 

@@ -13,9 +13,9 @@ pub(super) struct Flow {
     pub(super) runs: Runs,
     /// The number and window of the host's newest ACK; `None` before the first one.
     last: Option<HostAck>,
-    /// The window scaling that the host offered.
+    /// The window scaling that the host offered in its SYN.
     pub(super) host: Offer,
-    /// The window scaling that the peer offered.
+    /// The window scaling that the peer offered in its SYN.
     pub(super) peer: Offer,
     /// The payload length of a full-sized segment, in bytes; 0 before the first segment.
     full_bytes: u16,
@@ -28,7 +28,8 @@ pub(super) struct Flow {
 pub(super) struct HostAck {
     pub(super) ack: SeqNumber,
     pub(super) window: u16,
-    /// The right edge of the window that this frame advertises; `None` while the window scale is unknown.
+    /// The right edge of the window that the host's frame advertises; `None` while the window scale is
+    /// unknown.
     edge: Option<SeqNumber>,
 }
 
@@ -44,7 +45,7 @@ pub(super) struct Advance {
 const MAX_OPTIONS_BYTES: u32 = 40;
 
 impl Flow {
-    /// Records data that was delivered to the host. Returns the number of segments.
+    /// Records data that was delivered to the host. Returns the number of its segments.
     pub(super) fn deliver(&mut self, delivered: &Delivered) -> u32 {
         let Delivered { seq, payload_bytes, segment_bytes, tsval, fin } = *delivered;
         let (Some(count), Some(rest)) = (
@@ -72,16 +73,16 @@ impl Flow {
         count + u32::from(rest > 0)
     }
 
-    /// Updates the size of a full-sized segment: the largest one seen, or a smaller one that occurs twice in a row,
-    /// because the path MTU may decrease.
+    /// Updates the size of a full-sized segment: the largest segment seen, or a smaller size that occurs
+    /// twice in a row, because the path MTU may decrease.
     const fn learn_full_size(&mut self, segment_bytes: u16, count: u16) {
         if count > 1 || (count == 1 && segment_bytes > self.full_bytes) {
             self.full_bytes = segment_bytes;
         }
     }
 
-    /// Returns the boundary up to which the host's ACK with number `ack` and `window` acknowledges. The error
-    /// is the reason if the ACK must not be split. Changes nothing.
+    /// Returns the segment boundary up to which the host's ACK with number `ack` and `window` acknowledges,
+    /// and the window edges. The error is the reason if the ACK must not be split. Changes nothing.
     pub(super) fn advance(&self, ack: SeqNumber, window: u16) -> Result<Advance, PassReason> {
         let Some(last) = self.last else { return Err(PassReason::FirstAck) };
         match ack - last.ack {
@@ -121,8 +122,8 @@ impl Flow {
         self.runs.forget_until(ack);
     }
 
-    /// Records a SYN of the host. `ack` is set if the SYN answers the peer's. The window in a SYN is never
-    /// scaled.
+    /// Records a SYN of the host. `ack` is the number that it acknowledges if it answers the peer's SYN. The
+    /// window in a SYN is never scaled.
     pub(super) fn host_syn(&mut self, offer: Offer, ack: Option<SeqNumber>, window: u16) {
         let peer = if ack.is_some() { self.peer } else { Offer::Unknown };
         *self = Self { host: offer, peer, ..Self::default() };

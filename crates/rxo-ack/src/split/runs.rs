@@ -12,7 +12,7 @@ pub(super) struct Run {
     /// The sequence number at which the first segment of the run begins.
     pub(super) seq: SeqNumber,
     pub(super) segment_bytes: u16,
-    /// The number of segments in the run; never 0 in a ring.
+    /// The number of segments in the run; never 0 for a stored run.
     pub(super) count: u16,
     /// `true` if the segments of the run are full-sized.
     pub(super) is_full: bool,
@@ -28,7 +28,8 @@ impl Run {
         self.seq + self.bytes()
     }
 
-    /// Returns the number of segments of the run that end at or before `seq`, and `true` if one ends exactly there.
+    /// Returns the number of segments of the run that end at or before `seq`, and `true` if a segment ends
+    /// exactly at `seq`.
     fn until(&self, seq: SeqNumber) -> (u16, bool) {
         let bytes = seq - self.seq;
         if bytes <= 0 {
@@ -39,7 +40,7 @@ impl Run {
         ((bytes / segment_bytes) as u16, bytes.is_multiple_of(segment_bytes))
     }
 
-    /// Returns the part of the run that ends at or before `seq`, in whole segments.
+    /// Returns the part of the run before `seq`: the whole segments that end at or before it.
     pub(super) fn before(&self, seq: SeqNumber) -> Self {
         Self { count: self.until(seq).0, ..*self }
     }
@@ -68,12 +69,14 @@ impl Runs {
         (0..self.len).map(|index| &self.ring[(self.first + index) % MAX_RUNS])
     }
 
-    /// Returns the sequence number at which the first segment begins; `None` if there are no runs.
+    /// Returns the sequence number at which the first segment of the flow's runs begins; `None` if there are
+    /// no runs.
     pub(super) fn start(&self) -> Option<SeqNumber> {
         self.iter().next().map(|run| run.seq)
     }
 
-    /// Returns the sequence number at which the last segment ends; `None` if there are no runs.
+    /// Returns the sequence number at which the last segment of the flow's runs ends; `None` if there are no
+    /// runs.
     pub(super) fn end(&self) -> Option<SeqNumber> {
         let last = self.len.checked_sub(1)?;
         Some(self.ring[(self.first + last) % MAX_RUNS].end())
@@ -113,7 +116,7 @@ impl Runs {
         }
     }
 
-    /// Removes all segments that end at or before `seq`, because they were acknowledged.
+    /// Removes all segments that end at or before `seq`, because the host has acknowledged them.
     pub(super) fn forget_until(&mut self, seq: SeqNumber) {
         while self.len > 0 {
             let run = &mut self.ring[self.first];
@@ -128,7 +131,7 @@ impl Runs {
         }
     }
 
-    /// Returns `true` if a segment ends at `seq`, or the first segment begins there.
+    /// Returns `true` if a segment ends at `seq`, or the first segment begins at `seq`.
     pub(super) fn has_boundary(&self, seq: SeqNumber) -> bool {
         self.iter()
             .any(|run| !seq.is_before(run.seq) && !run.end().is_before(seq) && run.until(seq).1)

@@ -24,7 +24,7 @@ pub struct SplitConfig {
     pub every: u16,
     /// The first header of the frames of both directions.
     pub link: LinkKind,
-    /// The maximum number of flows, 1 to 16,384. Beyond it, the least recently used one is evicted.
+    /// The maximum number of flows, 1 to 16,384. Beyond it, the least recently used flow is evicted.
     pub flows: u16,
     /// Seed of the flow hash.
     pub seed: u64,
@@ -68,16 +68,16 @@ pub struct Splitter {
     config: SplitConfig,
     table: Table,
     counters: SplitCounters,
-    /// The numbers of the ACKs that were inserted last.
+    /// The numbers of the ACKs that were last inserted.
     numbers: [AckNumbers; MAX_INSERTED],
 }
 
-/// Error: a field of [`SplitConfig`] is out of range.
+/// Error: a field of the splitter's configuration is out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitConfigError {
-    /// The name of the field.
+    /// The name of the configuration field that is out of range.
     pub name: &'static str,
-    /// The value of the field.
+    /// The value that is out of range.
     pub value: u16,
     /// The largest valid value; the smallest is 1.
     pub to: u16,
@@ -153,9 +153,9 @@ impl Splitter {
         }
     }
 
-    /// Returns the ACKs to send before `frame`, as a template of at most 31; `None` if there are none. The
-    /// caller then sends `frame` itself unchanged. Must be called for every frame of the host, in order.
-    /// Costs one parse of the frame, and O(inserted ACKs).
+    /// Returns the ACKs to send before `frame`, as a template of at most 31 ACKs; `None` if none are to be
+    /// inserted. The caller then sends `frame` itself unchanged. Must be called for every frame of the host,
+    /// in order. Costs one parse of the frame, and O(inserted ACKs).
     pub fn split<'s>(&'s mut self, frame: Frame<&'s [u8]>) -> Option<AckTemplate<'s>> {
         self.counters.frames += 1;
         match self.insert(frame) {
@@ -171,8 +171,8 @@ impl Splitter {
         }
     }
 
-    /// Writes the missing ACKs into `numbers` and returns their number, or the reason for which there are
-    /// none.
+    /// Writes the missing ACKs into `numbers` and returns their number. The error is the reason for which no
+    /// ACK is inserted.
     fn insert<'f>(&mut self, frame: Frame<&'f [u8]>) -> Result<(Pattern<'f>, usize), PassReason> {
         let (parsed, tcp) = self.read(frame).ok_or(PassReason::NotTcp)?;
         let refused = refusal(frame, &parsed, &tcp);
@@ -232,7 +232,8 @@ impl Splitter {
 const CONNECTION: TcpFlags = TcpFlags::SYN.union(TcpFlags::FIN).union(TcpFlags::RST);
 const ECN: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR).union(TcpFlags::AE);
 
-/// Returns the reason for which the frame can never be split, whatever its flow; `None` if it may be.
+/// Returns the reason for which the frame can never be split, whatever its flow; `None` if the frame may be
+/// split.
 fn refusal(frame: Frame<&[u8]>, parsed: &Parsed, tcp: &TcpSegment) -> Option<PassReason> {
     if parsed.payload_bytes() > 0 || frame.gso.is_some() {
         return Some(PassReason::Data);
@@ -250,7 +251,8 @@ fn refusal(frame: Frame<&[u8]>, parsed: &Parsed, tcp: &TcpSegment) -> Option<Pas
     may_be_fragmented.then_some(PassReason::MayBeFragmented)
 }
 
-/// Creates the pattern of the frame. Called last, because most frames do not need one.
+/// Creates the pattern of the frame, from which similar ACKs are written. Called last, because most frames do
+/// not need one.
 fn pattern<'f>(frame: Frame<&'f [u8]>, parsed: &Parsed) -> Result<Pattern<'f>, PassReason> {
     Pattern::of(parsed, frame).map_err(|refused| match refused {
         NotATemplate::NotAPureAck => PassReason::Flags,

@@ -54,7 +54,8 @@ impl Table {
         }
     }
 
-    /// Returns the flow of `key` and marks it as most recently used; `None` if the table does not have it.
+    /// Returns the flow of `key` and marks it as most recently used; `None` if the table does not contain
+    /// this flow.
     #[inline]
     pub(super) fn find(&mut self, key: &FlowKey) -> Option<&mut Flow> {
         let place = self.place_of(key, self.bucket_of(key))?;

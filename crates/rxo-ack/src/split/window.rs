@@ -12,17 +12,17 @@ pub(super) enum Offer {
     /// No SYN of this side was seen, so its offer is unknown.
     #[default]
     Unknown,
-    /// The SYN has no window scale option, so windows are not shifted.
+    /// The SYN of this side has no window scale option, so its windows are not shifted.
     No,
-    /// The side shifts its windows by this number of bits, if the other side offers scaling too.
+    /// This side shifts its windows by this number of bits, if the other side offers scaling too.
     Shift(u8),
 }
 
-/// The maximum valid shift in bits; larger ones count as this (RFC 7323, section 2.3).
+/// The maximum valid window shift in bits; larger shifts count as this value (RFC 7323, section 2.3).
 const MAX_SHIFT: u8 = 14;
 
 impl Offer {
-    /// Returns the offer in the TCP options of a SYN.
+    /// Reads the offer of window scaling from the TCP options of a SYN.
     pub(super) fn read(options: &[u8]) -> Self {
         let mut offer = Self::No;
         for option in Options::new(options).flatten() {
@@ -33,8 +33,8 @@ impl Offer {
         offer
     }
 
-    /// Returns the number of bits by which the sender of this offer shifts its windows, given the `other` side's offer;
-    /// `None` if that cannot be known, because a SYN was not seen.
+    /// Returns the number of bits by which the sender of this offer shifts its windows, given the offer of
+    /// the other side. `None` if the shift cannot be known, because a SYN was not seen.
     pub(super) const fn shift(self, other: Self) -> Option<u8> {
         match (self, other) {
             (Self::No, _) | (_, Self::No) => Some(0),
@@ -59,10 +59,10 @@ pub(super) fn edge(ack: SeqNumber, window: u16, shift: u8) -> SeqNumber {
 
 /// Returns the window of an ACK with number `ack` that is inserted before an ACK with `window`.
 ///
-/// Nearly always this is `window` itself: it keeps the earlier promise, and promises less than the host's ACK
-/// because it acknowledges less. If the host's window shrinks, the result is larger, so that the right edge
-/// stays. If the scale is too coarse for the edge, the result is less than one step below it, which every
-/// sender must expect (RFC 7323, section 2.4).
+/// Nearly always the result is `window` itself: it keeps the earlier promise, and promises less than the
+/// host's ACK because the inserted ACK acknowledges less. If the host's window shrinks, the result is larger,
+/// so that the right edge stays. If the scale is too coarse for the edge, the right edge that results is less
+/// than one step of the scale too low, which every sender must expect (RFC 7323, section 2.4).
 pub(super) fn window(ack: SeqNumber, window: u16, edges: Option<Edges>) -> u16 {
     let Some(Edges { before, after, shift }) = edges else { return window };
     if edge(ack, window, shift).is_at_or_after(before) {
