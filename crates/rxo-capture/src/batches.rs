@@ -36,7 +36,8 @@ pub struct Batches {
     pub records: Vec<Record>,
     stop: Arc<AtomicBool>,
     packets: u64,
-    /// The result that ends the reading, which is reported after the last batch; `None` before.
+    /// The result that ends the reading, which is reported after the last batch; `None` while reading
+    /// continues.
     ended: Option<Step>,
 }
 
@@ -45,23 +46,24 @@ pub struct Batches {
 pub enum Step {
     /// The batch was read; there may be more records.
     More,
-    /// The capture was read to its end.
+    /// The capture was read completely, to its end.
     Over,
     /// The capture is damaged after the records of this batch.
     Damaged(CaptureError),
-    /// The flag was set after this number of packets of the capture had been read.
+    /// The stop flag was set after this number of packets of the capture had been read.
     Stopped(u64),
 }
 
 impl Batches {
-    /// Creates a reader of `capture` that ends when `stop` is set. Allocates space for a batch.
+    /// Creates a reader of `capture`, which stops when the flag `stop` is set. Allocates space for a batch.
     #[must_use]
     pub fn new(capture: Capture, stop: Arc<AtomicBool>) -> Self {
         let records = Vec::with_capacity(BATCH_RECORDS);
         Self { capture, records, stop, packets: 0, ended: None }
     }
 
-    /// Reads the next batch: adds records until there are 1,024, or 1 MiB. Returns the result.
+    /// Reads the next batch: adds records to it until there are 1,024, or 1 MiB. Returns the result of the
+    /// reading.
     pub fn step(&mut self) -> Step {
         if self.ended.is_none() {
             self.fill();

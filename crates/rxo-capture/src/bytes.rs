@@ -9,14 +9,15 @@ use rxo_frame::FrameBuffer;
 /// freed (or reused) when its last part is dropped.
 #[derive(Clone, Default)]
 pub struct SharedBytes {
-    /// The chunk of memory; `None` if there are no bytes, so that empty values allocate nothing.
+    /// The chunk of memory of which these bytes are a part; `None` if there are no bytes, so that empty
+    /// values allocate nothing.
     chunk: Option<Rc<Vec<u8>>>,
     start: u32,
     len: u32,
 }
 
 impl SharedBytes {
-    /// Creates the part of `chunk` in `range`, which is cut at the end of the chunk.
+    /// Creates shared bytes: the part of `chunk` in `range`, which is cut at the end of the chunk.
     #[must_use]
     #[inline]
     pub fn new(chunk: &Rc<Vec<u8>>, range: core::ops::Range<usize>) -> Self {
@@ -25,8 +26,8 @@ impl SharedBytes {
         Self { chunk: Some(Rc::clone(chunk)), start: start as u32, len: (end - start) as u32 }
     }
 
-    /// Returns the length of the chunk in bytes, and `true` if this is its only part, so that callers that keep many
-    /// parts can count the memory.
+    /// Returns the length of the underlying chunk in bytes, and `true` if these bytes are its only part.
+    /// Callers that keep many parts need both to count the memory.
     #[must_use]
     pub fn chunk(&self) -> (usize, bool) {
         self.chunk.as_ref().map_or((0, true), |chunk| (chunk.len(), Rc::strong_count(chunk) == 1))
@@ -38,8 +39,8 @@ impl SharedBytes {
         Self::from(self.as_ref().to_vec())
     }
 
-    /// Returns the part of these bytes that starts at offset `at`; empty if there are fewer. Shares the
-    /// chunk.
+    /// Returns the part of these bytes that starts at offset `at`; empty if there are not so many bytes.
+    /// Shares the chunk.
     #[must_use]
     pub fn from_offset(&self, at: usize) -> Self {
         let skipped = u32::try_from(at).unwrap_or(u32::MAX).min(self.len);

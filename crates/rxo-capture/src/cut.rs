@@ -18,16 +18,16 @@ use super::{Capture, CaptureError, Compression, Fault};
 
 /// The number of bytes that must form a chain of records before a position counts as the start of a record.
 const CHAIN_BYTES: usize = 1 << 20;
-/// The number of bytes that are searched for a chain. No packet is longer, so the contents of one packet cannot hide
-/// all records.
+/// The number of bytes that are searched for a chain of records. No packet is longer, so the contents of one
+/// packet cannot hide all records.
 const SEARCHED_BYTES: usize = PACKET_BYTES as usize + 64;
-/// The number of bytes that are searched for the longest pause.
+/// The number of bytes that are searched for the longest pause between records.
 const PAUSE_BYTES: u64 = 8 << 20;
 
 impl Capture {
     /// Finds the best position to cut the file at `path`, at or after byte `near`: before the record that
-    /// follows the longest pause in `within` bytes, at most 8 MiB. Returns the file's length if there is no
-    /// record, and `None` if the file is compressed and cannot be cut.
+    /// follows the longest pause in the next `within` bytes, at most 8 MiB. Returns the file's length if no
+    /// record follows, and `None` if the file is compressed and cannot be cut.
     ///
     /// # Errors
     /// If the file cannot be read, or is not a capture.
@@ -85,7 +85,8 @@ impl Capture {
         Ok(capture)
     }
 
-    /// Returns the position of the first record after the longest pause, at or after `start`.
+    /// Returns the position of the record after the longest pause, among the records that begin within
+    /// `within` bytes from `start`.
     fn pause(path: &Path, start: u64, within: u64) -> Result<u64, CaptureError> {
         let mut capture = Self::open_between(path, start, u64::MAX)?;
         let mut records = Vec::with_capacity(1);
@@ -165,7 +166,7 @@ fn head(file: &mut File) -> io::Result<Option<Head>> {
 }
 
 impl Form {
-    /// Returns the alignment of records in the file, in bytes.
+    /// Returns the alignment of records in a file of this format, in bytes.
     const fn step(&self) -> usize {
         match self {
             Self::Pcap(_) => 1,
@@ -186,7 +187,7 @@ impl Form {
         Ok(found.map(|start| from + start as u64))
     }
 
-    /// Returns `true` if all of `bytes`, or the first mebibyte of it, forms a chain of records.
+    /// Returns `true` if all of `bytes`, or their first mebibyte, forms a chain of records.
     fn is_chain(&self, bytes: &[u8], is_at_end: bool) -> bool {
         let mut at = 0;
         while at < CHAIN_BYTES {
@@ -202,7 +203,7 @@ impl Form {
         true
     }
 
-    /// Returns the length in bytes of the record at the start of `bytes`; `None` if they cannot be a record.
+    /// Returns the length in bytes of the record at the start of `bytes`; `None` if there cannot be a record.
     fn length(&self, bytes: &[u8]) -> Option<usize> {
         match self {
             Self::Pcap(shape) => shape.record_bytes(bytes),

@@ -1,6 +1,6 @@
 //! The direction of a captured packet. Separate from the record, because options and link types depend on it.
 
-/// The direction of a packet, seen from the capturing machine.
+/// The direction of a packet, as the capturing machine saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// The capturing machine received the packet.

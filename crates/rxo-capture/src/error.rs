@@ -4,10 +4,10 @@ use std::{fmt, io};
 
 use super::Compression;
 
-/// The error of opening a capture or reading it further. Its message is one line with the file, the position, the
-/// problem and the remedy.
+/// The error of opening a capture or reading it further. The message is one line with the file, the position,
+/// the problem and the remedy.
 ///
-/// All records before the position have been delivered.
+/// All records before the position of the error have been delivered.
 #[derive(Debug)]
 pub struct CaptureError(Box<Inner>);
 
@@ -65,8 +65,8 @@ impl CaptureError {
         &self.0.fault
     }
 
-    /// Returns `true` if the file was a valid capture up to the position of the error, so that the part before is worth
-    /// reporting.
+    /// Returns `true` if the file was a valid capture up to the position of the error, so that the part
+    /// before that position is worth reporting.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         !matches!(self.0.fault, Fault::Open(_) | Fault::Foreign(_)) && self.0.offset > 0

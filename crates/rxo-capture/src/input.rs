@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::compression::{self, Compression};
 use super::{CaptureError, Fault};
 
-/// The source of a capture's bytes, unpacked if the file is compressed.
+/// The source of a capture's bytes, which are unpacked if the file is compressed.
 pub(super) struct Input {
     pub(super) bytes: Box<dyn Read>,
     pub(super) compression: Option<Compression>,
@@ -31,7 +31,7 @@ impl Input {
         Ok(input)
     }
 
-    /// Creates the source from `reader`. `name` appears in messages.
+    /// Creates the source of a capture's bytes from `reader`. `name` appears in messages.
     pub(super) fn new(name: &str, reader: Box<dyn Read + Send>) -> Result<Self, CaptureError> {
         let file_bytes_read = Arc::new(AtomicU64::new(0));
         let mut counted = Counted { reader, count: Arc::clone(&file_bytes_read) };
@@ -48,7 +48,7 @@ impl Input {
     }
 }
 
-/// Returns the first four bytes of `reader`, or all if there are fewer.
+/// Returns the first four bytes of `reader`, or all bytes if there are fewer.
 fn first_bytes(reader: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     reader.take(4).read_to_end(&mut head)?;

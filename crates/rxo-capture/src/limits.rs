@@ -3,7 +3,7 @@
 //! A length in a file is only a claim. Lengths above these limits are refused as damage, so no file
 //! makes the reader hold much more memory than the file has bytes.
 
-/// The size of a chunk, in bytes. The records that are read into it share it.
+/// The size of a chunk, in bytes. All records that are read into a chunk share it.
 pub const CHUNK_BYTES: usize = 128 * 1024;
 
 /// The maximum length of a record or block that is kept, in bytes. Skipped blocks may be longer.
@@ -16,11 +16,11 @@ pub const PACKET_BYTES: u32 = 256 * 1024;
 /// The maximum number of interfaces in all sections of a file.
 pub const INTERFACES: usize = 65_536;
 
-/// The maximum length of an interface name that is kept, in bytes; longer ones are truncated.
+/// The maximum length of an interface name that is kept, in bytes; longer names are truncated.
 pub const NAME_BYTES: usize = 256;
 
-/// The maximum size of a zstd window in bytes, which bounds the memory for unpacking. `zstd` needs no larger
-/// one unless asked to (`--ultra`, `--long`).
+/// The maximum size of a zstd window in bytes, which bounds the memory for unpacking. The program `zstd` uses
+/// no larger window unless asked to (`--ultra`, `--long`).
 pub const WINDOW_BYTES: u64 = 128 * 1024 * 1024;
 
 /// The maximum number of sections and interfaces whose description is kept.

@@ -17,7 +17,7 @@ impl LinkType {
     pub const ETHERNET: Self = Self(1);
     /// Packets that begin with an IPv4 or IPv6 header, without a link layer.
     pub const RAW: Self = Self(101);
-    /// OpenBSD loopback: four bytes of address family, most significant first.
+    /// OpenBSD loopback: four bytes of address family, most significant byte first.
     pub const LOOP: Self = Self(108);
     /// Linux cooked capture, version 1: a header of 16 bytes.
     pub const LINUX_SLL: Self = Self(113);
@@ -28,7 +28,8 @@ impl LinkType {
     /// Linux cooked capture, version 2: a header of 20 bytes.
     pub const LINUX_SLL2: Self = Self(276);
 
-    /// [`Self::RAW`] under the numbers of BSD and OpenBSD in memory, which some programs write.
+    /// The link type [`Self::RAW`] under the numbers that BSD and OpenBSD use in memory, and that some
+    /// programs write to files.
     const RAW_IN_MEMORY: [Self; 2] = [Self(12), Self(14)];
 
     /// Returns the frame or IP packet inside a captured `packet` of this type, for the engine. `None` if there is no IP
@@ -95,7 +96,7 @@ impl LinkType {
         }
     }
 
-    /// Returns the direction of the packet `bytes`; `None` if its link header does not contain it.
+    /// Returns the direction of the packet `bytes`; `None` if the link header does not contain the direction.
     pub(super) fn direction(self, bytes: &[u8]) -> Option<Direction> {
         /// The packet type in cooked headers that means that the machine sent the packet.
         const OUTGOING: u8 = 4;
@@ -115,10 +116,10 @@ pub struct Network {
     pub link: LinkKind,
     /// The frame or IP packet. Shares the record's chunk.
     pub packet: SharedBytes,
-    /// The VLAN tag before the packet in a cooked frame; `None` if there is none.
+    /// The VLAN tag of a cooked frame, which precedes the packet; `None` if the frame has no tag.
     pub vlan: Option<VlanTag>,
-    /// The number of bytes in the record before `packet`. An aggregate that is written with the same link
-    /// type begins with these bytes of the record.
+    /// The number of bytes in the record before `packet`, the link header. An aggregate that is written with
+    /// the same link type begins with these bytes.
     pub header_bytes: usize,
 }
 

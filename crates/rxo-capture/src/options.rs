@@ -1,4 +1,4 @@
-//! The options that pcapng stores with a packet: comments, flags, and custom ones.
+//! The options that pcapng stores with a packet: comments, flags, and custom options.
 
 use super::{Direction, SharedBytes};
 
@@ -10,8 +10,8 @@ const FLAGS: u16 = 2;
 const NUMBERS: [u16; 4] = [FLAGS, 4, 5, 6];
 /// The codes of interface options whose values are numbers: speed, zone, clock offset, speed in each direction.
 pub(super) const INTERFACE_NUMBERS: [u16; 5] = [8, 10, 14, 16, 17];
-/// The codes of custom options, with text and with bytes: for each, one code for options that may be copied
-/// into a new file and one for options that may not.
+/// The codes of custom options, with text and with bytes. For each of them, one code allows programs to copy
+/// the option into a new file, and one does not.
 const CUSTOM: [u16; 4] = [2988, 2989, 19372, 19373];
 
 /// The options of one packet, as they are in the file; none for a pcap file. Creating a value copies and allocates
@@ -50,8 +50,8 @@ impl Options {
         self.iter().each_little_endian(&NUMBERS, show);
     }
 
-    /// Returns an iterator over all comments, in the order of the file. They are UTF-8 if the writer followed the
-    /// format.
+    /// Returns an iterator over all comments of the packet, in the order of the file. The comments are UTF-8
+    /// if the writer followed the format.
     pub fn comments(&self) -> impl Iterator<Item = &[u8]> {
         self.iter().filter(|(code, _)| *code == COMMENT).map(|(_, value)| value)
     }
@@ -65,7 +65,7 @@ impl Options {
         })
     }
 
-    /// Returns the direction of the packet; `None` if no option contains it.
+    /// Returns the direction of the packet; `None` if no option states it.
     #[must_use]
     pub fn direction(&self) -> Option<Direction> {
         let (_, flags) = self.iter().find(|(code, _)| *code == FLAGS)?;
@@ -97,8 +97,8 @@ impl<'a> OptionIter<'a> {
         self.is_big_endian
     }
 
-    /// Calls `show` for every option, with the value converted for a little-endian file. Options whose codes are in
-    /// `numbers` are numbers.
+    /// Calls `show` for every option of the block, with the value converted for a little-endian file. Options
+    /// whose codes are in `numbers` have numbers as values.
     fn each_little_endian(self, numbers: &[u16], mut show: impl FnMut(u16, Vec<u8>)) {
         let is_big_endian = self.is_big_endian;
         for (code, value) in self {
@@ -115,7 +115,7 @@ impl<'a> OptionIter<'a> {
         }
     }
 
-    /// Returns all options as bytes of a little-endian file, without the option that ends the list.
+    /// Returns all options as bytes of a little-endian file, without the end mark of the list.
     pub(super) fn little_endian(self, numbers: &[u16]) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.each_little_endian(numbers, |code, value| put_option(&mut bytes, code, &value));

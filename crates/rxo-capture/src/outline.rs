@@ -1,7 +1,7 @@
 //! Outline: the descriptions of a file's sections and interfaces, complete enough to write them again.
 //!
-//! [`Interface`](super::Interface) has the fields that readers of packets need; an outline has all of them, for writing
-//! the file again. Memory is bounded by [`limits`](super::limits).
+//! [`Interface`](super::Interface) has only the fields that readers of packets need; an outline has all
+//! fields, for writing the file again. Memory is bounded by [`limits`](super::limits).
 
 use super::LinkType;
 use super::limits::{DESCRIBED, DESCRIBED_BYTES};
@@ -15,8 +15,8 @@ pub struct Described {
     pub part: Part,
 }
 
-/// The description of a section or an interface. Options are bytes as in a little-endian file, each padded to four
-/// bytes, without the option that ends the list.
+/// The description of a section or an interface. Options are bytes as in a little-endian file, each padded to
+/// four bytes, without the end mark of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
     /// A section of a pcapng file. The interfaces after it belong to it.
@@ -24,11 +24,11 @@ pub enum Part {
         /// The options of the section.
         options: Vec<u8>,
     },
-    /// An interface of a capture. A pcap file has one.
+    /// An interface of a capture. A pcap file has a single interface.
     Interface {
         /// The link type of the interface's packets.
         link: LinkType,
-        /// The maximum number of captured bytes of a packet, as in the file; 0 means no limit.
+        /// The maximum number of bytes that are captured of a packet, as in the file; 0 means no limit.
         snap_bytes: u32,
         /// The options of the interface: name, resolution of time and all others.
         options: Vec<u8>,
@@ -50,7 +50,8 @@ impl Outline {
         Self { parts: vec![Described { records_before: 0, part }], ..Self::default() }
     }
 
-    /// Adds a section or interface that follows `records_before` records, unless that exceeds the limits.
+    /// Adds the description of a section or interface that follows `records_before` records, unless that
+    /// would exceed the limits.
     pub(super) fn add(&mut self, records_before: u64, part: Part) {
         let (Part::Section { options } | Part::Interface { options, .. }) = &part;
         let option_bytes = self.option_bytes + options.len();

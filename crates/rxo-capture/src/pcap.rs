@@ -37,7 +37,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Returns the format for the magic number `magic`; `None` if it is not one of pcap.
+    /// Returns the pcap format with the magic number `magic`; `None` if no pcap format has this number.
     pub(super) fn of(magic: [u8; 4]) -> Option<Self> {
         let little = u32::from_le_bytes(magic);
         let big = u32::from_be_bytes(magic);
@@ -54,8 +54,8 @@ impl Shape {
         Some(Self { is_big_endian, nanos_each, header_bytes })
     }
 
-    /// Returns the length in bytes of the record at the start of `bytes`; `None` if they cannot be a record. A run of
-    /// zeros would look like records without bytes, so such records are refused.
+    /// Returns the length in bytes of the record at the start of `bytes`; `None` if there cannot be a record.
+    /// A run of zeros would look like records without bytes, so such records are refused.
     pub(super) fn record_bytes(self, bytes: &[u8]) -> Option<usize> {
         let header = bytes.get(..self.header_bytes)?;
         let (fraction, kept) = (self.number(header, 4), self.number(header, 8));
@@ -152,15 +152,15 @@ impl Pcap {
         RecordHeader { ticks, kept_bytes, original_bytes }
     }
 
-    /// Returns `true` if a record's header has more than time and lengths: swapped lengths, or the fields of the
-    /// patched libpcap.
+    /// Returns `true` if the header of a record has more to keep than time and lengths: swapped lengths, or
+    /// the fields of the patched libpcap.
     #[inline]
     fn has_extra_fields(&self) -> bool {
         self.minor == 3 || self.shape.header_bytes == MODIFIED_RECORD_HEADER_BYTES
     }
 
-    /// Returns the captured length and the length on the wire. Old files have them swapped; version 2.3
-    /// exists in both forms.
+    /// Returns the captured length and the length on the wire from the two length fields of a record. Old
+    /// files have these fields swapped; version 2.3 exists in both forms.
     #[inline]
     fn in_order(&self, first: u32, second: u32) -> (u32, u32) {
         let is_swapped = self.minor < 3 || self.minor == 3 && first > second;

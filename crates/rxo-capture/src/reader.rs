@@ -38,11 +38,11 @@ pub struct Capture {
     compression: Option<Compression>,
     file_bytes_read: Arc<AtomicU64>,
     file_bytes: Option<u64>,
-    /// The number of bytes between the head of the file and the first record of this part, which are not read.
+    /// The number of bytes between the head of the file and the first record of this part. They are not read.
     skipped: u64,
     /// `true` if this capture is a part of a file that continues after it.
     pub(super) ends_early: bool,
-    /// The error that follows the records of the last batch; `None` if there was none.
+    /// The error that occurred after the records of the last batch; `None` if there was none.
     failed: Option<CaptureError>,
     is_over: bool,
     cut_record: Vec<u8>,
@@ -216,7 +216,8 @@ impl Capture {
         &self.cut_record
     }
 
-    /// Returns the options of the first section header, which are known once the first batch was read; `None` for pcap.
+    /// Returns the options of the file's first section header, which are known once the first batch was read;
+    /// `None` for a pcap file.
     #[must_use]
     pub fn section(&self) -> Option<&Options> {
         match &self.file {
@@ -225,7 +226,7 @@ impl Capture {
         }
     }
 
-    /// Returns how far the capture was read, for a progress bar.
+    /// Returns the position up to which the capture was read, for a progress bar.
     #[must_use]
     pub fn position(&self) -> Position {
         Position {
@@ -260,7 +261,7 @@ fn begin(stream: &mut Stream) -> Result<File, Fault> {
     }
 }
 
-/// Converts a read error of the decoder into one of the file, which is truncated or damaged.
+/// Converts a read error of the decoder into an error of the file, which is truncated or damaged.
 fn unpacked(fault: Fault, compression: Option<Compression>) -> Fault {
     match (fault, compression) {
         (Fault::Read(error), Some(compression)) => match error.kind() {

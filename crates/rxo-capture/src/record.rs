@@ -1,4 +1,4 @@
-//! A captured packet, and the interface that it was seen on.
+//! A captured packet, and the interface on which it was captured.
 
 use rxo_frame::Instant;
 
@@ -6,8 +6,9 @@ use super::{Direction, LinkType, Options, SharedBytes};
 
 /// One packet of a capture.
 ///
-/// The record shares the chunk of memory that it was read into, and keeps the whole chunk alive; if packets are a small
-/// part of the file, it has a copy. To keep few records for long, use [`SharedBytes::detached`].
+/// The record shares the chunk of memory that it was read into, and keeps the whole chunk alive; if packets
+/// are a small part of the file, the record has a copy instead. To keep few records for long, use
+/// [`SharedBytes::detached`].
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// The captured bytes of the packet, from its first link-layer byte.
@@ -22,8 +23,8 @@ pub struct Record {
     /// The time of the packet as the file counts it: ticks of its interface's [`Clock`](super::Clock); in pcap the
     /// seconds in the upper 32 bits and the fraction in the lower. `None` for a simple packet block, which has no time.
     pub ticks: Option<u64>,
-    /// The record's header as in the file, if it has more than the other fields here: in pcap files
-    /// of version 2.3 and of the patched libpcap. Otherwise empty.
+    /// The record's header as in the file, if it contains more than the other fields here: in pcap files of
+    /// version 2.3 and of the patched libpcap. Otherwise empty.
     pub head: SharedBytes,
     /// The options of the packet in the file.
     pub options: Options,
@@ -41,8 +42,9 @@ impl Record {
         self.bytes.as_ref().len() + self.head.as_ref().len() + self.options.byte_len()
     }
 
-    /// Returns the direction of the packet, received or sent by the capturing machine: from an option of pcapng, or
-    /// from a cooked header. `None` if the file does not contain it. `link` is the link type of the packet's interface.
+    /// Returns the direction of the packet, received or sent by the capturing machine: from an option of
+    /// pcapng, or from a cooked header. `None` if the file does not state the direction. `link` is the link
+    /// type of the packet's interface.
     #[must_use]
     pub fn direction(&self, link: LinkType) -> Option<Direction> {
         self.options.direction().or_else(|| link.direction(self.bytes.as_ref()))
@@ -54,8 +56,8 @@ impl Record {
 pub struct Interface {
     /// The link type of the interface's packets.
     pub link: LinkType,
-    /// The maximum number of captured bytes of a packet; `None` for no limit.
+    /// The maximum number of bytes that were captured of a packet; `None` for no limit.
     pub snap_bytes: Option<u32>,
-    /// The interface's name on the capturing machine; `None` if the file does not contain it.
+    /// The interface's name on the capturing machine; `None` if the file does not contain the name.
     pub name: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Standard input that a command can stop reading at any time.
+//! Standard input, read so that a command can stop at any time.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The maximum number of chunks that wait between the reading thread and its consumer.
 const CHUNKS: usize = 4;
 const CHUNK_BYTES: usize = 256 << 10;
-/// The time between two checks of the flag `stop`.
+/// The time between two checks of the flag that stops the reading.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Standard input, read by a separate thread: a read from a silent pipe cannot be interrupted, and the command must not
@@ -29,7 +29,8 @@ impl Stoppable {
     }
 }
 
-/// Sends all of standard input in chunks to the consumer. Ends with the input, or when the consumer is gone.
+/// Sends all of standard input in chunks to the consumer. Ends with the input, or when the consumer was
+/// dropped.
 fn send_all(sender: &SyncSender<io::Result<Vec<u8>>>) {
     let mut input = io::stdin().lock();
     loop {

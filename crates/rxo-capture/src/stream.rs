@@ -1,8 +1,9 @@
 //! A stream of bytes, read in chunks that records share.
 //!
-//! Separate from the formats so that they do not depend on the source of the bytes. Only the part of a record
-//! that a chunk ends in is copied. Contract: shared bytes never change, and records that are held keep not
-//! much more memory than they have bytes: if little of a chunk would be shared, the bytes are copied instead.
+//! Separate from the formats so that they do not depend on the source of the bytes. If a chunk ends within a
+//! record, only the part of that record in the chunk is copied. Contract: shared bytes never change, and
+//! records that are held keep not much more memory than they have bytes: if little of a chunk would be
+//! shared, the bytes are copied instead.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -11,10 +12,12 @@ use std::rc::Rc;
 use super::SharedBytes;
 use super::limits::CHUNK_BYTES;
 
-/// The maximum number of chunks that are kept for reuse. More chunks may be in use; the surplus is freed.
+/// The maximum number of chunks that are kept for reuse. More chunks may be in use; those beyond this number
+/// are freed.
 const MOST_KEPT: usize = 16;
 
-/// A chunk counts as sparsely shared if fewer than one in this number of its bytes are shared.
+/// The threshold for sparse sharing: a chunk counts as sparsely shared if fewer than one in this number of
+/// its bytes are shared.
 const LITTLE: u64 = 4;
 
 /// The bytes of a capture that are not yet consumed.
@@ -42,13 +45,13 @@ impl Stream {
         Self { source, chunk, unread, offset, decided_at, shared_bytes, is_sparse, lent }
     }
 
-    /// Returns the position of the next byte, in bytes from the start of the stream.
+    /// Returns the position of the stream's next byte, in bytes from the start.
     #[inline]
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns the bytes that were read and not consumed.
+    /// Returns the bytes of the stream that were read and not consumed.
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         self.chunk.get(self.unread.clone()).unwrap_or_default()
@@ -78,7 +81,7 @@ impl Stream {
         self.offset += count as u64;
     }
 
-    /// Skips `count` bytes, available or not. Returns `false` if the stream ends before.
+    /// Skips `count` bytes, whether they were read already or not. Returns `false` if the stream ends before.
     pub(super) fn skip(&mut self, mut count: u64) -> io::Result<bool> {
         while count > 0 {
             if !self.has(1)? {
@@ -151,8 +154,8 @@ impl Stream {
         }
     }
 
-    /// Stores a chunk for reuse once its records are dropped. Chunks of other sizes, and surplus ones, are
-    /// freed with their last record.
+    /// Stores a chunk for reuse once its records are dropped. A chunk of another size, or one too many, is
+    /// freed with its last record.
     fn keep(&mut self, chunk: Rc<Vec<u8>>) {
         if chunk.len() == CHUNK_BYTES && self.lent.len() < MOST_KEPT {
             self.lent.push(chunk);

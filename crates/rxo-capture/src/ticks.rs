@@ -40,8 +40,8 @@ enum Length {
     PerNano(u64),
     /// A tick is a second that was halved this number of times.
     Halvings(u8),
-    /// The time is in two parts, as in pcap: seconds in the upper 32 bits, and in the lower a fraction in units of this
-    /// number of nanoseconds.
+    /// The time is in two parts, as in pcap: seconds in the upper 32 bits, and a fraction of a second in the
+    /// lower 32 bits, in units of this number of nanoseconds.
     SecondsAnd(u64),
 }
 
@@ -86,8 +86,8 @@ impl Clock {
         Self { length, offset_s }
     }
 
-    /// Returns the instant of `ticks`. A time that does not fit into 64 bits of nanoseconds since 1970 becomes the
-    /// nearest one that does. An invalid fraction of a second or more is added.
+    /// Returns the instant of `ticks`. A time that does not fit into 64 bits of nanoseconds since 1970
+    /// becomes the nearest time that fits. An invalid fraction of a second or more is added.
     #[inline]
     #[must_use]
     pub fn instant(self, ticks: u64) -> Instant {
@@ -105,8 +105,8 @@ impl Clock {
         Instant::from_nanos(self.shifted(nanos))
     }
 
-    /// Returns the number of ticks that a writer with this clock gives for `at`; `None` if no tick has this
-    /// instant. Ticks that are converted to an instant and back stay the same, except for an invalid
+    /// Converts the instant `at` to ticks, as a writer with this clock would; `None` if no tick has this
+    /// instant. Ticks that are converted to an instant and back stay unchanged, except for an invalid
     /// fraction, a time finer than a nanosecond, or a time that an instant cannot represent.
     #[inline]
     #[must_use]
@@ -126,8 +126,8 @@ impl Clock {
         (self.instant(ticks) == at).then_some(ticks)
     }
 
-    /// Returns `true` if converting `ticks` to an instant and back gives `ticks`. Unlike [`ticks`](Self::ticks), mostly
-    /// without a division.
+    /// Returns `true` if converting `ticks` to an instant and back gives `ticks` again. Unlike
+    /// [`ticks`](Self::ticks), this mostly needs no division.
     #[inline]
     #[must_use]
     pub fn comes_back(self, ticks: u64) -> bool {

@@ -15,8 +15,8 @@ use super::thread::Filler;
 /// The first bytes of a gzip member.
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Unpacks every gzip member of `packed`. Zeros after the last member are padding, as on tapes; anything else is
-/// damage.
+/// Unpacks every gzip member of `packed`. Zeros after the last member are padding, as on tapes; all other
+/// bytes there are damage.
 pub(super) fn unpack(packed: impl Read, output: &mut Filler) -> io::Result<()> {
     let mut packed = BufReader::with_capacity(128 * 1024, packed);
     let mut inflater = Decompress::new(false);
@@ -46,7 +46,7 @@ fn skip_header(packed: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-/// Checks that the checksum and the length after a gzip member are those of the unpacked data.
+/// Checks that the checksum and the length stored after a gzip member match the unpacked data.
 fn check_trailer(packed: &mut impl Read, checksum: u32, bytes: u32) -> io::Result<()> {
     let mut trailer = [0; 8];
     packed.read_exact(&mut trailer)?;
@@ -57,7 +57,7 @@ fn check_trailer(packed: &mut impl Read, checksum: u32, bytes: u32) -> io::Resul
     Err(damaged("gzip: the checksum or the length of a member is wrong"))
 }
 
-/// Returns `true` if another gzip member follows. Skips padding.
+/// Returns `true` if another gzip member follows in `packed`. Skips padding.
 fn is_next_member(packed: &mut impl BufRead) -> io::Result<bool> {
     loop {
         let ready = packed.fill_buf()?;

@@ -34,9 +34,9 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// Returns the compression of a file that begins with `head`: its first four bytes, or all if it has fewer. If the
-    /// file is truncated within its magic number, returns the only compression that is possible; `None` if it is not
-    /// compressed.
+    /// Returns the compression of a file that begins with `head`: its first four bytes, or the whole file if
+    /// it is shorter. `None` if the file is not compressed. If the file ends within its magic number, returns
+    /// the only compression that is possible.
     pub(super) fn of(head: &[u8]) -> Option<Self> {
         match *head {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),

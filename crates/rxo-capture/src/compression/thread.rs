@@ -1,8 +1,9 @@
-//! Unpacks on a separate thread: a bounded queue of buffers to the reader, and a way back for empty ones.
+//! Unpacks on a separate thread: a bounded queue carries full buffers to the reader, and another one carries
+//! empty buffers back.
 //!
-//! Contract: the reader gets every byte, and then the error if there was one. At most [`QUEUED`] +
-//! 2 buffers exist. When the reader is dropped, the thread ends at its next buffer, but the reader
-//! does not wait for it: a thread that waits for a pipe ends with the pipe.
+//! Contract: the reader gets every byte, and then the error if there was one. At most [`QUEUED`] + 2 buffers
+//! exist. When the reader is dropped, the thread ends at its next buffer, but the reader does not wait for
+//! it: a thread that waits for a pipe ends with the pipe.
 
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -15,7 +16,7 @@ const QUEUED: usize = 4;
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// A message from the unpacking thread. The end of the stream is an explicit message, so that a panic of the
-/// thread is not mistaken for it.
+/// thread is not mistaken for the end.
 enum Message {
     Bytes(Vec<u8>),
     End(io::Result<()>),
@@ -40,7 +41,7 @@ pub(super) fn run(
     Ok(Unpacked { received, empties, current: Vec::new(), at: 0, is_over: false })
 }
 
-/// The end of the queue at the unpacking thread.
+/// The unpacking thread's end of the queue of buffers.
 pub(super) struct Filler {
     messages: SyncSender<Message>,
     returned: Receiver<Vec<u8>>,
@@ -72,8 +73,8 @@ fn nobody_reads() -> io::Error {
     io::ErrorKind::BrokenPipe.into()
 }
 
-/// Fills `buffer` from `decoded`, until it is full or the input ends. Returns the number of bytes, and the error if
-/// reading failed.
+/// Fills `buffer` from `decoded`, until it is full or the input ends. Returns the number of bytes in
+/// `buffer`, and the error if reading failed.
 fn fill(decoded: &mut impl Read, buffer: &mut [u8]) -> (usize, io::Result<()>) {
     let mut filled = 0;
     while let Some(room) = buffer.get_mut(filled..).filter(|room| !room.is_empty()) {
@@ -87,7 +88,7 @@ fn fill(decoded: &mut impl Read, buffer: &mut [u8]) -> (usize, io::Result<()>) {
     (filled, Ok(()))
 }
 
-/// The reader's end of the queue, which yields the unpacked data.
+/// The reader's end of the queue of buffers, which yields the unpacked data.
 pub(super) struct Unpacked {
     received: Receiver<Message>,
     empties: SyncSender<Vec<u8>>,

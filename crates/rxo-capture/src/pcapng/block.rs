@@ -1,4 +1,4 @@
-//! A block of pcapng: type, length, body, and the length again.
+//! A block of pcapng: type, length, body, and the length repeated.
 
 use core::ops::Range;
 
@@ -14,13 +14,14 @@ pub(crate) const BODY_AT: usize = 8;
 
 /// A block that is completely available, and whose two lengths agree.
 pub(crate) struct Block<'a> {
-    /// The body: the bytes of the block between its two lengths.
+    /// The body of the block: the bytes between its two length fields.
     pub(crate) body: &'a [u8],
     is_big_endian: bool,
 }
 
 impl<'a> Block<'a> {
-    /// Returns the next block of `stream` without consuming it, so that an error in it has the position of its start.
+    /// Returns the next block of `stream` without consuming it, so that an error in the block is reported
+    /// with the position of its start.
     #[inline]
     pub(crate) fn read(
         stream: &'a mut Stream,
@@ -42,7 +43,8 @@ impl<'a> Block<'a> {
         if again as usize == length { Ok(block) } else { Err(disagree(length as u32, again)) }
     }
 
-    /// Returns an error if the body has fewer than `bytes` bytes; `what` names the block in the message.
+    /// Returns an error if the body of the block has fewer than `bytes` bytes; `what` names the block in the
+    /// message.
     #[inline]
     pub(crate) fn require(&self, bytes: usize, what: &str) -> Result<(), Fault> {
         if self.body.len() >= bytes { Ok(()) } else { Err(too_short(what, self.body.len(), bytes)) }
@@ -62,8 +64,8 @@ impl<'a> Block<'a> {
         if self.is_big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
     }
 
-    /// Returns the ranges in the block of its packet, which begins at `packet_at` in the body and has `kept_bytes`
-    /// bytes, and of its options.
+    /// Finds the packet and its options in the block and returns their ranges. The packet begins at
+    /// `packet_at` in the body and has `kept_bytes` bytes.
     #[inline]
     pub(crate) fn packet(
         &self,
@@ -82,7 +84,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Returns type and length of the block at the start of `bytes`.
+/// Returns the type and the length of the block at the start of `bytes`.
 #[inline]
 pub(crate) fn head(bytes: &[u8], is_big_endian: bool) -> (u32, u32) {
     (number(bytes, 0, is_big_endian), number(bytes, 4, is_big_endian))

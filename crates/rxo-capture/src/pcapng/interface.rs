@@ -13,7 +13,7 @@ const NAME: u16 = 2;
 const OPTIONS_AT: usize = 8;
 
 impl PcapNg {
-    /// Reads an interface description block and adds the interface.
+    /// Reads an interface description block and adds the interface to the list.
     pub(super) fn interface(&mut self, stream: &mut Stream, length: u32) -> Result<(), Fault> {
         if self.interfaces.len() == INTERFACES {
             return Err(Fault::Unsupported(format!(

@@ -45,8 +45,8 @@ pub(super) struct PcapNg {
     is_big_endian: bool,
     /// The index in `interfaces` of the first interface of the current section.
     first_interface: usize,
-    /// The maximum number of captured bytes of a packet of the section's first interface, which simple packet
-    /// blocks do not state.
+    /// The maximum number of bytes that were captured of a packet, for the first interface of the section.
+    /// Simple packet blocks do not state it.
     first_snap_bytes: u32,
     /// The interfaces of all sections.
     pub(super) interfaces: Vec<Interface>,
@@ -77,7 +77,7 @@ impl PcapNg {
         }
     }
 
-    /// Reads the next packet; `None` at the end of the file.
+    /// Reads the next packet of the capture; `None` at the end of the file.
     #[inline]
     pub(super) fn next(&mut self, stream: &mut Stream) -> Result<Option<Record>, Fault> {
         while let Some((kind, length)) = self.peek(stream)? {
@@ -93,7 +93,7 @@ impl PcapNg {
         Ok(None)
     }
 
-    /// Returns type and length of the next block without consuming it; `None` at the end of the file.
+    /// Returns the type and the length of the next block without consuming it; `None` at the end of the file.
     #[inline]
     fn peek(&self, stream: &mut Stream) -> Result<Option<(u32, u32)>, Fault> {
         if !stream.has(block::LEAST_BYTES as usize).map_err(Fault::Read)? {
@@ -102,7 +102,7 @@ impl PcapNg {
         Ok(Some(block::head(stream.bytes(), self.is_big_endian)))
     }
 
-    /// Reads a section header: after it, another byte order and other interfaces may apply.
+    /// Reads a section header. From then on, another byte order and other interfaces may apply.
     fn section(&mut self, stream: &mut Stream) -> Result<(), Fault> {
         self.is_big_endian = block::section_order(stream.bytes())?;
         let (_, length) = block::head(stream.bytes(), self.is_big_endian);

@@ -1,4 +1,4 @@
-//! Writes pcapng: one section, in nanoseconds, with packets in any number of pieces; or, in
+//! Writes pcapng: one section, with times in nanoseconds and packets in any number of pieces; or, in
 //! [`verbatim`], everything as in another file.
 
 mod verbatim;
@@ -22,7 +22,7 @@ pub struct CaptureWriter<W: Write> {
     output: BufWriter<W>,
     /// The number of interfaces in the section so far.
     interfaces: u32,
-    /// The bytes of the current block except for the packet. The memory is reused.
+    /// The bytes of the current block before the packet. The memory is reused.
     head: Vec<u8>,
     tail: Vec<u8>,
 }
@@ -61,27 +61,28 @@ impl Custom<'_> {
     pub const MOST_BYTES: usize = MOST_OPTION_BYTES - 4;
 }
 
-/// The error of writing a capture.
+/// The reason for which a capture cannot be written.
 #[derive(Debug, Error)]
 pub enum WriteError {
     /// The system refused to write.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// An option of this number of bytes does not fit its 16-bit length. The caller must split it.
+    /// An option has this number of bytes, which do not fit its 16-bit length. The caller must split the
+    /// option.
     #[error("an option of {0} bytes does not fit into pcapng, which allows 65535; split it")]
     OptionTooLong(usize),
-    /// A packet of this number of bytes is too long: a reader would refuse its block.
+    /// A packet has this number of bytes, which are too many: a reader would refuse the block.
     #[error("a block of {0} bytes is longer than the {RECORD_BYTES} that are read back")]
     PacketTooLong(usize),
     /// An interface with this number was not added before.
     #[error("interface {0} was not added to the capture")]
     UnknownInterface(u32),
-    /// There are too many interfaces: a reader would refuse one more.
+    /// The maximum number of interfaces is reached: a reader would refuse one more.
     #[error("a capture has at most {INTERFACES} interfaces")]
     TooManyInterfaces,
 }
 
-/// The size of the output buffer, in bytes. Longer packets are written directly.
+/// The size of the output buffer, in bytes. Longer packets are written without it.
 const BUFFER_BYTES: usize = 32 * 1024;
 
 /// The maximum length of an option's value, in bytes.
@@ -173,7 +174,7 @@ impl<W: Write> CaptureWriter<W> {
         self.write_with(packet, &[])
     }
 
-    /// Writes one packet with additional options before its own. `options` is encoded as by
+    /// Writes one packet with additional options, which precede the packet's own. `options` is encoded as by
     /// [`put_option`](super::put_option).
     ///
     /// # Errors
@@ -281,7 +282,8 @@ impl<W: Write> CaptureWriter<W> {
         }
     }
 
-    /// Writes a block of type `kind`: `head`, the packet, and `tail`. Fails if a reader would refuse the block.
+    /// Writes a block of type `kind`: the prepared head, the packet, and the prepared tail. Fails if a reader
+    /// would refuse the block.
     fn write_block(&mut self, kind: u32, packet: &[&[u8]]) -> Result<(), WriteError> {
         self.end_options();
         let packet_bytes = packet.iter().map(|piece| piece.len()).sum::<usize>();

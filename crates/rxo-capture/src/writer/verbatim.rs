@@ -1,7 +1,8 @@
-//! Writes a pcapng file in the form in which it was read: sections, interfaces, times in ticks, packets without a time.
+//! Writes a pcapng file in the form in which it was read: sections, interfaces, times in ticks, packets
+//! without a time.
 //!
-//! Separate from the other methods of the writer, which choose all of this themselves. With the methods of this module
-//! the caller decides, and numbers interfaces within their section.
+//! Separate from the other methods of the writer, which choose all of this themselves. In this module the
+//! caller decides, and interfaces are numbered within their section.
 
 use std::io::{BufWriter, Write};
 
@@ -26,7 +27,7 @@ pub struct Verbatim<'a> {
 }
 
 impl<W: Write> CaptureWriter<W> {
-    /// Creates a writer that has written nothing. [`section`](Self::section) must be called first.
+    /// Creates a writer that has written nothing yet. [`section`](Self::section) must be called first.
     pub fn verbatim(output: W) -> Self {
         Self {
             output: BufWriter::with_capacity(BUFFER_BYTES, output),
