@@ -7,7 +7,7 @@ use crate::refusal::{Refusal, phrase};
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// The header fields of this answer, in addition to those that every answer has.
+    /// The header fields of this answer, in addition to the fields that every answer has.
     pub(crate) fields: Vec<(&'static str, String)>,
     pub(crate) content: Content,
 }
@@ -15,7 +15,7 @@ pub(crate) struct Answer {
 /// The content that follows the header fields.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
-    /// No content and no length, because the client has the file already (status 304).
+    /// No content and no length, because the client already has the file (status 304).
     Known,
     Text(String),
     /// The page of a directory that is longer than one piece. Its length is not known in advance.
@@ -36,7 +36,7 @@ impl Answer {
         if status == 405 { answer.with("Allow", "GET, HEAD") } else { answer }
     }
 
-    /// Creates an answer with the content `text` of the media type `kind`.
+    /// Creates an answer whose content is `text`, with the media type `kind`.
     pub(crate) fn text(status: u16, kind: &str, text: String) -> Self {
         Self::new(status, Content::Text(text)).with("Content-Type", kind)
     }
@@ -46,7 +46,7 @@ impl Answer {
         Self { status, fields: Vec::new(), content }
     }
 
-    /// Returns the answer with one more header field, which is appended.
+    /// Returns the answer with an additional header field, which is appended.
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.fields.push((name, value.into()));
         self
@@ -57,8 +57,8 @@ impl Answer {
         matches!(self.content, Content::Listing(_))
     }
 
-    /// Returns the length of the content in bytes, as a GET request gets it; `None` if there is no content or
-    /// its length is unknown.
+    /// Returns the length of the content in bytes, as in the answer to a GET request; `None` if there is no
+    /// content or its length is unknown.
     pub(crate) fn length(&self) -> Option<u64> {
         match &self.content {
             Content::Known | Content::Listing(_) => None,

@@ -48,7 +48,7 @@ fn is_port(text: &str) -> bool {
     text.is_empty() || text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
 }
 
-/// Returns `true` for letters, digits and the other characters that a host name may contain unescaped.
+/// Returns `true` for letters, digits and all other characters that a host name may contain unescaped.
 const fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'')

@@ -1,4 +1,4 @@
-//! Evaluates conditional requests: decides whether a file's version is the one that the request wants (RFC
+//! Evaluates conditional requests: decides whether the client wants the file in its present version (RFC
 //! 9110, section 13).
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -17,7 +17,8 @@ pub(crate) struct Version {
     pub(crate) bytes: u64,
 }
 
-/// The outcome of a conditional request: which part of the file the client gets, or why it gets none.
+/// The outcome of a conditional request: the part of the file that the client gets, or the reason for which
+/// it gets none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Whole,
@@ -26,7 +27,7 @@ pub(crate) enum Outcome {
         bytes: u64,
     },
     NotModified,
-    /// The file is not the version that the client requires (status 412).
+    /// The present version of the file is not the one that the client requires (status 412).
     NotThatVersion,
     NoSuchRange,
 }
@@ -38,7 +39,7 @@ impl Version {
     /// same times has the same tags, on another disk or another server.
     ///
     /// The tag is weak if the file changed in the last two seconds: it may change again within the clock's
-    /// tick and keep its time (RFC 9110, section 8.8.1).
+    /// tick without getting another time (RFC 9110, section 8.8.1).
     pub(crate) fn new(file: &Facts, now: SystemTime) -> Self {
         let Facts { bytes, changed } = *file;
         let since = changed.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -77,7 +78,8 @@ pub(crate) fn outcome(method: Method, asked: &Conditions, version: &Version) -> 
     }
 }
 
-/// Returns `true` if the client accepts this version, by `If-Match` or else by `If-Unmodified-Since`.
+/// Returns `true` if the client accepts the present version, by `If-Match`, or by `If-Unmodified-Since` if
+/// there is no `If-Match`.
 fn is_version_wanted(asked: &Conditions, version: &Version) -> bool {
     match (&asked.if_match, &asked.if_unmodified_since) {
         (Some(tags), _) => {
@@ -88,7 +90,8 @@ fn is_version_wanted(asked: &Conditions, version: &Version) -> bool {
     }
 }
 
-/// Returns `true` if the client has this version already, by `If-None-Match` or else by `If-Modified-Since`.
+/// Returns `true` if the client already has the present version, by `If-None-Match`, or by
+/// `If-Modified-Since` if there is no `If-None-Match`.
 fn is_known(asked: &Conditions, version: &Version) -> bool {
     match (&asked.if_none_match, &asked.if_modified_since) {
         (Some(tags), _) => tags == "*" || has(tags, |tag| opaque(tag) == opaque(&version.tag)),
@@ -97,16 +100,16 @@ fn is_known(asked: &Conditions, version: &Version) -> bool {
     }
 }
 
-/// Returns `true` if the `If-Range` field refers to exactly this version, or is absent. A weak tag does not
-/// suffice.
+/// Returns `true` if the `If-Range` field names exactly the present version, or is absent. A weak tag does
+/// not suffice.
 fn is_range_of(asked: &Conditions, version: &Version) -> bool {
     let Some(validator) = asked.if_range.as_deref() else { return true };
     let is_same = validator == version.tag || time(validator) == Some(version.modified);
     is_same && version.is_strong()
 }
 
-/// Returns `true` if `it` is true for a tag in the comma-separated list `tags`. A tag that contains a comma
-/// is split in two, so it does not match.
+/// Returns `true` if the condition `it` holds for a tag in the comma-separated list `tags`. A tag that
+/// contains a comma is split in two, so it does not match.
 fn has(tags: &str, it: impl Fn(&str) -> bool) -> bool {
     tags.split(',').any(|tag| it(tag.trim()))
 }
@@ -124,7 +127,7 @@ fn whole_seconds(time: SystemTime) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(since.as_secs())
 }
 
-/// Minimum age of a file's last change at which the time of that change identifies the version.
+/// The minimum age of a file's last change for which the time of the change identifies the version.
 const STRONG_AGE: Duration = Duration::from_secs(2);
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The conversation with one client, from its first request to its last: requests are answered in order, and
-//! the connection is kept while both sides want it.
+//! The conversation with one client, from its first request to its last: the server answers requests in
+//! order, and keeps the connection while both sides want it.
 //!
 //! A state machine without input or output: [`Conversation::next`] returns the next step, the owner performs
 //! it and reports the result.
@@ -78,12 +78,12 @@ pub enum Step<'c> {
     /// Read at least one byte and at most [`READ_BYTES`](crate::READ_BYTES); then call
     /// [`Conversation::received`].
     Read {
-        /// The deadline for the first byte.
+        /// The deadline for the first byte of the client.
         until: Instant,
     },
-    /// Open a path, and keep the result open; then call [`Conversation::found`].
+    /// Open a path, and keep the file or directory open; then call [`Conversation::found`].
     Find(Lookup),
-    /// Read the names of the directory that was found last; then call [`Conversation::listed`].
+    /// Read the names in the directory that was found last; then call [`Conversation::listed`].
     List,
     /// Write at least one byte of `bytes` and `part`; then call [`Conversation::on_written`].
     Write {
@@ -95,15 +95,15 @@ pub enum Step<'c> {
         /// The deadline for the first written byte.
         until: Instant,
     },
-    /// A request was answered, completely or as far as the answer could be written. The owner may close the
+    /// A request was answered, completely or as far as the answer could be written. The owner may close its
     /// files, and reports nothing.
     Answered(Exchange),
-    /// Report the number of written bytes that have not arrived with [`Conversation::in_flight_bytes`], if it is known;
-    /// then shut down sending. Do not discard those bytes.
+    /// Report the number of written bytes that have not arrived at the client by
+    /// [`Conversation::in_flight_bytes`], if it is known; then shut down sending. Do not discard those bytes.
     Finish,
-    /// Report the written bytes that have not arrived, as in [`Step::Finish`]. If all have arrived, or the
-    /// connection is readable, read as in [`Step::Read`]; received bytes are ignored. Otherwise wait, at most
-    /// until `until`, and ask for the next step.
+    /// Report the number of written bytes that have not arrived at the client, as in [`Step::Finish`]. If all
+    /// have arrived, or the connection is readable, read as in [`Step::Read`]; received bytes are ignored.
+    /// Otherwise wait, at most until `until`, and ask for the next step.
     Drain {
         /// The deadline for the report.
         until: Instant,
@@ -117,44 +117,44 @@ pub enum Step<'c> {
 /// A request and the outcome of its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// `GET` or `HEAD`. Empty, like the target, if no request could be parsed.
+    /// The method of the request, `GET` or `HEAD`. Empty, like the target, if no request could be parsed.
     pub method: &'static str,
     /// The request target as the client sent it.
     pub target: String,
     /// The HTTP status of the answer.
     pub status: u16,
-    /// Number of content bytes that were written to the client.
+    /// The number of content bytes that were written to the client.
     pub bytes: u64,
     /// `true` if the answer was written completely.
     pub is_complete: bool,
-    /// Time from the end of the request to the end of the answer.
+    /// The time from the end of the request to the end of the answer.
     pub took: Duration,
 }
 
 #[derive(Debug)]
 enum State {
-    /// Waits for a request. `until` is the deadline, which is set when the wait begins.
+    /// The conversation waits for a request. `until` is the deadline, which is set when the wait begins.
     Waiting {
         until: Option<Instant>,
         has_begun: bool,
     },
-    /// Looks up the file of a request. `reply` answers the last lookup.
+    /// The conversation looks up the file of a request. `reply` is the result of the last lookup.
     Searching {
         request: Request,
         search: Search,
         reply: Option<FileReply>,
         begun: Instant,
     },
-    /// Writes an answer.
+    /// The conversation writes an answer.
     Sending(Outgoing),
     /// The last answer was written, or the client sends no more requests.
     Finishing {
         may_speak: bool,
     },
-    /// Waits until the written bytes have arrived at the client.
+    /// The conversation waits until the written bytes have arrived at the client.
     Draining(Drain),
-    /// Reads and ignores further bytes of the client: closing at once would reset the connection, and the
-    /// answer might be lost (RFC 9112, section 9.6).
+    /// The conversation reads and ignores further bytes of the client. Closing at once would reset the
+    /// connection, and the answer might be lost (RFC 9112, section 9.6).
     Lingering {
         until: Instant,
     },
@@ -171,7 +171,7 @@ struct Outgoing {
     begun: Instant,
 }
 
-/// A [`Step`] without borrowed data.
+/// An action for the owner: a [`Step`] without borrowed data.
 enum Act {
     Read { until: Instant },
     Find(Lookup),
@@ -190,14 +190,14 @@ const NO_REQUEST: Refusal =
 const WAITING: State = State::Waiting { until: None, has_begun: false };
 
 impl Conversation {
-    /// Creates the conversation with a new client.
+    /// Creates the conversation with a client that has just connected.
     pub fn new(limits: Limits) -> Self {
         Self { limits, heads: Heads::default(), state: WAITING, is_broken: false }
     }
 
     /// Creates the conversation with a client for which there is no capacity. The client gets status 503 with
-    /// the sentence `why`, and its bytes are ignored. It has [`Limits::linger`] to accept the answer, and the
-    /// same time again until the connection is closed.
+    /// the sentence `why`, and its bytes are ignored. The client has [`Limits::linger`] to accept the answer;
+    /// after that its connection stays open for the same time.
     pub fn refused(why: &'static str, limits: &Limits, now: Now) -> Self {
         // The answer is short, so its length adds no time.
         let least_rate = u64::MAX;
@@ -207,8 +207,8 @@ impl Conversation {
         turned_away
     }
 
-    /// Returns the next step at the time `now`. May be called again before the step is done; returns the same
-    /// step until a deadline has passed.
+    /// Returns the next step at the time `now`. May be called again before the step is done, and then returns
+    /// the step again, until a deadline has passed.
     pub fn next(&mut self, now: Now) -> Step<'_> {
         let act = loop {
             if let Some(act) = self.advance(now) {
@@ -437,8 +437,8 @@ fn manner(request: Option<&Request>, is_kept: bool) -> Manner {
     }
 }
 
-/// Creates the record of an exchange whose answer was not sent yet. `request` is `None` if it could not be
-/// parsed.
+/// Creates the record of a request and its answer, which has not been sent yet. `request` is `None` if no
+/// request could be parsed.
 fn exchange(request: Option<Request>, status: u16) -> Exchange {
     let (method, target) = match request {
         Some(Request { method: Method::Get, target, .. }) => ("GET", target),

@@ -13,12 +13,13 @@ use crate::limits::Limits;
 /// The bytes that were written but that the client has not received.
 #[derive(Debug)]
 pub(crate) struct Drain {
-    /// The number of bytes in flight that was reported last.
+    /// The number of bytes in flight to the client according to the last report.
     in_flight: u64,
-    /// Number of bytes in flight, and the time since which it has not decreased; `None` before the first
-    /// check.
+    /// The number of bytes in flight, and the time since which this number has not decreased; `None` before
+    /// the first check.
     left: Option<(u64, Instant)>,
-    /// Number of bytes in flight at the first check, and the time of that check; `None` before it.
+    /// The number of bytes in flight at the first check, and the time of that check; `None` before the first
+    /// check.
     begun: Option<(u64, Instant)>,
     /// `true` if the deadline has passed; the client is reset unless the next report shows progress.
     is_overdue: bool,
@@ -31,15 +32,15 @@ pub(crate) struct Drain {
 pub(crate) enum Wait {
     /// All written bytes have arrived.
     Over,
-    /// Report the number of bytes in flight again, at this time at the latest.
+    /// The owner must report the number of bytes in flight again, at this time at the latest.
     Until(Instant),
     /// The client accepts bytes too slowly; its connection must be reset.
     Late,
 }
 
 impl Drain {
-    /// Creates a drain without bytes in flight. If bytes in flight are reported later, `may_speak` becomes
-    /// `true`.
+    /// Creates the state without bytes in flight. `may_speak` becomes `true` only if bytes in flight are
+    /// reported later.
     pub(crate) const fn new(may_speak: bool) -> Self {
         Self { in_flight: 0, left: None, begun: None, is_overdue: false, may_speak }
     }

@@ -8,25 +8,25 @@ use crate::limits::READ_BYTES;
 /// The bytes that a client has sent and that no request head has consumed yet.
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
-    /// The received bytes, beginning with the head that was returned last.
+    /// The received bytes. They begin with the request head that was returned last.
     bytes: Vec<u8>,
-    /// Length of the head that was returned last, in bytes; the next call removes it.
+    /// The length of the request head that was returned last, in bytes; the next call removes this head.
     taken: usize,
-    /// Number of bytes that were searched already, and contain no end of a head.
+    /// The number of bytes that were searched already and do not contain the end of a request head.
     searched: usize,
 }
 
 /// The reason why no more requests can be read from a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoHead {
-    /// A request head exceeds the maximum length.
+    /// The request head exceeds the maximum length.
     TooLong,
     /// The first byte cannot begin a method, so the stream is not HTTP; for example a TLS handshake.
     NoRequest,
 }
 
 impl Heads {
-    /// Returns the next head, including its empty line; `None` if more bytes are needed.
+    /// Returns the next request head, including its empty line; `None` if more bytes are needed.
     ///
     /// # Errors
     /// If the head is longer than `most` bytes, or if its first byte shows that it is not a request.
@@ -48,7 +48,7 @@ impl Heads {
         Ok(Some(&self.bytes[..end]))
     }
 
-    /// Returns `true` if a head has begun that was not returned yet.
+    /// Returns `true` if a request head has begun that was not returned yet.
     pub(crate) const fn has_more(&self) -> bool {
         self.bytes.len() > self.taken
     }
@@ -84,8 +84,8 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Returns the index after the empty line that ends a head; `None` if there is none. Lines may end with LF
-/// alone. The first `searched` bytes were searched before.
+/// Returns the index after the empty line that ends a request head; `None` if no empty line has arrived.
+/// Lines may end with LF alone. The first `searched` bytes were searched before.
 fn end_of_head(bytes: &[u8], searched: usize) -> Option<usize> {
     let from = searched.saturating_sub(3);
     let at = |index: usize| match &bytes[index..] {

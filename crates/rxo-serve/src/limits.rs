@@ -11,7 +11,7 @@ pub struct Limits {
     pub head: Duration,
     /// Maximum time that a client may be idle before it sends a request. Default 15 s.
     pub idle: Duration,
-    /// Maximum time for the client to accept one piece of an answer ([`PIECE_BYTES`]). Once it has passed,
+    /// Maximum time for the client to accept one piece of an answer ([`PIECE_BYTES`]). After this time,
     /// [`Limits::least_rate`] applies too. Default 30 s.
     pub piece: Duration,
     /// Minimum average rate at which a client must accept an answer, in bytes per second; 0 disables it.
@@ -51,7 +51,7 @@ impl Default for Limits {
 /// Maximum number of file bytes written in one step. Each piece ends at a multiple of this number in the
 /// file.
 pub const PIECE_BYTES: usize = 64 << 10;
-/// Maximum number of bytes read in one step.
+/// Maximum number of bytes that are read from a client in one step.
 pub const READ_BYTES: usize = 2 << 10;
 /// Maximum number of bytes of a directory's page rendered at a time, without the title. A longer page is sent
 /// in chunks.

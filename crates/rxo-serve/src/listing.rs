@@ -14,7 +14,7 @@ use crate::target::{Target, encoded};
 #[derive(Clone, Debug)]
 pub(crate) struct Listing {
     names: Arc<Names>,
-    /// The last name that was rendered; `None` before the first.
+    /// The last name that was rendered; `None` before the first name.
     last: Option<Vec<u8>>,
     has_parent: bool,
     title: String,
@@ -29,7 +29,7 @@ enum Progress {
 }
 
 impl Listing {
-    /// Creates the page of the directory with `names`, which the request named as `target`.
+    /// Creates the page that lists `names`, the names in the directory that the request named as `target`.
     pub(crate) fn new(names: Arc<Names>, target: &Target) -> Self {
         let (title, has_parent) = (escaped(&target.title()), target.has_parent());
         Self { names, last: None, has_parent, title, progress: Progress::Begin }
@@ -46,8 +46,8 @@ impl Listing {
         self.progress == Progress::Done
     }
 
-    /// Renders the next piece: items of at most [`LISTING_BYTES`] together, or a single item. Returns an
-    /// empty string after the end.
+    /// Renders the next piece of the page: items of at most [`LISTING_BYTES`] together, or a single item.
+    /// Returns an empty string after the end.
     pub(crate) fn next(&mut self) -> String {
         let mut page = match self.progress {
             Progress::Begin => self.begin(),
@@ -82,8 +82,8 @@ impl Listing {
     }
 }
 
-/// Subtracts `bytes` from the free space `room`, in bytes. Returns `false` if they do not fit; the first item
-/// of a piece always fits.
+/// Subtracts `bytes` from the free space `room`, in bytes. Returns `false` if the space is too small. The
+/// first item of a piece always fits.
 fn takes(room: &mut usize, bytes: usize) -> bool {
     let is_first = *room == LISTING_BYTES;
     let fits = is_first || bytes <= *room;

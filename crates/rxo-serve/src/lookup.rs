@@ -1,4 +1,4 @@
-//! Lookup: the requests of a conversation to the file system, and their results.
+//! Lookup: the questions of a conversation to the file system, and their results.
 //!
 //! Plain data, so that the decisions stay pure: the owner of the conversation opens the path and keeps it
 //! open; the conversation receives only these facts.
@@ -15,7 +15,7 @@ pub struct Lookup {
     pub is_folder: bool,
 }
 
-/// The kind of file that a path leads to.
+/// The kind of file at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// A regular file.

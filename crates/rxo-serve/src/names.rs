@@ -15,10 +15,10 @@ pub struct Names {
 }
 
 impl Names {
-    /// Maximum number of names on a page. Names of 255 bytes take about 3 MB.
+    /// The maximum number of names on a page. If all have 255 bytes, they take about 3 MB.
     pub const MOST: usize = 10_000;
 
-    /// Inserts a name; the name of a directory must end with `/`. If there are more than [`Names::MOST`]
+    /// Inserts a name; the name of a directory must end with `/`. If the list then exceeds [`Names::MOST`]
     /// names, drops the last one. O(log n); allocates.
     pub fn insert(&mut self, name: Vec<u8>) {
         let (is_full, bytes) = (self.names.len() == Self::MOST, memory_of(&name));
@@ -33,7 +33,7 @@ impl Names {
         }
     }
 
-    /// Returns the memory of the names in bytes, without that of the tree. O(1).
+    /// Returns the memory of the names in bytes, without the memory of the tree that holds them. O(1).
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }

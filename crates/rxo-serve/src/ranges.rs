@@ -5,15 +5,15 @@
 /// The part of a file that a `Range` field selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RangeChoice {
-    /// The whole file, because the field does not contain a range that is served.
+    /// The client gets the whole file, because the field contains no range that the server supports.
     Whole,
-    /// `bytes` bytes, at least one, starting at offset `from`.
+    /// The client gets `bytes` bytes, at least one, starting at offset `from`.
     Part { from: u64, bytes: u64 },
-    /// No bytes, because the range begins after the end of the file (status 416).
+    /// The client gets nothing, because the range begins after the end of the file (status 416).
     Nothing,
 }
 
-/// Returns the part of a file of `length` bytes that the value `field` of a `Range` field selects.
+/// Returns the part of a file of `length` bytes that `field`, the value of a `Range` field, selects.
 pub(crate) fn wanted(field: &str, length: u64) -> RangeChoice {
     let Some((unit, set)) = field.split_once('=') else { return RangeChoice::Whole };
     if !unit.trim().eq_ignore_ascii_case("bytes") || set.contains(',') {
@@ -47,7 +47,7 @@ fn suffix(bytes: u64, length: u64) -> RangeChoice {
     }
 }
 
-/// Parses an optional number: `Some(None)` for an empty string, `None` if there are other characters than
+/// Parses an optional number: `Some(None)` for an empty string, `None` if there are characters other than
 /// digits. A number that is too large becomes the largest `u64`.
 fn number(text: &str) -> Option<Option<u64>> {
     let text = text.trim();

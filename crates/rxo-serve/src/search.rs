@@ -24,33 +24,33 @@ pub(crate) struct Search {
     stage: Stage,
 }
 
-/// The lookup that a search has to make next.
+/// The next lookup of a search in the file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// The lookup of the file or directory that the target names.
+    /// The search looks up the file or directory that the target names.
     Target,
-    /// The lookup of the index page in the directory.
+    /// The search looks up the index page in the directory.
     Index,
-    /// The reading of the names in the directory, which has no index page.
+    /// The search reads the names in the directory, which has no index page.
     Names,
 }
 
-/// A request of a search to the file system.
+/// A question of a search to the file system.
 #[derive(Debug)]
 pub(crate) enum Need {
     Find(Lookup),
-    /// Read the names of the directory that was found last.
+    /// Read the names in the directory that was found last.
     List,
 }
 
-/// The reply of the file system to a [`Need`].
+/// The reply of the file system to a [`Need`] of a search.
 #[derive(Debug)]
 pub(crate) enum FileReply {
     Found(Result<Found, Problem>),
     Names(Result<Arc<Names>, Problem>),
 }
 
-/// The result of processing a reply: the answer, or the next search.
+/// The result of processing a reply of the file system: the answer, or the next search.
 #[derive(Debug)]
 pub(crate) enum Next {
     Search(Search),
@@ -66,7 +66,7 @@ impl Search {
         Ok(Self { target: Target::parse(target)?, stage: Stage::Target })
     }
 
-    /// Returns the lookup that is needed next.
+    /// Returns the lookup in the file system that the search needs next.
     pub(crate) fn need(&self) -> Need {
         let path = self.target.relative();
         match self.stage {
@@ -76,8 +76,8 @@ impl Search {
         }
     }
 
-    /// Processes the reply to [`Search::need`]. Returns the answer, or the search that continues. `now`
-    /// determines the age of a file.
+    /// Processes the file system's reply to [`Search::need`]. Returns the answer, or the search that
+    /// continues. `now` determines the age of a file.
     pub(crate) fn with_reply(self, told: FileReply, request: &Request, now: SystemTime) -> Next {
         let stage = self.stage;
         let next = match (stage, told) {

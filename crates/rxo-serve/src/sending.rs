@@ -13,9 +13,9 @@ use crate::refusal::phrase;
 /// The form in which an answer is sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manner {
-    /// `true` if only the head is sent, as for HEAD requests.
+    /// `true` if only the head of the answer is sent, as for HEAD requests.
     pub(crate) is_head: bool,
-    /// The value of the field `Connection`; `None` omits the field.
+    /// The value of the header field `Connection`; `None` omits the field.
     pub(crate) connection: Option<&'static str>,
     /// `true` if the client supports chunked encoding (RFC 9112, section 7.1). Otherwise an answer without a
     /// length ends with the connection.
@@ -27,8 +27,8 @@ pub(crate) struct Manner {
 pub struct Part {
     /// The offset of the part in the file, in bytes.
     pub from: u64,
-    /// The length of the part in bytes: at most [`PIECE_BYTES`], and at most up to the next multiple of that
-    /// in the file.
+    /// The length of the part in bytes: at most [`PIECE_BYTES`]. The part ends at the next multiple of this
+    /// number in the file, or before.
     pub bytes: usize,
 }
 
@@ -38,21 +38,23 @@ pub(crate) struct Sending {
     /// The content that follows the current piece.
     rest: Content,
     in_chunks: bool,
-    /// The rendered part of the piece, including the head.
+    /// The rendered bytes of the current piece, including the head of the answer.
     buffer: Vec<u8>,
-    /// The part of the piece that comes from the file, after `buffer`; `None` if there is none.
+    /// The part of the current piece that comes from the file, after `buffer`; `None` if nothing comes from a
+    /// file.
     part: Option<Part>,
-    /// Number of bytes of the current piece that were written.
+    /// The number of bytes of the current piece that were written.
     written: usize,
-    /// Number of bytes of the piece that are content, without the head and without the framing of chunks.
+    /// The number of bytes of the current piece that are content, without the head and without the framing of
+    /// chunks.
     content: u64,
     is_filled: bool,
     begun: Instant,
-    /// The deadline for writing the piece; `None` until its writing begins.
+    /// The deadline for writing the current piece; `None` until its writing begins.
     deadline: Option<Instant>,
-    /// Number of bytes written before the current piece, including the head.
+    /// The number of bytes written before the current piece, including the head.
     sent: u64,
-    /// Number of content bytes written before the current piece.
+    /// The number of content bytes written before the current piece.
     bytes: u64,
 }
 
@@ -103,7 +105,8 @@ impl Sending {
         }
     }
 
-    /// Returns the bytes of the piece that are not written yet, and the part of the file that follows them.
+    /// Returns the bytes of the current piece that are not written yet, and the part of the file that follows
+    /// these bytes.
     pub(crate) fn unwritten(&self) -> (&[u8], Option<Part>) {
         let in_part = self.written.saturating_sub(self.buffer.len());
         let rest =
@@ -125,7 +128,7 @@ impl Sending {
         self.buffer.len() + self.part.map_or(0, |part| part.bytes)
     }
 
-    /// Prepares the next piece.
+    /// Prepares the next piece of the answer.
     fn fill(&mut self) {
         self.is_filled = true;
         match &mut self.rest {
@@ -157,7 +160,7 @@ impl Sending {
         if now < until { Due::Write { until } } else { Due::Late }
     }
 
-    /// Ends the current piece, all of which was written.
+    /// Ends the current piece of the answer, which was written completely.
     fn end_piece(&mut self) {
         self.sent += self.piece_bytes() as u64;
         self.bytes += self.content;
@@ -200,8 +203,8 @@ fn head(answer: &Answer, manner: Manner, date: SystemTime) -> Vec<u8> {
     head
 }
 
-/// Appends the next piece of the page to `buffer`, as a chunk if `in_chunks`. Returns the length of the piece
-/// in bytes, without the framing of a chunk.
+/// Appends the next piece of the page `listing` to `buffer`, as a chunk if `in_chunks`. Returns the length of
+/// the piece in bytes, without the framing of a chunk.
 fn append(buffer: &mut Vec<u8>, listing: &mut Listing, in_chunks: bool) -> u64 {
     let piece = listing.next();
     if in_chunks {

@@ -25,7 +25,7 @@ impl Target {
     /// host is ignored.
     ///
     /// # Errors
-    /// The answer if the target is not a path that can be served.
+    /// If the target is not a path that can be served, the answer to send.
     pub(crate) fn parse(text: &str) -> Result<Self, Refusal> {
         let path = path_of(text).ok_or(BAD_PATH)?;
         let (mut names, mut is_folder) = (Vec::new(), true);
@@ -67,7 +67,7 @@ impl Target {
         names.collect::<String>() + "/"
     }
 
-    /// Returns `true` if the parent of the directory is served too.
+    /// Returns `true` if the directory that contains this path is served too.
     pub(crate) const fn has_parent(&self) -> bool {
         !self.names.is_empty()
     }

@@ -34,27 +34,27 @@ use crate::names::Names;
 pub struct Root {
     folder: OwnedFd,
     lists: Mutex<Lists>,
-    /// Open files by version, so that all answers with the same version of a file share one descriptor.
+    /// Open files by their version, so that all answers with one version of a file share one descriptor.
     files: Mutex<HashMap<FileVersion, Weak<File>>>,
 }
 
-/// The lists of names that conversations currently hold or read; conversations that list one directory share
-/// a list.
+/// The lists of names that conversations currently hold or read. Conversations that list one directory share
+/// its list.
 type Lists = Vec<List>;
 
 /// The list of the names in one directory.
 #[derive(Debug, Default)]
 struct List {
-    /// The version of the directory; `None` if it may change without a new version, and then the list is not
-    /// shared.
+    /// The version of the directory. `None` if its names may change without a new version, in which case the
+    /// list is not shared.
     version: Option<Version>,
     /// The lock that a conversation holds while it reads the directory.
     turn: Arc<Mutex<()>>,
-    /// The names; they stay in memory as long as a conversation holds them.
+    /// The names in the directory; they stay in memory as long as a conversation holds them.
     names: Weak<Names>,
 }
 
-/// Identifies a directory, and the state of its names at one time.
+/// Identifies a directory, and the state of its names at a certain time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Version {
     device: u64,
@@ -78,7 +78,7 @@ pub struct Opened {
     folder: Option<File>,
 }
 
-/// The behaviour of a call that may have to wait for the disk.
+/// The behaviour of a file system call that may have to wait for the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
     /// The call waits for the disk.
@@ -122,7 +122,8 @@ impl Root {
         Err(Errno::AGAIN)
     }
 
-    /// Returns the open file of this version if there is one; otherwise `file`, which is shared from now on.
+    /// Returns the open file of this version if there is one. Otherwise returns `file`, which other answers
+    /// share from now on.
     fn share(&self, version: FileVersion, file: File) -> Arc<File> {
         let mut files = lock(&self.files);
         if let Some(open) = files.get(&version).and_then(Weak::upgrade) {
@@ -136,7 +137,8 @@ impl Root {
         file
     }
 
-    /// Returns the names in `folder`: those that other conversations hold, or the result of `read`.
+    /// Returns the names in `folder`: the list that other conversations hold, or, if there is none, the
+    /// result of `read`.
     fn names(
         &self,
         folder: &File,
@@ -154,8 +156,8 @@ impl Root {
         Ok(names)
     }
 
-    /// Returns the lock for reading the directory `version`: the lock of its list, or of a new list if no
-    /// conversation holds one or the directory may still change without a new version.
+    /// Returns the lock for reading the names of the directory `version`. This is the lock of its list, or of
+    /// a new list if no conversation holds one or the directory may still change without a new version.
     fn turn(&self, version: Version) -> Arc<Mutex<()>> {
         let is_stable = version.changed.elapsed().is_ok_and(|age| age >= CLOCK_TICK);
         let version = is_stable.then_some(version);
@@ -259,8 +261,8 @@ impl Opened {
     }
 
     /// Reads the directory that was found last, once, and closes it, as [`Step::List`](crate::Step::List)
-    /// requires. Reads at most 100,000 entries. Conversations that list the same directory at the same time
-    /// share one list, and wait while one of them reads it.
+    /// requires. Reads at most 100,000 entries. Conversations that list a directory at the same time share
+    /// one list, and wait while one of them reads it.
     ///
     /// # Errors
     /// If the directory cannot be read; [`Problem::Busy`] if all lists together need too much memory.
@@ -352,7 +354,8 @@ impl From<io::Error> for Problem {
     }
 }
 
-/// Returns the name of a directory entry, followed by `/` if it is a directory; `None` for `.` and `..`.
+/// Returns the name of a directory entry, with `/` at its end if the entry is a directory; `None` for `.` and
+/// `..`.
 fn name_of(entry: &DirEntry) -> Option<Vec<u8>> {
     let name = entry.file_name().to_bytes();
     let mark: &[u8] = if entry.file_type() == FileType::Directory { b"/" } else { b"" };
@@ -361,8 +364,8 @@ fn name_of(entry: &DirEntry) -> Option<Vec<u8>> {
 
 /// Maximum number of entries read from a directory.
 const MOST_ENTRIES: usize = 100_000;
-/// Maximum memory of all lists that conversations hold, in bytes. Lists that are being read come on top, at
-/// most 3 MB each.
+/// The maximum memory of all lists of names that conversations hold, in bytes. Lists that are being read need
+/// additional memory, at most 3 MB each.
 const MOST_HELD_BYTES: usize = 64 << 20;
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::DIRECTORY);
 /// The flags for opening a file. Nonblocking, because opening a pipe would otherwise wait for a writer.
@@ -370,11 +373,11 @@ const FILE: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 /// The flags that keep every resolved path below the directory.
 const WALL: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
-/// Number of shared files at which entries of closed files are first removed from the table.
+/// The number of shared files at which closed files are first removed from the table.
 const FEW_FILES: usize = 64;
 const ATTEMPTS: usize = 16;
-/// The coarsest tick of a file system's clock: a change of a directory that is later than this gets a later
-/// time.
+/// The coarsest tick of a file system's clock: a directory change that is later than another by at least this
+/// time gets a later time stamp.
 const CLOCK_TICK: Duration = Duration::from_millis(20);
 
 #[cfg(test)]

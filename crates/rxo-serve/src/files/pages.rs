@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::version::FileVersion;
 
-/// A page: a part of a file, copied into memory.
+/// A page: a part of a file's content, copied into memory.
 pub type Page = Arc<Vec<u8>>;
 
 /// A cache of recently read pages of files, bounded in bytes.
@@ -18,7 +18,7 @@ pub struct Pages {
     most_bytes: usize,
     bytes: usize,
     held: HashMap<Key, Held>,
-    /// The keys of all pages in `held`, in the order of the clock algorithm.
+    /// The keys of all cached pages, in the order of the clock algorithm.
     order: VecDeque<Key>,
     /// The memory of an evicted page, for reuse.
     spare: Vec<u8>,
@@ -45,7 +45,7 @@ impl Pages {
         Some(Arc::clone(&held.page))
     }
 
-    /// Adds a page to the cache, and evicts others to make space.
+    /// Adds a page to the cache, and evicts other pages to make space.
     pub(super) fn keep(&mut self, version: &FileVersion, index: u64, bytes: Vec<u8>) -> Page {
         let (key, page) = ((*version, index), Arc::new(bytes));
         self.bytes += page.len();
@@ -74,8 +74,8 @@ impl Pages {
         std::mem::take(&mut self.spare)
     }
 
-    /// Examines the next page in clock order: evicts it, or keeps it if it was used since. Returns `false` if
-    /// the cache is empty.
+    /// Examines the next page in clock order: evicts it, unless it was used since the last round. Returns
+    /// `false` if the cache is empty.
     fn evict_next(&mut self) -> bool {
         let Some(key) = self.order.pop_front() else { return false };
         let held = self.held.get_mut(&key);

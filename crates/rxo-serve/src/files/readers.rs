@@ -14,7 +14,7 @@ use super::{Opened, Patience, Root, lock};
 use crate::lookup::{Found, Lookup, Problem};
 use crate::names::Names;
 
-/// A request to the file system that may wait for the disk.
+/// A task in the file system that may have to wait for the disk.
 #[derive(Debug)]
 pub(crate) enum Errand {
     Find(Lookup),
@@ -22,7 +22,7 @@ pub(crate) enum Errand {
     Page(u64),
 }
 
-/// A request of one client to the file system, with the client's open files.
+/// A task in the file system for one client, with the client's open files.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) token: u64,
@@ -30,12 +30,12 @@ pub(crate) struct Job {
     pub(crate) errand: Errand,
 }
 
-/// The result of an [`Errand`], returned by the thread that ran it.
+/// The result of a task in the file system ([`Errand`]), returned by the thread that ran it.
 #[derive(Debug)]
 pub(crate) enum Reply {
     Found(Result<Found, Problem>),
     Listed(Result<Arc<Names>, Problem>),
-    /// A page and its index.
+    /// A page of a file, and its index.
     Page(io::Result<Vec<u8>>, u64),
 }
 
@@ -47,14 +47,14 @@ pub(crate) struct Readers {
     root: Arc<Root>,
     most: usize,
     threads: usize,
-    /// Number of jobs whose reply was not taken yet, including those of clients that have left.
+    /// The number of jobs whose reply was not taken yet, including jobs of clients that have left.
     under_way: usize,
     most_under_way: usize,
     jobs: Sender<Job>,
     to_do: Arc<Mutex<Receiver<Job>>>,
     done: SyncSender<Done>,
     replies: Receiver<Done>,
-    /// Replies to jobs that `send` has run itself, because no thread could be started.
+    /// Replies to jobs that the method `send` has run itself, because no thread could be started.
     done_here: VecDeque<Done>,
     wake: Arc<dyn Fn() + Send + Sync>,
 }
@@ -85,8 +85,8 @@ impl Readers {
         }
     }
 
-    /// Passes a job to a thread. Returns the job as an error if too many are unfinished: the disk does not
-    /// answer, and clients that gave up have sent new requests.
+    /// Passes a job to a thread. Returns the job as an error if too many jobs are unfinished. This happens if
+    /// the disk does not answer and clients that gave up have sent new requests.
     pub(crate) fn send(&mut self, job: Job) -> Result<(), Job> {
         if self.under_way >= self.most_under_way {
             return Err(job);
@@ -109,7 +109,7 @@ impl Readers {
         !self.done_here.is_empty()
     }
 
-    /// Returns the next finished job; `None` if there is none.
+    /// Returns the next finished job; `None` if no job has finished.
     pub(crate) fn next(&mut self) -> Option<Done> {
         let done = self.done_here.pop_front().or_else(|| self.replies.try_recv().ok())?;
         self.under_way -= 1;

@@ -27,14 +27,14 @@ pub(super) struct FileVersion {
     changed: (i64, i64),
 }
 
-/// The reliability of a version's time of change: whether a later change would get a different time.
+/// The reliability of a version's time of change: would a later change get a different time?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stamp {
-    /// Every later change gets a later time.
+    /// Every later change of the file gets a later time.
     Settled,
-    /// Later changes get a later time once this duration has passed.
+    /// A later change of the file gets a later time if it happens after this duration.
     Settles(Duration),
-    /// Unknown, because the file system's clock is ahead of this system's clock.
+    /// The reliability is unknown, because the file system's clock is ahead of this system's clock.
     Ahead,
 }
 
@@ -143,8 +143,8 @@ fn changed() -> io::Error {
 
 /// The tick of the coarsest clock, that of vfat.
 const COARSE_TICK: Duration = Duration::from_secs(2);
-/// Maximum time to wait until a version is settled. A file system's clock that is further ahead is considered
-/// a different clock.
+/// The maximum time to wait until a version is settled. A file system's clock that is further ahead is
+/// considered a different clock.
 const MOST_REST: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

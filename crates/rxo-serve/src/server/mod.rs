@@ -29,16 +29,17 @@ use crate::limits::{Limits, READ_BYTES};
 pub struct Rules {
     /// The limits of each client.
     pub limits: Limits,
-    /// Maximum number of clients. At this number the owner should admit no further clients, and idle clients
-    /// are not kept.
+    /// Maximum number of clients. While this number is reached, the owner should admit no further clients,
+    /// and idle clients are not kept.
     pub clients: usize,
-    /// Maximum number of clients per IPv4 address, or per IPv6 /64. Further clients get status 503.
+    /// Maximum number of clients per IPv4 address, or per IPv6 /64. A further client from there gets status
+    /// 503.
     pub per_peer: usize,
     /// Size of the cache of file contents, in bytes.
     pub cache_bytes: usize,
     /// Maximum number of reader threads; with 0, the thread that calls [`Server::turn`] waits for the disk.
     pub readers: usize,
-    /// Maximum time that a client waits for a reader thread; then its connection is reset.
+    /// Maximum time that a client waits for a reader thread; after this time its connection is reset.
     pub disk: Duration,
 }
 
@@ -48,15 +49,15 @@ pub struct Server<'c> {
     rules: Rules,
     shared: Shared,
     seats: HashMap<u64, Seat<'c>>,
-    /// Number of seats whose clients are being turned away, because their address has too many clients.
+    /// The number of clients that are being turned away, because their address has too many clients.
     turned_away: usize,
     places: Places,
     next_token: u64,
     queue: VecDeque<u64>,
     /// `true` if reader threads may have delivered more replies than the last turn took.
     may_have_replies: bool,
-    /// The deadlines of the seats, by token: at most one entry per seat, never later than the seat's
-    /// deadline, but possibly earlier.
+    /// The deadlines of the clients, with the client's token: at most one entry per client, never later than
+    /// the client's deadline, but possibly earlier.
     deadlines: BTreeSet<(Instant, u64)>,
     is_ending: bool,
 }
@@ -87,8 +88,8 @@ impl<'c> Server<'c> {
         }
     }
 
-    /// Counts the clients of each address together with other servers that have a clone of `places`. For servers of one host
-    /// on several threads; call it before the first client comes.
+    /// Lets this server count the clients of each address together with all servers that have a clone of
+    /// `places`. For servers of one host on several threads; call it before the first client comes.
     #[must_use]
     pub fn counting_with(self, places: Places) -> Self {
         Self { places, ..self }
@@ -109,10 +110,10 @@ impl<'c> Server<'c> {
         self.seats.is_empty()
     }
 
-    /// Admits a client, which `seat` creates from its token and which is ready at first. If the client's
-    /// address has too many clients, it gets status 503, and its bytes are read for a moment: closing at once
-    /// would reset the connection, and the answer might be lost. If many are being turned away already, the
-    /// client is dropped. O(log n).
+    /// Admits a client, which `seat` creates from its token. The client counts as ready at first. If the
+    /// client's address has too many clients, it gets status 503, and its bytes are read for a moment:
+    /// closing at once would reset the connection, and the answer might be lost. If many are being turned
+    /// away already, the client is dropped. O(log n).
     pub fn admit<C: Client + 'c>(
         &mut self,
         peer: SocketAddr,
@@ -145,13 +146,13 @@ impl<'c> Server<'c> {
         }
     }
 
-    /// Ends each connection after its current answer.
+    /// Ends the connection of each client after its current answer.
     pub fn end(&mut self) {
         self.is_ending = true;
     }
 
     /// Processes at most [`MOST_DRIVEN`] replies of reader threads, and lets at most as many ready clients
-    /// proceed. If there are more, the next turn is due at once. `date` is the time of day, `clock` the
+    /// proceed. If more are waiting, the next turn is due at once. `date` is the time of day, `clock` the
     /// monotonic time.
     pub fn turn(&mut self, date: SystemTime, clock: &mut dyn FnMut() -> Instant) {
         self.may_have_replies = (0..MOST_DRIVEN).all(|_| self.take_reply(date, clock));
@@ -174,13 +175,14 @@ impl<'c> Server<'c> {
         if is_due { Some(now) } else { first }
     }
 
-    /// Removes and returns the exchanges that ended since the last call, complete or not.
+    /// Removes and returns the exchanges (request and answer) that ended since the last call, complete or
+    /// not.
     pub fn exchanges(&mut self) -> impl Iterator<Item = (SocketAddr, Exchange)> {
         self.shared.exchanges.drain(..)
     }
 
-    /// Processes one reply of a reader thread, so that only one is held at a time. Returns `false` if there
-    /// is none.
+    /// Processes one reply of a reader thread, so that only one reply is held at a time. Returns `false` if
+    /// no reply waits.
     fn take_reply(&mut self, date: SystemTime, clock: &mut dyn FnMut() -> Instant) -> bool {
         let Some((token, opened, reply)) = self.shared.readers.next() else { return false };
         // The client may have gone.
@@ -213,8 +215,8 @@ impl<'c> Server<'c> {
         }
     }
 
-    /// Sets the deadline of a seat. An entry with an earlier time stays, and is renewed when it expires,
-    /// because entries expire more rarely than deadlines change.
+    /// Sets the deadline of the client with this token. An entry with an earlier time stays and is renewed
+    /// when it expires, because entries expire more rarely than deadlines change.
     fn wait_until(&mut self, token: u64, until: Instant) {
         let Some(seat) = self.seats.get_mut(&token) else { return };
         if seat.deadline.is_some_and(|earlier| earlier <= until) {

@@ -12,7 +12,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Counts a client at `peer`. Returns `false` if that address has `most` clients already.
+    /// Counts a new client at the address `peer`. Returns `false` if that address has `most` clients already.
     pub(super) fn take(&self, peer: IpAddr, most: usize) -> bool {
         let mut of = self.lock();
         let count = of.entry(holder(peer)).or_default();
@@ -21,7 +21,7 @@ impl Places {
         has_room
     }
 
-    /// Counts the end of a client at `peer`.
+    /// Counts the end of a client at the address `peer`.
     pub(super) fn give_back(&self, peer: IpAddr) {
         let (peer, mut of) = (holder(peer), self.lock());
         if let Some(count) = of.get_mut(&peer) {
@@ -37,8 +37,8 @@ impl Places {
     }
 }
 
-/// Returns the address under which `peer` is counted: the /64 for IPv6, because a host can use all of its
-/// addresses.
+/// Returns the address under which a client at `peer` is counted. For IPv6 this is the /64, because a host
+/// can use all addresses in it.
 fn holder(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(v6) => IpAddr::from((v6.to_bits() >> 64 << 64).to_be_bytes()),

@@ -15,7 +15,7 @@ use crate::sending::Part;
 /// [`ErrorKind::WouldBlock`], and the owner of the server then reports when the call can be retried
 /// ([`Server::ready`](super::Server::ready)).
 pub trait Client {
-    /// Reads received bytes; 0 is the end of the stream.
+    /// Reads received bytes of the client; returns 0 at the end of the stream.
     ///
     /// # Errors
     /// If the connection broke; `WouldBlock` if no bytes are available.
@@ -46,7 +46,7 @@ pub trait Client {
     fn reset(&mut self);
 }
 
-/// A part of a cached page, for writing without a copy.
+/// A part of a cached page of a file, for writing without a copy.
 #[derive(Clone, Debug)]
 pub struct Text {
     page: Page,
@@ -74,7 +74,8 @@ pub(super) struct Seat<'c> {
     client: Box<dyn Client + 'c>,
     pub(super) peer: SocketAddr,
     conversation: Conversation,
-    /// The client's open files; `None` while a reader thread has them, until `errand` at the latest.
+    /// The client's open files; `None` while a reader thread has them, which is until the time `errand` at
+    /// the latest.
     opened: Option<Opened>,
     /// The deadline of the job that a reader thread does for this client; `None` without a job.
     errand: Option<Instant>,
@@ -89,12 +90,12 @@ pub(super) struct Seat<'c> {
     pub(super) has_place: bool,
 }
 
-/// The state that all seats share while they are driven.
+/// The state that all clients share while the server lets them proceed.
 pub(super) struct Shared {
     pub(super) root: Arc<Root>,
     pub(super) pages: Pages,
     pub(super) readers: Readers,
-    /// Maximum time for a reader thread to finish a job.
+    /// The maximum time for a reader thread to finish a job.
     pub(super) patience: Duration,
     pub(super) exchanges: Vec<(SocketAddr, Exchange)>,
     pub(super) scratch: Box<[u8; READ_BYTES]>,
@@ -103,7 +104,7 @@ pub(super) struct Shared {
 /// The reason why a client's steps have stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
-    /// The client or a reader thread must act first, or this instant must pass; then the seat is driven
+    /// The client or a reader thread must act first. At this instant at the latest, the client is let proceed
     /// again.
     Until(Instant),
     /// The client has made its maximum number of steps for this turn.
@@ -112,7 +113,8 @@ pub(super) enum Rest {
     Over,
 }
 
-/// The result of a step: the reason to stop, or `None` if the next step can follow at once.
+/// The result of a step: the reason for which the steps must stop, or `None` if the next step can follow at
+/// once.
 type Progress = io::Result<Option<Rest>>;
 
 impl<'c> Seat<'c> {
@@ -140,8 +142,8 @@ impl<'c> Seat<'c> {
         self.page.is_none()
     }
 
-    /// Performs steps until the client or a reader must act first, or the maximum number of steps is reached.
-    /// Returns the reason why the steps have stopped.
+    /// Performs steps of the client's conversation until the client or a reader thread must act first, or the
+    /// maximum number of steps is reached. Returns the reason for which the steps have stopped.
     pub(super) fn drive(
         &mut self,
         token: u64,
@@ -255,7 +257,7 @@ impl<'c> Seat<'c> {
         self.client.finish().map(|()| None)
     }
 
-    /// Waits until the written bytes have arrived, and ignores received bytes meanwhile.
+    /// Waits until the written bytes have arrived at the client, and ignores bytes that it sends meanwhile.
     fn drain(&mut self, shared: &mut Shared, until: Instant) -> Progress {
         let bytes = self.client.in_flight_bytes();
         self.conversation.in_flight_bytes(bytes);
@@ -304,7 +306,7 @@ impl<'c> Seat<'c> {
     }
 }
 
-/// Returns the bytes of `part`; `None` if a reader thread must read its page first.
+/// Returns the bytes of `part`; `None` if a reader thread must first read the page that contains them.
 fn text(
     opened: &Opened,
     current: &mut Option<(u64, Page)>,
