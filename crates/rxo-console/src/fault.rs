@@ -1,10 +1,11 @@
-//! Errors, classified by whose fault they are. Each class has its own exit code.
+//! Errors, classified by their cause: a mistake of the user, an incomplete result, a failure. Each class has
+//! its own exit code.
 
 use anyhow::Error;
 use thiserror::Error;
 
-/// The error of a user who typed something invalid. The message names the invalid input and says what would be
-/// accepted.
+/// The error of a user who typed something invalid. The message names the invalid input and the accepted
+/// values.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);

@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 /// A file that is written under a temporary name. Dropping it removes the file, unless it was completed.
 #[derive(Debug)]
 pub struct Unfinished {
-    /// The temporary name and the final name; `None` if the file is written directly, or is complete.
+    /// The temporary name and the final name of the file; `None` if the file is written directly, or is
+    /// complete.
     names: Option<(PathBuf, PathBuf)>,
 }
 
 impl Unfinished {
-    /// Creates the file. A symbolic link is followed: its target is replaced. A pipe, or a device other than
-    /// a disk, is opened instead.
+    /// Creates a file that is complete or absent. A symbolic link is followed: its target is replaced. If the
+    /// path leads to a pipe, or to a device other than a disk, this is opened and written directly.
     ///
     /// # Errors
     /// If the path names no file, a directory or a disk, or if the system refuses to create the file.
@@ -37,8 +38,8 @@ impl Unfinished {
         Ok((Self { names: Some((temporary, target)) }, file))
     }
 
-    /// Completes `file`: forces its content to the disk, and renames it to its final name. Without the former, a power
-    /// cut could leave an empty file under the final name.
+    /// Completes `file`: forces its content to the disk, and renames it to its final name. If the content
+    /// were not forced to the disk, a power cut could leave an empty file under the final name.
     ///
     /// # Errors
     /// If the system refuses to write or rename the file.

@@ -2,8 +2,8 @@
 //!
 //! Queueing a line never waits for the stream's reader (Ctrl-S, a full pipe), and a line that cannot be
 //! written does not end the process. The queue is bounded. A line that does not fit into it or cannot be
-//! written (a full disk, a closed pipe) is dropped and counted; the next line is tried again, preceded by a
-//! line with the number of dropped ones.
+//! written (a full disk, a closed pipe) is dropped and counted. The next line that can be written is preceded
+//! by a line with the number of dropped lines.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IsTerminal};
@@ -18,20 +18,20 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::getpgrp;
 use rustix::termios::tcgetpgrp;
 
-/// The output stream of a process to which lines are written.
+/// The output stream to which the lines of a queue are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     Output,
     Error,
 }
 
-/// The output stream of a queue of lines, and the limits of the queue.
+/// The output stream of a queue of lines, with the limits of the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manner {
     pub(crate) stream: Stream,
-    /// Maximum number of lines that wait before a further optional line is dropped.
+    /// Maximum number of lines that wait in the queue. If more wait, a further optional line is dropped.
     pub(crate) most_waiting: usize,
-    /// Formats the line that reports the number of dropped lines.
+    /// The function that formats the line with the number of dropped lines.
     pub(crate) skipped_line: fn(u64) -> String,
 }
 
@@ -51,23 +51,23 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<Line>,
-    /// Number of lines that were dropped since the last report about dropped lines.
+    /// The number of lines that were dropped since dropped lines were last reported.
     skipped: u64,
-    /// Number of lines that are being written: 1 for a line of text, the number of dropped lines for a report of
-    /// dropped lines, 0 if nothing is being written.
+    /// The number of lines that are being written: 1 for a line of text, the number of dropped lines for
+    /// their report, 0 if nothing is being written.
     writing: u64,
-    /// The error of writing the last line; `None` if it was written.
+    /// The error of writing the last line; `None` if that line was written.
     failure: Option<io::Error>,
 }
 
 #[derive(Debug)]
 enum Line {
     Text(String),
-    /// The report that this number of lines was dropped.
+    /// A report that this number of lines was dropped.
     Skipped(u64),
 }
 
-/// The lines that were not written when [`Lines::finish`] returned.
+/// The lines of a queue that were not written when [`Lines::finish`] returned.
 #[derive(Debug)]
 pub(crate) enum Rest {
     Nothing,
@@ -106,7 +106,7 @@ impl Lines {
         Ok(lines)
     }
 
-    /// Queues a line, which is dropped only if the queue is completely full.
+    /// Queues a line, which is dropped only if the queue has reached its absolute limit.
     pub(crate) fn push(&self, text: String) {
         self.queue(text, MOST_OF_ALL);
     }
@@ -148,7 +148,7 @@ impl Lines {
 }
 
 impl State {
-    /// Number of lines that were not printed yet, including dropped ones.
+    /// Returns the number of lines that were not printed yet, including dropped ones.
     fn unprinted(&self) -> u64 {
         self.waiting.iter().map(Line::lines).sum::<u64>() + self.skipped + self.writing
     }
@@ -159,7 +159,7 @@ impl State {
         }
     }
 
-    /// Returns `true` if the thread has work without waiting for a further line.
+    /// Returns `true` if the writing thread has work, so that it need not wait for a further line.
     fn is_busy(&self) -> bool {
         let says_more = self.failure.is_none() && self.skipped > 0;
         !self.waiting.is_empty() || self.writing > 0 || says_more
@@ -167,7 +167,8 @@ impl State {
 }
 
 impl Line {
-    /// Returns the number of lines that the text stands for: 1, or the number of dropped lines for a report of them.
+    /// Returns the number of lines that the text stands for: the number of dropped lines for their report,
+    /// otherwise 1.
     const fn lines(&self) -> u64 {
         match self {
             Self::Text(_) => 1,
@@ -232,7 +233,8 @@ fn with<T>(stream: Stream, act: impl FnOnce(BorrowedFd<'_>) -> T) -> T {
     }
 }
 
-/// Writes all of the line `text`. `is_cut` is `true` if the stream ends within a line, on entry and on return.
+/// Writes all of the line `text`. The flag `is_cut` is `true` while the stream ends within a line; it is read
+/// first and updated.
 fn write_line(to: BorrowedFd<'_>, text: &str, is_cut: &mut bool) -> io::Result<()> {
     let ended = if *is_cut { format!("\n{text}") } else { text.to_owned() };
     let mut left = ended.as_bytes();
@@ -261,7 +263,7 @@ fn is_foreground(stream: Stream) -> bool {
     with(stream, |stream| stream.is_terminal() && tcgetpgrp(stream) == Ok(getpgrp()))
 }
 
-/// Returns `true` if the error is that of writing to a closed terminal.
+/// Returns `true` if the error is the one that occurs when a process writes to a closed terminal.
 fn is_hung_up(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
 }

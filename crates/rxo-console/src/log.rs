@@ -3,7 +3,7 @@
 //! Before [`begin`], or without it, a line is `rxo: TEXT` and is written at once, which suits short commands.
 //! After [`begin`], each line has time, level and nic, and a thread writes it, so that a reader that pauses,
 //! a full disk or a closed pipe neither blocks nor ends the process. Lines beyond a rate limit are dropped
-//! and counted. For the journal of systemd the level is encoded in its own form, and the time is omitted.
+//! and counted. For the journal of systemd the level has the journal's own form, and the time is omitted.
 //!
 //! These 150 lines replace `tracing`: no line is on the path of a packet, all lines have the same three
 //! fields, and there are no filters.
@@ -24,13 +24,13 @@ use crate::lines::{Lines, Manner, Stream};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// The line is about an error that ends the command.
+    /// The log line is about an error that ends the command.
     Error = 3,
-    /// The line reports that data or a feature is missing.
+    /// The log line reports that data or a feature is missing.
     Warning = 4,
-    /// The line is about an event that the user should know about.
+    /// The log line is about an event that the user should know about.
     Notice = 5,
-    /// The line contains figures that are printed periodically.
+    /// The log line contains figures that are printed periodically.
     Info = 6,
 }
 
@@ -84,7 +84,8 @@ pub fn begin(form: Form, nic: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes one log line. After [`begin`] it never blocks; before, it waits up to 5 seconds for a reader that pauses.
+/// Writes one log line. After [`begin`] this never blocks. Before, it waits up to 5 seconds if the reader of
+/// standard error pauses.
 pub fn write(level: Level, text: &str) {
     let Some(log) = LOG.get() else { return write_now(level, text) };
     let mut limit = log.limit.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,7 +104,8 @@ pub fn finish() {
     }
 }
 
-/// Returns `text` as a line for standard output, preceded by the level if the journal of systemd reads it.
+/// Returns `text` as a line for standard output. If the journal of systemd reads standard output, the line
+/// begins with the level in the journal's form.
 #[must_use]
 pub fn for_output(text: String) -> String {
     match is_journal(io::stdout()) {
@@ -158,7 +160,8 @@ impl Log {
     }
 }
 
-/// Returns `true` if `stream` leads to the journal, according to `JOURNAL_STREAM` in the environment.
+/// Returns `true` if `stream` leads to the journal of systemd, according to `JOURNAL_STREAM` in the
+/// environment.
 fn is_journal(stream: impl AsFd) -> bool {
     let Ok(journal) = std::env::var("JOURNAL_STREAM") else { return false };
     let Ok(found) = fstat(stream.as_fd()) else { return false };
@@ -218,7 +221,7 @@ impl Limit {
 const MOST_AT_ONCE: f64 = 100.0;
 const A_SECOND: f64 = 10.0;
 const MOST_WAITING: usize = 256;
-/// Maximum time in seconds for which a line waits for its reader.
+/// Maximum time in seconds for which a log line waits for its reader.
 const PATIENCE_S: i64 = 5;
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::output;
 #[derive(Debug)]
 pub struct OutputFile {
     name: String,
-    /// The file that is being written; `None` for standard output.
+    /// The plain file that is being written; `None` if the output is standard output.
     unfinished: Option<Unfinished>,
     /// `true` if the output is standard output, so that nothing else may be printed there.
     is_standard: bool,

@@ -33,7 +33,8 @@ pub fn for_file(option: &str, path: &Path) -> Result<PathBuf> {
     refuse_read_only(option, path, folder.unwrap_or(Path::new(".")))
 }
 
-/// Checks that `path`, given by `option`, is a folder, or that a folder can be created there. Returns the path.
+/// Checks that `path`, given by `option`, is a folder, or that a folder can be created at `path`. Returns the
+/// path.
 ///
 /// # Errors
 /// If `path` is a file, or a folder that this user cannot write. The message names `option` and `path`.

@@ -1,7 +1,7 @@
 //! Standard output for commands that must neither wait for its reader nor end because of it.
 //!
-//! Optional lines that are repeated regularly, such as those of intervals, are dropped while too many wait;
-//! other lines are few, and are kept longer.
+//! Optional lines that are repeated regularly, such as the lines of an interval, are dropped while too many
+//! wait; other lines are few, and are kept longer.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -20,13 +20,14 @@ pub struct Printer {
     lines: Lines,
 }
 
-/// Maximum time to wait for a slow reader at the end, before lines are given up.
+/// Maximum time for which the end of a command waits for a slow reader, before lines are given up.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Printer {
-    /// Starts the printing thread. The thread sets `stop` only if this process is in the foreground of a terminal that
-    /// is closed. A line that is [offered](Self::offer) while `most_waiting` lines wait is dropped; `skipped_line`
-    /// formats the line that reports the number of lines that were dropped or could not be written.
+    /// Starts the printing thread. The thread sets `stop` only if this process is in the foreground of a
+    /// terminal that is closed. A line that is [offered](Self::offer) while `most_waiting` lines wait is
+    /// dropped. `skipped_line` formats the line with the number of lines that were dropped or could not be
+    /// written.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -39,7 +40,7 @@ impl Printer {
         Ok(Self { lines: Lines::start(manner, failed, Some(stop))? })
     }
 
-    /// Queues a line to be printed, which is dropped only if the queue is completely full.
+    /// Queues a line to be printed. It is dropped only if the queue has reached its absolute limit.
     pub fn line(&self, text: String) {
         self.lines.push(text);
     }
@@ -49,11 +50,11 @@ impl Printer {
         self.lines.offer(text);
     }
 
-    /// Waits until all lines are printed, at most five seconds. A reader that has closed standard output is not an
-    /// error.
+    /// Waits until all lines are printed, at most five seconds. A reader that has closed standard output is
+    /// not an error.
     ///
     /// # Errors
-    /// If nothing was read within that time, or if the last lines cannot be written.
+    /// If nothing was read within five seconds, or if the last lines cannot be written.
     pub fn finish(&self) -> Result<()> {
         match self.lines.finish(PATIENCE) {
             Rest::Refused { lines, why } if why.kind() != ErrorKind::BrokenPipe => {

@@ -48,8 +48,8 @@ impl Table {
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     }
 
-    /// Returns `true` if every cell of `column` below the header is a number, or `-` for a missing one. The first
-    /// column contains row names and is never numeric.
+    /// Returns `true` if every cell of `column` below the header is a number, or `-` for a missing number.
+    /// The first column contains row names and is never numeric.
     fn is_numeric(&self, column: usize) -> bool {
         if column == 0 {
             return false;
