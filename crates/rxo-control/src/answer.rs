@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::VERSION;
 
-/// The answer to a request; on the socket it is one line of JSON.
+/// The answer to a control request. On the socket it is one line of JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// The name of the request; empty if the line was not a request.
@@ -14,7 +14,7 @@ pub struct Answer {
     pub result: Result<Value, String>,
 }
 
-/// Error: a line is not an answer.
+/// Error: a line is not an answer to a control request.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("what listens there does not answer as rxo does; give the socket of --control")]
 pub struct BadAnswer;
@@ -35,7 +35,7 @@ impl Answer {
         Value::Object(fields).to_string()
     }
 
-    /// Parses a line, with or without its line end.
+    /// Parses an answer from a line, with or without its line end.
     ///
     /// # Errors
     /// If the line is not an answer of this version.

@@ -33,7 +33,7 @@ pub enum AskError {
         /// The path of the socket.
         path: String,
     },
-    /// The process closed the connection without having answered.
+    /// The process closed the connection and had not answered.
     #[error("the process at {0} closed the connection without an answer; it may have ended")]
     Closed(String),
     /// The answer is invalid, so another program listens at the socket.

@@ -14,13 +14,14 @@ use crate::{MOST_REQUEST_BYTES, PATIENCE};
 pub(crate) enum Framing {
     /// Each request is a line. The last line needs no line end.
     Lines,
-    /// The only request is an HTTP head, which ends with an empty line. Bytes after it are not read.
+    /// The only request is an HTTP head, which ends with an empty line. Bytes after the empty line are not
+    /// read.
     Head,
 }
 
 impl Framing {
-    /// Finds the first request in `input`. Returns its length and the length of its terminator, in bytes;
-    /// `None` if it is not complete.
+    /// Finds the first request in `input`. Returns the length of the request and the length of its
+    /// terminator, in bytes; `None` if the request is not complete.
     fn find(self, input: &[u8]) -> Option<(usize, usize)> {
         let line_end =
             |from: usize| input[from..].iter().position(|b| *b == b'\n').map(|n| from + n);
@@ -45,9 +46,10 @@ pub(crate) struct Conversation {
     framing: Framing,
     input: Vec<u8>,
     output: Vec<u8>,
-    /// The number of bytes of the output that were written.
+    /// The number of bytes of the answer that were written.
     written: usize,
-    /// The time at which the client is dropped, unless it completes a request or accepts an answer before.
+    /// The time at which the client is dropped, unless it completes a request or accepts an answer before
+    /// this time.
     due: Instant,
     /// `true` if the client sends no more bytes.
     has_ended: bool,
@@ -74,8 +76,8 @@ impl Conversation {
         if is_open { MOST_REQUEST_BYTES - self.input.len() } else { 0 }
     }
 
-    /// Returns `true` if the client must send the next bytes; `false` if a request must be answered or an answer
-    /// written first.
+    /// Returns `true` if the client must send the next bytes. `false` means that a request must be answered
+    /// first, or an answer written.
     pub(crate) fn is_to_send(&self) -> bool {
         self.output.is_empty() && !self.has_ended && self.framing.find(&self.input).is_none()
     }

@@ -7,8 +7,8 @@
 use crate::conversation::Framing;
 use crate::service::Service;
 
-/// A page: its path, its media type, and the function that creates its text. If the function fails, the
-/// client gets status 503 with the error in one line.
+/// A page that is served over HTTP: its path, its media type, and the function that creates its text. If the
+/// function fails, the client gets status 503 with the error in one line.
 pub struct Page<T> {
     /// The path of the page, such as `/metrics`.
     pub path: &'static str,

@@ -65,10 +65,10 @@ pub use server::{Door, Server};
 /// The version of the protocol. It changes whenever the meaning of a valid line changes.
 pub const VERSION: u64 = 1;
 
-/// Maximum length of a request, in bytes, including its line end.
+/// Maximum length of a control request, in bytes, including its line end.
 pub const MOST_REQUEST_BYTES: usize = 4_096;
 
-/// Maximum number of clients at a time. A further client gets an error and is dropped.
+/// Maximum number of clients of a control socket at a time. A further client gets an error and is dropped.
 pub const MOST_CLIENTS: usize = 16;
 
 /// The time in which a client must send a request, or accept an answer; otherwise it is dropped.

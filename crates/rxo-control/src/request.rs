@@ -40,7 +40,8 @@ pub enum BadRequest {
 }
 
 impl Request {
-    /// Parses a line, with or without its line end. Allocates in proportion to its length.
+    /// Parses a control request from a line, with or without its line end. Allocates in proportion to its
+    /// length.
     ///
     /// # Errors
     /// The first reason why the line is not a request.

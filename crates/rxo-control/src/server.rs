@@ -23,8 +23,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server for requests that are lines. `listener` must be nonblocking. `answer` is called with each line,
-    /// without its end; while it runs, only the other clients wait.
+    /// Starts a server for requests that are lines. `listener` must be nonblocking. `answer` is called with
+    /// each line, without its end. While it runs, the other clients wait, but no other part of the process.
     ///
     /// # Errors
     /// If the system cannot create a thread or descriptors.
@@ -35,8 +35,8 @@ impl Server {
         Self::of("rxo-ctl", Door::Unix(listener), Lines(answer))
     }
 
-    /// Starts a server for one page over HTTP. `door` must be nonblocking. While the page is created, only the other
-    /// clients wait.
+    /// Starts a server for one page over HTTP. `door` must be nonblocking. While the page is created, the
+    /// other clients wait, but no other part of the process.
     ///
     /// # Errors
     /// The errors of [`Server::start`].
@@ -114,7 +114,7 @@ struct Clients<S> {
     clients: Vec<Client>,
     service: S,
     /// The time until which no client is accepted, because the process has no free descriptors; `None` if
-    /// there is no such limit.
+    /// clients are accepted.
     rests_until: Option<Instant>,
 }
 
@@ -123,7 +123,7 @@ struct Client {
     talk: Conversation,
 }
 
-/// The decision whether a client stays connected after it was served.
+/// The decision about a client that was served: does it stay connected?
 #[derive(PartialEq, Eq)]
 enum Fate {
     Stays,
@@ -145,8 +145,8 @@ impl<S: Service> Clients<S> {
     }
 
     /// Waits until a descriptor is ready or a deadline has passed. Returns one flag per descriptor, `true` if
-    /// it is ready: first the descriptor that tells the server to stop, then the listener, then the clients
-    /// in order.
+    /// it is ready. The first is the descriptor that tells the server to stop, the second the listener; the
+    /// clients follow in order.
     fn wait(&self) -> io::Result<Vec<bool>> {
         let now = Instant::now();
         let accepts = self.rests_until.is_none_or(|until| now >= until);
@@ -212,8 +212,8 @@ impl Client {
         if self.talk.is_to_send() { PollFlags::IN } else { PollFlags::OUT }
     }
 
-    /// Reads from the client, answers at most one request, and writes the answer. Returns whether the client stays
-    /// connected.
+    /// Reads from the client, answers at most one request, and writes the answer. The result tells if the
+    /// client stays connected.
     ///
     /// # Errors
     /// If the connection is broken.

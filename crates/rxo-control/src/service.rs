@@ -7,7 +7,7 @@ use crate::{Answer, MOST_CLIENTS, MOST_REQUEST_BYTES};
 pub(crate) trait Service {
     /// The rule that divides a client's bytes into requests.
     const FRAMING: Framing;
-    /// Maximum number of clients at a time.
+    /// Maximum number of clients of the service at a time.
     const MOST_CLIENTS: usize;
 
     /// Returns the answer to a complete request, as bytes to be sent.
@@ -16,7 +16,7 @@ pub(crate) trait Service {
     /// Returns the answer to a request that is longer than [`MOST_REQUEST_BYTES`].
     fn too_long(&self) -> Vec<u8>;
 
-    /// Returns the error that a client over the limit gets.
+    /// Returns the error for a client that is refused because there are too many.
     fn too_many(&self) -> Vec<u8>;
 }
 
