@@ -1,4 +1,4 @@
-//! Gives up every privilege that a [`Confinement`] does not name, in the order that the privileges require.
+//! Gives up every privilege that a [`Confinement`] does not name, in the order in which that is possible.
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use rustix::thread::set_no_new_privs;

@@ -19,7 +19,7 @@ pub struct Confinement {
     pub attaches_programs: bool,
     /// The processes that the process may kill.
     pub kill: Kill,
-    /// The capabilities that are kept, if the process has them.
+    /// The capabilities that the process keeps, as far as it has them.
     pub capabilities: CapabilitySet,
     /// The user that the process becomes; `None` keeps the current user. Needs `CAP_SETUID` and `CAP_SETGID`,
     /// and leaves no capability.
@@ -77,6 +77,6 @@ pub enum Kill {
     Nobody,
     /// Only the process with this id may be killed.
     Process(u32),
-    /// Only processes may be killed for which the confined process holds a descriptor (`pidfd`).
+    /// The process may only kill processes for which it holds a descriptor (`pidfd`).
     Given,
 }

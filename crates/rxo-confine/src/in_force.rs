@@ -6,11 +6,11 @@ use rustix::thread::CapabilitySet;
 
 use crate::User;
 
-/// The limits that apply to a thread and to the threads that it starts.
+/// The limits that the kernel enforces for a confined thread and for the threads that it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InForce {
     user: Option<String>,
-    /// The limits; `None` if nothing was given up.
+    /// The limits that the kernel enforces; `None` if nothing was given up.
     limits: Option<Limits>,
 }
 
@@ -19,7 +19,7 @@ struct Limits {
     capabilities: CapabilitySet,
     /// The version of Landlock that the kernel supports; `None` if Landlock does not restrict files.
     landlock_abi: Option<u32>,
-    /// Number of system calls that stay allowed; `None` if there is no seccomp filter.
+    /// The number of system calls that stay allowed; `None` if there is no seccomp filter.
     calls: Option<usize>,
 }
 

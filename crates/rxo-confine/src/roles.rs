@@ -52,8 +52,9 @@ impl Confinement {
         self
     }
 
-    /// Returns the needs of the keeper of a run: the process that restores interfaces, and kills the process
-    /// `worker`. `folders` contain locks and records; `sockets` are folders in which it removes socket files.
+    /// Returns the confinement of the keeper of a run: the process that restores interfaces, and kills the
+    /// process `worker`. `folders` contain locks and records; `sockets` are folders in which the keeper
+    /// removes socket files.
     #[must_use]
     pub fn keeper(worker: u32, folders: Vec<PathBuf>, sockets: Vec<PathBuf>) -> Self {
         let kill = Kill::Process(worker);
@@ -68,7 +69,8 @@ impl Confinement {
     }
 
     /// Returns the confinement of the restorer, the last process of a run, which restores interfaces if all
-    /// other processes were killed at once. The folders are those of [`Confinement::keeper`].
+    /// other processes were killed at once. `folders` and `sockets` have the meaning that they have for
+    /// [`Confinement::keeper`].
     #[must_use]
     pub fn restorer(folders: Vec<PathBuf>, sockets: Vec<PathBuf>) -> Self {
         let mut paths = interfaces(folders);
@@ -85,7 +87,7 @@ impl Confinement {
     }
 
     /// Returns the confinement of a process that removes socket files after another process has ended.
-    /// `sockets` are the folders of those files, `folders` those of the lock files.
+    /// `sockets` are the folders that contain the socket files, and `folders` contain the lock files.
     #[must_use]
     pub fn remover(folders: Vec<PathBuf>, sockets: Vec<PathBuf>) -> Self {
         let locks = folders.into_iter().map(|folder| (folder, Access::Write));

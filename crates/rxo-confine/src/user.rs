@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::ConfineError;
 
-/// A user, with the groups that its processes get.
+/// A user that a process can become, with the groups that its processes get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// The user, as the caller named it.
@@ -61,7 +61,7 @@ impl User {
         Ok(Self { name: text.to_owned(), uid, gid, groups })
     }
 
-    /// Makes this thread run as the user, for good: no capability remains with which it could change to
+    /// Makes this thread run as the user, for good. No capability remains by which the thread could change to
     /// another user.
     pub(crate) fn assume(&self) -> Result<(), ConfineError> {
         self.try_assume().map_err(|why| ConfineError::User { user: self.name.clone(), why })

@@ -15,7 +15,7 @@ pub(super) enum Rule {
     /// `(index, mask, value)`.
     If(i64, (u8, u32, u32)),
     IfBoth(i64, (u8, u32, u32), (u8, u32, u32)),
-    /// The call is allowed unless the argument with this index has one of these values.
+    /// The call is allowed unless the argument with this index has one of these two values.
     Unless(i64, u8, [u32; 2]),
 }
 
@@ -57,7 +57,7 @@ fn always(lists: &[&[i64]]) -> Vec<Rule> {
     lists.iter().flat_map(|list| list.iter()).copied().map(Rule::Always).collect()
 }
 
-/// Returns the rules for calls that are allowed only with certain arguments.
+/// Returns the rules for system calls that are allowed only with certain arguments.
 fn with_conditions() -> Vec<Rule> {
     let own = std::process::id();
     let not_executable = (2, c::PROT_EXEC as u32, 0);
@@ -103,7 +103,7 @@ fn socket(sockets: Sockets) -> Vec<Rule> {
     }
 }
 
-/// The calls that open an AF_XDP socket and attach its program.
+/// Returns the rules for the system calls that open an AF_XDP socket and attach its program.
 fn programs(attaches: bool) -> Vec<Rule> {
     let of = |command: u32| Rule::If(c::SYS_bpf, (0, ALL, command));
     let socket = Rule::If(c::SYS_socket, (0, ALL, c::AF_XDP as u32));
@@ -251,7 +251,8 @@ const ASKING: &[i64] = &[
     c::SYS_umask,
 ];
 
-/// Older forms of the calls above, which x86-64 has in addition to the newer ones, and which musl uses.
+/// Older forms of the system calls above, which x86-64 has in addition to the newer forms, and which musl
+/// uses.
 #[cfg(target_arch = "x86_64")]
 const OLD: &[i64] = &[
     c::SYS_stat,
