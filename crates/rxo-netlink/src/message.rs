@@ -4,7 +4,7 @@
 
 use std::io;
 
-/// A request to the kernel: its message type, its flags in addition to those of every request, a fixed
+/// A request to the kernel: its message type, its flags in addition to the flags of every request, a fixed
 /// header, and attributes.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -27,7 +27,7 @@ pub(crate) enum Answer<'a> {
 
 const HEADER_BYTES: usize = 16;
 const ATTRIBUTE_HEADER_BYTES: usize = 4;
-/// The bits of an attribute's type without its flags: nested, or in network byte order.
+/// The bits of an attribute's type that remain without its two flags (nested; in network byte order).
 const TYPE_MASK: u16 = 0x3fff;
 const NESTED: u16 = 0x8000;
 const DUMP_INTERRUPTED: u16 = 0x10;
@@ -40,7 +40,8 @@ impl Request {
         Self { kind, flags: 0, body: header.to_vec() }
     }
 
-    /// Returns a request of the type `kind` with the same header and attributes, but without flags.
+    /// Returns a request of the type `kind` with the header and the attributes of this request, but without
+    /// flags.
     #[must_use]
     pub fn with_kind(self, kind: u16) -> Self {
         Self { kind, flags: 0, ..self }
@@ -103,7 +104,7 @@ pub fn nested(inside: &[(u16, &[u8])]) -> Vec<u8> {
     bytes
 }
 
-/// Parses the attributes in `bytes`. Returns the type of each, without flag bits, and its value. Stops at an
+/// Parses the attributes in `bytes`. Returns for each the type, without flag bits, and the value. Stops at an
 /// invalid length.
 pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
@@ -116,20 +117,20 @@ pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// Returns the value of the first attribute of type `kind`; `None` if there is none. O(n) in the number of
-/// attributes.
+/// Returns the value of the first attribute of type `kind` in `bytes`; `None` if there is none. O(n) in the
+/// number of attributes.
 #[must_use]
 pub fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     attributes(bytes).find(|(found, _)| *found == kind).map(|(_, value)| value)
 }
 
-/// Reads the 32-bit number at offset `at`, in host byte order. `None` if `bytes` is too short.
+/// Reads the 32-bit number at offset `at` of `bytes`, in host byte order. `None` if `bytes` is too short.
 #[must_use]
 pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// Reads the 64-bit number at offset `at`, in host byte order. `None` if `bytes` is too short.
+/// Reads the 64-bit number at offset `at` of `bytes`, in host byte order. `None` if `bytes` is too short.
 #[must_use]
 pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
@@ -155,7 +156,7 @@ pub(crate) fn notices(datagram: &[u8]) -> impl Iterator<Item = Notice> {
     })
 }
 
-/// Parses the messages in a datagram of the kernel. Returns an error for an invalid length, and then stops.
+/// Parses the messages in a datagram of the kernel. After an invalid length, yields an error and stops.
 pub(crate) fn answers(datagram: &[u8]) -> impl Iterator<Item = io::Result<Answer<'_>>> {
     let mut rest = datagram;
     std::iter::from_fn(move || {

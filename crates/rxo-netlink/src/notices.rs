@@ -1,4 +1,4 @@
-//! Notices: changes of the network configuration that the kernel reports, whoever made them.
+//! Notices: the kernel's reports about changes of the network configuration, by any program.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,7 +16,7 @@ pub struct Notices {
     socket: OwnedFd,
 }
 
-/// The size of the receive buffer, in bytes. The kernel's largest notice is far smaller.
+/// The size of the buffer for received notices, in bytes. The kernel's largest notice is far smaller.
 const BUFFER_BYTES: usize = 1 << 16;
 
 /// The multicast groups that the socket joins, numbered as in `linux/rtnetlink.h`.
@@ -29,7 +29,7 @@ const IPV6_ADDRESS: u32 = 9;
 const IPV6_ROUTE: u32 = 11;
 
 impl Notices {
-    /// Opens the socket. From then on it receives a notice of every change.
+    /// Opens the socket. It receives a notice of every change that happens afterwards.
     ///
     /// # Errors
     /// If the system has no descriptors left.

@@ -14,20 +14,20 @@ use rustix::net::{
 
 use crate::message::{Answer, Request, answers};
 
-/// A netlink socket. It acts on the network namespace of the thread that opened it, whichever thread uses it.
-/// A thread that uses it while another is waiting for an answer blocks.
+/// A netlink socket. It acts on the network namespace of the thread that opened it, even if another thread
+/// uses it. While one thread waits for an answer, another thread that uses the socket blocks.
 #[derive(Debug)]
 pub struct Netlink {
     socket: OwnedFd,
-    /// The sequence number of the next request. Locked until the answer is read, so that no thread reads
-    /// another's answer.
+    /// The sequence number of the next request. Locked until the answer is read, so that no thread reads the
+    /// answer to another thread's request.
     sequence: Mutex<u32>,
 }
 
 /// The size of the receive buffer, in bytes: the kernel's largest datagram of a dump.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Maximum number of attempts to read a dump that changes keep interrupting.
+/// Maximum number of attempts to read a dump. An attempt fails if a change interrupts the dump.
 const ATTEMPTS: usize = 8;
 
 /// Maximum time to wait for an answer. The kernel answers at once; the limit bounds the effect of a bug in
