@@ -80,7 +80,8 @@ pub trait Findings: Serialize {
         true
     }
 
-    /// Returns the reason why a part of the findings is missing; `None` if none is, or if the user interrupted.
+    /// Returns the reason why a part of the findings is missing; `None` if nothing is missing, or only
+    /// because the user interrupted.
     fn damage(&self) -> Option<String> {
         None
     }
@@ -133,7 +134,7 @@ pub fn run<E: Experiment>(experiment: &E, stop: &AtomicBool) -> Result<()> {
     report.partial.map_or(Ok(()), |why| Err(partial(why)))
 }
 
-/// Obtains the privilege to create network namespaces. Returns "root" if the process is root, and otherwise
+/// Obtains the privilege to create network namespaces. Returns "root" if the process is root, otherwise
 /// "user-namespace". Must be called before any thread starts, because only a single-threaded process can
 /// enter a user namespace.
 ///

@@ -20,7 +20,7 @@ impl Spread {
         Self::of(samples.iter().map(value))
     }
 
-    /// Returns the spread of `values`; `None` if there are none.
+    /// Returns the spread of `values`; `None` if there are no values.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
@@ -87,8 +87,8 @@ pub fn quartiles(values: &[f64]) -> Option<(f64, f64)> {
     Some((at(0.25), at(0.75)))
 }
 
-/// Minimum number of bytes from which a cost per byte is computed. Bytes are counted in reads of up to 128 KiB, which
-/// is 3 % of this.
+/// The number of bytes below which no cost per byte is computed. Bytes are counted in reads of up to 128 KiB,
+/// which is 3 % of this number.
 pub const LEAST_BYTES: u64 = 4 << 20;
 
 /// Returns the rate `ours` as a share of the rate `theirs`, in words: "80 % of", or "10.1 times" where a

@@ -13,7 +13,7 @@ use crate::running::{Running, wire};
 /// Name of the TAP that replaces the host's interface.
 pub const TAP: &str = "rxo0";
 
-/// The settings of rxo in which the measured ways differ.
+/// The settings of rxo that differ between the measured ways.
 #[derive(Clone, Copy, Debug)]
 pub struct Manner {
     /// The coalescing policy of rxo's engine.
@@ -31,7 +31,7 @@ pub struct Manner {
 }
 
 impl Manner {
-    /// Returns the settings of `policy` with batched writes; everything else is off.
+    /// Returns settings with the coalescing `policy` and batched writes; everything else is off.
     pub const fn with(policy: Policy) -> Self {
         Self { policy, submit: SubmitMode::Auto, mtu: None, ack_split: None, impair: [None; 2] }
     }

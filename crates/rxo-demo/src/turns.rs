@@ -26,10 +26,10 @@ pub struct Turns<'a> {
 pub struct Cases<'a, C> {
     /// The cases, in the order in which the first round measures them.
     pub cases: &'a [C],
-    /// Number of rounds; each case is measured once per round.
+    /// The number of rounds, in each of which each case is measured once.
     pub rounds: usize,
-    /// Number of neighbouring cases that take turns at being the first of their group, so that slow changes
-    /// of the machine affect all of them equally. With 1 the order is fixed.
+    /// The size of a group of neighbouring cases. In each group, another case is first in each round, so that
+    /// slow changes of the machine affect all cases equally. With 1 the order is fixed.
     pub rotated: usize,
 }
 
@@ -169,7 +169,7 @@ impl<'a> Turns<'a> {
     }
 }
 
-/// Most repeats of one turn.
+/// Maximum number of times that one turn is repeated.
 const MOST_REPEATS: usize = 2;
 
 #[cfg(test)]

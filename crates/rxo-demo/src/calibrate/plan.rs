@@ -89,9 +89,9 @@ const fn setting(mtu: u32, max_segments: u16) -> Setting {
 
 const SHORTEST: Duration = Duration::from_secs(3);
 const LONGEST: Duration = Duration::from_secs(600);
-/// Approximate duration of a round. A longer calibration has more rounds, not longer ones.
+/// The approximate duration of a round. A longer calibration has more rounds of this duration.
 const ROUND: Duration = Duration::from_secs(7);
-/// Approximate time to build and remove the network of one measurement.
+/// The approximate time to build and remove the network for one measurement.
 const SET_UP: Duration = Duration::from_millis(120);
 const WARM_UP: Duration = Duration::from_millis(120);
 const SHORTEST_WINDOW: Duration = Duration::from_millis(100);

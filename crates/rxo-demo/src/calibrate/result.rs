@@ -27,7 +27,8 @@ pub(crate) struct Calibration {
     pub(super) costs: Costs,
     /// For each cost, the smallest and the largest value among the fits of single rounds.
     pub(super) spreads: Spreads,
-    /// Largest difference between a measurement and what the fitted costs predict, as a fraction of the measurement.
+    /// Largest difference between a measurement and the value that the fitted costs predict, as a fraction of
+    /// the measurement.
     pub(super) worst_error: f64,
     pub(super) measurements: Vec<Row>,
     pub(super) rounds: usize,
@@ -51,7 +52,7 @@ pub(super) struct Row {
     packets_per_delivery: f64,
     wire_bytes_per_packet: f64,
     ns_per_packet: Spread,
-    /// Time per packet that the fitted costs predict, in nanoseconds.
+    /// The time per packet that the fitted costs predict, in nanoseconds.
     fitted_ns_per_packet: f64,
 }
 
@@ -120,7 +121,8 @@ impl Findings for Calibration {
         vec![table.render()]
     }
 
-    /// Does nothing: the only verdict is the conclusion, which the report itself omits on a busy machine.
+    /// Does nothing: this report contains no verdict to withdraw, because its text omits the conclusion on a
+    /// busy machine anyway.
     fn withhold(&mut self) {}
 
     fn conclusion(&self) -> Option<String> {

@@ -79,7 +79,7 @@ fn counts(lab: &Lab) -> Result<Counts> {
 
 const SENDER: &str = "sender";
 const RECEIVER: &str = "receiver";
-/// Length of the Ethernet, IPv4 and TCP headers, with timestamps, in bytes.
+/// The length of the Ethernet, IPv4 and TCP headers of a segment, with timestamps, in bytes.
 const HEADER_BYTES: f64 = 14.0 + 20.0 + 32.0;
-/// Minimum number of packets from which a cost per packet is computed.
+/// The number of packets below which no cost per packet is computed.
 const FEWEST_PACKETS: f64 = 1_000.0;

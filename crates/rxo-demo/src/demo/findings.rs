@@ -11,7 +11,7 @@ use super::sentence::sentence;
 use super::side_by_side::{Cells, SideBySide, verdict};
 use crate::wrap::count;
 
-/// The findings of the demo: a row for each of the five paths, and the settings.
+/// The findings of the demo: a row for each path, and the settings.
 pub(crate) type DemoFindings = SideBySide<Row, Setup>;
 
 /// The settings of the demo, so that it can be repeated.
@@ -23,7 +23,7 @@ pub(crate) struct Setup {
     pub(super) mtu: u32,
     pub(super) sender_core: Option<usize>,
     pub(super) receiver_core: Option<usize>,
-    /// The policy of the path `rxo`, as all its fields by name.
+    /// The coalescing policy on the path through rxo, as all its fields by name.
     pub(super) policy: serde_json::Map<String, serde_json::Value>,
 }
 

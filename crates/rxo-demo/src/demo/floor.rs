@@ -19,7 +19,7 @@ use rxo_testbed::Lab;
 use crate::running::{Running, wire};
 use crate::through::TAP;
 
-/// The counts of a loop.
+/// The totals of the bare loop.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
     pub(super) frames: u64,
@@ -186,12 +186,12 @@ impl<'a> Gather<'a> for &'a Train<'_> {
     }
 }
 
-/// Ethernet, IPv4 and TCP with timestamps.
+/// The length of the Ethernet, IPv4 and TCP headers of a segment with timestamps, in bytes.
 const HEADER_BYTES: usize = 66;
-/// A full frame of a wire with an MTU of 1,500 bytes.
+/// The length of a full frame in bytes, on a wire with an MTU of 1,500 bytes.
 const FULL_BYTES: usize = 1_514;
 const SEGMENT: std::num::NonZeroU16 = std::num::NonZeroU16::new(1_448).expect("not zero");
 const MOST_FRAMES: usize = 20;
 const BATCH_FRAMES: usize = 256;
-/// Maximum time between two checks of the stop flag.
+/// Maximum time between two checks of the flag that stops the loop.
 const LOOK: Duration = Duration::from_millis(50);

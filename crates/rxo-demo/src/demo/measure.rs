@@ -82,8 +82,8 @@ fn through_floor(plan: &Plan) -> Result<Sample> {
     })
 }
 
-/// Returns the options of the wire, which are the same for all paths. The peer's kernel processes ACKs on the core from
-/// which the peer sends.
+/// Returns the options of the wire, which do not depend on the path. The peer's kernel processes ACKs on the
+/// core from which the peer sends.
 fn wire(plan: &Plan) -> LabOptions {
     LabOptions { peer_core: plan.cores.sender, ..LabOptions::default() }
 }

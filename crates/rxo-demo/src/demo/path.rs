@@ -21,7 +21,7 @@ pub(crate) enum Path {
 }
 
 impl Path {
-    /// All paths, in the order of the demo's table. The last is measured only with `--floor`.
+    /// All paths, in the order of the demo's table. The last path is measured only with `--floor`.
     pub(crate) const ALL: [Self; 6] = [
         Self::KernelGroOff,
         Self::KernelGroOn,

@@ -44,7 +44,7 @@ pub(crate) struct Spreads {
 }
 
 impl Row {
-    /// Returns the row of `path`, as the medians of `samples`; `None` if there are none.
+    /// Combines the `samples` of `path` into a row of medians; `None` if there are no samples.
     pub(crate) fn of(path: Path, connections: usize, samples: &[Sample]) -> Option<Self> {
         let spread =
             |value: fn(&Sample) -> f64| Some(Spread::over(samples, value)?.rounded(DECIMALS));

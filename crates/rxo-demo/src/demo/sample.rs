@@ -36,7 +36,7 @@ pub(crate) struct HoldTime {
 pub(crate) struct CpuParts {
     pub(crate) sender: f64,
     pub(crate) receiver: f64,
-    /// Processor time of rxo's worker, if the path includes one, and of the demo itself.
+    /// Processor time of rxo's worker, if the path includes a worker, and of the demo itself.
     pub(crate) rest: f64,
     pub(crate) ksoftirqd: f64,
 }

@@ -5,8 +5,8 @@ use super::row::Row;
 use crate::stats::share_of;
 use crate::wrap::count;
 
-/// Returns a sentence that compares the path `rxo` with the other paths of the same run, including figures in
-/// which rxo is worse.
+/// Returns a sentence that compares the path through rxo with the other paths of the run, including figures
+/// in which rxo is worse.
 pub(crate) fn sentence(rows: &[Row]) -> String {
     let of = |path| rows.iter().find(|row| row.path == path);
     let (Some(rxo), Some(gro), Some(single), Some(batched)) =
@@ -43,7 +43,7 @@ pub(crate) fn sentence(rows: &[Row]) -> String {
     )
 }
 
-/// Returns the processor time `ours` relative to `theirs`, as a phrase.
+/// Returns a phrase that compares the processor time `ours` with `theirs`.
 fn compared(ours: f64, theirs: f64) -> String {
     if ours <= theirs {
         format!("{:.1} times less CPU time than", theirs / ours)

@@ -10,7 +10,7 @@ pub(super) trait Cells: Serialize {
     /// The headings of the table's columns.
     const HEAD: &'static [&'static str];
 
-    /// Returns the text of this row's cells, one for each column.
+    /// Returns the texts of the table cells in this row, one for each column.
     fn cells(&self) -> Vec<String>;
 
     /// Returns `true` if every byte of this way's transfers arrived as it was sent.

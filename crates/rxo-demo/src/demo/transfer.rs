@@ -15,7 +15,7 @@ use super::sample::CpuParts;
 use crate::losses::Losses;
 use crate::stats::LEAST_BYTES;
 
-/// The figures of a bulk transfer while it was measured.
+/// The figures of a bulk transfer during the time in which it was measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bulk {
     pub(super) gbit_per_s: f64,

@@ -41,8 +41,8 @@ fn moderated(gather: Duration) -> [Option<ImpairmentSettings>; 2] {
     [(gather > Duration::ZERO).then_some(acks), None]
 }
 
-/// Returns the options of the wire, which are the same for all ways. Each host's kernel processes received frames on
-/// that host's core.
+/// Returns the options of the wire, which do not depend on the way of the ACKs. Each host's kernel processes
+/// received frames on the core of that host.
 fn wire(setup: &Setup) -> LabOptions {
     LabOptions {
         peer_core: setup.cores.sender,

@@ -44,7 +44,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns the row of `way`, as the medians of `samples`; `None` if there are none.
+    /// Combines the `samples` of `way` into a row of medians; `None` if there are no samples.
     pub fn of(way: Way, connections: usize, samples: &[Sample]) -> Option<Self> {
         let spread =
             |value: fn(&Sample) -> f64| Some(Spread::over(samples, value)?.rounded(DECIMALS));

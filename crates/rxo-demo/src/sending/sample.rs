@@ -43,11 +43,12 @@ impl Sample {
 pub struct HostCpu {
     /// Processor time of the sending threads.
     pub sender: f64,
-    /// Processor time of rxo's worker, if the way includes one, and of the command itself.
+    /// Processor time of rxo's worker, if the way of the ACKs includes a worker, and of the command itself.
     pub rest: f64,
-    /// Processor time of the kernel thread that runs deferred work on this core.
+    /// Processor time of the kernel thread that runs deferred work on the sending host's core.
     pub ksoftirqd: f64,
-    /// Time in which the core was not idle, including interrupts that no thread is charged for and any other process.
+    /// Time in which the sending host's core was not idle, including interrupts that no thread is charged for
+    /// and any other process.
     pub core_busy: f64,
 }
 

@@ -17,10 +17,10 @@ pub enum Way {
 }
 
 impl Way {
-    /// All ways, in the order of the tables.
+    /// All ways in which ACKs reach the sender, in the order of the tables.
     pub const ALL: [Self; 3] = [Self::KernelGro, Self::NoAggregation, Self::AckAggregate];
 
-    /// Returns the name of the way in tables and JSON.
+    /// Returns the name of this way of the ACKs in tables and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::KernelGro => "kernel-gro",
@@ -29,7 +29,7 @@ impl Way {
         }
     }
 
-    /// Returns the name of the way in drawings.
+    /// Returns the name of this way of the ACKs in drawings.
     pub const fn label(self) -> &'static str {
         match self {
             Self::KernelGro => "the kernel's GRO",
@@ -38,7 +38,7 @@ impl Way {
         }
     }
 
-    /// Returns the policy of rxo on this way; `None` for a way without rxo.
+    /// Returns the coalescing policy of rxo for this way of the ACKs; `None` for a way without rxo.
     pub fn policy(self) -> Option<Policy> {
         let policy = defaults::live(Policy::linux_gro());
         match self {

@@ -11,7 +11,8 @@ use crate::demo::side_by_side::{Cells, SideBySide, verdict};
 use crate::sending::{Row, Way};
 use crate::wrap::count;
 
-/// The findings: a row for each of the three ways in which ACKs reach the sender, and the settings.
+/// The findings of `rxo demo --reverse`: a row for each of the three ways in which ACKs reach the sender, and
+/// the settings.
 pub(crate) type ReverseFindings = SideBySide<Row, Measured>;
 
 /// The settings of `rxo demo --reverse`, so that it can be repeated.
@@ -25,7 +26,7 @@ pub(crate) struct Measured {
     hold: String,
     peer_core: Option<usize>,
     host_core: Option<usize>,
-    /// The policy of the way `ack-aggregate`, as all its fields by name.
+    /// The coalescing policy with `--ack-aggregate`, as all its fields by name.
     policy: serde_json::Map<String, serde_json::Value>,
 }
 
@@ -104,7 +105,7 @@ impl Cells for Row {
     }
 }
 
-/// Returns the rate at which the peer acknowledges, as it is typed for `--peer-acks`.
+/// Returns the peer's rate of acknowledgements in the form in which it is typed for `--peer-acks`.
 fn name(acks: AckRate) -> String {
     match acks {
         AckRate::Default => "linux".to_owned(),

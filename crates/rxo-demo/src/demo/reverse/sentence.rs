@@ -5,7 +5,8 @@ use rxo_console::numbers::ratio;
 use crate::sending::{Row, Way};
 use crate::stats::share_of;
 
-/// Returns sentences that compare the ways of one run. They claim only measured effects, and mention a lack of gain.
+/// Returns sentences that compare the three ways of ACKs in one run. They claim only measured effects, and
+/// mention a lack of gain.
 pub(super) fn sentence(rows: &[Row]) -> String {
     let of = |way| rows.iter().find(|row| row.way == way);
     let (Some(kernel), Some(without), Some(with)) =
@@ -32,8 +33,8 @@ pub(super) fn sentence(rows: &[Row]) -> String {
     )
 }
 
-/// Returns the factor by which deliveries per segment are fewer in the way `with` aggregation than in the way
-/// `without`.
+/// Returns the factor by which ACK aggregation reduces the deliveries per segment: the deliveries in the row
+/// `without` it, divided by the deliveries in the row `with` it.
 pub(crate) fn times_fewer(without: &Row, with: &Row) -> f64 {
     let share = |row: &Row| ratio(row.ack_deliveries as f64, row.segments as f64);
     ratio(share(without), share(with))
@@ -59,7 +60,7 @@ fn connections(number: usize) -> String {
     if number == 1 { "one connection".to_owned() } else { format!("{number} connections") }
 }
 
-/// Returns the processor time `ours` relative to `theirs`, as a phrase.
+/// Returns a phrase that compares the processor time `ours` with `theirs`.
 fn compared(ours: f64, theirs: f64) -> String {
     let percent = 100.0 * (ratio(ours, theirs) - 1.0);
     match percent {
