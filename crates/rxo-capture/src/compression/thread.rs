@@ -51,7 +51,7 @@ impl Filler {
     /// Passes everything that `decoded` yields to the reader.
     ///
     /// # Errors
-    /// The error of `decoded`, after the bytes before it; `BrokenPipe` if the reader is gone.
+    /// The error of `decoded`, after all bytes that preceded it; `BrokenPipe` if the reader was dropped.
     pub(super) fn take_all(&mut self, decoded: &mut impl Read) -> io::Result<()> {
         loop {
             let mut buffer = self.returned.try_recv().unwrap_or_default();
