@@ -71,7 +71,7 @@ fn run(nic: &mut Device, host: &mut Device, stop: &AtomicBool) -> Result<Totals>
     Ok(totals)
 }
 
-/// Successive full segments of a flow, or one frame of any kind.
+/// A train: successive full segments of a flow, which are written at once, or one frame of any kind.
 struct Train<'a> {
     /// The headers of the first segment, changed for the whole train.
     headers: [u8; HEADER_BYTES],
