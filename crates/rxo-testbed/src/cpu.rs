@@ -55,23 +55,23 @@ pub struct CoreUse {
     pub core: usize,
     /// The time of the core's `ksoftirqd` thread, which does deferred work.
     pub ksoftirqd: Duration,
-    /// The time in which the core was not idle, in steps of 10 ms, whatever it ran. It includes interrupts while
-    /// nothing else ran, which belong to no thread. On a quiet machine it is the total cost of everything bound to this
-    /// core.
+    /// The time in which the core was not idle, in steps of 10 ms, whatever program ran. It includes
+    /// interrupts while nothing else ran, which belong to no thread. On a quiet machine it is the total cost
+    /// of all work that is bound to this core.
     pub busy: Duration,
 }
 
 /// The processor time that was used between two readings.
 #[derive(Clone, Debug, Default)]
 pub struct CpuUse {
-    /// The time of each part that the meter counts by name, in the order in which they were selected.
+    /// The time of each thread or process that the meter counts by name, in the order of their selection.
     pub parts: Vec<(String, Duration)>,
     /// The time of the `ksoftirqd` threads of all cores. They serve the whole machine, so the network use of
     /// other processes is included. 0 if they are not visible (in a PID namespace).
     pub ksoftirqd: Duration,
     /// The time of all other threads of this process.
     pub rest: Duration,
-    /// The use of each core that was selected, in that order.
+    /// The use of each core that was selected, in the order of their selection.
     pub cores: Vec<CoreUse>,
 }
 
@@ -88,7 +88,7 @@ impl CpuMeter {
         Self { parts: Vec::new(), ksoftirqd: find_ksoftirqd(), cores: Vec::new() }
     }
 
-    /// Returns a meter that also counts these threads of this process separately, under the name `name`.
+    /// Returns a meter that also counts `threads` of this process separately, under the name `name`.
     #[must_use]
     pub fn threads(mut self, name: &str, threads: Vec<u32>) -> Self {
         self.parts.push((name.to_owned(), Part::Threads(threads)));
@@ -170,7 +170,7 @@ impl Part {
 }
 
 impl CpuReading {
-    /// Returns the processor time used since `earlier`, a reading of the same meter.
+    /// Returns the processor time that was used since `earlier`, an earlier reading of the same meter.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> CpuUse {
         let parts = self.parts.iter().zip(&earlier.parts);
@@ -208,7 +208,8 @@ impl CpuUse {
         self.parts.iter().map(|(_, time)| *time).sum::<Duration>() + self.ksoftirqd + self.rest
     }
 
-    /// Returns the time of the part `name`; `None` if the meter has no part of this name.
+    /// Returns the time of the threads or the process with this name; `None` if the meter counts none with
+    /// this name.
     #[must_use]
     pub fn part(&self, name: &str) -> Option<Duration> {
         self.parts.iter().find(|(part, _)| part == name).map(|(_, time)| *time)

@@ -1,4 +1,4 @@
-//! Errors of a lab (a test network), sorted by whose fault they are. Every message is one line.
+//! Errors of a lab (a test network), sorted by their cause. Every message is one line.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use thiserror::Error;
 /// The error of building a lab, or of a transfer.
 #[derive(Debug, Error)]
 pub enum LabError {
-    /// An argument is invalid. The message names the value and what would be accepted.
+    /// An argument is invalid. The message names the value and the accepted values.
     #[error("{0}")]
     Usage(String),
     /// The system refused an operation.

@@ -54,7 +54,7 @@ struct Totals {
     is_part: bool,
     /// The number of cores whose time the quota covers; at most `cores`.
     quota: u32,
-    /// The idle time of the cores, which includes waiting for devices.
+    /// The idle time of the cores that this process may use, which includes waiting for devices.
     idle: Duration,
     interrupts: Duration,
     stolen: Duration,
@@ -134,7 +134,7 @@ impl MachineReading {
 }
 
 impl Totals {
-    /// Returns the sums of the lines of `stat` for the cores in `allowed`, or for all cores if that is
+    /// Computes the sums of the lines of `stat` for the cores in `allowed`, or for all cores if `allowed` is
     /// `None`. `quota` is the number of cores whose time the process may use. `None` if `stat` is invalid.
     fn of(stat: &str, allowed: Option<&str>, quota: usize) -> Option<Self> {
         let mut totals = Self::default();
@@ -171,7 +171,7 @@ impl Totals {
 }
 
 /// Returns the cores that a process may use, as `/proc/<process>/status` lists them: `0-3,8`. `None` if
-/// `status` does not.
+/// `status` does not list them.
 fn allowed(status: &str) -> Option<&str> {
     status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).map(str::trim)
 }

@@ -1,8 +1,8 @@
 //! The confidence interval of a median.
 
-/// Returns the two of `values` between which the median of their distribution lies with 95 % confidence (sign
-/// test). `None` for fewer than six values: even the smallest and the largest of these do not enclose the
-/// median with that confidence.
+/// Returns two elements of `values` between which the median of the underlying distribution lies with 95 %
+/// confidence (sign test). `None` for fewer than six values: even the smallest and the largest of five do not
+/// enclose the median with that confidence.
 #[must_use]
 pub fn median_bounds(values: &[f64]) -> Option<(f64, f64)> {
     let mut sorted = values.to_vec();

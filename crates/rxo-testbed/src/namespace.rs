@@ -1,8 +1,8 @@
 //! A network namespace: its own interfaces, addresses, routes and sockets.
 //!
-//! A namespace has no name in the file system. It lives as long as this process holds it open. When
-//! the last handle is gone, the kernel removes it with all its interfaces, also when the process is
-//! killed. So no run leaves anything behind for the next one.
+//! A namespace has no name in the file system. It lives as long as this process holds it open. When the last
+//! handle is gone, the kernel removes it with all its interfaces, also when the process is killed. So no run
+//! leaves anything behind that could disturb the next run.
 
 use std::fs::{self, File};
 use std::io;
@@ -22,9 +22,9 @@ use crate::sys;
 pub struct Namespace {
     label: String,
     handle: File,
-    /// A netlink socket that was opened inside the namespace, so that it acts on it from any thread.
+    /// A netlink socket that was opened inside the namespace. It acts on the namespace from any thread.
     netlink: Netlink,
-    /// Any socket of the namespace, by which offloads are set.
+    /// A socket of the namespace, of any kind, by which offloads are set.
     control: UdpSocket,
 }
 
@@ -74,8 +74,8 @@ impl Namespace {
         Interface::new(self, name)
     }
 
-    /// Runs `work` on a thread inside the namespace, and waits for it. Sockets opened there belong to the
-    /// namespace permanently, and may then be used from any thread.
+    /// Runs `work` on a thread inside the namespace, and waits for its end. Sockets that `work` opens belong
+    /// to the namespace permanently, and may then be used from any thread.
     ///
     /// # Errors
     /// If the namespace cannot be entered.
@@ -87,9 +87,9 @@ impl Namespace {
         on_new_thread("lab-inside", work).context(|| self.cannot_enter())
     }
 
-    /// Runs `work` as [`Namespace::run`] does, with a separate table of descriptors: what it opens does not
-    /// count against the limit of the process, and is closed at the end. The table begins with copies of the
-    /// descriptors that are already open.
+    /// Runs `work` as [`Namespace::run`] does, with a separate table of descriptors: descriptors that `work`
+    /// opens do not count against the limit of the process, and are closed at the end. The table begins with
+    /// copies of the descriptors that are already open.
     ///
     /// # Errors
     /// The errors of [`Namespace::run`].
@@ -216,12 +216,12 @@ pub fn until(is_so: impl Fn() -> Result<bool>) -> Result<io::Result<()>> {
     Ok(Err(io::ErrorKind::TimedOut.into()))
 }
 
-/// IPv6 settings to switch off: router solicitations and similar messages would disturb the measured traffic,
-/// and a link-local address would become usable only after a random delay of up to a second.
+/// IPv6 settings that are switched off: router solicitations and similar messages would disturb the measured
+/// traffic, and a link-local address would become usable only after a random delay of up to a second.
 const IPV6_SWITCHED_OFF: [&str; 4] =
     ["dad_transmits", "accept_ra", "router_solicitations", "router_solicitation_delay"];
 
-/// Number of calls of [`until`] in a minute, with the pause below.
+/// The number of times that [`until`] calls its function in a minute, with its pause between calls.
 const LOOKS: u32 = 6_000;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 

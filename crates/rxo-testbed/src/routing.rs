@@ -8,14 +8,14 @@ use crate::error::{Context, Result};
 /// A route or a rule: its header as attribute 0, then its attributes, without the kernel's counters.
 pub type RouteOrRule = Vec<(u16, Vec<u8>)>;
 
-/// The length in bytes of `rtmsg`, and of `fib_rule_hdr`.
+/// The length of the structures `rtmsg` and `fib_rule_hdr`, in bytes.
 const HEADER_BYTES: usize = 12;
 
 impl Namespace {
     /// Lists the routes and the rules of all tables and both IP versions, sorted.
     ///
     /// # Errors
-    /// If the namespace cannot be entered, or the kernel does not list them.
+    /// If the namespace cannot be entered, or the kernel does not list its routes or rules.
     pub fn routes_and_rules(&self) -> Result<Vec<RouteOrRule>> {
         let list = || {
             let netlink = Netlink::route()?;

@@ -11,8 +11,8 @@ use crate::sys;
 /// Totals of the network stack of a namespace since it was created, for IPv4 and IPv6 together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackCounters {
-    /// The number of packets that reached IP. An aggregate counts as one, whether rxo or the kernel made it, because
-    /// each delivery costs the host time only once.
+    /// The number of packets that reached IP. An aggregate counts as one, whether rxo or the kernel made it,
+    /// because each delivery costs the host's time only once.
     pub deliveries: u64,
     /// The number of packets that IP sent. A GSO frame counts as one.
     pub sends: u64,
@@ -71,7 +71,8 @@ fn or_empty(text: io::Result<String>) -> io::Result<String> {
     }
 }
 
-/// Returns a value of `/proc/net/snmp`, in which a line of names is followed by a line of values. 0 if it is missing.
+/// Returns a value of `/proc/net/snmp`, in which a line of names is followed by a line of values. 0 if the
+/// value is missing.
 fn in_table(text: &str, protocol: &str, name: &str) -> u64 {
     let mut lines = text.lines().filter(|line| line.starts_with(protocol));
     let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return 0 };
@@ -82,7 +83,8 @@ fn in_table(text: &str, protocol: &str, name: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Returns a value of `/proc/net/snmp6`, in which each line has a name and a value. 0 if it is missing.
+/// Returns a value of `/proc/net/snmp6`, in which each line has a name and a value. 0 if the value is
+/// missing.
 fn in_list(text: &str, name: &str) -> u64 {
     let mut lines = text.lines().filter_map(|line| line.split_once(char::is_whitespace));
     lines

@@ -17,7 +17,7 @@ use crate::sys::{self, MonitorSocket};
 pub struct Tap(pub File);
 
 impl Interface<'_> {
-    /// Creates this interface as a TAP. A written frame is processed inside the system call.
+    /// Creates this interface as a TAP. The kernel processes a written frame inside the system call.
     ///
     /// # Errors
     /// If the name is taken, or `/dev/net/tun` or privilege is missing.
@@ -26,7 +26,8 @@ impl Interface<'_> {
     }
 
     /// Creates this interface as a TAP that receives by polls (NAPI), so that the kernel coalesces written
-    /// frames. Each write is a poll of its own; [`Interface::coalescing_hold`] joins several.
+    /// frames. Each write is a poll of its own; with [`Interface::coalescing_hold`], the kernel coalesces
+    /// across several writes.
     ///
     /// # Errors
     /// The errors of [`Interface::create_tap`].
@@ -51,7 +52,7 @@ impl Interface<'_> {
 }
 
 impl Tap {
-    /// Writes a header and a frame, which the interface then receives.
+    /// Writes a `virtio_net_hdr` and a frame, which the interface then receives.
     ///
     /// # Errors
     /// If the kernel refuses the header or the frame (`EINVAL`).
@@ -59,8 +60,8 @@ impl Tap {
         (&self.0).write_vectored(&[IoSlice::new(header), IoSlice::new(frame)]).map(|_| ())
     }
 
-    /// Reads the next frame that the interface sends, with its header before it, and returns the length of
-    /// both in bytes. `None` if there is none.
+    /// Reads the next frame that the interface sends, after its `virtio_net_hdr`, and returns the length of
+    /// both in bytes. `None` if no frame waits.
     ///
     /// # Errors
     /// If the interface is gone.
@@ -72,7 +73,7 @@ impl Tap {
         }
     }
 
-    /// Waits until there is something to read, or `time` has passed.
+    /// Waits until a frame can be read, or `time` has passed.
     ///
     /// # Errors
     /// If the system refuses.
@@ -88,7 +89,7 @@ pub struct Monitor(MonitorSocket);
 /// A packet that a [`Monitor`] has read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MonitoredPacket {
-    /// Length of header and packet, in bytes.
+    /// The length of the packet and its `virtio_net_hdr` together, in bytes.
     pub bytes: usize,
     /// The outer VLAN tag, which the kernel removes from the packet: its protocol and its control
     /// information, as on the wire.
@@ -96,7 +97,7 @@ pub struct MonitoredPacket {
 }
 
 impl Monitor {
-    /// Reads the next packet with its header. `None` if there is none.
+    /// Reads the next packet with its `virtio_net_hdr`. `None` if no packet waits.
     ///
     /// # Errors
     /// If the interface is gone.
@@ -104,7 +105,7 @@ impl Monitor {
         Ok(self.0.receive(buffer)?.map(|(bytes, tag)| MonitoredPacket { bytes, tag }))
     }
 
-    /// Waits until there is a packet, or `time` has passed.
+    /// Waits until a packet can be read, or `time` has passed.
     ///
     /// # Errors
     /// If the system refuses.

@@ -25,7 +25,7 @@ pub struct Lab {
     options: LabOptions,
 }
 
-/// The parameters of a lab: of the wire, the kernels at its ends, and the peer's ACKs.
+/// The parameters of a lab: properties of the wire and of the kernels at its ends, and the peer's ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LabOptions {
     /// The MTU of the wire and of the host's interface, in bytes.
@@ -53,12 +53,11 @@ pub enum AckRate {
     /// Linux's default. On a veth that is one ACK for 10 to 100 segments, because windows seldom open and GSO
     /// frames arrive whole.
     Default,
-    /// An ACK for every segment that TCP receives, like hosts without GRO. While the receiving
-    /// thread holds a connection, segments that arrive meanwhile share an ACK: 0.3 to
-    /// 0.6 ACKs per segment were observed.
+    /// An ACK for every segment that TCP receives, like hosts without GRO. While the receiving thread uses a
+    /// connection, all segments that arrive share an ACK: 0.3 to 0.6 ACKs per segment were observed.
     EachSegment,
-    /// One ACK for up to this number of full segments: the peer's kernel coalesces as many, and acknowledges each
-    /// aggregate. 1 is the same as [`AckRate::EachSegment`].
+    /// The peer's kernel sends one ACK for up to this number of full segments: it coalesces as many, and
+    /// acknowledges each aggregate. 1 means the same as [`AckRate::EachSegment`].
     Groups(u16),
 }
 
@@ -109,7 +108,8 @@ impl Lab {
         Self::direct_with(gro, LabOptions::default())
     }
 
-    /// Creates a lab as [`Lab::direct`] does, with the options `options`.
+    /// Creates a lab in which peer and host are connected by one wire, with `options`. `gro` is the state of
+    /// GRO at the host.
     ///
     /// # Errors
     /// The errors of [`Lab::direct`].
@@ -131,7 +131,7 @@ impl Lab {
         Self::through_with(LabOptions::default())
     }
 
-    /// Creates a lab as [`Lab::through`] does, with the options `options`.
+    /// Creates a lab with a gap for rxo between peer and host, with `options`; see [`Lab::through`].
     ///
     /// # Errors
     /// The errors of [`Lab::through`].
@@ -166,7 +166,8 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Creates a lab as [`Lab::with_addressed_nic`] does, but gives `eth1` no address.
+    /// Creates a lab in which the host is set up like a user's machine before rxo starts, but its `eth1` has
+    /// no address; see [`Lab::with_addressed_nic`].
     ///
     /// # Errors
     /// If the system refuses; see [`Namespace::new`].
@@ -202,13 +203,13 @@ impl Lab {
         address(&interface, Self::HOST_ADDRESSES, self.options.mtu)
     }
 
-    /// Returns the namespace of the peer, which sends.
+    /// Returns the network namespace of the peer.
     #[must_use]
     pub fn peer(&self) -> &Namespace {
         &self.peer
     }
 
-    /// Returns the namespace of the host, which receives.
+    /// Returns the network namespace of the host.
     #[must_use]
     pub fn host(&self) -> &Namespace {
         &self.host
@@ -257,12 +258,12 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Waits until the peer's end of the wire can send: it was switched on before the host's end.
+    /// Waits until the peer's end of the wire can send. It was switched on before the host's end.
     fn await_wire(&self) -> Result<()> {
         self.peer.interface(Self::PEER_INTERFACE).await_wire()
     }
 
-    /// Sets the rate at which the peer acknowledges to that of the options.
+    /// Sets the rate at which the peer acknowledges, as the options state.
     fn set_ack_rate(&self) -> Result<()> {
         let near = self.peer.interface(Self::PEER_INTERFACE);
         let segments = match self.options.acks {

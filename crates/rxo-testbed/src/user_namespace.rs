@@ -2,7 +2,7 @@
 //!
 //! A user namespace gives its creator every privilege inside it and none outside. That is enough for network
 //! namespaces, interfaces, packet sockets and TAP devices of its own. Only a process with a single thread can
-//! enter one, so `main` must do so first.
+//! enter a user namespace, so `main` must do this first.
 
 use std::fs;
 use std::io;
@@ -19,8 +19,8 @@ pub enum Privilege {
     UserNamespace,
 }
 
-/// Makes sure that this process may create network namespaces: does nothing as root, and otherwise enters an
-/// unprivileged user namespace. Call it at the start of `main`, before any thread is started.
+/// Makes sure that this process may create network namespaces: does nothing if the process is root, otherwise
+/// enters an unprivileged user namespace. Call it at the start of `main`, before any thread is started.
 ///
 /// A process in a user namespace cannot reach the interfaces of the machine.
 ///
@@ -78,7 +78,8 @@ fn refused(source: io::Error) -> LabError {
 /// The numbers of the needed capabilities: CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN.
 const NEEDED_CAPABILITIES: [u32; 3] = [12, 13, 21];
 
-/// The kernel settings that can forbid user namespaces: for each its file, the value that forbids, and the remedy.
+/// The kernel settings that can forbid user namespaces: for each its file, the value that forbids them, and
+/// the remedy.
 const SWITCHES: [(&str, &str, &str); 3] = [
     (
         "/proc/sys/user/max_user_namespaces",

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use crate::error::{Context, LabError, Result};
 use crate::sys;
 
-/// A running thread.
+/// A running thread of the lab.
 #[derive(Debug)]
 pub struct Worker<T> {
     thread: JoinHandle<Result<T>>,

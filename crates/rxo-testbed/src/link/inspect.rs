@@ -15,7 +15,7 @@ pub struct InterfaceCounters {
     pub received_frames: u64,
     /// The number of bytes received.
     pub received_bytes: u64,
-    /// The number of frames that were received and then dropped.
+    /// The number of frames that the interface received and then dropped.
     pub receive_drops: u64,
     /// The number of frames sent.
     pub sent_frames: u64,
@@ -65,8 +65,8 @@ impl Interface<'_> {
         self.index().is_ok()
     }
 
-    /// Waits until this end of a wire can send. When its other end is switched on later, the kernel takes a
-    /// moment to notice, and silently drops frames that are sent here before.
+    /// Waits until this end of a wire can send. If the other end was switched on later than this one, the
+    /// kernel takes a moment to notice, and silently drops frames that are sent before.
     ///
     /// # Errors
     /// If the interface does not exist, or one of the ends stays down.

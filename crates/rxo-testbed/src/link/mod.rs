@@ -40,7 +40,8 @@ pub fn create_veth(one: &Interface<'_>, other: &Interface<'_>) -> Result<()> {
     create_veth_of(one, other, &[])
 }
 
-/// Creates a veth pair as [`create_veth`] does; each end has `queues` queues in each direction.
+/// Creates a veth pair with `queues` queues in each direction at each end; both ends are down. See
+/// [`create_veth`].
 ///
 /// # Errors
 /// Returns the errors of [`create_veth`].
@@ -64,7 +65,7 @@ fn create_veth_of(one: &Interface<'_>, other: &Interface<'_>, both: &[(u16, &[u8
     one.create(both.iter().fold(near, |near, (kind, value)| near.attribute(*kind, value)))
 }
 
-/// The attributes `IFLA_NUM_TX_QUEUES` and `IFLA_NUM_RX_QUEUES`.
+/// The number of the netlink attribute `IFLA_NUM_TX_QUEUES`.
 const SEND_QUEUES: u16 = 31;
 const RECEIVE_QUEUES: u16 = 32;
 
@@ -93,8 +94,8 @@ impl<'n> Interface<'n> {
         self.create(self.of_kind("bridge", &[]))
     }
 
-    /// Creates this interface as a bridge that queries group memberships. One second after it is up, it
-    /// forwards frames of a group only to members.
+    /// Creates this interface as a bridge that queries group memberships. From one second after it is
+    /// switched on, the bridge forwards frames of a group only to members.
     ///
     /// # Errors
     /// If the name is taken, or the kernel has no bridges.
@@ -116,8 +117,8 @@ impl<'n> Interface<'n> {
         self.create_on(parent, self.of_kind("vlan", &[(VLAN_ID, &id.to_ne_bytes())]))
     }
 
-    /// Creates this interface as a macvlan on `parent`: it shares the wire but has its own MAC
-    /// address.
+    /// Creates this interface as a macvlan on `parent`: both share a wire, but each has a MAC address of its
+    /// own.
     ///
     /// # Errors
     /// If the name is taken, or the kernel has no macvlan.
@@ -152,7 +153,7 @@ impl<'n> Interface<'n> {
     /// Renames the interface.
     ///
     /// # Errors
-    /// If it does not exist, the name is taken, or the kernel requires it to be down (before 6.2).
+    /// If the interface does not exist, the name is taken, or the kernel requires it to be down (before 6.2).
     pub fn rename(&self, name: &str) -> Result<()> {
         let request = request(libc::RTM_SETLINK, [0, self.index()?, 0, 0]);
         self.change(&request.string(libc::IFLA_IFNAME, name)).context(|| self.cannot("rename"))
@@ -185,7 +186,7 @@ impl<'n> Interface<'n> {
     /// Makes the interface a port of `bridge`.
     ///
     /// # Errors
-    /// If one of them does not exist, or `bridge` is not a bridge.
+    /// If one of the two interfaces does not exist, or `bridge` is not a bridge.
     pub fn join_bridge(&self, bridge: &Self) -> Result<()> {
         self.set_number(libc::IFLA_MASTER, bridge.index()?, "add to a bridge")
     }
@@ -209,8 +210,8 @@ impl<'n> Interface<'n> {
         })
     }
 
-    /// Routes packets for `destination`, which must be on this link, out of this interface, and
-    /// makes TCP acknowledge every packet from there at once.
+    /// Routes packets for `destination`, which must be on this link, out of this interface, and makes TCP
+    /// acknowledge every packet from `destination` at once.
     ///
     /// # Errors
     /// The errors of [`Interface::add_route`].
@@ -221,7 +222,7 @@ impl<'n> Interface<'n> {
             .context(|| self.cannot(&format!("add the route to {destination} by")))
     }
 
-    /// Limits the size of the packets that the kernel's GRO makes, in bytes from the IP header. No
+    /// Limits the size of the packets into which the kernel's GRO coalesces, in bytes from the IP header. No
     /// effect on IPv4 before Linux 6.3.
     ///
     /// # Errors
@@ -230,8 +231,8 @@ impl<'n> Interface<'n> {
         self.set_number(libc::IFLA_GRO_MAX_SIZE, bytes, "limit what is coalesced on")
     }
 
-    /// Limits the size of the GSO packets that the stack sends, in bytes. Above 65,536 they are
-    /// what Linux calls BIG TCP. No effect on IPv4 before Linux 6.3.
+    /// Limits the size of the GSO packets that the stack sends, in bytes. Packets above 65,536 bytes are what
+    /// Linux calls BIG TCP. No effect on IPv4 before Linux 6.3.
     ///
     /// # Errors
     /// If the interface does not exist, or rejects packets that large.
@@ -282,8 +283,8 @@ impl<'n> Interface<'n> {
         CoalescingHold::open(self)
     }
 
-    /// Lets a kernel thread process received frames (threaded NAPI, since Linux 5.12). Otherwise the kernel does it on
-    /// a veth inside the sender's system call, and charges the sending thread.
+    /// Lets a kernel thread process received frames (threaded NAPI, since Linux 5.12). Without this, the
+    /// kernel processes the frames of a veth inside the sender's system call, and charges the sending thread.
     ///
     /// # Errors
     /// If the interface does not exist, or its kind or the kernel does not allow it.
@@ -304,12 +305,13 @@ impl<'n> Interface<'n> {
         self.namespace.netlink().change(request)
     }
 
-    /// Returns the first words of an error message about `verb` on this interface.
+    /// Returns the beginning of an error message: "cannot", then `verb`, then this interface.
     pub fn cannot(&self, verb: &str) -> String {
         format!("cannot {verb} {} in namespace \"{}\"", self.name, self.namespace.label())
     }
 
-    /// Builds the request for an interface with this name, of the kind `kind` and with that kind's settings.
+    /// Builds a request for an interface with this name and the kind `kind`. `settings` are attributes of
+    /// that kind.
     fn of_kind(&self, kind: &str, settings: &[(u16, &[u8])]) -> Request {
         let settings = nested(settings);
         let info: [(u16, &[u8]); 2] =
@@ -347,13 +349,13 @@ fn named(kind: u16, name: &str) -> Request {
     request(kind, [0; 4]).string(libc::IFLA_IFNAME, name)
 }
 
-/// Builds a request about interfaces. Its header is `ifinfomsg` in words: family and type, index, flags, and
-/// the mask of flags to change.
+/// Builds a request about interfaces. `header` is the structure `ifinfomsg` in words: family and type, index,
+/// flags, and the mask of flags to change.
 fn request(kind: u16, header: [u32; 4]) -> Request {
     Request::new(kind, &header.map(u32::to_ne_bytes).concat())
 }
 
-/// The length of `ifinfomsg`.
+/// The length of the structure `ifinfomsg`, in bytes.
 const HEADER_BYTES: usize = 16;
 /// The number of units per second in which the kernel counts a bridge's intervals.
 const TICKS_A_SECOND: u64 = 100;

@@ -15,12 +15,14 @@ pub enum Offload {
     /// The interface segments large TCP sends (TSO). A veth does not segment, so the other end gets packets larger than
     /// its MTU.
     TransmitSegmentation,
-    /// The stack segments large sends just before the interface (GSO). On a veth, it does not.
+    /// The stack segments large sends just before it passes them to the interface (GSO). On a veth, it does
+    /// not.
     GenericSegmentation,
-    /// The interface completes TCP and UDP checksums. A veth does not, so frames cross it with *partial* ones.
+    /// The interface completes TCP and UDP checksums. A veth does not, so frames with partial checksums cross
+    /// it.
     TransmitChecksum,
-    /// The kernel coalesces received frames (GRO). On a veth this also switches on polling (NAPI), without which there
-    /// is nothing to coalesce.
+    /// The kernel coalesces received frames (GRO). On a veth this also switches on polling (NAPI), without
+    /// which there would be nothing to coalesce.
     GenericReceive,
     /// With [`Offload::GenericReceive`], the kernel also coalesces UDP datagrams for sockets that did not ask
     /// for it (`rx-udp-gro-forwarding`, since Linux 5.12).
@@ -47,7 +49,7 @@ impl Offload {
     }
 }
 
-/// Switches an offload on or off, and verifies that this took effect.
+/// Switches an offload on or off, and verifies that the change took effect.
 pub(crate) fn set(interface: &Interface<'_>, which: Offload, on: bool) -> Result<()> {
     let (control, name) = (interface.namespace().control(), interface.name());
     let state = if on { "on" } else { "off" };

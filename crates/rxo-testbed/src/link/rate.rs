@@ -20,15 +20,15 @@ pub struct RateLimit {
 }
 
 impl RateLimit {
-    /// Creates a limit with a burst of 256 KiB, which exceeds the largest GSO frame, so that none gets stuck,
-    /// and a queue of 2 MiB.
+    /// Creates a rate limit with a burst of 256 KiB and a queue of 2 MiB. The burst exceeds the largest GSO
+    /// frame, so that none gets stuck.
     #[must_use]
     pub const fn new(bytes_per_s: u64) -> Self {
         Self { bytes_per_s, burst_bytes: 256 * 1024, queue_bytes: 2 * 1024 * 1024 }
     }
 
-    /// Creates a limit that is as even as a wire: at most two full frames at once, or what the rate allows in
-    /// 100 µs if that is more. For interfaces that carry no GSO frames.
+    /// Creates a rate limit that is as even as a wire: at once leave at most two full frames, or the bytes
+    /// that the rate allows in 100 µs if these are more. For interfaces that carry no GSO frames.
     #[must_use]
     pub fn even(bytes_per_s: u64, queue_bytes: u32) -> Self {
         let late = u32::try_from(bytes_per_s / 10_000).unwrap_or(u32::MAX);
@@ -36,7 +36,7 @@ impl RateLimit {
     }
 }
 
-/// The length of two Ethernet frames with 1,500 bytes of IP, and a margin, in bytes.
+/// The length of two Ethernet frames with 1,500 bytes of IP each, plus a margin, in bytes.
 const TWO_FRAMES_BYTES: u32 = 3_100;
 
 /// Limits the rate at which the interface sends.
@@ -52,9 +52,9 @@ pub(crate) fn limit_rate(interface: &Interface<'_>, limit: RateLimit) -> Result<
     }
 }
 
-/// Returns the request for a `tbf` (linux/pkt_sched.h). Its header is `tcmsg` in words: family, index,
-/// handle, parent, and one without meaning here. The kernel computes the zero fields of the parameter block
-/// from the 64-bit rate and the burst.
+/// Returns the request for a token bucket (`tbf`, linux/pkt_sched.h). Its header is the structure `tcmsg` in
+/// words: family, index, handle, parent, and a word without meaning here. The kernel computes the zero fields
+/// of the parameter block from the 64-bit rate and the burst.
 fn request(index: u32, limit: RateLimit) -> Request {
     let header = [0, index, 0, TC_H_ROOT, 0].map(u32::to_ne_bytes);
     let options: [(u16, &[u8]); 3] = [

@@ -38,7 +38,7 @@ pub(crate) fn route(
         .attributes(gateway.as_slice())
 }
 
-/// Adds to the request of a route that TCP acknowledges data on it at once, without delay.
+/// Adds to the request for a route that TCP acknowledges data on this route at once, without delay.
 pub(crate) fn with_quick_acks(route: Request) -> Request {
     route.nest(libc::RTA_METRICS, &[(QUICK_ACK, &1_u32.to_ne_bytes())])
 }

@@ -48,7 +48,8 @@ impl Interface<'_> {
     }
 }
 
-/// Netlink attributes of a VXLAN (`IFLA_VXLAN_…` of `linux/if_link.h`).
+/// The number of the netlink attribute for a VXLAN's network identifier (`IFLA_VXLAN_…` of
+/// `linux/if_link.h`).
 const NETWORK: u16 = 1;
 const REMOTE: u16 = 2;
 const LOCAL: u16 = 4;

@@ -1,5 +1,5 @@
 //! Waits on many sockets with level-triggered epoll. A thread that reads a little from each socket in turn is
-//! notified again of the rest; edge-triggered libraries do not do that.
+//! notified again of the rest. Edge-triggered libraries do not repeat the notification.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -21,7 +21,7 @@ pub(crate) enum Interest {
 pub(crate) struct Epoll(OwnedFd);
 
 impl Epoll {
-    /// Creates an empty set.
+    /// Creates an empty set of sockets.
     pub(crate) fn new() -> io::Result<Self> {
         // SAFETY: epoll_create1 takes no pointers.
         let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };

@@ -11,7 +11,8 @@ pub(crate) fn set_offload(socket: &impl AsRawFd, name: &str, set: u32, on: bool)
     call(socket, name, &mut [set, u32::from(on)])
 }
 
-/// Runs the command `get` (ETHTOOL_G...) on the interface `name`, and returns `true` if the setting is on.
+/// Runs the command `get` (ETHTOOL_G...) on the interface `name`, in the network namespace that `socket`
+/// belongs to. Returns `true` if the setting is on.
 pub(crate) fn get_offload(socket: &impl AsRawFd, name: &str, get: u32) -> io::Result<bool> {
     let mut value = [get, 0];
     call(socket, name, &mut value)?;
@@ -35,7 +36,7 @@ pub(crate) fn set_feature(
     call(socket, name, &mut request)
 }
 
-/// Returns `true` if the named feature is on.
+/// Returns `true` if the feature `feature` of the interface is on.
 pub(crate) fn get_feature(socket: &impl AsRawFd, name: &str, feature: &str) -> io::Result<bool> {
     let (number, blocks) = find_feature(socket, name, feature)?;
     // Each block has four words: available, requested, active, never changed.
@@ -67,7 +68,7 @@ fn halves(word: u64) -> [u32; 2] {
 }
 
 /// Runs the command in the first of `words`. The kernel reads and writes as many words as the command and the
-/// counts in `words` imply; all callers are above.
+/// counts in `words` imply. All callers are in this file.
 fn call(socket: &impl AsRawFd, name: &str, words: &mut [u32]) -> io::Result<()> {
     // SAFETY: ifreq consists of bytes and integers, for which all zeros is valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

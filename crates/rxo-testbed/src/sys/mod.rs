@@ -40,7 +40,7 @@ pub(crate) enum Unshare {
     Descriptors,
 }
 
-/// Separates `what` for the calling thread.
+/// Separates the resources `what` of the calling thread.
 pub(crate) fn unshare(what: Unshare) -> io::Result<()> {
     let flags = match what {
         Unshare::Network => libc::CLONE_NEWNET,

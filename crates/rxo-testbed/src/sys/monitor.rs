@@ -43,7 +43,7 @@ impl MonitorSocket {
         Ok(Self(socket))
     }
 
-    /// Sends a packet, which is given in pieces; the first piece is its header.
+    /// Sends a packet, which is given in pieces. The first piece is the packet's `virtio_net_hdr`.
     pub fn send(&self, pieces: &[IoSlice<'_>]) -> io::Result<()> {
         // SAFETY: an IoSlice is laid out as an iovec, and the kernel only reads the pieces.
         let sent = unsafe {
@@ -52,8 +52,8 @@ impl MonitorSocket {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Receives the next packet. Returns its length, and the VLAN tag that the kernel removed from it, as
-    /// bytes. `None` if there is no packet. A packet longer than the buffer is truncated.
+    /// Receives the next packet. Returns its length, and the bytes of the VLAN tag that the kernel removed
+    /// from it. `None` if no packet waits. A packet longer than the buffer is truncated.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, Option<[u8; 4]>)>> {
         let mut room = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         let mut control = [0_u64; 16];
@@ -102,9 +102,10 @@ fn removed_tag(message: &libc::msghdr) -> Option<[u8; 4]> {
     Some([a, b, c, d])
 }
 
-/// Socket options: a header before each packet, the VLAN tag with each packet, and no copies of sent packets.
+/// The options that the socket needs: a `virtio_net_hdr` before each packet, the VLAN tag with each packet,
+/// and no copies of sent packets.
 const OPTIONS: [libc::c_int; 3] =
     [libc::PACKET_VNET_HDR, libc::PACKET_AUXDATA, libc::PACKET_IGNORE_OUTGOING];
 
-/// Receive buffer, in bytes: space for everything that arrives while the reader is busy.
+/// The size of the receive buffer, in bytes: space for everything that arrives while the reader is busy.
 const BUFFER_BYTES: usize = 8 << 20;

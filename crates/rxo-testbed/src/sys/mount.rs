@@ -27,7 +27,7 @@ fn separate() -> io::Result<()> {
     mount(c"none", c"/", libc::MS_REC | libc::MS_PRIVATE)
 }
 
-/// Mounts the file system `kind` at `at`, or changes the mount that is there.
+/// Mounts a file system of the type `kind` at the path `at`, or changes the mount that is there.
 fn mount(kind: &CStr, at: &CStr, flags: libc::c_ulong) -> io::Result<()> {
     let name = kind.as_ptr();
     // SAFETY: the strings end with zero and live through the call; neither file system takes data.

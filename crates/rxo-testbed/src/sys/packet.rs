@@ -48,8 +48,7 @@ impl PacketSocket {
         }
     }
 
-    /// Receives the next frame; `None` if there is none. A frame longer than the buffer is
-    /// truncated.
+    /// Receives the next frame; `None` if no frame waits. A frame longer than the buffer is truncated.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         let (fd, length) = (self.0.as_raw_fd(), buffer.len());
         // SAFETY: the kernel writes at most `length` bytes into `buffer`.

@@ -20,7 +20,8 @@ pub(crate) fn set_buffer_bytes(
     set(socket, libc::SOL_SOCKET, option, &value.to_ne_bytes())
 }
 
-/// Fixes the size of a socket's receive buffer in bytes, whatever the kernel's limits. Needs privilege.
+/// Fixes the size of a socket's receive buffer in bytes, without regard to the kernel's limits. Needs
+/// privilege.
 pub(crate) fn force_receive_buffer_bytes(socket: &impl AsRawFd, bytes: usize) -> io::Result<()> {
     let value = i32::try_from(bytes).unwrap_or(i32::MAX);
     set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &value.to_ne_bytes())
@@ -61,8 +62,8 @@ pub(crate) fn memory_bytes(socket: &impl AsRawFd) -> io::Result<u64> {
 
 /// The number of values of `SO_MEMINFO` (`SK_MEMINFO_VARS` of linux/sock_diag.h).
 const MEMORY_VALUES: usize = 9;
-/// The indices of the values of `SO_MEMINFO` that are memory in use: received, set aside, queued to be sent,
-/// options, and backlog.
+/// The indices of those values of `SO_MEMINFO` that are memory in use: received, set aside, queued to be
+/// sent, options, and backlog.
 const MEMORY_HELD: [usize; 5] = [0, 4, 5, 6, 7];
 
 /// Sets the congestion control algorithm of a TCP socket.

@@ -13,8 +13,9 @@ pub(crate) fn open_tap(name: &str, is_polled: bool) -> io::Result<File> {
     attach(name, libc::IFF_TAP | if is_polled { libc::IFF_NAPI } else { 0 })
 }
 
-/// Creates the TUN `name`, as `open_tap` does. The kernel leaves the completion of checksums to the reader,
-/// and with `sends_large` also the segmentation of TCP.
+/// Creates the TUN `name` in the calling thread's network namespace. A `virtio_net_hdr` of ten bytes precedes
+/// each packet. Reads do not wait. The kernel leaves the completion of checksums to the reader, and with
+/// `sends_large` also the segmentation of TCP.
 pub fn open_tun(name: &str, sends_large: bool) -> io::Result<File> {
     let file = attach(name, libc::IFF_TUN)?;
     let large = if sends_large { libc::TUN_F_TSO4 | libc::TUN_F_TSO6 } else { 0 };

@@ -32,16 +32,16 @@ pub struct BulkConfig {
     /// The number of bytes that the application writes at once, 1 byte to 128 KiB.
     pub write_bytes: usize,
     /// `true` if each write waits until the previous one is acknowledged. Each write is then one GSO frame,
-    /// whose last segment carries PSH. Otherwise the kernel joins waiting data, and sets PSH where the data
+    /// whose last segment carries PSH. If `false`, the kernel joins waiting data, and sets PSH where the data
     /// runs out.
     pub one_write_at_a_time: bool,
     /// The fixed size of the send buffer in bytes; `None` lets the kernel choose.
     pub send_buffer_bytes: Option<usize>,
     /// The fixed size of the receive buffer in bytes; `None` lets the kernel choose.
     pub receive_buffer_bytes: Option<usize>,
-    /// The number of bytes that must have arrived before a receiver is woken; `None` for any number. With a value,
-    /// Linux acknowledges every second full segment meanwhile (RFC 9293). Without one, it leaves most ACKs to the
-    /// reader, which then sends one for everything that it has read.
+    /// The number of bytes that must have arrived before a receiver is woken; `None` for any number. With a
+    /// value, Linux acknowledges every second full segment while the receiver waits (RFC 9293). With `None`,
+    /// Linux leaves most ACKs to the reader, and then sends one for everything that the reader has read.
     pub receive_low_water_bytes: Option<usize>,
     /// The rate limit of all connections together in bytes per second, shared equally and enforced by the senders'
     /// kernel; `None` for no limit.
@@ -52,8 +52,8 @@ pub struct BulkConfig {
     pub sender_core: Option<usize>,
     /// The core of the receiving threads; `None` lets the scheduler choose.
     pub receiver_core: Option<usize>,
-    /// The position in the stream of the first connection at which a wrong byte is sent, to test that the
-    /// check finds it; `None` sends none.
+    /// The position, in the stream of the first connection, at which a wrong byte is sent, to test that the
+    /// check finds it; `None` sends no wrong byte.
     pub wrong_byte_at: Option<u64>,
 }
 
@@ -107,8 +107,8 @@ impl BulkTransfer {
         Self::start_from_all(&[from], to, address, config)
     }
 
-    /// Starts a transfer as [`BulkTransfer::start`] does, from several namespaces with equally many connections each.
-    /// If the number does not divide evenly, the first namespaces get one more.
+    /// Opens connections from several namespaces, equally many from each, to `address` in namespace `to`, and
+    /// starts sending. If the number does not divide evenly, the first namespaces get one connection more.
     ///
     /// # Errors
     /// The errors of [`BulkTransfer::start`].
@@ -184,7 +184,7 @@ impl BulkTransfer {
         self.receivers.iter().map(Worker::thread_id).collect()
     }
 
-    /// Waits for `duration`. Returns the bytes received meanwhile, and their cost in processor time.
+    /// Waits for `duration`. Returns the bytes received in this time, and their cost in processor time.
     ///
     /// # Errors
     /// If a thread of the meter has ended.
@@ -192,9 +192,9 @@ impl BulkTransfer {
         self.measure_at_least(duration, 0, meter)
     }
 
-    /// Waits for `duration`, and longer until `least_bytes` have arrived. Returns the bytes received
-    /// meanwhile, and their cost in processor time. On a busy machine, so little may arrive within `duration`
-    /// that a cost per byte would be meaningless.
+    /// Waits for `duration`, and longer until `least_bytes` have arrived. Returns the bytes received in this
+    /// time, and their cost in processor time. On a busy machine, so little may arrive within `duration` that
+    /// a cost per byte would be meaningless.
     ///
     /// # Errors
     /// If a thread of the meter has ended, or if fewer bytes arrive within 10 more seconds.
@@ -224,7 +224,7 @@ impl BulkTransfer {
         })
     }
 
-    /// Stops sending, waits until everything sent has arrived, and returns the totals.
+    /// Stops sending, waits until all data sent has arrived, and returns the totals.
     ///
     /// # Errors
     /// If a connection broke or stalled.
@@ -296,8 +296,8 @@ impl BulkConfig {
     }
 }
 
-/// Assigns each connection its pattern, and returns the sending and the receiving ends. The client's port identifies
-/// the connection at both ends.
+/// Gives each connection its pattern of bytes, and returns the sending and the receiving ends. The client's
+/// port identifies the connection at both ends.
 fn split(ends: Vec<Ends>, config: &BulkConfig) -> Result<(Vec<SendingEnd>, Vec<ReceivingEnd>)> {
     let mut sides = (Vec::new(), Vec::new());
     for (index, ends) in ends.into_iter().enumerate() {
@@ -320,7 +320,7 @@ fn split(ends: Vec<Ends>, config: &BulkConfig) -> Result<(Vec<SendingEnd>, Vec<R
     Ok(sides)
 }
 
-/// Distributes `all` over at most `shares` parts, one element to each part at a time; no part is empty.
+/// Distributes the elements of `all` over at most `shares` parts, in turn; no part is empty.
 pub(super) fn deal<T>(all: Vec<T>, shares: usize) -> impl Iterator<Item = Vec<T>> {
     let mut dealt: Vec<Vec<T>> = (0..shares.min(all.len())).map(|_| Vec::new()).collect();
     let count = dealt.len();

@@ -8,7 +8,7 @@ use crate::error::{Context, LabError, Result};
 use crate::namespace::Namespace;
 use crate::sys::{self, Interest};
 
-/// Both ends of a connection. A socket belongs to its namespace, whatever thread uses it.
+/// Both ends of a connection. A socket belongs to its namespace, even if a thread outside uses it.
 #[derive(Debug)]
 pub(crate) struct Ends {
     pub(crate) client: TcpStream,
@@ -22,8 +22,8 @@ pub fn listen(namespace: &Namespace, address: IpAddr) -> Result<TcpListener> {
         .context(|| format!("cannot listen on {address} in namespace \"{}\"", namespace.label()))
 }
 
-/// Opens connections one after the other from the namespaces to the listener. If the number does
-/// not divide evenly, the first namespaces get one more.
+/// Opens connections one after the other from the namespaces to the listener. If the number does not divide
+/// evenly, the first namespaces get one connection more.
 ///
 /// Waits until each connection is accepted, so that the handshakes of 400 connections do not overrun a small
 /// ring.
@@ -84,8 +84,8 @@ pub fn set_low_water(socket: &TcpStream, bytes: Option<usize>) -> Result<()> {
         .context(|| format!("cannot set a low-water mark of {bytes} bytes"))
 }
 
-/// Sets the receive buffer of the sockets that the listener will accept. It must be known before the handshake, which
-/// announces the window scale.
+/// Sets the size of the receive buffer for the sockets that the listener will accept. The size must be known
+/// before the handshake, which announces the window scale.
 pub(crate) fn set_receive_buffer(listener: &TcpListener, bytes: usize) -> Result<()> {
     sys::set_buffer_bytes(listener, Interest::Read, bytes)
         .context(|| format!("cannot set a receive buffer of {bytes} bytes"))

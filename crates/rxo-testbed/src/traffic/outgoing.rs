@@ -15,7 +15,7 @@ use crate::error::{Context, LabError, Result};
 use crate::namespace::Namespace;
 use crate::worker::Worker;
 
-/// Connections that send the [`Pattern`] of their port as fast as they can, until stopped.
+/// Connections that send as fast as they can until they are stopped. Each sends the [`Pattern`] of its port.
 #[derive(Debug)]
 pub struct Outgoing {
     senders: Vec<Worker<Vec<SendingEnd>>>,
@@ -25,7 +25,7 @@ pub struct Outgoing {
 /// The result of connections that have ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutgoingReport {
-    /// The client's port and the number of bytes sent of each connection, in no particular order.
+    /// Each connection, as the client's port and the number of bytes sent, in no particular order.
     pub connections: Vec<(u16, u64)>,
     /// The number of segments that the senders' kernel retransmitted.
     pub retransmitted_segments: u64,
@@ -58,7 +58,8 @@ impl Outgoing {
         self.senders.iter().map(Worker::thread_id).collect()
     }
 
-    /// Ends every stream, and returns the number of bytes that each has sent. Data in flight still arrives.
+    /// Ends every stream, and returns the number of bytes that each connection has sent. Data in flight still
+    /// arrives.
     ///
     /// # Errors
     /// If a connection broke or stalled.

@@ -41,7 +41,7 @@ impl Pattern {
     /// The maximum length of a slice that [`Pattern::bytes`] returns, in bytes.
     pub const LONGEST: usize = 128 * 1024;
 
-    /// Returns the stream of the connection whose client has `port`.
+    /// Returns the byte stream of the connection whose client has the port `port`.
     #[must_use]
     pub fn of_port(port: u16) -> Self {
         Self { start: mix(u64::from(port)) % PERIOD as u64 }
@@ -54,7 +54,7 @@ impl Pattern {
         &block()[from..from + length.min(Self::LONGEST)]
     }
 
-    /// Returns the first `length` bytes of the stream as a vector, for use as the contents of a file.
+    /// Returns the first `length` bytes of the stream as a vector, to be used as the contents of a file.
     #[must_use]
     pub fn file(self, length: usize) -> Vec<u8> {
         let parts = (0..length).step_by(Self::LONGEST);
@@ -78,7 +78,8 @@ impl Pattern {
     }
 }
 
-/// Returns one period of the block, followed by as much of its repetition as the longest slice needs.
+/// Returns one period of the pseudo-random block, followed by as much of its repetition as the longest slice
+/// needs.
 fn block() -> &'static [u8] {
     static BLOCK: OnceLock<Box<[u8]>> = OnceLock::new();
     BLOCK.get_or_init(|| {

@@ -21,7 +21,7 @@ pub struct ReceivingEnd {
     pub pattern: Pattern,
     /// The number of bytes read so far.
     pub received_bytes: u64,
-    /// The first wrong byte; `None` if there was none.
+    /// The first wrong byte of the stream; `None` if there was none.
     pub mismatch: Option<Mismatch>,
 }
 
@@ -81,7 +81,8 @@ impl ReceivingEnd {
         }
     }
 
-    /// Checks every byte, including those after a wrong one, so that the cost does not depend on the result.
+    /// Compares `bytes` with the pattern. Continues after a wrong byte, so that the cost does not depend on
+    /// the result.
     fn check(&mut self, bytes: &[u8]) {
         if let Err((index, expected)) = self.pattern.check(self.received_bytes, bytes) {
             let mismatch = Mismatch {
@@ -104,8 +105,7 @@ fn stalled(open: usize, ends: &[ReceivingEnd]) -> LabError {
     ))
 }
 
-/// Maximum number of bytes of one read: enough for the data that arrives while the other connections are
-/// read.
+/// Maximum number of bytes of one read: as many as arrive on a connection while the others are read.
 const READ_BYTES: usize = 128 * 1024;
-/// Time between two checks for progress.
+/// The time between two checks whether the transfer makes progress.
 const TICK: Duration = Duration::from_millis(100);

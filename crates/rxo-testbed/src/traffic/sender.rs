@@ -24,8 +24,8 @@ pub(crate) struct SendingEnd {
     pub(crate) wrong_byte_at: Option<u64>,
 }
 
-/// Sends on all connections in turn until each reaches its limit or `stop` is set, then ends the
-/// streams. Returns the sockets, because the kernel's counters are read from them.
+/// Sends on all connections in turn until each reaches its limit or `stop` is set, then ends the streams.
+/// Returns the connections with their sockets, because the kernel's counters are read from the sockets.
 pub(crate) fn send_all(mut ends: Vec<SendingEnd>, stop: &AtomicBool) -> Result<Vec<SendingEnd>> {
     let cannot = || "the sending thread cannot wait for its sockets".to_owned();
     let epoll = Epoll::new().context(cannot)?;

@@ -1,4 +1,5 @@
-//! A thread whose connections write one payload at a time, each after the previous one is acknowledged.
+//! A thread whose connections write one payload at a time: each waits until the previous payload is
+//! acknowledged.
 //!
 //! The kernel does not report that all data is acknowledged, so the thread polls its sockets in turn, with a
 //! short pause after each round. Sockets that became ready during the pause write one after the other.
