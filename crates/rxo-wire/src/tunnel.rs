@@ -121,7 +121,8 @@ impl Inside {
 }
 
 /// Finds the packet inside the tunnel packet `frame`, with the outer headers `outer`, whose TCP or UDP header
-/// begins at offset `transport`. `None` if no tunnel of the table above has one there.
+/// begins at offset `transport`. `None` if no tunnel of a supported kind has an inner packet with this
+/// offset.
 ///
 /// A kernel states no more than this offset, because it does not record which tunnel wrapped the packet.
 #[must_use]

@@ -46,7 +46,7 @@ impl<B: FrameBuffer> Engine<B> {
         Some(at.slot() + 1)
     }
 
-    /// Receives a frame that is longer than a pure ACK. Returns as [`Engine::take_expected`] does.
+    /// Receives a frame that is longer than a pure ACK. The result is that of [`Engine::take_expected`].
     ///
     /// Most such frames continue their flow. So the hash of the flow selects a held flow, and the frame is
     /// compared with the next expected segment before it is parsed.
@@ -66,8 +66,8 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Receives a segment with payload that is not the expected one of the guessed flow: it is out of
-    /// sequence, or the guess was wrong. Returns as [`Engine::take_expected`] does. Cold and not inlined, so
-    /// that the code for expected segments need not reserve registers for it.
+    /// sequence, or the guess was wrong. The result is that of [`Engine::take_expected`]. Cold and not
+    /// inlined, so that the code for expected segments need not reserve registers for it.
     #[cold]
     #[inline(never)]
     fn take_other<S: Shape>(&mut self, at: Cursor<'_, B>, hash: FlowHash) -> Option<u32> {

@@ -135,8 +135,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Tries the first tier for raw IP. Returns as [`Engine::take_expected`] does. Not inlined, so that the
-    /// loop over Ethernet frames contains only its own code.
+    /// Tries the first tier for raw IP. The result is that of [`Engine::take_expected`]. Not inlined, so that
+    /// the loop over Ethernet frames contains only its own code.
     #[inline(never)]
     fn take_expected_ip(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         match at.frame()?.bytes().first()? >> 4 {

@@ -251,7 +251,7 @@ const ASKING: &[i64] = &[
     c::SYS_umask,
 ];
 
-/// Older forms of the system calls above, which x86-64 has in addition to the newer forms, and which musl
+/// Older forms of some allowed system calls, which x86-64 has in addition to the newer forms, and which musl
 /// uses.
 #[cfg(target_arch = "x86_64")]
 const OLD: &[i64] = &[

@@ -111,7 +111,8 @@ impl Fast {
         self.gather_expected(ack)
     }
 
-    /// Does what [`Fast::takes_expected`] does, with the same result, for ACKs with an ECN mark.
+    /// Processes an ACK with an ECN mark, with the effect and the result that [`Fast::takes_expected`] has
+    /// for other ACKs.
     #[inline]
     fn takes_marked(&mut self, frame: &Frame<&[u8]>) -> bool {
         let ack = self.gathered.room().and_then(|room| self.expected.read_marked(frame, room));

@@ -16,8 +16,8 @@ use super::side::FRAME_COST_BYTES;
 
 /// The time without progress after which a full nic counts as stuck: senders have noticed a loss by then.
 pub(super) const STUCK: Duration = Duration::from_millis(100);
-/// The maximum number of waiting frames of a guest, as many as the hub passes on in a turn; the next constant
-/// is the maximum number of their bytes.
+/// The maximum number of waiting frames of a guest: as many as the hub, the thread that forwards between
+/// guests, passes on in a turn.
 const MOST_FRAMES: usize = 64;
 const MOST_BYTES: usize = 512 << 10;
 
