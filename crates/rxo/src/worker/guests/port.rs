@@ -34,8 +34,7 @@ pub(super) struct PortState {
     pub(super) lost: AtomicU64,
     /// The number of bytes copied for frames to the guest.
     pub(super) copied_bytes: AtomicU64,
-    /// Number of frames of the guest that were sent to no port, or not to the nic because it had no space.
-    /// Their bytes are counted in the field after this one.
+    /// The number of the guest's frames that were sent to no port, or not to the nic because it had no space.
     pub(super) refused: AtomicU64,
     pub(super) refused_bytes: AtomicU64,
     /// Frames from the guest that waited, or went to fewer ports, because of its budget.
