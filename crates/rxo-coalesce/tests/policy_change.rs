@@ -52,7 +52,7 @@ proptest! {
         check(&script, &changes.into_iter().map(change).collect::<Vec<_>>());
     }
 
-    /// Policies that differ only in their hold; then the promises that depend on the policy hold as well.
+    /// The policies differ only in their hold rule, so the promises that depend on the policy hold as well.
     #[test]
     fn every_promise_holds_while_the_hold_changes(
         script in scripts_for("linux-gro", MOST_EVENTS),

@@ -1,4 +1,4 @@
-//! Each profile equals its column in the table of the design.
+//! Each profile equals its column in the table of policies in the design document.
 
 use rxo_coalesce::{
     AckRule, CeRule, Config, EceRule, Engine, FinRule, Hold, IdRule, OptionRule, PayloadRule,

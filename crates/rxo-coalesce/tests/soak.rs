@@ -18,7 +18,7 @@ use rxo_testkit::promise::{check_promises, matches_the_oracle};
 use rxo_testkit::script::Script;
 use rxo_testkit::sender::senders_agree;
 
-/// Enough packets to see that the test works.
+/// The default number of packets: enough to show that the test works.
 const PACKETS: u64 = 20_000;
 const SEED: u64 = 2026;
 const EVENTS: u64 = 150;

@@ -22,9 +22,9 @@ const WARM_POLLS: usize = 20;
 
 #[derive(Clone, Copy)]
 enum Event {
-    /// A gap passes; then a poll receives this many segments of each flow.
+    /// A gap between polls passes; then a poll receives this many segments of each flow.
     Poll(&'static [u32]),
-    /// The receiver's load changes to this.
+    /// The receiver's load changes to this value.
     Load(Option<Load>),
     /// Time passes without a poll.
     Wait(Duration),
@@ -81,7 +81,7 @@ fn run(hold: HoldRule, events: &[Event]) -> Vec<Left> {
     by_poll(&script, &observed)
 }
 
-/// Returns the deliveries. One that leaves between two polls is assigned to the earlier poll.
+/// Returns the deliveries by poll. A delivery that leaves between two polls is assigned to the earlier poll.
 fn by_poll(script: &Script, observed: &Observed) -> Vec<Left> {
     let mut left = Vec::new();
     let mut polls = 0;

@@ -77,7 +77,7 @@ fn acks_of_the_flow_itself_end_an_aggregate() {
     arrives_v4_and_v6(|base| in_turn(&base, 5, |turn| 1 - turn % 2), &[0, 200, 0, 0, 200, 0, 100]);
 }
 
-/// A policy that counts packets counts pure ACKs, too.
+/// A policy that limits the number of packets counts pure ACKs, too.
 #[test]
 fn the_number_of_packets_ends_an_aggregate_between_acks() {
     let packets = in_turn(&seg(), 7, |turn| 1 + turn);

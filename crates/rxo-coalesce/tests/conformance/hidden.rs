@@ -13,7 +13,7 @@ fn shown(policy: &'static str, packets: &[Packet]) -> Vec<Vec<usize>> {
     groups(&run_all_forms(polls(policy, &[packets.to_vec()])))
 }
 
-/// Builds three segments of a flow, after an extension header of this kind.
+/// Builds three segments of a flow, each after an extension header of the type `kind`.
 fn behind(kind: u8, data: &[u8]) -> Vec<Packet> {
     (0..3).map(|number| seg().v6().extension(kind, data).seq(100 + 100 * number)).collect()
 }

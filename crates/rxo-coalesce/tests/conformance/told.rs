@@ -28,7 +28,7 @@ fn run(base: &Packet, count: u32) -> Vec<Packet> {
     (0..count).map(|number| at(base, 100 * number)).collect()
 }
 
-/// Returns, for each delivery, whether its checksums are known to be right.
+/// Returns for each delivery `true` if its checksums are known to be right.
 fn intact(policy: Policy, packets: &[Packet]) -> Vec<bool> {
     let mut engine = Engine::new(Config::new(policy, 1)).expect("a valid policy");
     let mut batch = packets.iter().map(Packet::frame).collect();
@@ -59,8 +59,8 @@ fn what_only_continues_is_alike() {
     assert_eq!(alike(&run(&seg().v6().ts(5, 6), 9)), [(9, 9)]);
 }
 
-/// Without options, a segment with little payload is shorter than the headers that are compared. It is
-/// compared all the same.
+/// Without options, a segment with little payload is shorter than the headers that are compared. Nevertheless
+/// such segments count as alike.
 #[test]
 fn segments_of_few_bytes_are_alike() {
     for bytes in 1..=13 {

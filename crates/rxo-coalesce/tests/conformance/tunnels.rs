@@ -36,7 +36,7 @@ fn train(base: &Packet, outer: &Outer, count: u16) -> Vec<Packet> {
     (0..count).map(|number| nth(base, outer, number)).collect()
 }
 
-/// Returns the deliveries of three segments, the middle one with an outer header changed by `odd`.
+/// Returns the deliveries of three segments, where `odd` has changed an outer header of the middle segment.
 fn with_odd_middle(outer: &Outer, odd: impl Fn(Outer) -> Outer) -> Vec<Vec<usize>> {
     let mut packets = train(&seg(), outer, 3);
     packets[1] = nth(&seg(), &odd(outer.clone()), 1);

@@ -84,7 +84,7 @@ pub(crate) fn totals(counters: &Counters) -> Vec<(Why, u64)> {
     BypassReason::ALL.iter().map(bypassed).chain(FlushReason::ALL.iter().map(flushed)).collect()
 }
 
-/// Returns the difference of the counts of each reason between two times, without zeros.
+/// Returns the increase of the count of each reason between two times, without zeros.
 pub(crate) fn between(before: &[(Why, u64)], now: &[(Why, u64)]) -> BTreeMap<Why, u64> {
     let counts = now.iter().zip(before).map(|((why, now), (_, before))| (*why, now - before));
     counts.filter(|(_, count)| *count != 0).collect()
@@ -223,7 +223,7 @@ fn take_into_one(
     }
 }
 
-/// Takes the deliveries one by one, and checks that those marked intact are.
+/// Takes the deliveries one by one, and checks the checksums of those that are marked as intact.
 fn take_one_by_one(
     script: &Script,
     mut deliveries: Deliveries<'_, Numbered>,

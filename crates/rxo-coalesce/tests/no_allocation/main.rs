@@ -83,7 +83,7 @@ fn nothing_is_allocated_after_construction() {
     }
 }
 
-/// The generic tier keeps the promise, too, with every limit reached.
+/// The generic tier allocates nothing after construction either, even with every limit reached.
 #[test]
 fn rules_allocate_nothing_after_construction() {
     for script in scripts(33) {

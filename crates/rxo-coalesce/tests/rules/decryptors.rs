@@ -1,5 +1,5 @@
-//! Parallel decryptors, as in a tunnel with several threads: each packet takes its decryptor another time, so
-//! that packets leave in another order than they came in.
+//! Parallel decryptors, as in a tunnel with several threads. Each packet takes its decryptor another time, so
+//! packets leave in another order than they arrived in.
 
 use rxo_coalesce::Policy;
 use rxo_coalesce::rules::Juggler;

@@ -17,12 +17,12 @@ const INSEQ: Duration = Duration::from_micros(52);
 const OFO: Duration = Duration::from_micros(100);
 const POLL: Duration = Duration::from_micros(10);
 
-/// Segment number `n` of a flow.
+/// Builds segment number `n` of a flow.
 fn text(n: u32) -> Packet {
     seg().seq(1_000 + n * BYTES).len(BYTES as usize).id(n as u16)
 }
 
-/// Polls with these packets, each poll 10 µs after the last.
+/// Builds a script of polls with these packets, each poll 10 µs after the previous one.
 fn polls(polls: Vec<Vec<Packet>>) -> Script {
     let times = (0..).map(|poll| rxo_frame::Instant::ZERO + POLL * poll);
     let frames = polls.iter().zip(times).flat_map(|(packets, arrived_at)| {
@@ -38,7 +38,7 @@ fn polls(polls: Vec<Vec<Packet>>) -> Script {
     script
 }
 
-/// Polls without packets.
+/// Builds a number of polls without packets.
 fn quiet(polls: usize) -> Vec<Vec<Packet>> {
     vec![Vec::new(); polls]
 }
@@ -93,7 +93,8 @@ fn a_gap_is_waited_for_and_then_everything_is_delivered() {
     assert_eq!(u128::from(shown[1].at.as_nanos()), OFO.as_nanos());
 }
 
-/// In loss recovery text behind the loss is coalesced as before, and the lost segment passes at once.
+/// During loss recovery, segments after a loss are coalesced as before, and the lost segment is delivered at
+/// once when it arrives.
 #[test]
 fn a_lost_segment_is_delivered_when_it_is_sent_again() {
     let first = vec![vec![text(0).psh()], vec![text(2)]];
@@ -136,7 +137,7 @@ proptest! {
         check_oracle(&rules, &script, &observed);
     }
 
-    /// With few flows, short times and short aggregates every limit is reached.
+    /// With few flows, short times and short aggregates, the random scripts reach every limit.
     #[test]
     fn every_promise_holds_at_the_limits(script in scripts(150), flows in 1_u16..4, ofo_us in 0_u64..40) {
         let mut script = under("linux-gro", script);

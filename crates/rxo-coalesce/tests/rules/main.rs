@@ -20,7 +20,8 @@ use rxo_testkit::promise::{
 };
 use rxo_testkit::script::{Script, Setup};
 
-/// Returns the script with only what the generic tier coalesces: TCP segments with payload.
+/// Returns the script without the packets that the generic tier does not coalesce: only TCP segments with
+/// payload stay.
 fn of_segments(mut script: Script) -> Script {
     let setup = &mut script.setup;
     (setup.pure_acks, setup.udp, setup.tunnels) =

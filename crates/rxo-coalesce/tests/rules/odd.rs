@@ -1,4 +1,4 @@
-//! Rules that answer anything: the promises hold all the same.
+//! Rules that give arbitrary answers: the promises hold nevertheless.
 
 use core::time::Duration;
 

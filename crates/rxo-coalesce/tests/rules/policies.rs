@@ -23,7 +23,7 @@ proptest! {
         assert_eq!(observed.reasons, harness::run(&script).reasons);
     }
 
-    /// Little memory may end a hold early, but breaks no promise.
+    /// With little memory, a hold may end early, but no promise is broken.
     #[test]
     fn the_promises_hold_with_little_memory(mut script in scripts(150)) {
         script.setup.batch_frames = 1 + script.setup.seed as usize % 8;

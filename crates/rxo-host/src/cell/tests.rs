@@ -1,4 +1,5 @@
-//! The lock never stops the worker: no segment is lost, reordered or left in the backlog.
+//! Tests of a connection's cell. Its lock never stops the worker, and no segment is lost, reordered or left
+//! in the backlog.
 
 use std::sync::mpsc::Receiver;
 use std::thread;
@@ -137,7 +138,7 @@ fn a_full_backlog_drops_what_comes_then() {
         assert_eq!(kept, 1_024);
         assert!(given[kept..].iter().all(|given| *given == ArrivalOutcome::Dropped));
     });
-    // All that waited is there, although the connection keeps fewer buffers.
+    // All data that waited is there, although the connection keeps fewer buffers.
     assert_eq!(scene.read().len(), 1_024);
 }
 

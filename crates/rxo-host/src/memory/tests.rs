@@ -13,8 +13,8 @@ fn awake(memory: &Memory, config: &Config) -> Option<Share> {
     is_awake.then_some(share)
 }
 
-/// Idle connections take only the fixed amount, and an active one gets the buffers that it offers, until too
-/// many are active. A connection that could reserve no buffer is not accepted.
+/// Idle connections take only a fixed amount of memory, and an active one gets the buffers that it offers,
+/// until too many are active. A connection that could reserve no buffer is not accepted.
 #[test]
 fn many_can_be_idle_and_not_all_can_wake() {
     let (config, memory) = (Config::default(), memory(2 << 30));
@@ -40,7 +40,7 @@ fn many_can_be_idle_and_not_all_can_wake() {
     assert_eq!(memory.left(), 2 << 30);
 }
 
-/// A direction in use keeps its memory when the other one becomes idle.
+/// A direction that carries data keeps its memory when the other direction becomes idle.
 #[test]
 fn each_direction_rests_by_itself() {
     let (config, memory) = (Config::default(), memory(2 << 30));
@@ -82,7 +82,7 @@ fn small_buffers_stay_as_they_are() {
     assert_eq!(share.apply(&config), config);
 }
 
-/// Growth leaves a quarter to new connections, and every connection gets a part of the rest.
+/// Growing connections leave a quarter of the memory to new ones, and each gets a part of the rest.
 #[test]
 fn growth_leaves_a_quarter() {
     let (config, memory) = (Config::default(), memory(1 << 30));

@@ -28,7 +28,7 @@ pub(crate) struct Outcome {
     pub(crate) sequences: u64,
     /// Number of ACKs that the fast path consumed.
     pub(crate) consumed: u64,
-    /// Number of calls that passed consumed ACKs to connections.
+    /// The number of calls that passed consumed ACKs to connections.
     pub(crate) calls: u64,
     /// Number of ACKs that waited in a ring.
     pub(crate) waited: u64,
@@ -80,7 +80,7 @@ impl Settings {
         self.tcp() + if self.has(TIMESTAMPS) { 32 } else { 20 }
     }
 
-    /// The address of the host or of its peer.
+    /// Returns the address of the host or of its peer.
     fn address(self, host: u8) -> IpAddr {
         match self.has(IPV6) {
             true => [0xfd00, 0, 0, 0, 0, 0, 0, u16::from(host)].into(),
@@ -94,8 +94,8 @@ impl Settings {
         if self.has(LOCKED) && !self.has(NO_SACK) { 8 } else { 24 }
     }
 
-    /// Corrects the length fields of `frame`, and the checksum of an IPv4 header without options, if they
-    /// exist.
+    /// Corrects the length fields of `frame`, and the checksum of an IPv4 header without options, if these
+    /// fields exist.
     fn fix(self, frame: &mut [u8]) {
         let bytes = frame.len();
         let Some(packet) = frame.get_mut(self.network()..) else { return };
@@ -118,7 +118,7 @@ impl Settings {
     }
 }
 
-/// The rest of the script.
+/// The part of the script that was not read yet.
 struct Script<'a>(&'a [u8]);
 
 impl<'a> Script<'a> {
@@ -150,9 +150,9 @@ struct End {
 /// The way in which a batch is passed to a host.
 #[derive(Clone, Copy)]
 struct Turn {
-    /// The connection whose lock an application holds meanwhile, if it has data to read.
+    /// The connection whose lock an application holds while the batch arrives, if it has data to read.
     locks: Option<usize>,
-    /// `true` if applications read all data afterwards.
+    /// `true` if applications read all data after the batch.
     reads: bool,
 }
 
@@ -255,8 +255,8 @@ impl Twins {
         packet
     }
 
-    /// Adds the last frame, or an ACK, with some bytes changed; usually corrects the checksum of the IPv4
-    /// header.
+    /// Adds the last frame, or an ACK, with some bytes changed; in most cases corrects the checksum of the
+    /// IPv4 header.
     fn changed(&mut self, which: usize, script: &mut Script<'_>) {
         let template = &self.templates[which];
         let mut packet = self.batch.last().map_or(template, |(packet, _)| packet).clone();
@@ -412,8 +412,8 @@ fn config(settings: Settings, number: u8, modules: FastModules) -> HostConfig {
     config
 }
 
-/// A pure ACK of the peer on the connection of `stream`: the headers of the next segment that `peer` sends,
-/// which is taken off the link.
+/// Returns a pure ACK of the peer on the connection of `stream`: the headers of the next segment that `peer`
+/// sends, which is taken off the link.
 fn template(
     settings: Settings,
     mut stream: &TcpStream,
@@ -436,7 +436,7 @@ fn read_all(stream: &mut TcpStream) {
     while stream.read(&mut buffer).is_ok_and(|read| read > 0) {}
 }
 
-/// The packets that were sent, in order, by local port.
+/// Returns the packets that were sent, in order, by local port.
 fn by_flow(link: &MemoryLink, kind: LinkKind) -> Vec<(u16, Vec<u8>)> {
     let mut all: Vec<_> = link
         .take_all()

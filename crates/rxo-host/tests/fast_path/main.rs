@@ -22,7 +22,7 @@ fn scripts_reach_the_fast_path() {
     assert!(outcome.sequences >= 100);
 }
 
-/// With every setting, each kind of frame is consumed.
+/// With every setting, ACKs of each kind of frame are consumed.
 #[test]
 fn every_setting_reaches_the_fast_path() {
     let script: Vec<u8> = (0..8).flat_map(|n| [WRITE, 99, ACK, 255, n, TURN]).collect();
@@ -32,7 +32,7 @@ fn every_setting_reaches_the_fast_path() {
     }
 }
 
-/// Unread data lets an application hold the lock.
+/// An application with unread data holds the lock, so ACKs wait in the ring.
 #[test]
 fn acks_wait_in_the_ring_while_the_lock_is_held() {
     let script = [WRITE, 200, TEXT, 20, 0, TURN, ACK, 60, 9, ACK, 255, 9, TURN].repeat(20);
@@ -42,7 +42,7 @@ fn acks_wait_in_the_ring_while_the_lock_is_held() {
     }
 }
 
-/// Segments wait in the backlog; the ACKs in the second half of the batch must not overtake them.
+/// Segments wait in the backlog. The ACKs in the second half of the batch must not overtake these segments.
 #[test]
 fn acks_stay_behind_a_backlog() {
     let script =
@@ -61,7 +61,7 @@ fn acks_stay_behind_those_that_find_the_ring_full() {
     assert!(outcome.waited > 20 && outcome.behind > 5, "{outcome:?}");
 }
 
-/// The ACK in the next batch arrives while the engine holds data.
+/// An ACK in the next batch arrives while the engine holds data, which it must not overtake.
 #[test]
 fn acks_stay_behind_what_is_held() {
     let script = [WRITE, 200, TURN, TEXT, 20, 0, TURN, ACK, 60, 9, TURN].repeat(20);
@@ -96,7 +96,7 @@ const TURN: u8 = 0;
 const ACK: u8 = 1;
 const TEXT: u8 = 3;
 const WRITE: u8 = 6;
-/// Selects the connection that shares a slot with the first.
+/// The flag that selects the connection which shares a slot with the first.
 const SHARES: u8 = 16;
 /// Settings of the harness.
 const NO_SACK: u8 = 2;

@@ -31,13 +31,13 @@ fn acks_of(change: impl Fn(&mut rxo_host::HostConfig)) -> Vec<Vec<u8>> {
 struct Sent {
     /// The bytes of the packets on the wire.
     acks: Vec<Vec<u8>>,
-    /// Number of these ACKs that were passed to the device in templates.
+    /// Number of these ACKs that the server passed to the device in templates.
     handed_over: usize,
     /// The time of the server's rounds in [`Stage::Expand`], in nanoseconds.
     expanding_ns: u64,
 }
 
-/// Like [`acks_of`], for a server with the given device.
+/// Returns the packets of [`acks_of`], for a server with the given device.
 fn acks_behind(device: Device, change: impl Fn(&mut rxo_host::HostConfig)) -> Sent {
     let expands_acks = device != Device::Plain;
     let change = |config: &mut rxo_host::HostConfig| {
@@ -107,13 +107,14 @@ fn a_device_that_expands_templates_sends_the_same() {
     assert_eq!(handed_over, 0);
 }
 
-/// A clock whose steps grow each time it is read, so that every stage takes measurable time.
+/// A clock that advances by more each time it is read, so that every stage takes measurable time.
 fn slowing() -> u64 {
     static READ: AtomicU64 = AtomicU64::new(0);
     READ.fetch_add(1, Ordering::Relaxed).pow(2)
 }
 
-/// Menon 2008, section 5: the driver expands, the stack does not.
+/// A device that expands templates has a stage of its own, because the driver expands them, not the stack
+/// (Menon 2008, section 5).
 #[test]
 fn expansion_has_a_stage_of_its_own_where_the_host_does_it() {
     let expanding_ns = |device, ack_templates| {
@@ -135,7 +136,7 @@ fn stretch_acknowledgements_are_fewer() {
     assert!(few * 3 < many, "{few} and {many}");
 }
 
-/// Menon 2008, section 3.4: a batch causes as many ACKs as its segments would one by one.
+/// A batch causes as many ACKs as its segments would one by one (Menon 2008, section 3.4).
 #[test]
 fn a_full_turn_is_acknowledged_as_each_second_segment_would_be() {
     let wide = MemoryOptions { gso_bytes: 0, most_packets: 1 << 16, ..options() };

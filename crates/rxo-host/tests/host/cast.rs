@@ -35,7 +35,7 @@ struct Receiver {
     /// data.
     rcv_nxt: SeqNumber,
     acked: usize,
-    /// Number of segments and of IGMP reports that it has sent.
+    /// The number of segments and of IGMP reports that the receiver has sent.
     segments: usize,
     reports: usize,
     is_reset: bool,
@@ -131,7 +131,7 @@ struct Sent<'a> {
     seq: SeqNumber,
     ack: SeqNumber,
     flags: TcpFlags,
-    /// Added to the sender's timestamp.
+    /// The number of milliseconds that is added to the sender's timestamp.
     ahead: u32,
     text: &'a [u8],
 }
@@ -313,8 +313,8 @@ fn a_group_has_one_connection_for_each_sender() {
     assert_eq!(receiver.got.len(), MSS, "the first goes on");
 }
 
-/// Five receivers lose different segments, and get others twice or reordered. Each receives the file,
-/// repaired by unicast according to its ACKs.
+/// Five receivers lose different segments, and get other segments twice or reordered. Each receives the whole
+/// file, repaired by unicast according to its ACKs.
 #[test]
 fn every_receiver_gets_the_file() {
     let text = pattern(400 * MSS);
@@ -378,7 +378,7 @@ impl Chance {
     }
 }
 
-/// The sender is gone: the connection fails, and a read returns the error.
+/// When the sender is gone, the connection fails, and a read returns the error.
 #[test]
 fn without_a_sender_the_connection_fails() {
     let mut receiver = opened();

@@ -24,7 +24,8 @@ fn flood_with_syns(world: &mut World, count: u32) {
     }
 }
 
-/// Creates clients that never read, and the server's ends, which have written as much as they could.
+/// Creates clients that never read, and the server's ends of their connections, which have written as much as
+/// they could.
 fn silent_clients(world: &mut World, count: usize) -> (Vec<TcpStream>, Vec<TcpStream>) {
     let listener = world.listen(16);
     let data = pattern(1_000_000);
@@ -41,8 +42,8 @@ fn silent_clients(world: &mut World, count: usize) -> (Vec<TcpStream>, Vec<TcpSt
     ends
 }
 
-/// The number of orphans is bounded if their peers answer every probe but accept no data: those that accepted
-/// nothing for the longest time are reset.
+/// The number of orphans is bounded even if their peers answer every probe but accept no data: the orphans
+/// whose peers accepted nothing for the longest time are reset.
 #[test]
 fn connections_that_nobody_has_any_more_are_so_many_at_most() {
     const MOST: usize = 16;
@@ -69,8 +70,8 @@ fn connections_that_nobody_has_any_more_are_so_many_at_most() {
     }
 }
 
-/// No peer is reset while it reads, however slowly and however many there are: the limit is for peers that do
-/// not read.
+/// No peer is reset while it reads, however slowly it reads and however many peers there are. The limit is
+/// for peers that do not read.
 #[test]
 fn slow_readers_get_everything_however_many_they_are() {
     const READERS: usize = 64;
@@ -108,9 +109,8 @@ fn slow_readers_get_everything_however_many_they_are() {
     assert!(reset > silent.len() / 3 && reset < silent.len(), "{reset} of {}", silent.len());
 }
 
-/// Ten thousand connections with a closed window, with the default buffers and memory: together they stay
-/// within the memory. Another client is served, even during a flood of SYNs. Orphans wait no longer than
-/// configured.
+/// Ten thousand connections with a closed window stay within the memory together, with the default buffers
+/// and memory. Another client is served, even during a flood of SYNs. Orphans wait no longer than configured.
 #[test]
 fn ten_thousand_that_never_read_harm_nobody_else() {
     const COUNT: usize = 10_000;

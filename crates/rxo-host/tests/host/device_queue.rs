@@ -16,7 +16,7 @@ use crate::world::{MemoryHost, config, drain, fill, options, pattern, server};
 /// A device with a queue and a wire of limited rate.
 struct Wire {
     queue: VecDeque<Frame<Vec<u8>>>,
-    /// Number of bytes of the first packet that are on the wire already.
+    /// The number of bytes of the first packet that are on the wire already.
     begun: usize,
     bytes_a_second: u64,
     most_queued: usize,
@@ -226,7 +226,7 @@ fn a_short_answer_passes_downloads() {
     }
 }
 
-/// Segments without data leave at once: an upload is acknowledged during downloads.
+/// Segments without data leave at once, so an upload is acknowledged during downloads.
 #[test]
 fn acknowledgements_do_not_wait() {
     let mut scene = Scene::new(SLOW);
@@ -254,7 +254,7 @@ fn a_device_that_cannot_know_gets_all() {
     assert_eq!(scene.server.counters().waiting_for_device, 0);
 }
 
-/// A stuck device is given data ten times a second, and continues when it can.
+/// A device that is stuck is given data ten times a second, and continues to send when it can.
 #[test]
 fn a_device_that_stands_still_does_not_stop_the_host() {
     let mut scene = Scene::new(SLOW);

@@ -7,7 +7,7 @@ use rxo_wire::TcpFlags;
 use crate::listening::spoofed;
 use crate::world::{World, drain, fill, options, pattern};
 
-/// The data carried by an established connection during a flood.
+/// The data that an established connection carried during a flood.
 struct Carried {
     bytes: usize,
     syns: usize,

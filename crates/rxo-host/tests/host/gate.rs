@@ -28,8 +28,8 @@ struct Arrival {
     packets: fn(from: &str, to: &str) -> Vec<Vec<u8>>,
 }
 
-/// Segments of an unknown flow to a port without a listener: each that passes the gate is answered with a
-/// reset.
+/// Segments of an unknown flow to a port without a listener. Each segment that passes the gate, the check of
+/// arriving packets, is answered with a reset.
 const ARRIVALS: [Arrival; 6] = [
     Arrival { name: "a segment", is_v6: false, packets: |from, to| vec![tcp(from, to, 1, 100)] },
     Arrival {
@@ -67,7 +67,7 @@ fn ack(from: &str, to: &str, ack: u32) -> Vec<u8> {
     segment(from, to, (1, ack), TcpFlags::ACK, 0)
 }
 
-/// A segment to port 81.
+/// Builds a segment to port 81.
 fn segment(from: &str, to: &str, (seq, ack): (u32, u32), flags: TcpFlags, text: usize) -> Vec<u8> {
     let header = TcpHeader {
         source_port: 5_000,
@@ -304,8 +304,8 @@ fn neighbours_pass_the_same_gate() {
     }
 }
 
-/// RFC 9293, section 3.10.7.1: the reset carries the number that the peer expects, that of the last segment
-/// that arrived together.
+/// The reset that answers several segments carries the number that the peer expects: that of the last segment
+/// that arrived together with them (RFC 9293, section 3.10.7.1).
 #[test]
 fn what_came_together_is_answered_by_the_last_number() {
     for (index, expected) in [(2, 77), (3, 1_001)] {

@@ -9,7 +9,7 @@ use crate::counting::held_bytes;
 use crate::world::{World, drain, fill, options, pattern};
 
 /// Maximum memory of an idle connection, including its entry at the worker and the application's handle. The
-/// ring of the fast path takes 256 bytes of it.
+/// ring of the fast path takes 256 bytes of this memory.
 const MOST_BYTES: i64 = 3 << 10;
 
 /// Creates hosts for `connections`, with the default memory and buffers.
@@ -44,7 +44,8 @@ fn open(world: &mut World, connections: usize) -> (Vec<TcpListener>, Vec<[TcpStr
     (listeners, ends)
 }
 
-/// The memory that both hosts allocate once while connections are busy. A hundred thousand connections do not feel it.
+/// The memory that both hosts allocate once while connections are busy. It is negligible beside the memory of
+/// a hundred thousand connections.
 const SHARED_BYTES: i64 = 4 << 10;
 
 /// Number of connections opened at once.
@@ -73,8 +74,8 @@ fn a_hundred_thousand_idle_connections_are_small() {
     drop(ends);
 }
 
-/// Earlier use makes no difference: the buffers of idle connections are freed, and allocated again when
-/// needed.
+/// Connections that were busy are as small as others once they are idle: their buffers are freed, and
+/// allocated again when needed.
 #[test]
 fn connections_that_were_busy_are_small_when_they_are_idle() {
     const CONNECTIONS: usize = 100;

@@ -33,8 +33,8 @@ fn some(stream: &TcpStream, most: usize) -> Option<Vec<u8>> {
     }
 }
 
-/// Whatever part of a slice is consumed, the next call continues after it; ordinary reads in between make no
-/// difference.
+/// After an application has consumed any part of a slice, the next call continues after this part, even if
+/// ordinary reads come in between.
 #[test]
 fn what_is_consumed_in_parts_is_whole() {
     let mut world = World::with(MemoryOptions { gso_bytes: 0, ..options() }, |_| {});

@@ -106,7 +106,7 @@ impl World {
     }
 }
 
-/// Of two connections, the first is not read, which must not stop the second.
+/// Of two connections, the first is not read. That must not stop the second.
 #[test]
 fn who_does_not_read_stops_nobody_else() {
     let mut world = World::new();

@@ -35,7 +35,7 @@ pub(crate) fn spoofed(host: u32, port: u16, flags: TcpFlags, seq: u32, ack: u32)
     packet
 }
 
-/// Fills the backlog with SYNs from a host that does not exist.
+/// Fills a listener's backlog with SYNs from a host that does not exist.
 fn flood(world: &mut World, syns: u16) {
     for port in 0..syns {
         let syn = spoofed(77, 1_000 + port, TcpFlags::SYN, 5, 0);
@@ -138,8 +138,8 @@ fn sockets_are_bounded() {
     world.at_client().connect_nonblocking(server()).unwrap();
 }
 
-/// A peer that returned a cookie while the queue was full, and has sent all its data: its segments are
-/// retransmitted, including the first.
+/// A peer returned a cookie while the queue was full, and has sent all its data. It is not reset: its
+/// segments are retransmitted, including the first.
 #[test]
 fn who_was_not_let_in_is_not_reset() {
     let mut world = World::new();
@@ -204,7 +204,7 @@ fn a_cookie_may_come_back_with_more() {
     }
 }
 
-/// A segment with one byte of data.
+/// Builds a segment with one byte of data.
 fn with_text(port: u16, seq: u32, ack: u32) -> Vec<u8> {
     let tcp = TcpHeader {
         source_port: port,

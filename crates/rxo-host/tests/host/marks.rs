@@ -53,8 +53,8 @@ fn ttl_and_dscp_are_those_that_the_application_chose() {
     }
 }
 
-/// RFC 9293, section 3.9.1.9 (SHLD-21): DSCP can change while the connection is open, independently at each
-/// end.
+/// DSCP can be changed at any time while the connection is open, independently at each end (RFC 9293, section
+/// 3.9.1.9, SHLD-21).
 #[test]
 fn they_may_be_changed_whenever_one_likes() {
     let mut world = without_ecn(options());
@@ -72,7 +72,7 @@ fn they_may_be_changed_whenever_one_likes() {
     }
 }
 
-/// The two ECN bits belong to the connection (RFC 3168, section 5).
+/// Setting DSCP does not change the two ECN bits, which belong to the connection (RFC 3168, section 5).
 #[test]
 fn they_leave_the_ecn_bits_alone() {
     let mut world = World::with(options(), |config: &mut HostConfig| config.tcp.ecn = true);

@@ -10,8 +10,8 @@ use crate::counting::held_bytes;
 use crate::world::{World, config, drain, fill, pattern};
 
 const CONNECTIONS: i64 = 50;
-/// The limit for closed connections: the application holds none, and the table of TIME-WAIT is allocated in
-/// advance.
+/// The limit for the memory of a closed connection in bytes: the application holds none, and the table of
+/// TIME-WAIT is allocated in advance.
 const MOST_BYTES: i64 = 100;
 
 /// The client closes first, so its connections stay in TIME-WAIT.
@@ -117,7 +117,7 @@ fn a_thousand_connections_grow_within_the_limit() {
     assert_eq!(world.server.counters().memory_left_bytes, LIMIT);
 }
 
-/// A server with a hundred connections, and with memory for the data of a few of them.
+/// Creates a server with a hundred connections, and with memory for the data of only a few of them.
 fn crowded() -> (World, Vec<(TcpStream, TcpStream)>) {
     let mut world = World::new();
     let config = HostConfig { memory_bytes: LITTLE_BYTES, ..config("10.0.0.2/24") };
@@ -151,8 +151,8 @@ fn carry_all<'a>(
     }
 }
 
-/// The windows together exceed the memory. Data without memory is dropped, no window is reduced, and once the
-/// application reads, everything arrives.
+/// The windows of all connections together exceed the memory. Data without memory is dropped, no window is
+/// reduced, and once the application reads, everything arrives.
 #[test]
 fn windows_of_all_are_more_than_the_memory() {
     let (mut world, ends) = crowded();
@@ -177,7 +177,7 @@ fn windows_of_all_are_more_than_the_memory() {
     carry_all(&mut world, ends.iter().map(|(client, accepted)| (client, accepted)), &text);
 }
 
-/// Without memory, data after a gap does not take the little space that the missing data needs.
+/// Data after a gap does not take the little memory that the missing data needs.
 #[test]
 fn a_gap_is_filled_without_memory() {
     let (mut world, ends) = crowded();
@@ -196,7 +196,7 @@ fn a_gap_is_filled_without_memory() {
     assert!(world.server.counters().tcp.texts_without_memory > 0);
 }
 
-/// Writing waits for memory, except for a little data, and continues when there is some.
+/// Writing waits for memory, except for a little data, and continues when there is memory.
 #[test]
 fn what_all_send_is_more_than_the_memory() {
     let (mut world, ends) = crowded();

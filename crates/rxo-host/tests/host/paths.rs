@@ -12,7 +12,8 @@ use crate::world::{World, fill, pattern};
 /// Data bytes of a full segment on Ethernet, with timestamps.
 const FULL: u32 = 1_448;
 
-/// The ICMP error of a router: the segment `seq` from 10.0.0.1 to 10.0.0.2 is too big, and `mtu` bytes pass.
+/// Builds the ICMP error of a router: the segment `seq` from 10.0.0.1 to 10.0.0.2 is too big, and `mtu` bytes
+/// pass.
 fn too_big(stream: &TcpStream, seq: SeqNumber, mtu: u16) -> Vec<u8> {
     let ports = [stream.local_addr().unwrap().port(), stream.peer_addr().unwrap().port()];
     let segment = [&ports[0].to_be_bytes()[..], &ports[1].to_be_bytes(), &seq.0.to_be_bytes()];
@@ -62,7 +63,7 @@ fn the_next_connection_begins_with_what_one_has_found_out() {
     assert_eq!(segment_bytes(&world.connected(&listener).0), FULL);
 }
 
-/// The entry applies to the destination, no matter which side opens the connection.
+/// A known path MTU applies to the destination, no matter which side opens the connection.
 #[test]
 fn a_connection_that_the_peer_opens_begins_with_it_as_well() {
     for syn_cookies_only in [false, true] {

@@ -27,7 +27,8 @@ fn ready(poll: &mut Poll, timeout: Duration) -> Vec<usize> {
     tokens
 }
 
-/// The peer acknowledges nothing here: what is sent does not count as unsent, and whoever waits is told.
+/// The peer acknowledges nothing here. Sent data does not count as unsent, and a sender that waits for space
+/// is told.
 #[test]
 fn what_is_sent_makes_room_below_a_limit_of_unsent_data() {
     let mut world = World::new();

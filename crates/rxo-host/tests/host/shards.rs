@@ -242,7 +242,7 @@ fn all_shards_know_the_neighbours() {
     assert!(answers[0] == 0 && answers[1] > 0, "{answers:?}");
 }
 
-/// A device that steers differently, or not yet, does not break connections.
+/// A device that steers connections differently, or not yet, does not break them.
 #[test]
 fn what_belongs_to_another_shard_is_dropped_without_a_reset() {
     let mut scene = Scene::new(options());
@@ -265,7 +265,7 @@ fn what_belongs_to_another_shard_is_dropped_without_a_reset() {
     scene.use_all(&ends);
 }
 
-/// An address has one listener, whichever shard checks it.
+/// An address has one listener, even if listeners are opened through several shards.
 #[test]
 fn an_address_has_one_listener() {
     let scene = Scene::new(options());
@@ -389,7 +389,7 @@ fn shards_run_on_threads_of_their_own() {
     assert!(deliveries.iter().all(|deliveries| *deliveries > 20), "{deliveries:?}");
 }
 
-/// No thread waits for a shard whose seat was dropped.
+/// A thread that waits for all shards does not wait for a shard that was given up before its start.
 #[test]
 fn a_seat_that_is_given_up_ends_the_waiting_of_the_others() {
     let lane = MemoryLink::new(options());

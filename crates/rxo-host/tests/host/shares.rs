@@ -39,7 +39,8 @@ fn many_connections_are_served_in_shares_and_read_at_once() {
     assert!(world.server.poll_at().is_none_or(|at| at > world.now));
 }
 
-/// The peer's shortest round trip is that of the handshake, however many connections wait to be served.
+/// The peer's shortest round trip is the round trip of the handshake, however many connections wait to be
+/// served.
 #[test]
 fn a_handshake_does_not_wait_behind_other_connections() {
     const CONNECTIONS: usize = 100;

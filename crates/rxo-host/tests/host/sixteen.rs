@@ -1,7 +1,8 @@
 //! The order of streams across 16 shards, in virtual time.
 //!
-//! Shards, peer and applications go on in an order that a seed chooses, so that any shard overtakes any other. All shards send
-//! into one link, where an oracle reads sequence numbers; it shares no code with the host.
+//! Shards, peer and applications proceed in an order that a seed chooses, so that any shard may overtake any
+//! other. All shards send into one link, where an oracle reads sequence numbers; it shares no code with the
+//! host.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
@@ -16,7 +17,7 @@ use crate::shards::{Peer, Sharded, peer_of};
 use crate::world::{config, options, server};
 
 const SHARDS: usize = 16;
-/// Connections that each side opens.
+/// The number of connections that each side opens.
 const CONNECTIONS: usize = 80;
 const BYTES: usize = 20_000;
 
@@ -27,10 +28,10 @@ struct Order {
 }
 
 impl Order {
-    /// Takes a raw IPv4 packet.
+    /// Records the packet `packet`, which is raw IPv4.
     ///
     /// # Errors
-    /// If something of its flow that comes before it has not left yet.
+    /// If an earlier part of the packet's flow has not left yet.
     fn take(&mut self, packet: &[u8]) -> Result<(), String> {
         let tcp = &packet[usize::from(packet[0] & 0xf) * 4..];
         let mut flow = [0; 12];
@@ -65,7 +66,7 @@ impl End {
         Self { stream, text: text(number), sent: 0, received: Vec::new() }
     }
 
-    /// Writes and reads what it can, at most `most` bytes of each.
+    /// Writes and reads as much as possible, at most `most` bytes in each direction.
     fn go_on(&mut self, most: usize) {
         let end = (self.sent + most).min(BYTES);
         match self.stream.write(&self.text[self.sent..end]) {
@@ -84,7 +85,8 @@ impl End {
     }
 }
 
-/// The text that both ends of a connection send, which no other has.
+/// Returns the text that both ends of a connection send, which differs from the text of every other
+/// connection.
 fn text(number: usize) -> Vec<u8> {
     (0..BYTES).map(|at| ((at * (2 * number + 7)) >> 3) as u8).collect()
 }
@@ -110,13 +112,13 @@ impl Scene {
         Self { peer, host, out, back, order: Order::default(), random: seed, now }
     }
 
-    /// A random number below `end`, by a linear congruential generator.
+    /// Returns a random number below `end`, by a linear congruential generator.
     fn below(&mut self, end: usize) -> usize {
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (self.random >> 33) as usize % end
     }
 
-    /// One shard or the peer has a turn, or what has left arrives.
+    /// Lets one shard or the peer run a round, or delivers the packets that were sent.
     fn step(&mut self) {
         self.now = self.now + Duration::from_nanos(self.below(3_000) as u64);
         match self.below(SHARDS + 6) {
@@ -139,7 +141,7 @@ impl Scene {
     }
 }
 
-/// Opens connections to `to`. One listener of that address accepts each.
+/// Opens connections to `to`. One listener of that address accepts each connection.
 fn open(by: &[Handle], to: SocketAddr) -> Vec<TcpStream> {
     let open = |n: usize| by[n % by.len()].connect_nonblocking(to).unwrap();
     (0..CONNECTIONS).map(open).collect()
@@ -151,7 +153,7 @@ fn accepted(listener: &TcpListener, to: &mut HashMap<SocketAddr, TcpStream>) {
     }
 }
 
-/// Each shard has a listener and connections of its own, as an application with a loop for each worker.
+/// Each shard has a listener and connections of its own, like an application with a loop for each worker.
 fn carried(seed: u64) {
     let mut scene = Scene::new(seed);
     let shards: Vec<_> = scene.host.shards().iter().map(|shard| shard.handle()).collect();

@@ -12,7 +12,7 @@ use rxo_host::{Host, TcpListener};
 
 use crate::world::{MemoryHost, config, drain, fill, options, pattern, server};
 
-/// A source like a ring with 1,024 slots.
+/// A source that behaves like a ring with 1,024 slots.
 struct Ring(MemorySource);
 
 impl FrameSource for Ring {
@@ -64,8 +64,8 @@ impl World {
         }
     }
 
-    /// Opens a connection and sends `bytes`. Returns the number that arrive before they are read, and then
-    /// reads all.
+    /// Opens a connection and sends `bytes`. Returns the number of bytes that arrive before any are read, and
+    /// then reads all.
     fn send(&mut self, listener: &TcpListener, bytes: usize) -> usize {
         let client = self.client.handle().connect_nonblocking(server()).unwrap();
         client.set_nonblocking(true).unwrap();

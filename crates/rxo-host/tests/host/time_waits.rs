@@ -23,7 +23,8 @@ fn answers(world: &mut World, packet: &[u8]) -> Vec<(TcpFlags, SeqNumber, SeqNum
     world.back.take_all().iter().map(|sent| answer(&sent.bytes)).collect()
 }
 
-/// A visit of a simulated peer: the server closes first. Returns RCV.NXT and SND.NXT of the server.
+/// Simulates the visit of a peer whose connection the server closes first. Returns RCV.NXT and SND.NXT of the
+/// server.
 fn visit(world: &mut World, listener: &TcpListener, port: u16, seq: u32) -> (SeqNumber, SeqNumber) {
     let of = |flags, seq: SeqNumber, ack: SeqNumber| spoofed(1, port, flags, seq.0, ack.0);
     let syn = of(TcpFlags::SYN, SeqNumber(seq), SeqNumber(0));
@@ -45,7 +46,7 @@ fn counts(world: &mut World) -> (usize, usize) {
     (counters.connections, counters.time_waits)
 }
 
-/// More visits than the limit of connections, while every visit is still in TIME-WAIT.
+/// More visits than the limit of connections take place while every earlier visit is still in TIME-WAIT.
 #[test]
 fn time_wait_takes_no_socket() {
     let mut world = World::with(options(), |config| config.sockets = 4);
@@ -99,7 +100,7 @@ fn a_repeated_fin_starts_it_again() {
     assert_eq!(counts(&mut world), (0, 0));
 }
 
-/// The time for which a host that stops should keep running.
+/// A host that stops should keep running for a while, because a retransmitted FIN may come.
 #[test]
 fn a_repeated_fin_is_expected_for_a_while() {
     let mut world = World::new();

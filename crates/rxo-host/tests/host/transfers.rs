@@ -10,7 +10,7 @@ use rxo_host::SharedBytes;
 
 use crate::world::{World, drain, fill, options, pattern};
 
-/// Sends `bytes` from the client to the server and back at the same time; everything must arrive.
+/// Sends `bytes` bytes from the client to the server and back at the same time; all must arrive.
 fn both_ways(world: &mut World, bytes: usize) {
     let listener = world.listen(1);
     let (stream, accepted) = world.connected(&listener);
@@ -62,7 +62,7 @@ fn whole_over_a_small_queue_that_drops() {
     assert!(world.client.counters().sink.dropped > 0, "it did drop");
 }
 
-/// If the kernel refuses to segment, no data is lost, and the kernel is not tried again for every GSO send.
+/// If the kernel refuses to segment, no data is lost, and the kernel is not asked again for every GSO send.
 #[test]
 fn whole_over_a_device_that_refuses_large_sends() {
     let mut world = World::new();
@@ -144,7 +144,8 @@ impl AsRef<[u8]> for Page {
     }
 }
 
-/// Whatever fits into the send buffer, the head comes first, and the caller keeps what was not taken.
+/// Of a head and lent data, as much as fits goes into the send buffer, the head first. The caller keeps the
+/// rest.
 #[test]
 fn a_head_and_lent_text_arrive_in_order() {
     let mut world = World::new();

@@ -40,7 +40,7 @@ fn a_packet_too_big_names_its_connection() {
     assert_eq!(heard(&error(3, 4, 0, &quoted())), too_big(1_492));
 }
 
-/// RFC 4443, section 3.2: the message "packet too big".
+/// IPv6 has a message of its own for packets that are too big (RFC 4443, section 3.2).
 #[test]
 fn ipv6_has_an_error_of_its_own_for_it() {
     let mut packet = ipv6(6, 64, "fd00::2", "2001:db8::1", &SEGMENT);

@@ -276,7 +276,7 @@ fn mld_answers_valid_queries_only() {
     }
 }
 
-/// Without a membership there is nothing to report.
+/// A host without memberships has nothing to report.
 #[test]
 fn who_belongs_to_nothing_answers_nothing() {
     let mut link = link();
@@ -378,7 +378,8 @@ fn channels_that_cannot_be_are_named() {
     }
 }
 
-/// 32 channels fit into one report, which fits into a packet of 1,280 bytes.
+/// The number of memberships is bounded: 32 channels fit into one report, which fits into a packet of 1,280
+/// bytes.
 #[test]
 fn memberships_are_bounded() {
     let mut link = link();

@@ -56,7 +56,7 @@ fn a_flood_of_pings_is_answered_in_part() {
     assert_eq!(answered, 50);
 }
 
-/// Answers that are not sent wait in a bounded queue.
+/// Echo replies that cannot be sent wait in a bounded queue.
 #[test]
 fn answers_that_nobody_sends_are_bounded() {
     let mut link = link();

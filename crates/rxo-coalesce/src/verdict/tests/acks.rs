@@ -16,7 +16,7 @@ fn ack() -> Packet {
     seg().pure_ack()
 }
 
-/// An ACK that acknowledges more than [`ack`].
+/// Builds an ACK that acknowledges more than [`ack`].
 fn more() -> Packet {
     ack().ack(101)
 }

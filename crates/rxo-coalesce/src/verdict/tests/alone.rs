@@ -1,5 +1,5 @@
-//! Decisions of the engine without a verdict: for frames that are not valid TCP segments, and for pure ACKs
-//! by the last ACK of their flow.
+//! Decisions of the engine without a verdict of the rules: for frames that are not valid TCP segments, and
+//! for pure ACKs that are compared only with the last ACK of their flow.
 
 use std::vec;
 
@@ -34,7 +34,7 @@ fn unread() -> Vec<Counted> {
         .collect()
 }
 
-/// Rows for pure ACKs if only the last of several is delivered.
+/// Rows for pure ACKs under a policy that delivers only the last of several.
 fn shown() -> Vec<Counted> {
     let policy =
         Policy { pure_acks: crate::PureAckRule::Single, max_acks: 2, ..Policy::linux_gro() };

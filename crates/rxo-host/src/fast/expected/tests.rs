@@ -29,7 +29,7 @@ fn fields() -> impl Strategy<Value = Fields> {
     fields.prop_map(|(id, seq, ack, window, timestamp)| Fields { id, seq, ack, window, timestamp })
 }
 
-/// A kind of frame: its link, and if it is IPv4, has a timestamp and carries an ECN mark.
+/// A kind of frame: its link, and three flags: IPv4, with a timestamp, with an ECN mark.
 type Kind = (LinkKind, bool, bool, bool);
 
 fn kind() -> impl Strategy<Value = Kind> {

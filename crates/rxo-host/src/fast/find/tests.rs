@@ -54,7 +54,7 @@ fn ack(port: u16, ttl: u8, number: u32) -> Vec<u8> {
     packet
 }
 
-/// Two ports whose flows share a slot, and one whose flow has another slot.
+/// Returns two ports whose flows share a slot, and one whose flow has another slot.
 fn ports() -> [u16; 3] {
     let spot_of = |port: u16| spot_of_plain(&ack(port, 64, 0), true);
     let shares = |port: &u16| spot_of(*port) == spot_of(1);
@@ -89,8 +89,8 @@ fn of_place(given: &[(u32, u32)], place: u16) -> Vec<u32> {
     given.iter().filter(|(at, _)| *at == place.into()).map(|(_, number)| *number).collect()
 }
 
-/// The sixth ACK of the first flow does not match the prediction, so it begins a run after that of the second
-/// flow. The seventh matches the prediction before the sixth.
+/// The sixth ACK of the first flow does not match the prediction, so it begins a run after the run of the
+/// second flow. The seventh ACK matches the prediction that was made before the sixth.
 #[test]
 fn an_expected_ack_does_not_overtake_one_that_was_not() {
     let [first, second, _] = ports();

@@ -12,7 +12,7 @@ const SENDER: &str = "10.0.0.9:7000";
 const GROUP: &str = "232.1.1.1:7001";
 const RECEIVER: &str = "10.0.0.5:40000";
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 5];
-/// ISS of both sides, and their clocks.
+/// The initial sequence number of both sides; their clocks follow.
 const ISS: SeqNumber = SeqNumber(u32::MAX - 50);
 const OURS: SeqNumber = SeqNumber(9_000);
 const CLOCK: u32 = 1_000_000;
@@ -124,7 +124,7 @@ impl Seg {
     }
 }
 
-/// The filter of a connection that is open.
+/// Returns the filter of a connection that is open.
 fn opened() -> Filter {
     let mut filter = Filter::new(address(SENDER), address(GROUP));
     let syn = Seg { seq: OURS, flags: TcpFlags::SYN, is_syn: true, ..from_receiver() };
@@ -245,7 +245,7 @@ fn fin() -> TcpFlags {
     TcpFlags::FIN | TcpFlags::ACK
 }
 
-/// An ACK of everything before `at` of the stream.
+/// Builds an ACK of everything before offset `at` of the stream.
 fn acks(at: u32) -> Seg {
     Seg { seq: OURS + 2, ack: ISS + 1 + at, ..from_receiver() }
 }

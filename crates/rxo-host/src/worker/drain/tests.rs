@@ -127,7 +127,8 @@ fn a_device_that_cannot_know_is_not_limited() {
     assert!(!drain.limits() && drain.room() > 0 && drain.read_at().is_none());
 }
 
-/// More is sent ten times a second, until the device itself reports that it is full.
+/// A device from which nothing leaves is given more data ten times a second, until it reports that it is
+/// full.
 #[test]
 fn a_device_from_which_nothing_leaves_gets_more_and_it_is_counted() {
     let mut link = Link::with_rate(0);

@@ -1,8 +1,8 @@
-//! Fair shares, in bytes, of cells that always have more to send.
+//! Fair shares, in bytes, of connections that always have more to send.
 
 use super::*;
 
-/// Cells that send `frames` bytes at a time, and the bytes that each has sent.
+/// Connections that send `frames` bytes at a time, and the bytes that each has sent.
 struct Cells {
     line: Line,
     turns: Vec<Turn>,
@@ -52,8 +52,8 @@ fn all_get_the_same_bytes_whatever_their_frames() {
     assert!(most - least <= 3 * MOST_QUANTUM_BYTES, "{:?}", cells.sent);
 }
 
-/// A connection that is interrupted before its quantum is used continues with the rest of it. Here each
-/// connection is interrupted once per round.
+/// A connection that is interrupted before it has sent its share continues with the rest of the share. Here
+/// each connection is interrupted once per round.
 #[test]
 fn one_that_is_interrupted_goes_on_with_its_share() {
     let mut cells = Cells::with_frames(&[16_384; 3]);

@@ -105,7 +105,7 @@ fn joins_that_do_not_complete_the_handshake_hold_nobody_up() {
     assert_eq!((rack.done(), rack.ended.len()), (4, 4), "{:?}", rack.ended);
 }
 
-/// The sequence number and the TSval of the SYN-ACK that answers a SYN from `from`.
+/// Returns the sequence number and the TSval of the SYN-ACK that answers a SYN from `from`.
 fn answer_to_a_syn(rack: &mut Rack, from: SocketAddr) -> (SeqNumber, u32) {
     let mut syn = pure_ack(from, SeqNumber(7), SeqNumber(0));
     syn[20 + 13] = TcpFlags::SYN.bits() as u8;

@@ -44,7 +44,7 @@ fn host_config(address: &str) -> HostConfig {
     config
 }
 
-/// A host's address with the prefix length of its network.
+/// Returns a host's address with the prefix length of its network.
 fn network(ip: IpAddr) -> String {
     format!("{ip}/{}", if ip.is_ipv4() { 16 } else { 64 })
 }
@@ -56,7 +56,7 @@ struct Receiver {
     stream: TcpStream,
     got: Vec<u8>,
     is_done: bool,
-    /// The host does not run before this time.
+    /// The time before which the host does not run.
     absent_until: Instant,
 }
 
@@ -71,7 +71,7 @@ struct Rack {
     back: MemoryLink,
     receivers: Vec<Receiver>,
     now: Instant,
-    /// One segment in this many to a receiver is lost.
+    /// The loss rate: one segment in this many to a receiver is lost.
     lost: Option<u32>,
     random: u32,
     text: SharedBytes,
@@ -255,7 +255,7 @@ fn each_byte_leaves_once_for_all_receivers() {
     assert_eq!(rack.sender.counters().connections, 0, "nothing is left");
 }
 
-/// A cast over IPv6: repairs to one receiver and to all, and ACKs on the fast path.
+/// A cast over IPv6 repairs segments to one receiver and to all, and consumes ACKs on the fast path.
 #[test]
 fn a_cast_over_ipv6_does_the_same() {
     let config = CastConfig {
@@ -300,7 +300,7 @@ fn all_that_live_get_the_stream() {
     }
 }
 
-/// The erasure code at work: all losses are mended by parity packets, over IPv4 and IPv6.
+/// The erasure code at work: parity packets repair all losses, over IPv4 and IPv6.
 #[cfg(feature = "parity")]
 #[test]
 fn parity_packets_mend_what_is_lost() {

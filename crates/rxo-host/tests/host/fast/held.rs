@@ -14,17 +14,17 @@ use crate::world::{World, drain, fill, options, pattern};
 /// The events while the lock is held.
 #[derive(Clone, Copy, Debug)]
 struct Course {
-    /// Number of bytes transferred before, which determines the congestion window.
+    /// Number of bytes that were transferred before, which determines the congestion window.
     warm: usize,
-    /// Number of segments that are acknowledged meanwhile, two per ACK. `None` for as many as the congestion
-    /// window allows, which lets it grow.
+    /// Number of segments that are acknowledged while the lock is held, two per ACK. `None` for as many as
+    /// the congestion window allows, which lets the window grow.
     segments: Option<usize>,
     sack: bool,
     /// The segment that is lost, so that the ACKs of later segments are duplicates.
     lost: Option<usize>,
     /// Number of ACKs per batch.
     batch: usize,
-    /// Number of ACKs that arrive before the lock is taken, with the earlier delay.
+    /// Number of ACKs that arrive before the lock is taken, with the delay of earlier ACKs.
     prompt: usize,
     /// The additional delay of the other ACKs.
     delay: Duration,
@@ -49,7 +49,7 @@ struct Outcome {
     sent: Vec<Vec<u8>>,
     /// Number of segments that the ACKs acknowledge.
     flight: usize,
-    /// Number of retransmitted segments, until the end.
+    /// Number of segments that were retransmitted until the end.
     resent: u32,
     fast: FastCounters,
 }
@@ -228,7 +228,7 @@ fn what_is_overwritten_is_like_an_ack_that_was_lost() {
     assert_eq!((ring_pushed, ring_overwritten, ring_refused), (18, 10, 0));
 }
 
-/// The congestion windows on both paths for a series of flights, beginning with small ones.
+/// Returns the congestion windows on both paths for a series of flights, beginning with small ones.
 fn windows(delay: Duration) -> Vec<[u32; 2]> {
     let warm = (20_000..WARM_BYTES).step_by(10_000);
     warm.map(|warm| {
@@ -301,5 +301,5 @@ fn duplicates_are_never_overwritten() {
     assert_eq!(behind, [2, 4]);
 }
 
-/// After this many bytes the window is large enough for the tests.
+/// The number of bytes after which the window is large enough for the tests.
 const WARM_BYTES: usize = 200_000;

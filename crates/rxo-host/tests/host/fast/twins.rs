@@ -48,11 +48,11 @@ pub(super) struct Outcome {
 pub(super) enum On {
     Never,
     Always,
-    /// On from the handshake for this many rounds, then off.
+    /// The fast path is on from the handshake for this many rounds, then off.
     Until(usize),
-    /// Toggled every few rounds.
+    /// The fast path is toggled every few rounds.
     Toggled,
-    /// On, with one call per ACK.
+    /// The fast path is on, with one call per ACK.
     OneByOne,
 }
 
@@ -233,8 +233,8 @@ impl<'a> Transfer<'a> {
         self.read.iter().all(|read| *read == self.course.bytes) && is_idle
     }
 
-    /// Number of bytes that the receiver answers to `read` bytes. If the engine holds segments, several are
-    /// sent in one round, and none in the next.
+    /// Returns the number of bytes that the receiver answers to `read` bytes. If the engine holds segments,
+    /// several are sent in one round, and none in the next.
     fn reply(&self, read: usize) -> usize {
         match (self.course.hold, self.turns % 3) {
             (Hold::EndOfPoll, _) => 1 + read / 50,
@@ -279,7 +279,7 @@ fn clear_psh(link: LinkKind, bytes: &mut [u8]) {
     }
 }
 
-/// The client's port in a packet; `None` if it is not IP.
+/// Returns the client's port in a packet; `None` if it is not IP.
 fn client_port(course: Course, way: usize, bytes: &[u8]) -> Option<u16> {
     let key = parsed(course.link, bytes)?.key;
     Some(if way == 0 { key.source_port() } else { key.destination_port() })
