@@ -77,7 +77,7 @@ struct Scene {
     seq: SeqNumber,
     /// The ACK number that the peer sends.
     ack: SeqNumber,
-    /// The first sequence number that has not left.
+    /// The first sequence number that was not sent yet.
     left: SeqNumber,
 }
 
@@ -98,7 +98,7 @@ impl Scene {
         scene
     }
 
-    /// Performs a step of the application or of the peer, before the socket is dropped.
+    /// Performs a step of the application or of the peer, before the application drops the socket.
     fn use_it(&mut self, script: &mut Script<'_>) {
         match script.byte() % 5 {
             0 => drop(self.tcp.send(&vec![7; usize::from(script.word())])),
@@ -116,7 +116,7 @@ impl Scene {
         self.check();
     }
 
-    /// Advances time to the next timer, and lets the peer answer in its way.
+    /// Advances time to the next timer, and lets the peer answer in the way `how`.
     fn answer(&mut self, how: u8, turn: u32) {
         let least = self.now + Duration::from_millis(50 + u64::from(how));
         self.now = self.tcp.poll_at().map_or(least, |at| at.max(self.now).min(least));

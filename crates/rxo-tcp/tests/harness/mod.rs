@@ -43,7 +43,7 @@ impl<'a> Script<'a> {
         u32::from(self.word()) << 16 | u32::from(self.word())
     }
 
-    /// Returns any grant of buffers, mostly within the configured limits.
+    /// Returns an arbitrary grant of buffers, mostly within the configured limits.
     pub(crate) fn buffers(&mut self) -> Buffers {
         let mut bytes = || u32::from(self.word()) * 4;
         Buffers { send_bytes: bytes(), receive_bytes: bytes() }

@@ -15,15 +15,15 @@ pub(crate) struct Model {
     ends: [End; 2],
 }
 
-/// One end, as its peer could know it, and the data that has reached it.
+/// One end of the connection, as its peer could know it, and the data that has reached it.
 #[derive(Default)]
 struct End {
     iss: Option<SeqNumber>,
-    /// The window scale in its SYN.
+    /// The window scale in the SYN of this end.
     scale: Option<u8>,
-    /// The furthest window edge that it has sent.
+    /// The furthest window edge that this end has sent.
     said: Option<SeqNumber>,
-    /// The furthest window edge that it has received.
+    /// The furthest window edge that this end has received.
     heard: Option<SeqNumber>,
     /// `true` if the peer's SYN has arrived.
     has_syn: bool,
@@ -31,15 +31,15 @@ struct End {
     arrived: Vec<bool>,
     /// The number of bytes that have arrived without a gap.
     in_order: usize,
-    /// The position of the peer's FIN.
+    /// The position of the peer's FIN in the stream.
     fin: Option<usize>,
-    /// `true` if its own FIN has left.
+    /// `true` if the FIN of this end was sent.
     has_fin_left: bool,
     state: Option<State>,
 }
 
 impl Model {
-    /// Records that `wire` leaves `end`.
+    /// Records that `end` sends the segment `wire`.
     ///
     /// # Panics
     /// Panics if `wire` violates an invariant.

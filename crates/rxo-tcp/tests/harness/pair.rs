@@ -123,7 +123,7 @@ impl Pair {
         }
     }
 
-    /// Grants the requested buffers, or any.
+    /// Grants the requested buffers, or arbitrary ones.
     fn grant(&mut self, end: usize, script: &mut Script<'_>) {
         let any = script.buffers();
         let wanted = self.ends[end].wants_buffers(self.now);

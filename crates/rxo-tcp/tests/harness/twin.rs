@@ -87,7 +87,7 @@ struct Twins {
     /// `true` if the slow twin sent its FIN between two segments: again, or because the first of them opened
     /// the window.
     fin_between: bool,
-    /// The segments that the slow twin has sent since the last comparison.
+    /// The segments that the slow twin has sent since the last comparison with the fast one.
     left: Vec<String>,
     /// The number of segments that each twin received.
     segments: u64,
@@ -159,7 +159,7 @@ impl Twins {
         }
     }
 
-    /// Grants the requested buffers, or any.
+    /// Grants the requested buffers, or arbitrary ones.
     fn grant(&mut self, script: &mut Script<'_>) {
         let any = script.buffers();
         let [fast, slow] = [&mut self.fast, &mut self.slow];
@@ -169,7 +169,8 @@ impl Twins {
         assert_eq!(fast.set_buffers(granted), slow.set_buffers(granted));
     }
 
-    /// Gives text to both, mostly the next expected text, as a run if the header layouts are equal.
+    /// Gives text to both connections, mostly the next expected text, as a run if the header layouts are
+    /// equal.
     fn texts(&mut self, script: &mut Script<'_>) {
         let mut next = self.fast.statistics().rcv_nxt;
         let texts: Vec<_> =
@@ -177,7 +178,7 @@ impl Twins {
         self.take_run(texts, 1);
     }
 
-    /// Gives a run to both whose first segments are alike, mostly the next expected text.
+    /// Gives a run to both connections whose first segments are alike, mostly the next expected text.
     fn alike(&mut self, script: &mut Script<'_>) {
         // Time passes so that the timestamp is new.
         self.pass(Duration::from_millis(u64::from(script.byte() % 4)));
@@ -202,7 +203,7 @@ impl Twins {
         }
     }
 
-    /// Gives `texts` to both. The first `alike` of them are alike.
+    /// Gives `texts` to both connections. The first `alike` of them are alike.
     fn take_run(&mut self, mut texts: Vec<Segment<Vec<u8>>>, alike: usize) {
         texts.retain(|text| self.may_come(text));
         match run_of(&texts, alike) {
@@ -217,7 +218,7 @@ impl Twins {
         }
     }
 
-    /// Gives a GSO frame to both.
+    /// Gives a GSO frame to both connections.
     fn gso(&mut self, script: &mut Script<'_>) {
         self.pass(Duration::from_millis(u64::from(script.byte() % 4)));
         let mut next = self.fast.statistics().rcv_nxt;
@@ -280,7 +281,7 @@ impl Twins {
         }
     }
 
-    /// Gives pure ACKs to both, mostly of new data.
+    /// Gives pure ACKs to both connections, mostly of new data.
     fn acks(&mut self, script: &mut Script<'_>) {
         let mut ack = self.fast.statistics().snd_una;
         let records: Vec<_> =
@@ -294,7 +295,8 @@ impl Twins {
         }
     }
 
-    /// Gives both a duplicate ACK with SACK, or another segment that starts recovery. No fast path takes it.
+    /// Gives both connections a duplicate ACK with SACK, or another segment that starts recovery. No fast
+    /// path processes it.
     fn sack(&mut self, script: &mut Script<'_>) {
         let mut ack = self.fast.statistics().snd_una;
         let mut segment = of_record(&self.ack(script, &mut ack));
@@ -342,7 +344,7 @@ impl Twins {
         self.has_timestamps.then_some(Timestamp { value, echo })
     }
 
-    /// Writes to both; every other text is lent to one of them.
+    /// Writes text to both connections; every other text is lent to one of them.
     fn write(&mut self, bytes: u16) {
         let data: Vec<u8> =
             (0..bytes.into()).map(|at: u32| (at.wrapping_mul(40_503) >> 8) as u8).collect();
@@ -354,7 +356,7 @@ impl Twins {
         }
     }
 
-    /// Reads from both: one copies, the other reads in place.
+    /// Reads from both connections: from one by copying, from the other in place.
     fn read(&mut self, bytes: usize) {
         let mut text = vec![0; bytes];
         let outcome = self.fast.receive(&mut text);

@@ -7,8 +7,8 @@ use rxo_frame::{Duration, Instant};
 use crate::room::{Room, group_config, spread_config};
 use crate::unicasts::Unicasts;
 
-/// Returns the share of a cast on a link of 20 Mbit/s in a fair part, beside one connection, after
-/// `receivers` have each lost `loss` of 1000 segments.
+/// Returns the share of a cast on a link of 20 Mbit/s, relative to a fair share beside one connection, after
+/// `receivers` receivers have each lost `loss` of 1000 segments.
 fn share(receivers: u16, loss: u64) -> f64 {
     let mut room = Room::new(group_config(), 0, 40_000_000);
     let mut rival = Unicasts::new(1, 40_000_000);
@@ -50,12 +50,12 @@ fn a_cast_shares_a_link_with_one_connection() {
     }
 }
 
-/// Losses between the first switch and single receivers take little of that part from the group.
+/// Losses between the first switch and single receivers take little of the fair share from the group.
 #[test]
 fn a_cast_keeps_its_part_when_its_receivers_lose_some() {
     let share = share(5, 1);
     assert!((0.3..1.2).contains(&share), "{share}");
 }
 
-/// 20 Mbit/s.
+/// The time that a link of 20 Mbit/s needs for a byte.
 const BYTE_TIME: Duration = Duration::from_nanos(400);

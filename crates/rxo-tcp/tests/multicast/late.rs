@@ -69,7 +69,7 @@ fn who_comes_late_and_reads_nothing_does_not_keep_the_sender_busy() {
 }
 
 /// Returns a room with a late receiver that has filled its window, the last part by segments to the group,
-/// and reads no more.
+/// and reads nothing more.
 fn catches_up_and_stops() -> (Room, usize) {
     let config = GroupConfig { late: Late::CatchUp, ..group_config() };
     let mut room = Room::new(config, 5, 20_000_000);
@@ -86,8 +86,8 @@ fn catches_up_and_stops() -> (Room, usize) {
     (room, late)
 }
 
-/// Such a receiver has more text than its own connection has sent, and more than its last known window
-/// covered.
+/// A receiver that fills its window while it catches up has more text than its own connection has sent, and
+/// more than its last known window covered. That is no error.
 #[test]
 fn who_catches_up_by_what_the_group_sends_may_pause() {
     let (mut room, late) = catches_up_and_stops();

@@ -8,7 +8,7 @@ use rxo_frame::{Duration, Instant};
 
 use super::wire::Wire;
 
-/// The addressee of a segment.
+/// The addressee of a segment or parity packet.
 #[derive(Clone, Copy)]
 pub(crate) enum To {
     Sender(usize),
@@ -31,7 +31,7 @@ pub(crate) struct Links {
     pub(crate) random: u64,
     /// The number of bytes that the sender's link has carried, headers included.
     pub(crate) sent_bytes: u64,
-    /// The longest time that a segment waits for the sender's link; one that would wait longer is lost.
+    /// The longest time that a segment waits for the sender's link; a segment that would wait longer is lost.
     pub(crate) most_queued: Duration,
     /// The time at which the link has sent everything. Several senders may share it.
     pub(crate) free_at: Rc<Cell<Instant>>,

@@ -1,5 +1,5 @@
-//! A group of receivers as stories: a sender, receivers with connections of this crate, lossy links, and
-//! virtual time.
+//! Tests of a group of receivers, each a story: a sender, receivers with connections of this crate, lossy
+//! links, and virtual time.
 
 mod costs;
 mod dormant;

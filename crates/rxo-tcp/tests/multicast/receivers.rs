@@ -1,4 +1,4 @@
-//! The receivers of a room: they take packets from their links, mend, read, and acknowledge.
+//! The receivers of a room: they take packets from their links, restore lost segments, read, and acknowledge.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ impl Room {
         }
     }
 
-    /// Passes segments to receiver `number`, those to the group and those to it alone.
+    /// Passes segments to receiver `number`: segments to the group and segments to this receiver alone.
     fn receives(&mut self, number: usize, wires: &[(ByGroup, Wire)]) {
         let (now, tcp) = (self.now, &mut self.receivers[number].tcp);
         for same in wires.chunk_by(|one, next| one.0 == next.0) {
@@ -104,7 +104,7 @@ impl Room {
         self.dirty.insert(number);
     }
 
-    /// Lets receiver `number` read on.
+    /// Lets receiver `number` read without a limit again.
     pub(crate) fn read_again(&mut self, number: usize) {
         self.read(number);
         self.flush_receiver(number);

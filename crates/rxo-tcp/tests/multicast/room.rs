@@ -1,4 +1,4 @@
-//! A sender and its receivers in one room, and virtual time.
+//! A room: a sender, its receivers, the links between them, and virtual time.
 
 use std::collections::BTreeSet;
 
@@ -21,24 +21,25 @@ pub(crate) struct Side {
     pub(crate) outcome: Option<Outcome>,
 }
 
-/// A receiver.
+/// A receiver of the cast.
 pub(crate) struct Receiver {
     pub(crate) tcp: Connection<Vec<u8>>,
-    /// Its parity packets; `None` if it cannot use them.
+    /// The parity packets of the receiver; `None` if it cannot use them.
     pub(crate) mender: Option<Mender>,
-    /// The stream position at which it begins: 0 unless it joined late ([`Late::FromNow`]).
+    /// The stream position at which the receiver begins: 0 unless it joined late ([`Late::FromNow`]).
     pub(crate) start: usize,
-    /// The stream position up to which it has read. Everything from `start` to here equals the stream.
+    /// The stream position up to which the receiver has read. Everything from `start` to here equals the
+    /// stream.
     pub(crate) read: usize,
-    /// The limit up to which it reads.
+    /// The limit up to which the receiver reads.
     pub(crate) reads_at_most: usize,
-    /// `true` if it has received the FIN and closed.
+    /// `true` if the receiver has got the FIN and closed.
     pub(crate) is_done: bool,
-    /// Before this time no segment reaches it or leaves it.
+    /// The time before which no segment reaches the receiver or leaves it.
     pub(crate) absent_until: Instant,
-    /// `true` if it leaves the group as soon as it has the FIN.
+    /// `true` if the receiver leaves the group as soon as it has the FIN.
     pub(crate) leaves_early: bool,
-    /// The number of its segments that are lost once it has the FIN.
+    /// The number of the receiver's segments that are lost once it has the FIN.
     pub(crate) last_acks_lost: u32,
 }
 
@@ -57,9 +58,9 @@ pub(crate) struct Room {
     pub(super) dirty: BTreeSet<usize>,
     /// The number of segments to the group: new text, and repairs.
     pub(crate) to_group: [u64; 2],
-    /// The number of parity packets.
+    /// The number of parity packets that were sent.
     pub(crate) parity_packets: u64,
-    /// The number of segments with text to one receiver.
+    /// The number of segments with text that were sent to one receiver.
     pub(crate) to_one: u64,
     /// `true` if all ACKs take the slow path.
     pub(crate) is_sleepless: bool,

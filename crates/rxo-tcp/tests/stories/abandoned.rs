@@ -81,7 +81,7 @@ fn orphan() -> Scene {
     orphan_with(50_000)
 }
 
-/// Returns a connection that was dropped with `bytes` bytes that the peer does not have.
+/// Returns an orphan with `bytes` bytes that the peer does not have.
 fn orphan_with(bytes: u32) -> Scene {
     let config = Config { orphan_timeout: ms(100_000), send_buffer_bytes: bytes, ..plain() };
     let mut scene = Scene::established(config);
@@ -160,7 +160,8 @@ fn a_peer_that_reads_no_further_is_not_waited_for() {
     assert_eq!(scene.tcp.state(), State::Closed(Closed { failure: Some(Failure::TimedOut) }));
 }
 
-/// RFC 9293, section 3.6.1: TIME-WAIT and FIN-WAIT-2 have their own time limits.
+/// The time limit of orphans does not shorten TIME-WAIT and FIN-WAIT-2, which have limits of their own (RFC
+/// 9293, section 3.6.1).
 #[test]
 fn what_was_delivered_in_time_ends_as_ever() {
     let mut scene = Scene::established(Config { orphan_timeout: ms(10_000), ..plain() });

@@ -80,8 +80,8 @@ fn the_switch_makes_one_ack_of_an_aggregate() {
     assert_eq!(scene.out(), [". 1:1 ack 6001"]);
 }
 
-/// RFC 9293, section 3.8.6.3; RFC 5681, section 4.2: with one acknowledgement for each turn, what may wait and
-/// what may not.
+/// With one acknowledgement for each turn, some acknowledgements may wait and others may not (RFC 9293,
+/// section 3.8.6.3; RFC 5681, section 4.2).
 #[test]
 fn one_ack_for_a_turn_leaves_at_once_or_within_half_a_second() {
     let config = Config { acks: AckPolicy::OneForATurn, ..plain() };

@@ -13,9 +13,9 @@ use crate::dsl::*;
 struct Turn {
     /// Segments of text: the length, the advance of the ACK number, and `true` for a gap before the segment.
     segments: Vec<(u32, u32, bool)>,
-    /// The number of bytes that the application sends before.
+    /// The number of bytes that the application sends before the segments arrive.
     sends: u32,
-    /// `true` if the application reads afterwards.
+    /// `true` if the application reads after the segments have arrived.
     reads: bool,
     /// The time until the next turn, in milliseconds.
     pause: u64,
@@ -29,7 +29,7 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
     prop::collection::vec(turn, 1..12)
 }
 
-/// Everything that is visible from outside.
+/// Everything about a connection that is visible from outside.
 #[derive(Debug, PartialEq)]
 struct Seen {
     lines: Vec<String>,
@@ -140,7 +140,8 @@ fn acknowledgements_inside_an_aggregate_are_counted() {
     assert_eq!(scene.cwnd_segments(), 20);
 }
 
-/// A record has the effect of its pure ACK, and ten records that of ten ACKs, contiguous or not.
+/// A record has the effect of the pure ACK that it describes, and ten records have the effect of ten ACKs,
+/// whether they are contiguous or not.
 #[test]
 fn a_record_is_a_pure_ack() {
     let [mut whole, mut record, mut side_by_side] = [(); 3].map(|()| Scene::established(plain()));

@@ -6,7 +6,7 @@ use rxo_tcp::{Algorithm, Buffers, Config, RecoveryPhase};
 use crate::bottleneck::{Bottleneck, Path};
 use crate::dsl::*;
 
-/// 20 Mbit/s, 40 ms round trip, and a queue of 100 ms.
+/// A path with 20 Mbit/s, a round trip of 40 ms, and a queue of 100 ms.
 const PATH: Path = Path { bytes_per_ms: 2_500, delay: ms(20), queue: ms(100), loss: 0 };
 
 fn config(congestion: Algorithm) -> Config {
@@ -27,7 +27,7 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Returns the share of the link that `bytes` of text used in `time`.
+/// Returns the share of the link that `bytes` bytes of text used in `time`.
 fn share(path: Path, bytes: u64, time: Duration) -> f64 {
     let most = path.bytes_per_ms as f64 * time.as_secs_f64() * 1_000.0 * 1_448.0 / 1_514.0;
     bytes as f64 / most
@@ -43,7 +43,8 @@ fn it_fills_the_link_and_not_the_queue() {
     assert_eq!(network.waits.2, 0);
 }
 
-/// In the first seconds as well, because slow start reaches the rate within a few round trips.
+/// In the first seconds BBR uses its share of the link as well, because startup reaches the rate within a few
+/// round trips.
 #[test]
 fn it_starts_as_fast_as_slow_start() {
     let [bbr, cubic] = [Algorithm::Bbr, Algorithm::Cubic]
@@ -104,7 +105,7 @@ fn it_follows_the_path() {
     assert!(network.mean_wait() < ms(15), "{:?}", network.mean_wait());
 }
 
-/// After idle time BBR sends at the known rate, without a burst.
+/// After idle time BBR sends at the rate that it knows, without a burst.
 #[test]
 fn it_resumes_at_the_rate() {
     let mut network = network(Path { queue: ms(15), ..PATH }, 1);

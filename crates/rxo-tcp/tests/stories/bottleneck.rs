@@ -23,7 +23,7 @@ pub(crate) struct Path {
 }
 
 pub(crate) struct Flow {
-    /// The sender, then the receiver.
+    /// The two ends of a flow: first the sender, then the receiver.
     pub(crate) ends: [Connection<Vec<u8>>; 2],
     /// `true` if the sender has anything to send.
     pub(crate) is_active: bool,
@@ -39,7 +39,7 @@ pub(crate) struct Bottleneck {
     pub(crate) waits: (u32, Duration, u32),
     random: u64,
     free_at: Instant,
-    /// The arrivals: time and a counter for order, then the flow and the receiving end.
+    /// The arrivals of segments: the time and a counter for the order, then the flow and the receiving end.
     flights: BinaryHeap<Reverse<(Instant, u64, usize, usize)>>,
     wires: Vec<Option<Wire>>,
 }
@@ -60,7 +60,7 @@ impl Bottleneck {
         }
     }
 
-    /// Runs for `time`. Returns the number of bytes that each flow received in it.
+    /// Runs for `time`. Returns the number of bytes that each flow received in this time.
     pub(crate) fn run(&mut self, time: Duration) -> Vec<u64> {
         let (end, before) = (self.now + time, self.received());
         self.waits = (0, Duration::ZERO, 0);
@@ -142,7 +142,7 @@ impl Flow {
         Self { ends, is_active: true, received_bytes: 0 }
     }
 
-    /// Returns the segments that leave now, each with the end that sends it.
+    /// Returns the segments that are sent now, each with the end that sends it.
     fn leave(&mut self, now: Instant) -> Vec<(usize, Wire)> {
         let room = self.ends[0].send_room();
         if self.is_active && room > 0 {

@@ -102,7 +102,7 @@ fn a_path_that_becomes_longer_gets_a_larger_window() {
     assert!(window >= 2 * PATH_BYTES && time < ms(2_500), "{window} bytes, {time:?}");
 }
 
-/// The transfer takes as long as with buffers that are large from the start.
+/// Growing buffers cost no time: the transfer takes as long as with buffers that are large from the start.
 #[test]
 fn growth_costs_no_time() {
     for bytes in [1_000_000, 10_000_000] {
@@ -276,7 +276,7 @@ fn data_to_be_sent_stays() {
     assert_eq!(scene.tcp.unacknowledged_bytes(), (INITIAL - MSS) as usize);
 }
 
-/// Text that is sent keeps its place in the buffer until it is acknowledged, and does not count as unsent: so
+/// Text that is sent keeps its place in the buffer until it is acknowledged, but does not count as unsent, as
 /// with Linux's `TCP_NOTSENT_LOWAT`.
 #[test]
 fn what_is_sent_makes_room_for_as_much_unsent_text() {

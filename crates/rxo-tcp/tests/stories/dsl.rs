@@ -282,7 +282,7 @@ impl Scene {
         lines
     }
 
-    /// Sends `bytes` of the stream and returns the lines that leave.
+    /// Sends `bytes` bytes of the stream and returns the lines of the segments that are sent.
     pub(crate) fn sends(&mut self, bytes: u32) -> Vec<String> {
         let data: Vec<u8> = (0..bytes).map(stream_byte).collect();
         assert_eq!(self.tcp.send(&data), Ok(bytes as usize));

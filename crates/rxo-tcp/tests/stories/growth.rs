@@ -38,7 +38,7 @@ impl Path {
         path
     }
 
-    /// Keeps the buffer full and sends everything permitted. Returns the number of segments.
+    /// Keeps the buffer full and sends everything permitted. Returns the number of segments sent.
     fn leave(&mut self) -> u32 {
         let room = self.scene.tcp.send_room();
         if room > 1 << 23 {
@@ -69,7 +69,8 @@ impl Path {
         }
     }
 
-    /// Runs a round trip in which the first segment is lost, and the next one, which repairs it.
+    /// Runs a round trip in which the first segment is lost, and the next round trip, in which it is
+    /// repaired.
     fn lose_one(&mut self) {
         self.scene.now = self.scene.now + RTT;
         let (hole, end) = (self.acked, self.left);
@@ -307,15 +308,16 @@ fn a_window_that_is_not_filled_stays() {
     }
 }
 
-/// RFC 5681, section 4.1: after an idle time longer than a timeout, the window falls back to the initial one.
+/// After an idle time longer than a timeout, the window falls back to the initial one (RFC 5681, section
+/// 4.1).
 #[test]
 fn an_idle_window_is_the_first_again() {
     let [cwnd, at_once, in_round_trip] = window_after_a_pause(true);
     assert_eq!([cwnd, at_once, in_round_trip], [10, 10, 10]);
 }
 
-/// RFC 7661, section 4.3 (a), and RFC 7661, section 4.4.2 (b): otherwise the window is kept and leaves within
-/// a round trip, with no larger burst than the initial window.
+/// After a shorter idle time the window is kept, and its data is sent within a round trip, with no larger
+/// burst than the initial window (RFC 7661, sections 4.3 (a) and 4.4.2 (b)).
 #[test]
 fn an_idle_window_is_paced() {
     let [cwnd, at_once, in_round_trip] = window_after_a_pause(false);

@@ -5,7 +5,7 @@ use rxo_wire::{FlowKey, TcpFlags};
 
 use crate::dsl::*;
 
-/// RFC 9293, section 3.5, figure 6.
+/// An active open answers the SYN-ACK (RFC 9293, section 3.5, figure 6).
 #[test]
 fn an_active_open_is_answered() {
     let mut scene = Scene::active(plain());
@@ -15,7 +15,7 @@ fn an_active_open_is_answered() {
     assert!(scene.tcp.take_events().contains(Events::CONNECTED));
 }
 
-/// RFC 9293, section 3.5, figure 6: the passive side.
+/// A passive open answers the SYN (RFC 9293, section 3.5, figure 6).
 #[test]
 fn a_passive_open_answers() {
     let mut scene = Scene::passive(plain());
@@ -26,7 +26,7 @@ fn a_passive_open_answers() {
     assert_eq!(scene.tcp.state(), State::Established);
 }
 
-/// RFC 9293, section 3.5 (MUST-10), figure 7.
+/// Both sides may open at once (RFC 9293, section 3.5, MUST-10, figure 7).
 #[test]
 fn both_sides_may_open_at_once() {
     let mut scene = Scene::active(plain());
@@ -126,7 +126,7 @@ fn a_refusal_is_told() {
     assert_eq!(scene.tcp.send(b"x"), Err(CallError::Failed(Failure::Refused)));
 }
 
-/// RFC 9293, section 3.10.7.2.
+/// A listener accepts only a SYN (RFC 9293, section 3.10.7.2).
 #[test]
 fn a_listener_wants_a_syn() {
     let mut scene = Scene::passive(plain());
@@ -244,7 +244,7 @@ fn what_both_want_is_agreed() {
     assert_eq!(statistics.mss, MSS - 12);
 }
 
-/// RFC 7323, section 2.3 (b).
+/// A window scale above fourteen counts as fourteen (RFC 7323, section 2.3 (b)).
 #[test]
 fn a_huge_scale_is_fourteen() {
     let mut scene = Scene::active(Config { window_scaling: true, ..plain() });

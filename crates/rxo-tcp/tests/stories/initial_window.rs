@@ -42,7 +42,7 @@ fn flight(scene: &mut Scene, end: u64) -> Vec<usize> {
     [at_once].into_iter().chain(later).collect()
 }
 
-/// RFC 6928, section 2 (a).
+/// Two segments are sent before the first acknowledgement, and no more (RFC 6928, section 2 (a)).
 #[test]
 fn two_segments_leave_and_no_more() {
     let mut scene = established(beginning_with(InitialWindow::Rfc6928), ms(40));
@@ -93,7 +93,7 @@ fn slow_start_goes_on_from_ten() {
     assert_eq!(scene.cwnd_segments(), 20);
 }
 
-/// RFC 5681, section 3.1 (g), and RFC 6928, section 2 (b).
+/// After a lost SYN one segment is sent (RFC 5681, section 3.1 (g), and RFC 6928, section 2 (b)).
 #[test]
 fn a_lost_syn_leaves_one_segment() {
     let mut scene = Scene::active(ten());

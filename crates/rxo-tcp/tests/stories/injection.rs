@@ -17,7 +17,7 @@ fn guesses(near: &[u32]) -> Vec<u32> {
     all
 }
 
-/// The effects of all guesses.
+/// The effects of all guesses of sequence numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tally {
     took_effect: usize,
@@ -25,7 +25,7 @@ struct Tally {
     unanswered: usize,
 }
 
-/// Tries a guess at each number. `has_effect` judges the answer and the connection.
+/// Tries a segment with each guessed number. `has_effect` judges the answer and the connection.
 fn try_all(
     near: &[u32],
     guess: impl Fn(u32) -> Peer,
@@ -57,7 +57,8 @@ fn open() -> Scene {
     scene
 }
 
-/// Numbers relative to the peer's first byte are inside our window if below this.
+/// The size of our window: a number relative to the peer's first byte is inside the window if it is below
+/// this.
 const OUR_WINDOW: u32 = 60_000;
 const SAMPLES: u32 = 20_000;
 

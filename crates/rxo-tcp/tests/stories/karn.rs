@@ -90,8 +90,8 @@ impl Watched {
         self.passes(ms(300));
     }
 
-    /// Does what [`Watched::is_sent_again`] does, then acknowledges a part of the second segment, which shows
-    /// that nothing was lost.
+    /// Sends and retransmits segments like [`Watched::is_sent_again`], then acknowledges a part of the second
+    /// segment, which shows that nothing was lost.
     fn is_sent_again_needlessly(&mut self, part: usize) {
         self.is_acknowledged(&[self.sent.len()]);
         self.is_sent_again();

@@ -91,7 +91,7 @@ impl Network {
         self.link.loss = loss;
     }
 
-    /// Sends everything that may leave.
+    /// Sends all segments that may be sent.
     pub(crate) fn flush(&mut self) {
         for end in 0..2 {
             let mut leaving = Vec::new();

@@ -146,7 +146,7 @@ fn an_attackers_report_is_refuted() {
     assert_eq!((after.mss, after.path.too_big_taken, after.path.too_big_ignored), (1_460, 0, 1));
 }
 
-/// RFC 1191, section 6.3: ten minutes later one larger segment is tried.
+/// Ten minutes after a report, one larger segment is tried (RFC 1191, section 6.3).
 #[test]
 fn a_larger_segment_is_tried_later() {
     let mut scene = Scene::established(ethernet());
@@ -166,7 +166,7 @@ fn a_larger_segment_is_tried_later() {
     assert_eq!((after.mss, after.path.raised), (1_460, 1));
 }
 
-/// A lost trial costs one segment, and the next one comes ten minutes later.
+/// A lost trial costs one segment, and the next trial comes ten minutes later.
 #[test]
 fn a_trial_that_does_not_pass_changes_nothing() {
     let mut scene = Scene::established(ethernet());

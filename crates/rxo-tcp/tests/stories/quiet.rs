@@ -42,7 +42,7 @@ impl Reader {
     }
 }
 
-/// Returns the longest wait, as a multiple of the wait that its losses explain.
+/// Returns the longest wait, as a multiple of the wait that the losses during it explain.
 fn longest_quiet(link: Link, config: &Config, pause: Option<(usize, Duration)>) -> f64 {
     let receiver = Config { receive_buffer_bytes: 40_000, ..config.clone() };
     let mut network = Network::new(link, config.clone(), receiver);

@@ -27,7 +27,7 @@ type Place = (usize, usize);
 /// The oracle. Positions count from the first byte as 0.
 struct Oracle {
     has: Vec<bool>,
-    /// RCV.NXT.
+    /// RCV.NXT, as a position of the stream.
     nxt: usize,
     /// The furthest window edge that was offered.
     edge: usize,
@@ -39,11 +39,11 @@ struct Oracle {
 /// The acknowledgement that the RFCs require for one segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
-    /// It must be acknowledged at once.
+    /// The segment must be acknowledged at once.
     Now,
-    /// It must be acknowledged within half a second.
+    /// The segment must be acknowledged within half a second.
     Later,
-    /// It needs no acknowledgement, or its answer may be rate-limited.
+    /// The segment needs no acknowledgement, or its answer may be rate-limited.
     Perhaps,
 }
 
@@ -109,8 +109,8 @@ struct Left {
 }
 
 impl Left {
-    /// RFC 2883, section 4: returns the first block if it lies below the acknowledgement or inside the second
-    /// block.
+    /// Returns the first block if it reports a duplicate: it lies below the acknowledgement or inside the
+    /// second block (RFC 2883, section 4).
     fn duplicate(&self) -> Option<Place> {
         let first = *self.blocks.first()?;
         let is_inside = |second: &Place| second.0 <= first.0 && first.1 <= second.1;
@@ -132,7 +132,7 @@ impl Trial {
         Self { scene: Scene::established(config), oracle: Oracle::new(), turn: 0 }
     }
 
-    /// Returns the acknowledgements that leave now.
+    /// Returns the acknowledgements that the receiver sends now.
     fn leaving(&mut self) -> Vec<Left> {
         let place = |seq: rxo_wire::SeqNumber| (seq - (PEER_ISS + 1)) as usize;
         let mut left = Vec::new();
@@ -182,7 +182,8 @@ impl Trial {
         self.check_text();
     }
 
-    /// RFC 5681, section 4.2, and RFC 9293, section 3.8.6.3.
+    /// Checks the number and the time of acknowledgements by RFC 5681, section 4.2, and RFC 9293, section
+    /// 3.8.6.3.
     fn check_answers(&mut self, answers: &[Answer], numbers: &[usize], left: &[Left]) {
         let must = answers.iter().filter(|answer| **answer == Answer::Now).count();
         assert!(left.len() >= must, "{must} at once, not {left:?}");
@@ -224,7 +225,7 @@ impl Trial {
         );
     }
 
-    /// RFC 2018, section 4: checks the only answer to one segment that begins at `start`.
+    /// Checks the blocks of the only answer to one segment, which begins at `start` (RFC 2018, section 4).
     fn check_blocks(&self, start: usize, left: &Left) {
         let runs = self.oracle.runs();
         let duplicates = usize::from(left.duplicate().is_some());
@@ -311,8 +312,8 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// RFC 9293, section 3.10.7.4 (SHLD-31); RFC 5681, section 4.2 (a, b, c); RFC 2018, section 4 (a, b);
-    /// RFC 2883, section 4 (a, b, c, d).
+    /// For arbitrary segments, the receiver does what the RFCs require: RFC 9293, section 3.10.7.4 (SHLD-31);
+    /// RFC 5681, section 4.2 (a, b, c); RFC 2018, section 4 (a, b); RFC 2883, section 4 (a, b, c, d).
     #[test]
     fn the_receiver_does_what_the_rfcs_say(steps in prop::collection::vec(step(), 1..60)) {
         let mut trial = Trial::new();

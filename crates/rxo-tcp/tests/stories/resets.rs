@@ -81,7 +81,7 @@ fn a_guessed_reset_is_challenged() {
     assert_eq!(scene.tcp.state(), State::Established);
 }
 
-/// RFC 5961, section 4.2.
+/// A SYN in the window is answered by a challenge ACK (RFC 5961, section 4.2).
 #[test]
 fn a_syn_in_the_window_is_challenged() {
     let mut scene = Scene::established(plain());

@@ -175,7 +175,7 @@ fn echo(scene: &mut Scene) -> u32 {
     options.timestamp.expect("it is agreed").echo - PEER_TS
 }
 
-/// RFC 7323, section 4.3 (a).
+/// The echoed timestamp is that of the first segment that was not acknowledged (RFC 7323, section 4.3 (a)).
 #[test]
 fn the_echo_is_of_the_first_unacknowledged() {
     let mut scene = with_timestamps();

@@ -11,13 +11,13 @@ fn at(us: u64) -> Instant {
     Instant::from_micros(us)
 }
 
-/// The request of receiver `id` for segment `number` of the stream.
+/// Returns the request of receiver `id` for segment `number` of the stream.
 fn wanted(id: MemberId, number: u64) -> RepairRequest {
     let start = number * u64::from(SIZE);
     RepairRequest::of_test((start, start + u64::from(SIZE)), id, ROUND_TRIP)
 }
 
-/// Blocks of a stream of `segments` segments that has left at the time 0.
+/// Returns the blocks of a stream of `segments` segments that was sent at the time 0.
 fn blocks(segments: u64) -> Blocks {
     let mut blocks = Blocks::default();
     blocks.sent((0, segments * u64::from(SIZE)), SIZE, at(0));
@@ -106,7 +106,8 @@ fn what_no_block_has_is_repeated() {
 }
 
 proptest! {
-    /// The oracle: for each block as many packets as the receiver that lacks most segments in it lacks.
+    /// The oracle: each block needs as many packets as the receiver with the most losses in it lacks
+    /// segments.
     #[test]
     fn the_worst_receiver_decides(
         lost in prop::collection::vec((0_u32..30, 0_u64..256), 0..150),

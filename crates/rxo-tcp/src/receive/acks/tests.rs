@@ -80,7 +80,7 @@ fn alike_ones_are_counted_as_each_alone_would_be() {
     }
 }
 
-/// Each duplicate leaves with the blocks with which it was added.
+/// Each duplicate acknowledgement is sent with the SACK blocks with which it was added.
 #[test]
 fn duplicates_leave_one_by_one_in_their_place() {
     let mut acks = Acks::new(0, AckPolicy::EverySecondSegment);
@@ -111,7 +111,8 @@ fn a_stretch_ack_is_the_last_one_with_the_echo_of_the_first() {
     assert_eq!(said, [(11, 2)], "one until it is sent, and not the one that was");
 }
 
-/// The peer counts duplicates, and a congestion mark must not be hidden (RFC 3168, section 6.1.3).
+/// A stretch acknowledgement replaces neither duplicates, which the peer counts, nor congestion marks, which
+/// must not be hidden (RFC 3168, section 6.1.3).
 #[test]
 fn a_stretch_ack_replaces_neither_duplicates_nor_marks() {
     let mut acks = Acks::new(0, AckPolicy::EverySecondSegment);

@@ -36,9 +36,9 @@ fn a_retransmission_answered_too_soon_is_no_evidence() {
     assert!(knows(sent(100, 500, false), arrival(109, Some(99))));
 }
 
-/// With evidence and no reordering seen there is no wait. Otherwise it is a quarter of the minimum round-trip
-/// time, a quarter more for each round with a duplicate, at most a smoothed round trip, and after sixteen
-/// recoveries as at first (RFC 8985, section 6.2 (b, c)).
+/// With evidence of a loss and without reordering seen, there is no wait. Otherwise the wait is a quarter of
+/// the minimum round-trip time, a quarter more for each round with a duplicate, and at most a smoothed round
+/// trip. After sixteen recoveries it is as long as at first (RFC 8985, section 6.2 (b, c)).
 #[test]
 fn the_wait_for_reordering_follows_what_was_seen() {
     let mut rack = Rack::default();

@@ -1,5 +1,5 @@
-//! The twin that takes the steps transmits after each segment. The other must send the same segments after
-//! the whole aggregate.
+//! The connection that takes the numbered steps transmits after each segment. The other connection must send
+//! the same segments after the whole aggregate.
 
 use rxo_frame::Instant;
 use rxo_tcp::{Arrival, Connection, Segment, Transmit};
@@ -9,7 +9,7 @@ use super::super::LARGEST_BUFFERS;
 use super::{Twins, clock};
 
 impl Twins {
-    /// Gives `segments` to the twin that takes the steps.
+    /// Gives `segments` to the connection that takes the numbered steps.
     pub(super) fn step(&mut self, segments: Vec<Segment<Vec<u8>>>) {
         self.segments += segments.len() as u64;
         let segments: Vec<_> = segments.into_iter().map(for_the_steps).collect();
@@ -53,13 +53,13 @@ impl Twins {
     }
 }
 
-/// Returns the values that change when a FIN leaves, for the first time or again, since no side sends text.
+/// Returns the values that change when a FIN is sent, for the first time or again, since no side sends text.
 fn fins(connection: &Connection<Vec<u8>>) -> (SeqNumber, u32) {
     let statistics = connection.statistics();
     (statistics.snd_nxt, statistics.recovery.resent_segments)
 }
 
-/// Returns all segments that leave now.
+/// Returns all segments that are sent now.
 fn leaving(connection: &mut Connection<Vec<u8>>, now: Instant) -> Vec<String> {
     let mut left = Vec::new();
     while let Some(transmit) = connection.poll_transmit(now) {
