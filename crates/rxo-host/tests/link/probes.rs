@@ -31,7 +31,8 @@ fn claims(frame: &[u8]) -> (Option<Conflict>, u64) {
     (link.conflict(), link.counters().conflicts)
 }
 
-/// RFC 5227, sections 2.1.1 (a) and 2.3, and RFC 4862, section 5.4.2 (a).
+/// Addresses are probed twice and then announced (RFC 5227, sections 2.1.1 (a) and 2.3, and RFC 4862, section
+/// 5.4.2 (a)).
 #[test]
 fn addresses_are_probed_twice_and_then_announced() {
     let (mut link, first) = probing();

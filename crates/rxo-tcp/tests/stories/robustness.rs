@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::harness::{endless, hostile, pair, twin};
 
-/// Each script begins in the state that it names; the harness panics otherwise.
+/// Each script begins in the state that it names; otherwise the harness panics.
 #[test]
 fn every_state_can_be_entered() {
     for state in 0..10 {

@@ -85,7 +85,8 @@ fn every_kind_of_segment_has_its_answer() {
     }
 }
 
-/// RFC 7323, section 5.3, and RFC 6191, section 2.
+/// With timestamps, the timestamp decides whether a SYN may reuse the pair of sockets (RFC 7323, section 5.3,
+/// and RFC 6191, section 2).
 #[test]
 fn timestamps_decide() {
     let rst = seg().seq(5).flags(TcpFlags::RST);
