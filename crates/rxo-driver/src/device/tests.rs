@@ -1,5 +1,5 @@
-//! Kinds of devices that rxo does not have, from their table rows to their frames: named by a path, with a
-//! link layer and an MTU that only an open device reports, and with two descriptors.
+//! Tests of a kind of device that rxo does not have, from its table row to its frames. It is named by a path,
+//! its link layer and MTU are known only once it is open, and it has two descriptors.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -228,7 +228,7 @@ fn any_source_goes_with_any_sink() {
     assert_eq!(mixed.sink.counters().frames, 1);
 }
 
-/// One write takes the whole batch, so dispatch happens per batch, not per frame.
+/// One write takes the whole batch, so the kind of device is looked up once per batch, not per frame.
 #[test]
 fn a_sink_is_dispatched_once_a_batch() {
     use std::sync::atomic::{AtomicUsize, Ordering};

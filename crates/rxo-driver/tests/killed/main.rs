@@ -106,7 +106,7 @@ fn retry(name: &str) -> Device {
     }
 }
 
-/// One side, the number of frames it received, and the time of the last one.
+/// This side of a ring, the number of frames it received, and the time of the last one.
 struct Own {
     device: Device,
     came: u64,
@@ -174,7 +174,7 @@ impl Own {
     }
 }
 
-/// The other side in another process. Dropping the value kills it.
+/// The other side of a ring, in another process. Dropping the value kills it.
 struct Other(Child);
 
 impl Other {

@@ -113,7 +113,8 @@ fn others_by_addresses() {
     }
 }
 
-/// Frames that arrive before the sockets form a group can arrive at several of them.
+/// Frames that arrive before the sockets form a group may arrive at several of the sockets; these are
+/// dropped.
 fn forgotten() {
     let pair = Pair::silent();
     let stop = AtomicBool::new(false);

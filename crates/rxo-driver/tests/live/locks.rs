@@ -68,7 +68,7 @@ fn files_are_closed() {
     assert!(Lock::try_take("of-a-test-7").unwrap().is_some());
 }
 
-/// Names in the abstract socket namespace are open to all users, so locks do not depend on who holds these.
+/// Other users cannot prevent a lock by holding names in the abstract socket namespace, which is open to all.
 fn names_do_not_matter() {
     let names = ["rxo-interface-77777", "rxo interface-77777"];
     let bind = |name| UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name).unwrap());

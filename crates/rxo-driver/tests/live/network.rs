@@ -12,7 +12,7 @@ use rxo_testbed::{Namespace, create_veth};
 /// The time that a test waits at most for frames that must arrive.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// The time without an arrival after which a test takes it that nothing arrives.
+/// The time without an arrival after which a test concludes that nothing will arrive.
 pub(crate) const QUIET: Duration = Duration::from_millis(50);
 
 pub(crate) const NEAR: &str = "near0";

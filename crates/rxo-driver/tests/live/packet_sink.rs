@@ -151,7 +151,7 @@ fn vlan_tag() {
     pair.far.run(run).unwrap();
 }
 
-/// Behind a token bucket that is empty, all frames wait and are counted as waiting; a large bucket then lets
+/// The sink counts waiting frames: behind an empty token bucket all frames wait, and a large bucket then lets
 /// all of them pass.
 fn tells_what_waits() {
     let pair = Pair::silent();

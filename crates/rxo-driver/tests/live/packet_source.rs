@@ -177,8 +177,8 @@ fn super_packets() {
         .unwrap();
 }
 
-/// BIG TCP: where an administrator has raised the limit, a packet can be longer than its own length field can
-/// express.
+/// With BIG TCP, where an administrator has raised the limit, a packet can be longer than its own length
+/// field can express.
 fn giant_packets() {
     let pair = Pair::addressed();
     pair.near.interface(NEAR).set_large_send_bytes(200_000).unwrap();

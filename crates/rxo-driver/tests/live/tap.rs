@@ -65,7 +65,7 @@ fn put_back() {
 /// The length of the queue that rxo sets on a TAP.
 const QUEUE_PACKETS: u32 = 4_096;
 
-/// Nobody reads while the stack sends more packets than the queue holds. The lost packets are counted,
+/// If the queue of a TAP overflows, because nobody reads while the stack sends, the lost packets are counted,
 /// without those that the interface had dropped before it was opened.
 fn queue_overflows() {
     let host = quiet_namespace("host");

@@ -162,7 +162,8 @@ fn unfinished_checksums() {
     pair.far.run(run).unwrap();
 }
 
-/// A veth keeps a VLAN tag beside the frame, where an AF_XDP socket does not see it.
+/// VLAN tags are missing from frames on a veth: it keeps a tag beside the frame, where an AF_XDP socket does
+/// not see it.
 fn vlan_tags() {
     let pair = Pair::silent();
     let vlan = Some(VlanTag { tpid: NonZeroU16::new(0x88a8).unwrap(), tci: 0x2007 });
@@ -391,7 +392,7 @@ fn both_queues() {
     pair.far.run(run).unwrap();
 }
 
-/// Frames of a queue that rxo does not have go on to the kernel, where a packet socket sees them.
+/// Frames of a queue that rxo does not use go to the kernel, where a packet socket sees them.
 fn other_queues() {
     let pair = with_two_queues();
     let run = || {

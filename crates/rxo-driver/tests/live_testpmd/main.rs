@@ -24,7 +24,7 @@ use rxo_wire::segmentation::{Checksums, segment};
 
 use samples::{large, large_v6, tcp, tcp_v6};
 
-/// A time limit longer than any machine takes.
+/// Maximum time for which a test waits; no machine is so slow.
 const PATIENCE: Duration = Duration::from_secs(120);
 const SHORT: Duration = Duration::from_millis(1);
 /// The number of frames sent and not yet received at a time, fewer than any ring has entries.

@@ -1,4 +1,5 @@
-//! Tests of twelve guests, one of which attacks the others: they count, on virtual time, what the others get.
+//! Tests of twelve guests, one of which attacks the others, on virtual time. They count the frames that the
+//! others still get.
 
 use std::time::Duration;
 
@@ -78,7 +79,8 @@ fn alone_the_neighbour_has_all_its_traffic() {
     is_unharmed(&world().run_with(config()));
 }
 
-/// The attacker sends ten times as many small frames as the nic has room for.
+/// A flood to the nic takes nothing from the neighbour: the attacker sends ten times as many small frames as
+/// the nic has room for.
 #[test]
 fn a_flood_of_small_frames_to_the_nic_takes_its_own_share() {
     let world = world();
@@ -161,7 +163,8 @@ fn a_guest_that_never_reads_costs_nobody_but_itself() {
     assert_eq!(lost + kept, u64::from(FRAMES) * u64::from(GUESTS - 1));
 }
 
-/// The attacker's frames are held for as long as any policy may hold, so that its lane has few buffers left.
+/// The attacker's frames are held for as long as any policy may hold, so that its lane, the queue to the hub,
+/// has few buffers left.
 #[test]
 fn frames_that_are_held_for_a_guest_find_other_memory() {
     let hold = Duration::from_millis(50);

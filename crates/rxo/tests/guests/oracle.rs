@@ -1,4 +1,4 @@
-//! Tests random traffic between a nic and guests against a table that gives the receivers of each frame.
+//! Compares random traffic between a nic and guests with a table of the receivers of each frame.
 
 use proptest::prelude::*;
 use rxo::Policy;

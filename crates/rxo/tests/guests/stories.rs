@@ -1,4 +1,4 @@
-//! Tests of the frames that the guests get, one rule at a time.
+//! Tests of the frames that guests get, with a test for each rule.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn each_guest_gets_its_own_aggregates() {
     assert!(ended.to_nic.is_empty());
 }
 
-/// Another guest behind the same socket must not get what was meant for the previous one.
+/// A guest that leaves is forgotten: another guest behind its socket must not get frames for it.
 #[test]
 fn a_guest_that_goes_is_forgotten() {
     for leaves in [false, true] {
@@ -247,7 +247,7 @@ fn a_nic_without_room_delays_nothing_between_guests() {
     assert_eq!((lost[2], lost[3]), (0, 0));
 }
 
-/// Delayed aggregation holds until the second poll of the same guest; polls of another guest do not count.
+/// Under a policy that counts polls, only the polls of the guest itself count, not those of other guests.
 #[test]
 fn the_polls_of_one_guest_decide_nothing_for_another() {
     let policy = Policy { max_hold: Duration::from_millis(50), ..Policy::xen_delayed() };

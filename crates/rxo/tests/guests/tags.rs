@@ -1,4 +1,5 @@
-//! Tests of VLANs: the tag with which a frame leaves, for frames with the tag in their bytes and beside them.
+//! Tests of VLANs: the tag with which a frame is sent, for frames with the tag in their bytes and in their
+//! metadata.
 
 use std::num::NonZeroU16;
 
@@ -80,7 +81,7 @@ fn a_partial_checksum_moves_with_its_header() {
     assert_eq!(sent.offload.checksum, ChecksumStatus::Partial { start: 34, offset: 16 });
 }
 
-/// Segments with the tag beside their bytes and segments between the same addresses in another VLAN are
+/// Segments with a tag in their metadata, and segments between the same addresses in another VLAN, are
 /// different flows.
 #[test]
 fn aggregates_form_within_a_vlan() {

@@ -71,7 +71,7 @@ impl FrameSink for Hostile {
     }
 }
 
-/// A waiter that reports everything as ready, again and again.
+/// A waiter that reports everything as ready at each call.
 struct Restless(std::time::Instant);
 
 impl<NI, NO, HI, HO> Waiter<NI, NO, HI, HO> for Restless {
@@ -101,7 +101,7 @@ fn restless() -> Restless {
     Restless(std::time::Instant::now())
 }
 
-/// A bell that nobody waits for.
+/// A bell whose notifications nobody waits for.
 struct Mute;
 
 impl Descriptors for Mute {

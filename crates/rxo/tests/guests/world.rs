@@ -11,7 +11,7 @@ use rxo::switch::{MacAddress, PortSettings, Switch, SwitchOptions, Vlans};
 use rxo::worker::{Awake, Budget, Guests, Readings, Waiter, Wanted};
 use rxo::{DeviceError, Duplex, Frame, Instant, MemoryLink, MemoryOptions, Policy, WorkerConfig};
 
-/// The time by which a reading of the clock advances it.
+/// The time by which a reading of the clock advances the clock.
 pub(crate) const READ: Duration = Duration::from_micros(1);
 
 /// The time that a run continues after its last event if a device stays blocked. No policy holds as long.
@@ -55,7 +55,7 @@ pub(crate) fn plain(to: MacAddress, from: MacAddress, text: &[u8]) -> Frame<Vec<
     addressed(Frame::new(bytes, Instant::ZERO), to, from)
 }
 
-/// Something that happens at a set time.
+/// An event that happens at a given time.
 pub(crate) enum Event {
     FromNic(Frame<Vec<u8>>),
     FromGuest(usize, Frame<Vec<u8>>),
@@ -86,7 +86,7 @@ impl Links {
     }
 }
 
-/// The current time, and the events that are still to happen.
+/// The current time, and the future events.
 type Time = (Instant, VecDeque<(Instant, Event)>);
 
 #[derive(Clone)]

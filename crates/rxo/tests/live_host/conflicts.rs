@@ -1,5 +1,5 @@
-//! Tests of two hosts with one address: starting the second one fails with an error, however the conflict
-//! shows.
+//! Tests of two hosts with one address: starting the second host fails with an error, in whichever way the
+//! conflict is detected.
 
 use std::net::IpAddr;
 

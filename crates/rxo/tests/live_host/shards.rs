@@ -54,7 +54,8 @@ fn two_shards_share_an_interface() {
     }
 }
 
-/// Panics at the first frame after the flag is set: while the host starts, a frame may arrive by itself.
+/// A source that panics at the first frame after the flag is set. While the host starts, a frame may arrive
+/// that the test did not send.
 #[derive(Debug)]
 struct Panics(Arc<AtomicBool>);
 

@@ -7,7 +7,7 @@ use std::thread;
 use rxo::host::Handle;
 use rxo_testbed::Namespace;
 
-/// The operations that both kinds of streams offer.
+/// The operations that rxo's streams and the system's streams have in common.
 pub(crate) trait Stream: Send + Sync {
     fn read(&self, to: &mut [u8]) -> usize;
     fn write_all(&self, from: &[u8]);

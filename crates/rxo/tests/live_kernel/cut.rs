@@ -1,4 +1,4 @@
-//! Tests of segmentation: GSO frames with random headers, and aggregates of rxo.
+//! Tests of segmentation, with GSO frames that have random headers, and with aggregates of rxo.
 //!
 //! The kernel must cut both into the same frames as rxo, byte for byte, or both must refuse them. Where the
 //! results differ, the difference must be one of [`Difference`].
@@ -103,8 +103,8 @@ pub(crate) fn recover(kernel: &mut Kernel, aggregate: &Delivered) -> Result<Vec<
     found.map(<[Loss]>::to_vec).ok_or_else(|| "other frames than it was made of".to_owned())
 }
 
-/// `true` if the device vouches for a checksum that may be wrong: it verified the checksum, or will complete
-/// it.
+/// Returns `true` if the device is responsible for a checksum that may be wrong: it has verified the
+/// checksum, or will complete it.
 fn is_trusted(one: &Whole) -> bool {
     let continues = match reading(one) {
         Reading::Segment(read) | Reading::Datagram(read) => has_wrong_seed(one, &read),

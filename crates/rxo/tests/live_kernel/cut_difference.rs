@@ -28,7 +28,7 @@ pub(crate) enum Difference {
     Trailing,
     /// rxo refuses a packet that is shorter than its IP header says; the kernel corrects the length.
     CutShort,
-    /// The kernel refuses a segment size of 65,535, a value with a special meaning inside it.
+    /// The kernel refuses a segment size of 65,535, a value with a special meaning inside the kernel.
     LargestSize,
     /// The kernel refuses a UDP GSO frame whose checksum is not partial, or whose header has the ECN bit.
     OddDatagrams,

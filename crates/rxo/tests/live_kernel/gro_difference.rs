@@ -60,7 +60,7 @@ pub(crate) enum Level {
     Payload,
 }
 
-/// A part of a flow that the kernel treats as a flow of its own.
+/// A part of a flow that the kernel treats as a separate flow.
 pub(crate) struct Place<'w> {
     id: Vec<u8>,
     /// The frames, divided into polls: frames of two polls are not merged.
@@ -205,7 +205,7 @@ fn id(whole: &Whole, reading: &Reading, applied: &[Difference]) -> Vec<u8> {
     id
 }
 
-/// Returns the bytes that the kernel compares before it takes two frames for one flow.
+/// Returns the bytes that the kernel compares before it assigns two frames to one flow.
 fn side(whole: &Whole, reading: &Reading) -> Vec<u8> {
     let (Reading::Segment(one) | Reading::Datagram(one)) = reading else { return Vec::new() };
     let mut id = whole.bytes[..one.network_at].to_vec();

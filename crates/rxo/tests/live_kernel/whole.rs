@@ -4,7 +4,7 @@ use rxo_frame::{ChecksumStatus, Frame, Gather, Instant};
 use rxo_vnet::{VNET_HEADER_BYTES, VnetHeader, packets};
 use rxo_wire::parse;
 
-/// A header and a frame.
+/// A frame and the virtio-net header before it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Whole {
     pub(crate) header: [u8; VNET_HEADER_BYTES],

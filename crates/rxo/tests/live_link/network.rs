@@ -9,7 +9,7 @@ use rxo_testbed::{Namespace, create_veth};
 
 pub(crate) struct Row {
     pub(crate) peer: Namespace,
-    /// The router or bridge between the two.
+    /// The router or bridge between host and peer.
     _middle: Namespace,
     pub(crate) host: Namespace,
 }

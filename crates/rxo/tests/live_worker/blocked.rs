@@ -23,7 +23,7 @@ pub(crate) const TESTS: &[Test] = &[
 const DATAGRAMS: u64 = 8_000;
 /// The discard port.
 const DISCARD: u16 = 9;
-/// The least number of measurements of the round trip, and the longest time for all of them.
+/// The minimum number of measurements of the round trip, and the maximum time for all of them.
 const LEAST: usize = 3;
 const LONG: Duration = Duration::from_secs(60);
 

@@ -1,5 +1,5 @@
-//! Tests of the number of system calls of holding, with the system's waiter on real descriptors: a worker
-//! whose policy holds longer than the poll must sleep while it holds.
+//! Tests of the number of system calls while frames are held, with the system's waiter on real descriptors. A
+//! worker whose policy holds frames beyond a poll must sleep while it holds them.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

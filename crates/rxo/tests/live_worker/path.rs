@@ -29,7 +29,7 @@ pub(crate) fn through(
     through_traced(options, config, None, traffic)
 }
 
-/// Like [`through`], and records the frames at the nic.
+/// Runs `traffic` through a worker, like [`through`], and records the frames at the nic.
 pub(crate) fn through_traced(
     options: LabOptions,
     config: WorkerConfig,

@@ -22,7 +22,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("positions_are_known_before_memory_is_freed", positions_before_memory),
 ];
 
-/// Panics at the first frame.
+/// A source that panics at the first frame.
 #[derive(Debug)]
 struct Panics;
 

@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Something that a host learns from others.
+/// Something that a host believes because of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Belief {
     /// A packet came from this address.
     Source(IpAddr),
-    /// This address is taken, by the station with this link-layer address if the message contains one.
+    /// This address is in use, by the station with this link-layer address if the message contains one.
     Neighbour(IpAddr, Option<[u8; 6]>),
-    /// The station that sends the request has this link-layer address.
+    /// The station that has sent the request has this link-layer address.
     Asker([u8; 6]),
     /// The sender is a router, or redirects traffic.
     Router,
@@ -22,7 +22,8 @@ pub(crate) enum Belief {
 /// Fragments of one packet: the offset and the bytes of each, and whether more fragments follow.
 type Fragments = Vec<(usize, Vec<u8>, bool)>;
 
-/// The host. Of bytes that two fragments contain, it keeps the last if `last_wins`, and otherwise the first.
+/// A host that believes everything. If two fragments contain the same bytes, it keeps the last ones if
+/// `last_wins`, otherwise the first.
 pub(crate) struct Believer {
     last_wins: bool,
     fragments: BTreeMap<(IpAddr, u32, u8), Fragments>,
@@ -35,7 +36,7 @@ impl Believer {
         Self { last_wins, fragments: BTreeMap::new() }
     }
 
-    /// Reads a frame, and passes to `tell` what the host believes because of it.
+    /// Reads a frame, and passes the resulting beliefs of the host to `tell`.
     pub(crate) fn hear(&mut self, frame: &[u8], tell: Tell<'_>) {
         let mut rest = frame.get(12..).unwrap_or_default();
         while let [0x81, 0, _, _, behind @ ..]
@@ -103,7 +104,7 @@ impl Believer {
         self.upper(source, fixed[6], payload, 40, tell);
     }
 
-    /// Reads what follows an IP header, at most `depth` headers deep.
+    /// Reads the headers after an IP header, at most `depth` of them.
     fn upper(&mut self, source: IpAddr, next: u8, bytes: &[u8], depth: u8, tell: Tell<'_>) {
         let is_extension = matches!(next, 0 | 43 | 60 | 135 | 139 | 140) && source.is_ipv6();
         if depth == 0 {

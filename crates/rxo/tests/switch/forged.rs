@@ -1,4 +1,4 @@
-//! Tests of what a guarded guest can make its neighbours believe.
+//! Tests of the false beliefs that a guarded guest can cause in its neighbours.
 
 use proptest::collection::vec;
 use proptest::prelude::{any, proptest};

@@ -82,7 +82,7 @@ fn switch(guard: Option<Guard>) -> Switch {
     switch
 }
 
-/// Returns `true` if the guest may make its neighbours believe this.
+/// Returns `true` if the guest may cause this belief in its neighbours.
 fn is_right(belief: &Belief) -> bool {
     let own: [IpAddr; 3] = [OWN_V4.into(), OWN_V6.into(), OWN_LINK_LOCAL.into()];
     match *belief {
@@ -93,7 +93,7 @@ fn is_right(belief: &Belief) -> bool {
     }
 }
 
-/// Bytes each of which decides something; 0 after the end.
+/// Bytes that make the decisions of a test; 0 after the end.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -186,7 +186,7 @@ fn v6(bytes: &mut Bytes<'_>) -> Vec<u8> {
     packet
 }
 
-/// Returns an upper layer that is worth forging, or any bytes.
+/// Returns an upper layer that is worth forging, or arbitrary bytes.
 fn upper(bytes: &mut Bytes<'_>) -> (u8, Vec<u8>) {
     let (protocol, mut upper) = match bytes.next() % 5 {
         0 => (17, vec![0, 67, bytes.one_of(&[0, 2]), bytes.one_of(&[67, 68, 34]), 0, 8, 0, 0]),

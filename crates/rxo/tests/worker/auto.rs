@@ -136,7 +136,7 @@ fn requests_leave_exactly_as_without_coalescing() {
     }
 }
 
-/// Another flow carries bulk data, much of which is held.
+/// Requests beside a flow of bulk data, much of which is held, are sent exactly as without it.
 #[test]
 fn requests_beside_held_bulk_leave_exactly_as_without_coalescing() {
     let requests = |policy| {

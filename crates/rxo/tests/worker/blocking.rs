@@ -113,7 +113,8 @@ impl FrameSource for Attended {
     }
 }
 
-/// A VM monitor must not wait for answers because the nic is full.
+/// A source that is not read, because the nic is full, is attended all the same: a VM monitor must not wait
+/// for answers.
 #[test]
 fn a_source_that_is_not_read_is_attended_all_the_time() {
     let world = World::new();
@@ -277,7 +278,7 @@ fn a_flow_that_overloads_the_worker_is_the_one_that_loses() {
     assert!(hot > 1_000, "the rest is the large flow's: {hot}");
 }
 
-/// From then on a queue that has been there from the beginning counts as a standing one.
+/// The time from which a queue that has existed from the beginning counts as a standing queue.
 const STANDING_AT: Instant = Instant::from_micros(210_000);
 
 /// Other threads use the core: after every packet the worker waits for the core, for longer than the target.

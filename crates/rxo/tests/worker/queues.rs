@@ -1,10 +1,10 @@
 //! Tests of the order of flows across queues: 16 workers between the queues of two devices, in virtual time.
 //!
-//! Each worker runs its own loop on its own thread, but only the one that holds the baton runs. A worker gives
-//! it up at each reading of the clock and at each wait, to one that a seed chooses, so that any two workers
-//! overtake each other in every way, and each run is the same. All queues of a device end in one link, which has
-//! the packets in the order in which they left. The oracle shares no code with the workers: it reads sequence
-//! numbers.
+//! Each worker runs its own loop on its own thread, but only the worker that holds the baton runs. At each
+//! reading of the clock and at each wait it gives the baton to a worker that a seed chooses. So any two
+//! workers overtake each other in every way, and each run is the same. All queues of a device end in one
+//! link, which has the packets in the order in which they left. The oracle shares no code with the workers:
+//! it reads sequence numbers.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,12 +28,12 @@ const FRAMES: u32 = 12_000;
 /// The rule by which a device chooses the queue of a frame, the number of which is the second argument.
 type Steering = fn(&[u8], usize) -> usize;
 
-/// The rule of the devices of `rxo-driver`.
+/// The rule by which the devices of `rxo-driver` choose the queue of a frame: by its flow.
 fn by_flow(frame: &[u8], _: usize) -> usize {
     shard_of(&key(frame), WORKERS as u32) as usize
 }
 
-/// A rule that no device may use.
+/// A rule that no device may use: it spreads the frames of a flow over all queues.
 fn in_turn(_: &[u8], number: usize) -> usize {
     number % WORKERS
 }
@@ -60,8 +60,7 @@ struct Baton {
     runs: Vec<bool>,
     random: Random,
     now: Instant,
-    /// Frames that are still to arrive: the time, whether the nic receives the frame, the queue, and the
-    /// frame.
+    /// Frames that will arrive: for each the time, `true` if the nic receives it, the queue, and the frame.
     events: VecDeque<(Instant, bool, usize, Frame<Vec<u8>>)>,
 }
 
@@ -119,7 +118,7 @@ impl Network {
         worker.reading()
     }
 
-    /// Lets some time pass, and gives the baton to any worker.
+    /// Lets some time pass, and gives the baton to an arbitrary worker.
     fn pass(&self, baton: &mut Baton) {
         baton.now = baton.now + Duration::from_nanos(500 + baton.random.below(2_500));
         while let Some((_, is_from_nic, queue, frame)) =
@@ -144,7 +143,7 @@ impl<'n> Clock<'n> {
         self.network.passed.wait_while(baton, |baton| baton.holder != Some(self.n)).unwrap()
     }
 
-    /// Lets others run. Returns the time at which this worker runs again.
+    /// Lets other workers run. Returns the time at which this worker runs again.
     fn pass(&self) -> Instant {
         let mut baton = self.network.baton.lock().unwrap();
         self.network.pass(&mut baton);

@@ -16,7 +16,7 @@ use rxo::{
 /// The time that one turn of the worker takes. Frames that arrive during a turn are in its next batch.
 pub(crate) const TURN: Duration = Duration::from_micros(10);
 
-/// Something that happens at a set time.
+/// An event that happens at a given time.
 #[derive(Clone)]
 pub(crate) enum Event {
     /// A frame arrives on the wire.

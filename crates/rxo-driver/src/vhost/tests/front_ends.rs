@@ -120,7 +120,7 @@ fn give_files(stage: &mut Stage, files: Vec<OwnedFd>) -> Vec<String> {
     said
 }
 
-/// A front end may repeatedly send files whose closing blocks.
+/// A front end may repeatedly send files whose closing blocks. They must not use up the descriptors.
 #[test]
 fn files_that_cannot_be_closed_use_up_no_descriptors() {
     let mut stage = Stage::new("unclosed");

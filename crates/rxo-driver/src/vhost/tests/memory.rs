@@ -1,4 +1,4 @@
-//! Tests of the memory that a front end may share, and of what is mapped of it.
+//! Tests of the memory that a front end may share, and of the parts of it that the device maps.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -88,7 +88,8 @@ fn mapped_times(file: &OwnedFd, times: usize) -> Vec<String> {
     }
 }
 
-/// A front end that sends its table again and again would keep the device busy.
+/// A front end may send its table of regions again and again. A repeated region must stay mapped, because
+/// mapping it again each time would keep the device busy.
 #[test]
 fn a_region_that_a_new_table_repeats_stays_mapped() {
     let (mut stage, files) =

@@ -1,4 +1,5 @@
-//! Guests that are migrated while they run, and back ends that go on where another one stopped.
+//! Tests of guests that are migrated while they run, and of back ends that continue where another one
+//! stopped.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -29,10 +30,10 @@ use crate::wait::wait_readable;
 const SIZE: u16 = 8;
 const PAGE_BYTES: usize = 4_096;
 const BUFFERS: u64 = 0x6000;
-/// The log of the guest's 16 pages, at an offset in its file that is no multiple of anything.
+/// The log of the guest's 16 pages: its offset in the file, which is not aligned, and its length in bytes.
 const LOG: (u64, u64) = (5, 2);
 
-/// A guest with both rings of a pair, and the driver in it.
+/// A guest with both rings of a pair of queues, and the driver in it.
 struct Guest {
     file: OwnedFd,
     memory: Memory,
@@ -56,7 +57,7 @@ impl Guest {
         Self { receive: queue(0), send: queue(1), file, memory, features, rings }
     }
 
-    /// The requests with which a front end starts the rings, from these positions on.
+    /// Returns the requests with which a front end starts the rings at these positions.
     fn start(&self, bases: [u32; 2], flags: u32) -> Vec<Request> {
         let mut requests = vec![
             Request::SetProtocolFeatures(DEVICE_OFFERS_PROTOCOL),
@@ -93,7 +94,8 @@ impl Guest {
         })
     }
 
-    /// Posts the receive buffer of page `n` behind the rings, and returns the buffers that are used.
+    /// Makes the receive buffer of page `n` available, behind the rings, and takes back the buffers that were
+    /// used.
     fn post(&mut self, n: u64) {
         while self.receive.take_used().unwrap().is_some() {}
         let buffer = Segment {
@@ -133,7 +135,8 @@ fn log_area(file: &impl AsFd, (file_offset, bytes): (u64, u64)) -> Request {
 
 const LAYOUTS: [Layout; 2] = [Layout::Split, Layout::Packed];
 
-/// Compares the memory before and after, as a front end would have to that has no log.
+/// The log names every page that the device writes. The oracle compares the memory before and after, as a
+/// front end without a log would have to.
 #[test]
 fn every_page_that_the_device_writes_is_in_the_log() {
     for layout in LAYOUTS {
@@ -142,7 +145,7 @@ fn every_page_that_the_device_writes_is_in_the_log() {
         request_all(&mut front, &guest.start([base(layout); 2], 0));
         (0..4).for_each(|n| guest.post(n));
         stage.turn();
-        // The order in which QEMU begins a migration: the log, the feature, and then the rings.
+        // The order in which QEMU begins a migration: the log, the feature, then the rings.
         let log = File::from(unsealed_file(64));
         request_all(
             &mut front,
@@ -153,7 +156,7 @@ fn every_page_that_the_device_writes_is_in_the_log() {
         for round in 4..40 {
             let is_reading = round % 3 == 0;
             if is_reading {
-                // The front end takes the bits, and copies the pages.
+                // The front end takes the bits from the log, and copies the pages.
                 log.write_all_at(&[0; LOG.1 as usize], LOG.0).unwrap();
             }
             let before = guest.pages();
@@ -193,7 +196,7 @@ fn every_page_that_the_device_writes_is_in_the_log() {
     }
 }
 
-/// A front end that wants to be told of changes of the log.
+/// A front end can be notified when the log changes.
 #[test]
 fn changes_of_the_log_are_reported() {
     let mut stage = Stage::new("reported");
@@ -274,7 +277,7 @@ fn inflight_area(file: &File) -> Request {
     Request::SetInflight(InflightArea { shape: SHAPE, bytes, file_offset: 0, file })
 }
 
-/// The front end does not know where the back end was, because it was killed.
+/// A back end continues where a killed one was, although the front end does not know its position.
 #[test]
 fn a_back_end_goes_on_where_a_killed_one_was() {
     for layout in LAYOUTS {
@@ -309,7 +312,8 @@ fn a_back_end_goes_on_where_a_killed_one_was() {
     }
 }
 
-/// A later rxo gets the device, with its front end and its rings. Front end and guest notice nothing.
+/// A later process of rxo gets the device, with its front end and its rings. Neither the front end nor the
+/// guest notices.
 #[test]
 fn another_process_goes_on_with_rings_and_front_end() {
     for layout in LAYOUTS {
@@ -345,7 +349,7 @@ fn another_process_goes_on_with_rings_and_front_end() {
             let next = name.inherit(handed, 1).unwrap();
             device = next.open(DeviceOptions::default()).unwrap();
             next.go_on_at(position).unwrap();
-            // The other process ends without closing anything in order.
+            // The other process ends without closing anything properly.
             std::mem::forget(std::mem::replace(&mut handle, next));
             assert_eq!(device.source.receive(&mut Vec::new(), 64).unwrap(), 1, "life {life}");
             while guest.send.take_used().unwrap().is_some() {}
@@ -357,7 +361,8 @@ fn another_process_goes_on_with_rings_and_front_end() {
     }
 }
 
-/// The device is charged for these files, and a front end can keep any number.
+/// The device is charged for files for chains in flight, and a front end can keep any number of them.
+/// Therefore their number is bounded.
 #[test]
 fn files_for_chains_in_flight_are_bounded_and_then_no_longer_offered() {
     let mut stage = Stage::new("bounded");
@@ -401,7 +406,7 @@ fn records_of_other_rings_are_refused() {
     }
 }
 
-/// Switches learn from it where the guest is.
+/// A guest is announced once for each request, so that switches learn its new place.
 #[test]
 fn a_guest_is_announced_once_for_each_request() {
     let mut stage = Stage::new("announced");

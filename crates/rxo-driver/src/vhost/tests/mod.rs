@@ -74,7 +74,7 @@ impl Drop for Stage {
 
 const MEMORY_BYTES: u64 = 1 << 16;
 const USER: u64 = 1 << 40;
-/// Maximum time to wait in a test, which no machine reaches.
+/// Maximum time for which a test waits; no machine is so slow.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn region() -> Region {
@@ -221,7 +221,8 @@ fn wait_for_reply(front: &mut Channel, mut meanwhile: impl FnMut()) {
     }
 }
 
-/// A virtual machine monitor waits for replies, and its guest with it.
+/// Messages are answered even if nobody waits for frames, because a virtual machine monitor waits for
+/// replies, and its guest with it.
 #[test]
 fn messages_are_answered_while_nobody_wants_frames() {
     let mut stage = Stage::new("unread");
@@ -229,7 +230,7 @@ fn messages_are_answered_while_nobody_wants_frames() {
     wait_for_reply(&mut front, || stage.device.source.attend());
 }
 
-/// A run that waits for its nic has dropped source and sink.
+/// Messages are answered even if source and sink are dropped, as in a run that waits for its nic.
 #[test]
 fn messages_are_answered_while_no_end_is_open() {
     let folder = std::env::temp_dir().join(format!("rxo-vhost-closed-{}", std::process::id()));

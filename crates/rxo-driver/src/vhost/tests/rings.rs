@@ -61,8 +61,8 @@ impl GuestMemory {
     }
 }
 
-/// Memory is plugged and unplugged while a guest runs. QEMU changes a region by removing it and adding it
-/// again, and that may be the region with the rings.
+/// Rings continue while memory is plugged and unplugged. QEMU changes a region by removing it and adding it
+/// again, and this may be the region with the rings.
 #[test]
 fn rings_run_while_memory_comes_and_goes_and_stop_while_theirs_is_away() {
     let mut stage = Stage::new("regions");
@@ -100,7 +100,8 @@ fn rings_run_while_memory_comes_and_goes_and_stop_while_theirs_is_away() {
     wait_for_reply(&mut front, || stage.device.source.attend());
 }
 
-/// A front end may send many messages, so one message must not rebuild all queues.
+/// A message about one ring does not rebuild the queues of the others, because a front end may send many
+/// messages.
 #[test]
 fn a_message_for_a_ring_leaves_the_others_alone() {
     let mut stage = Stage::new("alone");
@@ -126,7 +127,8 @@ fn a_message_for_a_ring_leaves_the_others_alone() {
     assert_eq!(calls.each_ref().map(is_notified), [true, false]);
 }
 
-/// The guest posts buffers for the remaining segments only if it is notified of the first ones.
+/// A guest is notified of the first segments of a packet at once, because it posts buffers for the remaining
+/// segments only then.
 #[test]
 fn a_guest_is_notified_of_segments_whose_frame_has_no_room() {
     let mut stage = Stage::new("segments");

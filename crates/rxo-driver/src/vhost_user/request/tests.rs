@@ -126,7 +126,7 @@ fn impossible_regions_are_refused() {
     assert_eq!(Request::read(message).unwrap_err(), Wrong::TooManyRegions(8));
 }
 
-/// A log or a record with a length that lies would be mapped.
+/// Areas with impossible lengths are refused: a log or a record with a wrong length would be mapped.
 #[test]
 fn impossible_areas_are_refused() {
     let (log, record) = (LogArea::<OwnedFd>::MOST_BYTES, InflightShape::MOST_BYTES);

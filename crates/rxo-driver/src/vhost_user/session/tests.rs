@@ -52,7 +52,7 @@ fn agreed() -> Session {
     session
 }
 
-/// QEMU enables rings before it sets features.
+/// A ring is usable in whatever order it is set up: QEMU, for example, enables rings before it sets features.
 #[test]
 fn a_ring_is_usable_in_whatever_order_it_is_told() {
     let steps = || {
@@ -152,7 +152,8 @@ fn a_reset_of_the_device_forgets_features_and_status_and_keeps_the_connection() 
     assert_eq!(session.features(), AGREED);
 }
 
-/// QEMU sets the log first, and the feature afterwards, when it begins to migrate; it takes the feature back at the end.
+/// The log is used only while its feature is set. When QEMU begins to migrate, it sets the log first and the
+/// feature afterwards; at the end it takes the feature back.
 #[test]
 fn the_log_is_used_while_its_feature_is_set() {
     let mut session = agreed();
@@ -167,7 +168,8 @@ fn the_log_is_used_while_its_feature_is_set() {
     assert!(session.log_call().is_some());
 }
 
-/// The rings of the next driver are others, and none of its chains is in flight.
+/// A reset drops the record of chains in flight: the rings of the next driver are others, and none of its
+/// chains is in flight.
 #[test]
 fn a_reset_forgets_chains_in_flight() {
     for reset in [Request::ResetOwner, Request::ResetDevice, Request::SetStatus(0)] {
@@ -179,7 +181,8 @@ fn a_reset_forgets_chains_in_flight() {
     }
 }
 
-/// The file is the reply: a number as well would be taken for the reply to the next request.
+/// The reply to a request for a file for chains in flight is the file alone. A number as well would be taken
+/// for the reply to the next request.
 #[test]
 fn a_file_for_chains_in_flight_is_asked_for_and_not_acknowledged() {
     let shape = InflightShape { rings: 4, ring_size: 256 };
@@ -231,7 +234,8 @@ fn memory_comes_and_goes_by_regions() {
     assert_eq!(again, Err(Wrong::NoSuchRegion(gone)));
 }
 
-/// QEMU 7.2 repeats the request for each pair of queues. A region that only overlaps is still refused.
+/// With several pairs of queues, QEMU 7.2 repeats the request for a region for each pair. A region that only
+/// overlaps another one is still refused.
 #[test]
 fn with_several_pairs_a_region_may_be_added_and_removed_again() {
     let mut session = agreed();

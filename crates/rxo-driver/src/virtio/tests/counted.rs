@@ -37,7 +37,7 @@ fn giving(path: &Path, give: fn(&Shared<Backend>)) -> Echo {
     })
 }
 
-/// Sends an aggregate of each version of IP, and one of UDP datagrams.
+/// Sends an aggregate of each IP version, and an aggregate of UDP datagrams.
 fn give_aggregates(backend: &Shared<Backend>) {
     let mut sink = DeviceSink::new(RingPort::new(backend, "vhost:test", 1_500, Copying::default()));
     for (bytes, large, _) in families() {
@@ -63,7 +63,7 @@ fn an_aggregate_with_counts_comes_whole_with_a_complete_checksum() {
     }
 }
 
-/// Without counts, which is the default, the device leaves the payload unchanged.
+/// If counts are not negotiated, which is the default, aggregates keep their partial checksums.
 #[test]
 fn without_counts_aggregates_keep_their_partial_checksum() {
     let socket = Socket::new("uncounted");
@@ -92,7 +92,7 @@ fn an_aggregate_with_counts_can_be_sent_on() {
     }
 }
 
-/// Puts each of these headers before the same frame, then a plain frame.
+/// Sends a frame with each of these headers, then a plain frame.
 fn give_headers(backend: &Shared<Backend>, headers: &[VnetHeader]) {
     let (bytes, mut backend) = (tcp(2_500), backend.lock());
     let link = backend.link().unwrap();
@@ -113,10 +113,10 @@ fn counted(counts: [(u16, u16); 5]) -> [VnetHeader; 5] {
     })
 }
 
-/// Counts that no aggregate has, and counts that would be valid checksum offsets.
+/// Wrong counts: counts that no aggregate has, and counts that would be valid checksum offsets.
 const COUNTS: [(u16, u16); 5] = [(0, 0), (34, 16), (1, 2), (u16::MAX, u16::MAX), (2, u16::MAX)];
 
-/// No decision depends on the counts.
+/// Wrong counts do no harm, because no decision depends on them.
 #[test]
 fn wrong_counts_do_no_harm() {
     let socket = Socket::new("wrong");
@@ -132,8 +132,8 @@ fn wrong_counts_do_no_harm() {
     }
 }
 
-/// A device that sends counts to a driver without that feature is wrong: its GSO frames have no partial
-/// checksum.
+/// Frames with counts are discarded if counts were not negotiated: the device is wrong, and such a GSO frame
+/// has no partial checksum.
 #[test]
 fn counts_that_were_not_agreed_on_are_discarded_and_counted() {
     let socket = Socket::new("unasked");

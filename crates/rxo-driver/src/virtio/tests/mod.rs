@@ -22,7 +22,7 @@ use crate::vhost_user::features::{ACK_TEMPLATES, EVENT_IDX, MQ, MRG_RXBUF, RING_
 use crate::virtio_net::samples::tcp;
 use crate::wait::{Interest, WaitList};
 
-/// Maximum time to wait in a test, which no machine reaches.
+/// Maximum time for which a test waits; no machine is so slow.
 const PATIENCE: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_millis(20);
 
@@ -149,7 +149,8 @@ fn templates_are_for_a_device_that_expands_them() {
     }
 }
 
-/// A running back end reads all packets; packets for one that has ended remain.
+/// The load of a sink is the number of packets that the back end has not read. A running back end reads all
+/// packets; those for a back end that has ended remain.
 #[test]
 fn load_is_what_the_back_end_has_not_taken() {
     let socket = Socket::new("load");

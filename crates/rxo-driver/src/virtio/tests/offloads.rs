@@ -21,7 +21,7 @@ use crate::virtio_net::samples::{
 /// headers.
 pub(super) type Family = (Vec<u8>, fn(&[u8]) -> Frame<&[u8]>, usize);
 
-/// Returns a family for each version of IP.
+/// Returns such a segment for each IP version.
 pub(super) fn families() -> [Family; 2] {
     [(tcp(2_500), large, HEADERS_BYTES), (tcp_v6(2_500), large_v6, HEADERS_V6_BYTES)]
 }
@@ -62,7 +62,7 @@ fn offloads_go_both_ways_as_far_as_agreed() {
     }
 }
 
-/// Each version of IP has its own feature, which must not affect the other.
+/// Each IP version has a feature of its own, which must not affect the other version.
 #[test]
 fn a_driver_without_one_version_gets_the_segments_of_that_alone() {
     let socket = Socket::new("versions");

@@ -20,10 +20,10 @@ use crate::virtio_net::samples::{
 #[derive(Default)]
 struct Places {
     room: usize,
-    /// The largest packet that is accepted, and the error for larger ones.
+    /// The length of the largest packet that the ring accepts, and the error for larger packets.
     largest: Option<(usize, i32)>,
     packets: Vec<([u8; VIRTIO_HEADER_BYTES], Vec<u8>)>,
-    /// The number of pieces of each packet, as it was written.
+    /// The number of pieces of each packet that was written.
     pieces: Vec<u64>,
 }
 
@@ -134,7 +134,8 @@ fn an_aggregate_of_datagrams_that_is_not_accepted_is_sent_as_its_frames() {
     assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::EOPNOTSUPP));
 }
 
-/// The counts replace the checksum's offsets, so a later side could not complete the checksum.
+/// An aggregate tells a guest with this feature the number of its segments. The counts replace the checksum's
+/// offsets, so no later side could complete the checksum.
 #[test]
 fn an_aggregate_says_its_segments_to_a_guest_that_asks() {
     let bytes = tcp(2_500);
@@ -221,7 +222,8 @@ fn a_ring_that_fills_up_gets_the_rest_when_there_is_room() {
     assert_eq!(places.payload(), other[HEADERS_BYTES..]);
 }
 
-/// A driver with fewer buffers than a GSO frame needs would otherwise wait forever.
+/// A GSO frame larger than the ring is segmented: a driver with fewer buffers than the frame needs would
+/// otherwise wait forever.
 #[test]
 fn a_gso_frame_larger_than_the_ring_is_segmented() {
     let bytes = tcp(2_500);
@@ -358,7 +360,7 @@ fn packets_that_are_changed_are_copied_once_more() {
     assert_eq!(segmented, Copies { bytes: (bytes.len() + segments) as u64, pieces: 3 });
 }
 
-/// A packet that a full ring refuses is retried, and counts only then.
+/// A packet that a full ring refuses is not counted, but only when a retry succeeds.
 #[test]
 fn a_refused_packet_does_not_count() {
     let bytes = tcp(500);

@@ -1,4 +1,4 @@
-//! Tests of `receive_past` with consumed frames, on a ring whose other side is a list.
+//! Tests of `receive_past` with consumed frames, on a ring whose other side is simulated by a list.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,7 +8,7 @@ use rxo_vnet::VIRTIO_HEADER_BYTES;
 use super::*;
 use crate::virtio_net::{Accepts, Notices, PacketRing};
 
-/// A side whose other side has sent a list of frames.
+/// A simulated side of a ring, whose other side has sent a list of frames.
 #[derive(Debug)]
 struct Sent {
     events: Arc<Events>,

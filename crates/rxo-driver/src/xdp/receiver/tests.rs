@@ -1,4 +1,4 @@
-//! A kernel of the test's own fills the rings.
+//! Tests of the receiver of AF_XDP frames; a simulated kernel fills the rings.
 
 use std::collections::{HashSet, VecDeque};
 use std::os::unix::net::UnixStream;
@@ -15,7 +15,8 @@ const HEADROOM: u64 = 256;
 /// The longest piece of a frame.
 const PIECE_BYTES: usize = 1_792;
 
-/// The kernel's side of a receiver: it takes chunks from the fill ring, and puts frames into the other.
+/// The simulated kernel of a receiver: it takes chunks from the fill ring, and puts frames into the receive
+/// ring.
 struct Kernel {
     chunks: Arc<Chunks>,
     fill: Consumer<1>,
@@ -42,7 +43,8 @@ fn pair(chunks: u32, first: u32) -> (Receiver, Kernel) {
 }
 
 impl Kernel {
-    /// Takes the chunks that are offered. None of them may be here, or have a frame that somebody holds.
+    /// Takes the chunks that are offered. None of them may be here already, or contain a frame that somebody
+    /// holds.
     fn take_chunks(&mut self, held: &[Frame<DeviceBuf>]) {
         let start = self.chunks.memory().address();
         let held: HashSet<u64> = held
@@ -159,8 +161,8 @@ fn an_entry_that_names_memory_of_others_is_invalid() {
 }
 
 proptest! {
-    /// Whatever the order of calls, every frame that the kernel had memory for comes once, in order and as it was, and no
-    /// chunk is in two places or lost.
+    /// Whatever the order of calls, every frame for which the kernel had memory comes once, unchanged and in
+    /// order, and no chunk is in two places or lost.
     #[test]
     fn no_chunk_is_lost_or_owned_twice(
         first in any::<u32>(),

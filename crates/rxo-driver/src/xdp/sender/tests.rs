@@ -1,4 +1,5 @@
-//! A kernel of the test's own empties the ring, and gives chunks back in any order.
+//! Tests of the sender of AF_XDP frames; a simulated kernel empties the ring, and returns chunks in any
+//! order.
 
 use std::collections::VecDeque;
 use std::os::unix::net::UnixStream;
@@ -12,12 +13,12 @@ use super::*;
 const CHUNK_BYTES: usize = 2_048;
 const CHUNKS: u32 = 16;
 
-/// The kernel's side of a sender.
+/// The simulated kernel of a sender.
 struct Kernel {
     chunks: Arc<Chunks>,
     send: Consumer<2>,
     completed: Producer<1>,
-    /// The chunks from which the kernel has sent, and that it has not given back.
+    /// The chunks from which the kernel has sent, and which it has not returned.
     under_way: Vec<u64>,
 }
 
@@ -54,7 +55,7 @@ impl Kernel {
         }
     }
 
-    /// Gives back the chunk with this number among those under way.
+    /// Returns the chunk with this number among those that the kernel has not returned.
     fn complete(&mut self, n: usize) {
         let address = self.under_way.swap_remove(n);
         assert!(self.completed.push([address]));
@@ -86,8 +87,8 @@ fn what_never_fits_and_what_does_not_fit_now_are_told_apart() {
 }
 
 proptest! {
-    /// Whatever the order of calls, each frame that was taken leaves once, in order and as it was, and every chunk comes
-    /// back.
+    /// Whatever the order of calls, each frame that was accepted is sent once, unchanged and in order, and
+    /// every chunk is returned.
     #[test]
     fn frames_leave_as_they_were_and_no_chunk_is_lost(
         first in any::<u32>(),

@@ -8,7 +8,7 @@ const OWN_IP: [u8; 4] = [192, 0, 2, 7];
 const OTHER_IP: [u8; 4] = [192, 0, 2, 1];
 const OWN_V6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7];
 const OTHER_V6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
-/// fe80::5054:ff:fe00:2, which follows from the Ethernet address.
+/// The link-local address fe80::5054:ff:fe00:2, which follows from the Ethernet address.
 const OWN_LINK_LOCAL: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x50, 0x54, 0, 0xff, 0xfe, 0, 0, 2];
 const NOBODY: [u8; 16] = [0; 16];
 
@@ -37,12 +37,12 @@ fn udp(to: u16) -> [u8; 8] {
     [0, 67, high, low, 0, 8, 0, 0]
 }
 
-/// A neighbour message for `target` with one option.
+/// Builds a neighbour message for `target` with one option.
 fn neighbour(kind: u8, target: [u8; 16], option: u8, mac: [u8; 6]) -> Vec<u8> {
     [&[kind, 0, 0, 0, 0, 0, 0, 0][..], &target, &[option, 1], &mac].concat()
 }
 
-/// The answer for a frame of a device with its own addresses and no rights.
+/// Returns the result of the guard for a frame of a device with its own addresses and no rights.
 fn checked(frame: &[u8]) -> Result<(), DropReason> {
     let ips = vec![OWN_IP.into(), OWN_V6.into()];
     Guard { ips, ..Guard::default() }.check(Some(OWN), &Packet::read(frame))
@@ -175,7 +175,8 @@ fn messages_of_routers_and_servers_need_a_right() {
     assert_eq!(checked(&tiny), MALFORMED);
 }
 
-/// A device that learns has no address of its own that could be checked, but no rights either.
+/// A device whose port learns addresses has no address of its own that could be checked, but no rights
+/// either.
 #[test]
 fn a_port_that_learns_may_send_for_others_but_not_as_a_router() {
     let guard = Guard::default();

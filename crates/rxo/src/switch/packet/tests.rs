@@ -11,7 +11,8 @@ fn v6(next: u8, rest: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// The protocol of the upper layer, and whether it is in a fragment; or a name for any other packet.
+/// The expected result: the protocol of the upper layer, and `true` if it is in a fragment; or a name for any
+/// other packet.
 type Found = Result<(u8, bool), &'static str>;
 
 fn protocol(packet: &[u8]) -> Found {
@@ -39,7 +40,7 @@ fn extension_headers_are_followed_to_the_upper_layer() {
         (0, options(58).to_vec(), Ok((58, false))),
         (0, [options(60), options(43), options(58)].concat(), Ok((58, false))),
         (51, authentication.to_vec(), Ok((58, false))),
-        // An only fragment (RFC 6946), a first one, and a later one.
+        // A single fragment (RFC 6946), a first one, and a later one.
         (44, fragment(58, 0).to_vec(), Ok((58, false))),
         (44, fragment(58, 1).to_vec(), Ok((58, true))),
         (44, fragment(58, 8).to_vec(), Err("later")),

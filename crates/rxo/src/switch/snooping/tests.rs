@@ -1,4 +1,4 @@
-//! Memberships on virtual time.
+//! Tests of group memberships on virtual time.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -9,7 +9,7 @@ use super::*;
 const WIRE: Port = Port::nth(0);
 const GUEST: Port = Port::nth(1);
 const OTHER: Port = Port::nth(2);
-/// 239.1.2.3 and ff0e::102:3.
+/// The Ethernet addresses of the groups 239.1.2.3 and ff0e::102:3.
 const GROUP: MacAddress = MacAddress([0x01, 0, 0x5e, 1, 2, 3]);
 const GROUP_V6: MacAddress = MacAddress([0x33, 0x33, 1, 2, 0, 3]);
 const GROUP_BYTES: [u8; 4] = [239, 1, 2, 3];
@@ -18,7 +18,7 @@ fn at(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
 }
 
-/// A frame with this IGMP message, with padding as on a wire.
+/// Builds a frame with this IGMP message, with padding as on a wire.
 fn igmp(message: &[u8]) -> Vec<u8> {
     let mut message = message.to_vec();
     let checksum = !Sum::of(&message).fold();
@@ -33,7 +33,7 @@ fn igmp(message: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A frame with this MLD message after a router alert.
+/// Builds a frame with this MLD message after a router alert.
 fn mld(message: &[u8]) -> Vec<u8> {
     let [source, destination] = ["fe80::1", "ff02::16"].map(|ip| ip.parse::<Ipv6Addr>().unwrap());
     let mut message = message.to_vec();
@@ -54,7 +54,7 @@ fn of_group(kind: u8) -> Vec<u8> {
     igmp(&[&[kind, 0, 0, 0][..], &GROUP_BYTES].concat())
 }
 
-/// A report of IGMPv3 with one record.
+/// Builds a report of IGMPv3 with one record.
 fn record(kind: u8, sources: u8) -> Vec<u8> {
     let sources_bytes = vec![9; usize::from(sources) * 4];
     igmp(
@@ -91,7 +91,7 @@ impl World {
         self.snooping.receivers((from, from == WIRE), (0, group), &packet, self.now)
     }
 
-    /// The members that a frame for the group reaches.
+    /// Returns the members that a frame for the group reaches.
     fn reached(&mut self, group: MacAddress) -> Vec<Port> {
         match self.send(WIRE, group, &[0; 60]) {
             Receivers::Members(members) => members.collect(),
@@ -209,7 +209,8 @@ fn a_message_with_a_wrong_checksum_or_in_fragments_is_none() {
     assert_eq!(world.reached(GROUP), []);
 }
 
-/// A guest that joins without end gets too much; its neighbours, and memory, are not concerned.
+/// A guest that joins more and more groups gets the frames of all groups; its neighbours and the memory are
+/// not affected.
 #[test]
 fn a_port_that_wants_too_many_groups_gets_all() {
     let mut world = World::new();

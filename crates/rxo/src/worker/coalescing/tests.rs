@@ -4,7 +4,7 @@ use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A judge, and the totals that it gets, one second at a time.
+/// The judge of coalescing, and the totals that it gets, one second at a time.
 struct World {
     judge: Judge,
     now: Instant,
