@@ -79,7 +79,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Every figure that `rxo analyze` has too must be equal.
+/// Every figure that `rxo compare` and `rxo analyze` both have is equal in both.
 #[test]
 fn all_policies_say_what_analyze_says_of_each() {
     let folder = Folder::new("all");
@@ -132,7 +132,8 @@ fn files_and_folders_are_read_and_files_are_policies() {
     }
 }
 
-/// One of two paths is longer, as in the paper: the order is lost, and Juggler restores it.
+/// Packets take one of two paths, as in the paper, and one path is longer. The order is lost, and Juggler
+/// restores it.
 #[test]
 fn juggler_restores_the_order_of_two_paths() {
     let folder = Folder::new("juggler");

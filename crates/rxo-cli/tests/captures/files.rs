@@ -1,4 +1,4 @@
-//! The file at the name of the output, whatever ends the command.
+//! The file under the name of the output, in whatever way the command ends.
 
 use std::io::Write;
 use std::process::{Child, Command, Stdio};

@@ -1,4 +1,4 @@
-//! Runs the rows of a test at the same time, because each mostly waits.
+//! Runs the rows of a test at the same time, because each row mostly waits.
 
 use std::panic::resume_unwind;
 use std::thread;

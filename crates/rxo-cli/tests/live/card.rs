@@ -107,7 +107,7 @@ fn expands() {
     assert_eq!(count(&totals, "wire_back", "not_expanded"), 0, "{totals}");
 }
 
-/// Without offloads of the card, the host does the work itself.
+/// If the card has no offloads, the host does the work itself.
 fn without_offloads() {
     let totals = received("card-plain-receives", "--offload none", "");
     let checked = count(&totals, "wire", "valid") + count(&totals, "wire", "invalid");

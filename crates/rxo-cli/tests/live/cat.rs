@@ -81,8 +81,8 @@ fn is_refused() {
     assert!(said.contains(AT_PEER) && said.contains("refused"), "{said}");
 }
 
-/// The peer may shut down its direction, reads a little, and closes: in the state in which rxo only waits for
-/// the ACK of its sent data.
+/// A peer shuts down its direction, reads a little, and closes, while rxo only waits for the ACK of its sent
+/// data.
 fn is_cut_off() {
     for ends_first in [true, false] {
         let lab = Lab::through().unwrap();

@@ -1,6 +1,6 @@
 //! Every case of the kernel's own self-test, sent by a raw socket on one side of a running rxo and read by a
-//! raw socket on the other: not only how many bytes arrive, but every byte, the checksum and the segmentation
-//! that the host is told.
+//! raw socket on the other: compares not only the number of bytes, but every byte, the checksum and the
+//! segmentation metadata that the host gets.
 //!
 //! Packets of a case may arrive in several polls, so the profile holds them for a while, with unchanged
 //! rules. A case that a busy machine sent or received too slowly is repeated. After each burst come fragments

@@ -1,4 +1,4 @@
-//! The output during a run, its end, and the state that it leaves behind.
+//! The output during a run, the end of the run, and the state of the host after it.
 
 use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
 use rxo_testbed::{Lab, Offload};

@@ -71,7 +71,8 @@ pub(crate) fn read_all(mut stream: &TcpStream) -> Vec<u8> {
     all
 }
 
-/// Writes `bytes` and ends this direction. Waits until the other side has received everything, and ends its own.
+/// Writes `bytes` and ends this direction. Waits until the other side has received everything and ends its
+/// own direction.
 pub(crate) fn send_all(mut stream: &TcpStream, bytes: &[u8]) {
     stream.write_all(bytes).unwrap();
     finish(stream);
@@ -241,7 +242,7 @@ fn source_has_many() {
     assert!(server.join().unwrap().into_iter().all(|answered| answered == 20));
 }
 
-/// Less than the number of descriptors that a test may have.
+/// A number of connections that is less than the number of descriptors that a test may have.
 const MANY: usize = 300;
 
 fn source_for_a_time() {
@@ -263,7 +264,7 @@ fn source_for_a_time() {
     panic!("no bytes or no intervals in 20 s");
 }
 
-/// The peer receives nothing for a moment, so that it repeats its FIN.
+/// A source stays for a moment at the end: the peer receives nothing for a while, so it repeats its FIN.
 fn source_stays() {
     let lab = Lab::through().unwrap();
     let server = serve(&lab, 1, |stream| {

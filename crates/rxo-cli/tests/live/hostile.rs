@@ -144,7 +144,8 @@ fn all_is_counted(totals: &Value) {
     assert!(imbalance.values().all(|frames| frames == 0), "{totals}");
 }
 
-/// Frames for unknown addresses reach guest 0 as well. The notification of the first one blocks its thread.
+/// Frames for unknown addresses reach guest 0 as well. The notification of the first such frame blocks the
+/// thread of guest 0.
 fn blocks() {
     let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("blocks"));
     let (rxo, _) = Rxo::guests(lab.host(), &sockets.flags(&["", ""]));
@@ -163,7 +164,7 @@ fn blocks() {
     all_is_counted(&totals);
 }
 
-/// The only guest of `rxo run` shares a file that has nothing yet.
+/// The only guest of `rxo run` shares a file that still consists of holes.
 fn holes() {
     let lab = Lab::through().unwrap();
     for (flags, is_refused) in [("", true), (" --memory 64K --sparse", false)] {
@@ -186,7 +187,7 @@ fn holes() {
     }
 }
 
-/// Guest 0 hangs when the nic goes, and still when there is another.
+/// Guest 0 hangs when the nic disappears, and still hangs when there is another nic.
 fn outlasts() {
     let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("outlasts"));
     let flags = format!("{} --wait-for-nic", sockets.flags(&["", ""]));

@@ -20,8 +20,8 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 pub(crate) const DATAGRAMS: u32 = 300;
-/// A number so small that both copies of each fit into a socket's buffer: on a busy machine all of rxo's
-/// copies may arrive at once.
+/// A number of datagrams so small that both copies of each fit into a socket's buffer: on a busy machine all
+/// of rxo's copies may arrive at once.
 const FEW: u32 = 40;
 
 /// Sends datagrams from the peer, each once. Returns the number of those that arrived: without duplicates,

@@ -25,7 +25,7 @@ pub(crate) const LONG_TESTS: &[Test] =
         the_same_large_datagrams(MANY_STREAMS)
     })];
 
-/// Frames of one poll besides the one that opens the gate: a veth takes 64.
+/// The number of frames of one poll besides the frame that opens the gate: a veth takes 64.
 const MOST_FRAMES: u64 = 62;
 /// Number of streams. Each takes some hundredths of a second, in which both sides wait for the kernel's
 /// timer.
@@ -141,7 +141,7 @@ impl Delivered {
         Self::new(header.to_vec(), vec![payload.to_vec()])
     }
 
-    /// Returns addresses and ports.
+    /// Returns the addresses and the ports of the datagram.
     fn flow(&self) -> Vec<u8> {
         let end = self.header.len();
         let addresses = if end == 42 { 26..34 } else { 22..54 };

@@ -34,7 +34,7 @@ pub(crate) const LONG_TESTS: &[Test] = &[
 /// No watchdog: it would end a stopped worker as hung.
 const FLAGS: &str = "--nic packet:wire0 --host tap:rxo0 --stats 1s --watchdog off";
 const DISCARD: u16 = 9;
-/// More datagrams than the slots of the ring, and than the queue of the TAP.
+/// A number of datagrams that exceeds the slots of the ring, and the queue of the TAP.
 const TOO_MANY: u64 = 10_000;
 const RING_SLOTS: u64 = 8_192;
 const TAP_PACKETS: u64 = 4_096;
@@ -185,7 +185,7 @@ fn queue_drops() {
     holds(&totals);
 }
 
-/// A rule that redirects frames after rxo has written them.
+/// Frames that rxo has written are counted as unsent if a rule redirects them.
 fn never_leaves() {
     let (lab, rxo) = start();
     // The first comparison only records how much has been sent before.
@@ -222,7 +222,7 @@ fn others_change_networks() {
     assert_eq!(number(&totals, "/unaccounted"), 0, "{totals}");
 }
 
-/// Returns the time for which a process waited for the lock while a network with this many pairs of
+/// Returns the time for which a process waited for the kernel's lock while a network with this many pairs of
 /// interfaces was removed.
 fn lock_is_held_by_a_crowd_of(pairs: usize, lab: &Lab) -> Duration {
     let crowd = Namespace::new("crowd").unwrap();
@@ -240,14 +240,14 @@ fn lock_is_held_by_a_crowd_of(pairs: usize, lab: &Lab) -> Duration {
     (0..100).map(|_| wait()).max().unwrap()
 }
 
-/// Pairs of interfaces whose removal takes the kernel about a second.
+/// The number of pairs of interfaces whose removal takes the kernel about a second.
 const CROWD: usize = 4_000;
 
-/// Two busy loops for each core that the documentation assumes.
+/// The number of busy loops: two for each core that the documentation assumes.
 const BUSY_LOOPS: usize = 4;
 const ROUNDS: usize = 5;
 
-/// Other processes that use the processor continuously.
+/// Other processes that use the processor without pause.
 struct BusyLoops(Vec<Child>);
 
 impl BusyLoops {

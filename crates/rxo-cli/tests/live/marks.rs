@@ -63,7 +63,7 @@ fn through_rxo(flags: &str, is_v6: bool, expected: Expected) -> (u64, Value) {
 enum Expected {
     /// All marks; the test waits for them.
     All,
-    /// Fewer; the test counts until no more arrive.
+    /// Fewer marks than were sent; the test counts until no more arrive.
     Some,
 }
 

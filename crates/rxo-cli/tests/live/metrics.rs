@@ -32,7 +32,7 @@ const RUN: &str = "--nic packet:wire0 --host tap:rxo0 --stats 0s";
 const ADDRESS: &str = "127.0.0.1:9464";
 const GET: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: rxo\r\n\r\n";
 
-/// Values by series name with labels.
+/// The values of a metrics page, by the name of the series with its labels.
 pub(crate) type Page = BTreeMap<String, f64>;
 
 /// Requests the page on a stream that `connect` opens. Repeats the request if a busy machine did not run the

@@ -104,7 +104,7 @@ fn stopped_worker() {
     }
 }
 
-/// One SIGTERM is enough, even if the worker hangs.
+/// One SIGTERM ends a run, even if its worker hangs.
 fn hung_at_the_end() {
     let scene = Scene::new();
     let rxo = scene.start("--watchdog 500ms");
@@ -138,7 +138,8 @@ fn both_killed() {
     }
 }
 
-/// The worker cannot end itself, so the restorer has to restore.
+/// If the keeper is killed and the worker is stopped, the worker cannot end itself, so the restorer has to
+/// restore.
 fn killed_and_stopped() {
     let scene = Scene::new();
     let rxo = scene.start("");

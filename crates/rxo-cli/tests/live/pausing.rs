@@ -41,7 +41,7 @@ fn start(lab: &Lab) -> (Child, PipeReader, BulkTransfer) {
     (child, reader.into_inner(), transfer)
 }
 
-/// Lets ten intervals a second pass while bytes cross. Pipe and queue are full after four.
+/// Lets intervals pass, ten a second, while bytes cross. Pipe and queue are full after four intervals.
 fn let_intervals_pass(transfer: &BulkTransfer, time: Duration) {
     let begun = Instant::now();
     while begun.elapsed() < time {

@@ -40,12 +40,12 @@ fn captures() -> PathBuf {
 const SLOWER: [u32; 5] = [100, 100, 200, 400, 800];
 /// Longer gaps on the capture's clock are shortened to this: no gather or hold time is as long.
 const LONGEST_GAP: Duration = Duration::from_micros(200);
-/// Stretches of each capture; the next constant is the packets in each.
+/// The number of windows, which are stretches of a capture.
 const WINDOWS: usize = 3;
 const PACKETS: usize = 250;
 const MTU_FRAME: usize = 1_514;
 /// Largest average delay of sent packets, on the capture's clock: well below the gather and hold times. A run
-/// with more is not judged, but repeated more slowly.
+/// with a larger delay is not judged, but repeated more slowly.
 const MOST_LATE: Duration = Duration::from_micros(5);
 /// Largest relative difference between run and prediction.
 const MOST_DIFFERENCE: f64 = 0.15;

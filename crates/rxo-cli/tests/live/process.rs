@@ -32,7 +32,7 @@ impl Rxo {
         Self::begun(child).unwrap_or_else(|said| panic!("rxo did not start: {said}"))
     }
 
-    /// Like [`Rxo::start`], with `variables` in the environment.
+    /// Starts a run like [`Rxo::start`], with `variables` in the environment.
     pub(crate) fn start_with(
         namespace: &Namespace,
         flags: &str,

@@ -68,7 +68,7 @@ impl Desk {
         asked(&self.socket(), "policies")["engines"][0].take()
     }
 
-    /// First line of the file after the fixed ones.
+    /// The number of the first line in the file after the lines that every test has.
     const FIRST: usize = 5;
 }
 

@@ -14,7 +14,7 @@ pub(crate) enum SetUp {
     Apart,
     /// The commands of docs/run.md: the TAP gets the nic's hardware address and the host's addresses.
     ByHand,
-    /// `--take-over`.
+    /// rxo moves the configuration itself, by `--take-over`.
     TakeOver,
 }
 

@@ -66,7 +66,7 @@ fn assert_apart(totals: &Value, local: &str) {
     }
 }
 
-/// The worker of a connection.
+/// Returns the worker of a connection.
 fn shard(peer: SocketAddr, local: SocketAddr, workers: usize) -> usize {
     let ports = u32::from(peer.port()) << 16 | u32::from(local.port());
     let key = match (peer, local) {
@@ -82,7 +82,7 @@ fn shard(peer: SocketAddr, local: SocketAddr, workers: usize) -> usize {
     shard_of(&key, workers as u32) as usize
 }
 
-/// Sends different bytes on connections to `to`, and checks what the sink says of each.
+/// Sends different bytes on each connection to `to`, and compares them with the sink's report.
 fn fill(sink: Child, from: &Namespace, to: &str) {
     let bytes = |n: usize| 100_000 + 30_000 * n as u32;
     let send = |n| {
@@ -137,7 +137,7 @@ fn source() {
     }
 }
 
-/// A source of two workers asks a sink of two workers, over one wire.
+/// A source with two workers sends requests to a sink with two workers, over one wire.
 fn requests() {
     let lab = Lab::through().unwrap();
     let flags = format!("--connections {CONNECTIONS} {TWO} --interval 0s");
@@ -159,7 +159,7 @@ fn requests() {
     }
 }
 
-/// A sink with connections that send no end.
+/// A sink with connections on which the peers never end their streams.
 struct Open {
     sink: Child,
     streams: Vec<TcpStream>,

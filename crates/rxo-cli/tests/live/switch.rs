@@ -29,7 +29,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_dry_run_shows_each_guest_and_makes_no_socket", dry),
 ];
 
-/// Sockets in a folder of their own, which is removed at the end.
+/// The sockets of a test, in a folder of their own, which is removed at the end.
 pub(crate) struct Sockets(PathBuf);
 
 impl Sockets {
@@ -239,7 +239,7 @@ fn isolated() {
     totals(rxo);
 }
 
-/// Each guest could have eight pairs of queues.
+/// Several guests run at once, each of which could have eight pairs of queues.
 fn many() {
     let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("many"));
     let (rxo, _) = Rxo::guests_within(lab.host(), &sockets.flags(&[""; 24]), 256);
@@ -274,7 +274,7 @@ fn stopped() {
     assert!(dropped(1) < MANY, "only what came before it had started: {totals}");
 }
 
-/// More frames than the broadcasts that a guest misses before it starts.
+/// A number of frames that exceeds the broadcasts which a guest misses before it starts.
 const MANY: u64 = 1_000;
 
 /// Sends datagrams to guest 0 until rxo reports that it dropped many.

@@ -271,13 +271,14 @@ fn both_killed() {
     }
 }
 
-/// The host keeps TAP, addresses and connections. At the end the new nic gets the first one's configuration.
+/// If the nic goes and comes back, the host keeps TAP, addresses and connections. At the end the new nic gets
+/// the configuration of the first one.
 fn a_nic_that_comes_back() {
     a_nic_that_goes_and_comes("packet:eth1", "");
 }
 
-/// Does the work of [`a_nic_that_comes_back`], with this name of the nic, and `flags` in addition to those of
-/// the set-up.
+/// Tests a nic that goes and comes back, with this name of the nic, and `flags` in addition to those of the
+/// set-up.
 pub(crate) fn a_nic_that_goes_and_comes(nic: &str, flags: &str) {
     let lab = SetUp::TakeOver.lab(LabOptions::default());
     let mut connections = Connection::all(&lab);

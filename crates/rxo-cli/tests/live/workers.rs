@@ -1,4 +1,5 @@
-//! `rxo run --workers`: several workers share the nic and the TAP, and nothing is lost, doubled or uncounted.
+//! `rxo run --workers`: several workers share the nic and the TAP, and no frame is lost, duplicated or
+//! uncounted.
 
 use std::fs;
 
@@ -184,7 +185,8 @@ fn captured() {
     assert!(bytes > 2 * 8 * 200_000, "{bytes}");
 }
 
-/// A run with a file, which is read again while frames pass; after each time both workers follow it, and the page has both.
+/// A configuration file is read again while frames pass. After each time both workers follow it, and the
+/// metrics page shows both.
 fn read_again() {
     let (scratch, lab) = (Scratch::new("workers-file"), Lab::through().unwrap());
     let [file, control, page] =

@@ -123,7 +123,7 @@ fn client(server: &Server, request: &str) -> TcpStream {
     client
 }
 
-/// With four client slots one address gets one, unless `--per-peer` permits more.
+/// With space for four clients, one address gets one of them, unless `--per-peer` permits more.
 fn share() {
     let server = Server::start_with("--clients 4", "share", &[("file", b"hello")]);
     let held = client(&server, "GET /file HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -208,7 +208,7 @@ fn small_parts() {
     drop(clients);
 }
 
-/// Many more slow readers than `--orphans` allows: none is reset.
+/// Many more slow readers than `--orphans` allows are served, and none is reset.
 fn slow() {
     const CLIENTS: usize = 300;
     let content = bytes(150_000);

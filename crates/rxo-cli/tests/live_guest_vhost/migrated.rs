@@ -1,8 +1,8 @@
-//! A guest is migrated between the machines of two `rxo guest`, and back, while it receives a stream and sends a frame every
-//! few milliseconds.
+//! A guest is migrated between the machines of two `rxo guest`, and back, while it receives a stream and
+//! sends a frame every few milliseconds.
 //!
-//! The hash of the stream judges. The time without a frame is printed, and beside it that of the same migration with a TAP
-//! for a card: the share of QEMU and of its emulated processor.
+//! The hash of the stream must be right. The time without a frame is printed. Beside it is the time of the
+//! same migration with a TAP in place of rxo, which is the part that QEMU and its emulated processor cause.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpStream};
@@ -73,7 +73,7 @@ fn tap(n: usize) -> String {
     format!("vmtap{n}")
 }
 
-/// QEMU makes the TAP.
+/// Adds `tap` to the bridge once QEMU has created it.
 fn join_when_there(tap: &Interface<'_>, bridge: &Interface<'_>) {
     wait_until("QEMU has made its TAP", || tap.join_bridge(bridge).is_ok());
     tap.up().unwrap();
@@ -82,11 +82,11 @@ fn join_when_there(tap: &Interface<'_>, bridge: &Interface<'_>) {
 /// The cards of a guest's machines, by the number of the machine.
 struct Nets<'j, N> {
     net: N,
-    /// Connects the card of a machine that is starting.
+    /// The function that connects the card of a machine that is starting.
     joins: &'j (dyn Fn(usize) + Sync),
 }
 
-/// One migration, and the longest time during which no frame of the guest came.
+/// One migration, and the longest time in which no frame of the guest arrived.
 struct Move {
     migration: Migration,
     gap: Duration,
@@ -161,7 +161,7 @@ fn move_once(
     })
 }
 
-/// Measures the longest time during which the peer got no echo request of the guest.
+/// Measures the longest time in which the peer received no echo request of the guest.
 fn longest_gap(stop: &AtomicBool, lab: &Lab) -> Duration {
     lab.peer()
         .run(|| {
@@ -179,7 +179,7 @@ fn longest_gap(stop: &AtomicBool, lab: &Lab) -> Duration {
         .unwrap()
 }
 
-/// Returns the number of echo requests that the network of this thread got.
+/// Returns the number of echo requests that the network of this thread has received.
 fn echoes() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
     let mut lines = text.lines().filter(|line| line.starts_with("Icmp:"));
@@ -188,7 +188,7 @@ fn echoes() -> u64 {
     values.split(' ').nth(of).unwrap().parse().unwrap()
 }
 
-/// Sends to the guest until `stop` is set. Returns what it sent.
+/// Sends to the guest until `stop` is set. Returns the bytes sent.
 fn send_until(stop: &AtomicBool, lab: &Lab) -> Vec<u8> {
     let (mut stream, mut sent) = (connect(lab), Vec::new());
     stream.set_write_timeout(Some(PATIENCE)).unwrap();
@@ -218,7 +218,7 @@ fn connect(lab: &Lab) -> TcpStream {
     }
 }
 
-/// Traffic before and after each migration.
+/// The duration of the traffic before and after each migration.
 const BETWEEN: Duration = Duration::from_millis(700);
 
 /// Sets a thread's stop flag on drop, also after a failed test, because its scope waits for the thread.

@@ -6,8 +6,8 @@ use rxo_testbed::Lab;
 use super::carried::{Folder, GUEST, PATIENCE, content};
 use super::process::{Rxo, run};
 
-/// The line is used verbatim, with its note for machines without KVM applied. QEMU would refuse the guest's
-/// name as an identifier.
+/// The command line that rxo prints starts a guest. It is used verbatim, with its note for machines without
+/// KVM applied. QEMU would refuse the guest's name as an identifier.
 pub(crate) fn the_line_that_rxo_prints_starts_a_guest() {
     let image = GuestImage::find().unwrap();
     let (lab, folder, content) = (Lab::through().unwrap(), Folder::new(), content());

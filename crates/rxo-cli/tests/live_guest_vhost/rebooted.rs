@@ -14,12 +14,12 @@ use serde_json::Value;
 use super::carried::{Folder, GUEST, PATIENCE, content};
 use super::process::{Rxo, spawn};
 
-/// Address of the steady guest: rxo's own endpoint, which receives everything without pause.
+/// The address of the steady guest: rxo's own endpoint, which receives everything without pause.
 const STEADY: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 3);
 const STEADY_PORT: u16 = 7_000;
-/// Port on which the rebooting guest receives a stream that never ends.
+/// The port on which the rebooting guest receives a stream that never ends.
 const POURED_PORT: u16 = 5_001;
-/// Bytes of each file for the rebooting guest; each takes a second or two.
+/// The number of bytes of each file for the rebooting guest; each file takes a second or two.
 const BYTES: usize = 2 << 20;
 const BRIEF: Duration = Duration::from_millis(100);
 

@@ -121,13 +121,13 @@ fn counted(capture: &Path) -> [u64; 3] {
     counts
 }
 
-/// TCP flags (RFC 9293, section 3.1).
+/// The TCP flag FIN (RFC 9293, section 3.1).
 const FIN: u16 = 1;
 const SYN: u16 = 2;
 const RST: u16 = 4;
 const ACK: u16 = 16;
 
-/// tshark's complaints about a capture.
+/// The complaints of tshark about a capture.
 #[derive(Debug, Default)]
 struct Complaints {
     packets: usize,
@@ -137,7 +137,7 @@ struct Complaints {
     bad_checksums: usize,
 }
 
-/// tshark's number for that severity.
+/// tshark's number for the severity "error".
 const ERROR: &str = "8388608";
 /// tshark's number for a bad checksum.
 const BAD: &str = "0";

@@ -15,7 +15,7 @@ use crate::endpoint::pattern;
 use crate::process::{command, signal, wait_until};
 use crate::report::Scratch;
 
-/// A cast to receivers, one in each host except the first, slow enough to interrupt it half way.
+/// A cast to receivers, one in each host except the first, which is slow enough to be interrupted half way.
 struct Halfway {
     rack: Rack,
     scratch: Scratch,
@@ -186,5 +186,5 @@ pub(crate) fn without_privileges() {
     }
 }
 
-/// Time for a prompt end on a busy machine; noticing a lost sender would take 20 s.
+/// The time limit for a prompt end on a busy machine; noticing a lost sender would take 20 s.
 const PROMPT: Duration = Duration::from_secs(10);

@@ -16,7 +16,7 @@ const PORT: u16 = 7_000;
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const ISS: u32 = u32::MAX - 1_000_000;
 const MSS: usize = 1_400;
-/// Bytes by which the group may be ahead of its slowest receiver.
+/// The number of bytes by which the group may be ahead of its slowest receiver.
 const WINDOW: usize = 60 * MSS;
 const STALLED: Duration = Duration::from_millis(30);
 const FIN: u8 = 1;
@@ -24,7 +24,7 @@ const SYN: u8 = 2;
 const RST: u8 = 4;
 const ACK: u8 = 16;
 
-/// The result for a receiver: its address, whether it has closed, and the number of repairs sent to it.
+/// The result for a receiver: its address, `true` if it has closed, and the number of repairs sent to it.
 pub(crate) type Fared = (Ipv4Addr, bool, u32);
 
 /// The settings of a cast.
@@ -33,7 +33,7 @@ pub(crate) struct Cast {
     pub(crate) stream: Vec<u8>,
     /// Number of receivers: the cast begins when all have connected, and ends when all have closed.
     pub(crate) receivers: usize,
-    /// One of this many segments to the group is dropped.
+    /// The loss rate: one of this many segments to the group is dropped.
     pub(crate) one_lost_of: u32,
 }
 
@@ -52,8 +52,8 @@ struct Receiver {
     nxt: u32,
     una: usize,
     is_done: bool,
-    /// Set after it sent an RST. Silence alone proves nothing on a busy machine; a receiver that was killed
-    /// and restarted answers with an RST, because it does not know the connection.
+    /// `true` after the receiver has sent an RST. Silence alone proves nothing on a busy machine. A receiver
+    /// that was killed and restarted answers with an RST, because it does not know the connection.
     is_gone: bool,
     repairs: u32,
     heard_at: Instant,

@@ -1,4 +1,4 @@
-//! `--control SOCKET` and `rxo ctl`: shows and changes settings, and no frame is lost by that.
+//! `--control SOCKET` and `rxo ctl` show and change settings; no frame is lost by a change.
 
 pub(crate) mod socket;
 

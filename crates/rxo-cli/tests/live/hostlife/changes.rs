@@ -83,7 +83,7 @@ fn what_is_changed() {
     assert_eq!(found.len(), expected.len(), "{found:#?}\n{expected:#?}");
 }
 
-/// A next hop object belongs to the nic, and must stay there.
+/// A next hop object belongs to the nic, and must stay on the nic.
 fn an_object() {
     let lab = lab();
     shell(

@@ -11,8 +11,8 @@ use crate::takeover::shell;
 pub(crate) const TESTS: &[Test] =
     &[("hostlife_a_macvlan_in_a_container_is_seen_and_refused", a_macvlan)];
 
-/// Created in the container directly, or moved there as Docker's driver does; with or without a process in
-/// it.
+/// The ways to create such an interface: directly in the container, or moved there as Docker's driver does;
+/// with or without a process in the container.
 const WAYS: [(&str, &str, bool); 3] = [
     ("made there", "ip link add mv0 link eth1 netns PID type macvlan mode bridge", true),
     ("moved there", "ip link add mv0 link eth1 type macvlan && ip link set mv0 netns PID", true),

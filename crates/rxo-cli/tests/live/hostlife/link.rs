@@ -53,7 +53,7 @@ fn what_the_nic_shows() {
     assert!(code == Some(0) && said.contains("has no carrier"), "{said}");
 }
 
-/// Every name under which a program may know the nic.
+/// The host can use every name under which a program may know the nic.
 fn names() {
     for name in ["eth1", "enp0s31f6ab", "enx0123456789ab"] {
         let lab = lab();
@@ -114,7 +114,7 @@ fn bound_sockets() {
     assert!(said.contains(&format!("UDP [{address}]:7999")), "{said}");
 }
 
-/// A socket joins groups before the run, as mDNS does.
+/// A socket that joined groups before the run, as for mDNS, still receives.
 fn groups() {
     at_once(BOTH, |takes_part| {
         let lab = lab();

@@ -98,7 +98,7 @@ fn a_tap_that_stays() {
     }
 }
 
-/// A process that may write no bytes to files.
+/// A record cannot be written, because the process may write no bytes to files.
 fn a_full_disk() {
     let (lab, place) = (lab(), Place::new());
     let line = format!(

@@ -134,7 +134,7 @@ fn rules_by_name() {
     });
 }
 
-/// The session that starts rxo depends on a rule that names the nic.
+/// The session from which rxo is started survives, although it depends on a rule that names the nic.
 fn a_session_lives() {
     let host = Walled::new();
     let to = SocketAddr::from((Lab::HOST_ADDRESSES.0, 7001));
@@ -213,7 +213,7 @@ fn refused() {
     });
 }
 
-/// Every name that the nic could get meanwhile is taken.
+/// rxo refuses to run if every name that the nic could get for the time of the run is taken.
 fn no_name() {
     let lab = lab();
     let index = lab.host().interface(Lab::NIC).index().unwrap();

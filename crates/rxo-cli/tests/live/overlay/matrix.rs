@@ -21,13 +21,13 @@ use crate::process::Rxo;
 /// The path between nic and host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// A plain wire, without rxo.
+    /// The frames cross a plain wire, without rxo.
     Kernel,
-    /// `rxo run --host tap:…`.
+    /// The frames cross `rxo run --host tap:…`.
     Tap,
-    /// `rxo run --nic tun:… --host tun:…`.
+    /// The frames cross `rxo run --nic tun:… --host tun:…`.
     Tun,
-    /// `rxo run --host vhost:…`, with another rxo as the guest.
+    /// The frames cross `rxo run --host vhost:…`, with another rxo as the guest.
     Guest,
 }
 
@@ -304,7 +304,7 @@ const BYTES: u64 = 10_000_000;
 /// MAC addresses of the peer's and the host's frames.
 const MACS: [Mac; 2] = [[0x02, 0, 0, 0, 0, 0x51], [0x02, 0, 0, 0, 0, 0x52]];
 
-/// With the headers of any tunnel a packet stays within 1500 bytes.
+/// The MTU inside a tunnel: with the headers of any tunnel a packet stays within 1,500 bytes.
 const MTU: u32 = 1_400;
-/// With those headers a GSO frame stays within 65,535 bytes.
+/// The largest GSO frame inside a tunnel: with the headers of any tunnel it stays within 65,535 bytes.
 const LARGEST_BYTES: u32 = 60_000;

@@ -29,8 +29,8 @@ struct Measured {
     totals: Option<Value>,
 }
 
-/// Leaves space for the headers of a VXLAN over IPv6; the kernel sets this value for a tunnel over a known
-/// interface. With a larger MTU the first large sends are fragmented.
+/// The MTU of the overlay. It leaves space for the headers of a VXLAN over IPv6; the kernel sets this value
+/// for a tunnel over a known interface. With a larger MTU the first large sends are fragmented.
 const MTU: u32 = 1_430;
 
 const ROUNDS: usize = 5;

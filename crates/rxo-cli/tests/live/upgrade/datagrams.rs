@@ -1,4 +1,4 @@
-//! Numbered datagrams, which tell what an upgrade loses, doubles and delays.
+//! Numbered datagrams, which show what an upgrade loses, duplicates and delays.
 
 use std::net::{IpAddr, UdpSocket};
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl Datagrams {
         Duration::from_nanos(self.longest_ns.swap(0, Ordering::Relaxed))
     }
 
-    /// Ends both, and returns the counts.
+    /// Ends sender and receiver, and returns the counts.
     pub(super) fn end(mut self) -> Crossing {
         self.stop.store(true, Ordering::Relaxed);
         let (sends, receives) = self.threads.take().unwrap();
@@ -91,7 +91,8 @@ impl Drop for Datagrams {
     }
 }
 
-/// Sends numbers from 0 on until `stop` is set, and then [`LAST`] until nobody receives. Returns how many it has sent.
+/// Sends numbers from 0 on until `stop` is set, and then [`LAST`] until nobody receives. Returns the number
+/// of datagrams sent.
 fn send(socket: &UdpSocket, stop: &AtomicBool) -> u32 {
     let mut next = 0_u32;
     while !stop.load(Ordering::Relaxed) {

@@ -1,4 +1,5 @@
-//! A running rxo is replaced by the next one, which goes on with its devices: streams stay whole, and nothing is lost.
+//! A running rxo is replaced by the next process, which continues with its devices: streams stay whole, and
+//! nothing is lost.
 
 mod datagrams;
 mod tap;
@@ -63,7 +64,8 @@ fn beside(socket: &Socket, name: &str) -> PathBuf {
     PathBuf::from(socket.path().to_string()).with_file_name(name)
 }
 
-/// The stream's hash judges. The longest time without a frame of the guest is printed.
+/// Upgrades a run five times during a stream; the hash of the stream must be right. Prints the longest time
+/// without a frame of the guest.
 fn five_times() {
     let (lab, run) = (Lab::through().unwrap(), Replaced::new("upgrades"));
     let (mut first, _) = Rxo::guests(lab.host(), &run.flags);
@@ -157,8 +159,8 @@ fn three_guests() {
     }
 }
 
-/// Starts rxo with `line` until one has succeeded `first`, the running one, which goes on if a thread of a guest has not had a
-/// processor for half a second.
+/// Starts rxo with `line`, and repeats this until one process has succeeded `first`, the running one. `first`
+/// continues if a thread of a guest has not had a processor for half a second.
 fn succeeded(first: &mut Rxo, lab: &Lab, line: &str) -> Rxo {
     let started = (0..TRIES).find_map(|_| Rxo::from_child(spawn(lab.host(), line)));
     // If the first one has ended, the next one has not succeeded it, but begun a run of its own.
@@ -166,13 +168,14 @@ fn succeeded(first: &mut Rxo, lab: &Lab, line: &str) -> Rxo {
     started.expect("one of them succeeds").0
 }
 
-/// Asserts that all that went into a stage of rxo has come out, or was counted.
+/// Asserts that all frames that entered a stage of rxo have left it, or were counted.
 fn assert_balanced(totals: &Value) {
     let mut stages = totals["imbalance"].as_object().unwrap().values();
     assert!(stages.all(|stage| *stage == 0), "{totals}");
 }
 
-/// Starts the next rxo, and waits until it works. Returns also the longest time without a frame of the guest.
+/// Starts the next rxo, and waits until it works. Returns it, and the longest time without a frame of the
+/// guest.
 fn upgraded(first: &mut Rxo, lab: &Lab, run: &Replaced) -> (Rxo, Duration) {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -200,7 +203,7 @@ fn longest_gap(stop: &AtomicBool, lab: &Lab) -> Duration {
     longest
 }
 
-/// A successor with other guests, and one that is killed at any moment, leave the first one as it was.
+/// The running rxo stays as it was if its successor has other guests, or is killed at any moment.
 fn failing() {
     let (lab, run) = (Lab::through().unwrap(), Replaced::new("failing"));
     let (first, _) = Rxo::guests(lab.host(), &run.flags);

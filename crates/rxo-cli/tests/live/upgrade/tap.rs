@@ -22,7 +22,7 @@ use crate::traffic::{count as packets, packets_by_interface};
 const TIMES: usize = 5;
 const ROUNDS: usize = 20;
 
-/// A run between an interface and a TAP, and those that have replaced it.
+/// A run between an interface and a TAP, and the processes that have replaced its first one.
 struct Replaced {
     lab: Lab,
     flags: String,
@@ -96,7 +96,8 @@ fn counted(totals: &[Value]) -> u64 {
     totals.iter().map(lost).sum()
 }
 
-/// Asserts that no datagram came twice, that each that is missing was counted, and that nothing is missing in the accounts.
+/// Asserts that no datagram came twice, that each missing datagram was counted, and that the counters are
+/// consistent.
 fn assert_whole(datagrams: [Datagrams; 2], totals: impl FnOnce() -> Vec<Value>) {
     let crossings = datagrams.map(Datagrams::end);
     let totals = totals();
@@ -128,7 +129,7 @@ fn five_times(set_up: SetUp, flags: &str) {
     assert_whole(datagrams, || run.end());
 }
 
-/// Streams stay whole, and no datagram is lost or comes twice.
+/// Upgrades with one worker: streams stay whole, and no datagram is lost or duplicated.
 pub(super) fn one_worker() {
     five_times(SetUp::Apart, "");
 }
@@ -137,7 +138,8 @@ pub(super) fn two_workers() {
     five_times(SetUp::Apart, "--workers 2");
 }
 
-/// The addresses and routes that the TAP has taken over stay there, and return to the nic however the last process ends.
+/// The addresses and routes that the TAP has taken over stay on the TAP during upgrades, and return to the
+/// nic however the last process ends.
 pub(super) fn take_over() {
     five_times(SetUp::TakeOver, "--workers 2");
     type End = fn(&Replaced);
@@ -171,7 +173,7 @@ pub(super) fn take_over() {
     }
 }
 
-/// A file that is there once the nic has its name.
+/// A file that exists once the nic has its name.
 const NIC_SETTINGS: &str = "/proc/sys/net/ipv6/conf/eth1/addr_gen_mode";
 
 fn addresses(facts: &str) -> String {
@@ -179,7 +181,7 @@ fn addresses(facts: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Prints the longest times without a datagram in twenty upgrades of each set-up, in turn.
+/// Prints the longest times without a datagram in twenty upgrades of each set-up, alternately.
 pub(super) fn measure() {
     let rows = [
         ("one worker", SetUp::Apart, ""),
@@ -206,7 +208,8 @@ pub(super) fn measure() {
     }
 }
 
-/// A successor that prepares itself, lets the run stop, and then says nothing. What arrives meanwhile waits in the devices.
+/// A successor prepares itself, lets the run stop, and then does nothing more. Frames that arrive in this
+/// time wait in the devices.
 pub(super) fn a_silent_heir() {
     for flags in ["", "--workers 2"] {
         let run = Replaced::start(SetUp::Apart, flags);
@@ -231,7 +234,7 @@ pub(super) fn a_silent_heir() {
     }
 }
 
-/// Asks `run` to hand over, and returns the socket by which it then waits for an answer.
+/// Asks `run` to hand over, and returns the socket on which it then waits for an answer.
 fn stopped(run: &Replaced) -> UnixStream {
     let successor = Successor::find(&run.socket()).unwrap().expect("it listens");
     let mut asked = successor.ask().unwrap();
@@ -242,7 +245,7 @@ fn stopped(run: &Replaced) -> UnixStream {
     asked.estate
 }
 
-/// Each process writes a file of its own, and each packet is in one of them.
+/// Each process writes a capture of its own, and each packet is in one of them.
 pub(super) fn captured() {
     let scratch = scratch();
     let path = scratch.file("trace.pcapng");
