@@ -1,4 +1,4 @@
-//! Clients of a control socket: many, slow and dead ones.
+//! Tests of the clients of a control socket: many, slow, and disconnected ones.
 #![allow(clippy::unwrap_used, reason = "functions of tests, which the lint does not see")]
 
 use std::fs;

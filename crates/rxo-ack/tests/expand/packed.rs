@@ -1,4 +1,5 @@
-//! Templates as one packet: the resulting ACKs are those of the template, and other bytes give none.
+//! Templates as one packet: the resulting ACKs are those of the template, and bytes that are not a template
+//! result in none.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -68,7 +69,8 @@ proptest! {
         prop_assert_eq!(AckNumbers::from_packed(&numbers.to_packed()), numbers);
     }
 
-    /// A guest may send any bytes: at most one ACK results from each set of numbers, and nothing panics.
+    /// Other bytes do no harm: a guest may send anything, but at most one ACK results from each set of
+    /// numbers, and nothing panics.
     #[test]
     fn other_bytes_do_no_harm(
         kind in kinds(),

@@ -22,9 +22,9 @@ struct Truth {
     /// The ends of all delivered segments.
     ends: Vec<u32>,
     tsvals: Vec<u32>,
-    /// The newest ACK of the host, with its window.
+    /// The newest ACK number of the host, with its window.
     said: Option<(u32, u16)>,
-    /// `true` if that ACK was in a SYN.
+    /// `true` if the host's newest ACK was in a SYN.
     was_syn: bool,
     /// The host's window shift, if the splitter can know it.
     shift: Option<u8>,
@@ -117,7 +117,7 @@ impl Run {
         self.remember(flow, seq, payload_bytes, segment_bytes);
     }
 
-    /// Delivers a frame, possibly a GSO frame.
+    /// Delivers one frame to the host, possibly a GSO frame.
     fn one(&mut self, flow: usize, length: u8, how: u8) {
         let (seq, bytes) = (self.flows[flow].next, u32::from(length) * 20);
         let packet = peer(flow).seq(seq).len(bytes as usize).ts(self.clock, 1);

@@ -58,7 +58,7 @@ prop_compose! {
     }
 }
 
-/// Passes the deliveries to both and compares the ACKs that they send.
+/// Passes the deliveries to the splitter and to the simulated receiver, and compares the ACKs that they send.
 fn compare(every: u16, base: u32, deliveries: &[Delivery]) {
     let (mut world, mut receiver) = (World::at(every, base), Receiver::new(every));
     let (mut seq, mut pending) = (base, 0);

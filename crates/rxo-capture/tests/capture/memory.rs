@@ -84,8 +84,8 @@ fn pcapng() -> PcapNgFile {
     PcapNgFile::default().section(Order::Little).interface(1, 0, "", Clock::default())
 }
 
-/// Each packet follows a skipped block that almost fills a chunk, or does not fit into one. A few kilobytes
-/// of zstd can contain a gigabyte of such blocks.
+/// A packet after much skipped data keeps little memory. Here each packet follows a skipped block that almost
+/// fills a chunk, or does not fit into one. A few kilobytes of zstd can contain a gigabyte of such blocks.
 #[test]
 fn few_bytes_of_much_keep_little() {
     for skipped_bytes in [limits::CHUNK_BYTES - 300, 3 * limits::CHUNK_BYTES] {

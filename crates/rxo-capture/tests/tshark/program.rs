@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// The program whose Debian package contains both.
+/// The program whose Debian package contains both tshark and editcap.
 pub(crate) const PROGRAM: &str = "tshark";
 
 /// One packet in tshark's list.

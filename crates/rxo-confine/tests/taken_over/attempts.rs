@@ -14,7 +14,7 @@ use crate::scene::Scene;
 /// An action that an attacker would try in a compromised process.
 pub(crate) struct Attempt {
     pub(crate) name: &'static str,
-    /// The privilege with which it succeeds without a sandbox.
+    /// The privilege with which the attempt succeeds without a sandbox.
     pub(crate) needs: Needs,
     pub(crate) run: fn(&Scene) -> io::Result<()>,
 }
@@ -24,7 +24,8 @@ pub(crate) struct Attempt {
 pub(crate) enum Needs {
     Nobody,
     Root,
-    /// Not tried without a sandbox, because it would have lasting effects, or because kernels differ.
+    /// The attempt is not made without a sandbox, because it would have lasting effects, or because kernels
+    /// differ.
     Never,
 }
 

@@ -15,7 +15,7 @@ use rxo_confine::{Access, Confinement, InForce, User};
 use crate::attempts::{ATTEMPTS, Attempt, Needs};
 use crate::scene::Scene;
 
-/// Tries all actions on a thread with `confinement`. Returns those that succeed, and the limits that the
+/// Tries all attempts on a thread with `confinement`. Returns those that succeed, and the limits that the
 /// kernel has accepted.
 fn succeed(confinement: Confinement, scene: &Scene) -> (Vec<&'static str>, InForce) {
     let scene = scene.clone();
@@ -137,7 +137,7 @@ fn whoever_is_confined_becomes_nobody_else() {
     assert!(said.starts_with("cannot become user 54321:12345: "), "{said}");
 }
 
-/// A worker that may open `xdp:IF` again loads its own program, and cannot get at those of others.
+/// A worker that may open `xdp:IF` again can load its own program, but cannot access the programs of others.
 #[test]
 fn what_attaches_programs_opens_their_sockets_and_no_others_do() {
     if !Needs::Root.are_met() {

@@ -117,7 +117,7 @@ fn heard(www: &Path, text: &str) -> String {
     heard_in_pieces(www, text, 1 << 20)
 }
 
-/// Returns the answer to one GET request with these fields.
+/// Returns the answer to one GET request with these header fields.
 fn get(www: &Path, target: &str, fields: &str) -> String {
     heard(www, &format!("GET {target} HTTP/1.1\nHost: x\n{fields}\n"))
 }

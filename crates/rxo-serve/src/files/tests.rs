@@ -118,7 +118,7 @@ fn all_lists_together_are_bounded() {
     assert!(root.names(&folder, large).is_ok());
 }
 
-/// A conversation that takes a turn only checks whether the names are there.
+/// While another conversation holds a list, one that asks for it only checks if the names are there.
 #[test]
 fn a_list_counts_while_another_conversation_has_its_turn() {
     let (_scratch, root, folder) = folder();

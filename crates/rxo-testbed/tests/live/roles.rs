@@ -81,7 +81,7 @@ fn spin() {
     await_end();
 }
 
-/// Does everything that a user without privileges may do: a lab and a checked transfer.
+/// Does everything that a user without privileges may do: builds a lab, and runs a checked transfer.
 fn unprivileged() -> ExitCode {
     match become_root_in_user_namespace() {
         Ok(privilege) => assert_eq!(privilege, Privilege::UserNamespace),

@@ -140,8 +140,8 @@ fn a_cell_without_value_stays_empty() {
     assert!(svg.contains("<title>bytes b, flows 1: 3</title>"), "{svg}");
 }
 
-/// WCAG 2.2: the contrast is 3:1 for what is needed to understand a figure (1.4.11), and for text
-/// 4.5:1 (1.4.3).
+/// The colours have enough contrast in both schemes (WCAG 2.2): 3:1 for everything that is needed to
+/// understand a figure (1.4.11), and 4.5:1 for text (1.4.3).
 #[test]
 fn colours_stand_out_in_both_schemes() {
     let (light, dark) = STYLE.split_once("@media").unwrap();

@@ -40,7 +40,7 @@ fn only(verdict: &ComparisonResult) -> &Difference {
     &verdict.differences[0]
 }
 
-/// Ten segments of 100 bytes. The payload depends on its position in the stream.
+/// Returns ten segments of 100 bytes. The payload depends on its position in the stream.
 fn stream() -> Vec<Packet> {
     (0..10).map(|n| seg().seq(100 + 100 * n).len(100).id(n as u16)).collect()
 }
@@ -99,8 +99,8 @@ fn a_flipped_byte_is_found_at_its_offset() {
 
 #[test]
 fn what_is_planted_is_found_in_either_direction() {
-    /// A kind, a change of the second capture, and the packet of the first in which it must be
-    /// found.
+    /// A row of differences: a kind, a change of the second capture, and the packet of the first capture in
+    /// which the difference must be found.
     type Row = (Kind, fn(&mut Vec<Packet>), u64);
     let rows: [Row; 14] = [
         (Kind::Sequence, |b| b.swap(3, 4), 4),
@@ -364,5 +364,5 @@ proptest! {
     }
 }
 
-/// Ethernet, IPv4 and TCP without options.
+/// The length of the Ethernet, IPv4 and TCP headers without options, in bytes.
 const HEADERS: usize = 54;

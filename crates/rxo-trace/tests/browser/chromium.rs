@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// The program, under Debian's name.
+/// The name of the program, as Debian has it.
 pub(crate) const PROGRAM: &str = "chromium";
 
-/// The message that explains how to install it.
+/// The message that explains how to install the browser.
 pub(crate) const REMEDY: &str =
     "chromium is not installed; `sudo apt-get install -y chromium` adds it";
 

@@ -1,4 +1,5 @@
-//! A device that is killed at any moment, and the next one, which returns what the first one did not.
+//! Tests of a device that is killed at any moment, and of the next device, which returns the chains that the
+//! first one did not return.
 
 use std::sync::Arc;
 
@@ -67,7 +68,8 @@ proptest! {
         prop_assert_eq!(story.pair.device.invalid().total(), 0);
     }
 
-    /// The record is memory of the front end.
+    /// Any record is refused, or followed within its limits: the record is memory of the front end and may
+    /// have any content.
     #[test]
     fn any_record_is_refused_or_followed_within_the_memory(
         is_packed: bool,
@@ -110,7 +112,8 @@ proptest! {
     }
 }
 
-/// A device of another program may return chains in any order, so that those in flight are not the last ones.
+/// A device of another program may return chains in any order, so that the chains in flight are not the last
+/// ones.
 #[test]
 fn chains_of_a_device_with_another_order_are_returned_in_theirs() {
     for features in all_features().filter(|features| features.layout == Layout::Split) {
@@ -159,7 +162,8 @@ fn head(pair: &Pair, n: u64) -> u16 {
     u16::from_le_bytes(bytes)
 }
 
-/// The device was killed between the used index and its record.
+/// A batch that the driver has already got is not returned again: the device was killed between writing the
+/// used index and recording it.
 #[test]
 fn a_batch_that_the_driver_has_is_not_returned_again() {
     for features in all_features().filter(|features| features.layout == Layout::Split) {

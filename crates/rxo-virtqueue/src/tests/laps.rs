@@ -1,4 +1,5 @@
-//! Many laps, to test 16-bit indices and wrap counters; also devices that stop and are replaced by others.
+//! Tests with many laps of a ring, for 16-bit indices and wrap counters, and with devices that stop and are
+//! replaced by others.
 
 use super::pair::{BUFFERS, Features, Pair, all_features, readable};
 use crate::{Base, DeviceQueue, Layout, Taken, Used};

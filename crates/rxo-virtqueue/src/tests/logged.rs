@@ -28,7 +28,7 @@ impl Log {
         Self { log: DirtyLog::new(mapping, 0, LOG_BYTES as u64).unwrap(), memory }
     }
 
-    /// Returns the dirty pages.
+    /// Returns the pages that are marked as dirty.
     fn pages(&self) -> BTreeSet<u64> {
         let mut bytes = [0_u8; LOG_BYTES];
         assert!(self.memory.read(0, &mut bytes));
@@ -81,7 +81,7 @@ proptest! {
     }
 }
 
-/// A log that marked everything would pass the test above.
+/// A page that was not written is not in the log. A log that marked everything would pass the first test.
 #[test]
 fn a_page_that_is_not_written_is_not_in_the_log() {
     for features in all_features() {

@@ -84,8 +84,8 @@ fn a_packet_without_enough_buffers_consumes_none() {
     }
 }
 
-/// A driver whose buffers are all posted posts no more before some are returned: waiting for more would never
-/// end.
+/// A packet that is larger than all buffers that can be posted is refused: a driver whose buffers are all
+/// posted posts no more before some are returned, so waiting would never end.
 #[test]
 fn a_packet_larger_than_all_that_can_be_posted_is_told_apart() {
     for features in all_features() {
@@ -124,8 +124,8 @@ fn a_driver_is_idle_when_it_has_consumed_all_and_waits() {
     }
 }
 
-/// The driver has already passed the first buffer, so a request for that one would never cause a
-/// notification.
+/// A driver notifies of buffers beyond those that were too few. It has already passed the first buffer, so a
+/// request for that buffer would never cause a notification.
 #[test]
 fn a_driver_notifies_of_buffers_beyond_those_that_were_too_few() {
     for features in all_features() {

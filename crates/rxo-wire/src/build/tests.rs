@@ -97,7 +97,7 @@ fn an_ipv6_udp_packet_with_extensions_reads_as_it_was_meant() {
     assert!(!verify_transport(&parsed, &packet, Summer::detect()));
 }
 
-/// Follows RFC 9293, section 3.1 (MUST-69).
+/// TCP options of odd length are padded with zeros (RFC 9293, section 3.1 (MUST-69)).
 #[test]
 fn odd_options_are_filled_up_with_zeros() {
     let tcp = TcpHeader { options: &[3, 3, 7], ..TcpHeader::default() };

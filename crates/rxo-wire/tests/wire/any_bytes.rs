@@ -32,7 +32,7 @@ fn check(frame: &[u8], result: Result<Parsed, Unparsed>) -> Result<(), TestCaseE
     Ok(())
 }
 
-/// Checks that arbitrary offsets cause no panic.
+/// Checks that no arbitrary offset causes a panic.
 fn check_elsewhere(frame: &[u8], [network, transport, payload, end]: [u32; 4]) {
     let at = Offsets { network, transport, payload, end };
     let _ = verify_ip_header(at, frame);

@@ -17,8 +17,8 @@ fn layout(options: &[u8]) -> (OptionLayout, Timestamp) {
     }
 }
 
-/// Follows RFC 9293, sections 3.1 (MUST-4, MUST-6) and 3.2 (MUST-64): known options are read at any offset,
-/// unknown ones are skipped.
+/// Known options are read at any offset, and unknown ones are skipped (RFC 9293, sections 3.1 (MUST-4,
+/// MUST-6) and 3.2 (MUST-64)).
 #[test]
 fn the_options_of_a_syn_are_read_in_order() {
     let syn =
@@ -35,7 +35,7 @@ fn the_options_of_a_syn_are_read_in_order() {
     assert_eq!(data[5], [0xca, 0xfe]);
 }
 
-/// Follows RFC 9293, section 3.1 (MUST-7).
+/// An impossible length ends the list of options (RFC 9293, section 3.1 (MUST-7)).
 #[test]
 fn a_length_that_cannot_be_true_ends_the_list_with_an_error() {
     for bytes in [&[2][..], &[2, 0], &[2, 1], &[2, 5, 0, 0], &[8, 255]] {

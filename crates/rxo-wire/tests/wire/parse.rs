@@ -91,8 +91,8 @@ fn lengths_that_contradict_each_other_are_told() {
     assert_eq!(why(&frame), Malformed::Length, "a datagram longer than its packet");
 }
 
-/// Follows RFC 9293, section 3.9.2 (MUST-50): unknown IP options are skipped, and the data after them is read
-/// as if there were none.
+/// Unknown IP options are skipped, and the data after them is read as if there were no options (RFC 9293,
+/// section 3.9.2 (MUST-50)).
 #[test]
 fn unknown_ip_options_are_passed_over() {
     let plain = parse(&Shape::default().frame()).unwrap();
@@ -109,7 +109,7 @@ fn unknown_ip_options_are_passed_over() {
     }
 }
 
-/// The header checksum covers IP options.
+/// A wrong IP checksum is found with and without IP options, which the checksum covers.
 #[test]
 fn a_wrong_ip_checksum_is_seen_with_and_without_options() {
     for ip_options in [vec![], vec![1; 40], vec![1; 4]] {
@@ -174,7 +174,7 @@ fn an_authentication_header_counts_in_words() {
     assert_eq!(parse_ip(&packet).unwrap().at.transport, 40 + 24);
 }
 
-/// Follows RFC 9293, section 3.1 (MUST-3).
+/// The verification of the checksum fails if any bit is damaged (RFC 9293, section 3.1 (MUST-3)).
 #[test]
 fn a_damaged_bit_anywhere_fails_verification() {
     for is_v6 in [false, true] {

@@ -161,7 +161,7 @@ impl Wrapping {
     }
 }
 
-/// A GSO frame in a tunnel.
+/// A GSO frame inside a tunnel.
 #[derive(Clone, Debug)]
 struct Gso {
     wrapping: Wrapping,
@@ -185,7 +185,7 @@ impl Gso {
         self.wrapping.wrap(&self.whole, 0)
     }
 
-    /// The offset of the inner transport header, in bytes.
+    /// Returns the offset of the inner transport header, in bytes.
     fn transport(&self) -> usize {
         let inner = self.whole.packet().len() - self.whole.ip_header_bytes();
         self.frame().len() - inner
@@ -377,7 +377,8 @@ fn an_inner_frame_of_another_type_is_no_packet() {
     assert_eq!(Tunnel::Vxlan.inside(&frame, &outer), None);
 }
 
-/// The packet is not parsed if the header has a control flag, critical options or reserved bits.
+/// A tunnel header with a control flag, critical options or reserved bits is not parsed, so the packet inside
+/// is not either.
 #[test]
 fn a_header_that_says_more_than_the_tunnel_knows_hides_its_packet() {
     let wrapping = |kind| Wrapping { kind, is_v6: false, has_checksum: false, id: 3, port: 9 };

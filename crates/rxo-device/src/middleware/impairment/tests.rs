@@ -31,12 +31,13 @@ fn number(frame: &Frame<Vec<u8>>) -> u32 {
     u32::from_be_bytes(frame.bytes[..].try_into().unwrap())
 }
 
-/// Returns the numbers of all frames that have come out by `now`.
+/// Returns the numbers of all frames that the network has released by `now`.
 fn out(network: &mut Impairment, now: Instant) -> Vec<u32> {
     std::iter::from_fn(|| network.pop(now)).map(|frame| number(&frame)).collect()
 }
 
-/// Sends `count` frames, one per millisecond; returns the numbers of all that come out, and the counters.
+/// Sends `count` frames, one per millisecond. Returns the numbers of all frames that come out, and the
+/// counters.
 fn sent(settings: ImpairmentSettings, count: u32) -> (Vec<u32>, ImpairmentCounters) {
     let mut network = network(settings);
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! Compares the frames of a wire with packets that were built in that form.
+//! Compares the frames that come from a wire with packets that were built in that form.
 
 use std::num::NonZeroU16;
 

@@ -45,7 +45,7 @@ impl Timed {
         assert!(matches!(self.at(0), Step::Write { part: Some(Part { from: 0, .. }), .. }));
     }
 
-    /// Accepts a whole piece.
+    /// Accepts a whole piece of the answer.
     fn takes_a_piece(&mut self, at: u64) {
         let Step::Write { bytes, part: Some(part), .. } = self.at(at) else {
             panic!("nothing is offered")
@@ -70,7 +70,8 @@ fn a_silent_client_is_left_and_a_slow_one_is_told() {
     assert!(matches!(slow.at(22), Step::Write { bytes, .. } if bytes.starts_with(b"HTTP/1.1 408")));
 }
 
-/// A TLS client hello, and other bytes that do not begin with a method.
+/// Bytes that cannot begin a request are answered at once: a TLS client hello, and other bytes that do not
+/// begin with a method.
 #[test]
 fn what_cannot_become_a_request_is_answered_at_once() {
     for hello in [&b"\x16\x03\x01\x02\x00\x01"[..], b"\r\n\x16", b"\x00", b" GET", b"\xff\xfe"] {
@@ -101,7 +102,8 @@ fn a_client_that_takes_nothing_is_left() {
     assert!(matches!(client.at(31), Step::Close));
 }
 
-/// The limits are thirty seconds, then a piece per second; a piece every ten seconds is too slow.
+/// A client that accepts too little is dropped. The limits are thirty seconds for a piece, then a piece per
+/// second; here the client accepts a piece every ten seconds.
 #[test]
 fn a_client_that_takes_too_little_is_left() {
     let mut client = Timed::new();

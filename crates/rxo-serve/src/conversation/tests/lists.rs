@@ -20,8 +20,8 @@ fn unchunked(mut text: &str) -> (String, &str) {
     }
 }
 
-/// RFC 9112, sections 6.1 and 6.3: a page of many names has no length. It is sent in chunks, or, to a client
-/// without chunked encoding, until the connection closes.
+/// A page of many names is sent without a length: in chunks, or, to a client without chunked encoding, until
+/// the connection closes (RFC 9112, sections 6.1 and 6.3).
 #[test]
 fn a_page_of_many_names_is_streamed() {
     let scratch = Site::new();

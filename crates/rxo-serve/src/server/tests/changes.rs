@@ -4,7 +4,8 @@ use std::os::unix::fs::MetadataExt;
 
 use super::*;
 
-/// The client has received a part of the first version, and the reset shows that it is incomplete.
+/// A file that changes while it is sent causes a reset. The client has received a part of the first version,
+/// and the reset shows that this is incomplete.
 #[test]
 fn a_file_that_changes_while_it_is_sent_resets_its_answer() {
     let rewritten = |path: &std::path::Path| fs::write(path, large(5)).unwrap();

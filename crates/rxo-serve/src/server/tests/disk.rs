@@ -52,7 +52,8 @@ fn readers_wake_the_server_when_they_are_done() {
     }
 }
 
-/// The reader gets stuck in a job.
+/// A disk that does not answer costs only the clients that wait for it. Here a reader thread gets stuck in a
+/// job.
 #[test]
 fn a_disk_that_does_not_answer_costs_its_clients_the_connection_and_no_place() {
     let scratch = Scratch::new(&[("file", b"hello")]);

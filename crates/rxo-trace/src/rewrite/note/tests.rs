@@ -267,7 +267,7 @@ proptest! {
     }
 }
 
-/// Reads a note that claims `segments` segments of one byte in a packet of `payload_bytes`.
+/// Builds a note that claims `segments` segments of one byte each in a packet of `payload_bytes`.
 fn claiming(payload_bytes: usize, segments: u64) -> Result<Vec<Restored>, BadNote> {
     let packet = [seg().len(0).bytes(), vec![7; payload_bytes]].concat();
     let mut note = Vec::new();

@@ -2,12 +2,12 @@
 
 use super::*;
 
-/// The result of expanding.
+/// The result of expanding a changed file.
 #[derive(Debug)]
 enum Outcome {
     /// The whole file was restored and verified.
     Whole(Vec<u8>),
-    /// The file was truncated; the part before the cut.
+    /// The file was truncated; this is the part before the cut.
     Partial(Vec<u8>),
     /// The file was refused.
     Refused,

@@ -64,7 +64,7 @@ impl Record {
         Self { mapping, observer, log: log.expect("in the mapping"), has_inflight }
     }
 
-    /// Makes `queue` use both. A record that the driver has spoilt is refused.
+    /// Makes `queue` use the log and the record. A record that the driver has spoilt is refused.
     fn follow(&self, queue: &mut DeviceQueue, scene: &Scene) -> bool {
         queue.log_to(Some(self.log.clone()), Some(scene.config.device));
         !self.has_inflight || queue.track(&self.mapping, Self::INFLIGHT).is_ok()

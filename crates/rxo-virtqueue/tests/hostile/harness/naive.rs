@@ -20,7 +20,7 @@ pub(crate) struct Filled {
     pub(crate) memory: Vec<u8>,
     /// The number of chains that the packet fills.
     pub(crate) buffers: u16,
-    /// The position of the chain after them.
+    /// The position of the chain after the filled chains.
     pub(crate) base: u32,
 }
 
