@@ -64,7 +64,7 @@ pub enum Detached {
     There {
         /// The new process's end of the channel.
         channel: UnixStream,
-        /// A handle on the original process, and its process number; `None` before Linux 5.3.
+        /// A handle on the process that called [`detach`], and its process number; `None` before Linux 5.3.
         starter: Option<(Process, u32)>,
     },
 }

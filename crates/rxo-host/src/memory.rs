@@ -365,8 +365,8 @@ const fn kib(count: u16) -> u64 {
 /// bytes carries. The fixed amount of a connection includes this twice.
 pub(crate) const MEAGER_BYTES: usize = 2 << 10;
 /// The fixed amount in bytes that every connection reserves of
-/// [`HostConfig::memory_bytes`](crate::HostConfig::memory_bytes): a cell, its entry at the worker, its
-/// timers, and space for a little data.
+/// [`HostConfig::memory_bytes`](crate::HostConfig::memory_bytes): its state with the lock, its entry at
+/// the worker, its timers, and space for a little data.
 pub const IDLE_CONNECTION_BYTES: u64 = 8 << 10;
 /// The memory for BBR's record of transmission times, in bytes.
 const BBR_BYTES: u64 = 12 << 10;

@@ -27,7 +27,7 @@ use crate::{HostConfig, HostError};
 /// A command to the worker.
 #[derive(Debug)]
 pub(crate) enum Command<B> {
-    /// Open the connection in this cell.
+    /// Open this connection.
     Open(Arc<Cell<B>>),
     /// Serve this connection.
     Serve(Arc<Cell<B>>),

@@ -1,9 +1,9 @@
 //! Tables of the header bytes that must be equal in consecutive packets of a flow.
 //!
 //! A packet that only continues a flow has the headers of the packet before, except for a few fields. It is
-//! recognised by a masked compare of whole words, and nothing is parsed. Each row of the table describes the
-//! headers of one kind of packet, starting at the IP header; the caller checks the fields that the row leaves
-//! out. Rows are constants, so that a compare compiles to straight-line code.
+//! recognised by a masked compare of whole words, and nothing is parsed. Each layout (a row of the
+//! table) describes the headers of one kind of packet, starting at the IP header; the caller checks the
+//! fields that the layout leaves out. Layouts are constants, so that a compare compiles to straight-line code.
 
 use crate::{IpVersion, ipv4, ipv6};
 
@@ -31,7 +31,7 @@ const TCP_TIMESTAMP: Field = (24, 32);
 
 const UDP_CHECKSUM: Field = (6, 8);
 
-/// One row of the table: the bytes that must be equal for one kind of packet.
+/// A layout: the bytes that must be equal for one kind of packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     words: [Word; MOST_WORDS],
@@ -40,8 +40,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Creates a row for a transport header of `transport_bytes` bytes. The fields `ip` of an IPv4 header and
-    /// `fields` of the transport header may differ.
+    /// Creates a layout for a transport header of `transport_bytes` bytes. The fields `ip` of an IPv4 header
+    /// and `fields` of the transport header may differ.
     const fn new(
         version: IpVersion,
         transport_bytes: usize,
@@ -133,8 +133,8 @@ const fn ip_bytes(version: IpVersion) -> usize {
     }
 }
 
-/// Returns the row of a data segment, up to its window; [`data_tail`] returns the rest. The caller checks SEQ
-/// and [`counting`].
+/// Returns the layout of a data segment, up to its window; [`data_tail`] returns the rest. The caller checks
+/// SEQ and [`counting`].
 #[must_use]
 pub const fn data(version: IpVersion) -> Layout {
     Layout::new(version, TCP_WINDOW.1, &[IPV4_COUNTING], &[TCP_SEQ])
@@ -153,7 +153,7 @@ pub const fn data_tail(header_bytes: usize) -> Option<[u64; 2]> {
     }
 }
 
-/// Returns the row of a pure ACK with or without a timestamp. The caller checks the IPv4 checksum, that the
+/// Returns the layout of a pure ACK with or without a timestamp. The caller checks the IPv4 checksum, that the
 /// ACK number advances, and TSval.
 #[must_use]
 pub const fn ack(version: IpVersion, tcp_bytes: usize) -> Layout {
@@ -161,7 +161,7 @@ pub const fn ack(version: IpVersion, tcp_bytes: usize) -> Layout {
     Layout::new(version, tcp_bytes, &[IPV4_ID, IPV4_CHECKSUM], fields)
 }
 
-/// Returns the row of a pure ACK for a receiving host, which accepts any SEQ. The caller checks both
+/// Returns the layout of a pure ACK for a receiving host, which accepts any SEQ. The caller checks both
 /// checksums.
 #[must_use]
 pub const fn host_ack(version: IpVersion, tcp_bytes: usize) -> Layout {
@@ -169,7 +169,7 @@ pub const fn host_ack(version: IpVersion, tcp_bytes: usize) -> Layout {
     Layout::new(version, tcp_bytes, &[IPV4_ID, IPV4_CHECKSUM], fields)
 }
 
-/// Returns the row of a UDP datagram. The caller checks [`counting`], and that the checksum is not 0.
+/// Returns the layout of a UDP datagram. The caller checks [`counting`], and that the checksum is not 0.
 #[must_use]
 pub const fn datagram(version: IpVersion) -> Layout {
     Layout::new(version, UDP_CHECKSUM.1, &[IPV4_COUNTING], &[UDP_CHECKSUM])

@@ -158,7 +158,7 @@ pub enum Moment {
     PacketWindow,
     /// A poll ended: the poll with this number, from 1.
     EndOfPoll(u64),
-    /// The time that [`Release::Nothing`] named has come.
+    /// The time at which the rules asked for another call, by [`Release::Nothing`], has come.
     Due,
 }
 

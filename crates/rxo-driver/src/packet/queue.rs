@@ -32,7 +32,8 @@ pub(super) struct Place {
     pub(super) accounted: u64,
     /// The number of frames that the system has counted for the socket.
     pub(super) packets: u64,
-    /// The number of frames, by the system's count, that were dropped and that the last source did not count.
+    /// The number of drops that the system has counted for the socket, less those that the queue's last source
+    /// had counted itself.
     pub(super) drops: u64,
 }
 

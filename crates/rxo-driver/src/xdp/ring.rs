@@ -156,7 +156,7 @@ impl<const WORDS: usize> Consumer<WORDS> {
         (filled > ahead).then(|| self.ring.read(self.next.wrapping_add(ahead)))
     }
 
-    /// Takes the next entry; `None` if there is none.
+    /// Takes the next entry from the ring; `None` if the ring is empty.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Entry<WORDS>> {
         let entry = self.peek(0)?;

@@ -1,4 +1,4 @@
-//! Demultiplexing: maps the flow key of a delivery to the cell of its connection.
+//! Demultiplexing: maps the flow key of a delivery to its connection.
 //!
 //! One keyed hash per delivery; a delivery of the same flow as the previous one needs no hash.
 

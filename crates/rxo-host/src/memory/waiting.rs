@@ -1,7 +1,7 @@
-//! The cells that wait for memory to send, in order of their requests.
+//! The connections that wait for memory to send, in order of their requests.
 //!
-//! Separate because application threads request and the worker grants (`worker/rests.rs`). Checking that no
-//! cell waits takes no lock.
+//! Separate because application threads request and the worker grants (`worker/rests.rs`). Checking that
+//! no connection waits takes no lock.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,8 +20,8 @@ impl Waiting {
         Self { queue: Mutex::new(VecDeque::new()), count: AtomicUsize::new(0) }
     }
 
-    /// Appends the cell with index `place`, which needs `bytes` bytes. If the queue is full, the cell is
-    /// served later: the worker checks every connection within a second.
+    /// Appends the connection with index `place`, which needs `bytes` bytes. If the queue is full, the
+    /// connection is served later: the worker checks every connection within a second.
     pub(super) fn push(&self, place: u32, bytes: u64) {
         let mut queue = self.queue();
         if queue.len() < MOST_WAITING {

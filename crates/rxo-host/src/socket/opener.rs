@@ -162,7 +162,7 @@ fn connect<B: AsRef<[u8]> + Send + Sync + 'static>(
     Ok(Bound::bind(cell))
 }
 
-/// Creates a cell for a connection to be opened. Its local port is never one that a listener uses.
+/// Creates the state of a connection to be opened. Its local port is never one that a listener uses.
 fn cell<B: AsRef<[u8]>>(
     post: &Arc<Post<B>>,
     source: IpAddr,

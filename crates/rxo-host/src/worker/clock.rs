@@ -1,4 +1,4 @@
-//! The time, and the timers of cells and of connections in TIME-WAIT.
+//! The time, and the timers of connections, including those in TIME-WAIT.
 
 use rxo_frame::Instant;
 use rxo_tcp::TimeWait;
@@ -30,7 +30,7 @@ impl Clock {
         }
     }
 
-    /// Marks cells with expired timers to be served, and removes connections whose TIME-WAIT is over.
+    /// Marks connections with expired timers to be served, and removes connections whose TIME-WAIT is over.
     pub(super) fn wake<B>(&mut self, connections: &mut Connections<B>) {
         while let Some(place) = self.timers.take_due(self.now) {
             connections.touch(place);

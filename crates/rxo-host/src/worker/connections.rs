@@ -1,4 +1,4 @@
-//! The connections of a worker: cells with their indices and flows, listeners, and the list of cells to be
+//! The connections of a worker with their indices and flows, its listeners, and the list of connections to be
 //! served.
 
 use std::collections::VecDeque;
@@ -97,7 +97,7 @@ impl<B> Connections<B> {
         self.dirty.pop_front()
     }
 
-    /// Marks `cell` to be served, unless its connection was removed.
+    /// Marks the connection in `cell` to be served, unless it was removed.
     pub(super) fn touch_cell(&mut self, cell: &Arc<Cell<B>>) {
         let place = cell.place.load(Ordering::Relaxed);
         if self.slots.get(place).is_some_and(|slot| Arc::ptr_eq(&slot.cell, cell)) {
@@ -197,7 +197,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
         self.post.give_back_socket();
     }
 
-    /// Adds `cell` and returns its index.
+    /// Adds the connection in `cell` and returns its index.
     pub(super) fn add(
         &mut self,
         cell: Arc<Cell<B>>,

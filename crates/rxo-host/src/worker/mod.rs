@@ -5,9 +5,9 @@
 //!                            commands, timers --^
 //! ```
 //!
-//! A round receives at most a budget of frames, coalesces them, passes each delivery to its cell, processes
-//! commands and expired timers, and then serves the cells that need it, or a share of them if they are many
-//! (`shares.rs`). It sends in batches.
+//! A round receives at most a budget of frames, coalesces them, passes each delivery to its cell (a
+//! connection with its lock), processes commands and expired timers, and then serves the cells that need it,
+//! or a share of them if they are many (`shares.rs`). It sends in batches.
 
 mod arrive;
 mod beside;

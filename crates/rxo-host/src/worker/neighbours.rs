@@ -1,4 +1,4 @@
-//! Handles messages of the link, and cells that wait for a neighbour.
+//! Handles messages of the link, and connections that wait for the link address of a neighbour.
 
 use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::{Duration, Frame, Instant};

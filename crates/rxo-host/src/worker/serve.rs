@@ -1,4 +1,4 @@
-//! Serves cells: runs expired timers, then sends everything that the connections have to send.
+//! Serves connections: runs expired timers, then sends everything that they have to send.
 
 use std::sync::Arc;
 
@@ -219,7 +219,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     }
 
     /// Runs the connection's expired timers, then sends all that the connection has to send. `None` if there
-    /// is no such cell, or if an application holds the lock; the thread that unlocks the cell then queues it.
+    /// is no such connection, or if an application holds its lock; the thread that unlocks it then queues it.
     #[inline(always)]
     fn serve<O: FrameSink, S: Beside<B>>(
         &mut self,
@@ -290,7 +290,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     }
 }
 
-/// Returns the facts about the connection that the fast path uses until the cell is served again.
+/// Returns the facts about the connection that the fast path uses until the connection is served again.
 #[inline]
 fn terms_of<B: AsRef<[u8]>>(connection: &Connection<Buffer<B>>) -> AckTerms {
     AckTerms {

@@ -1,9 +1,9 @@
-//! Limits the number of cells that a round serves, if there are many.
+//! Limits the number of connections that a round serves, if there are many.
 //!
 //! On a wire without delay, the ACKs of a round bring new frames before the next round begins. The ACKs of
-//! hundreds of connections bring more frames than a device can hold. So a round serves a few cells, and the
-//! others wait until those frames are received: their senders wait, and nothing is lost. Separate because it
-//! is pure arithmetic on counts.
+//! hundreds of connections bring more frames than a device can hold. So a round serves a few of them,
+//! and the others wait until those frames are received: their senders wait, and nothing is lost. Separate
+//! because it is pure arithmetic on counts.
 
 /// Decides how many connections a round serves, so that serving alternates with receiving.
 #[derive(Clone, Copy, Debug)]

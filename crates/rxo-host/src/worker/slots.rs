@@ -1,4 +1,4 @@
-//! The table of the worker's cells. A `place` is an index into it, and is reused after a connection is
+//! The table of the worker's connections. A `place` is an index into it, and is reused after a connection is
 //! removed.
 
 use std::collections::VecDeque;
@@ -33,8 +33,8 @@ pub(crate) struct Slot<B> {
     pub(crate) is_dirty: bool,
     /// The state of the connection in the line of connections that wait for the device's queue.
     pub(crate) turn: Turn,
-    /// The ticket of the cell in the queue of connections that keep frames; `None` if the cell is not in that
-    /// queue.
+    /// The ticket of the connection in the queue of connections that keep frames of the device; `None` if it
+    /// is not in that queue.
     pub(crate) kept: Option<Ticket>,
     /// The sequence number before which all data is in the host's own memory.
     pub(crate) owned_until: SeqNumber,

@@ -1,8 +1,8 @@
-//! The timers of all cells: a heap that also records the index of each cell in it.
+//! The timers of all connections: a heap that also records the position of each connection in it.
 //!
-//! A cell has at most one entry. If its deadline becomes earlier, the entry moves. If it becomes later, the
-//! entry stays, and the cell is checked once without effect: ACKs postpone timers all the time, and a check
-//! costs less than a move.
+//! A connection has at most one entry. If its deadline becomes earlier, the entry moves. If it becomes later,
+//! the entry stays, and the connection is checked once without effect: ACKs postpone timers all the time, and
+//! a check costs less than a move.
 
 use rxo_frame::Instant;
 

@@ -72,12 +72,12 @@ const OPTIONS: u8 = 8;
 const ALL: u8 = NO_TIME | TICKS | HEAD | OPTIONS;
 
 impl Beside {
-    /// Returns the parts of `record` that would be lost, including its `options`.
+    /// Returns the parts of `record` that a coalesced packet cannot hold, including its `options`.
     pub(super) fn of(record: &Record, clock: Clock, options: PacketOptions) -> Self {
         Self { time: Time::of(record, clock), head: record.head.as_ref().to_vec(), options }
     }
 
-    /// Returns `true` if no part of the record would be lost.
+    /// Returns `true` if a coalesced packet holds all parts of the record.
     pub(super) fn is_empty(&self) -> bool {
         self.time == Time::AsClock && self.head.is_empty() && self.options.is_empty()
     }
