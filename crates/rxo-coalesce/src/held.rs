@@ -333,7 +333,8 @@ impl Held {
             && self.payload_bytes + self.last_payload_bytes <= policy.buffer_bytes
     }
 
-    /// The number of segments like the last that may still be appended under `policy`, up to `most`.
+    /// Returns the number of further segments, as long as the last one, that may be appended under `policy`; at
+    /// most `most`.
     #[inline]
     pub(crate) fn room(&self, policy: &Policy, most: u32) -> u32 {
         let segments = u32::from(policy.max_segments).saturating_sub(self.segments).min(most);

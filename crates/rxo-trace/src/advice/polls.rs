@@ -49,8 +49,9 @@ pub(super) fn is_hypothetical(poll: &str) -> bool {
     matches!(poll.parse(), Ok(PollRule::Packets(_)))
 }
 
-/// Returns the poll rule with the shortest wait such that no rule with a longer wait saves [`WORTH_CORES`]
-/// more. `None` unless `tried` contains the chosen rule, and the chosen rule's wait is shorter.
+/// Returns the first poll rule of `tried` that is nearly the best: no rule that polls by time needs fewer cores
+/// by [`WORTH_CORES`] or more. `None` if the chosen rule is nearly the best, too, is not in `tried`, or does
+/// not poll by time.
 pub(super) fn better(tried: &[TriedPoll]) -> Option<String> {
     let wait = |poll: &TriedPoll| match poll.poll.parse() {
         Ok(PollRule::Time(_)) => poll.cores_with,

@@ -61,7 +61,7 @@ impl Series {
         Self { mark: Mark::Bar, ..Self::over_categories(name, values) }
     }
 
-    /// Creates a series with one part of a stack for each name of the x axis, in its order.
+    /// Creates a series with one part of a stack for each name of the x axis, in the order of the names.
     #[must_use]
     pub fn stack(name: impl Into<String>, values: impl IntoIterator<Item = f64>) -> Self {
         Self { mark: Mark::Stack, ..Self::over_categories(name, values) }
