@@ -1,25 +1,9 @@
 //! A figure of a paper as data, which `lab/report` draws and prints.
 
 use rxo_demo::stats::{Spread, quartiles};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 
-use crate::claim::{Basis, Claim};
-
-/// The words of a figure, which stand in the experiment's book.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Words {
-    title: String,
-    /// The parameters that are the same for the whole figure, or the method of measurement.
-    fixed: String,
-    /// The kind of measurement behind every series that is no reference.
-    #[serde(default)]
-    basis: Basis,
-    x_label: String,
-    /// Empty if the figure itself has it.
-    #[serde(default)]
-    y_label: String,
-}
+use crate::claim::{Claim, Words};
 
 /// A figure with the values measured here.
 #[derive(Clone, Debug, Default, Serialize)]

@@ -38,6 +38,7 @@ mod scenario;
 mod smo;
 mod soak;
 mod step;
+mod steps;
 mod trial;
 mod xen;
 
@@ -79,7 +80,7 @@ fn run(command: &Command, stop: &AtomicBool) -> Result<()> {
         Command::Paro(flags) => one("paro", paro::Plan::from_flags(flags)?, flags, stop),
         Command::Xen(flags) => one("xen", xen::Plan::from_flags(flags)?, flags, stop),
         Command::Smo(flags) => one("smo", smo::Plan::from_flags(flags)?, flags, stop),
-        Command::Step { step } => step.run(stop),
+        Command::Step { step } => steps::run(step, stop),
         Command::Guests(flags) => trial::run(flags, stop),
         Command::Attacks(flags) => attacks::run(flags, stop),
         Command::Juggler(flags) => one("juggler", juggler::scenario(flags)?, flags, stop),

@@ -10,7 +10,7 @@ use rxo_console::numbers::rounded;
 use serde::{Serialize, Serializer};
 
 use self::said::Origin;
-pub(crate) use self::said::{Basis, Fact, Said, book, if_so};
+pub(crate) use self::said::{Basis, Fact, Said, Words, book, if_so};
 pub(crate) use self::status::{Rule, Status};
 
 /// A measured value with its interval.

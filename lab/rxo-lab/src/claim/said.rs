@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 
 use super::status::{Kind, Rule};
-use crate::figure::Words;
 
 /// The author of a claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -16,6 +15,22 @@ pub(crate) enum Origin {
     Paper,
     /// This project: the paper says nothing of it, or less.
     Aim,
+}
+
+/// The words of a figure, which stand in the experiment's book.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Words {
+    pub(crate) title: String,
+    /// The parameters that are the same for the whole figure, or the method of measurement.
+    pub(crate) fixed: String,
+    /// The kind of measurement behind every series that is no reference.
+    #[serde(default)]
+    pub(crate) basis: Basis,
+    pub(crate) x_label: String,
+    /// Empty if the figure itself has it.
+    #[serde(default)]
+    pub(crate) y_label: String,
 }
 
 /// The row of a comparison. The paper's verdict is on the mechanism alone.

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use super::{AttackFlags, CheckFlags, RunFlags, SoakFlags, TryFlags};
-use crate::step::Step;
 
 /// The laboratory of rxo: repeats the papers' experiments, and measures rxo beside others.
 #[derive(Debug, Parser)]
@@ -70,8 +69,7 @@ pub(crate) enum Command {
     #[command(hide = true)]
     Step {
         /// The step as JSON.
-        #[arg(value_parser = Step::parse)]
-        step: Step,
+        step: String,
     },
     /// The rxo command, for the experiments that run it as a process.
     #[command(hide = true, disable_help_flag = true)]

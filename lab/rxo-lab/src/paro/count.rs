@@ -12,7 +12,7 @@ use super::server::{COUNTED, Parameters, Served, WINDOW};
 use crate::callgrind;
 use crate::folder::Folder;
 use crate::process::Process;
-use crate::step::Step;
+use crate::step;
 
 /// Cost of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -88,7 +88,7 @@ fn run(
         options.extend(CACHES);
     }
     let mut command = callgrind::command(counted, &profile, &options)?;
-    command.args(Step::Server(Parameters { case, scale }).arguments()?);
+    command.args(step::arguments("Server", &Parameters { case, scale })?);
     let served = Process::spawn("the server under valgrind", &mut command)?.finish()?;
     let costs = callgrind::read(&profile, |origin| Part::of(origin) as usize)?;
     Ok((served, costs))

@@ -20,7 +20,7 @@ use super::sender::{Sender, Way};
 use crate::callgrind;
 use crate::folder::Folder;
 use crate::process::Process;
-use crate::step::Step;
+use crate::step;
 
 /// A counted case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -107,7 +107,7 @@ fn run_counted(case: Case, rounds: usize, counted: &str, caches: &[&str]) -> Res
     let folder = Folder::new("smo")?;
     let profile = folder.file("callgrind.out");
     let mut command = callgrind::command(counted, &profile, caches)?;
-    command.args(Step::Sender(Parameters { case, rounds }).arguments()?);
+    command.args(step::arguments("Sender", &Parameters { case, rounds })?);
     let done = Process::spawn("the sender under valgrind", &mut command)?.finish()?;
     let parts = callgrind::read(&profile, |origin| Category::of(origin) as usize)?;
     Ok(Counted { parts, misses: callgrind::last_misses(&profile)?, done })

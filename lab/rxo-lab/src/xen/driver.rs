@@ -21,7 +21,7 @@ use super::system::System;
 use super::traffic::{Polls, SEGMENT_BYTES, Traffic};
 use crate::folder::Folder;
 use crate::process::Process;
-use crate::step::Step;
+use crate::step;
 use crate::{callgrind, card};
 
 /// Cost of the polls of a driver domain.
@@ -57,7 +57,7 @@ pub(super) fn count(system: System, frames_a_poll: f64, frames: usize) -> Result
     let folder = Folder::new("xen")?;
     let profile = folder.file("callgrind.out");
     let mut command = callgrind::command("counted_poll", &profile, &[])?;
-    command.args(Step::Driver(Parameters { system, frames_a_poll, frames }).arguments()?);
+    command.args(step::arguments("Driver", &Parameters { system, frames_a_poll, frames })?);
     let sent = Process::spawn("the driver domain under valgrind", &mut command)?.finish()?;
     let [instructions] = callgrind::read(&profile, |_| 0)?;
     Ok(Cost::of(system, frames_a_poll, instructions, sent))

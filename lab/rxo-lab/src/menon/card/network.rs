@@ -20,7 +20,7 @@ use crate::card::{self, MODERATION};
 use crate::folder::Folder;
 use crate::menon::receive::stack::Stack;
 use crate::process::{self, Process};
-use crate::step::Step;
+use crate::step;
 
 /// Instructions, or estimated cycles, for each of [`Category::ALL`].
 pub(super) type Counts = [f64; Category::ALL.len()];
@@ -182,7 +182,7 @@ fn receiver(
     tool: Tool,
     bytes: u64,
 ) -> Result<Process> {
-    let step = Step::Receiver(Parameters {
+    let parameters = Parameters {
         socket: folder.file("card.sock"),
         address: lab.host_address(),
         limit: case.stack.aggregation_limit,
@@ -194,8 +194,9 @@ fn receiver(
         threads: case.application == Application::Threads,
         pause_us: tool.pause().as_micros() as u64,
         core: plan.cores.receiver,
-    });
-    Process::start("the receiver", tool.command(folder)?.args(step.arguments()?))
+    };
+    let step = step::arguments("Receiver", &parameters)?;
+    Process::start("the receiver", tool.command(folder)?.args(step))
 }
 
 /// Starts a bulk transfer, or runs all requests. Returns the transfer, or `None` after requests.

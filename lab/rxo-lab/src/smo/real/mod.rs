@@ -22,7 +22,7 @@ use super::model::{GROUP, PORT, SENDER};
 use super::sender::Way;
 use crate::folder::Folder;
 use crate::process::{self, Process};
-use crate::step::Step;
+use crate::step;
 
 /// Rate of the sender's link, in bits per second.
 pub(super) const BITS_PER_S: u64 = 40_000_000;
@@ -150,7 +150,7 @@ fn start_rack(first: usize, receivers: usize, loss_ppm: u32) -> Result<Process> 
     let mut command = Command::new(process::program()?);
     let interface = Bed::INTERFACE.to_owned();
     let rack = rack::Parameters { interface, first, receivers, loss_ppm };
-    command.args(Step::Rack(rack).arguments()?);
+    command.args(step::arguments("Rack", &rack)?);
     Process::start("a rack", &mut command)
 }
 

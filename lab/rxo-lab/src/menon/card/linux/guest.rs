@@ -22,7 +22,7 @@ use crate::card;
 use crate::folder::Folder;
 use crate::guests::{boot, receive};
 use crate::process::Process;
-use crate::step::Step;
+use crate::step;
 
 /// Cost of a packet in a guest and its driver domain.
 #[derive(Clone, Debug, Serialize)]
@@ -111,7 +111,7 @@ fn command(feed: Feed, folder: &Folder) -> Result<Command> {
     let mut command = callgrind::command(COUNTED, &folder.file("callgrind.out"), &[])?;
     let (card, guest) = (folder.file("card.sock"), folder.file("guest.sock"));
     let (limit, ack_split) = (feed.stack().aggregation_limit, feed.ack_split());
-    command.args(Step::Domain(Parameters { card, guest, limit, ack_split }).arguments()?);
+    command.args(step::arguments("Domain", &Parameters { card, guest, limit, ack_split })?);
     Ok(command)
 }
 
