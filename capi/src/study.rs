@@ -185,7 +185,7 @@ unsafe fn options(given: *const RxoAnalyzeOptions) -> Result<RxoAnalyzeOptions, 
 ///
 /// # Safety
 /// `text` is null or zero-terminated.
-unsafe fn text_or<'a>(text: *const c_char, default: &'a str) -> Result<&'a str, Failure> {
+unsafe fn text_or(text: *const c_char, default: &str) -> Result<&str, Failure> {
     // SAFETY: the caller's promise.
     if text.is_null() { Ok(default) } else { unsafe { border::text(text) } }
 }

@@ -185,39 +185,44 @@ impl RxoEngine {
         }
         let mut rest = &packets[..packets.len().min(room)];
         let mut taken = 0;
-        while !rest.is_empty() {
+        while let [first, ..] = rest {
             if self.batch.len() == self.batch_frames {
                 let hand = &mut self.hand;
                 self.engine.push(&mut self.batch, now, |ready| hand.take(&ready));
             }
-            let next = rest.split_off(..rest.len().min(self.batch_frames - self.batch.len()));
-            let next = next.unwrap_or_default();
-            let before = self.batch.len();
-            let (mut lens, mut lowest) = (0, usize::MAX);
-            // In one pass without branches, whose result only says if all are valid: what is not is taken back before
-            // anything reads it.
-            self.batch.extend(next.iter().map(|packet| {
-                lens |= packet.len;
-                lowest = lowest.min(packet.data.addr());
-                // SAFETY: as said above; the program promises that the bytes are readable until it gets the cookie back.
-                let buffer = unsafe { Buffer::new(packet.data, packet.len, packet.cookie) };
-                Frame::new(buffer, now)
-            }));
-            let may_be_invalid = lowest == 0 || lens > MOST_BYTES;
-            if may_be_invalid && let Some(valid) = next.iter().position(RxoPacket::is_invalid) {
-                self.batch.truncate(before + valid);
-                taken += valid;
-                let text = format!("{} bytes: give memory of up to {MOST_BYTES}", next[valid].len);
-                return if taken == 0 { Err(Failure::invalid(text)) } else { Ok(taken as c_int) };
+            let (next, others) =
+                rest.split_at(rest.len().min(self.batch_frames - self.batch.len()));
+            let valid = self.append(next, now);
+            if taken + valid == 0 {
+                let text = format!("{} bytes: give memory of up to {MOST_BYTES}", first.len);
+                return Err(Failure::invalid(text));
             }
-            taken += next.len();
+            taken += valid;
+            rest = if valid == next.len() { others } else { &[] };
         }
         Ok(taken as c_int)
     }
-}
 
-impl RxoPacket {
-    fn is_invalid(&self) -> bool {
-        self.data.is_null() || self.len > MOST_BYTES
+    /// Appends `packets`, up to the first that is invalid, to the batch, which has room for all. Returns their number.
+    #[inline]
+    fn append(&mut self, packets: &[RxoPacket], now: Instant) -> usize {
+        let before = self.batch.len();
+        let (mut lens, mut lowest) = (0, usize::MAX);
+        // In one pass without branches, whose result only says if all are valid: what is not is taken back before
+        // anything reads it.
+        self.batch.extend(packets.iter().map(|packet| {
+            lens |= packet.len;
+            lowest = lowest.min(packet.data.addr());
+            // SAFETY: as said above; the program promises that the bytes are readable until it gets the cookie back.
+            let buffer = unsafe { Buffer::new(packet.data, packet.len, packet.cookie) };
+            Frame::new(buffer, now)
+        }));
+        if lowest > 0 && lens <= MOST_BYTES {
+            return packets.len();
+        }
+        let is_valid = |packet: &&RxoPacket| !packet.data.is_null() && packet.len <= MOST_BYTES;
+        let valid = packets.iter().take_while(is_valid).count();
+        self.batch.truncate(before + valid);
+        valid
     }
 }
