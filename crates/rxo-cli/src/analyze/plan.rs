@@ -231,7 +231,7 @@ mod tests {
             ("a --poll often", "--poll often is invalid: packets:N (1 to 32768), time:T"),
             ("--live eth0 --time 100ms", "--time 100ms is invalid: 1s to 60min"),
             ("--live eth0 a.pcap", "error: the argument '--live <IF>' cannot be used with"),
-            ("a --time 9s", "error: the following required arguments were not provided"),
+            ("a --time 9s", "error: the argument '[FILE]...' cannot be used with '--time"),
             ("a --checksum maybe", "--checksum maybe is invalid: auto, verify, partial or trust"),
             ("a --flow port", "--flow \"port\": ends too early: expected a port"),
             ("a --sweep flows=1..99", "--sweep 99 combinations: at most 64"),

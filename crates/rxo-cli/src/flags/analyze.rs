@@ -8,8 +8,8 @@ use super::ReplayFlags;
 
 #[derive(Args, Debug)]
 pub(crate) struct AnalyzeFlags {
-    /// Captures to analyze, in this order: pcap or pcapng, plain or compressed (gzip, zstd, xz, lz4, bzip2); - is standard input, a directory
-    /// stands for its files. Or parts from --save, which are merged.
+    /// Captures to analyze, in this order: pcap or pcapng, plain or compressed (gzip, zstd, xz, lz4, bzip2); - is
+    /// standard input, a directory stands for its files. Or parts from --save, which are merged.
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 
@@ -19,7 +19,7 @@ pub(crate) struct AnalyzeFlags {
     pub(crate) live: Option<String>,
 
     /// Watch the interface for this long: 1s to 60min. Ctrl-C ends earlier.
-    #[arg(long, value_name = "TIME", default_value = "30s", requires = "live")]
+    #[arg(long, value_name = "TIME", default_value = "30s", conflicts_with = "files")]
     pub(crate) time: String,
 
     #[command(flatten)]
