@@ -54,11 +54,11 @@ class Decision:
     #: ``True`` if coalescing saves 1 % of a core or more at the capture's mean rate; ``None`` if the capture has no
     #: rate or cannot answer, if the figures are no prediction, or if the answer depends on the receiving host.
     is_worth_it: bool | None
-    #: The number of packets that the figures are for: those that one host receives, if the capture shows which.
+    #: The number of packets that the decision is for: those that one host receives, if the capture shows this host.
     packets: int
-    #: The number of deliveries to the host's stack for these packets.
+    #: The number of deliveries to the host's stack for the packets that the decision is for.
     deliveries: int
-    #: The share of these packets that never reach the host's stack, from 0 to 1.
+    #: The share of the packets that never reach the host's stack, from 0 to 1.
     fewer_packets: float
     #: ``True`` if the figures are no prediction: polls of a number of packets wait longer than any host would.
     is_hypothetical: bool
@@ -77,7 +77,7 @@ class Decision:
     #: The origin of the costs, as reports name it.
     costs_from: str
     #: The host on which the capture was taken, then the addresses that receive a tenth of the packets or more.
-    #: Empty if the records say which packets the host sent, because the figures are for the others then.
+    #: Empty if the records state which packets the host sent, because the decision is then for all other packets.
     receivers: tuple[Receiver, ...]
 
 
@@ -163,6 +163,11 @@ class Traffic:
     super_packets: int
     #: The bytes of ``super_packets``, on the wire.
     super_bytes: int
+    #: The number of other packets that were merged from several segments before the capture, as the numbers of the
+    #: next packets show.
+    merged_packets: int
+    #: The payload of ``merged_packets`` in bytes.
+    merged_bytes: int
     #: The number of packets of an unknown link type, which belong to no flow and reach no engine.
     unknown_link_packets: int
     #: The number of packets of interfaces for which there was no memory, which reach no engine.
