@@ -157,6 +157,6 @@ fn claims(chart: &'static str, cells: &Cells<Case, Cost>) -> Vec<Claim> {
 
 const MB: usize = 10;
 const QUICK_MB: usize = 2;
-/// The delay by a stopped receiver does not grow with the file, so it needs one that takes half a second.
+/// The delay by a stopped receiver is a part of the time that is judged, so it needs a file that takes half a second.
 const LONG_MB: usize = 60;
 const LONG: [Case; 2] = [Case(Way::Parity, 20, 0, LONG_MB), Case(Way::Stopped, 20, 0, LONG_MB)];

@@ -65,7 +65,7 @@ impl Lane {
         to: &rxo_testbed::Namespace,
         address: std::net::IpAddr,
     ) -> Self {
-        let options = UdpOptions::default();
+        let options = UdpOptions { receive_details: true, ..UdpOptions::default() };
         let bind = |address| UdpSocket::bind(SocketAddr::new(address, 0), options).unwrap();
         let any = if address.is_ipv4() { "0.0.0.0" } else { "::" };
         let sender = from.run(|| bind(any.parse().unwrap())).unwrap();

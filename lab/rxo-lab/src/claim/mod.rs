@@ -141,7 +141,7 @@ impl Claim {
         });
         let Said { id, unit, rule, .. } = &self.said;
         let bound = rule.bound.map_or("-".to_owned(), shown);
-        let status = format!("{:?}", self.status());
+        let status = self.status();
         let more = [self.detail.clone(), self.why()].into_iter().flatten();
         let more: String = more.map(|sentence| format!(" {sentence}")).collect();
         format!("{status:<12}  {id:<36}  {ours} {unit}, bound {bound}.{more}")

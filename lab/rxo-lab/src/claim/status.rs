@@ -1,5 +1,7 @@
 //! The verdict on a claim: one function of the rule and of what was measured.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::Ours;
@@ -50,6 +52,20 @@ pub(crate) enum Status {
     NoVerdict,
     Reproduced,
     Exceeds,
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::NotRepeated => "not repeated",
+            Self::Calibration => "calibration",
+            Self::Contradicted => "contradicted",
+            Self::Weaker => "weaker",
+            Self::NoVerdict => "no verdict",
+            Self::Reproduced => "reproduced",
+            Self::Exceeds => "exceeds",
+        })
+    }
 }
 
 impl Rule {

@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(held(&rows(490.0))[5], Some(true));
         assert_eq!(held(&rows(300.0))[5], Some(false));
         let text = of_split(&rows(490.0))[5].line();
-        assert!(text.starts_with("Reproduced    menon-acks.linux.reno "), "{text}");
+        assert!(text.starts_with("reproduced    menon-acks.linux.reno "), "{text}");
         assert!(text.contains("2.00 CPU s/GB instead of 2.00 (+0 %)"), "{text}");
     }
 }

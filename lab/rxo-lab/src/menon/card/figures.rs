@@ -363,7 +363,7 @@ mod tests {
         let lossy = at_400(700.0, 21).line();
         assert!(lossy.starts_with("NoVerdict "), "{lossy}");
         assert!(lossy.contains("42.86 %") && lossy.contains("fewer"), "{lossy}");
-        assert!(at_many(Rows(&[])).line().starts_with("NotRepeated "));
+        assert!(at_many(Rows(&[])).line().starts_with("not repeated "));
     }
 
     #[test]
