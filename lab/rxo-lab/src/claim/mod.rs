@@ -196,7 +196,7 @@ mod tests {
         let line = |value| {
             Claim::new(TIMED, Some(value), None).because(|| "Linux waits.".to_owned()).line()
         };
-        assert!(line(14.0).starts_with("Weaker        menon.fig7.both.up"), "{}", line(14.0));
+        assert!(line(14.0).starts_with("weaker        menon.fig7.both.up"), "{}", line(14.0));
         assert!(line(14.0).ends_with("14 %, bound 45. Linux waits."), "{}", line(14.0));
         assert!(!line(50.0).contains("Linux waits."), "no reason is needed");
     }

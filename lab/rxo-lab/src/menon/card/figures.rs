@@ -361,7 +361,7 @@ mod tests {
             [Some(true), Some(false)]
         );
         let lossy = at_400(700.0, 21).line();
-        assert!(lossy.starts_with("NoVerdict "), "{lossy}");
+        assert!(lossy.starts_with("no verdict "), "{lossy}");
         assert!(lossy.contains("42.86 %") && lossy.contains("fewer"), "{lossy}");
         assert!(at_many(Rows(&[])).line().starts_with("not repeated "));
     }
@@ -373,6 +373,6 @@ mod tests {
         assert_eq!(of([1_010.0, 1_014.0, 1_019.0]).holds(), Some(true));
         assert_eq!(of([1_030.0, 1_040.0, 1_050.0]).holds(), Some(false));
         let mixed = of([1_010.0, 1_014.0, 1_024.0]).line();
-        assert!(mixed.starts_with("NoVerdict ") && mixed.contains("(1 to 2.4)"), "{mixed}");
+        assert!(mixed.starts_with("no verdict ") && mixed.contains("(1 to 2.4)"), "{mixed}");
     }
 }

@@ -82,7 +82,7 @@ fn an_ack_that_is_not_halved_says_what_batches_take() {
     let figures = all(&Measured { costs, ..Measured::default() });
     let figure = figures.iter().find(|figure| figure.number == "ack").unwrap();
     let text = figure.claims[0].line();
-    assert!(text.starts_with("Weaker") && text.contains("takes 800, 40 %"), "{text}");
+    assert!(text.starts_with("weaker") && text.contains("takes 800, 40 %"), "{text}");
     assert!(text.contains("records, takes 1000."), "{text}");
 }
 
@@ -90,7 +90,7 @@ fn an_ack_that_is_not_halved_says_what_batches_take() {
 fn a_saving_is_judged_at_the_papers_mix() {
     let figures = all(&Measured { costs: costs(0.9), ..Measured::default() });
     let text = figures[0].claims[0].line();
-    assert!(text.starts_with("Weaker") && text.contains(" 3.8 %,"), "{text}");
+    assert!(text.starts_with("weaker") && text.contains(" 3.8 %,"), "{text}");
 }
 
 #[test]
