@@ -19,7 +19,8 @@ typedef struct rxo_analyze_options {
     const char *policy;
     // The rule for polls; NULL is "time:50us".
     const char *poll;
-    // Reading ends soon after a thread or a signal handler has written anything but 0 there; or NULL.
+    // Reading ends soon after a thread or a signal handler has written anything but 0 there; or NULL. A wait for a
+    // pipe is not ended: it lasts until the pipe has bytes or is closed.
     const int *stop;
     // Called with `context`, the index of the capture in `paths`, and how many of its bytes have been read,
     // of how many (0 if unknown), each time that 1024 packets were read; or NULL. It may set `*stop`.

@@ -98,7 +98,10 @@ func (c *Coalescer) Write(tun syscall.RawConn, packets int) (deliveries int, err
 	if err == nil && int(taken) < packets {
 		err = fmt.Errorf("only %d of %d packets are valid", taken, packets)
 	}
-	// Nothing is left unless there was an error.
+	// Nothing is left unless there was an error, perhaps before the engine was asked.
+	if err != nil {
+		C.rxo_flush(c.engine, now)
+	}
 	var dropped C.rxo_delivery
 	for err != nil && C.rxo_next(c.engine, &dropped) {
 	}

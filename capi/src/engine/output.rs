@@ -44,8 +44,9 @@ pub unsafe extern "C" fn rxo_release(
 }
 
 /// Ends a poll, and writes each delivery that is ready to `fd` with its virtio header: one `writev` each, in
-/// order. Releases the frames of those that were written as `rxo_release` does, and stores the number of these
-/// deliveries in `written`, unless it is NULL. RXO_OK if none is left. RXO_AGAIN if `fd` is non-blocking and has
+/// order. Releases the frames of those that were written, and of all that `rxo_next` has returned before, as
+/// `rxo_release` does; with NULL for `give_back`, only RXO_OK tells that all of them are free. Stores the number
+/// of written deliveries in `written`, unless it is NULL. RXO_OK if none is left. RXO_AGAIN if `fd` is non-blocking and has
 /// no room: wait until it is writable and call again. RXO_IO if `fd` refuses a delivery, or does not take it
 /// whole as a TUN or TAP does: `rxo_error` says why. After both, that delivery and those behind it are still
 /// ready: call again to write them, or drop them by `rxo_next` and `rxo_release`. Meanwhile frames can be

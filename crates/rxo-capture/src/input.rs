@@ -63,7 +63,13 @@ struct Counted {
 
 impl Read for Counted {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let count = self.reader.read(into)?;
+        // Repeated here, because decoders would take an interruption for the end or for damage.
+        let count = loop {
+            match self.reader.read(into) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => break result?,
+            }
+        };
         self.count.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
     }

@@ -169,6 +169,17 @@ impl Interface {
         Ok(bytes)
     }
 
+    /// Returns `true` if the interface's frames begin with an Ethernet header.
+    ///
+    /// # Errors
+    /// If the interface no longer exists.
+    pub fn is_ethernet(&self) -> Result<bool, DeviceError> {
+        let request = self.get(libc::SIOCGIFHWADDR, "read the address of")?;
+        // SAFETY: the kernel has filled in this member.
+        let kind = unsafe { request.ifr_ifru.ifru_hwaddr }.sa_family;
+        Ok(matches!(kind, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK))
+    }
+
     /// Returns `true` if `feature` is on.
     ///
     /// # Errors

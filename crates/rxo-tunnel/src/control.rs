@@ -4,9 +4,9 @@
 //! before the interface is locked, and an answer is written after it. Contract: the file has mode 0600 from
 //! its first moment, and is removed at the end unless another process has replaced it.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,7 +50,8 @@ impl ControlSocket {
     pub(crate) fn open(interface: &str) -> Result<Self> {
         let path = Path::new(FOLDER).join(format!("{interface}.sock"));
         let cannot = || format!("cannot make {}; run as root", path.display());
-        fs::create_dir_all(FOLDER).with_context(cannot)?;
+        // The mode does not depend on the umask alone: who can write here can take the socket's place.
+        DirBuilder::new().recursive(true).mode(0o755).create(FOLDER).with_context(cannot)?;
         if is_served(&path) {
             bail!("{}: another program serves `{interface}`; end it first", path.display());
         }

@@ -23,7 +23,7 @@ const HANDSHAKES_A_SECOND: u64 = 100;
 /// Length of a cookie reply, in bytes.
 const COOKIE_BYTES: usize = 64;
 
-/// The interface behind its lock, which is held for a batch, or for a request.
+/// The interface behind its lock, which is held for a batch, or for one peer of a request.
 pub(crate) struct Shared(Mutex<Interface>);
 
 /// The interface: all that the protocol needs to know.

@@ -132,9 +132,9 @@ impl Inward {
     }
 }
 
-/// Creates the buffers for packets of at most `mtu` bytes.
+/// Creates the buffers for packets of at most `mtu` bytes, and of 1,500, which a peer with another MTU may send.
 fn pool(mtu: u32) -> Pool {
-    Pool::new(BATCH, mtu as usize + BEHIND_BYTES)
+    Pool::new(BATCH, mtu.max(1_500) as usize + BEHIND_BYTES)
 }
 
 impl fmt::Display for Inward {

@@ -182,8 +182,11 @@ impl Peer {
     /// Runs the timers of the protocol. Call it four times a second.
     pub(crate) fn on_time(&mut self, now: Instant, outbox: &mut Outbox) {
         let Some(room) = outbox.room(HANDSHAKE_BYTES) else { return };
-        let (Some(tunn), Some(to)) = (&mut self.tunn, self.endpoint) else { return };
+        let Some(tunn) = &mut self.tunn else { return };
+        // Also before the peer has an endpoint: this is the clock of the protocol, and a session that begins at a time long
+        // past is dropped as too old.
         let mut bytes = written(&tunn.update_timers(room));
+        let Some(to) = self.endpoint else { return };
         if bytes.is_none() && self.keepalive > 0 && now >= self.keepalive_at {
             self.keepalive_at = now + Duration::from_secs(self.keepalive.into());
             bytes = written(&match tunn.time_since_last_handshake() {

@@ -87,7 +87,8 @@ impl std::error::Error for TooManyPieces {}
 
 impl VnetHeader {
     /// Writes the header of `packet` to `header`, and replaces `pieces` by that header and the pieces of `packet`, for one
-    /// gathered write to a TAP or TUN with `IFF_VNET_HDR`. Does not allocate, and copies no payload.
+    /// gathered write to a TAP or TUN with `IFF_VNET_HDR`. Does not allocate, and copies no payload. A tag of
+    /// [`Gather::vlan`] is not among the pieces: pass only packets that have none.
     ///
     /// # Errors
     /// If there are more pieces than `pieces` takes, which then is empty. Write the packet's original frames instead

@@ -22,8 +22,15 @@ def bar(captures: List[Any], wanted: Optional[bool], is_part: bool) -> Iterator[
         yield None
         return
     total = None if is_part else _bytes(captures)
-    shown = {"disable": None, "delay": _DELAY_S} if wanted is None else {}
-    with tqdm(total=total, unit="B", unit_scale=True, desc="rxo", leave=False, **shown) as drawn:
+    shown = {"total": total, "unit": "B", "unit_scale": True, "desc": "rxo", "leave": False}
+    if wanted is None:
+        shown["disable"] = None
+    try:
+        made = tqdm(**shown, **({"delay": _DELAY_S} if wanted is None else {}))
+    except KeyError:
+        # tqdm before 4.58 has no delay.
+        made = tqdm(**shown)
+    with made as drawn:
         yield lambda read: drawn.update(read - drawn.n) and None
 
 

@@ -1,18 +1,71 @@
-//! Unpacks bzip2: a file of consecutive streams. A block of at most 900 kB is unpacked whole or not at all, and of a
-//! damaged stream the last 256 KiB before the damage may be missing.
+//! Unpacks bzip2: a file of consecutive streams. A block of at most 900 kB is unpacked whole or not at all.
+//!
+//! `bzip2`'s own reader of several streams would discard what was unpacked in the step that found damage, and how
+//! much that is depends on the sizes of reads.
 
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 
-use bzip2::read::MultiBzDecoder;
+use bzip2::{Decompress, Status};
 
 use super::damaged;
 use super::thread::Filler;
 
 /// Unpacks every bzip2 stream of `packed`.
 pub(super) fn unpack(packed: impl Read, output: &mut Filler) -> io::Result<()> {
-    output.take_all(&mut MultiBzDecoder::new(packed)).map_err(|error| match error.kind() {
-        // The decoder's own errors; those of the input have other kinds.
-        io::ErrorKind::InvalidInput => damaged(format_args!("bzip2: {error}")),
-        _ => error,
-    })
+    let packed = BufReader::with_capacity(128 * 1024, packed);
+    let decoder = Decompress::new(false);
+    output.take_all(&mut Streams { packed, decoder, is_between: false, failed: None })
+}
+
+/// All streams of a file, as one reader.
+struct Streams<R> {
+    packed: BufReader<R>,
+    decoder: Decompress,
+    /// `true` behind the end of a stream.
+    is_between: bool,
+    /// The damage behind the bytes that were returned last.
+    failed: Option<io::Error>,
+}
+
+impl<R: Read> Streams<R> {
+    /// Runs the decoder once. Returns the number of unpacked bytes; `None` at the end of the file.
+    fn step(&mut self, into: &mut [u8]) -> io::Result<Option<usize>> {
+        let input = self.packed.fill_buf()?;
+        let is_over = input.is_empty();
+        if self.is_between {
+            if is_over {
+                return Ok(None);
+            }
+            self.decoder = Decompress::new(false);
+            self.is_between = false;
+        }
+        let before = (self.decoder.total_in(), self.decoder.total_out());
+        let result = self.decoder.decompress(input, into);
+        let taken = (self.decoder.total_in() - before.0) as usize;
+        let given = (self.decoder.total_out() - before.1) as usize;
+        self.packed.consume(taken);
+        match result {
+            Ok(Status::StreamEnd) => self.is_between = true,
+            Ok(_) if is_over && given == 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => {}
+            Err(error) => self.failed = Some(damaged(format_args!("bzip2: {error}"))),
+        }
+        Ok(Some(given))
+    }
+}
+
+impl<R: Read> Read for Streams<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while !into.is_empty() {
+            if let Some(failed) = self.failed.take() {
+                return Err(failed);
+            }
+            match self.step(into)? {
+                Some(0) => {}
+                Some(given) => return Ok(given),
+                None => break,
+            }
+        }
+        Ok(0)
+    }
 }

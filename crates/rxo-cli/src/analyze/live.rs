@@ -21,6 +21,7 @@ use rxo_trace::study::{Study, Watched};
 
 use super::plan::Plan;
 use super::study_of;
+use crate::exit::usage;
 use crate::{output, stop};
 
 /// Watches `interface` for `time`, or until a signal. Measures the costs of receiving before, unless the user gave them.
@@ -64,6 +65,12 @@ struct Watch {
 impl Watch {
     fn open(name: &str, time: Duration) -> Result<Self> {
         let interface = Interface::find(name)?;
+        if !interface.is_ethernet()? {
+            return Err(usage(format!(
+                "--live {name}: its frames have no Ethernet header, as on a tunnel; capture with `tcpdump -i {name} -w \
+                 FILE`, and analyze the file"
+            )));
+        }
         let slot_bytes = interface.mtu()?.saturating_add(SLOT_OVERHEAD_BYTES);
         let ring_slots = (RING_BYTES / slot_bytes).clamp(FEWEST_SLOTS, MOST_SLOTS);
         let options = PacketOptions { ring_slots, promiscuous: false, ..PacketOptions::default() };
@@ -164,6 +171,7 @@ const RING_BYTES: u32 = 16 << 20;
 const SLOT_OVERHEAD_BYTES: u32 = 512;
 const FEWEST_SLOTS: u32 = 256;
 const MOST_SLOTS: u32 = 8_192;
-const BATCH_FRAMES: usize = 256;
+/// Few, because a GSO frame may have 65,000 segments, which are all in memory at once.
+const BATCH_FRAMES: usize = 32;
 /// The longest wait for frames, after which signals are looked for.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);

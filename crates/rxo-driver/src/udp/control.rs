@@ -24,7 +24,8 @@ unsafe impl Plain for u8 {}
 /// the traffic class, and an address with an interface.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Control {
-    memory: [u64; 12],
+    /// More than the options of this module need: an adopted socket may have others, whose messages come first.
+    memory: [u64; 32],
     used: usize,
 }
 
@@ -40,10 +41,10 @@ pub(super) struct Details {
 }
 
 impl Control {
-    pub(super) const EMPTY: Self = Self { memory: [0; 12], used: 0 };
+    pub(super) const EMPTY: Self = Self { memory: [0; 32], used: 0 };
 
     /// The memory's length, in bytes.
-    pub(super) const BYTES: usize = size_of::<[u64; 12]>();
+    pub(super) const BYTES: usize = size_of::<[u64; 32]>();
 
     pub(super) fn as_mut_ptr(&mut self) -> *mut libc::c_void {
         self.memory.as_mut_ptr().cast()

@@ -12,7 +12,7 @@ use libc::{c_int, iovec, mmsghdr, sockaddr_in, sockaddr_in6, sockaddr_storage};
 use super::control::{Control, Details};
 use super::message::Message;
 use super::source::MESSAGE_BYTES;
-use crate::sys::{self, Plain, set_option};
+use crate::sys::{self, Plain, option, set_option};
 
 /// Maximum number of messages that one call receives or sends.
 pub(super) const MOST_MESSAGES: usize = 32;
@@ -49,6 +49,10 @@ pub(super) fn set_buffers(socket: BorrowedFd<'_>, bytes: u32) {
     for (forced, asked) in
         [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
     {
+        // The kernel reports twice what was asked for. A larger buffer of the caller stays.
+        if option::<c_int>(socket, libc::SOL_SOCKET, asked).is_ok_and(|has| has / 2 >= bytes) {
+            continue;
+        }
         if set_option(socket, libc::SOL_SOCKET, forced, &bytes).is_err() {
             let _smaller = set_option(socket, libc::SOL_SOCKET, asked, &bytes);
         }
@@ -106,9 +110,20 @@ pub(super) fn receive(
         let error = io::Error::last_os_error();
         match error.raw_os_error() {
             Some(libc::EINTR) => {}
-            Some(libc::EAGAIN | libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH) => {
-                return Ok(0);
-            }
+            // Besides: what routers and the peer report of earlier sends, if the socket is connected.
+            Some(
+                libc::EAGAIN
+                | libc::ECONNREFUSED
+                | libc::EHOSTUNREACH
+                | libc::ENETUNREACH
+                | libc::EMSGSIZE
+                | libc::EACCES
+                | libc::EPROTO
+                | libc::ENOPROTOOPT
+                | libc::EHOSTDOWN
+                | libc::ENONET
+                | libc::EOPNOTSUPP,
+            ) => return Ok(0),
             _ => return Err(error),
         }
     };

@@ -70,7 +70,7 @@ fn nothing_received(traffic: &Traffic, scope: &Scope) -> Option<String> {
 }
 
 /// Returns a refusal if the capture contains many packets twice.
-fn twice(traffic: &Traffic) -> Option<String> {
+pub(super) fn twice(traffic: &Traffic) -> Option<String> {
     let Traffic { duplicate_packets, are_duplicates_left_out, packets, .. } = *traffic;
     (!are_duplicates_left_out && is_significant(duplicate_packets, packets)).then(|| {
         format!(
@@ -82,7 +82,7 @@ fn twice(traffic: &Traffic) -> Option<String> {
 }
 
 /// Returns a refusal if most packets are in an encapsulation that cannot be read.
-fn sealed(traffic: &Traffic) -> Option<String> {
+pub(super) fn sealed(traffic: &Traffic) -> Option<String> {
     let Traffic { sealed_packets, packets, .. } = *traffic;
     (sealed_packets > packets / 2).then(|| {
         format!(

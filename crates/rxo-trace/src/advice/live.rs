@@ -3,8 +3,9 @@
 //! A capture cannot show how its host took the packets, so the decision on a capture compares with no coalescing at all. A
 //! live interface shows the deliveries that its host really had; what counts is the difference to these.
 
-use super::decide::{WORTH_CORES, is_significant};
+use super::decide::{WORTH_CORES, is_significant, sealed, twice};
 use super::load::Load;
+use super::polls::is_hypothetical;
 use crate::projection::Costs;
 use crate::report::{Live, LiveRate, LiveReceiver, Report, Traffic};
 use crate::study::{Merged, RateCourse, RateStep, Rates, Watched};
@@ -14,6 +15,8 @@ use crate::words::{count, percent};
 const RATES: [(&str, f64); 3] = [("median", 0.5), ("p95", 0.95), ("peak", 1.0)];
 /// A receiver is listed if it receives at least one packet in this number.
 const LISTED: u64 = 10;
+/// The shortest step that a watch which ended early is measured by, in nanoseconds.
+const SHORTEST_STEP_NS: u64 = 100_000_000;
 
 /// Adds what was watched to the report of a live interface, and replaces its decision.
 pub(crate) fn decide_live(report: &mut Report, watched: &Watched, merged: Merged, rates: &Rates) {
@@ -31,16 +34,18 @@ pub(crate) fn decide_live(report: &mut Report, watched: &Watched, merged: Merged
         commands.for_each(|line| *line = line.replace("IF", &watched.interface));
     }
     if live.lost_packets > 0 {
-        report.notes.insert(0, lost_note(&live, &report.traffic));
+        report.notes.insert(0, lost_note(&live));
     }
     report.live = Some(live);
 }
 
 fn live(watched: &Watched, merged: Merged, rates: &Rates, costs: Costs) -> Live {
     let watched_ns = u64::try_from(watched.time.as_nanos()).unwrap_or(u64::MAX);
-    let steps = (watched_ns / rates.step_ns.max(1)).max(1) as usize;
+    // A watch that ended within its first step has this step only for as long as it lasted.
+    let step_ns = rates.step_ns.min(watched_ns.max(SHORTEST_STEP_NS)).max(1);
+    let steps = (watched_ns / step_ns).max(1) as usize;
     let mut receivers: Vec<LiveReceiver> =
-        rates.courses.iter().map(|course| receiver(course, steps, rates.step_ns, costs)).collect();
+        rates.courses.iter().map(|course| receiver(course, steps, step_ns, costs)).collect();
     let all = receivers.first().map_or(0, |all| all.packets);
     receivers.retain(|one| one.address.is_none() || one.packets.saturating_mul(LISTED) >= all);
     receivers.sort_by_key(|one| (one.address.is_some(), core::cmp::Reverse(one.packets)));
@@ -52,7 +57,7 @@ fn live(watched: &Watched, merged: Merged, rates: &Rates, costs: Costs) -> Live 
         merged_frames: merged.frames,
         merged_packets: merged.packets,
         lost_packets: watched.lost_packets,
-        step_ns: rates.step_ns,
+        step_ns,
         receivers,
     }
 }
@@ -110,17 +115,27 @@ fn verdict(live: &Live, traffic: &Traffic, poll: &str) -> Verdict {
     let Some(all) = live.receivers.first().filter(|all| all.packets > 0) else {
         return cannot(format!("There were no packets on {} in this time.", live.interface));
     };
-    if is_significant(live.lost_packets, traffic.packets.saturating_add(live.lost_packets)) {
+    if is_significant(live.lost_packets, arrived(live)) {
         return cannot(format!(
-            "This watch cannot say: {} of the packets came faster than this machine could analyze them, and were not \
+            "This watch cannot say: {} of the frames came faster than this machine could analyze them, and were not \
              seen. --no-advice takes a third of the time for each; or capture with `tcpdump -s 128 -w FILE`, and analyze \
              the file.",
-            percent(lost_share(live, traffic))
+            percent(lost_share(live))
+        ));
+    }
+    if let Some(reason) = twice(traffic).or_else(|| sealed(traffic)) {
+        return cannot(reason);
+    }
+    if is_hypothetical(poll) {
+        return cannot(format!(
+            "No prediction: no host waits for packets as long as --poll {poll} does; --poll time:50us says what one \
+             would see."
         ));
     }
     let worth: Vec<bool> = all.rates.iter().map(|rate| rate.is_worth_it).collect();
     let begin = match worth[..] {
-        [true, ..] => "Worth it",
+        [true, true, ..] => "Worth it",
+        [true, false, ..] => "Not worth it when the interface is busy, only at the median rate",
         [_, true, _] => "Worth it when the interface is busy",
         [.., true] => "Not worth it, except at the peak",
         _ => "Not worth it",
@@ -156,17 +171,21 @@ fn savings(rates: &[LiveRate]) -> String {
     format!("saves of a core {}", all.join(", "))
 }
 
-fn lost_share(live: &Live, traffic: &Traffic) -> f64 {
-    let all = traffic.packets.saturating_add(live.lost_packets).max(1);
-    live.lost_packets as f64 / all as f64
+/// Returns the number of frames that arrived. The socket counts lost frames, each of which may be many packets.
+fn arrived(live: &Live) -> u64 {
+    live.frames.saturating_add(live.lost_packets).max(1)
 }
 
-fn lost_note(live: &Live, traffic: &Traffic) -> String {
+fn lost_share(live: &Live) -> f64 {
+    live.lost_packets as f64 / arrived(live) as f64
+}
+
+fn lost_note(live: &Live) -> String {
     format!(
-        "{} packets, {} of all, came faster than they were analyzed: the socket lost them, and no figure counts them; the \
+        "{} frames, {} of all, came faster than they were analyzed: the socket lost them, and no figure counts them; the \
          host itself got them",
         count(live.lost_packets),
-        percent(lost_share(live, traffic))
+        percent(lost_share(live))
     )
 }
 
@@ -246,5 +265,68 @@ mod tests {
         let decision = decided(course(&spikes, 1), 10).decision;
         assert!(decision.sentence.starts_with("Not worth it, except at the peak"), "{decision:?}");
         says(course(&[], 1), "There were no packets on eth0", None);
+    }
+
+    /// Returns the report of a watch of ten even steps, changed by `change`.
+    fn changed(change: impl FnOnce(&mut Report, &mut Watched)) -> Report {
+        let mut rates = Rates::new(Duration::from_secs(30));
+        rates.courses = vec![course(&[5_000; 10], 40)];
+        let mut report = Report::default();
+        report.traffic.packets = 50_000;
+        report.decision.costs = Costs::ASSUMED;
+        report.outcome.poll = "time:50us".into();
+        let time = Duration::from_secs(1);
+        let mut watched = Watched { interface: "eth0".into(), time, ..Watched::default() };
+        change(&mut report, &mut watched);
+        decide_live(&mut report, &watched, Merged::default(), &rates);
+        report
+    }
+
+    #[test]
+    fn lost_frames_are_compared_with_frames_and_not_with_their_segments() {
+        // 1,250 frames of 40 packets each, and as many lost.
+        let report = changed(|_, watched| watched.lost_packets = 1_250);
+        assert_eq!(report.decision.is_worth_it, None, "{:?}", report.decision);
+        assert!(report.decision.sentence.contains("50 % of the frames"), "{:?}", report.decision);
+    }
+
+    #[test]
+    fn what_makes_a_capture_undecided_makes_a_watch_undecided() {
+        let doubled = changed(|report, _| report.traffic.duplicate_packets = 25_000);
+        let sealed = changed(|report, _| report.traffic.sealed_packets = 40_000);
+        let gathered = changed(|report, _| report.outcome.poll = "packets:64".into());
+        for report in [doubled, sealed, gathered] {
+            assert_eq!(report.decision.is_worth_it, None, "{:?}", report.decision);
+        }
+    }
+
+    #[test]
+    fn a_watch_that_ends_in_its_first_step_has_the_rate_of_its_time() {
+        let mut rates = Rates::new(Duration::from_secs(3_600));
+        rates.courses = vec![course(&[20_000], 1)];
+        let time = Duration::from_secs(2);
+        let watched = Watched { interface: "eth0".into(), time, ..Watched::default() };
+        let mut report = Report::default();
+        report.decision.costs = Costs::ASSUMED;
+        report.outcome.poll = "time:50us".into();
+        decide_live(&mut report, &watched, Merged::default(), &rates);
+        let rate = &report.live.unwrap().receivers[0].rates[0];
+        assert!((rate.packets_per_second - 10_000.0).abs() < 1.0, "{rate:?}");
+    }
+
+    #[test]
+    fn the_headline_is_that_of_the_busy_interface() {
+        // Most steps are slow, and there the host merges nothing; in the others it merges as well as rxo does.
+        let mut mixed = course(&[5_000; 10], 1);
+        for step in &mut mixed.steps[6..] {
+            *step =
+                RateStep { packets: 50_000, bytes: 50_000_000, frames: 2_500, deliveries: 5_000 };
+        }
+        let decision = decided(mixed, 1).decision;
+        assert!(
+            decision.sentence.starts_with("Not worth it when the interface is busy"),
+            "{decision:?}"
+        );
+        assert_eq!(decision.is_worth_it, Some(false));
     }
 }

@@ -17,7 +17,7 @@ pub struct Live {
     pub merged_frames: u64,
     /// The number of packets in `merged_frames`.
     pub merged_packets: u64,
-    /// The number of packets that arrived while the analysis was behind. No other number counts them.
+    /// The number of frames that arrived while the analysis was behind. No other number counts them.
     pub lost_packets: u64,
     /// The length of the steps of time from which rates are computed, in nanoseconds.
     pub step_ns: u64,

@@ -33,7 +33,7 @@ pub struct Watched {
     pub settings: HostSettings,
     /// The time for which the interface was watched.
     pub time: Duration,
-    /// The number of packets that arrived while this process was behind, and that it did not see.
+    /// The number of frames that arrived while this process was behind, and that it did not see.
     pub lost_packets: u64,
     /// `true` if the frames come from memory of this machine, so that a sender may have passed them on unsegmented.
     pub is_virtual: bool,

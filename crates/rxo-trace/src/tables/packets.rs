@@ -20,8 +20,9 @@ use crate::study::{Headers, UNKNOWN_LINK};
 const MOST_ROWS: usize = 65_536;
 /// The number of captured bytes after which a table ends. Readers keep several tables, and offsets of 32 bits are enough.
 const ENOUGH_BYTES: usize = 16 << 20;
-/// The number of records that are read at once.
-const BATCH_RECORDS: usize = 1_024;
+/// The number of records that are read between two checks of the table's size: a record may have 16 MiB, and offsets of
+/// 32 bits end at 2 GiB.
+const BATCH_RECORDS: usize = 16;
 
 /// The packets of a capture, as tables of up to 65,536 rows. See [`schema`](Self::schema) for the columns.
 ///

@@ -12,7 +12,8 @@ use rxo_wire::segmentation::Checksums;
 /// The length of the largest frame, in bytes: an IP packet with its Ethernet header and two VLAN tags.
 const MOST_BYTES: usize = 65_535 + 22;
 
-/// Reads packets: splits the GSO frames of a source, and completes partial checksums.
+/// Reads packets: splits the GSO frames of a source, and completes partial checksums. A VLAN tag that a device has taken
+/// out of the bytes is not put back.
 ///
 /// A GSO frame costs one system call for all its packets, which is what a program gains that reads them one by one
 /// otherwise.
@@ -45,15 +46,26 @@ impl<S: FrameSource> PacketReader<S> {
         budget: usize,
         mut each: impl FnMut(&[u8]),
     ) -> Result<usize, DeviceError> {
-        let received = self.source.receive(&mut self.batch, budget);
-        let mut batch = std::mem::take(&mut self.batch);
-        for frame in batch.drain(..) {
-            if self.split(&frame, &mut each).is_none() {
-                self.invalid += 1;
+        // A source that is out of memory gives fewer frames than it has, so it is asked for no more than it lends.
+        let most = self.source.lends().unwrap_or(usize::MAX).max(1);
+        let mut read = 0;
+        while read < budget {
+            let wanted = most.min(budget - read);
+            let received = self.source.receive(&mut self.batch, wanted);
+            let mut batch = std::mem::take(&mut self.batch);
+            for frame in batch.drain(..) {
+                if self.split(&frame, &mut each).is_none() {
+                    self.invalid += 1;
+                }
+            }
+            self.batch = batch;
+            let received = received?;
+            read += received;
+            if received < wanted {
+                break;
             }
         }
-        self.batch = batch;
-        received
+        Ok(read)
     }
 
     /// Returns the number of frames that could not be split, because their headers contradict their description.
