@@ -7,8 +7,9 @@
 use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
+use rxo::FrameSink;
 use rxo::driver::udp::{Outbox, UdpOptions, UdpSink, UdpSocket, UdpSource};
 use rxo::driver::{DeviceSink, SubmitMode, Tap, TapKind, TapSource};
 use rxo::io::{PacketReader, PacketWriter};
@@ -30,7 +31,9 @@ pub(crate) async fn forward(tun: &Tap, socket: &UdpSocket, peer: SocketAddr) -> 
     // The thread of a task changes, so its writes are not bound to one.
     let writer = PacketWriter::new(tun.sink(SubmitMode::Writev)?, BATCH)?;
     let outward = tokio::spawn(outward(reader, socket.sink(), peer));
-    let inward = tokio::spawn(inward(datagrams, writer));
+    // A second registration of the TUN, too, for a queue that is full.
+    let writable = registered(tun.as_fd().try_clone_to_owned()?)?;
+    let inward = tokio::spawn(inward(datagrams, writer, writable));
     tokio::select! { done = outward => done?, done = inward => done? }
 }
 
@@ -59,7 +62,11 @@ async fn outward(
     }
 }
 
-async fn inward(mut udp: AsyncFd<UdpSource>, mut tun: PacketWriter<DeviceSink>) -> Outcome {
+async fn inward(
+    mut udp: AsyncFd<UdpSource>,
+    mut tun: PacketWriter<DeviceSink>,
+    writable: AsyncFd<OwnedFd>,
+) -> Outcome {
     loop {
         let mut ready = udp.readable_mut().await?;
         let mut written = Ok(());
@@ -72,6 +79,10 @@ async fn inward(mut udp: AsyncFd<UdpSource>, mut tun: PacketWriter<DeviceSink>) 
         written.and(tun.flush())?;
         if messages == 0 {
             ready.clear_ready();
+        }
+        while tun.sink().is_blocked() {
+            writable.writable().await?.clear_ready();
+            tun.sink_mut().resume()?;
         }
     }
 }
