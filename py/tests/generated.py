@@ -24,7 +24,8 @@ STRUCTURE = r"((?:^///.*\n|^#\[.*\n)+)^pub struct (\w+) \{\n((?:^ .*\n|^\n)*)^\}
 
 
 def structures():
-    """Returns the documentation and the fields of each structure: name, type and documentation of each."""
+    """Returns the documentation and the fields of each structure: name, type and documentation of each; and the names of
+    those that the JSON may lack."""
     found = {}
     for path in SOURCES:
         for part in re.finditer(STRUCTURE, path.read_text(), re.M):
@@ -33,7 +34,8 @@ def structures():
                 continue
             fields = re.findall(r"((?: +///.*\n| +#\[.*\n)+) +pub (\w+): (.*),\n", body)
             kept = [(field, kind, prose(text)) for text, field, kind in fields if "serde(skip)" not in text]
-            found[name] = (prose(head), kept)
+            absent = {field for text, field, _ in fields if "skip_serializing_if" in text}
+            found[name] = (prose(head), kept, absent)
     return found
 
 
@@ -71,14 +73,14 @@ def schema():
         return {"type": "integer", "minimum": 0}
 
     def of(name):
-        text, fields = found[name]
+        text, fields, absent = found[name]
         said = {field: about.replace("`None`", "`null`") for field, _, about in fields}
         properties = {field: {**shape(kind), "description": said[field]} for field, kind, _ in fields}
         return {
             "description": text,
             "type": "object",
             "properties": properties,
-            "required": [field for field, *_ in fields],
+            "required": [field for field, *_ in fields if field not in absent],
             "additionalProperties": False,
         }
 
@@ -112,7 +114,7 @@ def classes():
 
     parts = [HEAD]
     for name in CLASSES:
-        text, fields = found[name]
+        text, fields, _ = found[name]
         about = textwrap.fill(f'"""{spoken(text)}"""', 116, initial_indent="    ", subsequent_indent="    ")
         lines = [f"@dataclass(frozen=True)\nclass {name}:\n{about}\n"]
         lines += [f"{wrapped(about, '#: ', '    ')}\n    {field}: {python(kind)}" for field, kind, about in fields]

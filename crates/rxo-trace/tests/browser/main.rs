@@ -273,7 +273,7 @@ fn every_count_is_there() {
         "tuesday.pcap · 2026-11-21 09:29:45 UTC, 6.17 s",
         "ethtool -C eth0 rx-usecs 50",
         "no limit",
-        "if a host waited as long as --poll packets:64",
+        "packets:64, no prediction",
     ];
     for width in [1280, 400] {
         with_page(&report, width, "light", |browser| {
