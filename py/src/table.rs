@@ -63,7 +63,7 @@ impl Table {
     }
 }
 
-/// What stands between the brackets behind a table.
+/// The index between the brackets behind a table.
 #[derive(FromPyObject)]
 enum Key<'py> {
     /// The name of a column.

@@ -9,7 +9,7 @@ use rxo_frame::FrameBuffer;
 /// freed (or reused) when its last part is dropped.
 #[derive(Clone, Default)]
 pub struct SharedBytes {
-    /// The chunk of memory of which these bytes are a part; `None` if there are no bytes, so that empty
+    /// The chunk of memory that contains these bytes; `None` if there are no bytes, so that empty
     /// values allocate nothing.
     chunk: Option<Rc<Vec<u8>>>,
     start: u32,

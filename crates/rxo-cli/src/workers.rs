@@ -94,7 +94,7 @@ impl WorkersPlan {
         }
     }
 
-    /// Returns the workers of a run between `devices`, the first of which is the nic. For `auto`, queries the
+    /// Returns the workers of a run between `devices`; the first is the nic. For `auto`, queries the
     /// system; the number is then 1 if the nic does not report its number of queues, or if another device has
     /// only one queue.
     pub(crate) fn resolve(&self, devices: &[&DeviceName]) -> Workers {

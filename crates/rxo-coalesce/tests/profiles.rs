@@ -116,7 +116,7 @@ fn only_what_can_be_cut_again_says_so() {
     }
 }
 
-/// `writev` takes 1,024 pieces, one of which is the `virtio_net_hdr`, and cuts off the rest without an error.
+/// `writev` takes 1,024 pieces with the `virtio_net_hdr`, and cuts off the rest without an error.
 #[test]
 fn an_aggregate_of_many_short_segments_fits_into_one_gathered_write() {
     let batch_frames = 2_048;

@@ -26,7 +26,7 @@ pub struct Turns<'a> {
 pub struct Cases<'a, C> {
     /// The cases, in the order in which the first round measures them.
     pub cases: &'a [C],
-    /// The number of rounds, in each of which each case is measured once.
+    /// The number of rounds. A round measures each case once.
     pub rounds: usize,
     /// The size of a group of neighbouring cases. In each group, another case is first in each round, so that
     /// slow changes of the machine affect all cases equally. With 1 the order is fixed.

@@ -239,7 +239,7 @@ fn isolated() {
     totals(rxo);
 }
 
-/// Several guests run at once, each of which could have eight pairs of queues.
+/// Several guests run at once. Each could have eight pairs of queues.
 fn many() {
     let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("many"));
     let (rxo, _) = Rxo::guests_within(lab.host(), &sockets.flags(&[""; 24]), 256);

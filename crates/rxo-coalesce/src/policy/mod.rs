@@ -311,7 +311,7 @@ impl Policy {
     /// short remainders and an average below 16; a limit of 32 gives 18 to 20.
     pub const LIVE_MAX_SEGMENTS: u16 = 32;
 
-    /// The greatest number of segments that one `writev` takes: 1,024 pieces (`IOV_MAX`), of which one is a
+    /// The greatest number of segments that one `writev` takes: 1,024 pieces (`IOV_MAX`), and one is a
     /// `virtio_net_hdr` and one the merged header. With more, the system would cut the aggregate without an error. Only
     /// segments of fewer than 64 bytes reach this limit before that of an IP packet.
     pub const GATHERED_SEGMENTS: u16 = 1_022;

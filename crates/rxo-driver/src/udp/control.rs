@@ -29,7 +29,7 @@ pub(super) struct Control {
     used: usize,
 }
 
-/// What the control messages of a received message say.
+/// The details of a received message, read from its control messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Details {
     /// The size of the datagrams in the message; `None` if it is a single datagram.

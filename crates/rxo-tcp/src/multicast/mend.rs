@@ -20,7 +20,7 @@ use crate::options::SegmentOptions;
 use crate::segment::{Ecn, Payload};
 use crate::{Arrival, Connection, Segment};
 
-/// The parity packets that a receiver keeps, for the blocks of which it lacks segments.
+/// The parity packets that a receiver keeps for blocks with missing segments.
 #[derive(Debug, Default)]
 pub struct Mender {
     torn: VecDeque<Torn>,

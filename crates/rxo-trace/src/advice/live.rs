@@ -171,7 +171,7 @@ fn savings(rates: &[LiveRate]) -> String {
     format!("saves of a core {}", all.join(", "))
 }
 
-/// Returns the number of frames that arrived. The socket counts lost frames, each of which may be many packets.
+/// Returns the number of frames that arrived. The socket counts lost frames; a frame may be many packets.
 fn arrived(live: &Live) -> u64 {
     live.frames.saturating_add(live.lost_packets).max(1)
 }

@@ -15,7 +15,7 @@ pub struct Given {
     pub from: String,
 }
 
-/// The content of a file of `rxo calibrate --save`, of which the other fields do not matter here.
+/// The content of a file of `rxo calibrate --save`. Its other fields are ignored here.
 #[derive(Deserialize)]
 struct Saved {
     costs: Costs,

@@ -1,4 +1,4 @@
-//! Two programs, one at each end of a tunnel, and traffic between them of which every byte is checked.
+//! Two programs, one at each end of a tunnel, and traffic between them. Every byte is checked.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;

@@ -114,7 +114,7 @@ impl Node {
     }
 
     /// Adds `peer` with these settings.
-    pub(crate) fn meet(&self, peer: &Self, settings: &str) {
+    pub(crate) fn add_peer(&self, peer: &Self, settings: &str) {
         self.wg(&format!("set %i peer {} {settings}", peer.public_key));
     }
 
@@ -175,10 +175,10 @@ pub(crate) fn star() -> (Node, [Node; 2]) {
         } else {
             format!("10.99.0.{n}/32,fd99::{n}/128")
         };
-        hub.meet(&spoke, &format!("allowed-ips {allowed}"));
+        hub.add_peer(&spoke, &format!("allowed-ips {allowed}"));
         let endpoint = format!("10.77.{n}.1:{PORT}");
         let keepalive = "persistent-keepalive 1";
-        spoke.meet(
+        spoke.add_peer(
             &hub,
             &format!("endpoint {endpoint} {keepalive} allowed-ips 10.99.0.0/24,fd99::/64"),
         );

@@ -114,7 +114,7 @@ pub(crate) fn a_peer_is_removed() {
         flood.join().unwrap();
         done.unwrap();
     });
-    hub.meet(&goes, "endpoint 10.77.3.2:51820 allowed-ips 10.99.0.3/32,fd99::3/128");
+    hub.add_peer(&goes, "endpoint 10.77.3.2:51820 allowed-ips 10.99.0.3/32,fd99::3/128");
     assert_tcp_is_intact(&hub.net, &goes.net, inside(3)[0]);
     assert_tcp_is_intact(&goes.net, &hub.net, inside(1)[0]);
 }

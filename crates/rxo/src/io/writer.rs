@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(tun.take_all().iter().map(|write| write.frames).collect::<Vec<_>>(), [4]);
     }
 
-    /// What the engine takes in parts is one poll for it: nothing is flushed between them but complete aggregates.
+    /// A poll given to the engine in parts stays one poll: between parts only complete aggregates are flushed.
     #[test]
     fn aggregates_grow_over_the_parts_of_a_batch() {
         let tun = tun();

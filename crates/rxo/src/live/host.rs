@@ -293,7 +293,7 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct RunningHost {
     handle: Handle,
-    /// One handle per shard, each of which opens connections on its shard alone.
+    /// One handle per shard. It opens connections on this shard alone.
     handles: Vec<Handle>,
     stop: Arc<AtomicBool>,
     desks: Arc<[Desk<Question>]>,

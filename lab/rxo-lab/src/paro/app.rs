@@ -25,7 +25,7 @@ pub(super) struct App {
 struct Files {
     pages: Vec<SharedBytes>,
     bytes: u64,
-    /// The same for all requests, so that every run executes the same.
+    /// One time for all requests, so that every run executes the same instructions.
     now: Now,
 }
 

@@ -81,7 +81,7 @@ fn without_padding(packet: &[u8], header_bytes: usize, total: usize) -> &[u8] {
     packet.get(..total).filter(|_| total > header_bytes).unwrap_or(packet)
 }
 
-/// Follows the extension headers, the first of which has the type `next`. `None` if they end early or are too
+/// Follows the extension headers; the first has the type `next`. `None` if they end early or are too
 /// many, and also if a fragment has further ones after its fragment header: a receiver that accepts
 /// overlapping fragments would take the upper-layer header from a later fragment, which cannot be checked.
 /// Without further ones, the upper-layer header begins the first fragment, and only another first fragment
