@@ -27,9 +27,8 @@ use crate::workspace::{Package, Workspace};
 pub(crate) fn run() -> Result<()> {
     let workspace = Workspace::load()?;
     let mut violations = rules::flaws(table::LAYERS);
-    let architecture = fs::read_to_string(workspace.root.join("ARCHITECTURE.md"));
-    let architecture = architecture.unwrap_or_default();
-    violations.extend(rules::violations(&workspace.packages, table::LAYERS, &architecture));
+    let reasons = read(&workspace.root.join(rules::REASONS))?;
+    violations.extend(rules::violations(&workspace.packages, table::LAYERS, &reasons));
     violations.extend(lean::check(&workspace.root, table::LEAN)?);
     violations.extend(tracked::check(&workspace.root)?);
     let mut files = 0;

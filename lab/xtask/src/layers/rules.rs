@@ -6,6 +6,9 @@ use crate::workspace::{Dependency, Kind, Package};
 /// The file to edit to resolve most violations.
 const TABLE: &str = "lab/xtask/src/layers/table.rs";
 
+/// The page whose table has a row for each external dependency, with its reason.
+pub(crate) const REASONS: &str = "docs/dependencies.md";
+
 /// Returns the flaws of the table itself: an edge that does not point down, has no reason, or leads to no
 /// row.
 pub(crate) fn flaws(layers: &[Layer]) -> Vec<String> {
@@ -34,11 +37,7 @@ pub(crate) fn flaws(layers: &[Layer]) -> Vec<String> {
 }
 
 /// Returns a complaint for every dependency that the table does not allow, and for every row without a use.
-pub(crate) fn violations(
-    packages: &[Package],
-    layers: &[Layer],
-    architecture: &str,
-) -> Vec<String> {
+pub(crate) fn violations(packages: &[Package], layers: &[Layer], reasons: &str) -> Vec<String> {
     let mut found = Vec::new();
     let is_of_laboratory = |name: &str| {
         packages.iter().any(|package| package.name == name && is_in_laboratory(package))
@@ -62,7 +61,7 @@ pub(crate) fn violations(
             found.extend(match (dependency.is_member, dependency.kind) {
                 (true, Kind::Normal) => import(layer, dependency, layers),
                 (true, Kind::Dev) => import_for_tests(layer, dependency, layers),
-                (false, Kind::Normal) => outside(layer, dependency, architecture),
+                (false, Kind::Normal) => outside(layer, dependency, reasons),
                 (false, Kind::Dev) => None,
             });
         }
@@ -132,15 +131,16 @@ fn judge(layer: &Layer, dependency: &Dependency, layers: &[Layer], edge: &str) -
     }
 }
 
-/// Returns a complaint if a pure crate has an external dependency that no line of ARCHITECTURE.md names
-/// together with the crate.
-fn outside(layer: &Layer, dependency: &Dependency, architecture: &str) -> Option<String> {
+/// Returns a complaint if a pure crate has an external dependency without a row in [`REASONS`] that names the
+/// crate.
+fn outside(layer: &Layer, dependency: &Dependency, reasons: &str) -> Option<String> {
     let (user, used) = (format!("`{}`", layer.name), format!("`{}`", dependency.name));
-    let is_named = architecture.lines().any(|line| line.contains(&user) && line.contains(&used));
+    let begin = format!("| {used} |");
+    let is_named = reasons.lines().any(|line| line.starts_with(&begin) && line.contains(&user));
     (layer.is_pure && !is_named).then(|| {
         format!(
-            "{} is pure and takes {} from outside: a line of ARCHITECTURE.md that names {user} \
-             and {used} must say why",
+            "{} is pure and takes {} from outside: a row of {REASONS} for {used} that names {user} \
+             must say why",
             layer.name, dependency.name
         )
     })

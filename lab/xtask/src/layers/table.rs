@@ -8,8 +8,8 @@ pub(crate) struct Layer {
     pub(crate) name: &'static str,
     /// Level of the crate; it may import only crates of lower levels.
     pub(crate) level: u8,
-    /// Set if the crate does no input or output; each external dependency then needs a line in
-    /// ARCHITECTURE.md.
+    /// Set if the crate does no input or output; each external dependency then needs a row in
+    /// docs/dependencies.md.
     pub(crate) is_pure: bool,
     /// Workspace crates that it may import, each with the reason.
     pub(crate) imports: &'static [(&'static str, &'static str)],
