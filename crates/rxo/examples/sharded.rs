@@ -37,7 +37,6 @@ fn main() -> Outcome<()> {
     })
 }
 
-// quote:begin
 /// Runs a host in `shards`, each on its own thread, and sends its handle as soon as all shards run.
 fn run(
     interface: &str,
@@ -77,7 +76,6 @@ fn run_shard(
     let _sent = started.send(handle);
     Ok(shard.run(&mut SystemWaiter::new(), &AtomicBool::new(false), |_, _| {})?)
 }
-// quote:end
 
 /// Echoes the data of all connections; the listener accepts from all shards.
 fn serve(handle: &Handle) -> io::Result<()> {

@@ -1,5 +1,5 @@
-//! Keeps the code in README.md and other documents equal to the source file it comes from, and the READMEs of
-//! the crates equal to their documentation ([`readmes`]).
+//! Keeps the code in README.md equal to the source file it comes from, and the READMEs of the crates equal to
+//! their documentation ([`readmes`]).
 //!
 //! The text between `<!-- quote PATH -->` and `<!-- /quote -->` is the file at `PATH`, or only its part
 //! between `// quote:begin` and `// quote:end`. Code in a document is never compiled and soon becomes wrong;
@@ -12,17 +12,15 @@ use anyhow::{Context, Result, bail};
 use crate::readmes;
 use crate::workspace::Workspace;
 
-const DOCUMENTS: [&str; 2] = ["README.md", "docs/host.md"];
+const README: &str = "README.md";
 
-/// `cargo xtask quotes`: rewrites the quoted code in all documents, and the READMEs of the crates.
+/// `cargo xtask quotes`: rewrites the quoted code in README.md, and the READMEs of the crates.
 pub(crate) fn write() -> Result<()> {
     let workspace = Workspace::load()?;
-    for document in DOCUMENTS {
-        let (now, wanted) = both(&workspace, document)?;
-        if now != wanted {
-            fs::write(workspace.root.join(document), wanted)?;
-            println!("{document}: the quoted code is written anew");
-        }
+    let (now, wanted) = both(&workspace)?;
+    if now != wanted {
+        fs::write(workspace.root.join(README), wanted)?;
+        println!("{README}: the quoted code is written anew");
     }
     readmes::write(&workspace)
 }
@@ -30,24 +28,20 @@ pub(crate) fn write() -> Result<()> {
 /// Fails if the quoted code differs from its source file.
 pub(crate) fn check() -> Result<()> {
     let workspace = Workspace::load()?;
-    for document in DOCUMENTS {
-        let (now, wanted) = both(&workspace, document)?;
-        if now != wanted {
-            bail!(
-                "{document} quotes code that has changed since: `cargo xtask quotes` writes it anew"
-            );
-        }
+    let (now, wanted) = both(&workspace)?;
+    if now != wanted {
+        bail!("{README} quotes code that has changed since: `cargo xtask quotes` writes it anew");
     }
     readmes::check(&workspace)
 }
 
-/// Returns the document as it is, and with up-to-date quotations.
-fn both(workspace: &Workspace, document: &str) -> Result<(String, String)> {
+/// Returns README.md as it is, and with up-to-date quotations.
+fn both(workspace: &Workspace) -> Result<(String, String)> {
     let read = |path: &str| {
         let full = workspace.root.join(path);
         fs::read_to_string(&full).with_context(|| format!("cannot read {}", full.display()))
     };
-    let now = read(document)?;
+    let now = read(README)?;
     let wanted = quoted(&now, read)?;
     Ok((now, wanted))
 }

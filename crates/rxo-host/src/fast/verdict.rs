@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-/// The first check of the fast path that rejected a frame, which then takes the slow path (`docs/host.md`).
+/// The first check of the fast path that rejected a frame, which then takes the slow path (`docs/fast-path.md`).
 /// If flags, options or headers already show that a frame is not a pure ACK, its TCP checksum may not have
 /// been verified yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -203,7 +203,7 @@ fn what_fits_into_the_ring_changes_nothing() {
 }
 
 /// Acknowledged bytes, send window and retransmissions are equal; the congestion window is within its bound
-/// (docs/host.md).
+/// (docs/fast-path.md).
 fn is_like_loss_of_acks([fast, slow]: &[Outcome; 2]) -> Result<(), TestCaseError> {
     let of = |it: &Statistics| {
         let resent = (it.recovery.resent_segments, it.recovery.phase, it.recovery.lost);

@@ -138,7 +138,7 @@ impl Course {
     }
 
     /// Returns `true` if both paths must send the same packets. [`Hold::EveryNPackets`] counts all packets of
-    /// an engine, of any flow, but no consumed ACKs (docs/host.md). So packets of the other direction are
+    /// an engine, of any flow, but no consumed ACKs (docs/fast-path.md). So packets of the other direction are
     /// delivered later, and other flows at other moments.
     fn is_the_same(self) -> bool {
         let counts_packets = matches!(self.hold, Hold::EveryNPackets(_));
