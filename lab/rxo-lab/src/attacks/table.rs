@@ -1,4 +1,4 @@
-//! The table of the findings, as it stands in docs/guests.md.
+//! The table of the findings, as it stands in docs/guests-measured.md.
 
 use std::fmt::Write;
 
@@ -34,7 +34,7 @@ mod tests {
     fn the_table_of_the_page_is_that_of_the_kept_findings() {
         let findings = include_str!("../../../../docs/repro/attacks.json");
         let findings: Findings = serde_json::from_str(findings).unwrap();
-        let page = include_str!("../../../../docs/guests.md");
+        let page = include_str!("../../../../docs/guests-measured.md");
         assert!(page.contains(&markdown(&findings)), "{}", markdown(&findings));
         let busy = format!("{:.0} %", findings.others_percent);
         assert!(page.contains(&busy), "the page says how busy the machine was: {busy}");

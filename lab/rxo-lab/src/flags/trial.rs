@@ -31,7 +31,7 @@ pub(crate) struct AttackFlags {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
 
-    /// Print JSON instead of the table of docs/guests.md.
+    /// Print JSON instead of the table of docs/guests-measured.md.
     #[arg(long)]
     pub(crate) json: bool,
 }
