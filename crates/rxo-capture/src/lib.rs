@@ -1,7 +1,7 @@
 //! Capture files: streaming readers for pcap and pcapng, and writers.
 //!
-//! [`Capture`] reads files, plain, in gzip or in zstd. It recognizes them by their first bytes,
-//! never by their name. [`CaptureWriter`] writes pcapng. The types between them are a [`Record`]
+//! [`Capture`] reads files, plain or compressed (gzip, zstd, xz, lz4, bzip2). It recognizes them by their first
+//! bytes, never by their name. [`CaptureWriter`] writes pcapng. The types between them are a [`Record`]
 //! (one packet), the [`Interface`] that it was seen on, and the [`LinkType`], which locates the IP
 //! packet in it. [`Batches`] reads until a flag is set.
 //!
@@ -12,7 +12,7 @@
 //! is reused when none of its records is left. [`limits`] bounds the lengths that a file may claim.
 //!
 //! ```text
-//!  file, pipe -> input: magic -> [thread: gzip, zstd] -> stream: chunks -> pcap | pcapng -> Record
+//!  file, pipe -> input: magic -> [thread: decompression] -> stream: chunks -> pcap | pcapng -> Record
 //! ```
 //!
 //! Both formats are parsed here rather than by a crate, because the maintained crates have gaps.

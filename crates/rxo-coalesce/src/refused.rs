@@ -145,8 +145,8 @@ fn classify_v6(packet: &[u8], policy: &Policy) -> Option<PacketClass> {
     }
 }
 
-/// Returns the reason to refuse a packet that is neither TCP nor a fragment. `None` if it is UDP and the
-/// policy coalesces it or TCP inside it.
+/// Returns the reason to refuse a packet that is neither TCP nor a fragment. `None` if the packet is UDP and
+/// the policy coalesces UDP, or if it is a tunnel's packet and the policy coalesces TCP inside tunnels.
 #[inline]
 fn other_protocol(protocol: u8, body: &[u8], policy: &Policy) -> Option<BypassReason> {
     if protocol != PROTOCOL_UDP {

@@ -23,7 +23,7 @@ use crate::interface::Interface;
 #[derive(Debug)]
 pub struct DefaultRoutes {
     table: u32,
-    /// The channel to the other process, which removes the rules when it is closed.
+    /// The channel to the process that removes the rules when the channel is closed; `None` once it is.
     channel: Option<UnixStream>,
     remover: Option<Child>,
 }

@@ -67,7 +67,7 @@ impl Listener {
     }
 
     /// Continues with a socket that another process has bound to `path` and has handed over. The file stays when this value is
-    /// dropped, because the other process may go on: call [`remove_stale`] after both have ended.
+    /// dropped, because the other process may continue: call [`remove_stale`] after both have ended.
     #[must_use]
     pub fn inherit(socket: OwnedFd, path: &Path) -> Self {
         let identity = identity(path);

@@ -187,7 +187,7 @@ pub fn prepared(from: &mut UnixStream) -> io::Result<()> {
 /// Reports to the running process that this heir is ready to use all devices, and waits for the permission.
 ///
 /// # Errors
-/// If the other process goes on by itself. Nothing may be used then.
+/// If the other process continues by itself. Nothing may be used then.
 pub fn claim(from: &mut UnixStream) -> io::Result<()> {
     from.write_all(&[READY])?;
     from.set_read_timeout(Some(2 * PATIENCE))?;

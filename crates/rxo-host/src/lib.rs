@@ -84,8 +84,8 @@
 //! and paths are copied to every shard; all other frames that are not whole TCP packets go to any shard.
 //!
 //! Limits: connections are neither moved nor balanced, and one connection never gets more than one core. A
-//! cast, and joining a group, need a host with one worker. Counters are per shard. No command of `rxo` uses
-//! shards.
+//! cast, and joining a group, need a host with one worker. Counters are per shard. `rxo serve`, `sink` and
+//! `source` use shards with `--workers`.
 //!
 //! [`ShardedHost`] takes all queues at once. If a queue must be used by the thread that opened it, as those
 //! of `rxo-driver` must, each thread gets a [`ShardSeat`]:

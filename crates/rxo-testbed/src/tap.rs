@@ -92,7 +92,7 @@ pub struct MonitoredPacket {
     /// The length of the packet and its `virtio_net_hdr` together, in bytes.
     pub bytes: usize,
     /// The outer VLAN tag, which the kernel removes from the packet: its protocol and its control
-    /// information, as on the wire.
+    /// information, as on the wire. `None` if the packet had no tag.
     pub tag: Option<[u8; 4]>,
 }
 

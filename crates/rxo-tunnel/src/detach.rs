@@ -21,8 +21,8 @@ pub(crate) fn is_waited_for() -> bool {
     env::var_os(WAITED_FOR).is_some()
 }
 
-/// Starts this program again, in a session of its own, and waits until it is ready or has ended. What it
-/// prints until then appears here.
+/// Starts this program again, in a session of its own, and waits until it is ready or has ended. Its
+/// output until then appears here.
 ///
 /// # Errors
 /// If no process can be started.

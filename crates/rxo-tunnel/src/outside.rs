@@ -64,7 +64,7 @@ impl Outside {
         self.generation
     }
 
-    /// Returns the socket if it is not that of `generation`, which is updated.
+    /// Returns the socket if it was replaced since `generation`, and updates `generation`; `None` if it was not.
     #[inline]
     pub(crate) fn renewed(&self, generation: &mut u64) -> Option<&UdpSocket> {
         let is_new = std::mem::replace(generation, self.generation) != self.generation;

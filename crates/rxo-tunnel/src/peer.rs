@@ -25,8 +25,8 @@ pub(crate) const RESPONSE: u8 = 2;
 pub(crate) const COOKIE_REPLY: u8 = 3;
 pub(crate) const DATA: u8 = 4;
 
-/// Two computed times of a handshake that differ by less are of one handshake: the protocol gives its age only,
-/// counted in intervals of the timers.
+/// The largest difference between two computed times of the same handshake. They differ because the protocol only
+/// gives the age of a handshake, counted in intervals of its timers.
 const SAME_HANDSHAKE: Duration = Duration::from_secs(1);
 
 /// A peer of the interface.
@@ -37,7 +37,7 @@ pub(crate) struct Peer {
     tunn: Option<Tunn>,
     /// `true` if packets wait for the handshake.
     has_waiting: bool,
-    /// The address of the last valid message from the peer, or the configured one.
+    /// The address of the last valid message from the peer, or the configured one; `None` if there is neither.
     endpoint: Option<SocketAddr>,
     keepalive: u16,
     keepalive_at: Instant,

@@ -26,7 +26,7 @@ pub(crate) struct Peers {
 const SESSION_BITS: u32 = 8;
 
 impl Peers {
-    /// Returns the slot of the peer with this public key.
+    /// Returns the slot of the peer with this public key; `None` if there is none.
     pub(crate) fn slot_of(&self, key: &Key) -> Option<u32> {
         self.by_key.get(key).copied()
     }
@@ -36,7 +36,8 @@ impl Peers {
         index >> SESSION_BITS
     }
 
-    /// Returns the slot of the peer that `ip` is behind.
+    /// Returns the slot of the peer whose allowed networks contain `ip`, the longest network first; `None` if
+    /// there is none.
     #[inline]
     pub(crate) fn slot_behind(&self, ip: IpAddr) -> Option<u32> {
         self.by_address.longest_match(ip).map(|(_, slot)| *slot)

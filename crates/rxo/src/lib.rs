@@ -10,7 +10,8 @@
 //! * [`frame`]: packet memory, the metadata of a frame, and time. No sockets.
 //! * [`wire`]: reads and writes headers; checksums, sequence numbers. No allocation.
 //! * [`coalesce`]: the [`Engine`]: frames in, fewer deliveries out. No input or output, no clock.
-//! * [`vnet`]: the header that says of a packet how it is segmented, and its pieces for `writev`. No input or output.
+//! * [`vnet`]: the header that describes how a packet is segmented, and the pieces of a packet for `writev`. No
+//!   input or output.
 //! * [`ack`]: expands one ACK of the host into the ACKs that its peer should receive. No input or output, no
 //!   clock.
 //! * [`device`]: the traits of a frame source and a frame sink, and links in memory. No system calls.

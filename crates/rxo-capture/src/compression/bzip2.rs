@@ -23,7 +23,7 @@ struct Streams<R> {
     decoder: Decompress,
     /// `true` behind the end of a stream.
     is_between: bool,
-    /// The damage behind the bytes that were returned last.
+    /// The damage that follows the bytes returned last, reported by the next read; `None` if there is none.
     failed: Option<io::Error>,
 }
 

@@ -115,8 +115,8 @@ impl Opened<'_> {
     }
 }
 
-/// Reads all captures until they end or a signal arrives. Returns the counted traffic, and the text for the signal, if
-/// one arrived.
+/// Reads all captures until they end or a signal arrives. Returns the counted traffic, and a line that says how
+/// far the study came before the signal; `None` without a signal.
 fn read(
     mut study: Study,
     captures: &[Opened<'_>],

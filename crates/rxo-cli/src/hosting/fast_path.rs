@@ -73,7 +73,7 @@ struct SynFlood {
     syns: u64,
     half_open: u64,
     alarms: u64,
-    /// The network that has the most half-open connections now.
+    /// The network that has the most half-open connections now; null if no network has any.
     worst: Option<Worst>,
 }
 

@@ -132,7 +132,7 @@ struct Prepared {
     configuration: Configuration,
     custody: Custody,
     sockets: Sockets,
-    /// The socket for a later rxo that takes over.
+    /// The socket for a later rxo that takes over; `None` without `--upgrade`.
     heirs: Option<Listener>,
 }
 

@@ -50,7 +50,7 @@ pub(super) struct Plan {
     pub(super) stats: Option<Duration>,
     /// The workers that share the devices.
     pub(super) workers: WorkersPlan,
-    /// The capture file for all traffic.
+    /// The capture file for all traffic; `None` without `--tap`.
     pub(super) tap: Option<PathBuf>,
     /// The impairments of frames to the host, and of frames from the host.
     pub(super) impair: [Option<ImpairmentSettings>; 2],

@@ -259,7 +259,7 @@ impl Session {
     /// Hands the positions of the devices, which the workers have left, over to `heir`.
     ///
     /// # Errors
-    /// If the heir does not go on with the devices.
+    /// If the heir does not continue with the devices.
     fn leave_to(&self, mut heir: Heir, held: &Handles) -> io::Result<()> {
         let beat = || _ = self.pulse.turns().fetch_add(1, Ordering::Relaxed);
         held.positions(&self.plan)?.leave_to(&mut heir.socket, beat)

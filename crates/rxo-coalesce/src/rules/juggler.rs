@@ -34,7 +34,7 @@ pub struct Juggler {
     pub ofo_timeout: Duration,
 }
 
-/// The phase of a flow.
+/// The phase of a flow, which decides how long its segments wait for missing ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
     /// Nothing of the flow was delivered yet, so its first byte is not known.

@@ -140,7 +140,7 @@ pub trait Rules {
 pub enum Placement {
     /// Deliver everything that the flow holds for the first reason, then the candidate untouched.
     Bypass(FlushReason, BypassReason),
-    /// Deliver the candidate alone at once, and go on holding what the flow holds. Allowed only if the
+    /// Deliver the candidate alone at once, and keep holding what the flow holds. Allowed only if the
     /// candidate precedes all held segments in the byte stream; otherwise these are delivered first.
     Ahead(FlushReason),
     /// Hold the candidate behind everything that the flow holds.

@@ -50,7 +50,7 @@ impl<B> Shelf<B> {
         self.free == NOWHERE
     }
 
-    /// Stores `frame` and returns its place, which no other place follows.
+    /// Stores `frame` and returns the index of its place. The place is not chained to any other yet.
     ///
     /// # Errors
     /// The frame, if every place is taken.

@@ -11,7 +11,7 @@ use crate::experiment::Findings;
 use crate::stats::Spread;
 use crate::wrap::count;
 
-/// The measurements of all rounds.
+/// The measurements of all rounds of a calibration.
 #[derive(Debug)]
 pub(super) struct Measured {
     /// The samples of each setting of the plan, at least one per setting.

@@ -19,7 +19,7 @@ use rxo_testbed::Lab;
 use crate::running::{Running, wire};
 use crate::through::TAP;
 
-/// The totals of the bare loop.
+/// The totals of the bare loop, which copies frames from the ring to the TAP without rxo.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
     pub(super) frames: u64,

@@ -61,7 +61,7 @@ struct Asides {
 
 impl Asides {
     /// Offers the devices to the successor at the other end of the socket in `files`, on a thread of its own: the successor
-    /// prepares itself, and the worker goes on meanwhile. Then tells the worker to stop.
+    /// prepares itself, and the worker continues meanwhile. Then tells the worker to stop.
     fn offer(&self, files: Vec<OwnedFd>) {
         let Some(mut socket) = files.into_iter().next().map(UnixStream::from) else { return };
         let Some(estate) = lock(&self.estate).as_ref().and_then(|it| it.try_clone().ok()) else {
@@ -109,7 +109,7 @@ impl Control {
         *lock(&self.asides.estate) = Some(estate);
     }
 
-    /// Returns a successor that waits for the positions of the devices; `None` if the run goes on or ends.
+    /// Returns a successor that waits for the positions of the devices; `None` if the run continues or ends.
     #[must_use]
     pub fn heir(&self) -> Option<Heir> {
         lock(&self.asides.heir).take().filter(|_| !self.asides.is_over.load(Ordering::Relaxed))

@@ -119,7 +119,7 @@ pub trait DeviceHandle: fmt::Debug {
 
     /// Returns the position at which source and sink have ended. The source must have been dropped or have
     /// [left](SystemSource::leave), and the device must not be used until the process that
-    /// [goes on](Self::go_on_at) has failed.
+    /// [continues](Self::go_on_at) has failed.
     ///
     /// # Errors
     /// If the device cannot be handed over now.
@@ -127,8 +127,8 @@ pub trait DeviceHandle: fmt::Debug {
         Ok(Handed::default())
     }
 
-    /// Makes source and sink, which are open and not used yet, go on at the position at which those of another process have
-    /// ended.
+    /// Makes source and sink, which are open and not used yet, continue at the position at which those of another
+    /// process have ended.
     ///
     /// # Errors
     /// If the position does not fit the device, or the system refuses.

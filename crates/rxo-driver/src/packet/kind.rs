@@ -66,7 +66,7 @@ fn inherit(
 }
 
 /// A handle that keeps the name, because the interface may be deleted, and another one may get the name; and the sockets, so
-/// that a device that is opened again goes on where it has ended.
+/// that a device that is opened again continues where it has ended.
 #[derive(Debug)]
 struct Handle {
     label: String,

@@ -1,4 +1,4 @@
-//! Queue: the sockets of one queue of an interface, and the place in its ring at which reading goes on.
+//! Queue: the sockets of one queue of an interface, and the place in its ring at which reading continues.
 //!
 //! This module is separate because the sockets outlive the source and the sink that use them: a run that replaces its
 //! workers, or that hands over to another process, drops source and sink, and frames that arrive meanwhile wait in the

@@ -128,8 +128,8 @@ impl PacketSource {
         }
     }
 
-    /// Creates the sources of the interface `device` that go on where the last ones of `queues` have ended. They read these
-    /// places when they are used first.
+    /// Creates the sources of the interface `device` that continue where the last ones of `queues` have ended.
+    /// They read these places when they are used first.
     ///
     /// # Errors
     /// If the interface was deleted.

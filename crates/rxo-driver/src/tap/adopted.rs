@@ -86,9 +86,9 @@ impl Tap {
         Ok(Self::of_queues(first, others))
     }
 
-    /// Duplicates a descriptor that the caller goes on using, as [`Tap::from_fd`] takes one over. The offloads stay as
-    /// they are: what the caller reads does not change, and written aggregates need none. The descriptor becomes
-    /// non-blocking for the caller too, because duplicates share that flag.
+    /// Duplicates a descriptor that the caller continues to use, as [`Tap::from_fd`] takes one over. The offloads
+    /// stay as they are: what the caller reads does not change, and written aggregates need none. The descriptor
+    /// becomes non-blocking for the caller too, because duplicates share that flag.
     ///
     /// # Errors
     /// Returns the errors of [`Tap::from_fd`], and an error if no descriptor is left.

@@ -1,4 +1,4 @@
-//! Refusals: the meaning of a write error, and which kinds of aggregates the kernel has refused.
+//! Refusals: the meanings of write errors, and the kinds of aggregates that the kernel has refused.
 
 use std::io;
 

@@ -1,4 +1,5 @@
-//! Control messages: what a call says of a message beyond its bytes and its address.
+//! Control messages: the properties of a message that a system call passes in addition to its bytes and its
+//! address.
 //!
 //! This module is separate because it alone has the layout of a `cmsghdr`. Contract: writes only within its own memory,
 //! and reads only what the kernel has filled in.
@@ -34,7 +35,8 @@ pub(super) struct Control {
 pub(super) struct Details {
     /// The size of the datagrams in the message; `None` if it is a single datagram.
     pub(super) datagram_bytes: Option<usize>,
-    /// The address that the datagrams were sent to, and the index of the interface that they arrived on.
+    /// The address that the datagrams were sent to, and the index of the interface that they arrived on; `None` if
+    /// the kernel did not report them.
     pub(super) to: Option<(IpAddr, u32)>,
     /// The ECN bits of the IP headers.
     pub(super) ecn: u8,
@@ -55,7 +57,7 @@ impl Control {
         self.used
     }
 
-    /// Says that the message is a train of datagrams of `bytes` bytes.
+    /// Marks the message as a train of datagrams of `bytes` bytes.
     pub(super) fn set_datagram_bytes(&mut self, bytes: usize) {
         self.push(libc::SOL_UDP, libc::UDP_SEGMENT, bytes as u16);
     }

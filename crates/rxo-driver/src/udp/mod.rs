@@ -59,7 +59,7 @@ pub struct UdpOptions {
     /// The mark of all sent packets, which routing rules can match (`SO_MARK`, needs `CAP_NET_ADMIN`); 0 for
     /// none.
     pub mark: u32,
-    /// `true` if the kernel is to say of each train which address it was sent to, and its ECN bits.
+    /// `true` if the kernel is to report the destination address and the ECN bits of each train.
     pub receive_details: bool,
     /// Maximum number of messages that one call receives, 1 to 32. Each needs 64 KiB of memory.
     pub messages: usize,
@@ -84,7 +84,7 @@ pub struct UdpSocket {
     socket: Arc<net::UdpSocket>,
     options: UdpOptions,
     local: SocketAddr,
-    /// The address that the socket is connected to.
+    /// The address that the socket is connected to; `None` if it is not connected.
     peer: Option<SocketAddr>,
 }
 
@@ -99,8 +99,8 @@ impl UdpSocket {
         open().map_err(|error| cannot_bind(local, error))
     }
 
-    /// Takes over a UDP socket that the caller has bound, connected or not, and sets `options`. What else the caller has
-    /// set stays: a mark, a device that the socket is bound to. The socket becomes non-blocking.
+    /// Takes over a UDP socket that the caller has bound, connected or not, and sets `options`. Other settings of
+    /// the caller stay: a mark, a device that the socket is bound to. The socket becomes non-blocking.
     ///
     /// # Errors
     /// If the descriptor is no UDP socket, or the system refuses an option.
@@ -113,8 +113,8 @@ impl UdpSocket {
         })
     }
 
-    /// Duplicates a UDP socket that the caller goes on using, as [`UdpSocket::from_fd`] takes one over. Both share the
-    /// options: whoever receives then receives trains, if the options have them.
+    /// Duplicates a UDP socket that the caller continues to use, as [`UdpSocket::from_fd`] takes one over. Both
+    /// share the options: whoever receives then receives trains, if the options have them.
     ///
     /// # Errors
     /// Returns the errors of [`UdpSocket::from_fd`], and an error if no descriptor is left.

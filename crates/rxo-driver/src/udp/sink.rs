@@ -83,8 +83,8 @@ impl UdpSink {
         Self { socket, names, sends_trains, counters }
     }
 
-    /// Creates a sink for a UDP socket that the caller has bound and goes on using, with the default options. Receiving
-    /// from the socket stays as it is, except that both buffers of the kernel are enlarged.
+    /// Creates a sink for a UDP socket that the caller has bound and continues to use, with the default options.
+    /// Receiving from the socket stays as it is, except that both buffers of the kernel are enlarged.
     ///
     /// # Errors
     /// Returns the errors of [`UdpSocket::from_borrowed`].

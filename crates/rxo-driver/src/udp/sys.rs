@@ -178,7 +178,8 @@ pub(super) fn send(
 pub(super) struct Names {
     /// `true` if the socket uses IPv6; IPv4 addresses are then written as mapped addresses.
     pub(super) is_ipv6: bool,
-    /// The address that the socket is connected to; messages to it need no address.
+    /// The address that the socket is connected to; messages to it need no address. `None` if it is not
+    /// connected.
     pub(super) peer: Option<SocketAddr>,
 }
 
@@ -215,7 +216,7 @@ fn describe(message: &Message<'_>, control: &mut Control) {
     }
 }
 
-/// Asks the kernel to say of each message which address it was sent to, and its traffic class.
+/// Asks the kernel to report the destination address and the traffic class of each message.
 ///
 /// # Errors
 /// If the system refuses.

@@ -50,7 +50,7 @@ struct Handle {
 /// The state of the device: its socket before the first opening, and the device after it.
 #[derive(Debug)]
 enum State {
-    /// The listening socket.
+    /// The listening socket; `None` once it was taken to open the device.
     Bound(Option<Listener>),
     Open(Shared<Backend>, u32, Copying),
 }

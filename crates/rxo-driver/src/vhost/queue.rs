@@ -17,8 +17,8 @@ pub(super) struct Queue {
     pub(super) call: Option<Notifier>,
     /// The guest's notifications; `None` if the guest sends none.
     pub(super) kick: Option<Watched>,
-    /// The instant since which the guest has posted too few buffers; it was asked to notify when it posts
-    /// more.
+    /// The instant since which the guest has posted too few buffers; `None` if it has posted enough. The guest was
+    /// asked to notify when it posts more.
     pub(super) starved_since: Option<Instant>,
 }
 

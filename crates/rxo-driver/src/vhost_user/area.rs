@@ -40,7 +40,7 @@ pub struct InflightArea<F> {
 }
 
 impl<F> LogArea<F> {
-    /// The greatest length of a log: for guest addresses up to 32 TiB.
+    /// The greatest length of a log of written pages, in bytes: enough for guest addresses up to 32 TiB.
     pub const MOST_BYTES: u64 = 1 << 30;
 
     pub(super) fn read(

@@ -33,7 +33,7 @@ pub(super) struct Frontend {
     wishes: DriverSettings,
     events: Arc<Events>,
     link: Option<Link>,
-    /// A connection whose negotiation is not complete, and its watch.
+    /// The connection whose negotiation is not complete, and its watch; `None` if there is none.
     opening: Option<(Handshake, Watched)>,
     next_attempt: Instant,
     notices: Notices,

@@ -29,7 +29,7 @@ pub enum FrameLayout {
     Pages,
 }
 
-/// The copy path and the layout of a sink.
+/// The way in which a sink copies packets into a guest's memory, and the layout of their pieces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Copying {
     pub(crate) path: CopyPath,

@@ -37,7 +37,7 @@ pub(crate) struct Watched {
     file: OwnedFd,
 }
 
-/// The events since the last call.
+/// The descriptors that have become readable since the last call of [`Events::take`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PendingEvents {
     pub(crate) on_listener: bool,
@@ -73,7 +73,7 @@ impl Events {
         Ok(Watched { events: Arc::clone(self), file })
     }
 
-    /// Returns and clears the events since the last call. Does not block.
+    /// Returns the events since the last call of this function, and clears them. Does not block.
     pub(crate) fn take(&self) -> PendingEvents {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; MOST_EVENTS];
         let (epoll, most) = (self.epoll.as_raw_fd(), MOST_EVENTS as libc::c_int);

@@ -214,7 +214,7 @@ impl DeviceRequest<'_> {
 struct Opened {
     /// The receiving halves, each with the number of its queue.
     queues: Vec<(u32, Receiver)>,
-    /// The sending half of the first socket.
+    /// The sending half of the first socket; `None` without sockets.
     sender: Option<Sender>,
     is_zero_copy: bool,
     chunk_bytes: u32,

@@ -217,8 +217,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
         connection.on_arrival(now, Arrival::segments(arrival.filter(admits)));
     }
 
-    /// Passes segments that the peer sent to the multicast group to the connection, as [`Cell::on_arrival`]
-    /// does for other segments.
+    /// Passes to the connection the segments that its peer has sent to a multicast group. Otherwise like
+    /// [`Cell::on_arrival`].
     pub(crate) fn on_group_arrival<F, A, S>(
         &self,
         now: Instant,

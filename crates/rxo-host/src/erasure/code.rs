@@ -75,7 +75,7 @@ impl fmt::Debug for Encoder {
     }
 }
 
-/// Restores lost segments.
+/// Restores the lost segments of a block. Holds the memory of the code between blocks; `None` before the first.
 #[derive(Default)]
 pub(crate) struct Decoder(Option<ReedSolomonDecoder>);
 

@@ -179,7 +179,7 @@ impl Gathered {
     }
 }
 
-/// The ACKs of a run: an iterator over its stretches, none of which is empty.
+/// The ACKs of a run, as an iterator over its stretches: parts that are contiguous in memory. No part is empty.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Records<'a> {
     gathered: &'a Gathered,

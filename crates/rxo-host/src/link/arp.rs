@@ -63,7 +63,7 @@ pub(super) fn request(
 }
 
 /// Builds an ARP probe for `target`: it asks whether any host has the address, and does not claim it (RFC
-/// 5227, section 2.1.1).
+/// 5227, section 2.1.1). `None` if the frame cannot be written.
 pub(super) fn probe(mac: Mac, target: Ipv4Addr) -> Option<Vec<u8>> {
     request(mac, Ipv4Addr::UNSPECIFIED, target, None)
 }

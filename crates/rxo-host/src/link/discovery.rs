@@ -99,7 +99,7 @@ pub(super) fn solicit(
 }
 
 /// Builds the probe that checks whether `target` is in use: a solicitation with an unspecified source, hence
-/// without an option (RFC 4862, section 5.4.2).
+/// without an option (RFC 4862, section 5.4.2). `None` if the frame cannot be written.
 pub(super) fn probe(mac: Mac, target: Ipv6Addr) -> Option<Vec<u8>> {
     let group = solicited_node(target);
     let message = message(TYPE_NEIGHBOR_SOLICITATION, [0; 4], target, (SOURCE_OPTION, mac));

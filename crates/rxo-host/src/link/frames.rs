@@ -134,7 +134,7 @@ impl Envelope {
     }
 }
 
-/// Builds an ARP frame from `source` to `destination`.
+/// Builds an ARP frame from `source` to `destination`. `None` if the header cannot be written.
 pub(super) fn arp(source: Mac, destination: Mac, packet: &[u8]) -> Option<Vec<u8>> {
     let header = EthernetHeader { destination, source, tags: &[], ethertype: ETHERTYPE_ARP };
     let mut frame = vec![0; header.bytes() + packet.len()];

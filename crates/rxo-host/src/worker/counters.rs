@@ -61,8 +61,8 @@ pub struct HostCounters {
     pub engine: Counters,
     /// Counters of the link: everything that is not TCP, and the gate.
     pub link: LinkCounters,
-    /// The first claim of an address of this host by another station; [`LinkCounters::conflicts`] counts all
-    /// claims.
+    /// The first claim of an address of this host by another station; `None` if there was none.
+    /// [`LinkCounters::conflicts`] counts all claims.
     pub conflict: Option<Conflict>,
     /// Number of deliveries passed to connections.
     pub deliveries: u64,

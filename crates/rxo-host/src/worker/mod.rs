@@ -76,7 +76,8 @@ pub struct Host<I: FrameSource, O> {
     shares: Shares,
     /// Number of successive waits that ended without anything to do.
     false_alarms: u32,
-    /// The time since which rounds have received nothing because connections keep all of the device's memory.
+    /// The time since which rounds have received nothing because connections keep all of the device's memory;
+    /// `None` if they do not.
     starved_since: Option<Instant>,
     /// The policy that the engine follows, starting with the next round; `None` if it was not changed.
     next_policy: Option<Policy>,

@@ -70,8 +70,8 @@ impl Tokens {
         self.follow_idle && self.held_bytes > 0
     }
 
-    /// Holds back all but two segments of `growth`, the number of bytes by which `acked` has enlarged
-    /// `window`.
+    /// Permits two segments of `growth` at once and holds the rest back. `growth` is the number of bytes by which
+    /// `acked` has enlarged `window`.
     pub(super) fn hold(&mut self, growth: u32, window: &Window, acked: &Acked) {
         let more = growth.saturating_sub(AT_ONCE_SEGMENTS * window.mss);
         let rtt_ns = u64::try_from(acked.rtt.as_nanos()).unwrap_or(u64::MAX);

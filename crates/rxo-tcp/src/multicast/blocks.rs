@@ -119,6 +119,7 @@ impl Blocks {
     }
 
     /// Returns the parity packets of the first block that has some to send at `now`, and counts them as sent.
+    /// `None` if no block has any.
     fn take_due(&mut self, is_over: bool, leader: Option<MemberId>, now: Instant) -> Option<Due> {
         if !self.is_wanted {
             return None;

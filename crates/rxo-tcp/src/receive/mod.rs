@@ -267,7 +267,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.fin_at().map_or(self.nxt, |at| earlier(at, self.nxt))
     }
 
-    /// Moves all text into the buffers that `exchange` returns.
+    /// Moves all text into the buffers that `exchange` returns; text for which it returns `None` stays.
     pub(crate) fn exchange(&mut self, mut exchange: impl FnMut(&B, &[u8]) -> Option<B>) {
         self.ready.exchange(&mut exchange);
         self.waiting.exchange(&mut exchange);

@@ -117,7 +117,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         self.spilled_bytes = 0;
     }
 
-    /// Moves the text of each piece into the buffer that `exchange` returns.
+    /// Moves the text of each piece into the buffer that `exchange` returns; if it returns `None`, the text stays.
     pub(crate) fn exchange(&mut self, exchange: &mut impl FnMut(&B, &[u8]) -> Option<B>) {
         for piece in &mut self.pieces {
             piece.payload.exchange(&mut *exchange);

@@ -23,7 +23,7 @@ pub(crate) struct RoundTrip {
 pub(crate) struct Estimate {
     srtt_ns: u64,
     rttvar_ns: u64,
-    /// The smallest sample since the connection opened, in nanoseconds.
+    /// The smallest round-trip time since the connection opened, in nanoseconds.
     least_ns: u64,
 }
 

@@ -142,7 +142,7 @@ fn while_packets_come(traffic: &Traffic, cores: Option<Cores>) -> String {
     )
 }
 
-/// Returns `true` if `part` is so much of `all` that a reader must know of it before the result.
+/// Returns `true` if `part` is at least a tenth of `all`, so that a reader must know of it before the result.
 pub(super) const fn is_significant(part: u64, all: u64) -> bool {
     part > 0 && part >= all / 10
 }

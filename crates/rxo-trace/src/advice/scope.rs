@@ -71,7 +71,7 @@ impl Scope {
     }
 }
 
-/// Returns `true` if the receiver receives all packets but one in a hundred.
+/// Returns `true` if at least 99 % of the packets are for the receiver.
 const fn is_all(receiver: &Receiver, outcome: &Outcome) -> bool {
     receiver.packets >= outcome.packets - outcome.packets / 100
 }

@@ -104,7 +104,8 @@ pub(super) fn inner(link: LinkKind, bytes: &[u8], ip: usize) -> Vec<u8> {
     frame
 }
 
-/// Returns the first header of a captured packet, and its offset.
+/// Returns the offset and the kind of the first header of a captured packet; `None` if its link type is unknown or
+/// the packet is too short.
 fn begin(link: LinkType, bytes: &[u8]) -> Option<(usize, Header)> {
     /// Link types of PPP, of 802.11, and of 802.11 behind a radiotap header.
     const PPP: [u16; 2] = [9, 50];
@@ -188,7 +189,8 @@ fn behind_ip(
     Some((Some(kind), length + more, next))
 }
 
-/// Returns the tunnel in a datagram, the length of its headers, and the next header.
+/// Returns the tunnel in a datagram, the length of its headers, and the next header. `None` if the datagram is of
+/// no known tunnel, or too short.
 fn udp(rest: &[u8]) -> Option<(Encapsulation, usize, Header)> {
     const UDP_BYTES: usize = 8;
     const TUNNEL_BYTES: usize = 8;
@@ -207,7 +209,8 @@ fn udp(rest: &[u8]) -> Option<(Encapsulation, usize, Header)> {
     Some((kind, UDP_BYTES + TUNNEL_BYTES + options, next))
 }
 
-/// Returns the length of a GRE header of version 0, and the next header.
+/// Returns the length of a GRE header of version 0, and the next header. `None` if the header has another version,
+/// has routing fields, or is too short.
 fn gre(rest: &[u8]) -> Option<(usize, Header)> {
     const CHECKSUM: u16 = 0x8000;
     const ROUTING: u16 = 0x4000;
@@ -228,7 +231,7 @@ fn gre(rest: &[u8]) -> Option<(usize, Header)> {
 }
 
 /// Returns the length of a PPP header, and the next header. Address and control may be left out, and the
-/// protocol may have one byte.
+/// protocol may have one byte. `None` if the protocol is neither IP nor MPLS, or the header too short.
 fn ppp(rest: &[u8]) -> Option<(usize, Header)> {
     let before = if rest.starts_with(&[0xff, 0x03]) { 2 } else { 0 };
     let first = *rest.get(before)?;

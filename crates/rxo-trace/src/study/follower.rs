@@ -1,8 +1,11 @@
-//! Followers: points whose results have been those of the group's first engine so far, and which need no engine until then.
+//! Followers: points that share the first engine of their group, as long as their results must be equal to its
+//! results.
 //!
-//! A limit of 16 flows makes no difference while no poll has packets of more, and a limit of 64 segments none while no poll
-//! has 64 packets. At the first poll that could make a difference, the follower gets an engine of its own, which goes on
-//! from the counts of the first. That is exact only if nothing is held or remembered between polls.
+//! A point is one choice of settings. Two points with different limits have equal results until a poll exceeds the
+//! smaller limit: a limit of 16 flows has no effect while each poll has packets of at most 16 flows, and a limit
+//! of 64 segments none while each poll has fewer than 64 packets. At the first poll that could make a difference,
+//! the follower gets an engine of its own, which continues from the counts of the first. That is exact only if
+//! nothing is held or remembered between polls.
 
 use rxo_coalesce::{Config, Hold, Policy, PureAckRule};
 use rxo_frame::Frame;

@@ -13,7 +13,7 @@ use rxo_wire::{
 
 use crate::report::Protocol;
 
-/// A parsed packet.
+/// A captured packet, parsed as far as the study counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PacketKind {
     /// A TCP segment or a UDP datagram.
@@ -31,7 +31,7 @@ pub(super) enum PacketKind {
 pub(super) struct Segment {
     pub(super) key: FlowKey,
     pub(super) protocol: Protocol,
-    /// The innermost VLAN identifier in the bytes.
+    /// The innermost VLAN identifier in the bytes; `None` without a tag.
     pub(super) vlan: Option<u16>,
     /// The offsets of the segment's headers and payload.
     pub(super) at: Offsets,

@@ -288,7 +288,8 @@ impl Runner {
         }
     }
 
-    /// Delivers everything held, because no more packets come: at its deadlines, or without a deadline at `now`.
+    /// Delivers everything that is held after the last packet: each flow at its deadline, and flows without a
+    /// deadline at `now`.
     pub(super) fn finish(&mut self, now: Instant, chosen: &mut Chosen) {
         self.catch_up(Instant::from_nanos(u64::MAX), chosen);
         self.deliver(now, chosen, |engine, note| {

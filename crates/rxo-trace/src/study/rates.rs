@@ -14,7 +14,7 @@ use super::flows::NO_FLOW;
 
 /// The maximum number of receiving addresses with steps of their own. Packets for others count only in the total.
 const MOST_RECEIVERS: usize = 64;
-/// The maximum number of steps.
+/// The maximum number of time steps in which a study counts packets.
 const MOST_STEPS: u64 = 300;
 /// The shortest step: shorter ones would show bursts that no host's load average shows.
 const SHORTEST: Duration = Duration::from_millis(100);

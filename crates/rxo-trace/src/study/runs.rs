@@ -24,8 +24,8 @@ pub(super) struct Runs {
     own: u64,
     /// The number of deliveries at each of [`LIMITS`].
     at_limits: [u64; LIMITS.len()],
-    /// The runs of this poll that may go on: the number of the flow, the segments, and how many fit into an aggregate by
-    /// their bytes.
+    /// The runs of this poll that may continue: the number of the flow, the segments, and how many fit into an
+    /// aggregate by their bytes.
     open: Vec<(u32, u64, u64)>,
 }
 
@@ -65,7 +65,7 @@ impl Runs {
         }
     }
 
-    /// Ends the run that a single segment goes on.
+    /// Ends the run that a single segment continues.
     fn end(&mut self, delivery: &Delivery<'_, Numbered>) {
         let Some(first) = delivery.frames().next() else { return };
         if let Some((segments, fit)) = self.take(first.bytes.number) {

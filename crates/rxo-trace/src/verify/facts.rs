@@ -17,7 +17,7 @@ pub(super) struct Name {
     pub(super) interface: u32,
 }
 
-/// The kind of a flow.
+/// The protocol of a flow, as far as packets of different protocols are kept apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Class {
     Tcp,

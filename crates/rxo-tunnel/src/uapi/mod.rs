@@ -31,7 +31,7 @@ pub(crate) enum Refusal {
     TooLong = -90,
 }
 
-/// A request.
+/// A request on the control socket, as `wg` sends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     /// Asks for settings and figures.

@@ -116,7 +116,7 @@ fn yes(value: &str) -> Option<bool> {
     (value == "true").then_some(true)
 }
 
-/// Reads a decimal number without a sign.
+/// Reads a decimal number without a sign; `None` if `value` is none, or too large.
 fn number<N: std::str::FromStr>(value: &str) -> Option<N> {
     value.parse().ok().filter(|_| is_number(value))
 }

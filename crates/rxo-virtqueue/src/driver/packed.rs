@@ -22,8 +22,9 @@ pub(super) struct PackedDriver {
     available: Position,
     /// The position in the ring at which the device will write the next used descriptor.
     used: Position,
-    /// The second half of the first available descriptor that was not published, with its index in the ring.
-    /// Later descriptors are already in the ring, but the device reads in order, so it does not see them yet.
+    /// The second half of the first available descriptor that was not published, with its index in the ring;
+    /// `None` if all were. Later descriptors are already in the ring, but the device reads in order, so it does
+    /// not see them yet.
     first: Option<(u16, u64)>,
     /// The position after the last descriptor that the device can see.
     published: Position,

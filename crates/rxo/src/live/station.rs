@@ -88,9 +88,9 @@ pub struct Card {
     pub expands: bool,
     /// The interval between two readings for the observer, at least 1 ms; `None` for no readings.
     pub report_every: Option<Duration>,
-    /// The desk at which other threads ask the card questions while it runs.
+    /// The desk at which other threads ask the card questions while it runs; `None` if no thread asks.
     pub desk: Option<Desk<Question>>,
-    /// The counter of the card's turns, as in [`WorkerConfig::turns`].
+    /// The counter of the card's turns, as in [`WorkerConfig::turns`]; `None` if no process watches it.
     pub turns: Option<&'static AtomicU64>,
 }
 

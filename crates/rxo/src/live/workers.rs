@@ -31,7 +31,8 @@ use crate::worker::{Crew, Misfit, Reading, Report, Worker, WorkerConfig};
 /// The queues of two devices, and the workers between them.
 pub struct Workers {
     seats: Vec<Seat>,
-    /// The counter of turns that another process watches. It grows only when all workers have made a turn.
+    /// The counter of turns that another process watches; `None` if none does. It grows only when all workers have
+    /// made a turn.
     pulse: Option<&'static AtomicU64>,
 }
 

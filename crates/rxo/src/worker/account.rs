@@ -52,10 +52,10 @@ const COMPARISONS: usize = 3;
 /// The account of packets that leave by the nic.
 #[derive(Debug, Default)]
 pub(super) struct Sendings {
-    /// The time of the last comparison with the system's count; `None` before the first.
+    /// The time of the last comparison with the system's count of departed packets; `None` before the first.
     looked_at: Option<Instant>,
     /// The number of packets that the interface had sent, minus the number of packets written, when both were first
-    /// known.
+    /// known; `None` before that.
     before: Option<u64>,
     /// The numbers of written packets at the last checks at which they had grown, oldest first.
     written: [u64; LAG],

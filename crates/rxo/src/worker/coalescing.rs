@@ -146,7 +146,7 @@ enum State {
     Probe { intervals: u32, frames: u64, deliveries: u64 },
 }
 
-/// The result of an interval.
+/// The gain of coalescing in one interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Yield {
     /// There was too little traffic to decide.

@@ -38,7 +38,8 @@ pub struct WireSource<S: FrameSource> {
     ready: VecDeque<Frame<S::Buffer>>,
     given: SourceCounters,
     wire: WireCounters,
-    /// The error that the source returned. It is passed on after all frames that the source delivered before.
+    /// The error that the source has returned, until it is passed on: after all frames that the source
+    /// delivered before it.
     failure: Option<DeviceError>,
 }
 

@@ -48,7 +48,7 @@ const NAME: &str = "name";
 const BASE: &str = "base";
 const INSEQ_TIMEOUT: &str = "inseq_timeout";
 const OFO_TIMEOUT: &str = "ofo_timeout";
-/// The longest timeout of Juggler.
+/// The longest timeout that a file may set for Juggler.
 const MOST_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Parses the file `text`, which was read from `path`.

@@ -188,7 +188,8 @@ impl Sums {
         }
     }
 
-    /// Adds the uncertainty of the later part at a cut, for points whose reach exceeds the pause at the cut.
+    /// Adds the error bounds of the later part of a cut capture to the points that a cut may affect: those whose
+    /// results still depend on packets before the pause of `gap_ns` nanoseconds at the cut.
     pub(super) fn add_error_bounds(&mut self, points: &[Point], gap_ns: u64, error_bounds: &[u64]) {
         let gap = rxo_frame::Duration::from_nanos(gap_ns);
         for ((point, sums), error_bound) in points.iter().zip(&mut self.points).zip(error_bounds) {

@@ -12,7 +12,7 @@ pub(in crate::switch) const ICMPV6: u8 = PROTOCOL_ICMPV6;
 pub(in crate::switch) const IGMP: u8 = PROTOCOL_IGMP;
 pub(in crate::switch) const UDP: u8 = PROTOCOL_UDP;
 
-/// An IP packet.
+/// The addresses and the upper-layer part of an IP packet.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::switch) struct Ip<'f> {
     pub(in crate::switch) source: IpAddr,

@@ -277,7 +277,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
     }
 
     /// Returns the time at which a turn is due even if nothing arrives: at once, if a frame from a guest may
-    /// be passed on.
+    /// be passed on. `None` if no turn is due until something arrives.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let departs = !self.outlet.is_blocked() && !self.departures.is_empty();
         let waiting =

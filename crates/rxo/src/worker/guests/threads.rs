@@ -36,9 +36,9 @@ use crate::worker::{Awake, Question, Report, Waiter, Wanted, WantedHost, WorkerC
 pub struct Threads<GW, HO> {
     /// Creates the waiter of a guest's thread; called on that thread.
     pub waiter: fn() -> GW,
-    /// Creates a bell.
+    /// Creates a bell, by which the hub and a guest's thread wake each other.
     pub bell: fn() -> io::Result<Arc<dyn Bell>>,
-    /// Takes the next notice for the user from a guest's device.
+    /// Takes the next notice for the user from a guest's device; `None` if there is none.
     pub notice: fn(&mut HO) -> Option<String>,
 }
 
