@@ -16,7 +16,7 @@ const WAITED_FOR: &str = "RXO_TUNNEL_DETACHED";
 /// The line by which the second process says that it is ready.
 const READY: &str = "ready";
 
-/// Returns `true` in the process that the first one waits for.
+/// Returns `true` in the second process, for which the first one waits until it is ready.
 pub(crate) fn is_waited_for() -> bool {
     env::var_os(WAITED_FOR).is_some()
 }

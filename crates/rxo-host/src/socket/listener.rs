@@ -41,7 +41,7 @@ impl TcpListener {
     /// Makes [`TcpListener::accept`] return an error instead of blocking if `is_nonblocking` is set.
     ///
     /// # Errors
-    /// Never; as in `std::net`.
+    /// None; the signature is that of `std::net`.
     pub fn set_nonblocking(&self, is_nonblocking: bool) -> io::Result<()> {
         self.waiting.set_nonblocking(is_nonblocking);
         Ok(())
@@ -54,7 +54,7 @@ impl TcpListener {
     /// Returns the local address and port.
     ///
     /// # Errors
-    /// Never; as in `std::net`.
+    /// None; the signature is that of `std::net`.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         Ok(self.listener.address())
     }

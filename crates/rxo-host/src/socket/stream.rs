@@ -76,7 +76,7 @@ impl TcpStream {
     /// Returns the peer's address and port.
     ///
     /// # Errors
-    /// Never; as in `std::net`.
+    /// None; the signature is that of `std::net`.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         Ok(peer(&self.socket.pair()))
     }
@@ -84,7 +84,7 @@ impl TcpStream {
     /// Returns the local address and port.
     ///
     /// # Errors
-    /// Never; as in `std::net`.
+    /// None; the signature is that of `std::net`.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         Ok(local(&self.socket.pair()))
     }
@@ -105,7 +105,7 @@ impl TcpStream {
     /// Creates another handle to the same connection.
     ///
     /// # Errors
-    /// Never; as in `std::net`.
+    /// None; the signature is that of `std::net`.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(self.clone())
     }
@@ -218,7 +218,7 @@ impl TcpStream {
     /// Makes calls return [`io::ErrorKind::WouldBlock`] instead of blocking if `is_nonblocking` is set.
     ///
     /// # Errors
-    /// Never; as in `std::net`.
+    /// None; the signature is that of `std::net`.
     pub fn set_nonblocking(&self, is_nonblocking: bool) -> io::Result<()> {
         self.waiting.set_nonblocking(is_nonblocking);
         Ok(())
@@ -243,7 +243,7 @@ impl TcpStream {
     /// Returns the time after which a blocked read fails; `None` means no limit.
     ///
     /// # Errors
-    /// Never; as in `std::net`.
+    /// None; the signature is that of `std::net`.
     pub fn read_timeout(&self) -> io::Result<Option<Duration>> {
         Ok(self.waiting.read_timeout().get())
     }
@@ -251,7 +251,7 @@ impl TcpStream {
     /// Returns the time after which a blocked write fails; `None` means no limit.
     ///
     /// # Errors
-    /// Never; as in `std::net`.
+    /// None; the signature is that of `std::net`.
     pub fn write_timeout(&self) -> io::Result<Option<Duration>> {
         Ok(self.waiting.write_timeout().get())
     }
@@ -259,7 +259,7 @@ impl TcpStream {
     /// Sends small segments at once if `is_nodelay` is set; otherwise the Nagle algorithm may delay them.
     ///
     /// # Errors
-    /// Never; as in `std::net`.
+    /// None; the signature is that of `std::net`.
     pub fn set_nodelay(&self, is_nodelay: bool) -> io::Result<()> {
         self.socket.set_nagle(!is_nodelay)
     }
@@ -310,7 +310,7 @@ impl TcpStream {
     /// Returns the IPv4 TTL or IPv6 hop limit of sent packets.
     ///
     /// # Errors
-    /// Never; as in `std::net`.
+    /// None; the signature is that of `std::net`.
     pub fn ttl(&self) -> io::Result<u32> {
         Ok(self.socket.marks()?.hop_limit.into())
     }
@@ -339,7 +339,7 @@ impl TcpStream {
     /// first call.
     ///
     /// # Errors
-    /// Never; as in `std::net`.
+    /// None; the signature is that of `std::net`.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
         self.socket.take_error()
     }
