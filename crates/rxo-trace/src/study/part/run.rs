@@ -65,7 +65,7 @@ pub(crate) struct LaneEnds {
 
 impl Run {
     pub(super) fn is_complete(&self) -> bool {
-        self.span.from == (0, 0) && self.span.is_last
+        self.span.is_whole()
     }
 
     /// Drops the state at the ends if the run will get no neighbours.
