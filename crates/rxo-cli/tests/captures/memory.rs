@@ -29,7 +29,7 @@ fn with_many_flows(name: &str) -> Folder {
 fn a_flow_that_is_studied_takes_two_hundred_bytes() {
     let folder = with_many_flows("studied");
     // 40 MB of flows; the rest is the base use of every command.
-    let text = within(&folder, 70, "analyze in.pcap --json");
+    let text = within(&folder, 60, "analyze in.pcap --json");
     assert!(text.contains("\"flows\": 200000"), "{text}");
 }
 
