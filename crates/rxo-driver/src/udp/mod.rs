@@ -13,9 +13,10 @@
 //! # Contract
 //! No call blocks, or allocates after construction, and datagrams to one address keep their order. On a
 //! kernel without the options, all datagrams are sent singly. Some kernels and devices accept `UDP_SEGMENT`
-//! and then refuse each send (`EIO` without checksum offload, `EINVAL` for a train whose datagrams exceed the
-//! MTU of the route): at the first refusal the sink sends the same datagrams one by one, uses no trains from
-//! then on, and counts that. A datagram that cannot be sent at all is dropped and counted, as UDP permits.
+//! and then refuse trains; the sink counts that, and sends the same datagrams one by one. A refusal for want of
+//! checksum offload (`EIO`) ends trains for the whole sink. A route whose MTU is smaller than the datagrams (`EINVAL`,
+//! `EMSGSIZE`) ends them for that destination only, until 1,000 datagrams have left one by one; a sink remembers eight such
+//! destinations. A datagram that cannot be sent at all is dropped and counted, as UDP permits.
 
 mod control;
 mod message;
@@ -23,6 +24,7 @@ mod outbox;
 mod sink;
 mod source;
 mod sys;
+mod trains;
 
 use std::io;
 use std::net::{self, IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

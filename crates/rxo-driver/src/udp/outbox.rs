@@ -75,13 +75,16 @@ impl Outbox {
         self.used - self.sent
     }
 
-    /// Returns the messages to be sent, in order: whole trains if `as_trains` is `true`, otherwise single
-    /// datagrams.
-    pub(super) fn messages(&self, as_trains: bool) -> impl Iterator<Item = Message<'_>> {
+    /// Returns the messages to be sent, in order: whole trains if `permit` returns `true` for their address and the size
+    /// of their datagrams, otherwise single datagrams.
+    pub(super) fn messages(
+        &self,
+        permit: impl Fn(SocketAddr, usize) -> bool,
+    ) -> impl Iterator<Item = Message<'_>> {
         self.trains[self.first..].iter().flat_map(move |train| {
             let bytes = &self.bytes[train.start.max(self.sent)..train.end];
-            let most = if as_trains { bytes.len() } else { train.datagram_bytes };
             let Laid { to, datagram_bytes, ecn, .. } = *train;
+            let most = if permit(to, datagram_bytes) { bytes.len() } else { datagram_bytes };
             bytes.chunks(most).map(move |bytes| Message::together(to, ecn, bytes, datagram_bytes))
         })
     }
@@ -127,7 +130,7 @@ mod tests {
     }
 
     fn lengths(outbox: &Outbox, as_trains: bool) -> Vec<usize> {
-        outbox.messages(as_trains).map(|message| message.bytes).collect()
+        outbox.messages(|_, _| as_trains).map(|message| message.bytes).collect()
     }
 
     #[test]
@@ -135,7 +138,7 @@ mod tests {
         let outbox = filled(&[(100, 1), (100, 1), (60, 1), (60, 1), (100, 1)]);
         assert_eq!(lengths(&outbox, true), [260, 60, 100]);
         assert_eq!(lengths(&outbox, false), [100, 100, 60, 60, 100]);
-        assert_eq!(outbox.messages(true).next().unwrap().datagrams(), 3);
+        assert_eq!(outbox.messages(|_, _| true).next().unwrap().datagrams(), 3);
     }
 
     #[test]
@@ -151,7 +154,7 @@ mod tests {
             outbox.room(100).unwrap();
             outbox.push_with_ecn(100, to(1), ecn);
         }
-        let messages: Vec<_> = outbox.messages(true).map(|it| (it.bytes, it.ecn)).collect();
+        let messages: Vec<_> = outbox.messages(|_, _| true).map(|it| (it.bytes, it.ecn)).collect();
         assert_eq!(messages, [(200, 2), (100, 3), (100, 1), (100, 0)]);
     }
 
@@ -168,7 +171,7 @@ mod tests {
         let mut outbox = filled(&[(100, 1), (100, 1), (100, 1), (50, 2)]);
         outbox.advance(100);
         assert_eq!(lengths(&outbox, true), [200, 50]);
-        let first = outbox.messages(true).next().unwrap();
+        let first = outbox.messages(|_, _| true).next().unwrap();
         assert_eq!(first.slices().next().unwrap()[0], 1);
         assert_eq!(outbox.waiting_bytes(), 250);
         outbox.advance(250);

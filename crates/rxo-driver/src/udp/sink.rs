@@ -9,6 +9,7 @@ use rxo_device::{Descriptors, DeviceError};
 
 use super::message::{Datagram, Message};
 use super::sys::{self, MOST_MESSAGES, Names};
+use super::trains::Trains;
 use super::{Outbox, UdpOptions, UdpSocket};
 
 /// Sends datagrams. Created by [`UdpSocket::sink`](super::UdpSocket::sink).
@@ -16,7 +17,7 @@ use super::{Outbox, UdpOptions, UdpSocket};
 pub struct UdpSink {
     socket: Arc<net::UdpSocket>,
     names: Names,
-    sends_trains: bool,
+    trains: Trains,
     counters: UdpSinkCounters,
 }
 
@@ -32,8 +33,7 @@ pub struct UdpSinkCounters {
     pub bytes: u64,
     /// Number of system calls that sent at least one message.
     pub calls: u64,
-    /// Number of trains that the system refused although it has the option; at most 1, because no trains
-    /// follow.
+    /// Number of trains that the system refused although it has the option. Their datagrams were sent one by one.
     pub refused_trains: u64,
     /// Number of single datagrams that the system refused, for example because of no route, their length, or
     /// a filter.
@@ -49,8 +49,10 @@ enum SendErrorAction {
     Wait,
     /// Repeat the same system call.
     Again,
-    /// Send datagrams one by one from now on, because the system refuses trains.
+    /// Send all datagrams one by one from now on, because the system refuses trains.
     NoTrains,
+    /// Send the datagrams of this train one by one, because its route is too narrow for it. Other routes keep trains.
+    Singly,
     /// Drop this message and continue with the next.
     Drop,
 }
@@ -80,7 +82,7 @@ impl UdpSink {
             dropped: 0,
             last_refusal: 0,
         };
-        Self { socket, names, sends_trains, counters }
+        Self { socket, names, trains: Trains::new(sends_trains), counters }
     }
 
     /// Creates a sink for a UDP socket that the caller has bound and continues to use, with the default options.
@@ -93,11 +95,11 @@ impl UdpSink {
         UdpSocket::from_borrowed(socket, options).map(|socket| socket.sink())
     }
 
-    /// Returns `true` if the sink sends trains: the kernel supports them, the options permit them, and none
-    /// was refused.
+    /// Returns `true` if the sink sends trains: the kernel supports them, the options permit them, and the system has
+    /// refused none for a reason that holds for all destinations.
     #[must_use]
     pub const fn sends_trains(&self) -> bool {
-        self.sends_trains
+        self.trains.are_sent()
     }
 
     /// Sends the content of `outbox` until the system's queue is full. Returns `true` if everything was sent;
@@ -116,16 +118,16 @@ impl UdpSink {
         let mut call = |messages: &[Message<'_>]| sys::send(socket.as_fd(), names, messages);
         let mut done = 0;
         while done < datagrams.len() {
-            let (mut from, as_trains) = (done, self.sends_trains);
+            let (mut rest, trains) = (&datagrams[done..], &self.trains);
             let waiting = std::iter::from_fn(|| {
-                let message = Message::first_of(&datagrams[from..], as_trains)?;
-                from += message.datagrams();
+                let first = rest.first()?;
+                let message = Message::first_of(rest, trains.permit(first.to, first.bytes.len()))?;
+                rest = &rest[message.datagrams()..];
                 Some(message)
             });
-            let Some(Done { datagrams: sent, .. }) = self.send_some(waiting, &mut call) else {
-                break;
-            };
-            done += sent;
+            let Some((messages, count)) = first_of(waiting) else { break };
+            let Some(sent) = self.send_some(&messages[..count], &mut call) else { break };
+            done += sent.datagrams;
         }
         done
     }
@@ -136,7 +138,10 @@ impl UdpSink {
         mut call: impl FnMut(&[Message<'_>]) -> io::Result<usize>,
     ) -> bool {
         while !outbox.is_empty() {
-            match self.send_some(outbox.messages(self.sends_trains), &mut call) {
+            let trains = &self.trains;
+            let waiting = outbox.messages(|to, bytes| trains.permit(to, bytes));
+            let Some((messages, count)) = first_of(waiting) else { break };
+            match self.send_some(&messages[..count], &mut call) {
                 Some(done) => outbox.advance(done.bytes),
                 None => return false,
             }
@@ -144,26 +149,21 @@ impl UdpSink {
         true
     }
 
-    /// Sends messages by one call. Returns how much was sent or dropped, which may be nothing; `None` if the system's
-    /// queue is full.
-    fn send_some<'m>(
+    /// Sends `messages`, at least one, by one call. Returns how much was sent or dropped, which may be nothing; `None` if
+    /// the system's queue is full.
+    fn send_some(
         &mut self,
-        mut waiting: impl Iterator<Item = Message<'m>>,
+        messages: &[Message<'_>],
         call: &mut impl FnMut(&[Message<'_>]) -> io::Result<usize>,
     ) -> Option<Done> {
-        let Some(first) = waiting.next() else { return Some(Done::default()) };
-        let mut messages = [first; MOST_MESSAGES];
-        let mut count = 1;
-        for (place, message) in messages[1..].iter_mut().zip(waiting) {
-            *place = message;
-            count += 1;
-        }
-        match call(&messages[..count]) {
-            Ok(sent) => Some(self.sent(&messages[..sent.min(count)])),
-            Err(error) => match self.refused(&first, &error) {
+        match call(messages) {
+            Ok(sent) => Some(self.sent(&messages[..sent.min(messages.len())])),
+            Err(error) => match self.refused(&messages[0], &error) {
                 SendErrorAction::Wait => None,
-                SendErrorAction::Again | SendErrorAction::NoTrains => Some(Done::default()),
-                SendErrorAction::Drop => Some(Done::of(&[first])),
+                SendErrorAction::Again | SendErrorAction::NoTrains | SendErrorAction::Singly => {
+                    Some(Done::default())
+                }
+                SendErrorAction::Drop => Some(Done::of(&messages[..1])),
             },
         }
     }
@@ -174,6 +174,7 @@ impl UdpSink {
         self.counters.messages += messages.len() as u64;
         self.counters.bytes += done.bytes as u64;
         self.counters.datagrams += done.datagrams as u64;
+        self.trains.count(messages);
         done
     }
 
@@ -182,7 +183,11 @@ impl UdpSink {
         match answer {
             SendErrorAction::Wait | SendErrorAction::Again => return answer,
             SendErrorAction::NoTrains => {
-                self.sends_trains = false;
+                self.trains.end();
+                self.counters.refused_trains += 1;
+            }
+            SendErrorAction::Singly => {
+                self.trains.end_on_route(first);
                 self.counters.refused_trains += 1;
             }
             SendErrorAction::Drop => self.counters.dropped += first.datagrams() as u64,
@@ -198,16 +203,27 @@ impl UdpSink {
     }
 }
 
+/// Returns as many messages as one call takes, and their number; `None` if there are none.
+fn first_of<'m>(
+    mut waiting: impl Iterator<Item = Message<'m>>,
+) -> Option<([Message<'m>; MOST_MESSAGES], usize)> {
+    let mut messages = [waiting.next()?; MOST_MESSAGES];
+    let mut count = 1;
+    for (place, message) in messages[1..].iter_mut().zip(waiting) {
+        *place = message;
+        count += 1;
+    }
+    Some((messages, count))
+}
+
 const fn answer(code: i32, is_train: bool) -> SendErrorAction {
     match code {
         libc::EAGAIN => SendErrorAction::Wait,
         libc::EINTR => SendErrorAction::Again,
-        // No checksum offload; a datagram longer than the route's MTU; no such option.
-        libc::EIO | libc::EINVAL | libc::EMSGSIZE | libc::EOPNOTSUPP | libc::ENOPROTOOPT
-            if is_train =>
-        {
-            SendErrorAction::NoTrains
-        }
+        // A datagram longer than the route's MTU.
+        libc::EINVAL | libc::EMSGSIZE if is_train => SendErrorAction::Singly,
+        // No checksum offload; no such option.
+        libc::EIO | libc::EOPNOTSUPP | libc::ENOPROTOOPT if is_train => SendErrorAction::NoTrains,
         _ => SendErrorAction::Drop,
     }
 }
@@ -271,11 +287,18 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_train_is_sent_one_by_one_and_is_the_last() {
-        for code in [libc::EIO, libc::EINVAL, libc::EOPNOTSUPP] {
+    fn a_refused_train_is_sent_one_by_one() {
+        let rows = [
+            (libc::EIO, false),
+            (libc::EOPNOTSUPP, false),
+            // These are the route's, so other destinations keep trains.
+            (libc::EINVAL, true),
+            (libc::EMSGSIZE, true),
+        ];
+        for (code, sends_trains) in rows {
             let (taken, sink) = by_a_system_that_refuses_trains(code);
             assert_eq!(taken, [0, 1, 2, 3, 4]);
-            assert!(!sink.sends_trains());
+            assert_eq!(sink.sends_trains(), sends_trains);
             let UdpSinkCounters { refused_trains, last_refusal, dropped, datagrams, .. } =
                 sink.counters();
             assert_eq!((refused_trains, last_refusal, dropped, datagrams), (1, code, 0, 5));

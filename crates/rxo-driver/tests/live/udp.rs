@@ -1,6 +1,6 @@
 //! Tests of trains of datagrams between real sockets.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 
 use rxo_driver::udp::{Outbox, UdpOptions, UdpSink, UdpSocket, UdpSource};
@@ -14,7 +14,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("udp_trains_cross_a_veth_between_ipv6_sockets_and_ipv4", trains_cross_a_veth),
     ("udp_ecn_fields_cross_a_veth_and_part_trains", ecn_fields_cross_a_veth),
     ("udp_without_trains_each_datagram_is_a_message", without_trains),
-    ("udp_a_refused_train_turns_trains_off_and_loses_nothing", refused_train),
+    ("udp_a_refused_train_is_sent_singly_and_loses_nothing", refused_train),
+    ("udp_a_narrow_route_leaves_trains_to_the_others", one_narrow_route),
     ("udp_what_has_no_route_is_dropped_and_counted", no_route),
 ];
 
@@ -173,11 +174,36 @@ fn refused_train() {
     send(&mut sink, address, &lengths);
     assert_same(&receive(&mut source, lengths.len()), address, &lengths);
     let counters = sink.counters();
-    assert!(!sink.sends_trains());
     assert_eq!((counters.refused_trains, counters.dropped), (1, 0));
     assert_eq!((counters.datagrams, counters.messages), (5, 5));
     // The error is EINVAL, or EMSGSIZE from newer kernels.
     assert!([22, 90].contains(&counters.last_refusal), "{}", counters.last_refusal);
+}
+
+/// Sends to two peers in turn from one socket. The route to one has an MTU of 1,280, that to the other of 1,500.
+fn one_narrow_route() {
+    const ROUNDS: usize = 3;
+    let pair = Pair::addressed();
+    pair.near.interface("lo").set_mtu(1_280).unwrap();
+    let bind = |ip: Ipv4Addr| UdpSocket::bind(SocketAddr::new(ip.into(), 0), UdpOptions::default());
+    let in_near = |ip| pair.near.run(|| bind(ip)).unwrap().unwrap();
+    let (sender, narrow) = (in_near(Ipv4Addr::UNSPECIFIED), in_near(Ipv4Addr::LOCALHOST));
+    let wide = pair.far.run(|| bind(FAR_ADDRESS)).unwrap().unwrap();
+    if !sender.options().send_trains {
+        return;
+    }
+    let (mut sink, mut sources) = (sender.sink(), [narrow.source(), wide.source()]);
+    for _ in 0..ROUNDS {
+        for (socket, source) in [&narrow, &wide].into_iter().zip(&mut sources) {
+            send(&mut sink, socket.local_addr(), &[1_400; 5]);
+            assert_eq!(receive(source, 5).len(), 5);
+        }
+    }
+    let counters = sink.counters();
+    assert_eq!((counters.refused_trains, counters.dropped), (1, 0));
+    // Five messages to the narrow peer and one to the other, in each round.
+    assert_eq!(counters.messages, ROUNDS as u64 * 6);
+    assert!(sink.sends_trains());
 }
 
 fn no_route() {
