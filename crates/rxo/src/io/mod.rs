@@ -6,7 +6,8 @@
 //! ```
 //!
 //! * [`PacketWriter`] coalesces packets before a sink.
-//! * [`PacketReader`] splits the GSO frames of a source, and completes checksums.
+//! * [`PacketReader`] splits the GSO frames of a source, and completes checksums. [`PacketSplitter`] is this step alone.
+//! * [`Ordered`] restores the order of batches that several threads have decrypted.
 //!
 //! Both are [`Send`], work with any sink and source, and neither block nor read a clock. With the feature `driver`,
 //! `Tap::from_fd` makes source and sink of a descriptor that the program has opened, and `driver::udp` moves the datagrams
@@ -29,17 +30,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod ordered;
 mod reader;
+mod splitter;
 mod writer;
 
 #[cfg(feature = "driver")]
 use std::os::fd::BorrowedFd;
 
+pub use ordered::{Exit, Ordered, Ticket};
 pub use reader::PacketReader;
 #[cfg(feature = "driver")]
 use rxo_device::DeviceError;
 #[cfg(feature = "driver")]
 use rxo_driver::{DeviceSink, SubmitMode, Tap, TapSource};
+pub use splitter::PacketSplitter;
 pub use writer::PacketWriter;
 
 /// Makes both ends of a TUN or TAP that the caller has opened and keeps: duplicates the descriptor, enables its offloads,

@@ -4,13 +4,9 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use rxo_device::{DeviceError, FrameSource};
-use rxo_frame::{ChecksumStatus, Frame, LinkKind};
-use rxo_vnet::segments;
-use rxo_wire::checksum::{Summer, complete};
-use rxo_wire::segmentation::Checksums;
+use rxo_frame::Frame;
 
-/// The length of the largest frame, in bytes: an IP packet with its Ethernet header and two VLAN tags.
-const MOST_BYTES: usize = 65_535 + 22;
+use super::PacketSplitter;
 
 /// Reads packets: splits the GSO frames of a source, and completes partial checksums. A VLAN tag that a device has taken
 /// out of the bytes is not put back.
@@ -20,10 +16,8 @@ const MOST_BYTES: usize = 65_535 + 22;
 #[derive(Debug)]
 pub struct PacketReader<S: FrameSource> {
     source: S,
-    link: LinkKind,
     batch: Vec<Frame<S::Buffer>>,
-    packet: Box<[u8]>,
-    summer: Summer,
+    splitter: PacketSplitter,
     invalid: u64,
 }
 
@@ -31,9 +25,8 @@ impl<S: FrameSource> PacketReader<S> {
     /// Creates a reader. Allocates 64 KiB for the packets that it makes.
     #[must_use]
     pub fn new(source: S) -> Self {
-        let link = source.capabilities().link;
-        let packet = vec![0; MOST_BYTES].into_boxed_slice();
-        Self { source, link, batch: Vec::new(), packet, summer: Summer::detect(), invalid: 0 }
+        let splitter = PacketSplitter::new(source.capabilities().link);
+        Self { source, batch: Vec::new(), splitter, invalid: 0 }
     }
 
     /// Reads at most `budget` frames, and passes each packet in them to `each`, in order. Returns the number of frames:
@@ -52,13 +45,9 @@ impl<S: FrameSource> PacketReader<S> {
         while read < budget {
             let wanted = most.min(budget - read);
             let received = self.source.receive(&mut self.batch, wanted);
-            let mut batch = std::mem::take(&mut self.batch);
-            for frame in batch.drain(..) {
-                if self.split(&frame, &mut each).is_none() {
-                    self.invalid += 1;
-                }
+            for frame in self.batch.drain(..) {
+                self.invalid += u64::from(self.splitter.split(&frame, &mut each).is_none());
             }
-            self.batch = batch;
             let received = received?;
             read += received;
             if received < wanted {
@@ -76,30 +65,6 @@ impl<S: FrameSource> PacketReader<S> {
     /// Returns the source.
     pub const fn source(&self) -> &S {
         &self.source
-    }
-
-    fn split(&mut self, frame: &Frame<S::Buffer>, each: &mut impl FnMut(&[u8])) -> Option<()> {
-        let bytes = frame.bytes();
-        let Some(gso) = frame.gso else {
-            let ChecksumStatus::Partial { start, offset } = frame.checksum else {
-                each(bytes);
-                return Some(());
-            };
-            let (start, offset) = (usize::from(start), usize::from(offset));
-            let sum = complete(bytes, start, offset, self.summer)?;
-            let packet = self.packet.get_mut(..bytes.len())?;
-            packet.copy_from_slice(bytes);
-            packet.get_mut(start + offset..)?.get_mut(..2)?.copy_from_slice(&sum.to_be_bytes());
-            each(packet);
-            return Some(());
-        };
-        let described = (frame.checksum, gso);
-        let checksums = Checksums::Complete(self.summer);
-        let mut segments = segments(self.link, bytes, described, checksums).ok()?;
-        while let Some(length) = segments.next_into(&mut self.packet).ok()? {
-            each(&self.packet[..length]);
-        }
-        Some(())
     }
 }
 
@@ -121,7 +86,7 @@ impl<S: FrameSource + AsFd> AsRawFd for PacketReader<S> {
 #[cfg(test)]
 mod tests {
     use rxo_device::{MemoryLink, MemoryOptions, SourceCapabilities, SourceCounters};
-    use rxo_frame::Instant;
+    use rxo_frame::{ChecksumStatus, Instant, LinkKind};
     use rxo_testkit::seg;
 
     use super::*;

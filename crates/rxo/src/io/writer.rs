@@ -26,6 +26,8 @@ const PART: usize = 64;
 /// It allocates its memory at construction: about 110 KiB for the engine, and `batch` buffers of the sink's MTU.
 #[derive(Debug)]
 pub struct PacketWriter<S> {
+    /// The number of buffers.
+    batch: usize,
     engine: Engine<PoolBuf>,
     pool: Pool,
     /// The packets that the engine has not taken yet, at most [`PART`].
@@ -41,16 +43,24 @@ impl<S: FrameSink> PacketWriter<S> {
     /// # Errors
     /// If `batch` is out of its range.
     pub fn new(sink: S, batch: usize) -> Result<Self, DeviceError> {
+        Self::with_policy(sink, batch, Policy::linux_gro())
+    }
+
+    /// Creates a writer as [`new`](Self::new) does, with a policy of the caller. [`Policy::none`] writes packets one by one.
+    ///
+    /// # Errors
+    /// If `batch` is out of its range.
+    pub fn with_policy(sink: S, batch: usize, policy: Policy) -> Result<Self, DeviceError> {
         let takes = sink.capabilities();
-        let policy = carried(Policy::linux_gro(), takes).unwrap_or(Policy::none());
+        let policy = carried(policy, takes).unwrap_or(Policy::none());
         let config = Config {
             link: takes.link,
             batch_frames: batch,
             ..Config::new(policy, crate::random_seed())
         };
         let engine = Engine::new(config).map_err(|error| DeviceError::Usage(error.to_string()))?;
-        let pool = Pool::new(batch, takes.mtu as usize + SPARE_BYTES);
-        Ok(Self { engine, pool, part: Vec::with_capacity(PART), sink, sent: Ok(()) })
+        let pool = pool(batch, takes.mtu);
+        Ok(Self { batch, engine, pool, part: Vec::with_capacity(PART), sink, sent: Ok(()) })
     }
 
     /// Returns a buffer for one packet, with 64 bytes more than the sink's MTU, and passes what is held to the sink if no
@@ -66,6 +76,18 @@ impl<S: FrameSink> PacketWriter<S> {
             let message = "all buffers of a PacketWriter are held; push or drop some";
             DeviceError::Usage(message.to_owned())
         })
+    }
+
+    /// Returns the pool of the buffers that [`buffer`](Self::buffer) gives. Other threads can take buffers from a clone of it,
+    /// and a packet in one of them may be [pushed](Self::push).
+    pub const fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// Makes new buffers for packets of at most `mtu` bytes, because the MTU of the sink has grown. Buffers that are held stay
+    /// valid. Allocates.
+    pub fn set_mtu(&mut self, mtu: u32) {
+        self.pool = pool(self.batch, mtu);
     }
 
     /// Adds a packet. The next flush returns the error, if there is one.
@@ -113,6 +135,10 @@ impl<S: FrameSink> PacketWriter<S> {
     pub const fn sink_mut(&mut self) -> &mut S {
         &mut self.sink
     }
+}
+
+fn pool(batch: usize, mtu: u32) -> Pool {
+    Pool::new(batch, mtu as usize + SPARE_BYTES)
 }
 
 /// Returns the function that passes deliveries to `sink` and keeps the first error in `sent`.
@@ -179,6 +205,38 @@ mod tests {
         }
         writer.flush().unwrap();
         assert_eq!(tun.take_all()[0].frames, 2);
+    }
+
+    #[test]
+    fn with_the_policy_none_packets_are_written_one_by_one() {
+        let tun = tun();
+        let mut writer = PacketWriter::with_policy(tun.sink(), 16, Policy::none()).unwrap();
+        (0..3).for_each(|index| writer.write(&packet(index)).unwrap());
+        writer.flush().unwrap();
+        assert_eq!(tun.take_all().iter().map(|write| write.frames).collect::<Vec<_>>(), [1; 3]);
+    }
+
+    /// A thread fills buffers of the pool; the MTU grows meanwhile.
+    #[test]
+    fn buffers_come_from_the_pool_and_follow_the_mtu() {
+        let tun = tun();
+        let mut writer = PacketWriter::new(tun.sink(), 4).unwrap();
+        let before = writer.pool().clone();
+        let fill = |pool: &Pool, bytes: &[u8]| {
+            let mut buffer = pool.take().unwrap();
+            buffer.set_len(bytes.len());
+            buffer.copy_from_slice(bytes);
+            buffer
+        };
+        let first = std::thread::spawn(move || fill(&before, &packet(0))).join().unwrap();
+        writer.set_mtu(9_000);
+        let large = seg().raw_ip().seq(1_001).len(8_000).bytes();
+        let second = fill(writer.pool(), &large);
+        writer.push(first);
+        writer.push(second);
+        writer.flush().unwrap();
+        let written: Vec<_> = tun.take_all().iter().map(|write| write.bytes.len()).collect();
+        assert_eq!(written, [packet(0).len(), large.len()]);
     }
 
     #[test]
