@@ -158,7 +158,7 @@ fn converse(mut stream: UnixStream, shared: &Shared) -> io::Result<()> {
 fn reply(request: Result<Request, Refusal>, shared: &Shared) -> String {
     match request {
         Ok(Request::Get) => {
-            let status = shared.lock().status();
+            let status = shared.read().status();
             answer(&figures(&status), Ok(()))
         }
         Ok(Request::Set(settings)) => answer("", shared.apply(&settings)),

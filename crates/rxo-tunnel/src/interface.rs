@@ -2,7 +2,7 @@
 //! socket.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
 use boringtun::noise::rate_limiter::RateLimiter;
@@ -12,7 +12,7 @@ use rxo::driver::udp::Outbox;
 
 use crate::keys::Key;
 use crate::outside::Outside;
-use crate::peer::{COOKIE_REPLY, DATA, INITIATION, Identity, Outcome, Peer, RESPONSE};
+use crate::peer::{COOKIE_REPLY, DATA, INITIATION, Identity, Origin, Outcome, Peer, RESPONSE};
 use crate::peers::Peers;
 use crate::uapi::{Change, PeerSettings, Refusal, Settings, Status};
 
@@ -23,8 +23,9 @@ const HANDSHAKES_A_SECOND: u64 = 100;
 /// Length of a cookie reply, in bytes.
 const COOKIE_BYTES: usize = 64;
 
-/// The interface behind its lock, which is held for a batch, or for one peer of a request.
-pub(crate) struct Shared(Mutex<Interface>);
+/// The interface behind its lock. Threads that move packets read it, each for a batch; a request writes it, for one peer at
+/// a time. Each peer has a lock of its own, which its cipher needs.
+pub(crate) struct Shared(RwLock<Interface>);
 
 /// The interface: all that the protocol needs to know.
 pub(crate) struct Interface {
@@ -42,7 +43,7 @@ struct Keys {
 
 impl Shared {
     pub(crate) fn new(outside: Outside) -> Self {
-        Self(Mutex::new(Interface { keys: None, outside, peers: Peers::default() }))
+        Self(RwLock::new(Interface { keys: None, outside, peers: Peers::default() }))
     }
 
     /// Applies the changes of a request.
@@ -50,45 +51,55 @@ impl Shared {
     /// # Errors
     /// If the system refuses the port or the mark; the private key has changed then, peers have not.
     pub(crate) fn apply(&self, settings: &Settings) -> Result<(), Refusal> {
-        self.lock().apply(settings)?;
+        self.write().apply(settings)?;
         // Locked for each peer anew, so that packets pass while thousands are added.
-        settings.peers.iter().for_each(|peer| self.lock().apply_to_peer(peer));
+        settings.peers.iter().for_each(|peer| self.write().apply_to_peer(peer));
         Ok(())
     }
 
-    /// Locks the interface.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Interface> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Locks the interface against changes. A thread must not lock it twice: a change may wait between.
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Interface> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Interface> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Interface {
-    /// Returns the peer that `packet` is for; `None` if there is none. All packets of a GSO frame are for one
-    /// peer, so one look-up finds it.
-    pub(crate) fn peer_for(&mut self, packet: &[u8]) -> Option<&mut Peer> {
-        let slot = self.peers.slot_behind(Tunn::dst_address(packet)?)?;
-        self.peers.get_mut(slot)
+    /// Returns the slot of the peer that `packet` is for; `None` if there is none. All packets of a GSO frame are for one
+    /// peer.
+    pub(crate) fn slot_for(&self, packet: &[u8]) -> Option<u32> {
+        self.peers.slot_behind(Tunn::dst_address(packet)?)
     }
 
-    /// Decrypts `datagram`, received from `from`, into `packet`. Puts answers of the protocol into `outbox`.
-    /// A packet whose source is not behind the peer that sent it is refused.
+    /// Locks the peer in `slot`; `None` if the slot is unused.
+    pub(crate) fn peer(&self, slot: u32) -> Option<MutexGuard<'_, Peer>> {
+        self.peers.get(slot)
+    }
+
+    /// Decrypts `datagram` from `origin` into `packet`. Puts answers of the protocol into `outbox`. A packet whose source is
+    /// not behind the peer that sent it is refused.
     pub(crate) fn decrypt(
-        &mut self,
-        from: SocketAddr,
+        &self,
+        origin: Origin,
         datagram: &[u8],
         packet: &mut [u8],
         outbox: &mut Outbox,
     ) -> Outcome {
-        let Some(slot) = self.sender(from, datagram, outbox) else { return Outcome::Refused };
-        let Some(peer) = self.peers.get_mut(slot) else { return Outcome::Refused };
-        match peer.decrypt(from, datagram, packet, outbox) {
+        let Some(slot) = self.sender(origin.from, datagram, outbox) else {
+            return Outcome::Refused;
+        };
+        let Some(mut peer) = self.peer(slot) else { return Outcome::Refused };
+        match peer.decrypt(origin, datagram, packet, outbox) {
             Outcome::Packet(_, ip) if self.peers.slot_behind(ip) != Some(slot) => Outcome::Refused,
             outcome => outcome,
         }
     }
 
     /// Runs the timers of all peers. Call it four times a second.
-    pub(crate) fn on_time(&mut self, outbox: &mut Outbox, mut send: impl FnMut(&mut Outbox)) {
+    pub(crate) fn on_time(&self, outbox: &mut Outbox, mut send: impl FnMut(&mut Outbox)) {
         let Some(keys) = &self.keys else { return };
         keys.limiter.reset_count();
         let now = Instant::now();
@@ -116,7 +127,7 @@ impl Interface {
     }
 
     /// Returns settings and figures.
-    pub(crate) fn status(&mut self) -> Status {
+    pub(crate) fn status(&self) -> Status {
         let mut peers = Vec::new();
         self.peers.for_each(|_, peer| peers.push(peer.status()));
         let private_key = self.keys.as_ref().map(|it| it.identity.private_key.to_bytes());
@@ -234,4 +245,4 @@ fn unless_zero(key: Key) -> Option<Key> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -8,9 +8,10 @@
 //!
 //! The modules in the order in which a packet passes them:
 //!
-//! * [`outward`]: from the TUN to the peers. [`cut`] splits the packets of the TUN.
+//! * [`outward`]: from the TUN to the peers.
 //! * [`inward`]: from the peers to the TUN. [`ecn`]: marks of the outer header reach the inner one.
-//! * [`interface`]: the state that both directions share. [`peers`] finds the peer, [`peer`] has its session,
+//! * [`waiting`]: locks, and waiting for an end of a direction.
+//! * [`interface`]: the state that all threads share. [`peers`] finds the peer, [`peer`] has its session,
 //!   [`outside`] the UDP socket.
 //! * [`control`]: the socket for `wg`. [`uapi`]: its requests and answers, pure.
 //! * [`options`]: the command line, with [`keys`] and [`network`]. [`run`]: opens everything, runs both
@@ -19,7 +20,6 @@
 //! See docs/tunnel.md for its use, its interoperability and its speed.
 
 mod control;
-mod cut;
 mod detach;
 mod ecn;
 mod interface;
@@ -33,6 +33,7 @@ mod peer;
 mod peers;
 mod run;
 mod uapi;
+mod waiting;
 
 use std::process::ExitCode;
 

@@ -1,6 +1,5 @@
 //! An address with a prefix length: `10.0.0.1/24`.
 
-use std::fmt;
 use std::net::IpAddr;
 
 use ip_network::IpNetwork;
@@ -14,23 +13,11 @@ pub(crate) struct Network {
     pub(crate) all: IpNetwork,
 }
 
-/// Error: a text is not an address with a prefix length.
-#[derive(Debug)]
-pub(crate) struct BadNetwork(String);
-
-impl std::error::Error for BadNetwork {}
-
-impl fmt::Display for BadNetwork {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not an address with a prefix, such as 10.0.0.1/24", self.0)
-    }
-}
-
 impl std::str::FromStr for Network {
-    type Err = BadNetwork;
+    type Err = String;
 
     /// Parses an address; without a prefix length it is a network of one address.
-    fn from_str(text: &str) -> Result<Self, BadNetwork> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let read = || {
             let (ip, bits) = text.split_once('/').unwrap_or((text, ""));
             let ip: IpAddr = ip.parse().ok()?;
@@ -38,7 +25,8 @@ impl std::str::FromStr for Network {
             let bits = if bits.is_empty() { whole } else { bits.parse().ok()? };
             Some(Self { ip, bits, all: IpNetwork::new_truncate(ip, bits).ok()? })
         };
-        read().ok_or_else(|| BadNetwork(text.to_owned()))
+        read()
+            .ok_or_else(|| format!("`{text}` is not an address with a prefix, such as 10.0.0.1/24"))
     }
 }
 

@@ -52,8 +52,9 @@ pub(crate) struct Options {
     /// Largest packet in the tunnel, in bytes: 80 less than in the network below.
     #[arg(long, value_name = "BYTES", default_value_t = 1_420, value_parser = clap::value_parser!(u32).range(576..=65_400))]
     pub(crate) mtu: u32,
-    /// Threads: 1 for both directions together, or 2, one for each.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
+    /// Threads: 1 for both directions together, or half of up to 16 for each. The cipher of one peer is on one core at a
+    /// time, those of several peers side by side.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) threads: u8,
     /// Write packets to the TUN one by one.
     #[arg(long)]
@@ -71,6 +72,11 @@ impl Options {
     pub(crate) fn is_foreground(&self) -> bool {
         let by_variable = std::env::var_os("WG_PROCESS_FOREGROUND").is_some_and(|it| it == "1");
         self.foreground || self.private_key.is_some() || by_variable
+    }
+
+    /// Returns the number of threads that decrypt: all but half, rounded down.
+    pub(crate) fn inward_threads(&self) -> usize {
+        usize::from(self.threads - self.threads / 2)
     }
 
     /// Returns the settings that the flags give, with keys from files; `None` if a client of the control socket

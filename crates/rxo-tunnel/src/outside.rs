@@ -3,12 +3,11 @@
 use rxo::DeviceError;
 use rxo::driver::udp::{UdpOptions, UdpSocket};
 
-/// The current socket. Each direction has a source or a sink of it, and asks [`Outside::renewed`] whenever it
-/// locks the interface.
+/// The current socket. Each thread asks [`Outside::renewed`] whenever it locks the interface.
 pub(crate) struct Outside {
     options: UdpOptions,
     socket: UdpSocket,
-    /// The number of sockets so far.
+    /// The number of sockets before this one.
     generation: u64,
 }
 
@@ -59,12 +58,7 @@ impl Outside {
         Ok(())
     }
 
-    /// Returns the generation of the current socket.
-    pub(crate) const fn generation(&self) -> u64 {
-        self.generation
-    }
-
-    /// Returns the socket if it was replaced since `generation`, and updates `generation`; `None` if it was not.
+    /// Returns the socket if it is not that of `generation`, which is updated.
     #[inline]
     pub(crate) fn renewed(&self, generation: &mut u64) -> Option<&UdpSocket> {
         let is_new = std::mem::replace(generation, self.generation) != self.generation;

@@ -1,96 +1,171 @@
 //! The direction from the TUN to the peers: large packets are split, encrypted, and sent as trains of
 //! datagrams.
+//!
+//! Several threads may share it. One at a time, the leader, takes frames for one peer, and locks that peer before the next
+//! thread leads. It locks the socket before it frees the peer. So the counters of a session have the order of its packets,
+//! and its datagrams leave in this order.
 
 use std::fmt;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard};
 
-use rxo::driver::udp::{Outbox, UdpSink, UdpSinkCounters};
-use rxo::driver::wait::{Interest, WaitList};
-use rxo::driver::{DeviceBuf, TapSource};
-use rxo::{DeviceError, Frame, FrameSource};
+use anyhow::Result;
+use rxo::device::Descriptors;
+use rxo::driver::udp::{Outbox, UdpSink, UdpSinkCounters, UdpSocket};
+use rxo::driver::wait::Interest;
+use rxo::io::PacketSplitter;
+use rxo::{Frame, FrameSource, LinkKind};
 
-use crate::cut::Cutter;
 use crate::ecn;
-use crate::interface::Shared;
-use crate::outside::Outside;
+use crate::interface::{Interface, Shared};
 use crate::peer::{Outcome, Peer};
+use crate::waiting::{lock, send, wait_for};
 
 /// Maximum number of frames, of up to 64 KiB each, that are read before anything is sent.
 const BUDGET: usize = 4;
 
-/// The size of the outbox: space for the datagrams of one batch of frames, unless their segments are tiny.
+/// The size of an outbox: space for the datagrams of one batch of frames, unless their segments are tiny.
 const OUTBOX_BYTES: usize = 512 << 10;
 
-/// The state of the direction from the TUN to the peers.
-pub(crate) struct Outward {
-    tun: TapSource,
+/// The state of the direction from the TUN to the peers, which its threads share.
+pub(crate) struct Outward<S: FrameSource> {
+    pub(crate) entry: Mutex<Entry<S>>,
+    exit: Mutex<Exit>,
+}
+
+/// The end from which the leader takes frames.
+pub(crate) struct Entry<S: FrameSource> {
+    pub(crate) tun: S,
+    /// Frames that were read and not taken yet.
+    waiting: Vec<Frame<S::Buffer>>,
+}
+
+/// The end at which datagrams leave.
+struct Exit {
     udp: UdpSink,
-    /// The generation of the socket; see [`Outside::renewed`].
+    /// The generation of the socket; see [`Outside::renewed`](crate::outside::Outside::renewed).
     generation: u64,
-    batch: Vec<Frame<DeviceBuf>>,
-    cutter: Cutter,
-    outbox: Outbox,
     /// Numbers of frames from the TUN, of packets made from them, and of dropped packets.
     totals: [u64; 3],
 }
 
-impl Outward {
-    pub(crate) fn new(tun: TapSource, outside: &Outside) -> Self {
-        let (udp, generation) = (outside.socket().sink(), outside.generation());
-        let (batch, cutter) = (Vec::with_capacity(BUDGET), Cutter::new());
-        let (outbox, totals) = (Outbox::new(OUTBOX_BYTES), [0; 3]);
-        Self { tun, udp, generation, batch, cutter, outbox, totals }
+/// The memory of one thread.
+pub(crate) struct Encryptor<B> {
+    batch: Vec<Frame<B>>,
+    splitter: PacketSplitter,
+    outbox: Outbox,
+}
+
+impl<B: AsRef<[u8]>> Encryptor<B> {
+    pub(crate) fn new() -> Self {
+        let (splitter, outbox) = (PacketSplitter::new(LinkKind::RawIp), Outbox::new(OUTBOX_BYTES));
+        Self { batch: Vec::with_capacity(BUDGET), splitter, outbox }
     }
 
-    /// Adds the descriptors that this direction waits for to `list`: packets from the TUN, or space in the
-    /// socket if it was full.
-    pub(crate) fn wait_in<'f>(&'f self, list: &mut WaitList<'f>) {
-        if self.outbox.is_empty() {
-            list.add(Some(&self.tun), Interest::Readable);
-        } else {
-            list.add(Some(&self.udp), Interest::Writable);
-        }
-    }
-
-    /// Sends waiting datagrams, then reads packets from the TUN, up to a budget, and sends them.
-    pub(crate) fn turn(&mut self, shared: &Shared) -> Result<(), DeviceError> {
-        if !self.udp.send(&mut self.outbox) {
-            return Ok(());
-        }
-        self.tun.receive(&mut self.batch, BUDGET)?;
-        let (mut interface, mut batch) = (shared.lock(), std::mem::take(&mut self.batch));
-        if let Some(socket) = interface.outside.renewed(&mut self.generation) {
-            self.udp = socket.sink();
-        }
-        self.totals[0] += batch.len() as u64;
-        for frame in batch.drain(..) {
-            let peer = interface.peer_for(frame.bytes());
-            if peer.and_then(|peer| self.encrypt(peer, &frame)).is_none() {
-                self.totals[2] += 1;
-            }
-        }
-        drop(interface);
-        self.batch = batch;
-        self.udp.send(&mut self.outbox);
-        Ok(())
-    }
-
-    fn encrypt(&mut self, peer: &mut Peer, frame: &Frame<DeviceBuf>) -> Option<()> {
-        let Self { outbox, udp, totals, .. } = self;
-        // All packets of a GSO frame have its field.
-        let ecn = ecn::of(frame.bytes());
-        self.cutter.cut(frame, |packet| {
-            let mut outcome = peer.encrypt(packet, ecn, outbox);
-            if outcome == Outcome::Refused && !outbox.is_empty() && udp.send(outbox) {
-                outcome = peer.encrypt(packet, ecn, outbox);
-            }
-            totals[if outcome == Outcome::Refused { 2 } else { 1 }] += 1;
-        })
+    /// Returns `true` if the socket was full, and datagrams wait to be sent.
+    pub(crate) const fn is_blocked(&self) -> bool {
+        !self.outbox.is_empty()
     }
 }
 
-impl fmt::Display for Outward {
+impl<S: FrameSource + Descriptors> Outward<S> {
+    pub(crate) fn new(tun: S, socket: &UdpSocket) -> Self {
+        let entry = Mutex::new(Entry { tun, waiting: Vec::with_capacity(BUDGET) });
+        let exit = Exit { udp: socket.sink(), generation: 0, totals: [0; 3] };
+        Self { entry, exit: Mutex::new(exit) }
+    }
+
+    /// Reads packets from the TUN, up to a budget, and sends those for one peer. Returns `true` if there are others, which
+    /// wait for the next turn. With `stop`, threads share the direction: the leader waits for packets, and each thread until
+    /// the socket has taken its datagrams or `stop` is set. A thread that is alone passes `None` and does not wait here;
+    /// datagrams for which the socket has no room leave in its next turn.
+    pub(crate) fn turn(
+        &self,
+        own: &mut Encryptor<S::Buffer>,
+        shared: &Shared,
+        stop: Option<&AtomicBool>,
+    ) -> Result<bool> {
+        if own.is_blocked() && !lock(&self.exit).udp.send(&mut own.outbox) {
+            return Ok(false);
+        }
+        let mut entry = lock(&self.entry);
+        if stop.is_some() && entry.waiting.is_empty() {
+            wait_for(&entry.tun, Interest::Readable)?;
+        }
+        let interface = shared.read();
+        let slot = entry.take(&interface, &mut own.batch)?;
+        if own.batch.is_empty() {
+            return Ok(false);
+        }
+        let peer = slot.and_then(|slot| interface.peer(slot));
+        let have_others = !entry.waiting.is_empty();
+        drop(entry);
+        let mut exit = self.encrypt(own, peer, stop)?;
+        if let Some(socket) = interface.outside.renewed(&mut exit.generation) {
+            exit.udp = socket.sink();
+        }
+        // Not locked while the socket may be full, so that settings can change.
+        drop(interface);
+        send(&mut exit.udp, &mut own.outbox, stop)?;
+        Ok(have_others)
+    }
+
+    /// Encrypts the batch into the outbox for `peer`, or drops it without one, and counts it. Sends what has no room in the
+    /// outbox. Returns the exit, which it locks before the peer is free for the next thread.
+    fn encrypt(
+        &self,
+        own: &mut Encryptor<S::Buffer>,
+        mut peer: Option<MutexGuard<'_, Peer>>,
+        stop: Option<&AtomicBool>,
+    ) -> Result<MutexGuard<'_, Exit>> {
+        let Encryptor { batch, splitter, outbox } = own;
+        let (mut totals, mut locked, mut sent) = ([batch.len() as u64, 0, 0], None, Ok(()));
+        for frame in batch.drain(..) {
+            // All packets of a GSO frame have its field.
+            let ecn = ecn::of(frame.bytes());
+            let split = peer.as_mut().and_then(|peer| {
+                splitter.split(&frame, |packet| {
+                    let mut outcome = peer.encrypt(packet, ecn, outbox);
+                    if outcome == Outcome::Refused && !outbox.is_empty() {
+                        let exit = locked.get_or_insert_with(|| lock(&self.exit));
+                        sent = send(&mut exit.udp, outbox, stop);
+                        outcome = peer.encrypt(packet, ecn, outbox);
+                    }
+                    totals[if outcome == Outcome::Refused { 2 } else { 1 }] += 1;
+                })
+            });
+            totals[2] += u64::from(split.is_none());
+        }
+        let mut exit = locked.unwrap_or_else(|| lock(&self.exit));
+        exit.totals.iter_mut().zip(totals).for_each(|(total, more)| *total += more);
+        sent.map(|()| exit)
+    }
+}
+
+impl<S: FrameSource> Entry<S> {
+    /// Moves frames for one peer to `batch`, in order, and returns the slot of this peer; `None` if no peer has their
+    /// address. Reads frames if none wait.
+    fn take(
+        &mut self,
+        interface: &Interface,
+        batch: &mut Vec<Frame<S::Buffer>>,
+    ) -> Result<Option<u32>> {
+        let Self { tun, waiting } = self;
+        if waiting.is_empty() {
+            tun.receive(waiting, BUDGET)?;
+        }
+        let mut slots = waiting.iter().map(|frame| interface.slot_for(frame.bytes()));
+        let Some(slot) = slots.next() else { return Ok(None) };
+        let count = 1 + slots.take_while(|other| *other == slot).count();
+        batch.extend(waiting.drain(..count));
+        Ok(slot)
+    }
+}
+
+impl<S: FrameSource> fmt::Display for Outward<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ([frames, packets, dropped], sent) = (self.totals, self.udp.counters());
+        let exit = lock(&self.exit);
+        let ([frames, packets, dropped], sent) = (exit.totals, exit.udp.counters());
         let UdpSinkCounters { datagrams, messages, calls, bytes, refused_trains, .. } = sent;
         let dropped = dropped + sent.dropped;
         write!(
@@ -101,3 +176,6 @@ impl fmt::Display for Outward {
         )
     }
 }
+
+#[cfg(test)]
+mod tests;

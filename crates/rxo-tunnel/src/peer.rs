@@ -39,12 +39,21 @@ pub(crate) struct Peer {
     has_waiting: bool,
     /// The address of the last valid message from the peer, or the configured one; `None` if there is neither.
     endpoint: Option<SocketAddr>,
+    /// The number of the last batch with a valid message.
+    heard_in: u64,
     keepalive: u16,
     keepalive_at: Instant,
     pub(crate) allowed: Vec<IpNetwork>,
     handshake_at: Duration,
     sent_bytes: u64,
     received_bytes: u64,
+}
+
+/// The sender of a datagram, and the number of the batch in which it arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    pub(crate) from: SocketAddr,
+    pub(crate) number: u64,
 }
 
 /// The outcome of encrypting a packet or decrypting a datagram.
@@ -76,6 +85,7 @@ impl Peer {
             tunn: None,
             has_waiting: false,
             endpoint: None,
+            heard_in: 0,
             keepalive: 0,
             keepalive_at: now,
             allowed: Vec::new(),
@@ -138,11 +148,11 @@ impl Peer {
         Outcome::Done
     }
 
-    /// Decrypts `datagram`, received from `from`, into `packet`. Puts answers of the protocol into `outbox`.
-    /// The endpoint is then `from` if the datagram was valid.
+    /// Decrypts `datagram` from `origin` into `packet`. Puts answers of the protocol into `outbox`. The endpoint is then that
+    /// of `origin` if the datagram is valid and none of a later batch was decrypted before.
     pub(crate) fn decrypt(
         &mut self,
-        from: SocketAddr,
+        Origin { from, number }: Origin,
         datagram: &[u8],
         packet: &mut [u8],
         outbox: &mut Outbox,
@@ -169,8 +179,8 @@ impl Peer {
         };
         self.received_bytes += datagram.len() as u64;
         // A cookie reply does not prove who sent it.
-        if datagram[0] != COOKIE_REPLY {
-            self.endpoint = Some(from);
+        if datagram[0] != COOKIE_REPLY && number >= self.heard_in {
+            (self.endpoint, self.heard_in) = (Some(from), number);
         }
         // Before one of these messages there is no session to send by.
         if self.has_waiting && [RESPONSE, DATA].contains(&datagram[0]) {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use ip_network::IpNetwork;
@@ -9,13 +10,14 @@ use ip_network_table::IpNetworkTable;
 
 use crate::keys::Key;
 use crate::peer::Peer;
+use crate::waiting::lock;
 
 /// The peers of an interface, each in a slot. The slot is part of the index in the datagrams that a peer
 /// sends, so that finding the peer of a datagram is one look-up. A slot is used again after its peer was
 /// removed; datagrams of the former peer fail to decrypt then.
 #[derive(Default)]
 pub(crate) struct Peers {
-    slots: Vec<Option<Peer>>,
+    slots: Vec<Option<Mutex<Peer>>>,
     unused: Vec<u32>,
     by_key: HashMap<Key, u32>,
     /// Allowed addresses: the longest network that contains an address decides.
@@ -43,16 +45,22 @@ impl Peers {
         self.by_address.longest_match(ip).map(|(_, slot)| *slot)
     }
 
-    /// Returns the peer in `slot`; `None` if the slot is unused.
+    /// Locks the peer in `slot`; `None` if the slot is unused.
     #[inline]
-    pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut Peer> {
-        self.slots.get_mut(slot as usize)?.as_mut()
+    pub(crate) fn get(&self, slot: u32) -> Option<MutexGuard<'_, Peer>> {
+        self.slots.get(slot as usize)?.as_ref().map(lock)
     }
 
-    /// Passes all peers with their slots to `each`.
-    pub(crate) fn for_each(&mut self, mut each: impl FnMut(u32, &mut Peer)) {
-        for (slot, peer) in (0..).zip(&mut self.slots) {
-            peer.iter_mut().for_each(|peer| each(slot, peer));
+    /// Returns the peer in `slot`, which no other thread can have; `None` if the slot is unused.
+    pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut Peer> {
+        let peer = self.slots.get_mut(slot as usize)?.as_mut()?;
+        Some(peer.get_mut().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Passes all peers with their slots to `each`, each locked.
+    pub(crate) fn for_each(&self, mut each: impl FnMut(u32, &mut Peer)) {
+        for (slot, peer) in (0..).zip(&self.slots) {
+            peer.iter().for_each(|peer| each(slot, &mut lock(peer)));
         }
     }
 
@@ -62,7 +70,7 @@ impl Peers {
         if self.slots.len() == slot as usize {
             self.slots.push(None);
         }
-        self.slots[slot as usize] = Some(Peer::new(key, now));
+        self.slots[slot as usize] = Some(Mutex::new(Peer::new(key, now)));
         self.by_key.insert(key, slot);
         slot
     }
@@ -70,6 +78,7 @@ impl Peers {
     /// Removes the peer in `slot` with its allowed addresses.
     pub(crate) fn remove(&mut self, slot: u32) {
         let Some(peer) = self.slots.get_mut(slot as usize).and_then(Option::take) else { return };
+        let peer = peer.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.by_key.remove(peer.public_key());
         for network in peer.allowed {
             self.by_address.remove(network);

@@ -3,27 +3,29 @@
 use std::env;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rxo::DeviceError;
 use rxo::driver::default_route::{self, DefaultRoutes};
-use rxo::driver::udp::UdpOptions;
-use rxo::driver::{SubmitMode, Tap, TapKind, wait::WaitList};
+use rxo::driver::udp::{Outbox, UdpOptions};
+use rxo::driver::wait::{self, Interest, WaitList};
+use rxo::driver::{DeviceBuf, SubmitMode, Tap, TapKind, TapSource};
+use rxo::{DeviceError, FrameSink};
 use signal_hook::{consts, flag};
 
 use crate::control::ControlSocket;
 use crate::detach;
 use crate::interface::Shared;
-use crate::inward::Inward;
+use crate::inward::{self, Decryptor, Inward};
 use crate::options::Options;
 use crate::outside::Outside;
-use crate::outward::Outward;
+use crate::outward::{Encryptor, Outward};
 use crate::uapi::Settings;
+use crate::waiting::{TICK, lock};
 
-/// The interval of the protocol's timers.
-const TICK: Duration = Duration::from_millis(250);
+/// The size of the outbox of the protocol's timers: space for the messages of hundreds of peers while the socket is full.
+const OUTBOX_BYTES: usize = 1 << 16;
 
 /// Runs the tunnel until SIGINT or SIGTERM, or until the interface or the control socket is removed.
 pub(crate) fn run(options: &Options) -> Result<()> {
@@ -45,7 +47,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     };
     let outside = open_socket(options, defaults.as_ref())?;
     let tun = open_tun(options, defaults.as_ref())?;
-    let turning = Turning::new(options, &tun, outside, &stop);
+    let turning = Turning::new(options, &tun, outside, &stop)?;
     let control = turning.open_control(options, settings)?;
     turning.turn_all(options, control.as_ref())
 }
@@ -57,6 +59,7 @@ fn open_socket(options: &Options, defaults: Option<&DefaultRoutes>) -> Result<Ou
         receive_trains: trains,
         send_trains: trains,
         mark: defaults.map_or(0, DefaultRoutes::mark),
+        messages: inward::messages(options.inward_threads()),
         ..UdpOptions::default()
     };
     Ok(Outside::open(options.listen_port, udp)?)
@@ -88,21 +91,37 @@ fn open_tun(options: &Options, defaults: Option<&DefaultRoutes>) -> Result<Tap> 
     Ok(tun)
 }
 
-/// The state that both threads share.
+/// The state that all threads share.
 struct Turning<'t> {
     tun: &'t Tap,
     shared: Arc<Shared>,
+    outward: Outward<TapSource>,
+    inward: Inward,
     stop: &'t AtomicBool,
     figures: Duration,
     /// `true` if more than errors is printed (`LOG_LEVEL`).
     is_verbose: bool,
 }
 
+/// The memory of a thread from the TUN.
+type Out = Encryptor<DeviceBuf>;
+
 impl<'t> Turning<'t> {
-    fn new(options: &Options, tun: &'t Tap, outside: Outside, stop: &'t AtomicBool) -> Self {
+    fn new(
+        options: &Options,
+        tun: &'t Tap,
+        outside: Outside,
+        stop: &'t AtomicBool,
+    ) -> Result<Self> {
         let is_verbose = env::var("LOG_LEVEL").map_or(true, |it| it != "silent" && it != "error");
         let figures = Duration::from_secs(options.figures.into());
-        Self { tun, shared: Arc::new(Shared::new(outside)), stop, figures, is_verbose }
+        // Only one thread may write by io_uring.
+        let alone = options.inward_threads() == 1;
+        let sink = tun.sink(if alone { SubmitMode::Auto } else { SubmitMode::Writev })?;
+        let outward = Outward::new(tun.source()?, outside.socket());
+        let inward = Inward::new(sink, options.mtu, !options.no_coalescing)?;
+        let shared = Arc::new(Shared::new(outside));
+        Ok(Self { tun, shared, outward, inward, stop, figures, is_verbose })
     }
 
     /// Applies the settings of the flags; without them, opens the control socket.
@@ -130,86 +149,106 @@ impl<'t> Turning<'t> {
             return detach::say_ready(env::var_os("LOG_LEVEL").is_some_and(|it| it != "silent"));
         }
         if self.is_verbose {
-            let port = self.shared.lock().outside.port();
+            let port = self.shared.read().outside.port();
             eprintln!("rxo-tunnel: {} is up, UDP port {port}", options.interface);
         }
         Ok(())
     }
 
-    /// Opens both directions, and runs them on one thread or two.
+    /// Runs both directions on one thread, or each on half of the threads, until the end, and prints the figures.
     fn turn_all(&self, options: &Options, control: Option<&ControlSocket>) -> Result<()> {
-        let (source, sink) = (self.tun.source()?, self.tun.sink(SubmitMode::Auto)?);
-        let outward = Outward::new(source, &self.shared.lock().outside);
-        let coalesces = !options.no_coalescing;
-        let inward = Inward::new(&self.shared.lock().outside, sink, options.mtu, coalesces)?;
+        let (threads, inward) = (usize::from(options.threads), options.inward_threads());
+        let mut all = Vec::new();
+        for n in 0..threads {
+            let interface = self.shared.read();
+            let into = (n < inward).then(|| Decryptor::new(interface.outside.socket()));
+            all.push(((n >= inward || threads == 1).then(Encryptor::new), into));
+        }
         // Not before everything is open, because the interface may be renamed or deleted from then on.
         self.announce(options)?;
-        if options.threads == 1 {
-            return self.turn(Some(outward), Some(inward), control);
-        }
-        thread::scope(|scope| {
-            let out = scope.spawn(|| self.turn(Some(outward), None, None));
-            // The sink of a TUN must stay on the thread that created it.
-            let done = self.turn(None, Some(inward), control);
-            self.stop.store(true, Ordering::Relaxed);
-            let Ok(out) = out.join() else { bail!("the thread from the TUN ended") };
-            done.and(out)
-        })
+        let done = thread::scope(|scope| {
+            let start = |(out, into)| scope.spawn(move || self.turn(out, into));
+            let threads: Vec<_> = all.into_iter().map(start).collect();
+            self.keep_time(control, || threads.iter().any(ScopedJoinHandle::is_finished));
+            threads.into_iter().try_for_each(|thread| {
+                thread.join().unwrap_or_else(|_| bail!("a thread that moves packets has panicked"))
+            })
+        });
+        self.print();
+        done
     }
 
-    /// Runs the given directions until the end, then prints their figures. An error ends the other thread
-    /// too. An interface that was deleted is no error.
-    fn turn(
-        &self,
-        mut outward: Option<Outward>,
-        mut inward: Option<Inward>,
-        control: Option<&ControlSocket>,
-    ) -> Result<()> {
-        let mut tick_at = Instant::now();
-        let (mut print_at, mut result) = (tick_at + self.figures, Ok(()));
-        while result.is_ok() && !self.stop.load(Ordering::Relaxed) {
-            let now = Instant::now();
-            if now >= tick_at {
-                tick_at = now + TICK;
-                if control.is_some_and(|control| !control.exists()) {
-                    break;
-                }
-                inward.iter_mut().for_each(|inward| self.on_time(inward));
+    /// Does what is due four times a second: timers of the protocol, and figures. Ends all threads when one has ended, or the
+    /// control socket is gone.
+    fn keep_time(&self, control: Option<&ControlSocket>, has_ended: impl Fn() -> bool) {
+        let (mut answers, mut outbox) = (None, Outbox::new(OUTBOX_BYTES));
+        let (mut generation, mut print_at) = (u64::MAX, Instant::now() + self.figures);
+        while !self.stop.load(Ordering::Relaxed) {
+            // An interface that was deleted ends the threads.
+            self.inward.follow_mtu(self.tun.interface().mtu().unwrap_or(0));
+            let interface = self.shared.read();
+            if let Some(socket) = interface.outside.renewed(&mut generation) {
+                answers = Some(socket.sink());
             }
-            if now >= print_at {
-                print_at = now + self.figures;
-                self.print(&outward, &inward);
+            interface.on_time(&mut outbox, |outbox| {
+                answers.iter_mut().for_each(|answers| _ = answers.send(outbox));
+            });
+            drop(interface);
+            if Instant::now() >= print_at {
+                print_at += self.figures;
+                self.print();
             }
-            result = self.turn_once(&mut outward, &mut inward);
-        }
-        self.stop.store(true, Ordering::Relaxed);
-        self.print(&outward, &inward);
-        match result {
-            Err(error) if matches!(error.downcast_ref(), Some(DeviceError::Gone(_))) => Ok(()),
-            result => result,
+            wait::pause(TICK);
+            if has_ended() || !control.is_none_or(ControlSocket::exists) {
+                self.stop.store(true, Ordering::Relaxed);
+            }
         }
     }
 
-    fn on_time(&self, inward: &mut Inward) {
-        // An interface that was deleted ends the next turn.
-        let mtu = self.tun.interface().mtu().unwrap_or(0);
-        inward.on_time(&self.shared, mtu);
+    /// Moves packets until the end. An interface that was deleted is no error.
+    fn turn(&self, mut out: Option<Out>, mut into: Option<Decryptor>) -> Result<()> {
+        while !self.stop.load(Ordering::Relaxed) {
+            match self.turn_once(&mut out, &mut into) {
+                Err(error) if matches!(error.downcast_ref(), Some(DeviceError::Gone(_))) => break,
+                done => done?,
+            }
+        }
+        Ok(())
     }
 
-    fn turn_once(&self, out: &mut Option<Outward>, into: &mut Option<Inward>) -> Result<()> {
-        let mut list = WaitList::new();
-        out.iter().for_each(|out| out.wait_in(&mut list));
-        into.iter().for_each(|into| into.wait_in(&mut list));
-        list.wait(Some(TICK)).context("cannot wait")?;
-        // A direction without input costs one system call.
-        out.iter_mut().try_for_each(|out| out.turn(&self.shared))?;
-        Ok(into.iter_mut().try_for_each(|into| into.turn(&self.shared))?)
+    fn turn_once(&self, out: &mut Option<Out>, into: &mut Option<Decryptor>) -> Result<()> {
+        let mut stop = Some(self.stop);
+        if let (Some(out), Some(into)) = (&*out, &*into) {
+            stop = None;
+            self.wait(out, into)?;
+        }
+        if let Some(out) = out {
+            // A direction without input costs one system call.
+            while self.outward.turn(out, &self.shared, stop)? && stop.is_none() {}
+        }
+        into.iter_mut().try_for_each(|into| self.inward.turn(into, &self.shared, stop))
     }
 
-    fn print(&self, outward: &Option<Outward>, inward: &Option<Inward>) {
+    /// Waits for packets from the TUN and datagrams, or for space where a direction was full.
+    fn wait(&self, out: &Out, into: &Decryptor) -> Result<()> {
+        let (entry, exit) = (lock(&self.outward.entry), self.inward.exit.lock());
+        let (mut list, sink) = (WaitList::new(), exit.tun.sink());
+        if out.is_blocked() {
+            list.add(Some(&into.answers), Interest::Writable);
+        } else {
+            list.add(Some(&entry.tun), Interest::Readable);
+        }
+        if sink.is_blocked() {
+            list.add(Some(sink), Interest::Writable);
+        } else {
+            list.add(Some(&into.udp), Interest::Readable);
+        }
+        list.wait(Some(TICK)).map(drop).context("cannot wait")
+    }
+
+    fn print(&self) {
         if self.is_verbose {
-            outward.iter().for_each(|outward| println!("{outward}"));
-            inward.iter().for_each(|inward| println!("{inward}"));
+            println!("{}\n{}", self.outward, self.inward);
         }
     }
 }

@@ -21,10 +21,11 @@ use crate::common::run;
 use crate::pair::{assert_intact_both_ways, ours};
 
 fn main() -> ExitCode {
-    let tests: [(&str, fn()); 8] = [
+    let tests: [(&str, fn()); 9] = [
         ("every_byte_arrives_in_both_directions", every_byte_arrives),
         ("every_byte_arrives_without_trains_and_coalescing", without_offloads),
-        ("every_byte_arrives_with_a_thread_for_each_direction", with_two_threads),
+        ("every_byte_arrives_with_a_thread_for_each_direction", || with_threads("2")),
+        ("every_byte_arrives_with_three_threads_for_each_direction", || with_threads("6")),
         ("what_the_peer_may_not_send_is_refused", what_is_not_allowed_is_refused),
         ("a_signal_ends_it_cleanly", a_signal_ends_it),
         ("a_default_route_carries_all_but_the_tunnel_itself", default_route::carries_all),
@@ -79,12 +80,14 @@ fn without_offloads() {
     }
 }
 
-fn with_two_threads() {
-    let two = ours(&["--threads", "2"]);
-    let mut tunnel = Tunnel::start(&two, &two).unwrap();
+fn with_threads(count: &str) {
+    let several = ours(&["--threads", count]);
+    let mut tunnel = Tunnel::start(&several, &several).unwrap();
     assert_intact_both_ways(&tunnel);
     for (code, said) in tunnel.stop().unwrap() {
         assert_eq!(code, 0, "{said}");
+        // No datagram was so late that its counter was refused.
+        assert_eq!(figure(&said, "refused,"), 0, "{said}");
     }
 }
 

@@ -162,10 +162,10 @@ pub(crate) fn connect(near: &Namespace, far: &Namespace, n: u8) {
     }
 }
 
-/// A hub with two threads that two spokes know, and that knows both. The first spoke is behind a network that contains the
+/// A hub with two threads for each direction that two spokes know, and that knows both. The first spoke is behind a network that contains the
 /// addresses of the second.
 pub(crate) fn star() -> (Node, [Node; 2]) {
-    let hub = Node::start("hub", &["--threads", "2"]);
+    let hub = Node::start("hub", &["--threads", "4"]);
     hub.address(inside(1));
     let spokes = [2_u8, 3].map(|n| {
         let spoke = Node::start("spoke", &[]);
