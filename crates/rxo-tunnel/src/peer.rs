@@ -256,3 +256,36 @@ impl Peer {
 const fn written(result: &TunnResult<'_>) -> Option<usize> {
     if let TunnResult::WriteToNetwork(datagram) = result { Some(datagram.len()) } else { None }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A session of a peer that was silent for minutes since its creation must not seem as old as the peer.
+    #[test]
+    fn the_protocol_knows_the_time_before_the_peer_has_an_endpoint() {
+        let secret = |n: u8| StaticSecret::from([n; 32]);
+        let (ours, theirs) = (PublicKey::from(&secret(1)), PublicKey::from(&secret(2)));
+        let unlimited = Arc::new(RateLimiter::new(&ours, u64::MAX));
+        let identity = Identity { private_key: secret(1), public_key: ours, unlimited };
+        let mut peer = Peer::new(theirs.to_bytes(), Instant::now());
+        peer.begin(Some(&identity), 0);
+        std::thread::sleep(Duration::from_millis(20));
+        let before = Instant::now();
+        peer.on_time(before, &mut Outbox::new(1 << 10));
+        let mut their_tunn = Tunn::new(secret(2), ours, None, None, 1, None);
+        let our_tunn = peer.tunn.as_mut().unwrap();
+        let (mut there, mut back) = ([0; 256], [0; 256]);
+        let initiation =
+            written(&their_tunn.format_handshake_initiation(&mut there, false)).unwrap();
+        let response =
+            written(&our_tunn.decapsulate(None, &there[..initiation], &mut back)).unwrap();
+        let keepalive =
+            written(&their_tunn.decapsulate(None, &back[..response], &mut there)).unwrap();
+        let taken = our_tunn.decapsulate(None, &there[..keepalive], &mut back);
+        assert!(matches!(taken, TunnResult::Done), "{taken:?}");
+        let age = our_tunn.time_since_last_handshake().unwrap();
+        // Exact on a machine of any speed: the session began after `before`.
+        assert!(age <= before.elapsed(), "{age:?}");
+    }
+}
