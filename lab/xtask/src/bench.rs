@@ -61,7 +61,7 @@ fn prepare_guests() -> Result<()> {
     build_rxo()
 }
 
-/// Builds the example that is measured, and installs the tunnel programs that it is compared to.
+/// Builds rxo-tunnel, which is measured, and installs the tunnel programs that it is compared to.
 fn prepare_tunnels() -> Result<()> {
     let workspace = Workspace::load()?;
     tunnels::ensure(&workspace)?;

@@ -11,16 +11,17 @@ pub(super) struct Contender {
     pub(super) tunnel: Tunnel,
 }
 
-/// The example, complete and without one or both parts, to show the gain of each part.
-const OURS: [(&str, &[&str]); 4] = [
-    (RXO, &[]),
+/// rxo-tunnel on one thread, on one for each direction, and without one or both parts, to show the gain of each part.
+const OURS: [(&str, &[&str]); 5] = [
+    (RXO, &["--threads", "1"]),
+    ("rxo-tunnel --threads 2", &["--threads", "2"]),
     ("without coalescing", &["--no-coalescing"]),
     ("without trains", &["--no-trains"]),
     ("without both", &["--no-coalescing", "--no-trains"]),
 ];
 pub(super) const RXO: &str = "rxo-tunnel";
 
-/// Starts all tunnels: the example `ours`, and the programs in the folder `foreign`.
+/// Starts all tunnels: rxo-tunnel in the file `ours`, and the programs in the folder `foreign`.
 pub(super) fn start(ours: &Path, foreign: &Path) -> Result<Vec<Contender>> {
     let own = OURS.map(|(name, arguments)| (name, TunnelProgram::rxo(ours, arguments)));
     let others =

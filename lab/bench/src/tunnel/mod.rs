@@ -82,7 +82,7 @@ struct Row {
     all_s_per_gb: Quartiles,
 }
 
-/// Ratios of the example's medians to those of another tunnel.
+/// Ratios of rxo-tunnel's medians, on one thread, to those of another tunnel.
 #[derive(Debug, Serialize)]
 struct Ratio {
     beside: &'static str,
@@ -186,7 +186,7 @@ fn row(name: &'static str, turns: &[Turn]) -> Row {
     }
 }
 
-/// Returns the ratios of the example to each other tunnel.
+/// Returns the ratios of rxo-tunnel to each other tunnel.
 fn ratios(rows: &[Row]) -> Vec<Ratio> {
     let Some(own) = rows.iter().find(|row| row.name == RXO) else { return Vec::new() };
     let ratio = |row: &Row| Ratio {
