@@ -1,7 +1,7 @@
 //! Flow keys, and their hash.
 
 use core::fmt;
-use core::net::{IpAddr, Ipv6Addr};
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use crate::checksum::Sum;
 use crate::tunnel::Tunnel;
@@ -69,6 +69,24 @@ impl FlowKey {
                 Self::as_it_lies(words[3]),
                 Self::tail(ports, vlan),
             ],
+        }
+    }
+
+    /// Returns the key of packets from `sender` to `receiver` without VLANs; `None` if their IP versions differ.
+    #[must_use]
+    pub fn between(sender: SocketAddr, receiver: SocketAddr) -> Option<Self> {
+        let ports = u32::from(sender.port()) << 16 | u32::from(receiver.port());
+        match (sender.ip(), receiver.ip()) {
+            (IpAddr::V4(from), IpAddr::V4(to)) => {
+                Some(Self::v4(from.to_bits(), to.to_bits(), ports, 0))
+            }
+            (IpAddr::V6(from), IpAddr::V6(to)) => {
+                let mut addresses = [0; 32];
+                addresses[..16].copy_from_slice(&from.octets());
+                addresses[16..].copy_from_slice(&to.octets());
+                Some(Self::v6(&addresses, ports, 0))
+            }
+            _ => None,
         }
     }
 
@@ -263,6 +281,18 @@ impl FlowKey {
     #[must_use]
     pub const fn destination_port(&self) -> u16 {
         self.ports() as u16
+    }
+
+    /// Returns the address and the port of the sender.
+    #[must_use]
+    pub fn sender(&self) -> SocketAddr {
+        SocketAddr::new(self.source(), self.source_port())
+    }
+
+    /// Returns the address and the port of the receiver.
+    #[must_use]
+    pub fn receiver(&self) -> SocketAddr {
+        SocketAddr::new(self.destination(), self.destination_port())
     }
 
     fn address(high: u64, low: u64) -> IpAddr {
