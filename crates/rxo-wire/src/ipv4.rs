@@ -1,26 +1,13 @@
 //! Reads the IPv4 header (RFC 791).
 
-use crate::Offsets;
-use crate::parse::{Ip, IpVersion, Malformed};
+use crate::parse::{Ip, IpHeader, IpVersion, Malformed};
+use crate::{FlowKey, Offsets};
 
 pub(crate) const MIN_HEADER_BYTES: usize = 20;
 
-/// The fields of an IPv4 header.
-pub(crate) struct Ipv4View {
-    pub(crate) ip: Ip,
-    pub(crate) source: u32,
-    pub(crate) destination: u32,
-    pub(crate) protocol: u8,
-    /// The length of the header, in bytes.
-    pub(crate) header: usize,
-    /// The length of the packet, in bytes; `Err` if it contradicts the header length or the frame.
-    pub(crate) total: Result<usize, Malformed>,
-    pub(crate) is_fragment: bool,
-}
-
-/// Reads the IPv4 header at the start of `packet`.
+/// Reads the IPv4 header at the start of `packet`. `vlans` are those of the flow key.
 #[inline]
-pub(crate) fn read(packet: &[u8]) -> Result<Ipv4View, Malformed> {
+pub(crate) fn read(packet: &[u8], vlans: u32) -> Result<IpHeader, Malformed> {
     let fixed: &[u8; MIN_HEADER_BYTES] = packet.first_chunk().ok_or(Malformed::Truncated)?;
     let header = usize::from(fixed[0] & 0x0f) * 4;
     if fixed[0] >> 4 != 4 {
@@ -41,10 +28,11 @@ pub(crate) fn read(packet: &[u8]) -> Result<Ipv4View, Malformed> {
         has_odd_extensions: false,
         checksum_ok: if has_options { options_ok(packet, header) } else { fixed_ok(fixed) },
     };
-    Ok(Ipv4View {
+    let source = u32::from_be_bytes([fixed[12], fixed[13], fixed[14], fixed[15]]);
+    let destination = u32::from_be_bytes([fixed[16], fixed[17], fixed[18], fixed[19]]);
+    Ok(IpHeader {
         ip,
-        source: u32::from_be_bytes([fixed[12], fixed[13], fixed[14], fixed[15]]),
-        destination: u32::from_be_bytes([fixed[16], fixed[17], fixed[18], fixed[19]]),
+        addresses: FlowKey::v4(source, destination, 0, vlans),
         protocol: fixed[9],
         header,
         total: check_lengths(packet.len(), header, total),

@@ -1,6 +1,7 @@
 //! Reads the IPv6 header and its extension headers (RFC 8200).
 
-use crate::parse::{Ip, IpVersion, Malformed};
+use crate::FlowKey;
+use crate::parse::{Ip, IpHeader, IpVersion, Malformed};
 
 pub(crate) const HEADER_BYTES: usize = 40;
 
@@ -16,21 +17,10 @@ const HOME_ADDRESS: u8 = 201;
 /// The maximum number of extension headers that are followed, which bounds the loop: more than any real packet has.
 const MAX_EXTENSIONS: usize = 8;
 
-/// The fields of an IPv6 header and its extension headers, as they were read.
-pub(crate) struct Ipv6View<'a> {
-    pub(crate) ip: Ip,
-    pub(crate) addresses: &'a [u8; 32],
-    pub(crate) protocol: u8,
-    /// The length of the header and its extensions, in bytes.
-    pub(crate) header: usize,
-    /// The length of the packet, in bytes; `Err` if it contradicts the frame or an extension header.
-    pub(crate) total: Result<usize, Malformed>,
-    pub(crate) is_fragment: bool,
-}
-
-/// Reads the IPv6 header and its extension headers at the start of `packet`.
+/// Reads the IPv6 header and its extension headers at the start of `packet`. `vlans` are those of the flow
+/// key.
 #[inline]
-pub(crate) fn read(packet: &[u8]) -> Result<Ipv6View<'_>, Malformed> {
+pub(crate) fn read(packet: &[u8], vlans: u32) -> Result<IpHeader, Malformed> {
     let fixed: &[u8; HEADER_BYTES] = packet.first_chunk().ok_or(Malformed::Truncated)?;
     if fixed[0] >> 4 != 6 {
         return Err(Malformed::Version);
@@ -38,7 +28,7 @@ pub(crate) fn read(packet: &[u8]) -> Result<Ipv6View<'_>, Malformed> {
     let first = u32::from_be_bytes([fixed[0], fixed[1], fixed[2], fixed[3]]);
     let total = HEADER_BYTES + usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
     let addresses = fixed.last_chunk().ok_or(Malformed::Truncated)?;
-    let view = Ipv6View {
+    let view = IpHeader {
         ip: Ip {
             version: IpVersion::V6,
             traffic_class: (first >> 20) as u8,
@@ -51,7 +41,7 @@ pub(crate) fn read(packet: &[u8]) -> Result<Ipv6View<'_>, Malformed> {
             has_odd_extensions: false,
             checksum_ok: true,
         },
-        addresses,
+        addresses: FlowKey::v6(addresses, 0, vlans),
         protocol: fixed[6],
         header: HEADER_BYTES,
         total: if total > packet.len() { Err(Malformed::Truncated) } else { Ok(total) },
@@ -63,7 +53,7 @@ pub(crate) fn read(packet: &[u8]) -> Result<Ipv6View<'_>, Malformed> {
 /// Follows the chain of extension headers in `packet`, and returns `view` with the result. A header beyond the end of
 /// the packet is a length error; a fragment header ends the chain.
 #[cold]
-fn walk<'a>(packet: &'a [u8], mut view: Ipv6View<'a>) -> Ipv6View<'a> {
+fn walk(packet: &[u8], mut view: IpHeader) -> IpHeader {
     view.ip.has_options = true;
     for _ in 0..=MAX_EXTENSIONS {
         if !is_extension_header(view.protocol) {

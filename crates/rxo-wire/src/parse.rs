@@ -208,53 +208,36 @@ pub fn parse_ip(packet: &[u8]) -> Result<Parsed, Unparsed> {
 #[inline]
 pub(crate) fn parse_v4(frame: &[u8], network: usize, vlans: VlanStack) -> Result<Parsed, Unparsed> {
     let packet = frame.get(network..).ok_or(Malformed::Truncated)?;
-    let view = ipv4::read(packet)?;
-    let body = Body {
-        network,
-        header: view.header,
-        total: view.total,
-        protocol: view.protocol,
-        is_fragment: view.is_fragment,
-    };
-    let addresses = FlowKey::v4(view.source, view.destination, 0, vlans.key());
-    body.read(frame, vlans, view.ip, addresses)
+    ipv4::read(packet, vlans.key())?.parse(frame, network, vlans)
 }
 
 #[inline]
 pub(crate) fn parse_v6(frame: &[u8], network: usize, vlans: VlanStack) -> Result<Parsed, Unparsed> {
     let packet = frame.get(network..).ok_or(Malformed::Truncated)?;
-    let view = ipv6::read(packet)?;
-    let body = Body {
-        network,
-        header: view.header,
-        total: view.total,
-        protocol: view.protocol,
-        is_fragment: view.is_fragment,
-    };
-    body.read(frame, vlans, view.ip, FlowKey::v6(view.addresses, 0, vlans.key()))
+    ipv6::read(packet, vlans.key())?.parse(frame, network, vlans)
 }
 
-/// The part of a packet after its IP header, which is parsed in the same way for both IP versions.
-struct Body {
-    network: usize,
-    header: usize,
-    total: Result<usize, Malformed>,
-    protocol: u8,
-    is_fragment: bool,
+/// The fields of an IP header, with its extension headers if it is IPv6.
+pub(crate) struct IpHeader {
+    pub(crate) ip: Ip,
+    /// The flow key without ports.
+    pub(crate) addresses: FlowKey,
+    pub(crate) protocol: u8,
+    /// The length of the header and its extensions, in bytes.
+    pub(crate) header: usize,
+    /// The length of the packet, in bytes; `Err` if it contradicts the frame or the header.
+    pub(crate) total: Result<usize, Malformed>,
+    pub(crate) is_fragment: bool,
 }
 
-impl Body {
+impl IpHeader {
+    /// Parses the rest of the packet, which is the same for both IP versions. The header is at the offset `network` of
+    /// `frame`.
     #[inline(always)]
-    fn read(
-        self,
-        frame: &[u8],
-        vlans: VlanStack,
-        ip: Ip,
-        addresses: FlowKey,
-    ) -> Result<Parsed, Unparsed> {
-        let unparsed = |why| Unparsed { why, addresses: Some(addresses) };
-        let end = self.network + self.total.map_err(unparsed)?;
-        let transport_at = self.network + self.header;
+    fn parse(self, frame: &[u8], network: usize, vlans: VlanStack) -> Result<Parsed, Unparsed> {
+        let unparsed = |why| Unparsed { why, addresses: Some(self.addresses) };
+        let end = network + self.total.map_err(unparsed)?;
+        let transport_at = network + self.header;
         let segment = frame.get(transport_at..end).ok_or_else(|| unparsed(Malformed::Length))?;
         let (transport, header) = self.transport(segment).map_err(unparsed)?;
         let ports = match (&transport, segment) {
@@ -264,15 +247,15 @@ impl Body {
             _ => 0,
         };
         Ok(Parsed {
-            key: addresses.with_ports(ports),
+            key: self.addresses.with_ports(ports),
             at: Offsets {
-                network: self.network as u32,
+                network: network as u32,
                 transport: transport_at as u32,
                 payload: (transport_at + header) as u32,
                 end: end as u32,
             },
             vlans,
-            ip,
+            ip: self.ip,
             transport,
         })
     }
