@@ -93,7 +93,7 @@ pub use multicast::{
     Control, Group, GroupConfig, GroupEvent, Late, MemberId, Mender, Outcome, Parity, ParityBlock,
     Progress, Refusal, Repair, Repairs, Slow, Torn,
 };
-pub use options::{OptionBytes, SackBlock, SackBlocks, SegmentOptions};
+pub use options::{OptionBytes, SegmentOptions};
 pub use path::PathCounts;
 pub use plain::{PlainSegment, PlainSegments, has_plain_options};
 pub use receive::AckOwed;

@@ -4,9 +4,8 @@
 //! Separate so that a segment is parsed once, into values. An option with an invalid length ends the parsing;
 //! the options before it count. Nothing here allocates or panics.
 
-use rxo_wire::SeqNumber;
 use rxo_wire::build::{maximum_segment_size_option, timestamp_option};
-use rxo_wire::tcp::{OptionKind, Options, Timestamp};
+use rxo_wire::tcp::{OptionKind, Options, SackBlocks, TcpOption, Timestamp};
 
 /// The TCP options of one segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,14 +30,12 @@ impl SegmentOptions {
     #[inline]
     #[must_use]
     pub fn read(bytes: &[u8]) -> Self {
-        match *bytes {
-            [] => Self::default(),
-            [1, 1, 8, 10, a, b, c, d, e, f, g, h] => {
-                let value = u32::from_be_bytes([a, b, c, d]);
-                let timestamp = Timestamp { value, echo: u32::from_be_bytes([e, f, g, h]) };
-                Self { timestamp: Some(timestamp), ..Self::default() }
-            }
-            _ => Self::read_each(bytes),
+        if bytes.is_empty() {
+            return Self::default();
+        }
+        match Timestamp::find_aligned(bytes) {
+            None => Self::read_each(bytes),
+            timestamp => Self { timestamp, ..Self::default() },
         }
     }
 
@@ -46,7 +43,7 @@ impl SegmentOptions {
     fn read_each(bytes: &[u8]) -> Self {
         let mut read = Self::default();
         for option in Options::new(bytes).map_while(Result::ok) {
-            read.take(option.kind, option.data);
+            read.take(&option);
         }
         read
     }
@@ -61,110 +58,17 @@ impl SegmentOptions {
         !is_of_syn && sack.is_empty()
     }
 
-    fn take(&mut self, kind: OptionKind, data: &[u8]) {
-        match (kind, data) {
+    fn take(&mut self, option: &TcpOption<'_>) {
+        match (option.kind, option.data) {
             (OptionKind::MaximumSegmentSize, &[high, low]) => {
                 self.maximum_segment_size = Some(u16::from_be_bytes([high, low]));
             }
             (OptionKind::WindowScale, &[shift]) => self.window_scale = Some(shift),
             (OptionKind::SackPermitted, []) => self.is_sack_permitted = true,
-            (OptionKind::Timestamp, data) if data.len() == 8 => {
-                self.timestamp = Some(Timestamp { value: word(data, 0), echo: word(data, 4) });
-            }
-            (OptionKind::Sack, data) if data.len().is_multiple_of(SACK_BLOCK_BYTES) => {
-                for block in data.chunks_exact(SACK_BLOCK_BYTES) {
-                    let (start, end) = (SeqNumber(word(block, 0)), SeqNumber(word(block, 4)));
-                    self.sack.push(SackBlock { start, end });
-                }
-            }
+            (OptionKind::Timestamp, _) => self.timestamp = option.timestamp().or(self.timestamp),
+            (OptionKind::Sack, data) => self.sack.push_option(data),
             _ => {}
         }
-    }
-}
-
-/// A SACK block: bytes that arrived out of order, from `start` up to, not including, `end`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SackBlock {
-    /// The sequence number of the block's first byte.
-    pub start: SeqNumber,
-    /// The sequence number after the block's last byte.
-    pub end: SeqNumber,
-}
-
-impl SackBlock {
-    /// Returns `true` if `seq` lies in the block.
-    pub(crate) fn has(&self, seq: SeqNumber) -> bool {
-        seq.is_at_or_after(self.start) && seq.is_before(self.end)
-    }
-
-    fn contains(&self, other: &Self) -> bool {
-        other.start.is_at_or_after(self.start) && self.end.is_at_or_after(other.end)
-    }
-}
-
-/// The blocks of one SACK option, in order; at most four.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SackBlocks {
-    blocks: [SackBlock; Self::MAX],
-    count: u8,
-}
-
-impl SackBlocks {
-    /// Maximum number of SACK blocks that fit into a header without other options.
-    pub const MAX: usize = 4;
-
-    /// Appends `block` to the SACK blocks. Does nothing if there are four already.
-    pub fn push(&mut self, block: SackBlock) {
-        if let Some(place) = self.blocks.get_mut(usize::from(self.count)) {
-            *place = block;
-            self.count += 1;
-        }
-    }
-
-    /// Returns the SACK blocks in order.
-    #[must_use]
-    pub fn as_slice(&self) -> &[SackBlock] {
-        self.blocks.get(..usize::from(self.count)).unwrap_or_default()
-    }
-
-    /// Returns `true` if there are no SACK blocks.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// Returns `true` if the first block reports duplicate text (D-SACK), in an acknowledgement with the ACK
-    /// number `ack` (RFC 2883, section 4).
-    pub(crate) fn has_duplicate(&self, ack: SeqNumber) -> bool {
-        match self.as_slice() {
-            [first, ..] if first.start.is_before(ack) => true,
-            [first, second, ..] => second.contains(first),
-            _ => false,
-        }
-    }
-
-    /// Returns `true` if these SACK blocks cover all blocks of `earlier`; both lists belong to
-    /// acknowledgements with the number `ack`. A D-SACK block is sent only once, so a D-SACK block in
-    /// `earlier` is never covered.
-    pub(crate) fn has_all_of(&self, earlier: &Self, ack: SeqNumber) -> bool {
-        let has = |block: &SackBlock| self.as_slice().iter().any(|own| own.contains(block));
-        !earlier.has_duplicate(ack) && earlier.as_slice().iter().all(has)
-    }
-
-    /// Returns these SACK blocks, sorted by their distance from `seq`.
-    pub(crate) fn by_distance_from(mut self, seq: SeqNumber) -> Self {
-        self.blocks[..usize::from(self.count)].sort_unstable_by_key(|block| block.start - seq);
-        self
-    }
-
-    /// Returns the maximum number of SACK blocks that fit into a header, with a timestamp or without.
-    pub(crate) const fn most(has_timestamp: bool) -> usize {
-        if has_timestamp { Self::MAX - 1 } else { Self::MAX }
-    }
-
-    /// Keeps only the first `blocks` SACK blocks.
-    pub(crate) fn truncate(&mut self, blocks: usize) {
-        self.count = self.count.min(blocks as u8);
     }
 }
 
@@ -226,7 +130,8 @@ impl OptionBytes {
 
     /// Appends as many SACK blocks of `blocks` as fit into `room` bytes.
     pub(crate) fn push_sack_within(&mut self, mut blocks: SackBlocks, room: u32) {
-        blocks.truncate((room as usize).saturating_sub(SACK_PREFIX_BYTES) / SACK_BLOCK_BYTES);
+        blocks
+            .truncate((room as usize).saturating_sub(SACK_PREFIX_BYTES) / SackBlocks::BLOCK_BYTES);
         self.push_sack(blocks);
     }
 
@@ -234,11 +139,11 @@ impl OptionBytes {
     /// section 4).
     pub(crate) fn push_sack(&mut self, mut blocks: SackBlocks) {
         let room = Self::MAX - usize::from(self.length);
-        blocks.truncate(room.saturating_sub(SACK_PREFIX_BYTES) / SACK_BLOCK_BYTES);
+        blocks.truncate(room.saturating_sub(SACK_PREFIX_BYTES) / SackBlocks::BLOCK_BYTES);
         if blocks.is_empty() {
             return;
         }
-        let bytes = (2 + blocks.as_slice().len() * SACK_BLOCK_BYTES) as u8;
+        let bytes = (2 + blocks.as_slice().len() * SackBlocks::BLOCK_BYTES) as u8;
         self.push(&[1, 1, 5, bytes]);
         for block in blocks.as_slice() {
             self.push(&block.start.0.to_be_bytes());
@@ -261,18 +166,15 @@ pub(crate) const TIMESTAMP_BYTES: u32 = 12;
 /// The length of a SACK option with one block and its padding, in bytes.
 pub(crate) const LEAST_SACK_BYTES: u32 = 12;
 
-const SACK_BLOCK_BYTES: usize = 8;
 /// The length of the prefix of a SACK option, in bytes: two no-operations, kind and length.
 const SACK_PREFIX_BYTES: usize = 4;
-
-fn word(data: &[u8], at: usize) -> u32 {
-    let bytes = data.get(at..).and_then(|rest| rest.first_chunk());
-    bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes))
-}
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+
+    use rxo_wire::SeqNumber;
+    use rxo_wire::tcp::SackBlock;
 
     use super::*;
 

@@ -9,9 +9,8 @@ mod counting;
 
 use counting::{allocations, held_bytes};
 use rxo_frame::{Duration, Instant};
-use rxo_tcp::{
-    Config, Connection, Ecn, Payload, SackBlock, Secret, Segment, SegmentOptions, State,
-};
+use rxo_tcp::{Config, Connection, Ecn, Payload, Secret, Segment, SegmentOptions, State};
+use rxo_wire::tcp::SackBlock;
 use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
 
 static TEXT: [u8; 1000] = [7; 1000];

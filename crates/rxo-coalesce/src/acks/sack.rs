@@ -2,17 +2,12 @@
 //! another, as in the ACK filter of the CAKE queueing discipline.
 
 use rxo_wire::SeqNumber;
-use rxo_wire::tcp::{OptionKind, Options};
-
-/// The maximum number of SACK blocks: four fill the 40 bytes of TCP options.
-const MOST_BLOCKS: usize = 4;
-const BLOCK_BYTES: usize = 8;
+use rxo_wire::tcp::{OptionKind, Options, SackBlocks};
 
 /// The SACK blocks of a pure ACK, in their order, and its timestamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sack {
-    blocks: [(SeqNumber, SeqNumber); MOST_BLOCKS],
-    count: usize,
+    blocks: SackBlocks,
     /// The TSval of the ACK; `None` without a timestamp option.
     timestamp: Option<u32>,
 }
@@ -26,52 +21,39 @@ impl Sack {
             let option = option.ok()?;
             match option.kind {
                 OptionKind::NoOperation => {}
-                OptionKind::Timestamp if option.data.len() == 8 && sack.timestamp.is_none() => {
-                    sack.timestamp = option.data.first_chunk().copied().map(u32::from_be_bytes);
+                OptionKind::Timestamp if sack.timestamp.is_none() => {
+                    sack.timestamp = Some(option.timestamp()?.value);
                 }
-                OptionKind::Sack if sack.count == 0 => sack.read_blocks(option.data)?,
+                OptionKind::Sack if sack.is_empty() => {
+                    sack.blocks.push_option(option.data);
+                    let bytes = sack.blocks.as_slice().len() * SackBlocks::BLOCK_BYTES;
+                    if sack.is_empty() || bytes != option.data.len() {
+                        return None;
+                    }
+                }
                 _ => return None,
             }
         }
         Some(sack)
     }
 
-    fn read_blocks(&mut self, data: &[u8]) -> Option<()> {
-        let (blocks, rest) = data.as_chunks::<BLOCK_BYTES>();
-        if blocks.is_empty() || blocks.len() > MOST_BLOCKS || !rest.is_empty() {
-            return None;
-        }
-        for (to, block) in self.blocks.iter_mut().zip(blocks) {
-            let [a, b, c, d, e, f, g, h] = *block;
-            let edge = |bytes| SeqNumber(u32::from_be_bytes(bytes));
-            *to = (edge([a, b, c, d]), edge([e, f, g, h]));
-        }
-        self.count = blocks.len();
-        Some(())
-    }
-
-    fn blocks(&self) -> &[(SeqNumber, SeqNumber)] {
-        self.blocks.get(..self.count).unwrap_or_default()
-    }
-
     /// Returns `true` if the ACK has no SACK blocks.
     pub(super) const fn is_empty(&self) -> bool {
-        self.count == 0
+        self.blocks.is_empty()
     }
 
     /// Returns `true` if the blocks equal those of `older`, an earlier ACK, in the same order.
     pub(super) fn repeats(&self, older: &Self) -> bool {
-        self.blocks() == older.blocks()
+        self.blocks == older.blocks
     }
 
     /// Returns `true` if the first block is a D-SACK (RFC 2883 section 4): it ends at or below `ack`, or lies
     /// inside the second block.
     pub(super) fn is_duplicate_report(&self, ack: SeqNumber) -> bool {
-        match self.blocks() {
-            [] => false,
-            [(_, end), ..] if ack.is_at_or_after(*end) => true,
-            [first, second, ..] => is_inside(*first, *second),
-            [_] => false,
+        match self.blocks.as_slice() {
+            [first, ..] if ack.is_at_or_after(first.end) => true,
+            [first, second, ..] => second.contains(first),
+            _ => false,
         }
     }
 
@@ -87,14 +69,11 @@ impl Sack {
     /// Returns `true` if every block of `older`, an earlier ACK, lies inside a block of this ACK or is acknowledged by
     /// `ack`.
     pub(super) fn covers(&self, older: &Self, ack: SeqNumber) -> bool {
-        older.blocks().iter().all(|block| {
-            ack.is_at_or_after(block.1) || self.blocks().iter().any(|of| is_inside(*block, *of))
+        let blocks = self.blocks.as_slice();
+        older.blocks.as_slice().iter().all(|block| {
+            ack.is_at_or_after(block.end) || blocks.iter().any(|of| of.contains(block))
         })
     }
-}
-
-fn is_inside(block: (SeqNumber, SeqNumber), of: (SeqNumber, SeqNumber)) -> bool {
-    block.0.is_at_or_after(of.0) && of.1.is_at_or_after(block.1)
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ use core::ops::ControlFlow;
 
 use rxo_frame::Instant;
 use rxo_wire::TcpFlags;
+use rxo_wire::tcp::SackBlock;
 
 use crate::challenge::Answer;
-use crate::options::SackBlock;
 use crate::segment::Segment;
 use crate::sequence::distance;
 use crate::timer::Timer;

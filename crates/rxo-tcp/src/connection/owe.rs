@@ -4,9 +4,9 @@
 //! had if sent at once: the window, the echoed timestamp, SACK blocks, ECN.
 
 use rxo_wire::SeqNumber;
+use rxo_wire::tcp::SackBlocks;
 
 use super::Connection;
-use crate::options::SackBlocks;
 use crate::receive::AckKind;
 use crate::{AckOwed, AckPolicy};
 

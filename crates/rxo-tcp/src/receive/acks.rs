@@ -9,10 +9,10 @@ use alloc::vec::Vec;
 use core::num::NonZeroU16;
 
 use rxo_wire::SeqNumber;
+use rxo_wire::tcp::SackBlocks;
 
 use super::repeats::Repeats;
 use crate::AckPolicy;
-use crate::options::SackBlocks;
 
 /// One acknowledgement that is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -339,10 +339,12 @@ impl Acks {
 
     /// Returns `true` if `ack` with the SACK blocks `sack` makes `last`, the last queued acknowledgement,
     /// redundant: both have the same ACK number and ECE mark, and `sack` contains all SACK blocks of `last`.
-    /// The last queued SACK option must belong to `last`.
+    /// The last queued SACK option must belong to `last`. A D-SACK block is sent only once, so nothing makes
+    /// it redundant.
     fn is_repeated_by(&self, last: &AckOwed, ack: &AckOwed, sack: &SackBlocks) -> bool {
         let is_alike = (last.ack, last.has_mark) == (ack.ack, ack.has_mark);
-        is_alike && self.sacks.last().is_some_and(|own| sack.has_all_of(own, ack.ack))
+        is_alike
+            && self.sacks.last().is_some_and(|own| !own.has_duplicate(ack.ack) && sack.cover(own))
     }
 
     /// Returns the number of received segments of `bytes` bytes that together cause one acknowledgement,

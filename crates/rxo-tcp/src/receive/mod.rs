@@ -15,6 +15,7 @@ use alloc::boxed::Box;
 
 use rxo_frame::{Chain, Frames};
 use rxo_wire::SeqNumber;
+use rxo_wire::tcp::{SackBlock, SackBlocks};
 
 pub use self::acks::AckOwed;
 pub(crate) use self::acks::{AckKind, Acks};
@@ -26,7 +27,6 @@ use self::slices::Slices;
 use self::spill::Spill;
 use crate::Config;
 use crate::arrives::offered_scale;
-use crate::options::{SackBlock, SackBlocks};
 use crate::segment::Payload;
 use crate::sequence::{after_rounds, before, distance, earlier, wraps_between};
 

@@ -3,9 +3,9 @@
 use alloc::collections::VecDeque;
 
 use rxo_wire::SeqNumber;
+use rxo_wire::tcp::SackBlock;
 
 use super::spill::Spill;
-use crate::options::SackBlock;
 use crate::segment::Payload;
 use crate::sequence::{distance, earlier, later};
 

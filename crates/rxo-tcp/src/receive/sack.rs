@@ -3,9 +3,9 @@
 use core::array::from_fn;
 
 use rxo_wire::SeqNumber;
+use rxo_wire::tcp::{SackBlock, SackBlocks};
 
 use super::reassembly::Reassembly;
-use crate::options::{SackBlock, SackBlocks};
 
 /// The state of SACK reports. The block that changed last comes first.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,6 +2,7 @@
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
+use rxo_wire::tcp::{SackBlock, SackBlocks};
 
 use super::f_rto::{Finding, Frto};
 use super::prr::Arrived;
@@ -10,7 +11,6 @@ use super::scoreboard::{Fate, Sent};
 use super::tail_probe::ProbeAck;
 use super::{Phase, Recovery};
 use crate::congestion::{Acked, Before, Congestion, Delivery};
-use crate::options::{SackBlock, SackBlocks};
 
 /// The values of one acknowledgement that loss recovery needs.
 #[derive(Clone, Copy, Debug)]

@@ -7,11 +7,10 @@
 
 use alloc::collections::VecDeque;
 
+use crate::sequence::{distance, earlier, later};
 use rxo_frame::Instant;
 use rxo_wire::SeqNumber;
-
-use crate::options::SackBlock;
-use crate::sequence::{distance, earlier, later};
+use rxo_wire::tcp::SackBlock;
 
 /// A range of sequence numbers that was sent at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

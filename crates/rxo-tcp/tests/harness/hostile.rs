@@ -6,9 +6,9 @@
 
 use rxo_frame::{Duration, Instant};
 use rxo_tcp::{
-    Arrival, Config, Connection, Ecn, Payload, SackBlock, Secret, Segment, SegmentOptions, Transmit,
+    Arrival, Config, Connection, Ecn, Payload, Secret, Segment, SegmentOptions, Transmit,
 };
-use rxo_wire::tcp::Timestamp;
+use rxo_wire::tcp::{SackBlock, Timestamp};
 use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
 
 use super::{Script, stream_byte};

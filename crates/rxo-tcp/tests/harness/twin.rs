@@ -10,10 +10,10 @@ use std::num::NonZeroU16;
 
 use rxo_frame::{Duration, Instant};
 use rxo_tcp::{
-    AckPolicy, Arrival, Config, Connection, Ecn, GsoSegment, KeepAlive, Payload, SackBlock, Secret,
-    Segment, SegmentOptions, Transmit,
+    AckPolicy, Arrival, Config, Connection, Ecn, GsoSegment, KeepAlive, Payload, Secret, Segment,
+    SegmentOptions, Transmit,
 };
-use rxo_wire::tcp::{AckRecord, Timestamp};
+use rxo_wire::tcp::{AckRecord, SackBlock, Timestamp};
 use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
 
 use super::run::run as run_of;

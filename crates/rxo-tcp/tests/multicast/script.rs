@@ -2,9 +2,9 @@
 //! rule.
 
 use rxo_frame::Duration;
-use rxo_tcp::{Ecn, GroupConfig, Late, Outcome, Repairs, SackBlock, SegmentOptions, Slow};
+use rxo_tcp::{Ecn, GroupConfig, Late, Outcome, Repairs, SegmentOptions, Slow};
 use rxo_wire::TcpFlags;
-use rxo_wire::tcp::Timestamp;
+use rxo_wire::tcp::{SackBlock, Timestamp};
 
 use super::room::{Room, group_config, receiver_config};
 use super::wire::Wire;

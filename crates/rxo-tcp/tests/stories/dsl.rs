@@ -2,10 +2,9 @@
 
 use rxo_frame::{Duration, Instant};
 use rxo_tcp::{
-    Arrival, Config, Connection, Ecn, Payload, SackBlock, Secret, Segment, SegmentOptions, State,
-    Transmit,
+    Arrival, Config, Connection, Ecn, Payload, Secret, Segment, SegmentOptions, State, Transmit,
 };
-use rxo_wire::tcp::{AckRecord, Timestamp};
+use rxo_wire::tcp::{AckRecord, SackBlock, Timestamp};
 use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
 
 use crate::harness::run::run;

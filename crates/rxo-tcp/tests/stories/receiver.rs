@@ -8,7 +8,8 @@
 
 use proptest::prelude::*;
 use rxo_frame::Duration;
-use rxo_tcp::{Config, SackBlock, SegmentOptions};
+use rxo_tcp::{Config, SegmentOptions};
+use rxo_wire::tcp::SackBlock;
 
 use crate::dsl::*;
 

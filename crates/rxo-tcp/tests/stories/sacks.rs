@@ -2,8 +2,9 @@
 //! acknowledgements. The peer treats unreported text as lost and sends it again (RFC 8985, section 6.2; RFC
 //! 6675, section 4).
 
-use rxo_tcp::{AckPolicy, Config, SackBlock, SegmentOptions};
+use rxo_tcp::{AckPolicy, Config, SegmentOptions};
 use rxo_wire::SeqNumber;
+use rxo_wire::tcp::SackBlock;
 
 use crate::dsl::*;
 

@@ -4,11 +4,13 @@ mod ack;
 mod flags;
 mod header;
 mod options;
+mod sack;
 
 pub use ack::AckRecord;
 pub use flags::TcpFlags;
 pub use header::{CHECKSUM_AT, FLAGS_AT, FixedHeader};
 pub use options::{BadOption, OptionKind, OptionLayout, Options, TcpOption, Timestamp};
+pub use sack::{SackBlock, SackBlocks};
 
 use crate::SeqNumber;
 use crate::parse::Malformed;

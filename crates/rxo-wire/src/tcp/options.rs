@@ -52,22 +52,40 @@ impl Timestamp {
     pub fn find(options: &[u8]) -> Option<Self> {
         match options {
             [] => None,
-            [1, 1, 8, 10, a, b, c, d, e, f, g, h] => Some(Self {
-                value: u32::from_be_bytes([*a, *b, *c, *d]),
-                echo: u32::from_be_bytes([*e, *f, *g, *h]),
-            }),
-            _ => Self::find_beside(options),
+            options => Self::find_aligned(options).or_else(|| Self::find_beside(options)),
+        }
+    }
+
+    /// Reads `options` that are two no-operation options and the timestamp, as nearly every stack sends it;
+    /// `None` if they are anything else (RFC 7323, appendix A).
+    #[inline]
+    #[must_use]
+    pub const fn find_aligned(options: &[u8]) -> Option<Self> {
+        match options {
+            [1, 1, 8, 10, data @ ..] => Self::read(data),
+            _ => None,
         }
     }
 
     /// Searches for the timestamp among other options; `None` if there is none, or an option is malformed.
     #[cold]
     fn find_beside(options: &[u8]) -> Option<Self> {
-        let is_timestamp =
-            |option: &TcpOption<'_>| option.kind == OptionKind::Timestamp && option.data.len() == 8;
         let is_intact = Options::new(options).all(|option| option.is_ok());
-        let option = Options::new(options).flatten().find(is_timestamp).filter(|_| is_intact)?;
-        Some(timestamp(option.data))
+        Options::new(options).flatten().find_map(|it| it.timestamp()).filter(|_| is_intact)
+    }
+
+    /// Reads the data of a timestamp option; `None` unless it has 8 bytes.
+    const fn read(data: &[u8]) -> Option<Self> {
+        match *data {
+            [a, b, c, d, e, f, g, h] => Some(Self::from_bytes([a, b, c, d, e, f, g, h])),
+            _ => None,
+        }
+    }
+
+    /// Creates a timestamp from its encoded numbers.
+    #[inline]
+    pub(super) const fn from_bytes([a, b, c, d, e, f, g, h]: [u8; 8]) -> Self {
+        Self { value: u32::from_be_bytes([a, b, c, d]), echo: u32::from_be_bytes([e, f, g, h]) }
     }
 }
 
@@ -78,6 +96,15 @@ pub struct TcpOption<'a> {
     pub kind: OptionKind,
     /// The data of the option, without kind and length.
     pub data: &'a [u8],
+}
+
+impl TcpOption<'_> {
+    /// Returns the timestamp if this is the timestamp option, and of the right length.
+    #[inline]
+    #[must_use]
+    pub fn timestamp(&self) -> Option<Timestamp> {
+        if self.kind == OptionKind::Timestamp { Timestamp::read(self.data) } else { None }
+    }
 }
 
 /// The kind of an option; each variant names its registered number.
@@ -155,20 +182,16 @@ impl<'a> Iterator for Options<'a> {
     }
 }
 
-const ALIGNED_TIMESTAMP: [u8; 4] = [1, 1, 8, 10];
-
 /// Returns the arrangement of the options in `bytes`, and the timestamp; zero if there is none.
 #[inline]
 pub(crate) fn classify(bytes: &[u8]) -> (OptionLayout, Timestamp) {
     if bytes.is_empty() {
         return (OptionLayout::None, Timestamp::default());
     }
-    if let Ok(aligned) = <&[u8; 12]>::try_from(bytes)
-        && aligned[..4] == ALIGNED_TIMESTAMP
-    {
-        return (OptionLayout::AlignedTimestamp, timestamp(&aligned[4..]));
+    match Timestamp::find_aligned(bytes) {
+        Some(timestamp) => (OptionLayout::AlignedTimestamp, timestamp),
+        None => classify_any(bytes),
     }
-    classify_any(bytes)
 }
 
 #[cold]
@@ -179,13 +202,12 @@ fn classify_any(bytes: &[u8]) -> (OptionLayout, Timestamp) {
         match option {
             Err(BadOption) => return (OptionLayout::Malformed, Timestamp::default()),
             Ok(TcpOption { kind: OptionKind::NoOperation, .. }) => {}
-            Ok(TcpOption { kind: OptionKind::Timestamp, data })
-                if data.len() == 8 && layout == OptionLayout::None =>
-            {
-                layout = OptionLayout::Timestamp;
-                found = timestamp(data);
-            }
-            Ok(_) => layout = OptionLayout::Other,
+            Ok(option) => match option.timestamp() {
+                Some(timestamp) if layout == OptionLayout::None => {
+                    (layout, found) = (OptionLayout::Timestamp, timestamp);
+                }
+                _ => layout = OptionLayout::Other,
+            },
         }
     }
     match layout {
@@ -193,12 +215,4 @@ fn classify_any(bytes: &[u8]) -> (OptionLayout, Timestamp) {
         OptionLayout::None => (OptionLayout::Other, found),
         layout => (layout, found),
     }
-}
-
-#[inline]
-fn timestamp(data: &[u8]) -> Timestamp {
-    let word = |at: usize| {
-        data.get(at..at + 4).and_then(|b| b.first_chunk().copied()).map_or(0, u32::from_be_bytes)
-    };
-    Timestamp { value: word(0), echo: word(4) }
 }

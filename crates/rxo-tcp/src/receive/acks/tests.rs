@@ -1,7 +1,8 @@
 //! Tests of the owed acknowledgements, for single segments and for runs.
 
+use rxo_wire::tcp::SackBlock;
+
 use super::*;
-use crate::options::SackBlock;
 
 const FULL: u32 = 1000;
 
