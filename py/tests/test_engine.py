@@ -58,7 +58,7 @@ def test_frames_can_be_pushed_one_by_one_and_flushed():
     [
         ({"policy": "lro"}, "policy: there is no policy 'lro'"),
         ({"link": "wifi"}, "link wifi is invalid: ethernet or ip"),
-        ({"batch": 0}, "batch_frames is 0; it must be from 1 to"),
+        ({"batch": 0}, "batch_frames is 0; choose 1 to"),
     ],
 )
 def test_an_invalid_argument_is_named(arguments, message):

@@ -65,8 +65,7 @@ pub use numbers::AckNumbers;
 pub use packed::{MOST_PACKED_NUMBERS, PACKED_NUMBERS_BYTES, expand_packed};
 pub use pattern::NotATemplate;
 pub use split::{
-    Delivered, MAX_ACKS_PER_STRETCH, PassReason, SplitConfig, SplitConfigError, SplitCounters,
-    Splitter,
+    Delivered, MAX_ACKS_PER_STRETCH, PassReason, SplitConfig, SplitCounters, Splitter,
 };
 pub use template::{AckTemplate, IdRule, NoRoom};
 pub use writer::AckWriter;

@@ -1,8 +1,6 @@
 //! The configuration of an engine.
 
-use core::fmt;
-
-use rxo_frame::LinkKind;
+use rxo_frame::{ConfigError, LinkKind};
 use rxo_wire::checksum::Summer;
 use rxo_wire::{Parsed, Unparsed, parse, parse_ip};
 
@@ -73,19 +71,13 @@ impl Config {
             Hold::EveryNPackets(packets) => (packets, u32::MAX),
             Hold::EndOfPoll | Hold::Within(_) => (1, 1),
         };
-        let ranges = [
+        ConfigError::check([
             ("flows", u64::from(policy.flows), 1, 4_096),
             ("max_segments", u64::from(policy.max_segments), 1, 65_535),
             ("max_bytes", u64::from(policy.max_bytes), 576, policy.most_bytes().into()),
             ("batch_frames", self.batch_frames as u64, 1, MAX_BATCH_FRAMES),
             ("hold", u64::from(hold_count), 1, u64::from(hold_most)),
-        ];
-        for (name, value, from, to) in ranges {
-            if !(from..=to).contains(&value) {
-                return Err(ConfigError { name, value, from, to });
-            }
-        }
-        Ok(())
+        ])
     }
 
     /// Returns the number of frame slots of the engine: enough for one poll and for the frames that the
@@ -115,28 +107,6 @@ impl Config {
 /// within 16 bits.
 const MAX_BATCH_FRAMES: u64 = 32_768;
 const MAX_HELD_FRAMES: usize = 65_536;
-
-/// A number in a [`Config`] that is out of its range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConfigError {
-    /// The name of the field.
-    pub name: &'static str,
-    /// The value of the field.
-    pub value: u64,
-    /// The least accepted value.
-    pub from: u64,
-    /// The greatest accepted value.
-    pub to: u64,
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, value, from, to } = self;
-        write!(f, "{name} is {value}; it must be from {from} to {to}")
-    }
-}
-
-impl core::error::Error for ConfigError {}
 
 #[cfg(test)]
 mod tests {

@@ -126,7 +126,7 @@ mod worst_case;
 pub use acks::Acks;
 pub use aggregate::Aggregate;
 pub use candidate::{Candidate, MAX_HEADER_BYTES, candidate};
-pub use config::{Config, ConfigError};
+pub use config::Config;
 pub use counters::Counters;
 pub use delivery::{Deliveries, Delivery, Taken};
 pub use engine::Engine;

@@ -52,7 +52,7 @@ use crate::store::{Ready, Store};
 /// });
 /// drop(queue);
 /// assert_eq!(reader.join().ok(), Some(60));
-/// # Ok::<(), rxo_coalesce::ConfigError>(())
+/// # Ok::<(), rxo_frame::ConfigError>(())
 /// ```
 #[derive(Debug)]
 pub struct OwnedDelivery<B: FrameBuffer> {

@@ -5,7 +5,8 @@ mod harness;
 use harness::Change;
 use proptest::prelude::{Strategy, any, prop_assert_eq, proptest};
 use proptest::{collection, sample};
-use rxo_coalesce::{ConfigError, Policy};
+use rxo_coalesce::Policy;
+use rxo_frame::ConfigError;
 use rxo_testkit::promise::{
     Observed, acks_are_right, aggregates_are_right, aggregates_come_apart_again, every_frame_once,
     order_is_kept,

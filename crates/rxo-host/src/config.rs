@@ -2,6 +2,7 @@
 
 use rxo_coalesce::{Config as EngineConfig, Policy};
 use rxo_device::Pause;
+use rxo_frame::ConfigError;
 use rxo_tcp::{AckPolicy, Buffers};
 use thiserror::Error;
 
@@ -146,19 +147,16 @@ impl HostConfig {
 
     pub(crate) fn check(&self) -> Result<(), HostError> {
         Self::check_policy(&self.engine.policy)?;
-        let rows = [
+        let numbers = [
             ("budget_frames", self.budget_frames, 1, 32_768),
             ("sockets", self.sockets, 1, MOST_SOCKETS),
             ("time_waits", self.time_waits, 1, MOST_TIME_WAITS),
             ("orphans", self.orphans, 1, MOST_SOCKETS),
             ("memory_bytes", self.memory_bytes as usize, LEAST_MEMORY_BYTES, MOST_MEMORY_BYTES),
         ];
-        for (option, value, least, most) in rows {
-            if !(least..=most).contains(&value) {
-                return Err(HostError::Number { option, value, least, most });
-            }
-        }
-        Ok(())
+        let numbers =
+            numbers.map(|(name, value, from, to)| (name, value as u64, from as u64, to as u64));
+        ConfigError::check(numbers).map_err(HostError::Number)
     }
 }
 
@@ -169,23 +167,14 @@ pub enum HostError {
     #[error("{0}")]
     Link(#[from] LinkError),
     /// A number is out of range.
-    #[error("{option} is {value}; choose {least} to {most}")]
-    Number {
-        /// The name of the field.
-        option: &'static str,
-        /// The invalid value of the field.
-        value: usize,
-        /// The lowest valid value.
-        least: usize,
-        /// The highest valid value.
-        most: usize,
-    },
+    #[error("{0}")]
+    Number(ConfigError),
     /// A setting of the connections is invalid.
     #[error("tcp: {0}")]
-    Tcp(#[from] rxo_tcp::ConfigError),
+    Tcp(ConfigError),
     /// A setting of the receive engine is invalid.
     #[error("engine: {0}")]
-    Engine(#[from] rxo_coalesce::ConfigError),
+    Engine(ConfigError),
     /// The policy of the receive engine would coalesce inside tunnels.
     #[error("engine: tunnels is on, and a host ends no tunnels; set it to off or auto")]
     Tunnels,

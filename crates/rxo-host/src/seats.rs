@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rxo_device::{FrameSink, FrameSource};
+use rxo_frame::ConfigError;
 
 use crate::post::{Listeners, Post};
 use crate::shards::{Seat, Shard};
@@ -55,10 +56,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> ShardSeat<B> {
     /// ```
     pub fn all(count: usize, config: &HostConfig) -> Result<Vec<Self>, HostError> {
         config.check()?;
-        if !(1..=MOST_SHARDS).contains(&count) {
-            let (option, least, most) = ("the number of queues", 1, MOST_SHARDS);
-            return Err(HostError::Number { option, value: count, least, most });
-        }
+        let queues = ("the number of queues", count as u64, 1, MOST_SHARDS as u64);
+        ConfigError::check([queues]).map_err(HostError::Number)?;
         let (config, listeners) = (Arc::new(config.part_of(count)), Arc::<Listeners>::default());
         let meeting = Meeting::new(count);
         let seats = (0..count as u32).map(|index| Self {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use rxo_device::{SinkCapabilities, SourceCapabilities};
-use rxo_frame::{Duration, LinkKind};
+use rxo_frame::{ConfigError, Duration, LinkKind};
 use rxo_tcp::{Config, Connection, Secret, SynCookies};
 use rxo_wire::FlowKey;
 
@@ -42,8 +42,8 @@ impl Settings {
         let v4 = Arc::new(fitted(&config.tcp, mtu, sink.gso_bytes, V4_HEADERS_BYTES)?);
         let v6 = Arc::new(fitted(&config.tcp, mtu, sink.gso_bytes, V6_HEADERS_BYTES)?);
         let secret = Secret(config.secret);
-        let both =
-            [SynCookies::new(Arc::clone(&v4), secret)?, SynCookies::new(Arc::clone(&v6), secret)?];
+        let cookies = |tcp| SynCookies::new(tcp, secret).map_err(HostError::Tcp);
+        let both = [cookies(Arc::clone(&v4))?, cookies(Arc::clone(&v6))?];
         Ok(Self {
             cookies: config.syn_cookies.then_some(both),
             link: link(config, source.link)?,
@@ -83,7 +83,7 @@ impl Settings {
         &self,
         pair: FlowKey,
         share: Share,
-    ) -> Result<Connection<Buffer<B>>, rxo_tcp::ConfigError> {
+    ) -> Result<Connection<Buffer<B>>, ConfigError> {
         Connection::open_passive(share.apply(self.tcp(&pair)), pair, self.secret)
     }
 }
@@ -130,7 +130,7 @@ fn fitted(config: &Config, mtu: u32, gso_bytes: u32, headers: u32) -> Result<Con
     if u32::from(mss) < LEAST_SEGMENT_BYTES {
         return Err(HostError::SmallMtu { mtu, least: LEAST_SEGMENT_BYTES + headers });
     }
-    fitted.check()?;
+    fitted.check().map_err(HostError::Tcp)?;
     Ok(fitted)
 }
 

@@ -1,8 +1,6 @@
 //! The settings of a connection and their valid ranges.
 
-use core::fmt;
-
-use rxo_frame::Duration;
+use rxo_frame::{ConfigError, Duration};
 
 use crate::arrives::least_receive_bytes;
 
@@ -222,28 +220,6 @@ impl Default for KeepAlive {
     }
 }
 
-/// An invalid setting, and the valid range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConfigError {
-    /// The name of the field in [`Config`].
-    pub option: &'static str,
-    /// The invalid value.
-    pub value: u64,
-    /// The smallest valid value of the setting.
-    pub least: u64,
-    /// The largest valid value of the setting.
-    pub most: u64,
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { option, value, least, most } = self;
-        write!(f, "{option} is {value}; choose {least} to {most}")
-    }
-}
-
-impl core::error::Error for ConfigError {}
-
 impl Config {
     /// Returns the sizes of the buffers of a new connection.
     #[must_use]
@@ -276,7 +252,7 @@ impl Config {
             InitialWindow::Rfc6928 => 1,
             InitialWindow::Segments(segments) => segments.into(),
         };
-        let rows = [
+        ConfigError::check([
             ("send_buffer_bytes", self.send_buffer_bytes.into(), 1, MAX_WINDOW_BYTES),
             (
                 "receive_buffer_bytes",
@@ -298,13 +274,7 @@ impl Config {
             ("keep_alive.idle in ms", millis(idle), 1, MAX_IDLE_MS),
             ("keep_alive.interval in ms", millis(interval), 1, MAX_IDLE_MS),
             ("keep_alive.probes", probes.into(), 2, u8::MAX.into()),
-        ];
-        for (option, value, least, most) in rows {
-            if !(least..=most).contains(&value) {
-                return Err(ConfigError { option, value, least, most });
-            }
-        }
-        Ok(())
+        ])
     }
 }
 

@@ -12,7 +12,7 @@
 
 use alloc::sync::Arc;
 
-use rxo_frame::Instant;
+use rxo_frame::{ConfigError, Instant};
 use rxo_wire::tcp::Timestamp;
 use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
 
@@ -22,7 +22,7 @@ use crate::segment::{Ecn, Segment};
 use crate::send::Text;
 use crate::state::{Syn, SynReceived};
 use crate::timestamps::Timestamps;
-use crate::{Config, ConfigError, Connection, Secret, State, Transmit, isn};
+use crate::{Config, Connection, Secret, State, Transmit, isn};
 
 /// Creates and checks the SYN cookies of one listener.
 #[derive(Clone, Debug)]

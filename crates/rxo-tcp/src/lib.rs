@@ -45,7 +45,7 @@
 //! let syn = connection.poll_transmit(now).expect("a SYN is to be sent");
 //! assert_eq!(syn.header(&to_peer).destination_port, 80);
 //! assert!(syn.flags.contains(TcpFlags::SYN));
-//! # Ok::<(), rxo_tcp::ConfigError>(())
+//! # Ok::<(), rxo_frame::ConfigError>(())
 //! ```
 #![no_std]
 
@@ -83,7 +83,7 @@ mod transmit;
 
 pub use arrival::Arrival;
 pub use arrives::GroupCounts;
-pub use config::{AckPolicy, Algorithm, Buffers, Config, ConfigError, InitialWindow, KeepAlive};
+pub use config::{AckPolicy, Algorithm, Buffers, Config, InitialWindow, KeepAlive};
 pub use connection::{CallError, Connection, GroupEdge, GroupSeed, Reuse, Statistics};
 pub use cookie::SynCookies;
 pub use events::Events;

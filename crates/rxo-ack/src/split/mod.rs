@@ -33,4 +33,4 @@ pub use counters::SplitCounters;
 pub use delivered::Delivered;
 pub use due::MAX_ACKS_PER_STRETCH;
 pub use reason::PassReason;
-pub use splitter::{SplitConfig, SplitConfigError, Splitter};
+pub use splitter::{SplitConfig, Splitter};

@@ -1,9 +1,7 @@
 //! The splitter: records the segments that the host received, and returns the ACKs to insert before each of
 //! the host's frames.
 
-use core::fmt;
-
-use rxo_frame::{Frame, LinkKind};
+use rxo_frame::{ConfigError, Frame, LinkKind};
 use rxo_wire::tcp::OptionLayout;
 use rxo_wire::{FlowKey, IpVersion, Parsed, TcpFlags, TcpSegment, Transport, parse, parse_ip};
 
@@ -72,17 +70,6 @@ pub struct Splitter {
     numbers: [AckNumbers; MAX_INSERTED],
 }
 
-/// Error: a field of the splitter's configuration is out of range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SplitConfigError {
-    /// The name of the configuration field that is out of range.
-    pub name: &'static str,
-    /// The value that is out of range.
-    pub value: u16,
-    /// The largest valid value; the smallest is 1.
-    pub to: u16,
-}
-
 /// The maximum number of segments per ACK.
 const MAX_EVERY: u16 = 64;
 
@@ -90,15 +77,12 @@ impl Splitter {
     /// Creates a splitter. Only this function allocates.
     ///
     /// # Errors
-    /// [`SplitConfigError`] if a field of `config` is out of range.
-    pub fn new(config: SplitConfig) -> Result<Self, SplitConfigError> {
-        for (name, value, to) in
-            [("every", config.every, MAX_EVERY), ("flows", config.flows, MAX_FLOWS)]
-        {
-            if !(1..=to).contains(&value) {
-                return Err(SplitConfigError { name, value, to });
-            }
-        }
+    /// [`ConfigError`] if a field of `config` is out of range.
+    pub fn new(config: SplitConfig) -> Result<Self, ConfigError> {
+        ConfigError::check([
+            ("every", config.every.into(), 1, MAX_EVERY.into()),
+            ("flows", config.flows.into(), 1, MAX_FLOWS.into()),
+        ])?;
         let table = Table::new(config.flows, config.seed);
         let numbers = [AckNumbers::default(); MAX_INSERTED];
         Ok(Self { config, table, counters: SplitCounters::default(), numbers })
@@ -306,12 +290,3 @@ fn key_of(parsed: &Parsed, frame: Frame<&[u8]>) -> FlowKey {
 fn options_of<'f>(frame: Frame<&'f [u8]>, parsed: &Parsed) -> &'f [u8] {
     frame.bytes.get(parsed.at.tcp_options()).unwrap_or_default()
 }
-
-impl fmt::Display for SplitConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, value, to } = self;
-        write!(f, "{name} is {value}; it must be from 1 to {to}")
-    }
-}
-
-impl core::error::Error for SplitConfigError {}

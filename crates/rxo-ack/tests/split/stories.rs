@@ -1,5 +1,5 @@
-use rxo_ack::{PassReason, SplitConfig, SplitConfigError, Splitter};
-use rxo_frame::VlanTag;
+use rxo_ack::{PassReason, SplitConfig, Splitter};
+use rxo_frame::{ConfigError, VlanTag};
 
 use crate::world::{FULL, World, acks, data, host};
 
@@ -195,10 +195,10 @@ fn the_least_recently_used_flow_is_forgotten() {
 fn numbers_out_of_range_are_refused() {
     let refused = |config| Splitter::new(config).err();
     let config = SplitConfig { every: 0, ..SplitConfig::new(1) };
-    assert_eq!(refused(config), Some(SplitConfigError { name: "every", value: 0, to: 64 }));
+    assert_eq!(refused(config), Some(ConfigError { name: "every", value: 0, from: 1, to: 64 }));
     let config = SplitConfig { flows: 20_000, ..SplitConfig::new(1) };
     assert_eq!(
         refused(config),
-        Some(SplitConfigError { name: "flows", value: 20_000, to: 16_384 })
+        Some(ConfigError { name: "flows", value: 20_000, from: 1, to: 16_384 })
     );
 }

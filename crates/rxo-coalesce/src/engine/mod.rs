@@ -34,7 +34,7 @@ mod tunnels;
 
 use alloc::vec::Vec;
 
-use rxo_frame::{Frame, FrameBuffer, Instant, Load};
+use rxo_frame::{ConfigError, Frame, FrameBuffer, Instant, Load};
 use rxo_wire::{FlowHasher, FlowKey};
 
 use auto::Pace;
@@ -43,7 +43,7 @@ use limits::{memory, most_payload, packet_window, plain_payload};
 use crate::acks::{Memory, Recent};
 use crate::store::Store;
 use crate::table::Table;
-use crate::{Config, ConfigError, Counters, Deliveries, FlushReason, Policy};
+use crate::{Config, Counters, Deliveries, FlushReason, Policy};
 
 /// The receive engine of one worker: frames in, deliveries out. See the crate's documentation.
 ///
@@ -109,7 +109,7 @@ impl<B: FrameBuffer> Engine<B> {
     /// let config = Config { batch_frames: 128, ..Config::new(Policy::linux_gro(), seed) };
     /// let engine = Engine::<Vec<u8>>::new(config)?;
     /// assert!(engine.poll_at().is_none());
-    /// # Ok::<(), rxo_coalesce::ConfigError>(())
+    /// # Ok::<(), rxo_frame::ConfigError>(())
     /// ```
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         config.check()?;
@@ -209,7 +209,7 @@ impl<B: FrameBuffer> Engine<B> {
     ///     frames += deliveries.iter().map(|delivery| delivery.frames().count()).sum::<usize>();
     /// });
     /// assert_eq!((frames, batch.len()), (1, 0));
-    /// # Ok::<(), rxo_coalesce::ConfigError>(())
+    /// # Ok::<(), rxo_frame::ConfigError>(())
     /// ```
     pub fn poll(
         &mut self,

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use rxo_frame::{Duration, Frame, FrameBuffer, Instant};
+use rxo_frame::{ConfigError, Duration, Frame, FrameBuffer, Instant};
 use rxo_wire::{
     FlowKey, Malformed, Parsed, SeqNumber, TcpFlags, TcpSegment, Transport, Unparsed, checksum, tcp,
 };
@@ -16,8 +16,7 @@ use super::{Flow, Moment, Placement, Release, Rules};
 use crate::reason::Reach;
 use crate::single::Starts;
 use crate::{
-    BypassReason, Candidate, Config, ConfigError, Counters, Deliveries, FlushReason, Hold, Policy,
-    candidate,
+    BypassReason, Candidate, Config, Counters, Deliveries, FlushReason, Hold, Policy, candidate,
 };
 
 /// The engine for [`Rules`]. Its calls and deliveries are those of [`Engine`](crate::Engine). See the module

@@ -56,7 +56,7 @@
 //! let mut frames = 0;
 //! engine.poll(&mut batch, Instant::ZERO, |deliveries| frames += deliveries.len());
 //! assert_eq!(frames, 1);
-//! # Ok::<(), rxo_coalesce::ConfigError>(())
+//! # Ok::<(), rxo_frame::ConfigError>(())
 //! ```
 
 pub mod by_policy;

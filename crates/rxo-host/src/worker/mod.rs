@@ -158,7 +158,7 @@ where
         Ok(Self {
             source,
             sink,
-            engine: Engine::new(engine)?,
+            engine: Engine::new(engine).map_err(HostError::Engine)?,
             received: Vec::with_capacity(budget_frames),
             core: Core::new(config, settings, to, kept, seat)?,
             budget_frames,
@@ -255,7 +255,8 @@ where
     /// coalesces inside tunnels.
     pub fn set_policy(&mut self, policy: Policy) -> Result<(), HostError> {
         HostConfig::check_policy(&policy)?;
-        EngineConfig { policy, ..self.engine.config().clone() }.check()?;
+        let engine = EngineConfig { policy, ..self.engine.config().clone() };
+        engine.check().map_err(HostError::Engine)?;
         self.next_policy = Some(policy);
         Ok(())
     }

@@ -3,14 +3,14 @@
 use alloc::sync::Arc;
 use core::{fmt, mem};
 
-use rxo_frame::{Duration, Instant, SharedBytes};
+use rxo_frame::{ConfigError, Duration, Instant, SharedBytes};
 use rxo_wire::SeqNumber;
 
 use super::Connection;
 use crate::send::{Fin, Text};
 use crate::state::{Closed, Failure};
 use crate::timer::Timer;
-use crate::{Config, ConfigError, Events, KeepAlive, Reset, State};
+use crate::{Config, Events, KeepAlive, Reset, State};
 
 /// The reason for which a call of the application had no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

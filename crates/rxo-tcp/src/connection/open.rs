@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-use rxo_frame::Instant;
+use rxo_frame::{ConfigError, Instant};
 use rxo_wire::{FlowKey, SeqNumber};
 
 use super::{Connection, KeepAliveState, Persist, Reuse, Terms};
@@ -17,7 +17,7 @@ use crate::send::{Fin, Send, SendBuffer};
 use crate::state::{Closed, Failure, SynSent};
 use crate::timer::{Timer, Timers};
 use crate::timestamps::Timestamps;
-use crate::{Config, ConfigError, Events, Secret, State, isn};
+use crate::{Config, Events, Secret, State, isn};
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Active OPEN (RFC 9293, section 3.10.1): makes a SYN ready to be sent. `pair` is the direction in which
@@ -37,7 +37,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// let secret = Secret([1, 2]);
     /// let client = Connection::<Vec<u8>>::open_active(Config::default(), to_server, secret, now)?;
     /// assert!(matches!(client.state(), State::SynSent(_)));
-    /// # Ok::<(), rxo_tcp::ConfigError>(())
+    /// # Ok::<(), rxo_frame::ConfigError>(())
     /// ```
     pub fn open_active(
         config: impl Into<Arc<Config>>,
@@ -88,7 +88,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// let answer = server.poll_transmit(now).expect("a SYN-ACK is to be sent");
     /// assert!(answer.flags.contains(TcpFlags::SYN));
     /// assert_eq!(answer.ack, SeqNumber(8));
-    /// # Ok::<(), rxo_tcp::ConfigError>(())
+    /// # Ok::<(), rxo_frame::ConfigError>(())
     /// ```
     pub fn open_passive(
         config: impl Into<Arc<Config>>,

@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use rxo_capture::{Capture, LinkType, Network, Record};
-use rxo_coalesce::{ConfigError, Engine};
-use rxo_frame::{Frame, LinkKind};
+use rxo_coalesce::Engine;
+use rxo_frame::{ConfigError, Frame, LinkKind};
 use serde::Serialize;
 
 use super::RewriteError;

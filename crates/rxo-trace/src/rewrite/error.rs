@@ -1,7 +1,7 @@
 //! Errors of coalescing or expanding a capture.
 
 use rxo_capture::{WriteError, limits};
-use rxo_coalesce::ConfigError;
+use rxo_frame::ConfigError;
 use thiserror::Error;
 
 use super::note::BadNote;

@@ -3,8 +3,8 @@
 //! A frame is added once to the queue of every poll rule. When a poll ends, each engine of the rule gets the same
 //! batch. Frames share the bytes that were read, so another engine needs no copy of them.
 
-use rxo_coalesce::{ConfigError, Histogram};
-use rxo_frame::{Duration, Frame, Instant, LinkKind};
+use rxo_coalesce::Histogram;
+use rxo_frame::{ConfigError, Duration, Frame, Instant, LinkKind};
 
 use super::chosen::Chosen;
 use super::follower::{self, Follower};

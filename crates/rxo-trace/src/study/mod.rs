@@ -67,8 +67,7 @@ use core::time::Duration;
 use std::hash::{BuildHasher, RandomState};
 
 use rxo_capture::{Direction, Interface, LinkType, Network, Record};
-use rxo_coalesce::ConfigError;
-use rxo_frame::{ChecksumStatus, Frame, Instant};
+use rxo_frame::{ChecksumStatus, ConfigError, Frame, Instant};
 use rxo_wire::checksum::Summer;
 
 pub use checksum::ChecksumMode;

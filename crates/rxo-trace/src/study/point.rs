@@ -4,10 +4,10 @@
 //! distribution of aggregate sizes, and the deliveries of each flow.
 
 use rxo_coalesce::{
-    BypassReason, Config, ConfigError, Counters, Deliveries, Delivery, Engine, FlushReason,
-    Histogram, Hold, Policy, PureAckRule,
+    BypassReason, Config, Counters, Deliveries, Delivery, Engine, FlushReason, Histogram, Hold,
+    Policy, PureAckRule,
 };
-use rxo_frame::{Duration, Frame, Instant, LinkKind, Load};
+use rxo_frame::{ConfigError, Duration, Frame, Instant, LinkKind, Load};
 
 use super::chosen::Chosen;
 use super::poll::PollRule;

@@ -1,8 +1,8 @@
 //! The engine that a worker runs between devices, for use without devices.
 
-use rxo_coalesce::{Config, ConfigError, Engine};
+use rxo_coalesce::{Config, Engine};
 use rxo_driver::DeviceBuf;
-use rxo_frame::{Frame, Instant};
+use rxo_frame::{ConfigError, Frame, Instant};
 
 /// An engine for frames of devices, to measure the cost of coalescing alone. It has no type parameter, so
 /// that a measurement runs the compiled code that a worker runs.

@@ -5,10 +5,9 @@
 
 use std::time::Duration;
 
-use rxo_ack::SplitConfigError;
-use rxo_coalesce::{ConfigError, Policy, PureAckRule, TunnelRule, UdpRule};
+use rxo_coalesce::{Policy, PureAckRule, TunnelRule, UdpRule};
 use rxo_device::{FrameSink, FrameSource, SinkCapabilities, SourceCapabilities};
-use rxo_frame::LinkKind;
+use rxo_frame::{ConfigError, LinkKind};
 use thiserror::Error;
 
 use super::{Directions, Duplex, WorkerConfig};
@@ -108,14 +107,9 @@ pub enum Misfit {
         /// The number of devices: the nic and the guests.
         devices: usize,
     },
-    /// A number in the worker's configuration is out of range.
-    #[error("{name} is {value}; it must be from 1 to 32768")]
-    Budget {
-        /// The name of the field of [`WorkerConfig`].
-        name: &'static str,
-        /// The value of that field in the configuration.
-        value: usize,
-    },
+    /// A number in the configuration of the worker or of its engine is out of range.
+    #[error(transparent)]
+    Number(#[from] ConfigError),
     /// The interval between reports is shorter than 1 ms.
     #[error("report_every is {0:?}; it must be at least 1ms, or none")]
     ReportEvery(Duration),
@@ -127,17 +121,14 @@ pub enum Misfit {
     SplitNeedsBoth,
     /// A number in the configuration of ACK splitting is out of range.
     #[error("ack_split: {0}")]
-    Split(#[from] SplitConfigError),
-    /// A number in the engine's configuration is out of range.
-    #[error(transparent)]
-    Engine(#[from] ConfigError),
+    Split(ConfigError),
 }
 
 /// The minimum interval between two reports.
 const SHORTEST_REPORT: Duration = Duration::from_millis(1);
 
 /// The maximum number of frames in a batch that can be configured.
-const MOST_BUDGET_FRAMES: usize = 32_768;
+const MOST_BUDGET_FRAMES: u64 = 32_768;
 
 /// Checks that the devices and the configuration fit together. Limits the policy in `config` to the aggregates that the
 /// host's sink accepts.
@@ -172,8 +163,10 @@ where
     }
     check_report(config.report_every)?;
     check_report(config.look_every)?;
-    check_budget("budget_frames", config.budget_frames)?;
-    check_budget("host_budget_frames", config.host_budget_frames)?;
+    ConfigError::check([
+        ("budget_frames", config.budget_frames as u64, 1, MOST_BUDGET_FRAMES),
+        ("host_budget_frames", config.host_budget_frames as u64, 1, MOST_BUDGET_FRAMES),
+    ])?;
     config.engine.batch_frames = config.budget_frames;
     Ok(())
 }
@@ -235,14 +228,6 @@ pub fn carried(policy: Policy, sink: SinkCapabilities) -> Result<Policy, Misfit>
     let max_bytes = policy.max_bytes.min(sink.gso_bytes);
     let decided = policy.with_udp_if(sink.segments_udp).with_tunnels_if(sink.segments_tunnels);
     Ok(Policy { max_bytes, ..decided })
-}
-
-fn check_budget(name: &'static str, value: usize) -> Result<(), Misfit> {
-    if (1..=MOST_BUDGET_FRAMES).contains(&value) {
-        Ok(())
-    } else {
-        Err(Misfit::Budget { name, value })
-    }
 }
 
 const fn carries(link: &LinkKind) -> &'static str {

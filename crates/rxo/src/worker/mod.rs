@@ -153,7 +153,7 @@ where
         }
         let to_host = ToHost::new(nic.source, engine, host.sink, &config);
         let to_nic = ToNic::new(host.source, nic.sink, config.host_budget_frames);
-        let splitting = Splitting::new(&config)?;
+        let splitting = Splitting::new(&config).map_err(Misfit::Split)?;
         Ok(Self {
             to_host,
             to_nic,

@@ -177,7 +177,7 @@ mod tests {
     fn a_policy_that_the_device_cannot_carry_changes_nothing() {
         let mut world = World::new(holding());
         let wrong = Policy { flows: 0, ..Policy::linux_gro() };
-        assert!(matches!(world.change(wrong), Err(Misfit::Engine(_))));
+        assert!(matches!(world.change(wrong), Err(Misfit::Number(_))));
         let refused = world.change(Policy::remember());
         assert_eq!(refused, Err(Misfit::NeedsRecords { policy: "remember" }));
         assert_eq!(world.in_force(), (holding(), None));

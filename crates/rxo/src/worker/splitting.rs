@@ -4,13 +4,10 @@
 //! deliveries to it, and the direction to the nic asks it for the ACKs to insert before a frame. Inserted
 //! ACKs are written into preallocated slots, and are sent in the same batch as the frame that they precede.
 
-use rxo_ack::{
-    AckSlot, Delivered, MAX_ACKS_PER_STRETCH, SplitConfig, SplitConfigError, SplitCounters,
-    Splitter,
-};
+use rxo_ack::{AckSlot, Delivered, MAX_ACKS_PER_STRETCH, SplitConfig, SplitCounters, Splitter};
 use rxo_coalesce::{Aggregate, Delivery, OptionRule, PayloadRule, Policy};
 use rxo_device::{DeviceError, FrameSink};
-use rxo_frame::Frame;
+use rxo_frame::{ConfigError, Frame};
 use rxo_wire::TcpFlags;
 use rxo_wire::tcp::FLAGS_AT;
 
@@ -41,7 +38,7 @@ const SLOTS: usize = 1_024;
 
 impl Splitting {
     /// Creates the splitter by `config`; `None` if ACK splitting is off.
-    pub(super) fn new(config: &WorkerConfig) -> Result<Option<Self>, SplitConfigError> {
+    pub(super) fn new(config: &WorkerConfig) -> Result<Option<Self>, ConfigError> {
         let Some(every) = config.ack_split else { return Ok(None) };
         let (link, seed) = (config.engine.link, config.engine.seed);
         let splitter = Splitter::new(SplitConfig { every, link, ..SplitConfig::new(seed) })?;

@@ -69,7 +69,7 @@ fn a_misfit_is_one_line_with_its_remedy() {
         ),
         (
             between(USUAL, USUAL, WorkerConfig { budget_frames: 0, ..gro() }),
-            "budget_frames is 0; it must be from 1",
+            "budget_frames is 0; choose 1",
         ),
         (
             between(USUAL, USUAL, WorkerConfig { host_budget_frames: 70_000, ..gro() }),
@@ -77,7 +77,7 @@ fn a_misfit_is_one_line_with_its_remedy() {
         ),
         (
             between(USUAL, USUAL, WorkerConfig { ack_split: Some(0), ..gro() }),
-            "ack_split: every is 0; it must be from 1 to 64",
+            "ack_split: every is 0; choose 1 to 64",
         ),
         (
             between(
@@ -89,7 +89,7 @@ fn a_misfit_is_one_line_with_its_remedy() {
         ),
         (
             between(USUAL, USUAL, config(Policy { flows: 0, ..Policy::linux_gro() })),
-            "flows is 0; it must be from 1 to 4096",
+            "flows is 0; choose 1 to 4096",
         ),
     ];
     for (result, begins) in rows {

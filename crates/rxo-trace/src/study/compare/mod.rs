@@ -22,8 +22,7 @@ use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 
 use rxo_capture::{Capture, Interface, LinkType, Network, Position, Record};
-use rxo_coalesce::ConfigError;
-use rxo_frame::{ChecksumStatus, Frame, LinkKind};
+use rxo_frame::{ChecksumStatus, ConfigError, Frame, LinkKind};
 use rxo_wire::checksum::Summer;
 
 pub use named::{NamedPolicy, PolicyError};

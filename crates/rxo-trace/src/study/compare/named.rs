@@ -4,8 +4,8 @@ use core::fmt;
 use std::path::Path;
 
 use rxo_coalesce::rules::{Juggler, RuleEngine, Rules};
-use rxo_coalesce::{Config, ConfigError, Engine, Policy, UnknownPolicy};
-use rxo_frame::LinkKind;
+use rxo_coalesce::{Config, Engine, Policy, UnknownPolicy};
+use rxo_frame::{ConfigError, LinkKind};
 use thiserror::Error;
 
 use super::file;
