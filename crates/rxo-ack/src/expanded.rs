@@ -1,6 +1,6 @@
 //! The memory slots into which a template is expanded, and the resulting batch of ACKs.
 
-use rxo_frame::{ChecksumStatus, Frame, Instant, VlanTag};
+use rxo_frame::Frame;
 
 /// The size of the memory slot for one ACK frame, in bytes. The longest frame of a template has 94 bytes:
 /// Ethernet with two tags (22), IPv6 (40), and TCP with a timestamp (32).
@@ -23,8 +23,13 @@ impl AckSlot {
     #[inline]
     #[must_use]
     pub fn frame_like<'m>(&'m self, like: Frame<&[u8]>) -> Frame<&'m [u8]> {
-        let Frame { bytes, arrived_at, checksum, vlan, .. } = like;
-        Shape { frame_bytes: bytes.len(), arrived_at, checksum, vlan }.frame(self)
+        self.frame(Frame { gso: None, ..like.with_bytes(like.bytes.len()) })
+    }
+
+    /// Returns the ACK in this slot, with the metadata of `like` and as many bytes as `like` says.
+    #[inline]
+    pub(crate) fn frame(&self, like: Frame<usize>) -> Frame<&[u8]> {
+        like.map_bytes(|bytes| self.bytes.get(..bytes).unwrap_or_default())
     }
 }
 
@@ -38,16 +43,8 @@ impl Default for AckSlot {
 #[derive(Clone, Copy, Debug)]
 pub struct Expanded<'m> {
     pub(crate) slots: &'m [AckSlot],
-    pub(crate) shape: Shape,
-}
-
-/// The length, checksum status and other metadata that all frames of a batch share.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
-    pub(crate) frame_bytes: usize,
-    pub(crate) arrived_at: Instant,
-    pub(crate) checksum: ChecksumStatus,
-    pub(crate) vlan: Option<VlanTag>,
+    /// The length of all frames of the batch, and their metadata.
+    pub(crate) like: Frame<usize>,
 }
 
 impl<'m> Expanded<'m> {
@@ -67,20 +64,7 @@ impl<'m> Expanded<'m> {
     /// have the checksum status, VLAN tag and arrival time of the template's first frame.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Frame<&'m [u8]>> + use<'m> {
-        let shape = self.shape;
-        self.slots.iter().map(move |slot| shape.frame(slot))
-    }
-}
-
-impl Shape {
-    #[inline]
-    pub(crate) fn frame(self, slot: &AckSlot) -> Frame<&[u8]> {
-        Frame {
-            bytes: slot.bytes.get(..self.frame_bytes).unwrap_or_default(),
-            arrived_at: self.arrived_at,
-            checksum: self.checksum,
-            gso: None,
-            vlan: self.vlan,
-        }
+        let like = self.like;
+        self.slots.iter().map(move |slot| slot.frame(like))
     }
 }

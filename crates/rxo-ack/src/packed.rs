@@ -101,7 +101,7 @@ pub fn expand_packed(
         id_step = id_step.wrapping_add(1);
         let mut slot = pattern.slot();
         pattern.change_slot(&mut slot, &AckNumbers::from_packed(bytes), id_step);
-        give(pattern.shape().frame(&slot));
+        give(slot.frame(pattern.like()));
     }
     Some(1 + numbers.len())
 }

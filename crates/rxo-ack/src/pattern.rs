@@ -12,7 +12,7 @@ use rxo_wire::tcp::{CHECKSUM_AT as TCP_CHECKSUM_AT, OptionLayout, Timestamp};
 use rxo_wire::{IpVersion, Offsets, Parsed, TcpFlags, TcpSegment, Transport, parse, parse_ip};
 
 use crate::AckNumbers;
-use crate::expanded::{AckSlot, SLOT_BYTES, Shape};
+use crate::expanded::{AckSlot, SLOT_BYTES};
 
 /// The reason for which a frame cannot be the first frame of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,10 +109,9 @@ impl<'a> Pattern<'a> {
         self.frame.bytes
     }
 
-    /// Returns the metadata that all frames of this pattern share.
-    pub(crate) const fn shape(&self) -> Shape {
-        let Frame { bytes, arrived_at, checksum, vlan, .. } = self.frame;
-        Shape { frame_bytes: bytes.len(), arrived_at, checksum, vlan }
+    /// Returns the length of all frames of this pattern, and their metadata.
+    pub(crate) fn like(&self) -> Frame<usize> {
+        self.frame.with_bytes(self.frame.bytes.len())
     }
 
     /// Returns a slot that contains the original frame.

@@ -136,7 +136,7 @@ impl<'a> AckTemplate<'a> {
             self.pattern.change_slot(first, numbers, 0);
         }
         self.write_later(&like, later);
-        Ok(Expanded { slots: &memory[..needed], shape: self.pattern.shape() })
+        Ok(Expanded { slots: &memory[..needed], like: self.pattern.like() })
     }
 
     /// Writes all ACKs of the template except the first: the inner loop of expansion.
