@@ -19,7 +19,6 @@ use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
 use crate::arrives::offered_scale;
 use crate::options::{OptionBytes, SegmentOptions};
 use crate::segment::{Ecn, Segment};
-use crate::send::Text;
 use crate::state::{Syn, SynReceived};
 use crate::timestamps::Timestamps;
 use crate::{Config, Connection, Secret, State, Transmit, isn};
@@ -65,10 +64,7 @@ impl SynCookies {
             flags: TcpFlags::SYN | TcpFlags::ACK | ece,
             window: u16::try_from(self.config.receive_buffer_bytes).unwrap_or(u16::MAX),
             options: self.options(pair, &syn.options, offered, agrees_on_ecn, now),
-            payload: Text::EMPTY,
-            gso_size: None,
-            ecn: Ecn::NotCapable,
-            later_acks: &[],
+            ..Transmit::default()
         }
     }
 

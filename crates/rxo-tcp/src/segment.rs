@@ -7,7 +7,7 @@ use core::ops::Range;
 
 use rxo_frame::Instant;
 use rxo_wire::tcp::{FixedHeader, MIN_HEADER_BYTES};
-use rxo_wire::{Offsets, Parsed, SeqNumber, TcpFlags, Transport, class_and_length};
+use rxo_wire::{Offsets, SeqNumber, TcpFlags, class_and_length};
 
 use crate::options::SegmentOptions;
 
@@ -67,24 +67,6 @@ impl<B> Segment<B> {
 }
 
 impl<B: AsRef<[u8]>> Segment<B> {
-    /// Returns the segment in the frame `buffer`, whose headers are `parsed`. `None` if it is not TCP. Takes
-    /// the buffer and copies nothing.
-    #[must_use]
-    pub fn of_frame(buffer: B, parsed: &Parsed, arrived_at: Instant) -> Option<Self> {
-        let Transport::Tcp(tcp) = parsed.transport else { return None };
-        let options = buffer.as_ref().get(parsed.at.tcp_options()).unwrap_or_default();
-        Some(Self {
-            seq: tcp.seq,
-            ack: tcp.ack,
-            flags: tcp.flags,
-            window: tcp.window,
-            options: SegmentOptions::read(options),
-            payload: Payload::new(buffer, parsed.at.payload_range()),
-            ecn: Ecn::from_traffic_class(parsed.ip.traffic_class),
-            arrived_at,
-        })
-    }
-
     /// Returns the segment in the frame `buffer`, whose headers begin at the offsets `at`. The ends of its
     /// header and text are read from the frame, not from `at`. `None` if `at` is out of bounds. Takes the
     /// buffer and copies nothing.

@@ -9,8 +9,7 @@ use rxo_wire::tcp::Timestamp;
 use rxo_wire::{SeqNumber, TcpFlags};
 
 use crate::options::OptionBytes;
-use crate::segment::{Ecn, Segment};
-use crate::send::Text;
+use crate::segment::Segment;
 use crate::timestamps::Timestamps;
 use crate::{Connection, Reuse, State, Transmit};
 
@@ -155,10 +154,7 @@ impl TimeWait {
             flags: TcpFlags::ACK,
             window: self.window,
             options,
-            payload: Text::EMPTY,
-            gso_size: None,
-            ecn: Ecn::NotCapable,
-            later_acks: &[],
+            ..Transmit::default()
         }
     }
 }

@@ -10,8 +10,8 @@ use crate::receive::AckOwed;
 use crate::segment::{Ecn, Segment};
 use crate::send::Text;
 
-/// A segment to build and send. Its text stays in the send buffer.
-#[derive(Clone, Copy, Debug)]
+/// A segment to build and send. Its text stays in the send buffer. The default has no flags, options or text.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Transmit<'a> {
     /// SEG.SEQ: the sequence number.
     pub seq: SeqNumber,
@@ -112,12 +112,7 @@ impl Reset {
             seq: self.seq,
             ack: self.ack.unwrap_or_default(),
             flags: TcpFlags::RST | acks,
-            window: 0,
-            options: OptionBytes::default(),
-            payload: Text::EMPTY,
-            gso_size: None,
-            ecn: Ecn::NotCapable,
-            later_acks: &[],
+            ..Transmit::default()
         }
     }
 }

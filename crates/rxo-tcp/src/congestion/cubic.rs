@@ -5,7 +5,7 @@
 
 use rxo_frame::{Duration, Instant};
 
-use super::{Acked, Control, Window};
+use super::{Acked, Window};
 
 /// The state of CUBIC for one connection.
 #[derive(Clone, Debug, Default)]
@@ -45,9 +45,9 @@ struct Computed {
     bytes: i64,
 }
 
-impl Control for Cubic {
+impl Cubic {
     /// Grows the window in congestion avoidance (RFC 9438, sections 4.2 to 4.5).
-    fn avoid(&mut self, window: &mut Window, acked: &Acked) {
+    pub(super) fn avoid(&mut self, window: &mut Window, acked: &Acked) {
         let (w_max, prior) = (self.w_max, self.prior);
         let epoch = self.epoch.get_or_insert_with(|| Epoch::new(acked.now, window, w_max));
         epoch.follow_reno(window, acked.bytes, prior);
@@ -63,28 +63,22 @@ impl Control for Cubic {
 
     /// Returns the reduced threshold, and lowers W_max further if the window had not recovered:
     /// multiplicative decrease and fast convergence (RFC 9438, sections 4.6 and 4.7).
-    fn threshold(&mut self, window: &Window, in_flight: u32) -> u32 {
+    pub(super) fn threshold(&mut self, window: &Window, in_flight: u32) -> u32 {
         let cwnd = window.cwnd;
         self.prior = cwnd;
         self.w_max = if cwnd < self.w_max { scaled(cwnd, 17, 20) } else { cwnd };
-        self.restart();
-        scaled(in_flight, BETA_TENTHS, 10).max(2 * window.mss)
-    }
-
-    fn restart(&mut self) {
         (self.epoch, self.remainder) = (None, 0);
+        scaled(in_flight, BETA_TENTHS, 10).max(2 * window.mss)
     }
 
     /// Moves the start of the epoch by `idle`, because idle time does not count (RFC 9438, end of section
     /// 4.2).
-    fn was_idle(&mut self, idle: Duration) {
+    pub(super) fn was_idle(&mut self, idle: Duration) {
         if let Some(epoch) = &mut self.epoch {
             epoch.start = epoch.start + idle;
         }
     }
-}
 
-impl Cubic {
     /// Grows cwnd by (target - cwnd) / cwnd for each acknowledged segment (RFC 9438, section 4.4).
     fn approach(&mut self, window: &mut Window, target: u32, acked_bytes: u32) {
         let gap = u64::from(target - window.cwnd.min(target));

@@ -1,7 +1,7 @@
 //! Congestion control: the number of bytes that may be in flight.
 //!
 //! The initial window and restarts are common to all algorithms (RFC 5681, 6928) and are in this file. Slow
-//! start is in `slow_start.rs`; a [`Control`] is the part in which algorithms differ. The window grows by
+//! start is in `slow_start.rs`, congestion avoidance in `reno.rs` and `cubic.rs`. The window grows by
 //! acknowledged bytes, however many acknowledgements report them. BBR (`bbr.rs`) replaces all of this.
 
 mod bbr;
@@ -25,18 +25,6 @@ use self::reno::Reno;
 use self::slow_start::SlowStart;
 use self::tokens::Tokens;
 use crate::{Algorithm, Config, InitialWindow};
-
-/// The part in which congestion control algorithms differ: congestion avoidance and the reaction to a loss.
-trait Control {
-    /// Grows `window` for an acknowledgement in congestion avoidance, while the window limits the sender.
-    fn avoid(&mut self, window: &mut Window, acked: &Acked);
-    /// Returns the slow-start threshold in bytes after a loss with `in_flight` bytes in flight.
-    fn threshold(&mut self, window: &Window, in_flight: u32) -> u32;
-    /// Resets the progress of congestion avoidance.
-    fn restart(&mut self);
-    /// Records that nothing was sent for `idle`.
-    fn was_idle(&mut self, _idle: Duration) {}
-}
 
 /// The windows that all congestion controls share, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -334,10 +322,8 @@ impl Congestion {
 
     /// Records that nothing was sent for `idle`.
     pub(crate) fn was_idle(&mut self, idle: Duration) {
-        match &mut self.chosen {
-            Chosen::Cubic(cubic) => cubic.was_idle(idle),
-            Chosen::Reno(reno) => reno.was_idle(idle),
-            Chosen::Owners => {}
+        if let Chosen::Cubic(cubic) = &mut self.chosen {
+            cubic.was_idle(idle);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Reno congestion control (RFC 5681).
 
-use super::{Acked, Control, Window};
+use super::{Acked, Window};
 
 /// The state of Reno: congestion avoidance adds one segment each round trip; a loss halves the window.
 #[derive(Clone, Debug, Default)]
@@ -9,9 +9,9 @@ pub(crate) struct Reno {
     acked_bytes: u32,
 }
 
-impl Control for Reno {
+impl Reno {
     /// Grows the window by one segment for each window of acknowledged bytes (RFC 5681, section 3.1).
-    fn avoid(&mut self, window: &mut Window, acked: &Acked) {
+    pub(super) fn avoid(&mut self, window: &mut Window, acked: &Acked) {
         self.acked_bytes = self.acked_bytes.saturating_add(acked.bytes);
         if self.acked_bytes >= window.cwnd {
             self.acked_bytes -= window.cwnd;
@@ -21,12 +21,8 @@ impl Control for Reno {
 
     /// Returns half of the bytes in flight as the new threshold, at least two segments (RFC 5681, section
     /// 3.1, equation 4).
-    fn threshold(&mut self, window: &Window, in_flight: u32) -> u32 {
+    pub(super) fn threshold(&mut self, window: &Window, in_flight: u32) -> u32 {
         self.acked_bytes = 0;
         (in_flight / 2).max(2 * window.mss)
-    }
-
-    fn restart(&mut self) {
-        self.acked_bytes = 0;
     }
 }

@@ -9,8 +9,7 @@ use rxo_wire::{SeqNumber, TcpFlags};
 use super::plan::{Plan, Range, SendReason};
 use super::{Connection, Persist};
 use crate::options::{LEAST_SACK_BYTES, OptionBytes};
-use crate::segment::Ecn;
-use crate::send::{Held, Text};
+use crate::send::Held;
 use crate::sequence::{before, distance, later};
 use crate::timer::Timer;
 use crate::{Events, Reset, Transmit};
@@ -96,10 +95,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             flags: self.syn_flags(acknowledges, is_first),
             window: self.rcv.syn_window(),
             options: self.syn_options(now, acknowledges),
-            payload: Text::EMPTY,
-            gso_size: None,
-            ecn: Ecn::NotCapable,
-            later_acks: &[],
+            ..Transmit::default()
         }
     }
 
@@ -160,10 +156,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
             flags: TcpFlags::ACK | mark,
             window: first.window,
             options,
-            payload: Text::EMPTY,
-            gso_size: None,
-            ecn: Ecn::NotCapable,
             later_acks: self.acks.later(),
+            ..Transmit::default()
         })
     }
 
@@ -263,10 +257,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             flags,
             window: self.rcv.window_field(),
             options: self.options(now),
-            payload: Text::EMPTY,
-            gso_size: None,
-            ecn: Ecn::NotCapable,
-            later_acks: &[],
+            ..Transmit::default()
         }
     }
 }

@@ -9,7 +9,6 @@ use rxo_wire::{SeqNumber, TcpFlags};
 use super::tree::MemberMinimum;
 use super::{Group, Repairs};
 use crate::options::OptionBytes;
-use crate::segment::Ecn;
 use crate::timestamps::Timestamps;
 use crate::{Text, Transmit};
 
@@ -116,14 +115,12 @@ impl Group {
         let size = is_large.then(|| u16::try_from(self.mss).unwrap_or(u16::MAX));
         Transmit {
             seq: self.seq(start),
-            ack: SeqNumber(0),
             flags: TcpFlags::ACK | psh | fin,
             window: u16::MAX,
             options,
             payload,
             gso_size: size.and_then(NonZeroU16::new),
-            ecn: Ecn::NotCapable,
-            later_acks: &[],
+            ..Transmit::default()
         }
     }
 

@@ -82,7 +82,7 @@ fn carry(
             let parsed = parse_ip(&bytes).expect("a packet");
             assert_eq!(parsed.key, *pair);
             assert_eq!(naive_sum(&bytes, pair), 0xffff, "the checksum");
-            let segment = Segment::of_frame(bytes, &parsed, now).expect("a segment");
+            let segment = Segment::read(bytes, parsed.at, now).expect("a segment");
             assert_eq!(segment.ecn, one.ecn);
             to.on_arrival(now, segment.into());
             count += 1;
@@ -160,7 +160,7 @@ fn urgent_data_of_any_length_is_read_in_its_place() {
     let give = |tcp: &mut Connection<Vec<u8>>, header: TcpHeader<'_>, text: &[u8]| {
         let bytes = packet_of(&theirs, &header, text, 0);
         let parsed = parse_ip(&bytes).expect("a packet");
-        let segment = Segment::of_frame(bytes, &parsed, now).expect("a segment");
+        let segment = Segment::read(bytes, parsed.at, now).expect("a segment");
         tcp.on_arrival(now, segment.into());
     };
     give(&mut tcp, header(0, TcpFlags::SYN | TcpFlags::ACK, 0), &[]);
