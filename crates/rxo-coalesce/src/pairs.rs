@@ -12,36 +12,24 @@
 //! bucket, and returns further ones as if they matched, to keep searches short. A bucket has so many only by
 //! a rare chance, or if senders know the seed.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use rxo_wire::FlowHash;
 
+use crate::lists::Lists;
 use crate::work;
 
-const NOBODY: u16 = u16::MAX;
 const MIN_BUCKETS: usize = 256;
 /// The maximum number of flows of other hosts that a search skips.
 const MOST_OTHERS: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct Pairs {
-    /// The first flow index of each bucket; the number of buckets is a power of two.
-    buckets: Box<[u16]>,
-    /// The neighbours of each flow index in its bucket.
-    entries: Box<[Entry]>,
+    /// The flow indices of each bucket; the number of buckets is a power of two.
+    buckets: Lists,
     /// The flows that the last search has found: the slot of each flow's last frame and the flow's index; empty between
     /// searches.
     found: Vec<(u32, u16)>,
-}
-
-/// The neighbours of a flow index in its bucket, which is a doubly linked list.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    /// The bucket of the flow; `NOBODY` if the flow is not in the index.
-    bucket: u16,
-    before: u16,
-    after: u16,
 }
 
 /// The state of an index entry that a search reaches.
@@ -58,46 +46,32 @@ pub(crate) enum IndexEntry {
 impl Pairs {
     /// Creates an index for `indices` flow indices and at most `flows` flows.
     pub(crate) fn new(indices: usize, flows: usize) -> Self {
-        let nowhere = Entry { bucket: NOBODY, before: NOBODY, after: NOBODY };
         let buckets = (flows * 2).next_power_of_two().max(MIN_BUCKETS);
-        Self {
-            buckets: core::iter::repeat_n(NOBODY, buckets).collect(),
-            entries: core::iter::repeat_n(nowhere, indices).collect(),
-            found: Vec::with_capacity(flows),
-        }
+        Self { buckets: Lists::new(buckets, indices), found: Vec::with_capacity(flows) }
     }
 
     /// Adds `flow`; `pair` is the hash of its hosts.
     pub(crate) fn note(&mut self, flow: u16, pair: FlowHash) {
-        let bucket = self.bucket(pair);
-        if self.entries[usize::from(flow)].bucket == bucket {
-            return;
-        }
-        self.remove(flow);
-        let after = core::mem::replace(&mut self.buckets[usize::from(bucket)], flow);
-        self.entries[usize::from(flow)] = Entry { bucket, before: NOBODY, after };
-        if let Some(next) = self.entries.get_mut(usize::from(after)) {
-            next.before = flow;
-        }
+        self.buckets.put(self.bucket(pair), flow);
     }
 
     /// Finds the flows between the hosts whose hash is `pair`; `meet` returns the state of a flow index.
     /// [`Pairs::next_found`] then returns the flows, the least recently used first, together with the surplus flows of
     /// a crowded bucket.
     pub(crate) fn search(&mut self, pair: FlowHash, mut meet: impl FnMut(u16) -> IndexEntry) {
-        let mut flow = self.buckets[usize::from(self.bucket(pair))];
+        let mut next = self.buckets.first(self.bucket(pair));
         let mut others = 0;
-        while let Some(Entry { after, .. }) = self.entries.get(usize::from(flow)).copied() {
+        while let Some(flow) = next {
             work::done(1);
+            next = self.buckets.after(flow);
             match meet(flow) {
-                IndexEntry::Gone => self.remove(flow),
+                IndexEntry::Gone => self.buckets.remove(flow),
                 IndexEntry::Other(_) if others < MOST_OTHERS => others += 1,
                 IndexEntry::Meant(tail) | IndexEntry::Other(tail) => {
-                    self.remove(flow);
+                    self.buckets.remove(flow);
                     self.found.push((tail, flow));
                 }
             }
-            flow = after;
         }
         // Sorted in reverse, because `next_found` pops from the end.
         self.found.sort_unstable_by(|one, other| other.cmp(one));
@@ -109,23 +83,8 @@ impl Pairs {
         self.found.pop().map(|(_, flow)| flow)
     }
 
-    fn remove(&mut self, flow: u16) {
-        let Entry { bucket, before, after } = self.entries[usize::from(flow)];
-        if bucket == NOBODY {
-            return;
-        }
-        match self.entries.get_mut(usize::from(before)) {
-            Some(before) => before.after = after,
-            None => self.buckets[usize::from(bucket)] = after,
-        }
-        if let Some(after) = self.entries.get_mut(usize::from(after)) {
-            after.before = before;
-        }
-        self.entries[usize::from(flow)].bucket = NOBODY;
-    }
-
     fn bucket(&self, pair: FlowHash) -> u16 {
-        (pair.0 as usize & (self.buckets.len() - 1)) as u16
+        (pair.0 as usize & (self.buckets.count() - 1)) as u16
     }
 }
 

@@ -1,87 +1,38 @@
 //! Exits: index of the flows that adaptive hold keeps, by the poll at whose end they are flushed if they gain no
 //! segment until then.
 //!
-//! Separate so that a held flow is not examined in every poll. There is one doubly linked list for each of
+//! Separate so that a held flow is not examined in every poll. There is one list for each of
 //! the next polls. A flow index is in at most one list, and moves when its flow gains a segment. The entry of
 //! a flushed flow remains until its index is used again or its poll ends. All operations are O(1). Does not
 //! allocate after construction.
 
-use alloc::boxed::Box;
+use crate::lists::Lists;
 
 /// The number of lists. A flow that gains no segment is flushed after fewer polls, because each poll halves
 /// its share.
 pub(super) const TURNS: u32 = 8;
-const NOBODY: u16 = u16::MAX;
 
-#[derive(Debug)]
-pub(super) struct Exits {
-    /// The first flow index in the list of each poll, by poll number modulo [`TURNS`].
-    heads: [u16; TURNS as usize],
-    /// The neighbours of each flow index in its list.
-    links: Box<[Link]>,
-}
-
-/// The neighbours of a flow index in its list, and the list.
-#[derive(Clone, Copy, Debug)]
-struct Link {
-    before: u16,
-    after: u16,
-    /// The number of the list; [`TURNS`] if the flow index is in none.
-    turn: u8,
-}
+/// The flow indices in the list of each poll, by poll number modulo [`TURNS`].
+#[derive(Debug, Default)]
+pub(super) struct Exits(Lists);
 
 impl Exits {
     /// Creates an empty index for `flows` flow indices.
     pub(super) fn new(flows: usize) -> Self {
-        let none = Link { before: NOBODY, after: NOBODY, turn: TURNS as u8 };
-        let links = core::iter::repeat_n(none, flows).collect();
-        Self { heads: [NOBODY; TURNS as usize], links }
+        Self(Lists::new(TURNS as usize, flows))
     }
 
     /// Records that `flow` leaves at the end of poll number `poll`, which replaces an earlier record.
     /// `poll` must be one of the next `TURNS - 1`.
     #[inline]
     pub(super) fn note(&mut self, poll: u32, flow: u16) {
-        let turn = (poll % TURNS) as u8;
-        let Some(link) = self.links.get(usize::from(flow)) else { return };
-        if link.turn == turn {
-            return;
-        }
-        self.remove(flow);
-        let after = core::mem::replace(&mut self.heads[usize::from(turn)], flow);
-        if let Some(next) = self.links.get_mut(usize::from(after)) {
-            next.before = flow;
-        }
-        self.links[usize::from(flow)] = Link { before: NOBODY, after, turn };
+        self.0.put((poll % TURNS) as u16, flow);
     }
 
     /// Removes and returns a flow index from the list of poll number `poll`; `None` if the list is empty.
     #[inline]
     pub(super) fn take(&mut self, poll: u32) -> Option<u16> {
-        let flow = self.heads[(poll % TURNS) as usize];
-        (flow != NOBODY).then(|| {
-            self.remove(flow);
-            flow
-        })
-    }
-
-    fn remove(&mut self, flow: u16) {
-        let Link { before, after, turn } = self.links[usize::from(flow)];
-        let Some(head) = self.heads.get_mut(usize::from(turn)) else { return };
-        match self.links.get_mut(usize::from(before)) {
-            Some(link) => link.after = after,
-            None => *head = after,
-        }
-        if let Some(link) = self.links.get_mut(usize::from(after)) {
-            link.before = before;
-        }
-        self.links[usize::from(flow)].turn = TURNS as u8;
-    }
-}
-
-impl Default for Exits {
-    fn default() -> Self {
-        Self::new(0)
+        self.0.first((poll % TURNS) as u16).inspect(|flow| self.0.remove(*flow))
     }
 }
 
