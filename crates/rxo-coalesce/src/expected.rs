@@ -14,7 +14,7 @@ use rxo_wire::IpVersion;
 use rxo_wire::layout::{self, number};
 
 use crate::held::{Held, IdPattern};
-use crate::shape::Shape;
+use crate::shape::{Shape, Start};
 
 const DONT_FRAGMENT: u64 = 0x4000;
 
@@ -112,7 +112,7 @@ impl<'a, S: Shape> Expected<'a, S> {
         if bytes.len() != self.last.len() {
             return false;
         }
-        let mut room = S::ZEROS;
+        let mut room = S::Headers::ZEROS;
         let packet = bytes.get(self.network..);
         let headers = packet.and_then(|packet| headers_in::<S, SHORT>(packet, &mut room));
         let Some(headers) = headers else { return false };
@@ -175,7 +175,7 @@ pub(crate) fn headers_in<'a, S: Shape, const SHORT: bool>(
     room: &'a mut S::Headers,
 ) -> Option<&'a S::Headers> {
     if !SHORT {
-        return S::headers(packet);
+        return S::Headers::of(packet);
     }
     let bytes = room.as_mut();
     let copied = bytes.len().min(packet.len());

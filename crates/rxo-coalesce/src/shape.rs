@@ -41,21 +41,19 @@ pub(crate) use by_ip_version;
 /// An IP version, for packets without IPv4 options and extension headers.
 pub(crate) trait Shape {
     /// The bytes of the IP and TCP header, timestamp option included, present or not.
-    type Headers: AsRef<[u8]> + AsMut<[u8]>;
+    type Headers: Start;
     /// The bytes of the IP and UDP header.
-    type Start: AsRef<[u8]>;
+    type Start: Start;
     /// The IP version.
     const VERSION: IpVersion;
     /// The EtherType of this version.
     const ETHERTYPE: u16;
     /// The length of the fixed IP header, in bytes.
     const IP_BYTES: usize;
-    /// Headers that consist of zeros.
-    const ZEROS: Self::Headers;
     /// The fields that must be equal in the next data segment of a flow.
-    const DATA: Layout;
+    const DATA: Layout = layout::data(Self::VERSION);
     /// The fields that must be equal in the next datagram of a flow.
-    const DATAGRAM: Layout;
+    const DATAGRAM: Layout = layout::datagram(Self::VERSION);
 
     /// Reads the flow key of a packet; `None` if the packet cannot be plain.
     fn key(packet: &[u8]) -> Option<FlowKey>;
@@ -78,12 +76,24 @@ pub(crate) trait Shape {
     /// Reads the IP header of an unfragmented packet; `None` if it is truncated. Assumes that its checksum is
     /// right.
     fn ip(packet: &[u8]) -> Option<Ip>;
+}
 
-    /// Returns the IP and TCP headers at the start of `packet`; `None` if it is shorter.
-    fn headers(packet: &[u8]) -> Option<&Self::Headers>;
+/// The bytes at the start of a packet; their number is known to the compiler.
+pub(crate) trait Start: AsRef<[u8]> + AsMut<[u8]> {
+    /// Bytes that are all zero.
+    const ZEROS: Self;
 
-    /// Returns the IP and UDP headers at the start of a datagram; `None` if it is shorter.
-    fn start(packet: &[u8]) -> Option<&Self::Start>;
+    /// Returns the bytes at the start of `packet`; `None` if it is shorter.
+    fn of(packet: &[u8]) -> Option<&Self>;
+}
+
+impl<const BYTES: usize> Start for [u8; BYTES] {
+    const ZEROS: Self = [0; BYTES];
+
+    #[inline]
+    fn of(packet: &[u8]) -> Option<&Self> {
+        packet.first_chunk()
+    }
 }
 
 /// IPv4 as a [`Shape`].
@@ -95,9 +105,6 @@ impl Shape for V4 {
     const VERSION: IpVersion = IpVersion::V4;
     const ETHERTYPE: u16 = ETHERTYPE_IPV4;
     const IP_BYTES: usize = 20;
-    const ZEROS: Self::Headers = [0; 20 + TCP_BYTES];
-    const DATA: Layout = layout::data(IpVersion::V4);
-    const DATAGRAM: Layout = layout::datagram(IpVersion::V4);
 
     #[inline]
     fn key(packet: &[u8]) -> Option<FlowKey> {
@@ -146,16 +153,6 @@ impl Shape for V4 {
             ..ORDINARY_IP
         })
     }
-
-    #[inline]
-    fn headers(packet: &[u8]) -> Option<&Self::Headers> {
-        packet.first_chunk()
-    }
-
-    #[inline]
-    fn start(packet: &[u8]) -> Option<&Self::Start> {
-        packet.first_chunk()
-    }
 }
 
 /// IPv6 as a [`Shape`].
@@ -167,9 +164,6 @@ impl Shape for V6 {
     const VERSION: IpVersion = IpVersion::V6;
     const ETHERTYPE: u16 = ETHERTYPE_IPV6;
     const IP_BYTES: usize = 40;
-    const ZEROS: Self::Headers = [0; 40 + TCP_BYTES];
-    const DATA: Layout = layout::data(IpVersion::V6);
-    const DATAGRAM: Layout = layout::datagram(IpVersion::V6);
 
     #[inline]
     fn key(packet: &[u8]) -> Option<FlowKey> {
@@ -217,16 +211,6 @@ impl Shape for V6 {
             flow_label: first & 0x000f_ffff,
             ..ORDINARY_IP
         })
-    }
-
-    #[inline]
-    fn headers(packet: &[u8]) -> Option<&Self::Headers> {
-        packet.first_chunk()
-    }
-
-    #[inline]
-    fn start(packet: &[u8]) -> Option<&Self::Start> {
-        packet.first_chunk()
     }
 }
 

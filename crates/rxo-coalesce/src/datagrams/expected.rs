@@ -11,7 +11,7 @@ use rxo_wire::layout::{self, number};
 
 use crate::expected::id_step;
 use crate::held::Held;
-use crate::shape::Shape;
+use crate::shape::{Shape, Start};
 
 /// Mask of the checksum in the eight bytes of the UDP header.
 const CHECKSUM: u64 = u64::from_ne_bytes([0, 0, 0, 0, 0, 0, 255, 255]);
@@ -48,7 +48,7 @@ impl<'a, S: Shape> ExpectedDatagram<'a, S> {
         }
         let bytes = last.bytes();
         let packet = bytes.get(network..)?;
-        let start = S::start(packet)?;
+        let start = S::Start::of(packet)?;
         let step = match S::VERSION {
             IpVersion::V4 => {
                 let (last, next) = (packet.get(..8)?, next.get(network..)?.get(..8)?);
@@ -70,7 +70,7 @@ impl<'a, S: Shape> ExpectedDatagram<'a, S> {
         if bytes.len() != self.last.len() {
             return false;
         }
-        let Some(start) = bytes.get(self.network..).and_then(S::start) else { return false };
+        let Some(start) = bytes.get(self.network..).and_then(S::Start::of) else { return false };
         let (old, new) = (self.start.as_ref(), start.as_ref());
         next.checksum == self.checksum
             && next.gso.is_none()

@@ -14,7 +14,7 @@ use super::prefetch::{prefetch_header_in, prefetch_payload_in};
 use crate::expected::Expected;
 use crate::held::Held;
 use crate::refused::flow;
-use crate::shape::{Shape, V4, V6};
+use crate::shape::{Shape, Start, V4, V6};
 use crate::{FlushReason, Kind, Verdict};
 
 /// The longest TCP header of a plain segment, in bytes: 20, and 12 for the timestamp.
@@ -117,7 +117,7 @@ impl<B: FrameBuffer> Engine<B> {
             return None;
         }
         let (last, next) = (at.moved_to(held.chain.tail).frame()?, at.frame()?);
-        let mut room = S::ZEROS;
+        let mut room = S::Headers::ZEROS;
         let expected =
             Expected::<S>::after::<B, false>(held, last, next.bytes(), at.network(), &mut room)?;
         let is_next = expected.steps() != 0 && expected.matches::<B, false, false>(next);
@@ -230,7 +230,7 @@ impl<B: FrameBuffer> Engine<B> {
     fn run_over<S: Shape, const SHORT: bool>(&self, at: Cursor<'_, B>, flow: u16) -> Option<Ran> {
         let held = &self.store.held[usize::from(flow)];
         let (last, frames) = (at.held(held.chain.tail), at.upcoming());
-        let mut room = S::ZEROS;
+        let mut room = S::Headers::ZEROS;
         let next = frames.first()?.bytes();
         let expected = Expected::<S>::after::<B, SHORT>(held, last, next, at.network(), &mut room)?;
         let id_step = expected.id_step();

@@ -14,7 +14,7 @@ use super::cursor::{Cursor, flow_key};
 use super::plain::plain_ack;
 use super::prefetch::prefetch_header_in;
 use crate::expected::Expected;
-use crate::shape::Shape;
+use crate::shape::{Shape, Start};
 use crate::single::Starts;
 use crate::{BypassReason, FlushReason};
 
@@ -55,7 +55,7 @@ impl<B: FrameBuffer> Engine<B> {
         let held = &self.store.held[usize::from(flow)];
         let mut tail = held.chain.tail;
         let (last, next) = (first.moved_to(tail).frame()?, first.frame()?);
-        let mut room = S::ZEROS;
+        let mut room = S::Headers::ZEROS;
         let mut expected =
             Expected::<S>::after::<B, false>(held, last, next.bytes(), network, &mut room)?;
         let id_step = expected.id_step();

@@ -16,7 +16,7 @@ use super::checksums::Verification;
 use super::cursor::Cursor;
 use crate::expected::Expected;
 use crate::held::Segment;
-use crate::shape::Shape;
+use crate::shape::{Shape, Start};
 use crate::single::Starts;
 use crate::tunnels::{self, Around, Tunnelled, outer_rules};
 use crate::verdict::{regular_step, separate};
@@ -159,7 +159,7 @@ impl<B: FrameBuffer> Engine<B> {
     fn next_inside<S: Shape>(&self, at: Cursor<'_, B>, flow: u16) -> Option<u16> {
         let held = &self.store.held[usize::from(flow)];
         let (last, next) = (at.held(held.chain.tail), at.frame()?);
-        let (mut room, network) = (S::ZEROS, usize::from(held.at.network()));
+        let (mut room, network) = (S::Headers::ZEROS, usize::from(held.at.network()));
         let expected =
             Expected::<S>::after::<B, false>(held, last, next.bytes(), network, &mut room)?;
         let policy = &self.config.policy;
