@@ -111,7 +111,7 @@ impl FastTotals {
             duplicates,
             calls,
             unseen,
-            fallback: FallbackReason::ALL.into_iter().map(reason).collect(),
+            fallback: FallbackReason::ALL.iter().copied().map(reason).collect(),
             ring: Ring {
                 pushed: counters.ring_pushed,
                 overwritten: counters.ring_overwritten,

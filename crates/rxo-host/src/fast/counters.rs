@@ -19,7 +19,7 @@ pub struct FastCounters {
     /// Number of consumed ACKs that were read in the device's memory, without taking a buffer.
     pub unseen: u64,
     /// Number of frames that took the slow path, by reason; see [`FastCounters::fallback`].
-    pub fallbacks: [u64; FallbackReason::ALL.len()],
+    pub fallbacks: [u64; FallbackReason::COUNT],
     /// Number of ACKs that waited in a connection's ring because an application held the lock.
     pub ring_pushed: u64,
     /// Number of ACKs that were overwritten in a ring by newer ones.

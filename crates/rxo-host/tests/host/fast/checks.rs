@@ -70,8 +70,12 @@ fn refused(reason: FallbackReason, link: LinkKind, change: impl Fn(&mut Vec<u8>)
     let mut ack = scene.ack.clone();
     change(&mut ack);
     let counters = scene.after(&[ack], ChecksumStatus::Verified);
-    assert_eq!(counters.consumed, 0, "{reason}");
-    assert_eq!((counters.fallback(reason), counters.fallbacks()), (1, 1), "{reason}: {counters:?}");
+    assert_eq!(counters.consumed, 0, "{reason:?}");
+    assert_eq!(
+        (counters.fallback(reason), counters.fallbacks()),
+        (1, 1),
+        "{reason:?}: {counters:?}"
+    );
 }
 
 /// Corrects the checksum of the IPv4 header.
