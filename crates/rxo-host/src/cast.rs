@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -249,20 +249,6 @@ impl CastConfig {
             ));
         }
         Ok(())
-    }
-}
-
-/// Returns the Ethernet address of a multicast group (RFC 1112, section 6.4; RFC 2464, section 7).
-pub(crate) fn group_mac(group: IpAddr) -> [u8; 6] {
-    match group {
-        IpAddr::V4(group) => {
-            let [_, b, c, d] = group.octets();
-            [0x01, 0x00, 0x5e, b & 0x7f, c, d]
-        }
-        IpAddr::V6(group) => {
-            let [.., a, b, c, d] = group.octets();
-            [0x33, 0x33, a, b, c, d]
-        }
     }
 }
 

@@ -15,7 +15,6 @@ use rxo_tcp::Secret;
 use rxo_wire::{FlowHasher, FlowKey};
 
 use crate::demux::AsItIs;
-use crate::settings;
 
 /// The pairs of sockets in use whose local port is in the dynamic range.
 #[derive(Debug)]
@@ -60,13 +59,13 @@ impl Ports {
         avoided: &[u16],
         fits: impl Fn(&FlowKey) -> bool,
     ) -> Option<FlowKey> {
-        let hash = self.secret.port_hash(&settings::pair(source, remote)?);
+        let hash = self.secret.port_hash(&FlowKey::between(source, remote)?);
         let (offset, group) = (hash as u16, &self.tried[(hash >> 32) as usize % self.tried.len()]);
         let mut taken = self.lock();
         (0..COUNT).find_map(|_| {
             let tried = group.fetch_add(1, Ordering::Relaxed);
             let port = FIRST + offset.wrapping_add(tried) % COUNT;
-            let pair = settings::pair(SocketAddr::new(source.ip(), port), remote)?;
+            let pair = FlowKey::between(SocketAddr::new(source.ip(), port), remote)?;
             let may_be = !avoided.contains(&port) && fits(&pair);
             let is_free = may_be && taken.insert(self.hash(&pair));
             is_free.then_some(pair)
@@ -168,7 +167,7 @@ mod tests {
         let all = taken(&ports, "10.0.0.2:80");
         let pair = |port: u16| {
             let source = SocketAddr::new([10, 0, 0, 1].into(), port);
-            settings::pair(source, socket("10.0.0.2:80")).unwrap()
+            FlowKey::between(source, socket("10.0.0.2:80")).unwrap()
         };
         let mut changes: Vec<_> =
             all[..3].iter().map(|port| PortChange::Free(pair(*port))).collect();

@@ -1,6 +1,5 @@
 //! The settings of connections: the configuration, adapted to the device.
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use rxo_device::{SinkCapabilities, SourceCapabilities};
@@ -85,23 +84,6 @@ impl Settings {
         share: Share,
     ) -> Result<Connection<Buffer<B>>, ConfigError> {
         Connection::open_passive(share.apply(self.tcp(&pair)), pair, self.secret)
-    }
-}
-
-/// Returns the flow key of packets from `local` to `remote`; `None` if their IP versions differ.
-pub(crate) fn pair(local: SocketAddr, remote: SocketAddr) -> Option<FlowKey> {
-    let ports = u32::from(local.port()) << 16 | u32::from(remote.port());
-    match (local.ip(), remote.ip()) {
-        (IpAddr::V4(from), IpAddr::V4(to)) => {
-            Some(FlowKey::v4(from.to_bits(), to.to_bits(), ports, 0))
-        }
-        (IpAddr::V6(from), IpAddr::V6(to)) => {
-            let mut addresses = [0; 32];
-            addresses[..16].copy_from_slice(&from.octets());
-            addresses[16..].copy_from_slice(&to.octets());
-            Some(FlowKey::v6(&addresses, ports, 0))
-        }
-        _ => None,
     }
 }
 

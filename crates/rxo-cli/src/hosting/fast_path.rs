@@ -1,7 +1,5 @@
 //! The meaning of `--fast-path`, `--filter` and `--account-by`, and the fast path's lines in the totals.
 
-use std::net::SocketAddr;
-
 use anyhow::Result;
 use rxo_console::numbers::grouped;
 use rxo_host::{Account, FallbackReason, FastCounters, FastModules, FastPath, FilterRule};
@@ -182,10 +180,7 @@ impl OneAccount {
         let of = match name {
             None => "others".to_owned(),
             Some((network, None)) => network.to_string(),
-            Some((_, Some(key))) => {
-                let from = SocketAddr::new(key.source(), key.source_port());
-                format!("{from} to {}", SocketAddr::new(key.destination(), key.destination_port()))
-            }
+            Some((_, Some(key))) => format!("{} to {}", key.sender(), key.receiver()),
         };
         Self { of, frames, bytes, acks }
     }

@@ -1,7 +1,7 @@
 //! The application's calls on a cell, without the type of buffer.
 
 use std::io::{self, IoSlice};
-use std::net::{Shutdown, SocketAddr};
+use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -309,16 +309,6 @@ fn append_shared<B: AsRef<[u8]>>(
 /// Maximum number of slices passed to a reader: more than the frames of an aggregate. They take 1 KiB of the
 /// stack.
 const MOST_PIECES: usize = 64;
-
-/// Returns the local address of a connection that sends with the flow key `pair`.
-pub(crate) fn local(pair: &FlowKey) -> SocketAddr {
-    SocketAddr::new(pair.source(), pair.source_port())
-}
-
-/// Returns the peer's address of a connection that sends with the flow key `pair`.
-pub(crate) fn peer(pair: &FlowKey) -> SocketAddr {
-    SocketAddr::new(pair.destination(), pair.destination_port())
-}
 
 fn read_error<B: AsRef<[u8]>>(inner: &Inner<B>, error: CallError) -> io::Error {
     match error {

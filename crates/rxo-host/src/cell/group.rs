@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use rxo_wire::FlowKey;
 
 use crate::link::{Channel, ChannelError};
-use crate::settings::pair;
 
 /// The flow from a connection's peer to a multicast group.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +23,7 @@ impl GroupFlow {
     pub(crate) fn new(peer: SocketAddr, group: SocketAddr) -> Result<Self, ChannelError> {
         let channel = Channel::new(peer.ip(), group.ip())?;
         let no_source = ChannelError::Source { source: peer.ip(), group: group.ip() };
-        let key = pair(peer, group).ok_or(no_source)?;
+        let key = FlowKey::between(peer, group).ok_or(no_source)?;
         Ok(Self { key, channel })
     }
 }

@@ -40,12 +40,12 @@ use self::ack_ring::AckRing;
 pub(crate) use self::ack_ring::AckTerms;
 pub(crate) use self::acks::WaitingAcks;
 use self::backlog::Backlog;
-pub(crate) use self::calls::{Bound, Socket, local, peer};
+pub(crate) use self::calls::{Bound, Socket};
 pub(crate) use self::group::GroupFlow;
 use self::memory::admission;
 pub(crate) use self::reader::{Reader, deadlock, is_reading};
 pub(crate) use self::ready_set::ReadySet;
-pub(crate) use self::signal::{Descriptor, Signal};
+pub(crate) use self::signal::{Descriptor, Signal, time_left};
 #[cfg(feature = "tokio")]
 pub(crate) use self::tasks::{TaskEvent, Tasks};
 use self::wishes::PendingChanges;

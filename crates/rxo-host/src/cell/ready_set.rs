@@ -7,9 +7,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::Signal;
+use super::signal::{Signal, time_left};
 
 /// A queue of tokens, and the signal that wakes its owner. Adding a token never blocks.
 #[derive(Debug)]
@@ -47,21 +47,13 @@ impl ReadySet {
             // Cleared before the tokens are taken, so that a token added afterwards wakes the thread again.
             self.is_woken.store(false, Ordering::SeqCst);
             into.extend(self.tokens.lock().unwrap_or_else(PoisonError::into_inner).try_iter());
-            let left = timeout.map(|timeout| {
-                let deadline = *deadline.get_or_insert_with(|| now() + timeout);
-                deadline.saturating_duration_since(now())
-            });
+            let left = time_left(timeout, &mut deadline);
             if into.len() > before || left.is_some_and(|left| left.is_zero()) {
                 return;
             }
             self.signal.wait(seen, left);
         }
     }
-}
-
-#[allow(clippy::disallowed_methods, reason = "a blocking call's timeout is on the system's clock")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 #[cfg(test)]

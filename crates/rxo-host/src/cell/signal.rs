@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::ready_set::ReadySet;
 use rustix::event::{EventfdFlags, eventfd};
@@ -131,6 +131,16 @@ impl Signal {
 /// The eventfd of a signal, owned by the handle that waits with it. Dropping it closes the eventfd.
 #[derive(Debug, Default)]
 pub(crate) struct Descriptor(OnceLock<Arc<OwnedFd>>);
+
+/// Returns the time that a call may still wait; `None` without a limit. The first call with `deadline` sets it.
+#[allow(clippy::disallowed_methods, reason = "a blocking call's timeout is on the system's clock")]
+pub(crate) fn time_left(
+    timeout: Option<Duration>,
+    deadline: &mut Option<Instant>,
+) -> Option<Duration> {
+    let (timeout, now) = (timeout?, Instant::now());
+    Some(deadline.get_or_insert(now + timeout).saturating_duration_since(now))
+}
 
 #[cfg(test)]
 mod tests {

@@ -95,13 +95,13 @@ impl Filter {
     /// on the membership.
     pub(super) fn on_host_frame(&mut self, bytes: &[u8], now: Instant) -> MembershipChange {
         let Some((key, tcp, options)) = segment_in(bytes) else { return MembershipChange::Nothing };
-        if destination(&key) != self.sender {
+        if key.receiver() != self.sender {
             return MembershipChange::Nothing;
         }
         let clock = options.timestamp.map(|timestamp| timestamp.value);
         if tcp.segment.flags.contains(TcpFlags::SYN) {
             let mac = bytes.get(6..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
-            let receiver = source(&key);
+            let receiver = key.sender();
             self.connection = Some(Connection {
                 receiver,
                 mac,
@@ -118,7 +118,7 @@ impl Filter {
             });
             return MembershipChange::Opens { receiver, mac };
         }
-        let Some(connection) = self.connection.as_mut().filter(|it| it.receiver == source(&key))
+        let Some(connection) = self.connection.as_mut().filter(|it| it.receiver == key.sender())
         else {
             return MembershipChange::Nothing;
         };
@@ -138,7 +138,7 @@ impl Filter {
             return self.judge_for_group(bytes, &key, &tcp, now);
         }
         if let Some(connection) = &mut self.connection
-            && (source(&key), destination(&key)) == (self.sender, connection.receiver)
+            && (key.sender(), key.receiver()) == (self.sender, connection.receiver)
         {
             connection.on_sender_segment(&tcp, &options, now);
         }
@@ -152,7 +152,7 @@ impl Filter {
         tcp: &FrameSegment,
         now: Instant,
     ) -> FrameDecision {
-        let is_ours = (source(key), destination(key)) == (self.sender, self.group);
+        let is_ours = (key.sender(), key.receiver()) == (self.sender, self.group);
         let value = value_of(bytes, tcp);
         let connection = self.connection.as_mut().filter(|_| is_ours);
         let Some((connection, value)) = connection.zip(value) else {
@@ -284,14 +284,6 @@ fn value_of(bytes: &[u8], tcp: &FrameSegment) -> Option<u32> {
     let at = tcp.parsed.at;
     let options = bytes.get(at.tcp_options()).filter(|_| has_plain_options(bytes, at))?;
     SegmentOptions::read(options).timestamp.map(|timestamp| timestamp.value)
-}
-
-fn source(key: &FlowKey) -> SocketAddr {
-    SocketAddr::new(key.source(), key.source_port())
-}
-
-fn destination(key: &FlowKey) -> SocketAddr {
-    SocketAddr::new(key.destination(), key.destination_port())
 }
 
 /// Largest window shift (RFC 7323, section 2.3).

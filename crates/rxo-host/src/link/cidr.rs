@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use thiserror::Error;
+
 /// An IPv4 or IPv6 address with the prefix length of its network: `10.0.0.2/24`, `fd00::2/64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IpCidr {
@@ -116,19 +118,25 @@ impl fmt::Display for IpCidr {
 }
 
 /// The reason why a string is not an address with a prefix length.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CidrError {
     /// The string does not begin with a valid address.
+    #[error("{given:?} is no IP address; write one like 10.0.0.2/24 or fd00::2/64")]
     Address {
         /// The string that was given instead of an address.
         given: String,
     },
     /// The prefix length is missing.
+    #[error(
+        "{address} has no prefix length; write {address}/{usual}",
+        usual = if .address.is_ipv4() { 24 } else { 64 }
+    )]
     NoPrefix {
         /// The address that was given without a prefix length.
         address: IpAddr,
     },
     /// The prefix length is not a number, or longer than the address.
+    #[error("prefix length {given:?} is invalid; choose 0 to {most}")]
     Prefix {
         /// The text that was given as the prefix length.
         given: String,
@@ -136,25 +144,6 @@ pub enum CidrError {
         most: u8,
     },
 }
-
-impl fmt::Display for CidrError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Address { given } => {
-                write!(f, "{given:?} is no IP address; write one like 10.0.0.2/24 or fd00::2/64")
-            }
-            Self::NoPrefix { address } => {
-                let usual = if address.is_ipv4() { 24 } else { 64 };
-                write!(f, "{address} has no prefix length; write {address}/{usual}")
-            }
-            Self::Prefix { given, most } => {
-                write!(f, "prefix length {given:?} is invalid; choose 0 to {most}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for CidrError {}
 
 #[cfg(test)]
 mod tests {

@@ -5,10 +5,9 @@
 
 use std::net::IpAddr;
 
-use rxo_frame::{Instant, LinkKind};
+use rxo_frame::Instant;
 use rxo_wire::{IpVersion, Parsed};
 
-use super::frames::Envelope;
 use super::receive::HOP_LIMIT;
 use super::{FrameOutcome, Link};
 
@@ -34,8 +33,7 @@ impl Link {
         }
         let quoted = &quoted[..quoted.len().min(most)];
         let message = [&[kind, code, 0, 0, 0, 0, 0, 0], quoted].concat();
-        let macs = (self.kind == LinkKind::Ethernet).then_some((self.mac, from));
-        let envelope = Envelope { macs, hop_limit: HOP_LIMIT, traffic_class: 0 };
+        let envelope = self.envelope(from, HOP_LIMIT, 0);
         let (to, ours): (IpAddr, IpAddr) = (ip.key.source(), ip.key.destination());
         self.push(envelope.icmp(ours, to, &message));
         self.counters.closed_ports += 1;

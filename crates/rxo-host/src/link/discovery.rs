@@ -6,7 +6,7 @@ use etherparse::icmpv6::{Icmpv6PayloadSlice, NdpOptionSlice, NdpOptionsIterator}
 use etherparse::icmpv6::{NeighborAdvertisementHeader, TYPE_NEIGHBOR_ADVERTISEMENT};
 use etherparse::{Icmpv6Slice, Icmpv6Type};
 
-use super::frames::Envelope;
+use super::frames::{Envelope, group_mac};
 use super::gate::Receivers;
 use super::neighbours::Mac;
 
@@ -95,7 +95,11 @@ pub(super) fn solicit(
     let group = solicited_node(target);
     let destination = if to.is_some() { target } else { group };
     let message = message(TYPE_NEIGHBOR_SOLICITATION, [0; 4], target, (SOURCE_OPTION, mac));
-    envelope(mac, to.unwrap_or(group_mac(group))).icmp(source.into(), destination.into(), &message)
+    envelope(mac, to.unwrap_or(group_mac(group.into()))).icmp(
+        source.into(),
+        destination.into(),
+        &message,
+    )
 }
 
 /// Builds the probe that checks whether `target` is in use: a solicitation with an unspecified source, hence
@@ -104,7 +108,11 @@ pub(super) fn probe(mac: Mac, target: Ipv6Addr) -> Option<Vec<u8>> {
     let group = solicited_node(target);
     let message = message(TYPE_NEIGHBOR_SOLICITATION, [0; 4], target, (SOURCE_OPTION, mac));
     let without_option = &message[..BYTES_WITHOUT_OPTION];
-    envelope(mac, group_mac(group)).icmp(Ipv6Addr::UNSPECIFIED.into(), group.into(), without_option)
+    envelope(mac, group_mac(group.into())).icmp(
+        Ipv6Addr::UNSPECIFIED.into(),
+        group.into(),
+        without_option,
+    )
 }
 
 /// Builds the advertisement that `target` has the address `mac`: an answer to `to`, or to all nodes if `to`
@@ -118,7 +126,7 @@ pub(super) fn advertise(
         NeighborAdvertisementHeader { router: false, solicited: to.is_some(), r#override: true };
     let message =
         message(TYPE_NEIGHBOR_ADVERTISEMENT, flags.to_bytes(), target, (TARGET_OPTION, mac));
-    let (destination, to) = to.unwrap_or((ALL_NODES, group_mac(ALL_NODES)));
+    let (destination, to) = to.unwrap_or((ALL_NODES, group_mac(ALL_NODES.into())));
     envelope(mac, to).icmp(target.into(), destination.into(), &message)
 }
 
@@ -126,12 +134,6 @@ pub(super) fn advertise(
 pub(super) fn solicited_node(ip: Ipv6Addr) -> Ipv6Addr {
     let [.., a, b, c] = ip.octets();
     Ipv6Addr::from([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, a, b, c])
-}
-
-/// Returns the Ethernet address of an IPv6 multicast group (RFC 2464, section 7).
-pub(super) fn group_mac(group: Ipv6Addr) -> Mac {
-    let [.., a, b, c, d] = group.octets();
-    [0x33, 0x33, a, b, c, d]
 }
 
 const fn envelope(from: Mac, to: Mac) -> Envelope {

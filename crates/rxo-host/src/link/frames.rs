@@ -3,10 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rxo_wire::build::{EthernetHeader, Ipv4Header, Ipv6Header};
-use rxo_wire::checksum::{Sum, Summer, pseudo_header};
-use rxo_wire::{
-    ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_IGMP,
-};
+use rxo_wire::checksum::{Sum, Summer};
+use rxo_wire::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_IGMP};
 
 use super::neighbours::Mac;
 
@@ -30,98 +28,76 @@ impl Envelope {
     /// too long for IP, or if the addresses are of different IP versions.
     pub(super) fn icmp(&self, from: IpAddr, to: IpAddr, message: &[u8]) -> Option<Vec<u8>> {
         match (from, to) {
-            (IpAddr::V4(from), IpAddr::V4(to)) => self.icmpv4(from, to, message),
-            (IpAddr::V6(from), IpAddr::V6(to)) => self.icmpv6(from, to, message),
+            (IpAddr::V4(from), IpAddr::V4(to)) => {
+                self.ipv4((from, to), (PROTOCOL_ICMP, &[]), message)
+            }
+            (IpAddr::V6(from), IpAddr::V6(to)) => self.ipv6((from, to), &[], message),
             _ => None,
         }
     }
 
-    fn icmpv4(&self, source: Ipv4Addr, destination: Ipv4Addr, message: &[u8]) -> Option<Vec<u8>> {
-        let ip = Ipv4Header {
-            source,
-            destination,
-            protocol: PROTOCOL_ICMP,
-            hop_limit: self.hop_limit,
-            traffic_class: self.traffic_class,
-            payload_bytes: message.len(),
-            ..Ipv4Header::default()
-        };
-        self.ipv4(&ip, message)
-    }
-
     /// Builds an IGMP packet with `message` and a Router Alert option (RFC 2113), and writes its checksum.
     /// Returns `None` in the same cases as [`Envelope::icmp`].
-    pub(super) fn igmp(
+    pub(super) fn igmp(&self, from: Ipv4Addr, to: Ipv4Addr, message: &[u8]) -> Option<Vec<u8>> {
+        self.ipv4((from, to), (PROTOCOL_IGMP, &IPV4_ROUTER_ALERT), message)
+    }
+
+    /// Builds an ICMPv6 packet of multicast listener discovery with `message` and a Router Alert option (RFC
+    /// 2711), and writes its checksum. Returns `None` in the same cases as [`Envelope::icmp`].
+    pub(super) fn mld(&self, from: Ipv6Addr, to: Ipv6Addr, message: &[u8]) -> Option<Vec<u8>> {
+        self.ipv6((from, to), &IPV6_ROUTER_ALERT, message)
+    }
+
+    fn ipv4(
         &self,
-        source: Ipv4Addr,
-        destination: Ipv4Addr,
+        (source, destination): (Ipv4Addr, Ipv4Addr),
+        (protocol, options): (u8, &[u8]),
         message: &[u8],
     ) -> Option<Vec<u8>> {
         let ip = Ipv4Header {
             source,
             destination,
-            protocol: PROTOCOL_IGMP,
+            protocol,
             hop_limit: self.hop_limit,
             traffic_class: self.traffic_class,
-            options: &IPV4_ROUTER_ALERT,
+            options,
             payload_bytes: message.len(),
             ..Ipv4Header::default()
         };
-        self.ipv4(&ip, message)
-    }
-
-    fn ipv4(&self, ip: &Ipv4Header<'_>, message: &[u8]) -> Option<Vec<u8>> {
-        let mut frame = self.start(ETHERTYPE_IPV4, ip.bytes(), message)?;
+        let mut frame = self.start(ETHERTYPE_IPV4, ip.bytes() + message.len())?;
         let packet = frame.get_mut(self.link_bytes()..)?;
         put(ip.write(packet).ok()?, message, Sum::ZERO)?;
         Some(frame)
     }
 
-    /// Builds an ICMPv6 packet of multicast listener discovery with `message` and a Router Alert option (RFC
-    /// 2711), and writes its checksum. Returns `None` in the same cases as [`Envelope::icmp`].
-    pub(super) fn mld(
+    /// Builds an ICMPv6 packet. `extension` is a hop-by-hop options header, or empty.
+    fn ipv6(
         &self,
-        source: Ipv6Addr,
-        destination: Ipv6Addr,
+        (source, destination): (Ipv6Addr, Ipv6Addr),
+        extension: &[u8],
         message: &[u8],
     ) -> Option<Vec<u8>> {
         let ip = Ipv6Header {
             source,
             destination,
-            next_header: HOP_BY_HOP,
+            next_header: if extension.is_empty() { PROTOCOL_ICMPV6 } else { HOP_BY_HOP },
             hop_limit: self.hop_limit,
             traffic_class: self.traffic_class,
-            payload_bytes: IPV6_ROUTER_ALERT.len() + message.len(),
+            payload_bytes: extension.len() + message.len(),
             ..Ipv6Header::default()
         };
-        let header_bytes = ip.bytes() + IPV6_ROUTER_ALERT.len();
-        let mut frame = self.start(ETHERTYPE_IPV6, header_bytes, message)?;
+        let mut frame = self.start(ETHERTYPE_IPV6, ip.bytes() + ip.payload_bytes)?;
         let packet = frame.get_mut(self.link_bytes()..)?;
-        let (options, rest) =
-            ip.write(packet).ok()?.split_at_mut_checked(IPV6_ROUTER_ALERT.len())?;
-        options.copy_from_slice(&IPV6_ROUTER_ALERT);
-        put(rest, message, pseudo_of(source, destination, message)?)?;
+        let (options, rest) = ip.write(packet).ok()?.split_at_mut_checked(extension.len())?;
+        options.copy_from_slice(extension);
+        let message_bytes = u32::try_from(message.len()).ok()?;
+        put(rest, message, ip.pseudo_header(PROTOCOL_ICMPV6, message_bytes))?;
         Some(frame)
     }
 
-    fn icmpv6(&self, source: Ipv6Addr, destination: Ipv6Addr, message: &[u8]) -> Option<Vec<u8>> {
-        let ip = Ipv6Header {
-            source,
-            destination,
-            next_header: PROTOCOL_ICMPV6,
-            hop_limit: self.hop_limit,
-            traffic_class: self.traffic_class,
-            payload_bytes: message.len(),
-            ..Ipv6Header::default()
-        };
-        let mut frame = self.start(ETHERTYPE_IPV6, ip.bytes(), message)?;
-        let packet = frame.get_mut(self.link_bytes()..)?;
-        put(ip.write(packet).ok()?, message, pseudo_of(source, destination, message)?)?;
-        Some(frame)
-    }
-
-    fn start(&self, ethertype: u16, ip_bytes: usize, message: &[u8]) -> Option<Vec<u8>> {
-        let mut frame = vec![0; self.link_bytes() + ip_bytes + message.len()];
+    /// Returns a frame with room for an IP packet of `bytes` bytes, and writes the Ethernet header.
+    fn start(&self, ethertype: u16, bytes: usize) -> Option<Vec<u8>> {
+        let mut frame = vec![0; self.link_bytes() + bytes];
         if let Some((source, destination)) = self.macs {
             let header = EthernetHeader { destination, source, tags: &[], ethertype };
             header.write(&mut frame).ok()?;
@@ -142,27 +118,18 @@ pub(super) fn arp(source: Mac, destination: Mac, packet: &[u8]) -> Option<Vec<u8
     Some(frame)
 }
 
-/// Returns the flow key of packets from `source` to `destination`; the upper 16 bits of `ports` are the
-/// source port. `None` if the IP versions differ.
-pub(super) fn key_of(source: IpAddr, destination: IpAddr, ports: u32) -> Option<FlowKey> {
-    match (source, destination) {
-        (IpAddr::V4(source), IpAddr::V4(destination)) => {
-            Some(FlowKey::v4(source.to_bits(), destination.to_bits(), ports, 0))
+/// Returns the Ethernet address of a multicast group (RFC 1112, section 6.4; RFC 2464, section 7).
+pub(crate) fn group_mac(group: IpAddr) -> Mac {
+    match group {
+        IpAddr::V4(ip) => {
+            let [_, b, c, d] = ip.octets();
+            [0x01, 0x00, 0x5e, b & 0x7f, c, d]
         }
-        (IpAddr::V6(source), IpAddr::V6(destination)) => {
-            let mut addresses = [0; 32];
-            addresses[..16].copy_from_slice(&source.octets());
-            addresses[16..].copy_from_slice(&destination.octets());
-            Some(FlowKey::v6(&addresses, ports, 0))
+        IpAddr::V6(ip) => {
+            let [.., a, b, c, d] = ip.octets();
+            [0x33, 0x33, a, b, c, d]
         }
-        _ => None,
     }
-}
-
-/// Returns the checksum of the pseudo-header for the ICMPv6 `message`; `None` if the message is too long.
-fn pseudo_of(source: Ipv6Addr, destination: Ipv6Addr, message: &[u8]) -> Option<Sum> {
-    let key = key_of(source.into(), destination.into(), 0)?;
-    Some(pseudo_header(&key, PROTOCOL_ICMPV6, u32::try_from(message.len()).ok()?))
 }
 
 fn put(out: &mut [u8], message: &[u8], pseudo: Sum) -> Option<()> {

@@ -2,12 +2,12 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use rxo_frame::{Instant, LinkKind};
+use rxo_frame::Instant;
 
 use super::Link;
-use super::frames::Envelope;
+use super::frames::group_mac;
 use super::groups::report::{Record, message};
-use super::groups::{Channel, ChannelError, igmp, mac, mld};
+use super::groups::{Channel, ChannelError, igmp, mld};
 
 impl Link {
     /// Adds a member to `channel`. The first member is reported at once and again within a second
@@ -51,7 +51,8 @@ impl Link {
             IpAddr::V4(ip) => Some(ip),
             IpAddr::V6(_) => None,
         })?;
-        let envelope = self.to_routers(igmp::ALL_ROUTERS.into(), INTERNETWORK_CONTROL);
+        let to = group_mac(igmp::ALL_ROUTERS.into());
+        let envelope = self.envelope(to, ROUTERS_HOP_LIMIT, INTERNETWORK_CONTROL);
         envelope.igmp(source, igmp::ALL_ROUTERS, &message(igmp::REPORT, records))
     }
 
@@ -63,17 +64,12 @@ impl Link {
             _ => None,
         });
         let source = link_local.unwrap_or(Ipv6Addr::UNSPECIFIED);
-        let envelope = self.to_routers(mld::ALL_ROUTERS.into(), 0);
+        let envelope = self.envelope(group_mac(mld::ALL_ROUTERS.into()), ROUTERS_HOP_LIMIT, 0);
         envelope.mld(source, mld::ALL_ROUTERS, &message(mld::REPORT, records))
-    }
-
-    /// Returns the header values of a message to routers on this link; with hop limit 1, no router forwards
-    /// it.
-    fn to_routers(&self, group: IpAddr, traffic_class: u8) -> Envelope {
-        let macs = (self.kind == LinkKind::Ethernet).then_some((self.mac, mac(group)));
-        Envelope { macs, hop_limit: 1, traffic_class }
     }
 }
 
 /// The type of service of IGMP messages (RFC 3376, section 4).
 const INTERNETWORK_CONTROL: u8 = 0xc0;
+/// The hop limit of messages to routers: no router forwards them.
+const ROUTERS_HOP_LIMIT: u8 = 1;

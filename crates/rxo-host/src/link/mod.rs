@@ -37,17 +37,18 @@ mod receive;
 mod routes;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
 use rxo_frame::{Instant, LinkKind};
 use rxo_wire::Parsed;
 use rxo_wire::checksum::Summer;
+use thiserror::Error;
 
 pub(crate) use self::allowance::Allowance;
 pub use self::cidr::{CidrError, IpCidr};
 pub use self::counters::LinkCounters;
-pub(crate) use self::frames::ETHERTYPE_ARP;
+use self::frames::Envelope;
+pub(crate) use self::frames::{ETHERTYPE_ARP, group_mac};
 use self::gate::Gate;
 pub use self::gate::GateCounters;
 use self::groups::Groups;
@@ -88,26 +89,33 @@ impl LinkConfig {
 }
 
 /// The reason why the configuration of a link is invalid.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LinkError {
     /// The host has no address.
+    #[error("no address; give one like 10.0.0.2/24")]
     NoAddress,
     /// An address is given twice, or cannot be the address of a host.
+    #[error("{address} cannot be this host's; give each address of one host once")]
     Address {
         /// The invalid or repeated address.
         address: IpCidr,
     },
     /// The gateway is not on a network of this host.
+    #[error(
+        "gateway {gateway} cannot be reached; choose a neighbour's address on a network of this host"
+    )]
     Gateway {
         /// The invalid gateway.
         gateway: IpAddr,
     },
     /// The Ethernet address is a group address or zero.
+    #[error("{} is no device's address; choose one like 02:00:00:00:00:01", text_of(.mac))]
     Mac {
         /// The invalid Ethernet address.
         mac: [u8; 6],
     },
     /// The neighbour table is too small.
+    #[error("room for {given} neighbours is too little; choose at least {least}")]
     Neighbours {
         /// The size that was given, in neighbours.
         given: usize,
@@ -115,30 +123,6 @@ pub enum LinkError {
         least: usize,
     },
 }
-
-impl fmt::Display for LinkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoAddress => f.write_str("no address; give one like 10.0.0.2/24"),
-            Self::Address { address } => {
-                write!(f, "{address} cannot be this host's; give each address of one host once")
-            }
-            Self::Gateway { gateway } => write!(
-                f,
-                "gateway {gateway} cannot be reached; choose a neighbour's address on a network of this host"
-            ),
-            Self::Mac { mac: [a, b, c, d, e, g] } => write!(
-                f,
-                "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x} is no device's address; choose one like 02:00:00:00:00:01"
-            ),
-            Self::Neighbours { given, least } => {
-                write!(f, "room for {given} neighbours is too little; choose at least {least}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for LinkError {}
 
 /// The result of resolving the destination of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -307,7 +291,7 @@ impl Link {
             IpAddr::V4(_) => None,
         });
         let discovery = v6.chain([discovery::ALL_NODES]).map(IpAddr::V6);
-        discovery.chain(self.groups.groups()).map(groups::mac)
+        discovery.chain(self.groups.groups()).map(frames::group_mac)
     }
 
     /// Returns the next frame to send, with complete checksums. After each input, call it until it returns
@@ -370,6 +354,12 @@ impl Link {
         self.kind == LinkKind::Ethernet
     }
 
+    /// Returns the header values of a message from this host to the station `to`.
+    fn envelope(&self, to: [u8; 6], hop_limit: u8, traffic_class: u8) -> Envelope {
+        let macs = self.is_ethernet().then_some((self.mac, to));
+        Envelope { macs, hop_limit, traffic_class }
+    }
+
     /// Queues a frame to be sent. If the queue is full, or the frame could not be built (`None`), drops and
     /// counts the frame.
     fn push(&mut self, frame: Option<Vec<u8>>) {
@@ -388,6 +378,11 @@ impl Link {
             self.counters.held_back += 1;
         }
     }
+}
+
+/// Returns `mac` as text.
+fn text_of(mac: &[u8; 6]) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
 /// Returns `true` if `group` is the all-nodes group, or the solicited-node group of one of this host's

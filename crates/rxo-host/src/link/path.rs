@@ -3,12 +3,12 @@
 //! Separate because it trusts nothing: it only extracts the connection that an error names; TCP decides by
 //! the sequence number whether the error is credible (RFC 5927, section 4).
 
+use std::net::SocketAddr;
+
 use etherparse::icmpv4::DestUnreachableHeader;
 use etherparse::icmpv6::DestUnreachableCode;
 use etherparse::{Icmpv4Slice, Icmpv4Type, Icmpv6Slice, Icmpv6Type, IpNumber, LaxIpSlice};
 use rxo_wire::{FlowKey, SeqNumber};
-
-use super::frames::key_of;
 
 /// The report of a router that a packet was larger than the path allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,8 +89,9 @@ impl Quoted {
         }
         // ICMP guarantees eight bytes after the IP header (RFC 792): ports and sequence number.
         let [a, b, c, d, e, f, g, h] = *payload.payload.first_chunk::<8>()?;
-        let ports = u32::from_be_bytes([a, b, c, d]);
-        let pair = key_of(ip.source_addr(), ip.destination_addr(), ports)?;
+        let sender = SocketAddr::new(ip.source_addr(), u16::from_be_bytes([a, b]));
+        let receiver = SocketAddr::new(ip.destination_addr(), u16::from_be_bytes([c, d]));
+        let pair = FlowKey::between(sender, receiver)?;
         let seq = SeqNumber(u32::from_be_bytes([e, f, g, h]));
         let packet_bytes = ip.ipv4().map_or(0, |v4| v4.header().total_len());
         Some(Self { pair, seq, packet_bytes })

@@ -5,12 +5,12 @@
 //! its own yet. Probing takes less time than the RFCs require, because these hosts are configured by
 //! programs: no random delay, fewer probes, and no wait of seconds before the announcement.
 
-use std::fmt;
 use std::net::IpAddr;
 
 use rxo_frame::{Duration, Instant};
+use thiserror::Error;
 
-use super::{Link, arp, discovery};
+use super::{Link, arp, discovery, text_of};
 
 /// The number and interval of the probes for a host's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,25 +30,17 @@ impl Default for Probe {
 }
 
 /// An address of this host that another station claims.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "address {address} is in use: {mac} answers for it; stop that host, or choose another address",
+    mac = text_of(.mac)
+)]
 pub struct Conflict {
     /// The address that both hosts claim.
     pub address: IpAddr,
     /// The Ethernet address of the other station.
     pub mac: [u8; 6],
 }
-
-impl fmt::Display for Conflict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { address, mac: [a, b, c, d, e, g] } = self;
-        write!(
-            f,
-            "address {address} is in use: {a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x} answers for it; stop that host, or choose another address"
-        )
-    }
-}
-
-impl std::error::Error for Conflict {}
 
 /// The state of the probes while they run.
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,6 @@ use rxo_wire::{FlowKey, Offsets, Parsed};
 
 use super::arp::Arp;
 use super::discovery::{self, Discovery};
-use super::frames::Envelope;
 use super::gate::{Ours, Receivers, may_arrive};
 use super::groups::{Query, igmp, mld};
 use super::neighbours::{self, Mac};
@@ -300,9 +299,7 @@ impl Link {
         }
         let mut message = letter.message.to_vec();
         *message.first_mut()? = kind;
-        let macs = (self.kind == LinkKind::Ethernet).then_some((self.mac, letter.from));
-        let traffic_class = letter.ip.ip.traffic_class;
-        let envelope = Envelope { macs, hop_limit: HOP_LIMIT, traffic_class };
+        let envelope = self.envelope(letter.from, HOP_LIMIT, letter.ip.ip.traffic_class);
         self.push(envelope.icmp(letter.to.into(), letter.source.into(), &message));
         self.counters.echoes += 1;
         Some(FrameOutcome::Nothing)

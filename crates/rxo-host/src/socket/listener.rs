@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 
 use super::{Accept, TcpStream, Waiting};
-use crate::cell::{Signal, peer};
+use crate::cell::Signal;
 
 /// Accepts connections to this host, like [`std::net::TcpListener`]; usable from any thread. Dropping it
 /// resets connections that were not accepted.
@@ -28,7 +28,7 @@ impl TcpListener {
     /// [`io::ErrorKind::NotConnected`] if the host was stopped.
     pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let socket = self.waiting.until(self.listener.signal(), None, || self.listener.accept())?;
-        let peer = peer(&socket.pair());
+        let peer = socket.pair().receiver();
         Ok((TcpStream::new(socket), peer))
     }
 

@@ -11,7 +11,7 @@ use rxo_frame::SharedBytes;
 use rxo_tcp::{KeepAlive, Statistics};
 
 use super::Waiting;
-use crate::cell::{Reader, Signal, Socket, local, peer};
+use crate::cell::{Reader, Signal, Socket};
 use crate::transmit::Marks;
 
 /// A TCP connection of this host, like [`std::net::TcpStream`]; usable from any thread.
@@ -78,7 +78,7 @@ impl TcpStream {
     /// # Errors
     /// None; the signature is that of `std::net`.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        Ok(peer(&self.socket.pair()))
+        Ok(self.socket.pair().receiver())
     }
 
     /// Returns the local address and port.
@@ -86,7 +86,7 @@ impl TcpStream {
     /// # Errors
     /// None; the signature is that of `std::net`.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(local(&self.socket.pair()))
+        Ok(self.socket.pair().sender())
     }
 
     /// Shuts down reading, writing or both. Shutting down writing sends a FIN after the written data.
@@ -115,7 +115,7 @@ impl TcpStream {
     /// # Errors
     /// The errors of [`Read::read`].
     pub fn peek(&self, to: &mut [u8]) -> io::Result<usize> {
-        let timeout = self.waiting.read_timeout().get();
+        let timeout = self.waiting.read_timeout.get();
         self.waiting.until(self.socket.signal(), timeout, || self.socket.peek(to))
     }
 
@@ -148,7 +148,7 @@ impl TcpStream {
     /// # }
     /// ```
     pub fn write_shared(&self, from: &mut SharedBytes) -> io::Result<usize> {
-        let timeout = self.waiting.write_timeout().get();
+        let timeout = self.waiting.write_timeout.get();
         self.waiting.until(self.socket.signal(), timeout, || self.socket.write_shared(from))
     }
 
@@ -200,7 +200,7 @@ impl TcpStream {
     pub fn read_in_place(&self, read: impl FnOnce(&[IoSlice<'_>]) -> usize) -> io::Result<usize> {
         let mut read = Some(read);
         let mut show = |pieces: &[IoSlice<'_>]| read.take().map_or(0, |read| read(pieces));
-        let timeout = self.waiting.read_timeout().get();
+        let timeout = self.waiting.read_timeout.get();
         self.waiting.until(self.socket.signal(), timeout, || self.socket.read_in_place(&mut show))
     }
 
@@ -211,7 +211,7 @@ impl TcpStream {
     /// # Errors
     /// The errors of [`Write::write`]; if there is an error, `text` is unchanged.
     pub fn write_both(&self, head: &[u8], text: &mut SharedBytes) -> io::Result<usize> {
-        let timeout = self.waiting.write_timeout().get();
+        let timeout = self.waiting.write_timeout.get();
         self.waiting.until(self.socket.signal(), timeout, || self.socket.write_both(head, text))
     }
 
@@ -229,7 +229,7 @@ impl TcpStream {
     /// # Errors
     /// If the time is zero.
     pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        self.waiting.read_timeout().set(timeout)
+        self.waiting.read_timeout.set(timeout)
     }
 
     /// Sets the time after which a blocked write returns [`io::ErrorKind::WouldBlock`]; `None` sets no limit.
@@ -237,7 +237,7 @@ impl TcpStream {
     /// # Errors
     /// If the time is zero.
     pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        self.waiting.write_timeout().set(timeout)
+        self.waiting.write_timeout.set(timeout)
     }
 
     /// Returns the time after which a blocked read fails; `None` means no limit.
@@ -245,7 +245,7 @@ impl TcpStream {
     /// # Errors
     /// None; the signature is that of `std::net`.
     pub fn read_timeout(&self) -> io::Result<Option<Duration>> {
-        Ok(self.waiting.read_timeout().get())
+        Ok(self.waiting.read_timeout.get())
     }
 
     /// Returns the time after which a blocked write fails; `None` means no limit.
@@ -253,7 +253,7 @@ impl TcpStream {
     /// # Errors
     /// None; the signature is that of `std::net`.
     pub fn write_timeout(&self) -> io::Result<Option<Duration>> {
-        Ok(self.waiting.write_timeout().get())
+        Ok(self.waiting.write_timeout.get())
     }
 
     /// Sends small segments at once if `is_nodelay` is set; otherwise the Nagle algorithm may delay them.
@@ -376,14 +376,14 @@ impl Read for &TcpStream {
         if to.is_empty() {
             return Ok(0);
         }
-        let timeout = self.waiting.read_timeout().get();
+        let timeout = self.waiting.read_timeout.get();
         self.waiting.until(self.socket.signal(), timeout, || self.socket.read(to))
     }
 }
 
 impl Write for &TcpStream {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
-        let timeout = self.waiting.write_timeout().get();
+        let timeout = self.waiting.write_timeout.get();
         self.waiting.until(self.socket.signal(), timeout, || self.socket.write(from))
     }
 

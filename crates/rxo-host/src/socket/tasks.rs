@@ -17,7 +17,7 @@ use rxo_frame::SharedBytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{Handle, TcpListener, TcpStream};
-use crate::cell::{Signal, TaskEvent, peer};
+use crate::cell::{Signal, TaskEvent};
 
 impl Handle {
     /// Opens a connection and waits until it is established, as [`Handle::connect`] does.
@@ -176,7 +176,7 @@ impl TcpListener {
     ) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
         let signal = self.listener.signal();
         poll(signal, TaskEvent::Read, context, || self.listener.accept()).map_ok(|socket| {
-            let peer = peer(&socket.pair());
+            let peer = socket.pair().receiver();
             (TcpStream::new(socket), peer)
         })
     }

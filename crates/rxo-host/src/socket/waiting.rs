@@ -3,16 +3,16 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::cell::{Descriptor, Signal, deadlock, is_reading};
+use crate::cell::{Descriptor, Signal, deadlock, is_reading, time_left};
 
 /// The blocking mode and the timeouts of a socket, shared by its clones.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     is_nonblocking: AtomicBool,
-    read_timeout: Timeout,
-    write_timeout: Timeout,
+    pub(crate) read_timeout: Timeout,
+    pub(crate) write_timeout: Timeout,
     descriptor: Descriptor,
 }
 
@@ -39,14 +39,6 @@ impl Timeout {
 }
 
 impl Waiting {
-    pub(crate) fn read_timeout(&self) -> &Timeout {
-        &self.read_timeout
-    }
-
-    pub(crate) fn write_timeout(&self) -> &Timeout {
-        &self.write_timeout
-    }
-
     pub(crate) fn set_nonblocking(&self, is_nonblocking: bool) {
         self.is_nonblocking.store(is_nonblocking, Ordering::Relaxed);
     }
@@ -77,10 +69,7 @@ impl Waiting {
             if is_reading() {
                 return Err(deadlock());
             }
-            let left = timeout.map(|timeout| {
-                let deadline = *deadline.get_or_insert_with(|| now() + timeout);
-                deadline.saturating_duration_since(now())
-            });
+            let left = time_left(timeout, &mut deadline);
             if left.is_some_and(|left| left.is_zero()) || !signal.wait(seen, left) {
                 return attempt();
             }
@@ -98,9 +87,4 @@ fn attempt_armed<R>(signal: &Signal, mut attempt: impl FnMut() -> io::Result<R>)
         }
         done => done,
     }
-}
-
-#[allow(clippy::disallowed_methods, reason = "a blocking call's timeout is on the system's clock")]
-fn now() -> Instant {
-    Instant::now()
 }

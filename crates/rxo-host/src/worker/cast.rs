@@ -11,6 +11,7 @@ use rxo_frame::{Duration, Instant, SharedBytes};
 use rxo_tcp::{
     Connection, Group, GroupConfig, GroupEvent, GroupSeed, MemberId, Parity, Repair, Transmit,
 };
+use rxo_wire::FlowKey;
 use rxo_wire::tcp::AckRecord;
 
 use super::beside::Beside;
@@ -19,10 +20,9 @@ use super::last_acks::Closer;
 use super::network::Network;
 use super::slots::Slots;
 use crate::buffer::Buffer;
-use crate::cast::{CastAct, CastCommand, CastEvent, CastProgress, Opened, group_mac};
-use crate::cell::peer;
+use crate::cast::{CastAct, CastCommand, CastEvent, CastProgress, Opened};
 use crate::erasure::Encoder;
-use crate::settings::pair;
+use crate::link::group_mac;
 use crate::socket::Listening;
 use crate::transmit::{Outbox, Path};
 
@@ -305,7 +305,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
         now: Instant,
     ) -> Option<Self> {
         let Opened { config, listening, events, room } = opened;
-        let pair = pair(config.local, config.group)?;
+        let pair = FlowKey::between(config.local, config.group)?;
         let mut path = Path::new(pair, &network.shape);
         let mac = group_mac(config.group.ip());
         path.set_destination(mac);
@@ -387,7 +387,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
         // A member that has ended may pass its id to the new one.
         self.note_events(connections, now);
         let Some(slot) = connections.slots.get_mut(place) else { return };
-        let peer = peer(&slot.cell.pair);
+        let peer = slot.cell.pair.receiver();
         let mut joined = None;
         slot.cell.prepare(|connection| {
             joined = Some(self.group.join(connection, now).inspect_err(|_| connection.abort()));
@@ -475,7 +475,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
         self.told_at = now;
         let group = self.group.progress();
         let slowest = self.group.slowest().and_then(|id| slots.get(self.place(id)));
-        let slowest = slowest.map(|slot| peer(&slot.cell.pair));
+        let slowest = slowest.map(|slot| slot.cell.pair.receiver());
         self.emit(CastEvent::Progress(CastProgress { group, slowest, ..self.counts }));
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rxo_tcp::{Algorithm, Buffers, State, Statistics};
 
 use super::slots::Slots;
-use crate::cell::{Cell, local, peer};
+use crate::cell::Cell;
 
 /// Some connections of a host. A connection that exists while all pages are taken is on exactly one page; a
 /// connection that is opened or closed in the meantime may be on none.
@@ -50,8 +50,8 @@ trait Look: Send + Sync {
 impl<B: AsRef<[u8]> + Send + Sync + 'static> Look for Cell<B> {
     fn look(self: Arc<Self>) -> ConnectionView {
         self.with(|inner| ConnectionView {
-            local: local(&self.pair),
-            peer: peer(&self.pair),
+            local: self.pair.sender(),
+            peer: self.pair.receiver(),
             state: inner.connection.state(),
             unread_bytes: inner.connection.readable_bytes(),
             buffers: inner.connection.buffers(),

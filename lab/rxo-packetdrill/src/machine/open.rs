@@ -243,15 +243,5 @@ fn any_address(is_v6: bool) -> SocketAddr {
 /// Returns the flow key from `source` to `destination`. Addresses of different families give a key that
 /// matches nothing.
 pub(crate) fn flow_key(source: SocketAddr, destination: SocketAddr) -> FlowKey {
-    let ports = u32::from(source.port()) << 16 | u32::from(destination.port());
-    match (source.ip(), destination.ip()) {
-        (IpAddr::V4(from), IpAddr::V4(to)) => FlowKey::v4(from.into(), to.into(), ports, 0),
-        (IpAddr::V6(from), IpAddr::V6(to)) => {
-            let mut addresses = [0; 32];
-            addresses[..16].copy_from_slice(&from.octets());
-            addresses[16..].copy_from_slice(&to.octets());
-            FlowKey::v6(&addresses, ports, 0)
-        }
-        _ => FlowKey::NOBODY,
-    }
+    FlowKey::between(source, destination).unwrap_or(FlowKey::NOBODY)
 }

@@ -170,7 +170,7 @@ fn the_fields_follow_what_both_sides_say() {
     filter.decide(&Seg { ack: OURS + 101, window: 77, ..from_sender() }.frame(), at(6));
     let got = rewritten(&mut filter, &to_group(0, b"x"), at(7)).unwrap();
     let (key, tcp, options) = segment_in(&got).unwrap();
-    assert_eq!(destination(&key), address(RECEIVER));
+    assert_eq!(key.receiver(), address(RECEIVER));
     assert_eq!((tcp.segment.ack, tcp.segment.window), (OURS + 101, 77));
     assert_eq!(options.timestamp.map(|it| (it.value, it.echo)), Some((CLOCK, 600)));
 }
@@ -313,7 +313,7 @@ proptest! {
         rewrite(&mut frame, parsed.at, &target).unwrap();
         prop_assert_eq!(is_right(&frame), damage.is_none());
         let (key, tcp, options) = segment_in(&frame).unwrap();
-        prop_assert_eq!(destination(&key), receiver);
+        prop_assert_eq!(key.receiver(), receiver);
         prop_assert_eq!((tcp.segment.ack.0, tcp.segment.window), (ack, window));
         prop_assert_eq!(options.timestamp.map(|it| it.echo), Some(echo));
         prop_assert_eq!(&frame[parsed.at.payload as usize..], &text[..]);

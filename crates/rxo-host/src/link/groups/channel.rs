@@ -3,8 +3,9 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use thiserror::Error;
+
 use crate::link::discovery;
-use crate::link::neighbours::Mac;
 
 /// A source and a multicast group, both IPv4 or both IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,57 +51,40 @@ impl fmt::Display for Channel {
 }
 
 /// The reason why a channel is invalid or cannot be joined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ChannelError {
     /// The address is not multicast, or a group that is never reported: one whose scope is this link or this
     /// host.
+    #[error(
+        "{group} is no group that can be joined; choose one of 232.0.0.0/8, or ff3e::8000:0 and above"
+    )]
     Group {
         /// The invalid group.
         group: IpAddr,
     },
     /// The source is not the address of a host, or its IP version is not the group's.
+    #[error(
+        "{source} cannot send to {group}; give the address of one host, of the same IP version"
+    )]
     Source {
         /// The invalid source.
-        source: IpAddr,
+        r#source: IpAddr,
         /// The group of the channel.
         group: IpAddr,
     },
     /// The link has joined the maximum number of channels already.
+    #[error("this host belongs to {most} channels already; leave one first")]
     Full {
         /// The maximum number of joined channels.
         most: usize,
     },
     /// The host has no address of the group's IP version, so it cannot send reports.
+    #[error("no address of the IP version of {group}; give the host one")]
     Version {
         /// The group that the host cannot join.
         group: IpAddr,
     },
 }
-
-impl fmt::Display for ChannelError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Group { group } => write!(
-                f,
-                "{group} is no group that can be joined; choose one of 232.0.0.0/8, or ff3e::8000:0 and above"
-            ),
-            Self::Source { source, group } => {
-                write!(
-                    f,
-                    "{source} cannot send to {group}; give the address of one host, of the same IP version"
-                )
-            }
-            Self::Full { most } => {
-                write!(f, "this host belongs to {most} channels already; leave one first")
-            }
-            Self::Version { group } => {
-                write!(f, "no address of the IP version of {group}; give the host one")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ChannelError {}
 
 /// Returns `true` if membership of `group` is reported. RFC 3376, section 5 and RFC 4541 exclude
 /// 224.0.0.0/24; RFC 3810, section 6 excludes the all-nodes group and the scopes 0 and 1.
@@ -110,16 +94,5 @@ fn is_reported(group: IpAddr) -> bool {
         IpAddr::V6(ip) => {
             ip.is_multicast() && ip.octets()[1] & 0xf > 1 && ip != discovery::ALL_NODES
         }
-    }
-}
-
-/// Returns the Ethernet address of `group` (RFC 1112, section 6.4; RFC 2464, section 7).
-pub(in crate::link) fn mac(group: IpAddr) -> Mac {
-    match group {
-        IpAddr::V4(ip) => {
-            let [_, b, c, d] = ip.octets();
-            [0x01, 0x00, 0x5e, b & 0x7f, c, d]
-        }
-        IpAddr::V6(ip) => discovery::group_mac(ip),
     }
 }

@@ -30,7 +30,6 @@ use std::net::IpAddr;
 
 use rxo_frame::{Duration, Instant};
 
-pub(super) use self::channel::mac;
 pub use self::channel::{Channel, ChannelError};
 pub(super) use self::query::Query;
 use self::report::{Record, RecordKind};
