@@ -8,7 +8,7 @@
 //! costs of source lines follow. A name is defined once, as `(number) name`; later lines use only the number.
 //! The line after a `calls=` line repeats the cost of the called function, so it is skipped.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Once;
@@ -73,6 +73,68 @@ pub(crate) fn read<const N: usize>(
     }
     Ok(costs)
 }
+
+/// A source of instructions in a table of categories.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Source {
+    /// Functions that copy memory.
+    Copies,
+    /// Functions whose names contain one of these.
+    Functions(&'static [&'static str]),
+    /// Files of a crate of rxo whose paths in the crate begin so.
+    Files(&'static str, &'static str),
+}
+
+/// The categories of sources, and last the category of everything else. Functions come before files, and
+/// otherwise the first row that fits counts. A file that no row has is shared code, which counts for the
+/// function that inlines it.
+pub(crate) struct Categories(pub(crate) &'static [(&'static str, Source)], pub(crate) &'static str);
+
+/// A number for each category.
+pub(crate) type Parts = BTreeMap<&'static str, f64>;
+
+impl Categories {
+    /// Reads a profile. Returns the sum of the costs of each category.
+    ///
+    /// # Errors
+    /// If nothing was counted.
+    pub(crate) fn read(&self, profile: &Path) -> Result<Parts> {
+        let mut parts: Parts = self.0.iter().map(|(name, _)| (*name, 0.0)).collect();
+        parts.insert(self.1, 0.0);
+        let names: Vec<&'static str> = parts.keys().copied().collect();
+        let place = |name| names.iter().position(|one| *one == name).unwrap_or_default();
+        let costs: [f64; MOST_CATEGORIES] = read(profile, |origin| place(self.of(origin)))?;
+        Ok(names.into_iter().zip(costs).collect())
+    }
+
+    /// Returns the category of instructions from `origin`.
+    pub(crate) fn of(&self, origin: Origin<'_>) -> &'static str {
+        let of_function = |source: &Source| match source {
+            Source::Copies => origin.copies(),
+            Source::Functions(names) => names.iter().any(|name| origin.function.contains(name)),
+            Source::Files(..) => false,
+        };
+        let of_file = |path: &str| {
+            let (name, file) = crate_and_file(path)?;
+            let is_it = |source: &Source| matches!(source, Source::Files(of, begin) if *of == name && file.starts_with(begin));
+            self.0.iter().find(|(_, source)| is_it(source)).map(|(category, _)| *category)
+        };
+        let found = self.0.iter().find(|(_, source)| of_function(source));
+        found.map(|(category, _)| *category).or_else(|| origin.of_files(of_file)).unwrap_or(self.1)
+    }
+}
+
+const MOST_CATEGORIES: usize = 12;
+
+/// Runs `work`; callgrind counts only inside this function.
+#[inline(never)]
+pub(crate) fn counted_phase<T>(work: impl FnOnce() -> T) -> T {
+    // Without `black_box` the call could become a tail jump, which callgrind would not see as a call.
+    std::hint::black_box(work())
+}
+
+/// Name of [`counted_phase`], for callgrind's option.
+pub(crate) const COUNTED: &str = "counted_phase";
 
 /// Returns the number of misses of the last simulated cache; 0 if none was simulated.
 ///

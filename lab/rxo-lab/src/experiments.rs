@@ -23,7 +23,7 @@ const ENTRIES: [Entry; 11] = [
     Entry { id: "policies", parts: policies::PARTS, make: |run| boxed(policies::scenario(run)) },
     Entry { id: "juggler", parts: juggler::PARTS, make: |run| boxed(juggler::scenario(run)) },
     Entry { id: "cast", parts: cast::PARTS, make: |run| boxed(cast::scenario(run)) },
-    Entry { id: "xen", parts: xen::PARTS, make: |run| boxed(xen::Plan::from_flags(run)) },
+    Entry { id: "xen", parts: xen::PARTS, make: |run| boxed(xen::study(run)) },
     Entry { id: "smo", parts: smo::PARTS, make: |run| boxed(smo::Plan::from_flags(run)) },
     Entry { id: "paro", parts: paro::PARTS, make: |run| boxed(paro::Plan::from_flags(run)) },
     Entry {
@@ -39,17 +39,17 @@ const ENTRIES: [Entry; 11] = [
     Entry {
         id: "menon",
         parts: menon::receive::PARTS,
-        make: |run| boxed(menon::receive::Plan::from_flags(run)),
+        make: |run| boxed(menon::receive::study(run)),
     },
     Entry {
         id: "menon-card",
         parts: menon::card::PARTS,
-        make: |run| boxed(menon::card::Plan::from_flags(run)),
+        make: |run| boxed(menon::card::study(run)),
     },
     Entry {
         id: "menon-acks",
         parts: menon::acks::PARTS,
-        make: |run| boxed(menon::acks::Plan::from_flags(&AcksFlags::with(run))),
+        make: |run| boxed(menon::acks::study(&AcksFlags::with(run))),
     },
 ];
 

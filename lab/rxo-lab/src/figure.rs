@@ -3,6 +3,7 @@
 use rxo_demo::stats::{Spread, quartiles};
 use serde::{Serialize, Serializer};
 
+pub(crate) use crate::claim::Shape;
 use crate::claim::{Claim, Words};
 
 /// A figure with the values measured here.
@@ -13,7 +14,7 @@ pub(crate) struct Figure {
     pub(crate) number: &'static str,
     /// Label of the y axis where it depends on the machine; otherwise empty, and the words have it.
     #[serde(skip)]
-    pub(crate) y_label: &'static str,
+    pub(crate) y_label: String,
     /// The values of x, as text.
     pub(crate) x: Vec<String>,
     pub(crate) series: Vec<Series>,
@@ -55,20 +56,6 @@ pub(crate) struct Series {
     pub(crate) shape: Shape,
     /// The colour, 0 to 7; `None` takes the next one. Compared series share a colour.
     pub(crate) colour: Option<usize>,
-}
-
-/// The way in which a series is drawn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Shape {
-    #[default]
-    Line,
-    /// Separate bars, for x values without an order.
-    Bars,
-    /// A part of the stack at each x.
-    Stack,
-    /// A box from the lower to the upper quartile, with whiskers to minimum and maximum.
-    Boxes,
 }
 
 /// A value of y with its meaning.

@@ -1,11 +1,12 @@
 //! The `rxo-lab` command: the experiments of the papers, the benchmarks, a trial of `rxo guest` with real
 //! guests, and the soak.
 //!
-//! Each experiment has its module: a plan, made from its [`flags`] within `limits`, is measured in turns, in
-//! networks of `rxo-testbed`, and becomes figures and [`claim`]s. One [`runner`] runs every experiment and
-//! writes one document; [`experiments`] lists those of `rxo-lab all`; [`check`] compares two documents. The experiments share a network `card` on a thread,
-//! receiving `guests`, and processes of this program (`process`) that may run under `callgrind`. The program
-//! changes nothing outside its own namespaces, which end with the process.
+//! Each experiment has its module: a [`study`], made from its [`flags`] within `limits`, is measured in turns, in
+//! networks of `rxo-testbed`, and becomes rows. Its book of [`claim`]s says which figures and verdicts follow from
+//! them ([`conclude`]). One [`runner`] runs every experiment and writes one document; [`experiments`] lists those of
+//! `rxo-lab all`; [`check`] compares two documents. The experiments share a network `card` on a thread, a
+//! `generator` of segments, receiving `guests`, and processes of this program (`process`) that may run under
+//! `callgrind`. The program changes nothing outside its own namespaces, which end with the process.
 //!
 //! The program contains the `rxo` command (`rxo-lab rxo …`), so that a process that an experiment starts is
 //! of the same build.
@@ -16,6 +17,7 @@ mod card;
 mod cast;
 mod check;
 mod claim;
+mod conclude;
 mod downloads;
 mod experiments;
 mod figure;
@@ -23,6 +25,7 @@ mod files;
 mod flags;
 mod folder;
 mod gallatin;
+mod generator;
 mod guests;
 mod juggler;
 mod limits;
@@ -39,6 +42,7 @@ mod smo;
 mod soak;
 mod step;
 mod steps;
+mod study;
 mod trial;
 mod xen;
 
@@ -78,7 +82,7 @@ fn run(command: &Command, stop: &AtomicBool) -> Result<()> {
         Command::Menon(flags) => menon(flags, stop),
         Command::Rsc(flags) => one("rsc", rsc::Plan::from_flags(flags)?, &flags.run, stop),
         Command::Paro(flags) => one("paro", paro::Plan::from_flags(flags)?, flags, stop),
-        Command::Xen(flags) => one("xen", xen::Plan::from_flags(flags)?, flags, stop),
+        Command::Xen(flags) => one("xen", xen::study(flags)?, flags, stop),
         Command::Smo(flags) => one("smo", smo::Plan::from_flags(flags)?, flags, stop),
         Command::Step { step } => steps::run(step, stop),
         Command::Guests(flags) => trial::run(flags, stop),
@@ -92,12 +96,10 @@ fn run(command: &Command, stop: &AtomicBool) -> Result<()> {
 
 fn menon(MenonFlags { part, run }: &MenonFlags, stop: &AtomicBool) -> Result<()> {
     match part {
-        None => one("menon", menon::receive::Plan::from_flags(run)?, run, stop),
+        None => one("menon", menon::receive::study(run)?, run, stop),
         Some(MenonPart::Acks(flags)) => {
-            one("menon-acks", menon::acks::Plan::from_flags(flags)?, &flags.run, stop)
+            one("menon-acks", menon::acks::study(flags)?, &flags.run, stop)
         }
-        Some(MenonPart::Card(run)) => {
-            one("menon-card", menon::card::Plan::from_flags(run)?, run, stop)
-        }
+        Some(MenonPart::Card(run)) => one("menon-card", menon::card::study(run)?, run, stop),
     }
 }

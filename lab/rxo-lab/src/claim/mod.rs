@@ -3,14 +3,16 @@
 //! The claims are data ([`said`]); the measured value comes from an experiment; one function computes the verdict
 //! from both ([`status`]). Nothing else decides.
 
+mod drawing;
 mod said;
 mod status;
 
 use rxo_console::numbers::rounded;
 use serde::{Serialize, Serializer};
 
+pub(crate) use self::drawing::{Column, Drawing, Line, Shape};
 use self::said::Origin;
-pub(crate) use self::said::{Basis, Fact, Said, Words, book, if_so};
+pub(crate) use self::said::{Basis, Book, Derivation, Fact, Said, Words, book, if_so};
 pub(crate) use self::status::{Rule, Status};
 
 /// A measured value with its interval.
@@ -162,6 +164,7 @@ fn unknown(id: &str) -> Said {
         basis: Basis::Count,
         why: None,
         not_repeated: None,
+        ours: None,
     }
 }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use super::drawing::Drawing;
 use super::status::{Kind, Rule};
 
 /// The author of a claim.
@@ -93,6 +95,22 @@ pub(crate) struct Said {
     /// The reason why no experiment measures the claim; `None` if one does.
     #[serde(skip_serializing)]
     pub(crate) not_repeated: Option<String>,
+    /// How the value follows from measured rows; `None` if the experiment computes it, or nothing measures it.
+    #[serde(skip_serializing)]
+    pub(crate) ours: Option<Derivation>,
+}
+
+/// How the value of a claim follows from measured rows: expressions and templates of `conclude`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Derivation {
+    pub(crate) value: String,
+    /// The result in a sentence.
+    pub(crate) detail: Option<String>,
+    /// The reason for the verdict, if the claim is not good here.
+    pub(crate) because: Option<String>,
+    /// An expression that withdraws the verdict if it is above 0, with the reason.
+    pub(crate) undecided: Option<(String, String)>,
 }
 
 /// A claim as its file has it, with defaults.
@@ -118,12 +136,13 @@ struct Written {
     basis: Basis,
     why: Option<String>,
     not_repeated: Option<String>,
+    ours: Option<Derivation>,
 }
 
 impl From<Written> for Said {
     fn from(written: Written) -> Self {
         let Written { id, section, text, origin, row, unit, paper, basis, why, .. } = written;
-        let Written { rule: kind, bound, neutral, tolerance, not_repeated, .. } = written;
+        let Written { rule: kind, bound, neutral, tolerance, not_repeated, ours, .. } = written;
         let papers = match (kind, paper) {
             (Kind::None, _) | (_, None) => None,
             (_, Some(Paper::Value(value))) => Some(value),
@@ -132,7 +151,7 @@ impl From<Written> for Said {
             (_, Some(Paper::Range { low, .. })) => Some(low),
         };
         let rule = Rule { kind, bound: bound.or(papers), neutral, tolerance };
-        Self { id, section, text, origin, row, unit, paper, rule, basis, why, not_repeated }
+        Self { id, section, text, origin, row, unit, paper, rule, basis, why, not_repeated, ours }
     }
 }
 
@@ -149,6 +168,21 @@ pub(crate) struct Book {
     /// The words of each figure, by its number.
     #[serde(default)]
     pub(crate) figures: BTreeMap<String, Words>,
+    /// The figures that are data, in their order.
+    #[serde(default)]
+    pub(crate) drawings: Vec<Drawing>,
+    /// Rows that are not measured: the paper's values, and groups of cases.
+    #[serde(default)]
+    pub(crate) tables: BTreeMap<String, Value>,
+    /// Expressions by their name and parameters, such as `share(system polls)`.
+    #[serde(default)]
+    pub(crate) define: BTreeMap<String, String>,
+    /// What figures call a name of the measurements.
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    /// The colours of the lines with these names.
+    #[serde(default)]
+    pub(crate) colours: BTreeMap<String, usize>,
     /// The method, one paragraph each, with places `{name}` for the facts of a run.
     notes: Vec<String>,
 }
@@ -162,6 +196,11 @@ pub(crate) fn if_so(name: &'static str, is: bool) -> Option<Fact> {
 }
 
 impl Book {
+    /// Returns what figures call `name`: itself, unless the book has a label.
+    pub(crate) fn label<'n>(&'n self, name: &'n str) -> &'n str {
+        self.labels.get(name).map_or(name, String::as_str)
+    }
+
     /// Returns the notes whose facts are all known, with the facts in their places.
     pub(crate) fn notes(&self, facts: &[Fact]) -> Vec<String> {
         let known = |note: &String| {
@@ -272,11 +311,18 @@ mod tests {
         sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
         let code: String = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
         for said in books().iter().flat_map(|book| &book.claims) {
-            let is_measured = code.contains(&format!("\"{}\"", said.id));
+            let is_measured = said.ours.is_some() || code.contains(&format!("\"{}\"", said.id));
             assert_eq!(is_measured, said.not_repeated.is_none(), "{}", said.id);
         }
-        for number in books().iter().flat_map(|book| book.figures.keys()) {
-            assert!(code.contains(&format!("\"{number}\"")), "no source draws figure {number}");
+        for book in books() {
+            let is_drawn = |number: &str| book.drawings.iter().any(|it| it.number == number);
+            for number in book.figures.keys() {
+                let is_coded = || code.contains(&format!("\"{number}\""));
+                assert!(is_drawn(number) || is_coded(), "nothing draws figure {number}");
+            }
+            for id in book.drawings.iter().flat_map(|drawing| &drawing.claims) {
+                assert!(book.claims.iter().any(|said| said.id == *id), "no claim {id}");
+            }
         }
     }
 }

@@ -6,6 +6,7 @@
 //! callgrind counts only the domain's polls: engine, ring and copies. Each poll begins once the guest has
 //! taken everything, so the counts do not depend on the machine.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,10 +17,11 @@ use rxo::{FrameSink, FrameSource, Load};
 use rxo_driver::{DeviceName, DeviceSource, GuestOptions};
 use serde::{Deserialize, Serialize};
 
+use super::Case;
 use super::domain::Domain;
-use super::system::System;
-use super::traffic::{Polls, SEGMENT_BYTES, Traffic};
+use super::traffic::{SEGMENT_BYTES, Traffic};
 use crate::folder::Folder;
+use crate::guests::portions::Polls;
 use crate::process::Process;
 use crate::step;
 use crate::{callgrind, card};
@@ -27,8 +29,6 @@ use crate::{callgrind, card};
 /// Cost of the polls of a driver domain.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Cost {
-    pub(super) system: System,
-    pub(super) frames_a_poll: f64,
     pub(super) instructions_a_byte: f64,
     pub(super) instructions_a_frame: f64,
     /// Number of copies of each byte.
@@ -48,28 +48,26 @@ struct Sent {
     pieces: u64,
 }
 
-/// Counts `frames` frames through `system`, with `frames_a_poll` per poll.
+/// Counts `frames` frames through the system of `case`.
 ///
 /// # Errors
 /// If valgrind is missing, or the process under it fails.
-pub(super) fn count(system: System, frames_a_poll: f64, frames: usize) -> Result<Cost> {
+pub(super) fn count(case: Case, frames: usize) -> Result<Cost> {
     callgrind::check()?;
     let folder = Folder::new("xen")?;
     let profile = folder.file("callgrind.out");
     let mut command = callgrind::command("counted_poll", &profile, &[])?;
-    command.args(step::arguments("Driver", &Parameters { system, frames_a_poll, frames })?);
+    command.args(step::arguments("Driver", &Parameters { case, frames })?);
     let sent = Process::spawn("the driver domain under valgrind", &mut command)?.finish()?;
     let [instructions] = callgrind::read(&profile, |_| 0)?;
-    Ok(Cost::of(system, frames_a_poll, instructions, sent))
+    Ok(Cost::of(instructions, sent))
 }
 
 impl Cost {
-    fn of(system: System, frames_a_poll: f64, instructions: f64, sent: Sent) -> Self {
+    fn of(instructions: f64, sent: Sent) -> Self {
         let Sent { frames, packets, bytes, bytes_copied, pieces } = sent;
         let frames = frames as f64;
         Self {
-            system,
-            frames_a_poll,
             instructions_a_byte: instructions / (frames * SEGMENT_BYTES as f64),
             instructions_a_frame: instructions / frames,
             copies: bytes_copied as f64 / bytes as f64,
@@ -82,8 +80,7 @@ impl Cost {
 /// The parameters of the process under callgrind.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub(crate) struct Parameters {
-    system: System,
-    frames_a_poll: f64,
+    case: Case,
     frames: usize,
 }
 
@@ -91,19 +88,14 @@ pub(crate) struct Parameters {
 ///
 /// # Errors
 /// If the ring cannot be made, or the guest does not take its packets.
-pub(crate) fn run(Parameters { system, frames_a_poll, frames }: &Parameters) -> Result<()> {
+pub(crate) fn run(Parameters { case, frames }: &Parameters) -> Result<()> {
     let folder = Folder::new("xen-ring")?;
-    let sent = pass_on(*system, *frames_a_poll, *frames, &folder.guest(0))?;
+    let sent = pass_on(*case, *frames, &folder.guest(0))?;
     rxo_console::output::json_line(&sent)
 }
 
-fn pass_on(
-    system: System,
-    frames_a_poll: f64,
-    frames: usize,
-    socket: &std::path::Path,
-) -> Result<Sent> {
-    let (path, layout) = (system.path(), system.layout());
+fn pass_on(case: Case, frames: usize, socket: &Path) -> Result<Sent> {
+    let (path, layout) = (case.system.path(), case.system.layout());
     let guest = GuestOptions { path, layout, ..GuestOptions::default() };
     let options = DeviceOptions { guest, ..DeviceOptions::default() };
     let device = Device::open(&format!("vhost:{}", socket.display()).parse()?, options)?;
@@ -111,7 +103,7 @@ fn pass_on(
     let (stop, taken) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
         let drops = scope.spawn(|| drop_all(&guest, &stop, &taken));
-        let sent = poll_all(system, (frames_a_poll, frames), device, &taken);
+        let sent = poll_all(case, frames, device, &taken);
         stop.store(true, Ordering::Relaxed);
         match drops.join() {
             Ok(dropped) => dropped.and(sent),
@@ -134,8 +126,8 @@ fn drop_all(guest: &DeviceName, stop: &AtomicBool, taken: &AtomicU64) -> Result<
 }
 
 fn poll_all(
-    system: System,
-    (frames_a_poll, frames): (f64, usize),
+    Case { system, frames_a_poll }: Case,
+    frames: usize,
     mut device: Device,
     taken: &AtomicU64,
 ) -> Result<Sent> {
@@ -184,6 +176,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::xen::system::System;
+
+    fn cost(system: System) -> (Sent, Cost) {
+        let folder = Folder::new("xen-test").unwrap();
+        let case = Case { system, frames_a_poll: 8.0 };
+        let sent = pass_on(case, 160, &folder.guest(0)).unwrap();
+        (sent, Cost::of(1.0, sent))
+    }
 
     /// Forwards frames through a real ring, without callgrind.
     #[test]
@@ -191,9 +191,7 @@ mod tests {
         for (system, frames, copies) in
             [(System::Xen, 1.0, 1.0), (System::Lro, 8.0, 2.0), (System::BoDa, 8.0, 1.0)]
         {
-            let folder = Folder::new("xen-test").unwrap();
-            let sent = pass_on(system, 8.0, 160, &folder.guest(0)).unwrap();
-            let cost = Cost::of(system, 8.0, 1.0, sent);
+            let (sent, cost) = cost(system);
             assert_eq!((sent.frames, cost.copies), (160, copies), "{system:?}");
             assert!(cost.packets_an_aggregate >= frames, "{system:?}: {cost:?}");
         }
@@ -201,11 +199,7 @@ mod tests {
 
     #[test]
     fn pages_have_one_piece_more_and_copy_each_byte_once() {
-        let cost = |system| {
-            let folder = Folder::new("xen-pages").unwrap();
-            Cost::of(system, 8.0, 1.0, pass_on(system, 8.0, 160, &folder.guest(0)).unwrap())
-        };
-        let (frames, pages) = (cost(System::BoDa), cost(System::Pages));
+        let (frames, pages) = (cost(System::BoDa).1, cost(System::Pages).1);
         assert_eq!((pages.pieces, pages.copies), (frames.pieces + 1.0, 1.0));
     }
 }

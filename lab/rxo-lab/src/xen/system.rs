@@ -4,6 +4,8 @@ use rxo_coalesce::{Hold, Policy};
 use rxo_driver::{CopyPath, FrameLayout};
 use serde::{Deserialize, Serialize};
 
+use crate::guests::domain::Treatment;
+
 /// A path from the card to the guest, with its policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -42,18 +44,6 @@ impl System {
     /// Linux, and the systems with a driver domain that live guests use.
     pub(super) const RECEIVERS: [Self; 7] =
         [Self::Linux, Self::Xen, Self::Lro, Self::Bo, Self::Da, Self::BoDa, Self::Auto];
-    pub(super) const ALL: [Self; 9] = [
-        Self::Linux,
-        Self::Xen,
-        Self::Lro,
-        Self::Bo,
-        Self::Da,
-        Self::BoDa,
-        Self::Auto,
-        Self::Da4,
-        Self::Pages,
-    ];
-
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Linux => "Linux",
@@ -68,8 +58,15 @@ impl System {
         }
     }
 
+    /// Returns all systems with their flags and ways, for a report.
+    pub(super) fn list() -> String {
+        let systems = [Self::Linux].into_iter().chain(Self::COUNTED);
+        let of = |system: Self| format!("{}: {}{}", system.name(), system.flags(), system.way());
+        systems.map(of).collect::<Vec<_>>().join("; ")
+    }
+
     /// The flags of `rxo guest` that coalesce as it does.
-    pub(super) const fn flags(self) -> &'static str {
+    const fn flags(self) -> &'static str {
         match self {
             Self::Linux => "no rxo",
             Self::Xen => "--policy none",
@@ -81,7 +78,7 @@ impl System {
     }
 
     /// What no flag says of its copies, for its line in a report.
-    pub(super) fn way(self) -> &'static str {
+    fn way(self) -> &'static str {
         match (self.path(), self.layout()) {
             (CopyPath::Linear, _) => ", each byte copied twice",
             (_, FrameLayout::Pages) => ", headers and payload apart",
@@ -97,6 +94,12 @@ impl System {
             Self::Da4 => Policy { hold: Hold::EveryNthPoll(4), ..Policy::xen_delayed() },
             Self::Auto => Policy { hold: Hold::AUTO, ..Policy::inet_lro() },
         }
+    }
+
+    /// Returns what its driver domain does; `None` for Linux, which has none.
+    pub(super) fn treatment(self) -> Option<Treatment> {
+        let treatment = Treatment { policy: self.policy(), path: self.path() };
+        (self != Self::Linux).then_some(treatment)
     }
 
     pub(super) const fn path(self) -> CopyPath {

@@ -51,28 +51,6 @@ fn frame(number: usize, payload: usize) -> Vec<u8> {
     segment.len(payload).bytes()
 }
 
-/// The number of frames in each poll, with a given mean: 2.55 gives 2, 3, 2, 3 and so on.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Polls {
-    frames_a_poll: f64,
-    polls: u32,
-}
-
-impl Polls {
-    /// Makes polls with a mean of `frames_a_poll`, which must be at least 1.
-    pub(super) const fn new(frames_a_poll: f64) -> Self {
-        Self { frames_a_poll, polls: 0 }
-    }
-
-    /// Returns the number of frames in the next poll.
-    pub(super) fn next(&mut self) -> usize {
-        let frames_by = |polls: u32| (f64::from(polls) * self.frames_a_poll) as usize;
-        let before = frames_by(self.polls);
-        self.polls += 1;
-        frames_by(self.polls) - before
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use rxo::wire::parse;
@@ -88,18 +66,6 @@ mod tests {
             assert_eq!((frame.bytes().len(), parsed.payload_bytes()), (1_514, 1_448));
             let seq = u32::from_be_bytes(frame.bytes()[38..42].try_into().unwrap());
             assert_eq!(seq, 1_448 * n as u32);
-        }
-    }
-
-    #[test]
-    fn polls_have_the_mean_that_is_asked_for() {
-        for (mean, first) in [(1.0, [1, 1, 1]), (2.55, [2, 3, 2]), (32.0, [32; 3])] {
-            let mut polls = Polls::new(mean);
-            let frames: Vec<_> = (0..1_000).map(|_| polls.next()).collect();
-            assert_eq!(frames[..3], first);
-            assert!((frames.iter().sum::<usize>() as f64 / 1_000.0 - mean).abs() < 0.01);
-            let least = mean.floor() as usize;
-            assert!(frames.iter().all(|n| (least..=least + 1).contains(n)));
         }
     }
 }

@@ -8,15 +8,15 @@ use rxo::device::{DeviceError, FrameSink, SinkCapabilities, SinkCounters};
 use rxo::{Gather, LinkKind, Load};
 use serde::Serialize;
 
+use super::Case;
 use super::domain::Domain;
 use super::system::System;
-use super::traffic::{FAST_FRAME_TIME, FRAME_TIME, Polls, Traffic};
+use super::traffic::{FAST_FRAME_TIME, FRAME_TIME, Traffic};
+use crate::guests::portions::Polls;
 
 /// The result of a bulk transfer through a driver domain.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Rate {
-    pub(super) system: System,
-    pub(super) frames_a_poll: f64,
     pub(super) packets_an_aggregate: f64,
     /// Median time for which the first segment of a delivery was held, in microseconds.
     pub(super) hold_p50_us: f64,
@@ -28,7 +28,6 @@ pub(super) struct Rate {
 pub(super) struct Paced {
     #[serde(flatten)]
     pub(super) rate: Rate,
-    pub(super) guest: Reader,
     /// Number of polls; the next field counts those at whose end segments stayed held.
     pub(super) polls: u64,
     pub(super) holding_polls: u64,
@@ -63,7 +62,6 @@ impl Reader {
 /// The result of single requests through a driver domain.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Exchange {
-    pub(super) system: System,
     /// Median time that a request waited in the driver domain, in microseconds.
     pub(super) held_p50_us: f64,
     pub(super) held_p99_us: f64,
@@ -71,13 +69,12 @@ pub(super) struct Exchange {
     pub(super) per_second: f64,
 }
 
-/// Sends `traffic` through `system`, with `frames_a_poll`, to a busy guest.
+/// Sends `traffic` through the system of `case` to a busy guest.
 ///
 /// # Errors
 /// If the engine rejects the policy.
-pub(super) fn rate(system: System, frames_a_poll: f64, traffic: &Traffic) -> Result<Rate> {
-    let paced = pass((system, frames_a_poll), Reader::Busy, (traffic, FRAME_TIME))?;
-    Ok(paced.rate)
+pub(super) fn rate(case: Case, traffic: &Traffic) -> Result<Rate> {
+    Ok(pass(case, Reader::Busy, (traffic, FRAME_TIME))?.rate)
 }
 
 /// Sends `traffic` at ten times the paper's rate. At this rate the next poll comes soon enough for `auto` to
@@ -85,17 +82,13 @@ pub(super) fn rate(system: System, frames_a_poll: f64, traffic: &Traffic) -> Res
 ///
 /// # Errors
 /// If the engine rejects the policy.
-pub(super) fn paced(
-    (system, frames_a_poll): (System, f64),
-    guest: Reader,
-    traffic: &Traffic,
-) -> Result<Paced> {
-    pass((system, frames_a_poll), guest, (traffic, FAST_FRAME_TIME))
+pub(super) fn paced(case: Case, guest: Reader, traffic: &Traffic) -> Result<Paced> {
+    pass(case, guest, (traffic, FAST_FRAME_TIME))
 }
 
 /// Sends `traffic` with one frame per `frame_time`. Between polls the domain wakes for its deadlines.
 fn pass(
-    (system, frames_a_poll): (System, f64),
+    Case { system, frames_a_poll }: Case,
     guest: Reader,
     (traffic, frame_time): (&Traffic, Duration),
 ) -> Result<Paced> {
@@ -120,8 +113,6 @@ fn pass(
     let hold_us = |share| counters.hold_ns.quantile(share) as f64 / 1e3;
     let passed = domain.sink.0;
     let rate = Rate {
-        system,
-        frames_a_poll,
         packets_an_aggregate: match deliveries {
             // Without coalescing no delivery is counted as held.
             0 => passed.frames as f64 / passed.packets as f64,
@@ -130,7 +121,7 @@ fn pass(
         hold_p50_us: hold_us(0.5),
         hold_p99_us: hold_us(0.99),
     };
-    Ok(Paced { rate, guest, polls, holding_polls })
+    Ok(Paced { rate, polls, holding_polls })
 }
 
 /// Sends requests one at a time to an idle guest, each in its own poll, after the previous one was answered.
@@ -155,7 +146,6 @@ pub(super) fn exchange(system: System, requests: &Traffic) -> Result<Exchange> {
     held.sort_unstable();
     let at = |share: f64| held[((held.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e6;
     Ok(Exchange {
-        system,
         held_p50_us: at(0.5),
         held_p99_us: at(0.99),
         per_second: transactions / (transactions * TRANSACTION.as_secs_f64() + total.as_secs_f64()),
@@ -221,7 +211,8 @@ mod tests {
             // Four polls of 16 do not fit into one packet.
             let most = if system == System::Da4 { 8 } else { 16 };
             for frames in [1, 2, 4, 8, 16].into_iter().filter(|frames| *frames <= most) {
-                let rate = rate(system, frames as f64, &traffic).unwrap();
+                let case = Case { system, frames_a_poll: frames as f64 };
+                let rate = rate(case, &traffic).unwrap();
                 let expected = naive(system, frames);
                 let ours = rate.packets_an_aggregate;
                 assert!((ours - expected).abs() < 0.02 * expected, "{system:?} {frames}: {ours}");
@@ -229,11 +220,15 @@ mod tests {
         }
     }
 
+    fn two(system: System) -> Case {
+        Case { system, frames_a_poll: 2.0 }
+    }
+
     #[test]
     fn delayed_aggregation_holds_for_so_many_polls_less_one() {
         let traffic = Traffic::new(960, SEGMENT_BYTES);
         // With two polls of two frames, the first segment waits for three more.
-        let hold = |system| rate(system, 2.0, &traffic).unwrap().hold_p50_us;
+        let hold = |system| rate(two(system), &traffic).unwrap().hold_p50_us;
         assert!((hold(System::Da) / (3.0 * 16.667) - 1.0).abs() < 0.1, "{}", hold(System::Da));
         // With four polls of two frames, the first segment waits for seven more.
         assert!((hold(System::Da4) / (7.0 * 16.667) - 1.0).abs() < 0.1, "{}", hold(System::Da4));
@@ -243,7 +238,7 @@ mod tests {
     #[test]
     fn auto_holds_only_for_a_guest_that_is_busy_and_polls_that_come_soon() {
         let traffic = Traffic::new(960, SEGMENT_BYTES);
-        let fast = |system, guest| paced((system, 2.0), guest, &traffic).unwrap();
+        let fast = |system, guest| paced(two(system), guest, &traffic).unwrap();
         let busy = fast(System::Auto, Reader::Busy);
         // Of eight consecutive polls of two frames, only the last may not hold.
         assert!(busy.rate.packets_an_aggregate > 15.0, "{busy:?}");
@@ -252,7 +247,7 @@ mod tests {
         for ended in [fast(System::Auto, Reader::Idle), fast(System::Lro, Reader::Busy)] {
             assert_eq!((ended.holding_polls, ended.rate.packets_an_aggregate), (0, 2.0));
         }
-        let slow = rate(System::Auto, 2.0, &traffic).unwrap();
+        let slow = rate(two(System::Auto), &traffic).unwrap();
         assert_eq!(slow.packets_an_aggregate, 2.0, "at 60,000 the next poll is too late");
     }
 

@@ -17,35 +17,6 @@ pub(super) enum Network {
     Delay,
 }
 
-impl Network {
-    pub(super) const ALL: [Self; 3] = [Self::Clean, Self::Loss, Self::Delay];
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Clean => "clean",
-            Self::Loss => "loss 1 %",
-            Self::Delay => "delay 20 ms",
-        }
-    }
-
-    /// Returns the impairments of the data direction and of the ACK direction.
-    pub(super) fn impairments(self, link: Link) -> Ways {
-        let none = ImpairmentSettings::default();
-        let rate_bytes_per_s = Some(link.bytes_per_s);
-        let data = ImpairmentSettings { seed: link.seed, rate_bytes_per_s, ..none };
-        match self {
-            Self::Clean => Ways { data, acks: none },
-            Self::Loss => {
-                Ways { data: ImpairmentSettings { loss_ppm: LOSS_PPM, ..data }, acks: none }
-            }
-            Self::Delay => Ways {
-                data: ImpairmentSettings { delay: ONE_WAY, ..data },
-                acks: ImpairmentSettings { delay: ONE_WAY, ..none },
-            },
-        }
-    }
-}
-
 /// The link that all networks share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
@@ -53,15 +24,25 @@ pub(super) struct Link {
     pub(super) seed: u64,
 }
 
-/// The settings of both directions.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ways {
-    pub(super) data: ImpairmentSettings,
-    pub(super) acks: ImpairmentSettings,
+impl Network {
+    pub(super) const ALL: [Self; 3] = [Self::Clean, Self::Loss, Self::Delay];
+
+    /// Returns the impairments of the data direction and of the ACK direction.
+    pub(super) fn impairments(self, link: Link) -> (ImpairmentSettings, ImpairmentSettings) {
+        let none = ImpairmentSettings::default();
+        let rate_bytes_per_s = Some(link.bytes_per_s);
+        let data = ImpairmentSettings { seed: link.seed, rate_bytes_per_s, ..none };
+        let delay = ROUND_TRIP / 2;
+        match self {
+            Self::Clean => (data, none),
+            Self::Loss => (ImpairmentSettings { loss_ppm: 10_000, ..data }, none),
+            Self::Delay => {
+                (ImpairmentSettings { delay, ..data }, ImpairmentSettings { delay, ..none })
+            }
+        }
+    }
 }
 
-const LOSS_PPM: u32 = 10_000;
-const ONE_WAY: Duration = Duration::from_millis(10);
 /// Round-trip time of the slowest network.
 pub(super) const ROUND_TRIP: Duration = Duration::from_millis(20);
 
@@ -73,12 +54,12 @@ mod tests {
     fn each_network_is_bad_in_one_way() {
         let link = Link { bytes_per_s: 1_000, seed: 5 };
         let [clean, loss, delay] = Network::ALL.map(|network| network.impairments(link));
-        for ways in [clean, loss, delay] {
-            assert_eq!((ways.data.rate_bytes_per_s, ways.data.seed), (Some(1_000), 5));
-            assert_eq!((ways.acks.rate_bytes_per_s, ways.acks.loss_ppm), (None, 0));
+        for (data, acks) in [clean, loss, delay] {
+            assert_eq!((data.rate_bytes_per_s, data.seed), (Some(1_000), 5));
+            assert_eq!((acks.rate_bytes_per_s, acks.loss_ppm), (None, 0));
         }
-        assert_eq!((clean.data.loss_ppm, clean.data.delay), (0, Duration::ZERO));
-        assert_eq!((loss.data.loss_ppm, loss.acks.delay), (10_000, Duration::ZERO));
-        assert_eq!(delay.data.delay + delay.acks.delay, ROUND_TRIP);
+        assert_eq!((clean.0.loss_ppm, clean.0.delay), (0, Duration::ZERO));
+        assert_eq!((loss.0.loss_ppm, loss.1.delay), (10_000, Duration::ZERO));
+        assert_eq!(delay.0.delay + delay.1.delay, ROUND_TRIP);
     }
 }

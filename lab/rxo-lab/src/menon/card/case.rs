@@ -4,7 +4,9 @@ use rxo_demo::wrap::count;
 use serde::Serialize;
 
 use crate::card::Expansion;
-use crate::menon::receive::stack::Stack;
+use crate::flags::Chosen;
+use crate::menon::stack::{PAPERS_LIMIT, Stack};
+use crate::study::once;
 
 /// One configuration of the receiving host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -47,71 +49,66 @@ impl Case {
         Self {
             stack,
             connections: 1,
-            poll_frames: POLL_FRAMES,
+            // The host's default.
+            poll_frames: 256,
             application: Application::Worker,
             traffic: Traffic::Bulk,
             expansion: Expansion::Host,
         }
     }
 
-    /// Makes a case with one connection that is read by its own thread.
-    pub(super) const fn two_processors(stack: Stack) -> Self {
-        Self { application: Application::Threads, ..Self::one_processor(stack) }
-    }
-
-    /// Original with polls of one frame, like a kernel of 2006.
-    pub(super) const SINGLE: Self = Self { poll_frames: 1, ..Self::one_processor(Stack::ORIGINAL) };
-
-    /// Returns this case with traffic from the generator, which saturates the receiver.
-    pub(super) const fn saturated(self) -> Self {
-        Self { traffic: Traffic::Saturation, ..self }
-    }
-
-    /// Returns this case with a card that expands ACK templates.
-    pub(super) const fn expanded_by_card(self) -> Self {
-        Self { expansion: Expansion::Card, ..self }
-    }
-
-    /// Returns this case with the stack that neither aggregates nor offloads.
-    pub(super) const fn original(self) -> Self {
-        Self { stack: Stack::ORIGINAL, expansion: Expansion::Host, ..self }
-    }
-
-    /// Makes a case with one-byte requests, answered on the worker's thread.
-    pub(super) const fn requests(stack: Stack) -> Self {
-        Self { traffic: Traffic::Requests, ..Self::one_processor(stack) }
-    }
-
     pub(super) fn name(self) -> String {
-        let Self { connections, poll_frames, application, traffic, .. } = self;
-        let stack = self.stack_name();
-        if traffic == Traffic::Requests {
-            return format!("requests, {stack}");
-        }
-        let connections = count(connections, "connection");
-        let polls = if poll_frames == 1 { ", polls of one frame" } else { "" };
-        let saturated = if traffic == Traffic::Saturation { ", saturated" } else { "" };
-        format!("{connections}{}{saturated}, {stack}{polls}", application.suffix())
-    }
-
-    /// Returns the name of the stack, with the expanding part if that is not the host.
-    pub(super) fn stack_name(self) -> String {
-        let expansion = match self.expansion {
-            Expansion::Host => "",
-            Expansion::Card => ", expanded by the card",
+        let Self { stack, connections, poll_frames, application, traffic, expansion } = self;
+        let by = if application == Application::Threads { " by a thread" } else { "" };
+        let from = match traffic {
+            Traffic::Bulk => "",
+            Traffic::Saturation => ", saturated",
+            Traffic::Requests => ", requests",
         };
-        format!("{}{expansion}", self.stack.name())
+        let polls = if poll_frames == 1 { ", polls of one frame" } else { "" };
+        let card = if expansion == Expansion::Card { ", expanded by the card" } else { "" };
+        format!("{}{by}{from}, {}{card}{polls}", count(connections, "connection"), stack.label())
     }
 }
 
-impl Application {
-    const fn suffix(self) -> &'static str {
-        match self {
-            Self::Worker => "",
-            Self::Threads => " by a thread",
-        }
+/// Returns the cases of the chosen parts. A quick run leaves out those that take minutes, unless they are named.
+pub(super) fn cases(parts: &Chosen<'_>, quick: bool) -> Vec<Case> {
+    let is_long = |part| parts.has(part) && (parts.is_named(part) || !quick);
+    let one = Case::one_processor;
+    let two = |stack| Case { application: Application::Threads, ..one(stack) };
+    let saturated = |case| Case { traffic: Traffic::Saturation, ..case };
+    let by_card = |case| Case { expansion: Expansion::Card, ..case };
+    // Original with polls of one frame, like a kernel of 2006.
+    let single = Case { poll_frames: 1, ..one(Stack::ORIGINAL) };
+    let stacks = |place: &dyn Fn(Stack) -> Case| {
+        let all = Stack::ALL.map(place);
+        all.into_iter().chain([by_card(all[2])]).collect::<Vec<_>>()
+    };
+    let mut cases = Vec::new();
+    if parts.has("profile") {
+        cases.push(single);
+        cases.extend(stacks(&one));
     }
+    if is_long("threads") {
+        cases.extend(stacks(&two));
+    }
+    if is_long("saturation") {
+        cases.extend(stacks(&one).into_iter().chain(stacks(&two)).map(saturated));
+    }
+    if parts.has("limit") {
+        let limits: &[u16] = if quick { &[1, PAPERS_LIMIT] } else { &AGGREGATION_LIMITS };
+        cases.push(one(Stack::ORIGINAL));
+        cases.extend(limits.iter().map(|&limit| one(Stack::limited(limit))));
+    }
+    let both = [Stack::ORIGINAL, Stack::OPTIMIZED].map(one);
+    if is_long("connections") {
+        let of = |connections| both.map(|case| Case { connections, ..case });
+        cases.extend([1, 5, 25, 100, 400].into_iter().flat_map(of));
+    }
+    if parts.has("exchange") {
+        cases.extend(both.map(|case| Case { traffic: Traffic::Requests, ..case }));
+    }
+    once(cases)
 }
 
-/// Frames per poll, the host's default.
-const POLL_FRAMES: usize = 256;
+const AGGREGATION_LIMITS: [u16; 10] = [1, 2, 3, 4, 5, 7, 10, PAPERS_LIMIT, 30, 35];

@@ -6,94 +6,157 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use rxo_console::numbers::ratio;
 use rxo_testbed::traffic::{BulkConfig, Outgoing, Pattern};
 use rxo_testbed::{Lab, LabOptions, Namespace};
+use serde::Serialize;
 
+use super::Scale;
 use super::case::{Application, Case, Traffic};
-use super::category::Category;
-use super::generator::generator;
-use super::plan::Plan;
-use super::prefetch::Prefetch;
-use super::receiver::{COUNTED, Measured, PORT, Parameters};
-use crate::callgrind;
+use super::receiver::{Measured, PORT, Parameters};
+use crate::callgrind::{self, COUNTED, Categories, Parts, Source};
 use crate::card::{self, MODERATION};
 use crate::folder::Folder;
-use crate::menon::receive::stack::Stack;
+use crate::generator::generator;
+use crate::menon::stack::Stack;
 use crate::process::{self, Process};
 use crate::step;
 
-/// Instructions, or estimated cycles, for each of [`Category::ALL`].
-pub(super) type Counts = [f64; Category::ALL.len()];
+/// The purpose of a receiver's instructions (section 2.2). The paper's rx and tx are protocol; transmit writes
+/// headers and templates, non-proto is per-packet work that is neither protocol nor device. Functions that write
+/// the ACKs of a template are the driver's, whatever file their code is from; packing one for a card is not.
+const CATEGORIES: Categories = Categories(
+    &[
+        ("per-byte", Source::Copies),
+        ("driver, expansion", Source::Functions(&["write_like", "AckWriter"])),
+        ("protocol", Source::Files("rxo-tcp", "")),
+        ("transmit", Source::Files("rxo-ack", "")),
+        ("transmit", Source::Files("rxo-host", "src/transmit")),
+        ("non-proto", Source::Files("rxo-host", "")),
+        ("driver", Source::Files("rxo-driver", "")),
+        ("driver", Source::Files("rxo-virtqueue", "")),
+        ("driver", Source::Files("rxo-vnet", "")),
+        ("driver", Source::Files("rxo-device", "")),
+        ("aggr", Source::Files("rxo-coalesce", "")),
+    ],
+    "misc",
+);
 
 /// The results of two transfers: one timed, one with counted instructions.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub(super) struct Sample {
-    pub(super) timed: Measured,
-    pub(super) counted: Measured,
-    pub(super) counts: Counts,
+    /// Instructions of the receiver per frame from the card, and per byte of payload.
+    per_packet: f64,
+    per_byte: f64,
+    /// Payload received per second of the receiver's processor time, in Gbit.
+    scaled_gbit_per_s: f64,
+    /// Payload rate in real time.
+    gbit_per_s: f64,
+    packets_per_delivery: f64,
+    acks_per_packet: f64,
+    /// Packets handed to the card per received frame. A template is one packet.
+    handed_over_per_packet: f64,
+    /// Idle turns per frame while instructions were counted.
+    pauses_per_packet: f64,
+    /// Instructions per frame, by category.
+    breakdown: Parts,
     /// Segments that the senders retransmitted in both transfers.
-    pub(super) retransmissions: u64,
-    /// Segments retransmitted in the transfer with counted instructions.
-    pub(super) counted_retransmissions: u64,
+    retransmissions: u64,
+    /// Segments retransmitted while instructions were counted, whose instructions are counted too. These are half
+    /// of the transfer, hence a factor of two.
+    sent_again_percent: f64,
 }
 
 /// Measures one host.
 ///
 /// # Errors
 /// If the network cannot be built, a process ends early, or data is lost or wrong.
-pub(super) fn measure(case: Case, plan: &Plan) -> Result<Sample> {
+pub(super) fn measure(case: Case, scale: Scale) -> Result<Sample> {
     let folder = Folder::new("menon")?;
-    let (timed, first) = transfer(case, plan, &folder, Tool::None)?;
-    let (counted, second) = transfer(case, plan, &folder, Tool::Callgrind)?;
-    let counts =
-        callgrind::read(&folder.file("callgrind.out"), |origin| Category::of(origin) as usize)?;
+    let (timed, first) = transfer(case, scale, &folder, Tool::None)?;
+    let (counted, second) = transfer(case, scale, &folder, Tool::Callgrind)?;
+    let counts = CATEGORIES.read(&folder.file("callgrind.out"))?;
+    let all: f64 = counts.values().sum();
+    let per_packet = |count: u64| ratio(count as f64, counted.packets as f64);
+    let gigabits = timed.bytes as f64 * 8.0 / 1e9;
     Ok(Sample {
-        timed,
-        counted,
-        counts,
+        per_packet: ratio(all, counted.packets as f64),
+        per_byte: ratio(all, counted.bytes as f64),
+        scaled_gbit_per_s: ratio(gigabits, timed.cpu_s),
+        gbit_per_s: ratio(gigabits, timed.seconds),
+        packets_per_delivery: ratio(counted.packets as f64, counted.deliveries as f64),
+        acks_per_packet: per_packet(counted.acks),
+        handed_over_per_packet: per_packet(counted.handed_over),
+        pauses_per_packet: per_packet(counted.pauses),
+        breakdown: divided(counts, counted.packets),
         retransmissions: first + second,
-        counted_retransmissions: second,
+        sent_again_percent: 100.0 * per_packet(second) / 2.0,
     })
+}
+
+fn divided(counts: Parts, packets: u64) -> Parts {
+    counts.into_iter().map(|(name, count)| (name, ratio(count, packets as f64))).collect()
+}
+
+/// The prefetching of a simulated processor (section 2.1, figure 1).
+///
+/// Callgrind simulates two levels of cache, and estimates cycles from the misses. Nothing is timed, and a
+/// simulated prefetcher is never late. The simulation does not see the card's writes, so its last cache is
+/// smaller than the ring; a frame is then never cached when the host reads it, as after DMA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Prefetch {
+    None,
+    /// Prefetches the neighbour of each cache line.
+    Adjacent,
+    /// Prefetches the neighbour of each line, and streams of lines.
+    Full,
+}
+
+impl Prefetch {
+    pub(super) const ALL: [Self; 3] = [Self::None, Self::Adjacent, Self::Full];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Adjacent => "adjacent lines",
+            Self::Full => "adjacent lines, streams",
+        }
+    }
+
+    /// Returns callgrind's options: the first-level data cache of the paper's processor, and a last one. A line
+    /// with its neighbour is simulated as a line of twice the size.
+    const fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::None => &[SIMULATED, FIRST, "--LL=262144,8,64"],
+            Self::Adjacent => &[SIMULATED, FIRST, "--LL=262144,8,128"],
+            Self::Full => &[SIMULATED, FIRST, "--LL=262144,8,128", "--simulate-hwpref=yes"],
+        }
+    }
+}
+
+const SIMULATED: &str = "--cache-sim=yes";
+const FIRST: &str = "--D1=16384,8,64";
+
+/// Estimated cycles of a packet on a simulated processor.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Simulated {
+    per_byte: f64,
+    per_packet: f64,
+    misc: f64,
 }
 
 /// Simulates the cost of a packet in cycles, with the stack Original on a processor with this `prefetch`.
 ///
 /// # Errors
 /// The errors of [`measure`].
-pub(super) fn simulate(prefetch: Prefetch, plan: &Plan) -> Result<Counts> {
+pub(super) fn simulate(prefetch: Prefetch, scale: Scale) -> Result<Simulated> {
     let folder = Folder::new("menon")?;
     let case = Case::one_processor(Stack::ORIGINAL);
-    let (counted, _) = transfer(case, plan, &folder, Tool::Simulated(prefetch))?;
-    let cycles: Counts =
-        callgrind::read(&folder.file("callgrind.out"), |origin| Category::of(origin) as usize)?;
-    Ok(cycles.map(|cycles| ratio(cycles, counted.packets)))
-}
-
-impl Sample {
-    /// Returns the instructions per packet.
-    pub(super) fn per_packet(&self) -> f64 {
-        ratio(self.counts.iter().sum(), self.counted.packets)
-    }
-
-    /// Returns the instructions per byte of payload.
-    pub(super) fn per_byte(&self) -> f64 {
-        ratio(self.counts.iter().sum(), self.counted.bytes)
-    }
-
-    /// Returns the retransmitted segments in percent of the transfer's packets. Instructions are counted in
-    /// half of the transfer, hence the factor of two.
-    pub(super) fn sent_again_percent(&self) -> f64 {
-        100.0 * ratio(self.counted_retransmissions as f64, 2 * self.counted.packets)
-    }
-
-    /// Returns the payload received per second of processor time, in Gbit.
-    pub(super) fn scaled_gbit_per_s(&self) -> f64 {
-        rxo_console::numbers::ratio(self.timed.bytes as f64 * 8.0 / 1e9, self.timed.cpu_s)
-    }
-}
-
-pub(super) fn ratio(sum: f64, count: u64) -> f64 {
-    rxo_console::numbers::ratio(sum, count as f64)
+    let (counted, _) = transfer(case, scale, &folder, Tool::Simulated(prefetch))?;
+    let cycles = divided(CATEGORIES.read(&folder.file("callgrind.out"))?, counted.packets);
+    let [per_byte, misc] = ["per-byte", "misc"].map(|name| cycles[name]);
+    Ok(Simulated { per_byte, per_packet: cycles.values().sum::<f64>() - per_byte - misc, misc })
 }
 
 /// The tool under which the receiver runs.
@@ -116,14 +179,16 @@ impl Tool {
     }
 
     /// Returns the payload bytes of a transfer.
-    const fn bytes(self, case: Case, plan: &Plan) -> u64 {
-        match (self, case.traffic) {
-            (Self::None, Traffic::Bulk | Traffic::Saturation) => plan.timed_bytes,
-            (Self::None, Traffic::Requests) => plan.timed_requests,
-            (Self::Callgrind, Traffic::Bulk | Traffic::Saturation) => plan.counted_bytes,
-            (Self::Callgrind, Traffic::Requests) => plan.counted_requests,
+    const fn bytes(self, case: Case, scale: Scale) -> u64 {
+        let [timed, counted] = match case.traffic {
+            Traffic::Bulk | Traffic::Saturation => scale.bytes,
+            Traffic::Requests => scale.requests,
+        };
+        match self {
+            Self::None => timed,
+            Self::Callgrind => counted,
             // Cache simulation is several times slower again.
-            (Self::Simulated(_), _) => plan.counted_bytes / 4,
+            Self::Simulated(_) => counted / 4,
         }
     }
 
@@ -138,19 +203,19 @@ impl Tool {
 }
 
 /// Runs one transfer. Returns the receiver's measurement, and the number of retransmitted segments.
-fn transfer(case: Case, plan: &Plan, folder: &Folder, tool: Tool) -> Result<(Measured, u64)> {
-    let peer_core = plan.cores.sender;
+fn transfer(case: Case, scale: Scale, folder: &Folder, tool: Tool) -> Result<(Measured, u64)> {
+    let peer_core = scale.cores.sender;
     let lab = Lab::through_with(LabOptions { peer_core, ..LabOptions::default() })?;
     if case.traffic == Traffic::Saturation {
-        return saturate(case, plan, (&lab, folder), tool);
+        return saturate(case, scale, (&lab, folder), tool);
     }
     let ring = (folder.file("card.sock"), MODERATION);
-    let card = card::start_for(case.expansion, &lab, ring, plan.cores.sender)?;
-    let each = tool.bytes(case, plan) / case.connections as u64;
+    let card = card::start_for(case.expansion, &lab, ring, scale.cores.sender)?;
+    let each = tool.bytes(case, scale) / case.connections as u64;
     let bytes = each * case.connections as u64;
-    let mut receiver = receiver(case, plan, (&lab, folder), tool, bytes)?;
+    let mut receiver = receiver(case, scale, (&lab, folder), tool, bytes)?;
     let address = SocketAddr::new(lab.host_address(), PORT);
-    let sent = send(case, plan, (&lab, address), each);
+    let sent = send(case, scale, (&lab, address), each);
     // If the receiver has failed, its error is more precise than those of the senders.
     let measured = receiver.finish()?;
     let sent_again =
@@ -162,13 +227,14 @@ fn transfer(case: Case, plan: &Plan, folder: &Folder, tool: Tool) -> Result<(Mea
 /// Runs one transfer from the generator, which never retransmits.
 fn saturate(
     case: Case,
-    plan: &Plan,
+    scale: Scale,
     (lab, folder): (&Lab, &Folder),
     tool: Tool,
 ) -> Result<(Measured, u64)> {
-    let (socket, address) = (folder.file("card.sock"), lab.host_address());
-    let generator = generator(lab, (socket, case.expansion), address, plan.cores.sender)?;
-    let mut receiver = receiver(case, plan, (lab, folder), tool, tool.bytes(case, plan))?;
+    let ring = (folder.file("card.sock"), case.expansion);
+    let address = SocketAddr::new(lab.host_address(), PORT);
+    let generator = generator(lab, ring, address, scale.cores.sender)?;
+    let mut receiver = receiver(case, scale, (lab, folder), tool, tool.bytes(case, scale))?;
     let measured = receiver.finish()?;
     generator.finish()?;
     Ok((measured, 0))
@@ -177,7 +243,7 @@ fn saturate(
 /// Starts the receiver of `bytes` bytes.
 fn receiver(
     case: Case,
-    plan: &Plan,
+    scale: Scale,
     (lab, folder): (&Lab, &Folder),
     tool: Tool,
     bytes: u64,
@@ -185,7 +251,7 @@ fn receiver(
     let parameters = Parameters {
         socket: folder.file("card.sock"),
         address: lab.host_address(),
-        limit: case.stack.aggregation_limit,
+        limit: case.stack.limit,
         ack_offload: case.stack.ack_offload,
         poll_frames: case.poll_frames,
         connections: case.connections,
@@ -193,7 +259,7 @@ fn receiver(
         echo: case.traffic == Traffic::Requests,
         threads: case.application == Application::Threads,
         pause_us: tool.pause().as_micros() as u64,
-        core: plan.cores.receiver,
+        core: scale.cores.receiver,
     };
     let step = step::arguments("Receiver", &parameters)?;
     Process::start("the receiver", tool.command(folder)?.args(step))
@@ -202,7 +268,7 @@ fn receiver(
 /// Starts a bulk transfer, or runs all requests. Returns the transfer, or `None` after requests.
 fn send(
     case: Case,
-    plan: &Plan,
+    scale: Scale,
     (lab, address): (&Lab, SocketAddr),
     each: u64,
 ) -> Result<Option<Outgoing>> {
@@ -212,7 +278,7 @@ fn send(
     let config = BulkConfig {
         connections: case.connections,
         bytes_per_connection: Some(each),
-        sender_core: plan.cores.sender,
+        sender_core: scale.cores.sender,
         ..BulkConfig::default()
     };
     Ok(Some(Outgoing::start(lab.peer(), address, &config)?))

@@ -24,7 +24,8 @@ use rxo_testbed::traffic::Pattern;
 use rxo_testbed::{CpuMeter, CpuReading};
 use serde::{Deserialize, Serialize};
 
-use crate::menon::receive::stack::Stack;
+use crate::callgrind::counted_phase;
+use crate::menon::stack::Stack;
 
 /// The parameters of the receiving process.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -95,16 +96,6 @@ pub(crate) fn run(parameters: &Parameters, stop: &AtomicBool) -> Result<()> {
     output::json_line(&measured)
 }
 
-/// Name of [`counted_phase`], for callgrind's option.
-pub(super) const COUNTED: &str = "counted_phase";
-
-/// Runs `work`; callgrind counts only inside this function.
-#[inline(never)]
-pub(super) fn counted_phase<T>(work: impl FnOnce() -> T) -> T {
-    // Without `black_box` the call could become a tail jump, which callgrind would not see as a call.
-    std::hint::black_box(work())
-}
-
 /// Both ends of the channel on which reading threads report their results.
 type Ends = (Sender<Result<()>>, Results<Result<()>>);
 
@@ -140,8 +131,7 @@ impl<'s> Receiver<'s> {
     fn new(parameters: &Parameters, stop: &'s AtomicBool) -> Result<Self> {
         let name = format!("virtio:{}", parameters.socket.display()).parse()?;
         let device = Device::open(&name, DeviceOptions::default())?;
-        let stack =
-            Stack { aggregation_limit: parameters.limit, ack_offload: parameters.ack_offload };
+        let stack = Stack { limit: parameters.limit, ack_offload: parameters.ack_offload };
         let mut config = HostConfig {
             engine: EngineConfig::new(stack.policy(), rxo::random_seed()),
             ack_templates: stack.ack_offload,

@@ -1,24 +1,32 @@
-//! The receiving host of a measurement: rxo's stack in the lab's host namespace, and the threads that read or
-//! echo its connections, all on the receiver's core.
+//! The receiving host of a measurement: rxo's stack on a thread in the lab's host namespace, and the threads that
+//! read or echo its connections, all on the receiver's core.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
-use rxo_host::{HostCounters, TcpListener, TcpStream};
+use anyhow::{Context, Result, bail};
+use rxo::DeviceError;
+use rxo::live::host::{self, RunningHost};
+use rxo::live::{Device, DeviceOptions};
+use rxo::tcp::AckPolicy;
+use rxo_coalesce::Config as EngineConfig;
+use rxo_driver::{DeviceName, clock};
+use rxo_host::{HostConfig, HostCounters, IpCidr, StageTimer, TcpListener, TcpStream};
 use rxo_testbed::Lab;
 use rxo_testbed::traffic::{OutgoingReport, Pattern};
 
-use super::stack::Case;
-use super::worker::Worker;
+use super::{Case, Place, Stack};
 
-/// A running host whose connections are served.
+/// A running host whose connections are served. Dropping this stops it.
 pub(super) struct Station {
-    pub(super) worker: Worker,
+    host: RunningHost,
+    /// Kernel thread id of the worker, to read its processor time.
+    pub(super) worker_thread: u32,
     shared: Arc<Shared>,
     address: SocketAddr,
 }
@@ -45,7 +53,8 @@ struct Shared {
 }
 
 impl Station {
-    /// Starts the host, which starts a thread for each incoming connection.
+    /// Starts the host, which starts a thread for each incoming connection. Some turns of a host that reads are
+    /// timed.
     ///
     /// # Errors
     /// If the device cannot be opened or the host cannot be made.
@@ -55,15 +64,28 @@ impl Station {
         service: Service,
         core: Option<usize>,
     ) -> Result<Self> {
-        let worker = Worker::start(lab, case, core, service == Service::Read)?;
+        let stage_timer = (service == Service::Read).then_some(TIMER);
+        let config = HostConfig { stage_timer, ..config(case.stack, lab.host_address())? };
+        let device = match case.place {
+            Place::Wire => format!("packet:{}", Lab::WIRE_INTERFACE),
+            Place::Guest => format!("tap:{TAP}"),
+        };
+        let (device, (tell, told)): (DeviceName, _) = (device.parse()?, channel());
+        let open = move || open(&device, core, &tell);
+        let start = || host::start_with(Lab::WIRE_INTERFACE.to_owned(), open, config);
+        let host = lab.host().run(start)??;
+        if case.place == Place::Guest {
+            bridge(lab)?;
+        }
+        let worker_thread = told.recv().context("the host's thread has no number")?;
         let address = SocketAddr::new(lab.host_address(), PORT);
-        let listener = worker.host.handle().listen(address, BACKLOG)?;
+        let listener = host.handle().listen(address, BACKLOG)?;
         let shared = Arc::new(Shared { core, ..Shared::default() });
         let accepting = Arc::clone(&shared);
         // The thread ends with the host, so nothing joins it.
         let accept = move || accept_all(&listener, &accepting, service);
         thread::Builder::new().name("accept".to_owned()).spawn(accept)?;
-        Ok(Self { worker, shared, address })
+        Ok(Self { host, worker_thread, shared, address })
     }
 
     pub(super) const fn address(&self) -> SocketAddr {
@@ -79,6 +101,14 @@ impl Station {
         Ok(locked(&self.shared.threads).clone())
     }
 
+    /// Returns the host's current counters.
+    ///
+    /// # Errors
+    /// If the host has ended.
+    pub(super) fn counters(&self) -> Result<HostCounters> {
+        self.host.counters().context("the host has ended before its time")
+    }
+
     pub(super) fn received_bytes(&self) -> u64 {
         self.shared.received_bytes.load(Ordering::Relaxed)
     }
@@ -91,8 +121,8 @@ impl Station {
     /// Waits until all sent streams have ended, compares their byte counts, and stops the host.
     ///
     /// # Errors
-    /// If data was lost or wrong.
-    pub(super) fn finish(self, sent: &OutgoingReport) -> Result<HostCounters> {
+    /// If data was lost or wrong, or the host had ended before.
+    pub(super) fn finish(self, sent: &OutgoingReport) -> Result<()> {
         wait_until(|| locked(&self.shared.ended).len() >= sent.connections.len())?;
         let ended = std::mem::take(&mut *locked(&self.shared.ended));
         for outcome in ended {
@@ -103,8 +133,51 @@ impl Station {
                 );
             }
         }
-        self.worker.finish()
+        self.stop()
     }
+
+    /// Stops the host.
+    ///
+    /// # Errors
+    /// The error that ended the host before it was stopped.
+    pub(super) fn stop(self) -> Result<()> {
+        Ok(self.host.stop().result?)
+    }
+}
+
+/// Opens the device on the host's thread, and reports that thread's id to `tell`.
+fn open(
+    device: &DeviceName,
+    core: Option<usize>,
+    tell: &Sender<u32>,
+) -> Result<Device, DeviceError> {
+    if let Some(core) = core {
+        rxo_testbed::pin_to_core(core).map_err(|error| DeviceError::Usage(error.to_string()))?;
+    }
+    // The thread that started the host waits for this id.
+    _ = tell.send(rxo_testbed::thread_id());
+    Device::open(device, DeviceOptions { bring_up: true, ..DeviceOptions::default() })
+}
+
+/// Bridges the wire and the guest's TAP, as a driver domain would.
+fn bridge(lab: &Lab) -> Result<()> {
+    let bridge = lab.host().interface("br0");
+    bridge.create_bridge()?;
+    for port in [Lab::WIRE_INTERFACE, TAP] {
+        lab.host().interface(port).join_bridge(&bridge)?;
+    }
+    Ok(bridge.up()?)
+}
+
+fn config(stack: Stack, address: IpAddr) -> Result<HostConfig> {
+    let address = IpCidr::new(address, PREFIX_BITS)?;
+    let mut config = HostConfig {
+        engine: EngineConfig::new(stack.policy(), rxo::random_seed()),
+        ack_templates: stack.ack_offload,
+        ..host::config(vec![address])
+    };
+    config.tcp.acks = AckPolicy::EverySecondSegment;
+    Ok(config)
 }
 
 fn accept_all(listener: &TcpListener, shared: &Arc<Shared>, service: Service) {
@@ -193,3 +266,10 @@ const STACK_BYTES: usize = 256 << 10;
 /// and after, all reads are compared.
 const COMPARED: u32 = 16;
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Name of the guest's interface.
+const TAP: &str = "guest0";
+/// Prefix length of the lab's IPv4 network, in bits.
+const PREFIX_BITS: u8 = 24;
+/// Times every 7th turn. A turn of a bulk transfer has many frames, so reading the clock between stages costs
+/// little per frame. The interval is prime, so that it does not align with periodic work.
+const TIMER: StageTimer = StageTimer { clock: clock::thread_cpu_ns, every_turns: 7 };

@@ -1,53 +1,42 @@
-//! Measures one-byte transactions with live guests, on the paper's [`Machine`] under each system.
+//! Measures one-byte transactions with live guests, on the paper's machine ([`Machine`]) under each system.
 //!
 //! The speed of an emulated guest depends on its memory layout, so systems are compared with the same guest:
 //! the policy of its driver domain changes in turn, in each round. Three guests are booted several times: one
-//! for Linux, and one for each path into a guest's memory. A guest answers with `cat`.
+//! for Linux, and one for each path into a guest's memory.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use rxo::Counters;
 use rxo_coalesce::FlushReason;
-use rxo_peers::{Guest, GuestImage};
-use rxo_testbed::Namespace;
+use rxo_peers::GuestImage;
 use serde::Serialize;
 
-use super::machine::Machine;
-use crate::guests::{PATIENCE, PORT, address, connect};
+use crate::guests::echo::{Echo, Latency};
+use crate::guests::machine::Machine;
 use crate::xen::system::System;
-
-/// Times of transactions in microseconds, and their rate per second.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(in crate::xen) struct Latency {
-    pub(in crate::xen) p50_us: f64,
-    pub(in crate::xen) p99_us: f64,
-    pub(in crate::xen) per_second: f64,
-}
 
 /// Results of one system in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(in crate::xen) struct Turn {
-    pub(in crate::xen) system: System,
-    pub(in crate::xen) latency: Latency,
+pub(crate) struct Turn {
+    pub(crate) system: System,
+    pub(crate) latency: Latency,
     /// Results of Xen with the same guest in the same round; `None` without a driver domain.
-    pub(in crate::xen) xen: Option<Latency>,
+    pub(crate) xen: Option<Latency>,
 }
 
 /// Results of all systems with the guests of one boot.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(in crate::xen) struct Requests {
+pub(crate) struct Requests {
     /// Number of transactions of each system in a round.
-    pub(in crate::xen) transactions: usize,
-    pub(in crate::xen) rounds: Vec<Vec<Turn>>,
+    pub(crate) transactions: usize,
+    pub(crate) rounds: Vec<Vec<Turn>>,
     /// Deliveries that auto held beyond their own poll.
-    pub(in crate::xen) auto_held: u64,
+    pub(crate) auto_held: u64,
     /// 99th percentile of the time from a request's arrival at the card to its delivery into the guest, in
     /// microseconds, with the path that avoids the copy on the bridge. It includes the wait for the worker's
     /// turn.
-    pub(in crate::xen) hold_p99_us: f64,
+    pub(crate) hold_p99_us: f64,
 }
 
 /// Groups of systems that differ only in policy, so that one guest serves each group. The first is Linux,
@@ -62,7 +51,7 @@ const SIDES: [&[System]; 3] = [
 ///
 /// # Errors
 /// If a guest's requirement is missing, which one line names, or a connection breaks.
-pub(in crate::xen) fn rounds(count: usize, transactions: usize, boot: usize) -> Result<Requests> {
+pub(crate) fn rounds(count: usize, transactions: usize, boot: usize) -> Result<Requests> {
     let image = GuestImage::find()?;
     let mut sides =
         SIDES.iter().map(|systems| Side::start(&image, systems)).collect::<Result<Vec<_>>>()?;
@@ -89,17 +78,6 @@ fn held(engine: &Counters) -> u64 {
     engine.flushed_total() - at_once
 }
 
-impl Latency {
-    /// Summarizes the durations of transactions, in any order; there must be at least one.
-    pub(super) fn of(mut taken: Vec<Duration>) -> Self {
-        let per_second = taken.len() as f64 / taken.iter().sum::<Duration>().as_secs_f64();
-        taken.sort_unstable();
-        let last = taken.len() - 1;
-        let at = |share: f64| taken[(last as f64 * share).round() as usize].as_secs_f64() * 1e6;
-        Self { p50_us: at(0.5), p99_us: at(0.99), per_second }
-    }
-}
-
 /// A guest that answers, and the systems that it serves in turn.
 struct Side {
     echo: Echo,
@@ -113,7 +91,7 @@ impl Side {
     /// which works with any path.
     fn start(image: &GuestImage, systems: &'static [System]) -> Result<Self> {
         let system = systems.last().copied().unwrap_or(System::Linux);
-        let mut machine = Machine::start(image, system)?;
+        let mut machine = Machine::start(image, system.treatment())?;
         let (guest, peer) = machine.ends();
         let mut echo = Echo::start(guest, peer, 0)?;
         echo.transact(WARM_UP)?;
@@ -137,7 +115,7 @@ impl Side {
         if system == System::Linux {
             return self.echo.transact(transactions);
         }
-        self.machine.follow(system)?;
+        self.machine.follow(system.policy())?;
         let before = held(&self.machine.engine()?);
         let taken = self.echo.transact(transactions)?;
         if system == System::Auto {
@@ -152,56 +130,12 @@ impl Side {
     }
 }
 
-/// A connection to a guest that echoes every byte.
-pub(super) struct Echo(TcpStream);
-
-impl Echo {
-    /// Connects from `network` to the `n`-th guest.
-    pub(super) fn start(guest: &mut Guest, network: &Namespace, n: usize) -> Result<Self> {
-        guest.start(&format!("nc -l -p {PORT} -e cat"))?;
-        let stream = network.run(|| connect(address(n)))??;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        Ok(Self(stream))
-    }
-
-    /// Runs `count` transactions in sequence. Returns the duration of each.
-    pub(super) fn transact(&mut self, count: usize) -> Result<Vec<Duration>> {
-        (0..count).map(|_| self.once()).collect()
-    }
-
-    /// Runs one transaction. Returns its duration.
-    pub(super) fn once(&mut self) -> Result<Duration> {
-        let begun = Instant::now();
-        self.0.write_all(b"x")?;
-        self.0.read_exact(&mut [0]).context("the guest does not answer")?;
-        Ok(begun.elapsed())
-    }
-
-    /// Closes the connection, and waits until the guest's program has ended.
-    pub(super) fn finish(self, guest: &mut Guest) -> Result<()> {
-        drop(self);
-        guest.finish(PATIENCE)?;
-        Ok(())
-    }
-}
-
 /// Uncounted transactions, in which neighbours and routes are learned.
 const WARM_UP: usize = 20;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn percentiles_are_of_what_was_measured() {
-        let taken = (1..=101).rev().map(Duration::from_micros).collect();
-        let latency = Latency::of(taken);
-        assert_eq!((latency.p50_us, latency.p99_us), (51.0, 100.0));
-        assert!((latency.per_second - 1e6 / 51.0).abs() < 1e-6, "{latency:?}");
-        let one = Latency::of(vec![Duration::from_micros(7)]);
-        assert_eq!((one.p50_us, one.p99_us), (7.0, 7.0));
-    }
 
     #[test]
     fn the_systems_of_a_guest_differ_by_policy_only() {

@@ -6,13 +6,10 @@
 //! the paper's receiver. Two transfers of different size are counted; their difference excludes the start of
 //! the program and of the connection.
 //!
-//! [`exchange`] measures single requests on the paper's [`machine`], [`rate`] its throughput, and [`several`]
-//! several guests at once. All run rxo on a thread that [`domain`] starts.
+//! [`exchange`] measures single requests on the paper's machine, [`rate`] its throughput, and [`several`]
+//! several guests at once.
 
-mod alignment;
-mod domain;
 pub(super) mod exchange;
-mod machine;
 pub(super) mod rate;
 pub(super) mod several;
 
@@ -20,25 +17,19 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use rxo::Reading;
-use rxo_driver::PayloadPlaces;
+use rxo_driver::{LINE_BYTES, PayloadPlaces};
 use rxo_peers::{GuestImage, Processor, Profile, Symbols};
 use rxo_testbed::Lab;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-pub(super) use self::alignment::Alignment;
-use super::plan::GuestCase;
-use super::system::System;
+use super::{Case, GuestCase};
 use crate::folder::Folder;
+use crate::guests::domain::{Treatment, polling};
 use crate::guests::{boot, receive};
 
 /// Cost per byte of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct GuestCost {
-    pub(super) system: System,
-    /// Most frames per poll.
-    pub(super) frames_a_poll: f64,
-    /// `true` if the guest's kernel uses GRO; the paper's did not.
-    pub(super) gro: bool,
     /// Instructions per byte of the guest's kernel and programs.
     pub(super) instructions_a_byte: f64,
     /// Instructions per byte of the functions that copy to the program.
@@ -51,7 +42,9 @@ pub(super) struct GuestCost {
     /// microseconds.
     pub(super) hold_p50_us: f64,
     pub(super) hold_p99_us: f64,
-    pub(super) alignment: Alignment,
+    /// Bytes of payload, by the start address of their buffer modulo a cache line.
+    #[serde(serialize_with = "without_empty")]
+    pub(super) alignment: [u64; LINE_BYTES],
 }
 
 /// Receives through the system of `case` and counts the guest's instructions for `bytes` bytes.
@@ -59,13 +52,14 @@ pub(super) struct GuestCost {
 /// # Errors
 /// If QEMU, a kernel for the guest or a C compiler is missing, which one line names, or a transfer breaks.
 pub(super) fn cost(case: GuestCase, bytes: usize) -> Result<GuestCost> {
-    let GuestCase { system, frames_a_poll, gro } = case;
+    let GuestCase { case: Case { system, frames_a_poll }, gro } = case;
     let (image, lab, folder) = (GuestImage::find()?, Lab::through()?, Folder::new("xen")?);
     let socket = folder.guest(0);
     // The device runs on a thread that may outlive this call if it fails, so its few hundred bytes are
     // leaked.
     let places: &'static PayloadPlaces = Box::leak(Box::default());
-    let domain = domain::polling(&lab, system, frames_a_poll, (&socket, places))?;
+    let treatment = Treatment { policy: system.policy(), path: system.path() };
+    let domain = polling(&lab, treatment, frames_a_poll, (&socket, places))?;
     let mut guest = boot(&image, Processor::Counted, &socket, 0)?;
     guest.set_coalescing(gro)?;
     let symbols = guest.symbols()?;
@@ -81,9 +75,6 @@ pub(super) fn cost(case: GuestCase, bytes: usize) -> Result<GuestCost> {
     let hold_us = |share| engine.hold_ns.quantile(share) as f64 / 1e3;
     let deliveries = engine.aggregates + engine.singles;
     Ok(GuestCost {
-        system,
-        frames_a_poll,
-        gro,
         instructions_a_byte: a_byte(&all),
         copying_a_byte: a_byte(&|profile| copying(profile, &symbols)),
         packets_an_aggregate: match deliveries {
@@ -93,8 +84,12 @@ pub(super) fn cost(case: GuestCase, bytes: usize) -> Result<GuestCost> {
         copies: host_out.bytes_copied as f64 / host_out.bytes as f64,
         hold_p50_us: hold_us(0.5),
         hold_p99_us: hold_us(0.99),
-        alignment: Alignment(places.bytes()),
+        alignment: places.bytes(),
     })
+}
+
+fn without_empty<S: Serializer>(places: &[u64; LINE_BYTES], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(places.iter().enumerate().filter(|(_, bytes)| **bytes > 0))
 }
 
 /// Returns all instructions of a guest.

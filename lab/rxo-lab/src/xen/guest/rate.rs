@@ -1,20 +1,19 @@
-//! Measures the throughput of the paper's [`Machine`]: the rate of a bulk transfer into a live guest.
+//! Measures the throughput of the paper's machine: the rate of a bulk transfer into a live guest.
 
 use anyhow::{Result, ensure};
 use rxo_peers::GuestImage;
 use serde::Serialize;
 
-use super::machine::Machine;
+use crate::guests::machine::Machine;
 use crate::guests::transfer;
 use crate::xen::system::System;
 
 /// Rate of a transfer with everything except the card and the sender on one core.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(in crate::xen) struct GuestRate {
-    pub(in crate::xen) system: System,
-    pub(in crate::xen) mbit_per_s: f64,
+pub(crate) struct GuestRate {
+    pub(crate) mbit_per_s: f64,
     /// Packets on the wire per delivery of the driver domain.
-    pub(in crate::xen) packets_an_aggregate: f64,
+    pub(crate) packets_an_aggregate: f64,
 }
 
 /// Sends a quarter of `bytes` bytes to a guest, then all of them; the difference gives the rate. Polls are
@@ -22,8 +21,8 @@ pub(in crate::xen) struct GuestRate {
 ///
 /// # Errors
 /// If a guest's requirement is missing, which one line names, or the transfer breaks.
-pub(in crate::xen) fn measure(system: System, bytes: usize) -> Result<GuestRate> {
-    let mut machine = Machine::start(&GuestImage::find()?, system)?;
+pub(crate) fn measure(system: System, bytes: usize) -> Result<GuestRate> {
+    let mut machine = Machine::start(&GuestImage::find()?, system.treatment())?;
     let (guest, peer) = machine.ends();
     let few = bytes / 4;
     let short = transfer(guest, peer, 0, few)?;
@@ -40,5 +39,5 @@ pub(in crate::xen) fn measure(system: System, bytes: usize) -> Result<GuestRate>
     let more = long.saturating_sub(short).as_secs_f64();
     ensure!(more > 0.0, "{bytes} bytes took no longer than {few}");
     let mbit_per_s = (bytes - few) as f64 * 8.0 / 1e6 / more;
-    Ok(GuestRate { system, mbit_per_s, packets_an_aggregate })
+    Ok(GuestRate { mbit_per_s, packets_an_aggregate })
 }

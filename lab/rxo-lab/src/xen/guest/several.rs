@@ -12,38 +12,36 @@ use rxo_peers::{Guest, GuestImage, Processor};
 use rxo_testbed::{Lab, Namespace};
 use serde::Serialize;
 
-use super::exchange::{Echo, Latency};
 use super::{all, mbit_per_s};
 use crate::folder::Folder;
+use crate::guests::domain::{Treatment, switching};
+use crate::guests::echo::{Echo, Latency};
 use crate::guests::{PATIENCE, at_once, boot, receive};
-use crate::xen::plan::SeveralCase;
-use crate::xen::system::System;
+use crate::xen::SeveralCase;
 
 /// The results of guests that received at the same time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(in crate::xen) struct Several {
-    pub(in crate::xen) system: System,
-    pub(in crate::xen) guests: usize,
-    pub(in crate::xen) each: Vec<Share>,
+pub(crate) struct Several {
+    pub(crate) each: Vec<Share>,
     /// Requests to the first guest while the other guests are idle.
-    pub(in crate::xen) idle: Latency,
+    pub(crate) idle: Latency,
     /// Requests to the first guest while the other guests receive; `None` for a single guest.
-    pub(in crate::xen) beside_bulk: Option<Latency>,
+    pub(crate) beside_bulk: Option<Latency>,
 }
 
 /// Rate and cost of one of the guests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(in crate::xen) struct Share {
-    pub(in crate::xen) mbit_per_s: f64,
+pub(crate) struct Share {
+    pub(crate) mbit_per_s: f64,
     /// Instructions per byte of the guest's kernel and programs.
-    pub(in crate::xen) instructions_a_byte: f64,
+    pub(crate) instructions_a_byte: f64,
     /// `true` if the received data has the hash of the sent data.
-    pub(in crate::xen) is_intact: bool,
+    pub(crate) is_intact: bool,
     /// Packets on the wire per delivery to the guest's card.
-    pub(in crate::xen) packets_an_aggregate: f64,
+    pub(crate) packets_an_aggregate: f64,
     /// 99th percentile of the time for which the first segment of a delivery was held, from its arrival on
     /// the wire, in microseconds.
-    pub(in crate::xen) hold_p99_us: f64,
+    pub(crate) hold_p99_us: f64,
 }
 
 /// Measurements on a guest's own side.
@@ -57,12 +55,13 @@ struct Seen {
 ///
 /// # Errors
 /// If a guest's requirement is missing, which one line names, or a transfer breaks.
-pub(in crate::xen) fn measure(case: SeveralCase, bytes: usize, requests: usize) -> Result<Several> {
+pub(crate) fn measure(case: SeveralCase, bytes: usize, requests: usize) -> Result<Several> {
     let SeveralCase { system, guests: count } = case;
     let (image, lab, folder) = (GuestImage::find()?, Lab::through()?, Folder::new("xen")?);
     let sockets: Vec<_> = (0..count).map(|n| folder.guest(n)).collect();
     let nic = || wire(DeviceOptions::default());
-    let domain = super::domain::switching(&lab, (system, None), nic, (&sockets, None))?;
+    let treatment = Treatment { policy: system.policy(), path: system.path() };
+    let domain = switching(&lab, (treatment, None), nic, (&sockets, None))?;
     let mut guests =
         at_once(sockets.iter(), |n, socket| boot(&image, Processor::Counted, socket, n))?;
     let peer = lab.peer();
@@ -79,15 +78,7 @@ pub(in crate::xen) fn measure(case: SeveralCase, bytes: usize, requests: usize) 
     drop(guests);
     let totals = domain.finish()?;
     let each = seen.into_iter().zip(&totals.guests).map(|(seen, domain)| Share::of(seen, domain));
-    Ok(Several { system, guests: count, each: each.collect(), idle, beside_bulk })
-}
-
-impl Several {
-    /// Returns the mean instructions per byte over all guests.
-    pub(in crate::xen) fn instructions_a_byte(&self) -> f64 {
-        let sum: f64 = self.each.iter().map(|share| share.instructions_a_byte).sum();
-        sum / self.each.len() as f64
-    }
+    Ok(Several { each: each.collect(), idle, beside_bulk })
 }
 
 impl Share {

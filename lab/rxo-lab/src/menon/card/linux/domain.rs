@@ -16,8 +16,8 @@ use rxo_console::output;
 use rxo_driver::{DeviceSink, DeviceSource};
 use serde::{Deserialize, Serialize};
 
-use super::super::receiver::counted_phase;
-use crate::menon::receive::stack::Stack;
+use crate::callgrind::counted_phase;
+use crate::menon::stack::Stack;
 
 /// Counts of forwarded frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ fn start(parameters: &Parameters) -> Result<Domain> {
         let Device { source, sink } = Device::open(&name, DeviceOptions::default())?;
         Ok(Duplex { source, sink })
     };
-    let stack = Stack { aggregation_limit: *limit, ack_offload: false };
+    let stack = Stack { limit: *limit, ack_offload: false };
     let config = WorkerConfig {
         pause: Pause::NEVER,
         overload: None,

@@ -1,68 +1,44 @@
-//! Assigns functions of a guest's kernel to the paper's categories.
+//! Assigns functions of a guest's kernel to the paper's categories for a guest (section 2.4).
 
-use super::part::Part;
-
-/// Returns the category of a kernel function, by its name.
-pub(super) fn part(function: &str) -> Part {
-    let is = |names: &[&str]| names.iter().any(|name| function.contains(name));
-    let begins = |names: &[&str]| {
-        let plain = function.trim_start_matches('_');
-        names.iter().any(|name| plain.starts_with(name))
+/// Returns the category of a kernel function, by its name; the first row that fits counts.
+pub(super) fn part(function: &str) -> &'static str {
+    let plain = function.trim_start_matches('_');
+    let fits = |(_, kind, names): &&(&str, Kind, &str)| match kind {
+        Kind::Contains => names.split(' ').any(|name| function.contains(name)),
+        Kind::Begins => names.split(' ').any(|name| plain.starts_with(name)),
     };
-    // The order matters: a name may match several lists, and the first match counts.
-    match () {
-        () if is(&COPIES) => Part::PerByte,
-        () if begins(&CARD) => Part::Netfront,
-        () if is(&TRANSMIT) => Part::TcpTx,
-        () if begins(&PROTOCOL) => Part::TcpRx,
-        () if is(&PASSING) => Part::NonProto,
-        () if is(&MEMORY) => Part::Buffer,
-        () => Part::Misc,
-    }
+    PARTS.iter().find(fits).map_or("misc", |(part, ..)| part)
 }
 
-const COPIES: [&str; 5] =
-    ["copy_user", "copy_to_iter", "copy_datagram", "rep_movs", "csum_partial"];
-const CARD: [&str; 14] = [
-    "virtnet",
-    "virtqueue",
-    "virtio",
-    "vring",
-    "vp_",
-    "receive_buf",
-    "receive_mergeable",
-    "page_to_skb",
-    "start_xmit",
-    "xmit_skb",
-    "free_old_xmit",
-    "skb_xmit_done",
-    "try_fill_recv",
-    "detach_buf",
+enum Kind {
+    Contains,
+    /// The name begins so, behind underscores.
+    Begins,
+}
+
+const PARTS: [(&str, Kind, &str); 6] = [
+    ("per-byte", Kind::Contains, "copy_user copy_to_iter copy_datagram rep_movs csum_partial"),
+    (
+        "netfront",
+        Kind::Begins,
+        "virtnet virtqueue virtio vring vp_ receive_buf receive_mergeable page_to_skb start_xmit xmit_skb \
+         free_old_xmit skb_xmit_done try_fill_recv detach_buf",
+    ),
+    (
+        "tcp tx",
+        Kind::Contains,
+        "xmit transmit tcp_send_ack tcp_options_write tcp_established_options select_window tcp_v4_send_check \
+         tcp_cleanup_rbuf tcp_release_cb ip_output ip_finish_output ip_local_out ip_send_check qdisc fq_codel \
+         netif_skb_features neigh",
+    ),
+    ("tcp rx", Kind::Begins, "tcp ip_ inet ipv4 fib_ sock_ sk_ bictcp"),
+    (
+        "non-proto",
+        Kind::Contains,
+        "netif_ napi net_rx softirq gro_ _gro eth_type_trans irq interrupt",
+    ),
+    ("buffer", Kind::Contains, "skb kmem kfree kmalloc slab page alloc free frag lru_add"),
 ];
-const TRANSMIT: [&str; 17] = [
-    "xmit",
-    "transmit",
-    "tcp_send_ack",
-    "tcp_options_write",
-    "tcp_established_options",
-    "select_window",
-    "tcp_v4_send_check",
-    "tcp_cleanup_rbuf",
-    "tcp_release_cb",
-    "ip_output",
-    "ip_finish_output",
-    "ip_local_out",
-    "ip_send_check",
-    "qdisc",
-    "fq_codel",
-    "netif_skb_features",
-    "neigh",
-];
-const PROTOCOL: [&str; 8] = ["tcp", "ip_", "inet", "ipv4", "fib_", "sock_", "sk_", "bictcp"];
-const PASSING: [&str; 9] =
-    ["netif_", "napi", "net_rx", "softirq", "gro_", "_gro", "eth_type_trans", "irq", "interrupt"];
-const MEMORY: [&str; 10] =
-    ["skb", "kmem", "kfree", "kmalloc", "slab", "page", "alloc", "free", "frag", "lru_add"];
 
 #[cfg(test)]
 mod tests {
@@ -71,26 +47,19 @@ mod tests {
     #[test]
     fn a_function_has_the_part_of_its_name() {
         let rows = [
-            ("copy_user_generic_string", Part::PerByte),
-            ("_copy_to_iter", Part::PerByte),
-            ("virtnet_poll", Part::Netfront),
-            ("virtqueue_get_buf_ctx_split", Part::Netfront),
-            ("page_to_skb", Part::Netfront),
-            ("start_xmit", Part::Netfront),
-            ("__tcp_transmit_skb", Part::TcpTx),
-            ("__dev_queue_xmit", Part::TcpTx),
-            ("__tcp_send_ack.part.0", Part::TcpTx),
-            ("tcp_rcv_established", Part::TcpRx),
-            ("ip_rcv_core", Part::TcpRx),
-            ("__inet_lookup_established", Part::TcpRx),
-            ("__netif_receive_skb_core.constprop.0", Part::NonProto),
-            ("net_rx_action", Part::NonProto),
-            ("dev_gro_receive", Part::NonProto),
-            ("skb_release_data", Part::Buffer),
-            ("kmem_cache_alloc_node", Part::Buffer),
-            ("__alloc_pages", Part::Buffer),
-            ("do_syscall_64", Part::Misc),
-            ("?", Part::Misc),
+            ("_copy_to_iter", "per-byte"),
+            ("virtqueue_get_buf_ctx_split", "netfront"),
+            ("page_to_skb", "netfront"),
+            ("start_xmit", "netfront"),
+            ("__tcp_transmit_skb", "tcp tx"),
+            ("__tcp_send_ack.part.0", "tcp tx"),
+            ("ip_rcv_core", "tcp rx"),
+            ("__inet_lookup_established", "tcp rx"),
+            ("__netif_receive_skb_core.constprop.0", "non-proto"),
+            ("dev_gro_receive", "non-proto"),
+            ("skb_release_data", "buffer"),
+            ("__alloc_pages", "buffer"),
+            ("do_syscall_64", "misc"),
         ];
         for (function, expected) in rows {
             assert_eq!(part(function), expected, "{function}");

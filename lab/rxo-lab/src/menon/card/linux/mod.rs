@@ -1,22 +1,27 @@
 //! Measures Linux's own stack in place of the paper's Xen guest (sections 2.4 and 5.1, figure 10): an
 //! emulated Linux guest, with rxo's worker between the card and the guest's ring as driver domain.
 //!
-//! The [`domain`] is a process under callgrind; the guest's instructions are counted by function
-//! ([`kernel`]). [`guest`] measures one [`Feed`], and [`figure`] stacks the costs of guest and domain.
+//! The [`domain`] is a process under callgrind; the guest's instructions are counted by function ([`kernel`]). The
+//! guest counts two transfers of different size; their difference excludes the start of the program and of the
+//! connection.
 
 pub(crate) mod domain;
-mod figure;
-mod guest;
 mod kernel;
-mod part;
 
+use anyhow::Result;
+use rxo_peers::{GuestImage, Processor, Profile, Symbols};
+use rxo_testbed::{Lab, LabOptions};
 use serde::Serialize;
 
-pub(super) use self::figure::{aims, figure_10};
-#[cfg(test)]
-pub(super) use self::guest::tests;
-pub(super) use self::guest::{Cost, cost};
-use crate::menon::receive::stack::Stack;
+use self::domain::{Parameters, Passed};
+use super::Scale;
+use crate::callgrind::{self, COUNTED, Categories, Parts, Source};
+use crate::card;
+use crate::folder::Folder;
+use crate::guests::{boot, receive};
+use crate::menon::stack::PAPERS_LIMIT;
+use crate::process::Process;
+use crate::step;
 
 /// The form in which the driver domain delivers packets to the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -35,8 +40,6 @@ pub(super) enum Feed {
 
 impl Feed {
     pub(super) const ALL: [Self; 4] = [Self::Plain, Self::Aggregates, Self::Split, Self::OwnGro];
-    /// The feeds that the paper's figure 10 shows.
-    const PAPERS: [Self; 3] = [Self::Plain, Self::Aggregates, Self::Split];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -46,19 +49,161 @@ impl Feed {
             Self::OwnGro => "Original, GRO on",
         }
     }
+}
 
-    const fn stack(self) -> Stack {
-        match self {
-            Self::Plain | Self::OwnGro => Stack::ORIGINAL,
-            Self::Aggregates | Self::Split => Stack::AGGREGATION,
+/// The categories of the domain's instructions. Inserting ACKs counts for the driver, as expanding templates does in
+/// the paper; only the engine parses the headers of each packet. Both rings share the code that receives, but
+/// nearly all frames come from the card; ACKs to the card are booked with the guest's packets.
+const DOMAIN: Categories = Categories(
+    &[
+        ("per-byte", Source::Copies),
+        ("non-proto", Source::Files("rxo", "")),
+        ("driver", Source::Files("rxo-ack", "")),
+        ("aggr", Source::Files("rxo-coalesce", "")),
+        ("aggr", Source::Files("rxo-wire", "")),
+        ("driver", Source::Files("rxo-driver", "src/virtio/")),
+        ("driver", Source::Files("rxo-virtqueue", "src/driver")),
+        ("driver", Source::Files("rxo-driver", "src/virtio_net/source")),
+        ("netback", Source::Files("rxo-driver", "")),
+        ("netback", Source::Files("rxo-virtqueue", "")),
+        ("netback", Source::Files("rxo-vnet", "")),
+        ("netback", Source::Files("rxo-device", "")),
+    ],
+    "misc",
+);
+
+/// Cost of a packet in a guest and its driver domain.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Cost {
+    /// Instructions of the guest per byte of payload.
+    guest_per_byte: f64,
+    /// Instructions of the domain per byte of payload.
+    domain_per_byte: f64,
+    /// Instructions of the guest per packet on the wire, by category.
+    guest: Parts,
+    domain: Parts,
+    /// Packets on the wire per delivery to the guest.
+    packets_per_delivery: f64,
+    /// ACKs of the guest per packet; the next field counts ACKs on the wire.
+    guest_acks_per_packet: f64,
+    acks_per_packet: f64,
+}
+
+/// Measures the cost of receiving in a guest with this feed.
+///
+/// # Errors
+/// If QEMU, a kernel for the guest or a C compiler is missing, which one line names, or a transfer breaks.
+pub(super) fn cost(feed: Feed, scale: Scale) -> Result<Cost> {
+    let image = GuestImage::find()?;
+    let (folder, core) = (Folder::new("menon")?, scale.cores.sender);
+    let lab = Lab::through_with(LabOptions { peer_core: core, ..LabOptions::default() })?;
+    let card = card::start(&lab, (folder.file("card.sock"), card::MODERATION), core)?;
+    let mut domain = start(feed, &folder)?;
+    let mut guest = boot(&image, Processor::Counted, &folder.file("guest.sock"), 0)?;
+    guest.set_coalescing(feed == Feed::OwnGro)?;
+    let symbols = guest.symbols()?;
+    let (few, many) = (scale.guest_bytes / 4, scale.guest_bytes);
+    let short = receive(&mut guest, lab.peer(), 0, few)?.profile;
+    domain.tell()?;
+    domain.wait_for("counting")?;
+    let long = receive(&mut guest, lab.peer(), 0, many)?.profile;
+    domain.tell()?;
+    let passed: Passed = domain.finish()?;
+    drop(guest);
+    card.finish()?;
+    let domain = DOMAIN.read(&folder.file("callgrind.out"))?;
+    let counts = [by_part(&short, &symbols), by_part(&long, &symbols)];
+    Ok(Cost::of((few, many), counts, (domain, passed)))
+}
+
+/// Starts the driver domain under callgrind.
+fn start(feed: Feed, folder: &Folder) -> Result<Process> {
+    let is_aggregated = matches!(feed, Feed::Aggregates | Feed::Split);
+    let parameters = Parameters {
+        card: folder.file("card.sock"),
+        guest: folder.file("guest.sock"),
+        limit: is_aggregated.then_some(PAPERS_LIMIT),
+        ack_split: (feed == Feed::Split).then_some(2),
+    };
+    let mut command = callgrind::command(COUNTED, &folder.file("callgrind.out"), &[])?;
+    Process::start("the driver domain", command.args(step::arguments("Domain", &parameters)?))
+}
+
+impl Cost {
+    /// Computes the cost from the payload of two transfers, the guest's instructions in each, and the
+    /// domain's counts in the longer one.
+    fn of(
+        (few, many): (usize, usize),
+        [short, long]: [Parts; 2],
+        (domain, passed): (Parts, Passed),
+    ) -> Self {
+        let packets = passed.packets.max(1) as f64;
+        let (payload, between) = (many as f64 / packets, (many - few) as f64);
+        let before = |part| short.get(part).copied().unwrap_or(0.0);
+        let a_byte =
+            |(part, count): (&'static str, f64)| (part, (count - before(part)).max(0.0) / between);
+        let guest_a_byte: Parts = long.into_iter().map(a_byte).collect();
+        let times = |parts: Parts, factor: f64| -> Parts {
+            parts.into_iter().map(|(part, count)| (part, count * factor)).collect()
+        };
+        Self {
+            guest_per_byte: guest_a_byte.values().sum(),
+            domain_per_byte: domain.values().sum::<f64>() / many as f64,
+            guest: times(guest_a_byte, payload),
+            domain: times(domain, 1.0 / packets),
+            packets_per_delivery: packets / passed.deliveries.max(1) as f64,
+            guest_acks_per_packet: passed.from_guest as f64 / packets,
+            acks_per_packet: passed.acks as f64 / packets,
         }
     }
+}
 
-    /// Returns the number of full segments per ACK on the wire; `None` leaves ACKs unchanged.
-    const fn ack_split(self) -> Option<u16> {
-        match self {
-            Self::Split => Some(2),
-            _ => None,
+/// Returns the guest's instructions by category. Its user programs count as misc.
+fn by_part(profile: &Profile, symbols: &Symbols) -> Parts {
+    let mut parts = Parts::from([("misc", profile.user() as f64)]);
+    for (function, count) in profile.functions(symbols) {
+        *parts.entry(kernel::part(function)).or_default() += count as f64;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::callgrind::Origin;
+
+    #[test]
+    fn what_starts_a_program_is_in_no_cost() {
+        let passed = Passed { packets: 1_000, deliveries: 100, from_guest: 50, acks: 500 };
+        let parts = |count| Parts::from([("tcp rx", count), ("misc", count)]);
+        let (counts, domain) = ([parts(1_000.0), parts(76_000.0)], (parts(20_000.0), passed));
+        let cost = Cost::of((362_000, 1_448_000), counts, domain);
+        assert!((cost.guest["misc"] - 100.0).abs() < 1e-9, "{cost:?}");
+        assert!((cost.guest_per_byte - 2.0 * 100.0 / 1_448.0).abs() < 1e-9, "{cost:?}");
+        assert_eq!((cost.domain["tcp rx"], cost.packets_per_delivery), (20.0, 10.0));
+        assert_eq!((cost.guest_acks_per_packet, cost.acks_per_packet), (0.05, 0.5));
+    }
+
+    #[test]
+    fn the_two_rings_of_the_domain_are_told_apart() {
+        let rows = [
+            ("crates/rxo/src/worker/to_host.rs", "non-proto"),
+            ("crates/rxo-driver/src/vhost/backend.rs", "netback"),
+            ("/x/crates/rxo-virtqueue/src/device/split.rs", "netback"),
+            ("crates/rxo-driver/src/virtio/driver.rs", "driver"),
+            ("crates/rxo-virtqueue/src/driver/split.rs", "driver"),
+            ("crates/rxo-driver/src/virtio_net/source.rs", "driver"),
+            ("crates/rxo-ack/src/split/table.rs", "driver"),
+            ("crates/rxo-wire/src/parse.rs", "aggr"),
+            ("crates/rxo-frame/src/pool.rs", "misc"),
+        ];
+        for (home, part) in rows {
+            let of = |inlined| DOMAIN.of(Origin { function: "poll", inlined, home });
+            assert_eq!(
+                [of(home), of("/rustc/1/library/core/src/slice/mod.rs")],
+                [part; 2],
+                "{home}"
+            );
         }
     }
 }
