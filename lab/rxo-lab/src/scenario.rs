@@ -12,7 +12,6 @@ use serde::Serialize;
 use crate::claim::{Basis, Claim, Fact};
 use crate::figure::{Figure, Series, Shape};
 use crate::runner::{Experiment, Outcome};
-use crate::study::once;
 
 /// An experiment as data. `C` is a case, `S` the result of one measurement.
 pub(crate) struct Scenario<C: 'static, S: 'static> {
@@ -78,8 +77,8 @@ impl<C: Copy + PartialEq, S> Cells<C, S> {
 impl<C: Copy + PartialEq, S> Chart<C, S> {
     /// Draws the cells without claims; `None` if there are none.
     pub(crate) fn figure(&self, cells: &Cells<C, S>) -> Option<Figure> {
-        let x = once(cells.cases().map(self.x));
-        let names = once(cells.cases().map(self.line));
+        let x = unique(cells.cases().map(self.x));
+        let names = unique(cells.cases().map(self.line));
         let case = |x: &String, name: &str| {
             cells.cases().find(|case| (self.x)(*case) == *x && (self.line)(*case) == name)
         };
@@ -151,6 +150,16 @@ where
     fn needs_networks(&self) -> bool {
         self.basis.is_timed()
     }
+}
+
+/// Returns each value once, in the order of its first occurrence.
+fn unique<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    values.fold(Vec::new(), |mut all, value| {
+        if !all.contains(&value) {
+            all.push(value);
+        }
+        all
+    })
 }
 
 #[cfg(test)]

@@ -18,6 +18,9 @@ use crate::runner::{Experiment, Outcome};
 /// The rows of each table, by its name.
 pub(crate) type Rows = Map<String, Value>;
 
+type Derive = dyn Fn(&mut Rows) -> Result<()>;
+type Facts = dyn Fn(&Rows) -> Vec<Fact>;
+
 /// An experiment of tables: all that its book names, of which some may have no cases.
 pub(crate) struct Study {
     /// The name of its book.
@@ -26,9 +29,9 @@ pub(crate) struct Study {
     /// Checks for programs; see [`Experiment::prepare`].
     pub(crate) prepare: Box<dyn Fn() -> Result<()>>,
     /// Adds values that follow from the rows and that no expression can say.
-    pub(crate) derive: Box<dyn Fn(&mut Rows) -> Result<()>>,
+    pub(crate) derive: Box<Derive>,
     /// Returns the facts in the experiment's notes.
-    pub(crate) facts: Box<dyn Fn(&Rows) -> Vec<Fact>>,
+    pub(crate) facts: Box<Facts>,
     pub(crate) needs_networks: bool,
 }
 

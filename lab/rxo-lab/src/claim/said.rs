@@ -95,12 +95,12 @@ pub(crate) struct Said {
     /// The reason why no experiment measures the claim; `None` if one does.
     #[serde(skip_serializing)]
     pub(crate) not_repeated: Option<String>,
-    /// How the value follows from measured rows; `None` if the experiment computes it, or nothing measures it.
+    /// The derivation of the value from measured rows; `None` if the experiment computes it, or nothing measures it.
     #[serde(skip_serializing)]
     pub(crate) ours: Option<Derivation>,
 }
 
-/// How the value of a claim follows from measured rows: expressions and templates of `conclude`.
+/// The derivation of a claim from measured rows: expressions and templates of `conclude`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Derivation {
@@ -177,7 +177,7 @@ pub(crate) struct Book {
     /// Expressions by their name and parameters, such as `share(system polls)`.
     #[serde(default)]
     pub(crate) define: BTreeMap<String, String>,
-    /// What figures call a name of the measurements.
+    /// Labels of figures for names in the rows.
     #[serde(default)]
     labels: BTreeMap<String, String>,
     /// The colours of the lines with these names.

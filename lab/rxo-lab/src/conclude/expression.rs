@@ -19,7 +19,7 @@ pub(super) enum Expression {
     Text(String),
     /// A table or a variable.
     Name(Word),
-    /// What is reached from something by steps.
+    /// Fields and rows of another expression, step by step.
     Of(Box<Self>, Vec<Step>),
     Call(String, Vec<Self>),
     Binary(char, Box<[Self; 2]>),
@@ -230,7 +230,7 @@ mod tests {
             ("1 +", "no name begins at ``"),
             ("costs[system", "no condition begins at ``"),
             ("(1", "`)` is missing"),
-            ("1 2", "cannot read ` 2`"),
+            ("1 2", "cannot read `2`"),
             ("'da", "`'` is missing"),
         ] {
             let error = parse(text).unwrap_err().to_string();

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::expression::{Condition, Expression, Step, Word, parse};
 use crate::claim::{Book, Ours};
 
-/// What expressions can name: measurements, the book's tables and definitions, and variables.
+/// The names that expressions can use: measurements, the book's tables and definitions, and variables.
 #[derive(Clone)]
 pub(super) struct Scope<'m> {
     pub(super) book: &'static Book,
@@ -64,7 +64,7 @@ impl<'m> Scope<'m> {
         Ok(point(&self.values(text)?).filter(|point| point.value.is_finite()))
     }
 
-    fn evaluate(&self, expression: &Expression) -> Result<Vec<Value>> {
+    pub(super) fn evaluate(&self, expression: &Expression) -> Result<Vec<Value>> {
         Ok(match expression {
             Expression::Number(number) => vec![Value::from(*number)],
             Expression::Text(text) => vec![Value::from(text.as_str())],

@@ -1,8 +1,8 @@
 //! Fills the templates of a book: texts with expressions in braces. Pure.
 //!
 //! `{expression}` is a value as it is, `{expression:.1}` a number with one decimal, `{expression:+.0}` one with
-//! its sign, and `{expression:grouped}` a count with its thousands apart. Behind a bar stands what is shown for a
-//! missing value: `{expression:.1|nothing}`.
+//! its sign, and `{expression:grouped}` a count with its thousands apart. A unit may follow the decimals, and behind a
+//! bar stands what is shown for a missing value: `{expression:.1 ms|never}`.
 
 use anyhow::{Context, Result};
 use rxo_console::numbers::grouped;
@@ -44,10 +44,12 @@ fn value(scope: &Scope<'_>, inside: &str) -> Result<Option<String>> {
         return Ok((!shown.is_empty()).then(|| shown.join(", ")));
     }
     let Some(value) = scope.point(of)?.map(|point| point.value) else { return Ok(None) };
-    let decimals = form.trim_start_matches(['+', '.']).parse::<usize>().unwrap_or_default();
+    let (decimals, unit) =
+        form.trim_start_matches(['+', '.']).split_at_checked(1).unwrap_or_default();
+    let decimals = decimals.parse::<usize>().unwrap_or_default();
     Ok(Some(match form.as_bytes()[0] {
         b'g' => grouped(value as u64),
-        b'+' => format!("{value:+.decimals$}"),
-        _ => format!("{value:.decimals$}"),
+        b'+' => format!("{value:+.decimals$}{unit}"),
+        _ => format!("{value:.decimals$}{unit}"),
     }))
 }

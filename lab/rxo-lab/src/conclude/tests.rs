@@ -1,11 +1,14 @@
 //! Expressions, templates and figures over given rows, and that those of every book can be evaluated.
 
+use std::path::{Path, PathBuf};
+
 use serde_json::json;
 
+use super::expression::{Expression, Step, Word, parse};
 use super::scope::Scope;
 use super::template::fill;
 use super::*;
-use crate::claim::book;
+use crate::claim::{Column, book};
 use crate::flags::{AcksFlags, RunFlags, typed};
 use crate::menon;
 use crate::study::Study;
@@ -51,7 +54,8 @@ fn a_value_is_reached_by_conditions_and_a_missing_one_makes_all_missing() {
     }
     let filled = |template| fill(&scope, template).unwrap();
     assert_eq!(filled("{$who} {2.0:.1} {3:+.0} {12345:grouped}.").unwrap(), "DA 2.0 +3 12,345.");
-    assert_eq!((filled("{$nobody}"), filled("{$nobody:.1|-}").as_deref()), (None, Some("-")));
+    assert_eq!(filled("{1:.2 ms|never}, {$nobody:.2 ms|never}").unwrap(), "1.00 ms, never");
+    assert_eq!(filled("{$nobody}"), None);
 }
 
 #[test]
@@ -92,13 +96,105 @@ fn studies(flags: &str) -> [Study; 4] {
     ]
 }
 
+/// Returns the rows of `study` without a measurement.
+fn unmeasured(study: &Study) -> Map<String, Value> {
+    let mut rows = study.tables.iter().map(|it| (it.name().to_owned(), json!([]))).collect();
+    (study.derive)(&mut rows).unwrap();
+    rows
+}
+
 #[test]
 fn nothing_measured_is_no_figure_and_no_claim() {
     for study in studies("") {
-        let mut rows: Map<String, Value> =
-            study.tables.iter().map(|table| (table.name().to_owned(), json!([]))).collect();
-        (study.derive)(&mut rows).unwrap();
-        let (figures, claims) = conclude(book(study.id).unwrap(), &rows).unwrap();
+        let (figures, claims) = conclude(book(study.id).unwrap(), &unmeasured(&study)).unwrap();
         assert!(figures.is_empty() && claims.is_empty(), "{}: {figures:?} {claims:?}", study.id);
     }
+}
+
+/// Returns the expressions in a template.
+fn inside(template: &str) -> Vec<String> {
+    let of = |part: &str| {
+        let inside = part.split(['}', '|']).next().unwrap().to_owned();
+        inside.rsplit_once(':').map_or(inside.clone(), |(of, _)| of.to_owned())
+    };
+    template.split('{').skip(1).map(of).collect()
+}
+
+/// Returns every expression of `book`.
+fn texts(book: &'static Book) -> Vec<String> {
+    let mut all: Vec<String> = book.define.values().cloned().collect();
+    for Derivation { value, detail, because, undecided } in
+        book.claims.iter().filter_map(|said| said.ours.as_ref())
+    {
+        all.push(value.clone());
+        all.extend(undecided.iter().map(|(of, _)| of.clone()));
+        let templates =
+            [detail, because].into_iter().flatten().chain(undecided.iter().map(|it| &it.1));
+        all.extend(templates.flat_map(|template| inside(template)));
+    }
+    for drawing in &book.drawings {
+        all.extend(drawing.needs.iter().chain(drawing.guides.values()).cloned());
+        all.extend(
+            drawing.brackets.values().chain(drawing.series.iter().map(|it| &it.value)).cloned(),
+        );
+        for column in &drawing.x {
+            if let Column::Rows { rows, text } = column {
+                all.extend([rows.clone()].into_iter().chain(inside(text)));
+            }
+        }
+    }
+    all
+}
+
+/// Returns `expression` and all parts of it.
+fn parts(expression: Expression) -> Vec<Expression> {
+    let inner = match expression.clone() {
+        Expression::Of(root, _) => vec![*root],
+        Expression::Call(_, arguments) => arguments,
+        Expression::Binary(_, sides) => sides.to_vec(),
+        _ => Vec::new(),
+    };
+    inner.into_iter().flat_map(parts).chain([expression]).collect()
+}
+
+/// A field that no row has would make a claim missing, silently: each must be the name of something in the sources
+/// or in the book's own tables, and each function and table must exist.
+#[test]
+fn every_expression_of_every_book_names_what_there_is() {
+    let mut code = String::new();
+    for file in sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")) {
+        code += &std::fs::read_to_string(file).unwrap();
+    }
+    for study in studies("") {
+        let (book, rows) = (book(study.id).unwrap(), unmeasured(&study));
+        let tables = serde_json::to_string(&book.tables).unwrap();
+        let scope = Scope::new(book, &rows);
+        for text in texts(book) {
+            for part in parts(parse(&text).unwrap()) {
+                scope
+                    .evaluate(&part)
+                    .unwrap_or_else(|error| panic!("{}: {text}: {error:#}", study.id));
+                let Expression::Of(_, steps) = part else { continue };
+                let fields = steps.into_iter().flat_map(|step| match step {
+                    Step::Field(Word::Plain(name)) => vec![name],
+                    Step::Field(Word::Variable(_)) => Vec::new(),
+                    Step::Where(all) => all.into_iter().map(|it| it.field).collect(),
+                });
+                for name in
+                    fields.flat_map(|field| field.split('.').map(str::to_owned).collect::<Vec<_>>())
+                {
+                    let quoted = format!("\"{name}\"");
+                    let is_field = [format!("{name}:"), format!("{name},"), quoted.clone()];
+                    let is_known =
+                        is_field.iter().any(|it| code.contains(it)) || tables.contains(&quoted);
+                    assert!(is_known, "{}: {text}: no row has {name}", study.id);
+                }
+            }
+        }
+    }
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
 }

@@ -16,7 +16,7 @@ use rxo_testbed::Lab;
 
 use super::portions::{Polls, Portions};
 
-/// What a driver domain does with packets.
+/// The treatment of packets by a driver domain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Treatment {
     pub(crate) policy: Policy,

@@ -65,7 +65,7 @@ impl System {
         systems.map(of).collect::<Vec<_>>().join("; ")
     }
 
-    /// The flags of `rxo guest` that coalesce as it does.
+    /// Returns the flags of `rxo guest` that coalesce as it does.
     const fn flags(self) -> &'static str {
         match self {
             Self::Linux => "no rxo",
@@ -77,7 +77,7 @@ impl System {
         }
     }
 
-    /// What no flag says of its copies, for its line in a report.
+    /// Returns the treatment of its copies, which no flag has, for its line in a report.
     fn way(self) -> &'static str {
         match (self.path(), self.layout()) {
             (CopyPath::Linear, _) => ", each byte copied twice",

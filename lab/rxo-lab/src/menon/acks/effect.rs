@@ -1,4 +1,4 @@
-//! What follows from the rows of connections: which came to full rate later than without rxo's treatment, the
+//! Compares the rows of connections: finds those that came to full rate later than without rxo's treatment, the
 //! largest `keep_every` that harms nobody, and the congestion windows at common times. Pure.
 
 use anyhow::Result;
