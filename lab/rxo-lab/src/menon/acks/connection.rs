@@ -24,8 +24,40 @@ use rxo_testbed::traffic::{BulkConfig, BulkTransfer, WindowPoint};
 use rxo_testbed::{AckRate, CpuMeter, Interface, Lab, LabOptions};
 use serde::Serialize;
 
-use super::network::Network;
 use super::{SEGMENT_BYTES, Sender, Setting, Treatment, growth};
+
+/// The impairment between sender and receiver, on a link of the setting's rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Network {
+    /// The link without loss or delay.
+    Clean,
+    /// One data frame in a hundred is lost.
+    Loss,
+    /// A round trip of 20 ms: 10 ms each way.
+    Delay,
+}
+
+impl Network {
+    pub(super) const ALL: [Self; 3] = [Self::Clean, Self::Loss, Self::Delay];
+
+    /// Returns the impairments of the data direction and of the ACK direction in round `round`, whose seed gives
+    /// all compared cases the same losses.
+    fn impairments(self, bytes_per_s: u64, round: usize) -> [ImpairmentSettings; 2] {
+        let none = ImpairmentSettings::default();
+        let (seed, rate_bytes_per_s) = (1 + round as u64, Some(bytes_per_s));
+        let data = ImpairmentSettings { seed, rate_bytes_per_s, ..none };
+        let delayed = |it| ImpairmentSettings { delay: ROUND_TRIP / 2, ..it };
+        match self {
+            Self::Clean => [data, none],
+            Self::Loss => [ImpairmentSettings { loss_ppm: 10_000, ..data }, none],
+            Self::Delay => [delayed(data), delayed(none)],
+        }
+    }
+}
+
+/// Round-trip time of the slowest network.
+pub(super) const ROUND_TRIP: Duration = Duration::from_millis(20);
 
 /// The end of the connection that is behind rxo.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +132,7 @@ pub(super) fn observe(
 ) -> Result<Sample> {
     let is_receiver = matches!(behind, Behind::Receiver(_));
     let lab = lab(setting, if is_receiver { AckRate::Default } else { AckRate::EachSegment })?;
-    let (data, acks) = network.impairments(setting.link(round));
+    let [data, acks] = network.impairments(setting.bytes_per_s, round);
     // Frames from the wire arrive in groups, as from a card with interrupt moderation.
     let frames = if is_receiver { SPLIT_FRAMES } else { KEEP_FRAMES };
     let gathered = |it| ImpairmentSettings { gather: setting.time_of_frames(frames), ..it };
@@ -273,3 +305,20 @@ const BUFFERS: &str = "4096 16777216 16777216";
 /// waiting for a slow reader; 2 ms of data at 1 Gbit/s.
 const LOW_WATER_BYTES: usize = 256 * 1024;
 const BETWEEN_POINTS: Duration = Duration::from_millis(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_network_is_bad_in_one_way() {
+        for network in Network::ALL {
+            let [data, acks] = network.impairments(1_000, 4);
+            assert_eq!((data.rate_bytes_per_s, data.seed), (Some(1_000), 5));
+            assert_eq!((acks.rate_bytes_per_s, acks.loss_ppm), (None, 0));
+            assert_eq!(data.loss_ppm > 0, network == Network::Loss);
+            let delayed = if network == Network::Delay { ROUND_TRIP } else { Duration::ZERO };
+            assert_eq!(data.delay + acks.delay, delayed);
+        }
+    }
+}

@@ -5,7 +5,7 @@ use anyhow::Result;
 use serde_json::{Map, Value, json};
 
 use super::Setting;
-use super::network::ROUND_TRIP;
+use super::connection::ROUND_TRIP;
 use crate::study::Rows;
 
 /// Adds to each row the time by which it is later than the row without treatment (`later_ms`), and to the rows of all

@@ -11,7 +11,6 @@
 mod connection;
 mod effect;
 mod growth;
-mod network;
 
 use std::time::Duration;
 
@@ -20,8 +19,7 @@ use rxo_console::fault::usage;
 use rxo_demo::machine::Cores;
 use serde::Serialize;
 
-use self::connection::{Behind, observe};
-use self::network::{Link, Network};
+use self::connection::{Behind, Network, observe};
 use crate::claim::Fact;
 use crate::flags::{AcksFlags, Part};
 use crate::limits::{Effort, Limits};
@@ -156,11 +154,6 @@ fn keep_cases(quick: bool) -> Vec<KeepCase> {
 }
 
 impl Setting {
-    /// Returns the link of round `round`. Its seed gives all compared cases the same losses.
-    const fn link(&self, round: usize) -> Link {
-        Link { bytes_per_s: self.bytes_per_s, seed: 1 + round as u64 }
-    }
-
     /// Returns the transmission time of `frames` full frames on the link, at most 10 ms.
     fn time_of_frames(&self, frames: u32) -> Duration {
         let each = Duration::from_secs_f64(SEGMENT_FRAME / self.bytes_per_s as f64);

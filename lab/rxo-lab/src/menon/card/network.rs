@@ -305,3 +305,37 @@ fn ask(from: &Namespace, address: SocketAddr, requests: u64) -> Result<()> {
 }
 
 const PATIENCE: Duration = Duration::from_secs(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::callgrind::Origin;
+
+    #[test]
+    fn instructions_have_the_category_of_their_crate_and_expansion_that_of_its_function() {
+        let rows = [
+            ("take", "crates/rxo-tcp/src/arrives/mod.rs", "protocol"),
+            ("take", "/home/x/crates/rxo-host/src/transmit/acks.rs", "transmit"),
+            ("take", "crates/rxo-host/src/demux/mod.rs", "non-proto"),
+            ("take", "crates/rxo-virtqueue/src/driver/mod.rs", "driver"),
+            ("take", "crates/rxo-coalesce/src/engine/mod.rs", "aggr"),
+            ("take", "crates/rxo-wire/src/parse.rs", "misc"),
+            (
+                "acks::Outbox::write_like",
+                "crates/rxo-host/src/transmit/acks.rs",
+                "driver, expansion",
+            ),
+            (
+                "rxo_ack::writer::AckWriter::new",
+                "crates/rxo-ack/src/writer.rs",
+                "driver, expansion",
+            ),
+            ("rxo_ack::template::AckTemplate::new", "crates/rxo-ack/src/template.rs", "transmit"),
+            ("memcpy", "???", "per-byte"),
+        ];
+        for (function, home, category) in rows {
+            let origin = Origin { function, inlined: "/rustc/1/library/core/src/mem.rs", home };
+            assert_eq!(CATEGORIES.of(origin), category, "{function} in {home}");
+        }
+    }
+}
