@@ -18,6 +18,7 @@ mod cast;
 mod check;
 mod claim;
 mod conclude;
+mod counted;
 mod downloads;
 mod experiments;
 mod figure;
@@ -33,6 +34,7 @@ mod menon;
 mod missing;
 mod modelled;
 mod paro;
+mod parts;
 mod policies;
 mod process;
 mod rsc;
@@ -80,10 +82,10 @@ fn run(command: &Command, stop: &AtomicBool) -> Result<()> {
         Command::Cast(flags) => one("cast", cast::scenario(flags)?, flags, stop),
         Command::Policies(flags) => one("policies", policies::scenario(flags)?, flags, stop),
         Command::Menon(flags) => menon(flags, stop),
-        Command::Rsc(flags) => one("rsc", rsc::Plan::from_flags(flags)?, &flags.run, stop),
-        Command::Paro(flags) => one("paro", paro::Plan::from_flags(flags)?, flags, stop),
         Command::Xen(flags) => one("xen", xen::study(flags)?, flags, stop),
-        Command::Smo(flags) => one("smo", smo::Plan::from_flags(flags)?, flags, stop),
+        Command::Rsc(flags) => one("rsc", rsc::scenario(flags)?, &flags.run, stop),
+        Command::Paro(flags) => one("paro", paro::scenario(flags)?, flags, stop),
+        Command::Smo(flags) => one("smo", smo::scenario(flags)?, flags, stop),
         Command::Step { step } => steps::run(step, stop),
         Command::Guests(flags) => trial::run(flags, stop),
         Command::Attacks(flags) => attacks::run(flags, stop),

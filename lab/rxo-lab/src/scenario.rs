@@ -46,6 +46,7 @@ pub(crate) struct Chart<C: 'static, S: 'static> {
 }
 
 /// The samples of each case.
+#[derive(Serialize)]
 pub(crate) struct Cells<C, S>(Vec<(C, Vec<S>)>);
 
 impl<C: Copy + PartialEq, S> Cells<C, S> {
@@ -71,6 +72,33 @@ impl<C: Copy + PartialEq, S> Cells<C, S> {
 
     pub(crate) fn cases(&self) -> impl Iterator<Item = C> {
         self.0.iter().map(|(case, _)| *case)
+    }
+
+    /// Returns every sample of every case.
+    pub(crate) fn samples(&self) -> impl Iterator<Item = (C, &S)> {
+        self.0.iter().flat_map(|(case, samples)| samples.iter().map(move |sample| (*case, sample)))
+    }
+
+    /// Returns the cells of some cases.
+    pub(crate) fn only(&self, is_wanted: impl Fn(C) -> bool) -> Self
+    where
+        S: Clone,
+    {
+        let is_wanted = |(case, samples): &&(C, Vec<S>)| !samples.is_empty() && is_wanted(*case);
+        Self(self.0.iter().filter(is_wanted).cloned().collect())
+    }
+
+    /// Returns one value of each sample, for samples that have it.
+    pub(crate) fn map(&self, value: impl Fn(&S) -> Option<f64>) -> Cells<C, f64> {
+        let values = self.0.iter().map(|(case, samples)| {
+            (*case, samples.iter().filter_map(&value).collect::<Vec<f64>>())
+        });
+        Cells(values.filter(|(_, values)| !values.is_empty()).collect())
+    }
+
+    /// Returns the only sample of a case that is counted; `None` if it was not.
+    pub(crate) fn get(&self, case: C) -> Option<&S> {
+        self.samples().find(|(counted, _)| *counted == case).map(|(_, sample)| sample)
     }
 }
 
@@ -125,16 +153,10 @@ where
 
     fn measure(&self, turns: &Turns<'_>) -> Result<Outcome> {
         let Self { cases, rounds, rotated, name, measure, line, .. } = self;
-        let samples = match self.basis.is_timed() {
-            true => {
-                let cases = Cases { cases, rounds: *rounds, rotated: *rotated };
-                turns.measure(cases, name, |case, _| measure(case), line)?
-            }
-            false => {
-                let counts = turns.count(cases, name, measure, line)?;
-                counts.into_iter().map(|count| vec![count]).collect()
-            }
-        };
+        let is_timed = self.basis.is_timed();
+        let cases = Cases { cases, rounds: *rounds, rotated: *rotated };
+        let samples = sampled(turns, is_timed, cases, (name, measure, line))?;
+        let cases = &self.cases;
         let is_intact = samples.iter().flatten().all(self.is_intact);
         let measured = cases.iter().zip(&samples).collect::<Vec<_>>();
         let measured = serde_json::to_value(measured)?;
@@ -150,6 +172,23 @@ where
     fn needs_networks(&self) -> bool {
         self.basis.is_timed()
     }
+}
+
+/// Measures each case once or, if it takes real time, in turn in each round. Returns the samples of each case.
+///
+/// # Errors
+/// The first error of `measure`, which is the second of the functions; the others name a case and a result.
+pub(crate) fn sampled<C: Copy, S>(
+    turns: &Turns<'_>,
+    is_timed: bool,
+    cases: Cases<'_, C>,
+    (name, measure, line): (impl Fn(C) -> String, impl Fn(C) -> Result<S>, impl Fn(&S) -> String),
+) -> Result<Vec<Vec<S>>> {
+    if is_timed {
+        return turns.measure(cases, name, |case, _| measure(case), line);
+    }
+    let counts = turns.count(cases.cases, name, measure, line)?;
+    Ok(counts.into_iter().map(|count| vec![count]).collect())
 }
 
 /// Returns each value once, in the order of its first occurrence.

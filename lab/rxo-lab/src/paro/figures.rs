@@ -1,347 +1,267 @@
-//! The paper's tables and figures with verdicts, which are computed from the counts.
+//! The paper's tables and figures, and the claims that they decide.
 
 use rxo_console::numbers::ratio;
-use rxo_demo::stats::Spread;
 use rxo_testbed::median_bounds;
 
-use super::Measured;
-use super::case::{AckRate, Case, Way, size};
-use super::category::Component;
-use super::count::Cost;
+use super::case::{AckRate, Case, MIX, PROFILED_BYTES, Row, TABLE_1, Way, size};
+use super::cost::{COMPONENTS, Cost, DRIVER_RX, NETWORK_RX};
 use super::live::Window;
-use super::paper::{self, CLAIMS, PROFILED_BYTES, SIZES, table_1};
 use crate::claim::{Claim, Ours};
-use crate::figure::{Figure, Series};
+use crate::counted::MEMORY;
+use crate::figure::{Figure, Series, Shape};
+use crate::scenario::{Cells, Chart};
 
-/// Returns every figure that was measured.
-pub(super) fn all(measured: &Measured) -> Vec<Figure> {
-    let Measured { costs, cycles, windows } = measured;
-    let figures = [
-        requests(costs, AckRate::Second),
-        requests(costs, AckRate::Merged),
-        savings(costs),
-        shares(costs),
-        profile(cycles, FIGURE_3),
-        profile(costs, FIGURE_4),
-        acks(costs),
-        live(windows),
-    ];
-    figures.into_iter().flatten().collect()
+type Costs = Cells<Case, Cost>;
+
+/// Returns the figures of counted instructions.
+pub(super) fn of_requests(costs: &Costs) -> Vec<Figure> {
+    let rates = AckRate::ALL.map(|acks| requests(costs, acks));
+    let others = [savings(costs), shares(costs), profile(costs, "4", &FIGURE_4), acks(costs)];
+    rates.into_iter().chain(others).flatten().collect()
 }
 
-/// Returns the count of `case`; `None` if it was not counted.
-pub(super) fn find(costs: &[Cost], case: Case) -> Option<&Cost> {
-    costs.iter().find(|cost| cost.case == case)
+/// Returns the figure of estimated cycles.
+pub(super) fn of_cycles(costs: &Costs) -> Vec<Figure> {
+    let figure = profile(costs, "3", &FIGURE_3);
+    let both = at(costs, Way::Stack).zip(at(costs, Way::FastPath));
+    let saved = both.map(|(stack, fast)| at_papers_mix(stack, fast));
+    let with_table_1 = |mut figure: Figure| {
+        figure.claims.push(Claim::new("paro.table1.cycles", saved, None));
+        figure
+    };
+    figure.map(with_table_1).into_iter().collect()
 }
 
 /// Returns the reduction from `before` to `now`, in percent.
-pub(super) fn saved_percent(before: f64, now: f64) -> f64 {
+fn saved_percent(before: f64, now: f64) -> f64 {
     100.0 * (1.0 - ratio(now, before))
 }
 
-fn at(costs: &[Cost], way: Way, file_bytes: u64) -> Option<&Cost> {
-    find(costs, Case { way, file_bytes, acks: AckRate::Second })
+fn find(costs: &Costs, way: Way, file_bytes: u64, acks: AckRate) -> Option<&Cost> {
+    costs.get(Case { way, file_bytes, acks })
 }
 
-/// Returns the host's cost of receiving an ACK, without memory operations.
-pub(super) fn an_ack(cost: &Cost) -> f64 {
-    let receiving = cost.component(Component::DriverRx) + cost.component(Component::NetworkRx);
-    ratio(receiving, cost.acks_a_request)
+/// Returns the cost with files of the size of figures 3 and 4.
+fn at(costs: &Costs, way: Way) -> Option<&Cost> {
+    find(costs, way, PROFILED_BYTES, AckRate::Second)
 }
 
-/// Returns the file sizes that were counted with `acks`, ascending.
-fn sizes(costs: &[Cost], acks: AckRate) -> Vec<u64> {
-    let is_counted =
-        |bytes: &u64| find(costs, Case { way: Way::Stack, file_bytes: *bytes, acks }).is_some();
-    SIZES.into_iter().map(|(bytes, _)| bytes).filter(is_counted).collect()
-}
-
-/// Table 1: draws the cost of a request over the file size.
-fn requests(costs: &[Cost], acks: AckRate) -> Option<Figure> {
-    let sizes = sizes(costs, acks);
-    sizes.last()?;
-    let line = |way: Way| {
-        let of =
-            |&file_bytes: &u64| Some(find(costs, Case { way, file_bytes, acks })?.total() / 1e6);
-        Series::new(way.title(), sizes.iter().map(of).collect()).bars().colour(way as usize)
-    };
-    let paper = |place: usize| {
-        sizes.iter().map(|&bytes| table_1(bytes).map(|values| values[place])).collect()
-    };
-    let mut series: Vec<Series> = Way::ALL.into_iter().map(line).collect();
-    let (number, claims) = match acks {
-        AckRate::Second => {
-            let colour = |way: Way| way as usize;
-            let without = Series::reference("paper, without, million cycles", paper(0));
-            let with = Series::reference("paper, with, million cycles", paper(1));
-            series.push(without.bars().colour(colour(Way::Stack)));
-            series.push(with.bars().colour(colour(Way::FastPath)));
-            let saves = SIZES.iter().zip(CLAIMS);
-            let saves = saves.map(|((bytes, _), id)| saves_of(costs, *bytes, id));
-            let best = saved_by(costs, Way::Batches, PROFILED_BYTES, AckRate::Second);
-            let best = Claim::new("paro.table1.best", best, None);
-            ("Table 1", saves.chain([best, grows(costs, &sizes)]).collect())
-        }
-        AckRate::Merged => ("Table 1 merged", Vec::new()),
-    };
-    Some(Figure {
-        number,
-        x: sizes.iter().map(|&bytes| size(bytes)).collect(),
-        series,
-        claims,
-        ..Figure::default()
-    })
-}
-
-fn saved_by(costs: &[Cost], way: Way, file_bytes: u64, acks: AckRate) -> Option<f64> {
-    let of = |way| find(costs, Case { way, file_bytes, acks });
+/// Returns what `way` saves of a request without the fast path, in percent.
+fn saved(costs: &Costs, way: Way, file_bytes: u64, acks: AckRate) -> Option<f64> {
+    let of = |way| find(costs, way, file_bytes, acks);
     Some(saved_percent(of(Way::Stack)?.total(), of(way)?.total()))
 }
 
-/// Makes the claim about the saving of the fast path, at the paper's mix of a request.
-fn saves_of(costs: &[Cost], file_bytes: u64, id: &str) -> Claim {
-    let both = at(costs, Way::Stack, file_bytes).zip(at(costs, Way::FastPath, file_bytes));
-    let of = |way| saved_by(costs, way, file_bytes, AckRate::Second);
-    let detail = of(Way::FastPath).zip(of(Way::Batches)).map(|(single, batches)| {
-        format!(
-            "Of a request here it is {single:.1} %, in batches {batches:.1} %, because receiving is more of it."
-        )
+/// Returns the rows of Table 1 that were counted with `acks`.
+fn rows(costs: &Costs, acks: AckRate) -> Vec<Row> {
+    let is_counted = |row: &Row| find(costs, Way::Stack, row.file_bytes, acks).is_some();
+    TABLE_1.into_iter().filter(is_counted).collect()
+}
+
+/// Makes a series over the rows of Table 1.
+fn over(rows: &[Row], name: impl Into<String>, of: impl Fn(&Row) -> Option<f64>) -> Series {
+    Series::new(name, rows.iter().map(of).collect())
+}
+
+fn sizes(rows: &[Row]) -> Vec<String> {
+    rows.iter().map(|row| size(row.file_bytes)).collect()
+}
+
+/// Table 1: draws the cost of a request over the file size.
+fn requests(costs: &Costs, acks: AckRate) -> Option<Figure> {
+    let rows = rows(costs, acks);
+    rows.last()?;
+    let line = |way: Way| {
+        let of = |row: &Row| Some(find(costs, way, row.file_bytes, acks)?.total() / 1e6);
+        over(&rows, way.title(), of).bars().colour(way as usize)
+    };
+    let figure = Figure {
+        number: "Table 1 merged",
+        x: sizes(&rows),
+        series: Way::ALL.into_iter().map(line).collect(),
+        ..Figure::default()
+    };
+    if acks == AckRate::Merged {
+        return Some(figure);
+    }
+    let columns = [("without", 0, Way::Stack), ("with", 1, Way::FastPath)];
+    let paper = columns.map(|(name, column, way)| {
+        let line =
+            over(&rows, format!("paper, {name}, million cycles"), |row| Some(row.paper[column]));
+        Series { is_reference: true, ..line.bars().colour(way as usize) }
     });
-    Claim::new(id, both.map(|(stack, fast)| at_papers_mix(stack, fast)), detail)
+    let claims = TABLE_1.iter().map(|row| {
+        let of = |way| find(costs, way, row.file_bytes, acks);
+        let both = of(Way::Stack).zip(of(Way::FastPath));
+        let detail = saved(costs, Way::FastPath, row.file_bytes, acks)
+            .map(|saved| format!("Of a request here it is {saved:.1} %."));
+        Claim::new(row.claim, both.map(|(stack, fast)| at_papers_mix(stack, fast)), detail)
+    });
+    let best = saved(costs, Way::Batches, PROFILED_BYTES, acks);
+    let best = Claim::new("paro.table1.best", best, None);
+    let claims = claims.chain([best, grows(costs, &rows)]).collect();
+    let series = figure.series.into_iter().chain(paper).collect();
+    Some(Figure { number: "Table 1", series, claims, ..figure })
 }
 
 /// Returns the saving of a request whose parts have the paper's shares, in percent: what receiving and memory
-/// save here, weighted by [`paper::MIX`].
+/// save here, weighted by [`MIX`].
 fn at_papers_mix(stack: &Cost, fast: &Cost) -> f64 {
-    let memory = [stack, fast].map(|cost| cost.component(Component::Memory));
-    let saved =
-        [saved_percent(receiving(stack), receiving(fast)), saved_percent(memory[0], memory[1])];
-    paper::MIX.iter().zip(saved).map(|(share, saved)| share * saved / 100.0).sum()
+    let parts: [fn(&Cost) -> f64; 2] = [receiving, |cost| cost.components.of(MEMORY)];
+    let saved = parts.map(|part| saved_percent(part(stack), part(fast)));
+    MIX.iter().zip(saved).map(|(share, saved)| share * saved / 100.0).sum()
 }
 
 fn receiving(cost: &Cost) -> f64 {
-    cost.component(Component::DriverRx) + cost.component(Component::NetworkRx)
+    cost.components.of(DRIVER_RX) + cost.components.of(NETWORK_RX)
 }
 
 /// Makes the claim that larger files save more: the growth from the first size to the last, and the least step.
-fn grows(costs: &[Cost], sizes: &[u64]) -> Claim {
-    let saved = |bytes: &u64| saved_by(costs, Way::FastPath, *bytes, AckRate::Second);
-    let all: Vec<f64> = sizes.iter().filter_map(saved).collect();
+fn grows(costs: &Costs, rows: &[Row]) -> Claim {
+    let saved = |row: &Row| saved(costs, Way::FastPath, row.file_bytes, AckRate::Second);
+    let all: Vec<f64> = rows.iter().filter_map(saved).collect();
     let least = all.windows(2).map(|pair| pair[1] - pair[0]).reduce(f64::min);
     let ours = least.zip(all.first().zip(all.last())).map(|(least, (first, last))| {
         let grown = last - first;
         Ours::between(grown, (least, grown), all.len())
     });
-    let shown: Vec<String> = sizes
-        .iter()
-        .zip(&all)
-        .map(|(bytes, saved)| format!("{saved:.1} % at {}", size(*bytes)))
-        .collect();
-    Claim::new("paro.table1.grows", ours, format!("{}.", shown.join(", ")))
+    Claim::new("paro.table1.grows", ours, None)
 }
 
 /// Draws the saving over the file size: the last column of Table 1.
-fn savings(costs: &[Cost]) -> Option<Figure> {
-    let sizes = sizes(costs, AckRate::Second);
-    if sizes.len() < 2 {
+fn savings(costs: &Costs) -> Option<Figure> {
+    let rows = rows(costs, AckRate::Second);
+    if rows.len() < 2 {
         return None;
     }
-    let line = |way: Way, acks: AckRate| {
-        let of = |&bytes: &u64| saved_by(costs, way, bytes, acks);
-        let name = match acks {
-            AckRate::Second => way.title().to_owned(),
-            AckRate::Merged => format!("{}, merged ACKs", way.title()),
-        };
-        Series::new(name, sizes.iter().map(of).collect())
+    let line = |name: String, way, acks| {
+        over(&rows, name, move |row: &Row| saved(costs, way, row.file_bytes, acks))
     };
     let ways = [Way::FastPath, Way::Records, Way::Batches];
-    let mut series: Vec<_> =
-        ways.into_iter().map(|way| line(way, AckRate::Second).colour(way as usize)).collect();
-    if !self::sizes(costs, AckRate::Merged).is_empty() {
-        series.push(line(Way::Batches, AckRate::Merged).colour(5));
+    let mut series: Vec<_> = ways
+        .map(|way| line(way.title().to_owned(), way, AckRate::Second).colour(way as usize))
+        .to_vec();
+    if !self::rows(costs, AckRate::Merged).is_empty() {
+        let name = format!("{}, merged ACKs", Way::Batches.title());
+        series.push(line(name, Way::Batches, AckRate::Merged).colour(5));
     }
-    let paper = sizes.iter().map(|&bytes| table_1(bytes).map(|[.., saved]| saved));
-    series.push(
-        Series::reference("paper, of cycles", paper.collect()).colour(Way::FastPath as usize),
-    );
-    Some(Figure {
-        number: "saved",
-        x: sizes.iter().map(|&bytes| size(bytes)).collect(),
-        series,
-        ..Figure::default()
-    })
+    let paper = over(&rows, "paper, of cycles", |row| Some(row.paper[2]));
+    series.push(Series { is_reference: true, ..paper.colour(Way::FastPath as usize) });
+    Some(Figure { number: "saved", x: sizes(&rows), series, ..Figure::default() })
 }
 
 /// Figure 1: draws the shares of a request's instructions by component.
-fn shares(costs: &[Cost]) -> Option<Figure> {
-    let sizes = sizes(costs, AckRate::Second);
-    let of = |&file_bytes: &u64| {
-        find(costs, Case { way: Way::Stack, file_bytes, acks: AckRate::Second })
-    };
-    let stacks: Vec<&Cost> = sizes.iter().filter_map(of).collect();
-    let largest = stacks.last()?;
-    let share = |cost: &Cost, component| 100.0 * ratio(cost.component(component), cost.total());
-    let part = |component: Component| {
-        let values = stacks.iter().map(|cost| Some(share(cost, component))).collect();
-        Series::new(component.name(), values).stack()
-    };
-    let [rx, memory] = [Component::NetworkRx, Component::Memory].map(|part| share(largest, part));
-    let fewest = stacks.iter().map(|cost| cost.pure_acks_percent).fold(f64::INFINITY, f64::min);
-    let at_size = || format!("Of the instructions at {}.", size(largest.case.file_bytes));
+fn shares(costs: &Costs) -> Option<Figure> {
+    let rows = rows(costs, AckRate::Second);
+    let of = |row: &Row| find(costs, Way::Stack, row.file_bytes, AckRate::Second);
+    let share = |cost: &Cost, component| 100.0 * ratio(cost.components.of(component), cost.total());
+    let part = |component| over(&rows, component, |row| Some(share(of(row)?, component))).stack();
+    let largest = of(rows.last()?)?;
+    let pure_acks = rows.iter().filter_map(of).map(|cost| cost.pure_acks_percent);
+    let claims = [
+        ("paro.fig1.rx", Some(share(largest, NETWORK_RX))),
+        ("paro.fig1.memory", Some(share(largest, MEMORY))),
+        ("paro.fig1.pure-acks", pure_acks.reduce(f64::min)),
+    ];
     Some(Figure {
         number: "1",
-        x: sizes.iter().map(|&bytes| size(bytes)).collect(),
-        series: Component::ALL.into_iter().map(part).collect(),
-        claims: vec![
-            Claim::new("paro.fig1.rx", Some(rx), at_size()),
-            Claim::new("paro.fig1.memory", Some(memory), at_size()),
-            Claim::new("paro.fig1.pure-acks", Some(fewest), None),
-        ],
+        x: sizes(&rows),
+        series: COMPONENTS.into_iter().map(part).collect(),
+        claims: claims.map(|(id, ours)| Claim::new(id, ours, None)).to_vec(),
         ..Figure::default()
     })
 }
 
-/// Figures 3 and 4: draws the components of the four ways, and the savings in three of them.
-fn profile(costs: &[Cost], drawn: Profile) -> Option<Figure> {
-    let of = |way| at(costs, way, PROFILED_BYTES);
-    let ways: Vec<(Way, &Cost)> =
-        Way::ALL.into_iter().filter_map(|way| Some((way, of(way)?))).collect();
-    let (stack, fast) = (of(Way::Stack)?, of(Way::FastPath)?);
-    let part = |component: Component| {
-        let values = ways.iter().map(|(_, cost)| Some(cost.component(component) / 1e3));
-        Series::new(component.name(), values.collect()).stack()
+/// Draws `components` of the ways, in the unit that `value` gives.
+fn stacks(
+    costs: &Costs,
+    components: &[&'static str],
+    value: fn(&Cost, &'static str) -> f64,
+) -> Figure {
+    let ways = || Way::ALL.into_iter().filter_map(move |way| Some((way, at(costs, way)?)));
+    let part = |component: &&'static str| {
+        let values = ways().map(|(_, cost)| Some(value(cost, component))).collect();
+        Series::new(*component, values).stack()
     };
-    let claim = |(component, id): &(Component, &str)| {
-        let saved =
-            |cost: &Cost| saved_percent(stack.component(*component), cost.component(*component));
-        let also = of(Way::Batches).map(|cost| format!("In batches by {:.1} %.", saved(cost)));
-        Claim::new(id, Some(saved(fast)), also)
-    };
-    let mut claims: Vec<Claim> = drawn.claims.iter().map(claim).collect();
-    if stack.is_simulated {
-        claims.push(Claim::new("paro.table1.cycles", Some(at_papers_mix(stack, fast)), None));
+    Figure {
+        x: ways().map(|(way, _)| way.title().to_owned()).collect(),
+        series: components.iter().map(part).collect(),
+        ..Figure::default()
     }
-    Some(Figure {
-        number: drawn.number,
-        x: ways.iter().map(|(way, _)| way.title().to_owned()).collect(),
-        series: Component::ALL.into_iter().map(part).collect(),
-        claims,
-        ..Figure::default()
-    })
 }
 
-/// A figure of components.
-#[derive(Clone, Copy)]
-struct Profile {
+/// Figures 3 and 4: draws the components of the four ways. `claims` are about the savings of components.
+fn profile(
+    costs: &Costs,
     number: &'static str,
-    /// The claims about components.
-    claims: &'static [(Component, &'static str)],
-}
-
-const FIGURE_3: Profile = Profile {
-    number: "3",
-    claims: &[
-        (Component::DriverRx, "paro.fig3.driver-rx"),
-        (Component::NetworkRx, "paro.fig3.network-rx"),
-        (Component::Memory, "paro.fig3.memory"),
-    ],
-};
-const FIGURE_4: Profile = Profile {
-    number: "4",
-    claims: &[
-        (Component::NetworkRx, "paro.fig4.network-rx"),
-        (Component::Memory, "paro.fig4.memory"),
-    ],
-};
-
-/// Draws the cost of an ACK in the receiving part of the host.
-fn acks(costs: &[Cost]) -> Option<Figure> {
-    let of = |way| find(costs, Case { way, file_bytes: PROFILED_BYTES, acks: AckRate::Second });
-    let ways: Vec<(Way, &Cost)> =
-        Way::ALL.into_iter().filter_map(|way| Some((way, of(way)?))).collect();
-    let (stack, fast) = (an_ack(of(Way::Stack)?), an_ack(of(Way::FastPath)?));
-    let batches = an_ack(of(Way::Batches)?);
-    let records = of(Way::Records).map(an_ack);
-    let driver = of(Way::FastPath)
-        .map_or(0.0, |cost| ratio(cost.component(Component::DriverRx), cost.acks_a_request));
-    let part = |component: Component| {
-        let values = ways
-            .iter()
-            .map(|(_, cost)| Some(ratio(cost.component(component), cost.acks_a_request)));
-        Series::new(component.name(), values.collect()).stack()
+    claims: &[(&'static str, &'static str)],
+) -> Option<Figure> {
+    let (stack, fast) = (at(costs, Way::Stack)?, at(costs, Way::FastPath)?);
+    let claim = |(component, id): &(&str, &str)| {
+        let of = |cost: &Cost| cost.components.of(component);
+        let saved = |cost| saved_percent(of(stack), of(cost));
+        let batches = at(costs, Way::Batches);
+        let detail = batches.map(|cost| format!("In batches by {:.1} %.", saved(cost)));
+        Claim::new(id, Some(saved(fast)), detail)
     };
-    Some(Figure {
-        number: "ack",
-        x: ways.iter().map(|(way, _)| way.title().to_owned()).collect(),
-        series: [Component::DriverRx, Component::NetworkRx].into_iter().map(part).collect(),
-        claims: vec![
-            Claim::new(
-                "paro.ack",
-                Some(saved_percent(stack, fast)),
-                format!("{stack:.0} without, {fast:.0} with the fast path."),
-            )
-            .because(|| {
-                format!(
-                    "Of these {driver:.0} are the driver's, which copies a frame out of the ring before it is looked \
-                     at. {}",
-                    in_batches(stack, batches, records)
-                )
-            }),
-        ],
-        ..Figure::default()
-    })
+    let claims = claims.iter().map(claim).collect();
+    let thousands = |cost: &Cost, component: &'static str| cost.components.of(component) / 1e3;
+    Some(Figure { number, claims, ..stacks(costs, &COMPONENTS, thousands) })
 }
 
-/// Returns a sentence about the cost of an ACK if a connection receives all ACKs of a batch at once.
-fn in_batches(stack: f64, batches: f64, records: Option<f64>) -> String {
-    let default = records.map_or_else(String::new, |records| {
-        format!(" The default without a fast path, records, takes {records:.0}.")
-    });
-    let percent = 100.0 * ratio(batches, stack);
-    format!("In batches an ACK takes {batches:.0}, {percent:.0} % of the stack's.{default}")
+const FIGURE_3: [(&str, &str); 3] = [
+    (DRIVER_RX, "paro.fig3.driver-rx"),
+    (NETWORK_RX, "paro.fig3.network-rx"),
+    (MEMORY, "paro.fig3.memory"),
+];
+const FIGURE_4: [(&str, &str); 2] =
+    [(NETWORK_RX, "paro.fig4.network-rx"), (MEMORY, "paro.fig4.memory")];
+
+/// Draws the cost of an ACK in the receiving part of the host, without memory.
+fn acks(costs: &Costs) -> Option<Figure> {
+    at(costs, Way::Batches)?;
+    let an_ack = |way| at(costs, way).map(|cost| ratio(receiving(cost), cost.acks_a_request));
+    let (stack, fast) = (an_ack(Way::Stack)?, an_ack(Way::FastPath)?);
+    let detail = format!("{stack:.0} without, {fast:.0} with the fast path.");
+    let claim = Claim::new("paro.ack", Some(saved_percent(stack, fast)), detail);
+    let value = |cost: &Cost, component: &'static str| {
+        ratio(cost.components.of(component), cost.acks_a_request)
+    };
+    let figure = stacks(costs, &[DRIVER_RX, NETWORK_RX], value);
+    Some(Figure { number: "ack", claims: vec![claim], ..figure })
 }
 
 /// Draws the live server's processor time.
-fn live(windows: &[(Way, Vec<Window>)]) -> Option<Figure> {
-    let spreads: Vec<(Way, Spread)> = windows
-        .iter()
-        .filter_map(|(way, all)| Some((*way, Spread::over(all, |one| one.us_a_request)?)))
-        .collect();
-    let of = |way| spreads.iter().find(|(one, _)| *one == way).map(|(_, spread)| *spread);
+pub(super) fn of_windows(windows: &Cells<Way, Window>) -> Option<Figure> {
+    let of = |way| windows.median(way, |one| one.us_a_request);
     let (stack, batches) = (of(Way::Stack)?, of(Way::Batches)?);
-    let left = ratio(batches.median, stack.median);
-    let rounds = windows.iter().map(|(_, all)| all.len()).min().unwrap_or_default();
+    let ratios = ratios(windows);
     // Too few rounds decide nothing.
-    let bounds = compared(windows).unwrap_or((0.0, f64::MAX));
+    let bounds = median_bounds(&ratios).unwrap_or((0.0, f64::MAX));
+    let ours = Ours::between(ratio(batches, stack), bounds, ratios.len());
     let detail = format!(
-        "{:.0} us without, {:.0} with the fast path in batches: {:.1} % saved. The interval is that of both in the \
-         same round, at 95 %.",
-        stack.median,
-        batches.median,
-        100.0 * (1.0 - left)
+        "{stack:.0} us without, {batches:.0} with the fast path in batches. The interval is that of both in the \
+         same round, at 95 %."
     );
-    let claim = Claim::new("paro.live", Some(Ours::between(left, bounds, rounds)), detail);
-    Some(Figure {
-        number: "live",
-        x: spreads.iter().map(|(way, _)| way.title().to_owned()).collect(),
-        series: vec![
-            Series::of_spreads("here", spreads.iter().map(|(_, spread)| Some(*spread)).collect())
-                .bars(),
-        ],
-        claims: vec![claim],
-        ..Figure::default()
-    })
+    let claims = vec![Claim::new("paro.live", Some(ours), detail)];
+    Some(Figure { claims, ..LIVE.figure(windows)? })
 }
 
-/// Returns the bounds of the median ratio of batches to stack. Each ratio is of two windows in the same
-/// round, a few seconds apart.
-fn compared(windows: &[(Way, Vec<Window>)]) -> Option<(f64, f64)> {
-    let of = |way| windows.iter().find(|(one, _)| *one == way).map(|(_, all)| all);
-    let pairs = of(Way::Batches)?.iter().zip(of(Way::Stack)?);
-    median_bounds(
-        &pairs.map(|(ours, stack)| ours.us_a_request / stack.us_a_request).collect::<Vec<_>>(),
-    )
+/// Returns the ratio of batches to stack in each round, whose windows are a few seconds apart.
+fn ratios(windows: &Cells<Way, Window>) -> Vec<f64> {
+    let of = |way| windows.samples().filter(move |(one, _)| *one == way).map(|(_, one)| one);
+    let pairs = of(Way::Batches).zip(of(Way::Stack));
+    pairs.map(|(batches, stack)| batches.us_a_request / stack.us_a_request).collect()
 }
+
+const LIVE: Chart<Way, Window> = Chart {
+    number: "live",
+    x: |way| way.title().to_owned(),
+    line: |_| "here",
+    value: |window| window.us_a_request,
+    paper: |_| None,
+    shape: Shape::Bars,
+};
 
 #[cfg(test)]
 mod tests;

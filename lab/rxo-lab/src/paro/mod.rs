@@ -1,98 +1,141 @@
 //! `rxo-lab paro`: Chan and Cheriton, "Improving Server Application Performance via Pure TCP ACK Receive
-//! Optimization" (2013): measures the saving of the fast path for pure ACKs in a file server.
+//! Optimization" (2013): what the fast path for pure ACKs saves a file server.
 //!
 //! The saving is measured twice. *Counted*: the host and the HTTP server run on a ring in shared memory
-//! ([`server`]), with modelled [`clients`] at its other end, under callgrind ([`count`]); the count is exact
-//! on any machine. *Live*: `rxo serve` runs behind `rxo card` with Linux clients ([`live`]), for its
-//! processor time. A [`case`] is a way of ACKs, a file size and an ACK rate. The [`figures`] show the values
-//! of the [`paper`] beside ours.
+//! ([`server`]), with modelled [`clients`] at its other end, under callgrind ([`cost`]); the count is exact on
+//! any machine. *Live*: `rxo serve` runs behind `rxo card` with Linux clients ([`live`]). A [`case`] is a way of
+//! ACKs, a file size and an ACK rate. The [`figures`] show the paper's values beside ours.
 
 mod app;
 mod case;
-mod category;
 mod clients;
-mod count;
+mod cost;
 mod figures;
 mod live;
-mod paper;
-mod plan;
 pub(crate) mod server;
 mod stamped;
 
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
+
 use anyhow::Result;
-use rxo_demo::turns::{Cases, Turns};
-use serde::{Serialize, Serializer};
+use rxo_demo::limits::within;
 
-use self::case::Case;
-use self::count::Cost;
-use self::live::{Live, Window};
-pub(crate) use self::plan::{PARTS, Plan};
-use crate::runner::{Experiment, Outcome};
+use self::case::{AckRate, Case, PROFILED_BYTES, TABLE_1, Way};
+use self::cost::Cost;
+use self::live::{Live, LiveScale, Window};
+use self::server::Scale;
+use crate::callgrind;
+use crate::claim::{Basis, if_so};
+use crate::flags::{Part, RunFlags};
+use crate::parts::{Measurement, Parts};
+use crate::runner::Outcome;
+use crate::scenario::Cells;
 
-/// The results of all measurements.
-#[derive(Clone, Debug, Default, Serialize)]
-struct Measured {
-    /// Instructions of requests, for each counted case.
-    costs: Vec<Cost>,
-    /// Estimated cycles of requests, for each simulated case.
-    cycles: Vec<Cost>,
-    /// Windows of the live server, by way.
-    #[serde(serialize_with = "by_way")]
-    windows: Vec<(case::Way, Vec<Window>)>,
+/// Table 1, figures 1 and 4: instructions of requests; figure 3: cycles, as callgrind estimates them with
+/// simulated caches; a live server with Linux clients.
+pub(crate) const PARTS: &[Part] =
+    &[Part::counted("requests"), Part::counted("cycles"), Part::timed("live")];
+
+/// Makes the experiment from the flags.
+///
+/// # Errors
+/// If a number is invalid; the message describes valid values.
+pub(crate) fn scenario(flags: &RunFlags) -> Result<Parts> {
+    let (parts, quick) = (flags.chosen(PARTS)?, flags.is_quick());
+    let rounds = flags.rounds.unwrap_or(if quick { 1 } else { ROUNDS });
+    within("--rounds", rounds, 1..=MOST_ROUNDS)?;
+    let rates: &[AckRate] = if quick { &[AckRate::Second] } else { &AckRate::ALL };
+    let sizes = TABLE_1.map(|row| row.file_bytes).into_iter();
+    let sizes = sizes.filter(|bytes| !quick || *bytes == PROFILED_BYTES);
+    let requests = rates.iter().flat_map(|acks| sizes.clone().flat_map(|bytes| ways(*acks, bytes)));
+    let requests = requests.filter(|_| parts.has("requests")).collect();
+    // Simulated caches take minutes, so a quick run has them only if they are named.
+    let is_simulated = parts.has("cycles") && (parts.is_named("cycles") || !quick);
+    let cycles = ways(AckRate::Second, PROFILED_BYTES).into_iter().filter(|_| is_simulated);
+    let scale = if quick { QUICK } else { FULL };
+    let windows = live::WAYS.into_iter().filter(|_| parts.has("live")).collect();
+    let live_scale = if quick { QUICK_LIVE } else { FULL_LIVE };
+    Ok(Parts(vec![
+        ("costs", Box::new(count(requests, scale, false))),
+        ("cycles", Box::new(count(cycles.collect(), scale, true))),
+        ("windows", Box::new(measure_live(windows, rounds, live_scale))),
+    ]))
 }
 
-fn by_way<S: Serializer>(
-    windows: &[(case::Way, Vec<Window>)],
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(windows.iter().map(|(way, windows)| (way, windows)))
+fn ways(acks: AckRate, file_bytes: u64) -> [Case; 4] {
+    Way::ALL.map(|way| Case { way, file_bytes, acks })
 }
 
-impl Experiment for Plan {
-    fn prepare(&self) -> Result<()> {
-        let is_nothing_counted = self.counted.is_empty() && self.simulated.is_empty();
-        if is_nothing_counted { Ok(()) } else { crate::callgrind::check() }
-    }
-
-    fn steps(&self) -> Result<usize> {
-        Ok(self.counted.len() + self.simulated.len() + self.rounds * live::WAYS.len())
-    }
-
-    fn measure(&self, turns: &Turns<'_>) -> Result<Outcome> {
-        let costs = self.count(turns, &self.counted, false)?;
-        let cycles = self.count(turns, &self.simulated, true)?;
-        let windows = self.measure_live(turns)?;
-        let measured = Measured { costs, cycles, windows };
-        Ok(Outcome::new(figures::all(&measured), &measured)?.facts(self.facts()))
-    }
-
-    fn needs_networks(&self) -> bool {
-        self.rounds > 0
-    }
+/// Counts instructions or, with `is_simulated`, estimated cycles.
+fn count(cases: Vec<Case>, scale: Scale, is_simulated: bool) -> Measurement<Case, Cost> {
+    let measure = move |case, _: &AtomicBool| cost::count(case, scale, is_simulated);
+    let line = |cost: &Cost| format!("{:.2} million a request", cost.total() / 1e6);
+    let figures = if is_simulated { figures::of_cycles } else { figures::of_requests };
+    let outcome = move |costs: &Cells<Case, Cost>| -> Result<Outcome> {
+        let mut facts = vec![
+            ("files", scale.files.to_string()),
+            ("clients", scale.clients.to_string()),
+            ("counted_mb", (scale.counted_bytes >> 20).to_string()),
+            ("warm_mb", (scale.warm_bytes >> 20).to_string()),
+        ];
+        facts.extend(if_so("is_simulated", is_simulated));
+        Ok(Outcome { figures: figures(costs), facts, ..Outcome::default() })
+    };
+    let count = Measurement::new((Basis::Count, cases), Case::name, measure, line, outcome);
+    count.prepared_by(callgrind::check)
 }
 
-impl Plan {
-    fn count(&self, turns: &Turns<'_>, cases: &[Case], is_simulated: bool) -> Result<Vec<Cost>> {
-        turns.count(
-            cases,
-            Case::name,
-            |case| count::count(case, self.scale, is_simulated),
-            |cost| format!("{:.2} million a request", cost.total() / 1e6),
-        )
-    }
-
-    fn measure_live(&self, turns: &Turns<'_>) -> Result<Vec<(case::Way, Vec<Window>)>> {
-        if self.rounds == 0 || turns.is_ended() {
-            return Ok(Vec::new());
+/// Measures all ways with one server, which starts with the first window.
+fn measure_live(cases: Vec<Way>, rounds: usize, scale: LiveScale) -> Measurement<Way, Window> {
+    let live = Rc::new(RefCell::new(None::<Live>));
+    let ended = Rc::clone(&live);
+    let measure = move |way, _: &AtomicBool| -> Result<Window> {
+        match &mut *live.borrow_mut() {
+            Some(live) => live.measure(way),
+            none => none.insert(Live::start(scale)?).measure(way),
         }
-        let mut live = Live::start(self)?;
-        let windows = turns.measure(
-            Cases { cases: &live::WAYS, rounds: self.rounds, rotated: live::WAYS.len() },
-            |way| format!("live, {}", way.title()),
-            |way, _| live.measure(way),
-            |window| format!("{:.0} us a request", window.us_a_request),
-        )?;
-        live.finish()?;
-        Ok(live::WAYS.into_iter().zip(windows).collect())
+    };
+    let line = |window: &Window| format!("{:.0} us a request", window.us_a_request);
+    let outcome = move |windows: &Cells<Way, Window>| -> Result<Outcome> {
+        ended.take().map_or(Ok(()), Live::finish)?;
+        let facts = vec![
+            ("live_clients", scale.clients.to_string()),
+            ("live_files", scale.files.to_string()),
+            ("window_ms", scale.window_ms.to_string()),
+            ("rounds", rounds.to_string()),
+        ];
+        let figures = figures::of_windows(windows).into_iter().collect();
+        Ok(Outcome { figures, facts, ..Outcome::default() })
+    };
+    let name = |way: Way| format!("live, {}", way.title());
+    Measurement::new((Basis::ProcessorTime, cases), name, measure, line, outcome).rounds(rounds)
+}
+
+/// Number and size of the paper's files. The paper has 400 clients, but 50 saturate the link too, and either
+/// way a turn has the ACKs of one or two clients. A few hundred kilobytes open each client's window.
+const FULL: Scale =
+    Scale { clients: 50, files: 100, warm_bytes: 24 << 20, counted_bytes: 32 << 20 };
+const QUICK: Scale = Scale { clients: 8, files: 4, warm_bytes: 3 << 20, counted_bytes: 4 << 20 };
+const FULL_LIVE: LiveScale = LiveScale { clients: 400, files: 100, window_ms: 1_000 };
+const QUICK_LIVE: LiveScale = LiveScale { clients: 16, files: 4, window_ms: 300 };
+const ROUNDS: usize = 7;
+const MOST_ROUNDS: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::typed;
+
+    #[test]
+    fn a_quick_run_leaves_cycles_out_unless_they_are_named() {
+        let steps = |line: &str| scenario(&typed(line).unwrap()).map(|parts| parts.each_step());
+        assert_eq!(steps("").unwrap(), [2 * 5 * 4, 4, 7 * 3]);
+        assert_eq!(steps("--quick").unwrap(), [4, 0, 3]);
+        assert_eq!(steps("--quick --only cycles").unwrap(), [0, 4, 0]);
+        assert_eq!(steps("--counted").unwrap(), [4, 0, 0]);
+        assert_eq!(steps("--only live --rounds 3").unwrap(), [0, 0, 9]);
+        assert_eq!(steps("--rounds 101").unwrap_err().to_string(), "--rounds 101: choose 1 to 100");
     }
 }

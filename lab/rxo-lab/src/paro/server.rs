@@ -23,10 +23,19 @@ use serde::{Deserialize, Serialize};
 use super::app::App;
 use super::case::Case;
 use super::clients::{Clients, Habits, Tally};
-use super::plan::Scale;
 use super::stamped::Stamped;
 use crate::card;
 use crate::folder::Folder;
+
+/// The extent of a count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(super) struct Scale {
+    pub(super) clients: u16,
+    pub(super) files: u32,
+    /// Bytes that clients download before counting begins; the next field is for the counted part.
+    pub(super) warm_bytes: u64,
+    pub(super) counted_bytes: u64,
+}
 
 /// The counts of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +100,8 @@ fn be_clients(
     say: &Sender<Tally>,
 ) -> Result<()> {
     while !is_connected.load(Ordering::SeqCst) {
-        clients.attend()?;
+        // Answers the setup messages of the ring's other end.
+        clients.device.source.receive(&mut Vec::new(), 1)?;
         thread::sleep(SHORT);
     }
     while let Ok(now) = told.recv() {

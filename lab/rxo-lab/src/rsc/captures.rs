@@ -1,87 +1,141 @@
-//! Makes captures one after the other, or finds them in a directory, and examines them.
+//! The captures of figures 4 to 8: made one after the other, or found in a directory.
 
 use std::fs;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use rxo_capture::Capture;
 use rxo_console::fault::usage;
-use rxo_demo::turns::Turns;
 
-use super::condition::Condition;
-use super::examine::{Examined, examine};
-use super::plan::{CapturePlan, LabPlan};
-use super::senders;
+use super::amount;
+use super::examine::{Condition, Examined, examine};
+use super::senders::{self, Captured, Link};
+use crate::claim::{Basis, Fact, if_so};
+use crate::parts::Measurement;
+use crate::runner::Outcome;
+use crate::scenario::Cells;
 
-/// Returns every capture of the plan, examined; after an interrupt, those so far.
-///
-/// # Errors
-/// If a capture cannot be made, kept, found or opened.
-pub(super) fn examined(plan: &CapturePlan, turns: &Turns<'_>) -> Result<Vec<Examined>> {
-    match plan {
-        CapturePlan::Lab(lab) => made(lab, turns),
-        CapturePlan::Directory(directory) => brought(directory, turns),
-    }
+/// The source of the captures.
+#[derive(Debug)]
+pub(super) enum Sources {
+    /// The lab's senders. Captures are kept in the directory `keep`, if there is one.
+    Lab { conditions: Vec<Condition>, link: Link, keep: Option<PathBuf> },
+    /// Existing files.
+    Brought(Vec<PathBuf>),
 }
 
-fn made(plan: &LabPlan, turns: &Turns<'_>) -> Result<Vec<Examined>> {
-    if let Some(directory) = &plan.keep {
-        fs::create_dir_all(directory)
-            .with_context(|| format!("cannot make the directory {}", directory.display()))?;
-    }
-    let mut all = Vec::with_capacity(plan.conditions.len());
-    for &condition in &plan.conditions {
-        turns.begin(&condition.to_string());
-        let captured = senders::capture(condition, plan, turns.stop())
-            .with_context(|| format!("no capture of {condition}"))?;
-        let Some(captured) = captured else { break };
-        if let Some(directory) = &plan.keep {
-            let path = directory.join(condition.file_name());
-            fs::write(&path, &captured.file)
-                .with_context(|| format!("cannot keep {}", path.display()))?;
+impl Sources {
+    fn len(&self) -> usize {
+        match self {
+            Self::Lab { conditions, .. } => conditions.len(),
+            Self::Brought(paths) => paths.len(),
         }
-        let name = condition.file_name();
-        let capture = Capture::from_reader(&name, Box::new(Cursor::new(captured.file)))?;
-        let examined = examine(capture, &name, Some(condition), captured.lost_frames)?;
-        turns.end(&line(&condition.to_string(), &examined));
-        all.push(examined);
     }
-    Ok(all)
-}
 
-fn brought(directory: &Path, turns: &Turns<'_>) -> Result<Vec<Examined>> {
-    let mut all = Vec::new();
-    for path in files(directory)? {
-        if turns.is_ended() {
-            break;
+    fn name(&self, place: usize) -> String {
+        match self {
+            Self::Lab { conditions, .. } => conditions[place].to_string(),
+            Self::Brought(paths) => name(&paths[place]),
         }
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        turns.begin(&name);
-        let examined = examine(Capture::open(&path)?, &name, Condition::of_file(&name), 0)?;
-        turns.end(&line(&name, &examined));
-        all.push(examined);
     }
-    all.sort_by_key(|examined| (examined.condition.is_none(), examined.condition));
-    Ok(all)
+
+    /// Makes or opens the capture at index `place`, and examines it; `None` if `stop` is set meanwhile.
+    fn examined(&self, place: usize, stop: &AtomicBool) -> Result<Option<Examined>> {
+        match self {
+            Self::Brought(paths) => {
+                let (path, name) = (&paths[place], name(&paths[place]));
+                examine(Capture::open(path)?, &name, Condition::of_file(&name), 0).map(Some)
+            }
+            Self::Lab { conditions, link, keep } => {
+                let condition = conditions[place];
+                let captured = senders::capture(condition, *link, stop)?;
+                let Some(Captured { file, lost_frames }) = captured else { return Ok(None) };
+                let name = condition.file_name();
+                if let Some(folder) = keep {
+                    let kept = fs::create_dir_all(folder)
+                        .and_then(|()| fs::write(folder.join(&name), &file));
+                    kept.with_context(|| format!("cannot keep {name} in {}", folder.display()))?;
+                }
+                let capture = Capture::from_reader(&name, Box::new(Cursor::new(file)))?;
+                examine(capture, &name, Some(condition), lost_frames).map(Some)
+            }
+        }
+    }
+
+    fn facts(&self) -> Vec<Fact> {
+        match self {
+            Self::Brought(_) => Vec::new(),
+            Self::Lab { link: Link { packets, bytes_per_s, burst_frames }, .. } => vec![
+                ("packets", packets.to_string()),
+                ("mbit", (bytes_per_s / 125_000).to_string()),
+                ("burst", burst_frames.to_string()),
+            ],
+        }
+    }
 }
 
-/// Returns the paths of the captures in a directory, sorted by name.
+/// Examines the captures of `sources`, if `is_chosen`.
+pub(super) fn measurement(
+    sources: Sources,
+    is_chosen: bool,
+) -> Measurement<usize, Option<Examined>> {
+    let is_lab = matches!(sources, Sources::Lab { .. });
+    let sources = Rc::new(sources);
+    let [named, measured] = [Rc::clone(&sources), Rc::clone(&sources)];
+    // A file has the same packets on a busy machine.
+    let basis = if is_lab { Basis::Live } else { Basis::Count };
+    let cases = (0..sources.len()).filter(|_| is_chosen).collect();
+    Measurement::new(
+        (basis, cases),
+        move |place| named.name(place),
+        move |place, stop| measured.examined(place, stop),
+        |examined| examined.as_ref().map_or_else(String::new, Examined::line),
+        move |captures| Ok(outcome(&sources, captures)),
+    )
+}
+
+fn outcome(sources: &Sources, captures: &Cells<usize, Option<Examined>>) -> Outcome {
+    let all: Vec<&Examined> =
+        captures.samples().filter_map(|(_, examined)| examined.as_ref()).collect();
+    let lost: u64 = all.iter().map(|examined| examined.lost_frames).sum();
+    let damaged: Vec<&Examined> = all.iter().copied().filter(|it| it.damage.is_some()).collect();
+    let names: Vec<&str> = damaged.iter().map(|examined| examined.name.as_str()).collect();
+    let conditions = [
+        (lost > 0).then(|| ("lost", lost.to_string())),
+        (!names.is_empty()).then(|| ("damaged", names.join(", "))),
+        if_so("has_captures", !all.is_empty()),
+    ];
+    Outcome {
+        figures: amount::figures(&all),
+        facts: sources.facts().into_iter().chain(conditions.into_iter().flatten()).collect(),
+        missing: damaged.iter().filter_map(|examined| examined.damage.clone()).collect(),
+        ..Outcome::default()
+    }
+}
+
+/// Returns the paths of the captures in a directory: first those that were kept, by their conditions, then
+/// others by name.
 ///
 /// # Errors
 /// If the directory cannot be read, or holds no captures.
-pub(super) fn files(directory: &Path) -> Result<Vec<PathBuf>> {
-    let shown = directory.display();
-    let entries = fs::read_dir(directory).map_err(|error| {
+pub(super) fn found(folder: &Path) -> Result<Vec<PathBuf>> {
+    let shown = folder.display();
+    let entries = fs::read_dir(folder).map_err(|error| {
         usage(format!("--captures {shown}: cannot be read: {error}; name a directory of captures"))
     })?;
     let paths = entries.flatten().map(|entry| entry.path());
     let is_capture = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = name(path);
         path.is_file() && (name.contains(".pcap") || name.contains(".cap"))
     };
     let mut found: Vec<PathBuf> = paths.filter(is_capture).collect();
-    found.sort();
+    found.sort_by_cached_key(|path| {
+        let condition = Condition::of_file(&name(path));
+        (condition.is_none(), condition, path.clone())
+    });
     if found.is_empty() {
         return Err(usage(format!(
             "--captures {shown}: there is no file named *.pcap, *.pcapng or *.cap in it"
@@ -90,23 +144,6 @@ pub(super) fn files(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn line(name: &str, examined: &Examined) -> String {
-    format!(
-        "{name:<32} {:>6.0} of 10,000 eliminated, {:.1} flows in a window of 20",
-        examined.eliminated, examined.interleaving.flows_per_window
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_directory_without_captures_is_refused_by_name() {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        let error = files(&here).unwrap_err().to_string();
-        assert!(error.contains("there is no file named *.pcap"), "{error}");
-        let error = files(&here.join("nowhere")).unwrap_err().to_string();
-        assert!(error.contains("nowhere: cannot be read"), "{error}");
-    }
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -3,10 +3,12 @@
 //! The engine runs unchanged, with all variants in one pass (`rxo_trace::study`). As in the paper, a window
 //! is a number of packets, whatever time they take.
 
+use std::fmt;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use rxo_capture::Capture;
+use rxo::wire::{FlowKey, TcpFlags, Transport, parse, parse_ip};
+use rxo_capture::{Capture, LinkType, Network, Record};
 use rxo_coalesce::{Hold, Policy};
 use rxo_console::numbers::{ratio, rounded};
 use rxo_trace::report::{Outcome, ReasonCount};
@@ -14,8 +16,34 @@ use rxo_trace::study::{Point, PollRule, Settings, Study};
 use rxo_trace::sweep::Grid;
 use serde::Serialize;
 
-use super::condition::Condition;
-use super::interleave::{Interleave, Interleaving};
+/// The condition of a capture: connections of the lab's senders, and the bytes per write of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(super) struct Condition {
+    /// Number of senders, each with one connection.
+    pub(super) connections: usize,
+    /// The application's payload, in units of 1,024 bytes.
+    pub(super) payload_kb: usize,
+}
+
+impl Condition {
+    /// Returns the file name under which the capture is kept.
+    pub(super) fn file_name(self) -> String {
+        format!("{}-connections-{}-KB.pcapng", self.connections, self.payload_kb)
+    }
+
+    /// Parses the condition from the name of a kept capture; `None` for other names.
+    pub(super) fn of_file(name: &str) -> Option<Self> {
+        let name = name.strip_suffix(".pcapng")?.strip_suffix("-KB")?;
+        let (connections, payload_kb) = name.split_once("-connections-")?;
+        Some(Self { connections: connections.parse().ok()?, payload_kb: payload_kb.parse().ok()? })
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} connections, {} KB payloads", self.connections, self.payload_kb)
+    }
+}
 
 /// The results of one capture. Eliminated packets are given per 10,000.
 #[derive(Clone, Debug, Serialize)]
@@ -59,8 +87,7 @@ pub(super) fn examine(
 ) -> Result<Examined> {
     let mut study = Study::new(settings())?;
     study.begin_source(name);
-    let mut interleave = Interleave::new(PAPER_WINDOW);
-    let mut records = Vec::new();
+    let (mut flows, mut records) = (Flows::default(), Vec::new());
     let damage = loop {
         match capture.read_batch(&mut records, BATCH_RECORDS) {
             Ok(0) => break None,
@@ -69,7 +96,7 @@ pub(super) fn examine(
         }
         for record in &records {
             if let Some(interface) = capture.interfaces().get(record.interface as usize) {
-                interleave.take(interface.link, record);
+                flows.take(data_segment(interface.link, record));
             }
         }
         study.take(capture.interfaces(), &mut records);
@@ -88,7 +115,7 @@ pub(super) fn examine(
             3,
         ),
         lost_frames,
-        interleaving: interleave.finish(),
+        interleaving: flows.finish(),
         eliminated: per_10_000(&report.outcome),
         flushed: report.outcome.flushed,
         bypassed: report.outcome.bypassed,
@@ -97,6 +124,87 @@ pub(super) fn examine(
         by_window: next(WINDOWS.len()),
         damage,
     })
+}
+
+impl Examined {
+    /// Returns a progress line.
+    pub(super) fn line(&self) -> String {
+        let Self { eliminated, interleaving, .. } = self;
+        let flows = interleaving.flows_per_window;
+        format!("{eliminated:>6.0} of 10,000 eliminated, {flows:.1} flows in a window of 20")
+    }
+}
+
+/// The mixture of flows in a capture, whatever the policy. Means are 0 without data segments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Interleaving {
+    /// TCP packets with payload; the next field counts those with PSH.
+    data_segments: u64,
+    pushed_segments: u64,
+    /// Mean number of flows with data in a window of [`PAPER_WINDOW`] packets.
+    pub(super) flows_per_window: f64,
+    /// Mean number of consecutive data segments of one flow.
+    segments_per_run: f64,
+}
+
+/// Computes [`Interleaving`] packet by packet.
+#[derive(Debug, Default)]
+struct Flows {
+    /// Packets of the window so far, and their flows.
+    packets: u32,
+    flows: Vec<FlowKey>,
+    last: Option<FlowKey>,
+    windows: u64,
+    flows_in_windows: u64,
+    runs: u64,
+    found: Interleaving,
+}
+
+impl Flows {
+    /// Takes the next packet: its flow and flags if it has data, otherwise `None`.
+    fn take(&mut self, data: Option<(FlowKey, TcpFlags)>) {
+        if let Some((flow, flags)) = data {
+            self.found.data_segments += 1;
+            self.found.pushed_segments += u64::from(flags.contains(TcpFlags::PSH));
+            self.runs += u64::from(self.last.replace(flow) != Some(flow));
+            if !self.flows.contains(&flow) {
+                self.flows.push(flow);
+            }
+        }
+        self.packets += 1;
+        if self.packets == PAPER_WINDOW {
+            self.end_window();
+        }
+    }
+
+    fn end_window(&mut self) {
+        self.packets = 0;
+        self.windows += 1;
+        self.flows_in_windows += self.flows.drain(..).len() as u64;
+    }
+
+    /// Returns the result, including an incomplete last window.
+    fn finish(mut self) -> Interleaving {
+        if self.packets > 0 {
+            self.end_window();
+        }
+        let mean = |sum: u64, count: u64| ratio(sum as f64, count as f64);
+        Interleaving {
+            flows_per_window: mean(self.flows_in_windows, self.windows),
+            segments_per_run: mean(self.found.data_segments, self.runs),
+            ..self.found
+        }
+    }
+}
+
+/// Returns the flow and the flags of a TCP packet with payload; `None` for other packets.
+fn data_segment(link: LinkType, record: &Record) -> Option<(FlowKey, TcpFlags)> {
+    let Network { link, packet, .. } = link.network(&record.bytes)?;
+    let parsed = link.read(packet.as_ref(), parse, parse_ip).ok()?;
+    match parsed.transport {
+        Transport::Tcp(segment) if parsed.payload_bytes() > 0 => Some((parsed.key, segment.flags)),
+        _ => None,
+    }
 }
 
 fn per_10_000(outcome: &Outcome) -> f64 {
@@ -122,7 +230,7 @@ pub(super) const BUFFERS_KB: [u32; 5] = [4, 8, 16, 32, 64];
 /// Windows in figure 8, in packets.
 pub(super) const WINDOWS: [u32; 6] = [4, 8, 16, 20, 32, 64];
 /// Packets between two interrupts in the paper's figures 4 to 7.
-pub(super) const PAPER_WINDOW: u32 = 20;
+const PAPER_WINDOW: u32 = 20;
 /// Time limit that never takes effect: the paper's windows are numbers of packets.
 const NO_LIMIT: Duration = Duration::from_secs(3_600);
 /// Packets per poll, which windows of packets do not depend on.
@@ -184,6 +292,19 @@ mod tests {
         assert!((examined.by_buffer[0] - 5_000.0).abs() < 400.0, "{examined:?}");
         assert!(examined.by_buffer[1] > 7_500.0, "{examined:?}");
         assert!((examined.by_buffer[4] - examined.by_buffer[1]).abs() < 1.0, "{examined:?}");
-        assert!((examined.interleaving.segments_per_run - 6.0).abs() < 1e-9, "{examined:?}");
+        // Each window of 20 packets has parts of all four flows.
+        let Interleaving { data_segments, pushed_segments, flows_per_window, segments_per_run } =
+            examined.interleaving;
+        assert_eq!((data_segments, pushed_segments), (480, 80), "{examined:?}");
+        assert_eq!((flows_per_window, segments_per_run), (4.0, 6.0), "{examined:?}");
+    }
+
+    #[test]
+    fn a_kept_capture_is_known_by_its_name() {
+        let condition = Condition { connections: 16, payload_kb: 8 };
+        assert_eq!(Condition::of_file(&condition.file_name()), Some(condition));
+        for name in ["trace.pcapng", "16-connections-8-KB.pcap", "x-connections-8-KB.pcapng"] {
+            assert_eq!(Condition::of_file(name), None, "{name}");
+        }
     }
 }

@@ -12,15 +12,25 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
 use rxo_capture::{CaptureWriter, Direction, Interface, LinkType, Packet};
+use rxo_demo::machine::Cores;
 use rxo_device::{FrameSource, SourceCounters};
-use rxo_driver::{DeviceBuf, PacketOptions, PacketSource, clock};
-use rxo_frame::Frame;
+use rxo_driver::{PacketOptions, PacketSource, clock};
 use rxo_peers::{SharedLink, SharedLinkOptions};
 use rxo_testbed::Namespace;
 use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
 
-use super::condition::Condition;
-use super::plan::LabPlan;
+use super::WARM_UP;
+use super::examine::Condition;
+
+/// The link that the senders share, and the extent of a capture of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    /// Packets in each capture.
+    pub(super) packets: usize,
+    pub(super) bytes_per_s: u64,
+    /// Frames that a sender's link sends back to back.
+    pub(super) burst_frames: u32,
+}
 
 /// A capture made in the lab.
 #[derive(Debug)]
@@ -38,54 +48,57 @@ pub(super) struct Captured {
 /// If the network cannot be built, a connection breaks or stalls, or wrong bytes arrive.
 pub(super) fn capture(
     condition: Condition,
-    plan: &LabPlan,
+    link: Link,
     stop: &AtomicBool,
 ) -> Result<Option<Captured>> {
+    let (Condition { connections, payload_kb }, cores) = (condition, Cores::choose());
     let network = SharedLink::new(SharedLinkOptions {
-        senders: condition.connections,
+        senders: connections,
         mtu: MTU,
-        bytes_per_s: plan.bytes_per_s,
-        burst_frames: plan.burst_frames,
+        bytes_per_s: link.bytes_per_s,
+        burst_frames: link.burst_frames,
         timestamps: false,
-        core: plan.cores.sender,
+        core: cores.sender,
     })?;
-    let transfer = send(&network, condition, plan)?;
-    thread::sleep(plan.warm_up);
-    let captured = network.receiver().run(|| record(plan.packets, stop))??;
-    let report = transfer.stop()?;
-    if let Some(mismatch) = report.mismatch {
-        bail!("{mismatch}; please report this");
-    }
-    Ok(captured)
-}
-
-fn send(network: &SharedLink, condition: Condition, plan: &LabPlan) -> Result<BulkTransfer> {
     let config = BulkConfig {
-        connections: condition.connections,
-        write_bytes: condition.payload_bytes(),
+        connections,
+        write_bytes: payload_kb * 1_024,
         one_write_at_a_time: true,
         // The application threads share a core; the kernel's network work runs on the other.
-        sender_core: plan.cores.receiver,
-        receiver_core: plan.cores.receiver,
+        sender_core: cores.receiver,
+        receiver_core: cores.receiver,
         ..BulkConfig::default()
     };
     let senders: Vec<&Namespace> = network.senders().collect();
     let (receiver, address) = (network.receiver(), network.receiver_address());
-    Ok(BulkTransfer::start_from_all(&senders, receiver, address, &config)?)
+    let transfer = BulkTransfer::start_from_all(&senders, receiver, address, &config)?;
+    thread::sleep(WARM_UP);
+    let captured = receiver.run(|| record(link.packets, stop))??;
+    if let Some(mismatch) = transfer.stop()?.mismatch {
+        bail!("{mismatch}; please report this");
+    }
+    Ok(captured)
 }
 
 /// Records the next `packets` arriving packets.
 fn record(packets: usize, stop: &AtomicBool) -> Result<Option<Captured>> {
     let name = SharedLink::RECEIVER_INTERFACE;
     let mut source = PacketSource::open(name, PacketOptions::default())?;
-    let mut writer = Writer::new(name, packets)?;
-    let mut batch = Vec::new();
-    let mut last_arrival = Instant::now();
-    while writer.left > 0 {
+    let application = concat!("rxo-lab ", env!("CARGO_PKG_VERSION"), " rsc");
+    let bytes = Vec::with_capacity(packets * (MTU as usize + BLOCK_BYTES));
+    let mut file = CaptureWriter::new(bytes, application)?;
+    let (link, name) = (LinkType::ETHERNET, Some(name.to_owned()));
+    let interface = file.add_interface(&Interface { link, snap_bytes: None, name })?;
+    // From the clock of arrival times to the Unix epoch.
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let since_1970 = since_1970.context("the clock of this machine is before 1970")?;
+    let epoch = since_1970.saturating_sub(Duration::from_nanos(clock::now().as_nanos()));
+    let (mut batch, mut left, mut last_arrival) = (Vec::new(), packets, Instant::now());
+    while left > 0 {
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        if source.receive(&mut batch, writer.left.min(BATCH_FRAMES))? == 0 {
+        if source.receive(&mut batch, left.min(BATCH_FRAMES))? == 0 {
             if last_arrival.elapsed() > PATIENCE {
                 bail!("nothing arrived for {} s; the senders stand still", PATIENCE.as_secs());
             }
@@ -93,51 +106,22 @@ fn record(packets: usize, stop: &AtomicBool) -> Result<Option<Captured>> {
             continue;
         }
         last_arrival = Instant::now();
-        batch.drain(..).try_for_each(|frame| writer.write(&frame))?;
+        left -= batch.len();
+        for frame in batch.drain(..) {
+            let bytes = frame.bytes();
+            file.write(&Packet {
+                interface,
+                at: frame.arrived_at + epoch,
+                original_bytes: bytes.len() as u32,
+                pieces: &[bytes],
+                direction: Some(Direction::In),
+                comments: &[],
+                custom: &[],
+            })?;
+        }
     }
     let SourceCounters { ring_drops, truncated, .. } = source.counters();
-    Ok(Some(Captured { file: writer.file.finish()?, lost_frames: ring_drops + truncated }))
-}
-
-/// The capture file that is being written.
-struct Writer {
-    file: CaptureWriter<Vec<u8>>,
-    interface: u32,
-    /// Offset from the clock of arrival times to the Unix epoch.
-    epoch: Duration,
-    left: usize,
-}
-
-impl Writer {
-    fn new(interface: &str, packets: usize) -> Result<Self> {
-        let bytes = Vec::with_capacity(packets * (MTU as usize + BLOCK_BYTES));
-        let application = concat!("rxo-lab ", env!("CARGO_PKG_VERSION"), " rsc");
-        let mut file = CaptureWriter::new(bytes, application)?;
-        let interface = file.add_interface(&Interface {
-            link: LinkType::ETHERNET,
-            snap_bytes: None,
-            name: Some(interface.to_owned()),
-        })?;
-        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let since_1970 = since_1970.context("the clock of this machine is before 1970")?;
-        let epoch = since_1970.saturating_sub(Duration::from_nanos(clock::now().as_nanos()));
-        Ok(Self { file, interface, epoch, left: packets })
-    }
-
-    fn write(&mut self, frame: &Frame<DeviceBuf>) -> Result<()> {
-        let bytes = frame.bytes();
-        self.file.write(&Packet {
-            interface: self.interface,
-            at: frame.arrived_at + self.epoch,
-            original_bytes: bytes.len() as u32,
-            pieces: &[bytes],
-            direction: Some(Direction::In),
-            comments: &[],
-            custom: &[],
-        })?;
-        self.left -= 1;
-        Ok(())
-    }
+    Ok(Some(Captured { file: file.finish()?, lost_frames: ring_drops + truncated }))
 }
 
 /// MTU of the paper's Ethernet.

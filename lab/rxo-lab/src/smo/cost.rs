@@ -7,42 +7,62 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use rxo::Instant;
 use rxo::live::host::CAST_SEGMENTS_FOR_AN_ACK;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::card::Card;
-use super::category::Category;
-use super::model::{Network, SEGMENT_BYTES};
-use super::paper;
-use super::sender::{Sender, Way};
-use crate::callgrind;
-use crate::folder::Folder;
-use crate::process::Process;
-use crate::step;
+use super::model::SEGMENT_BYTES;
+use super::sender::{Case, FEWEST, MOST, Sender};
+use super::virtual_time::Scene;
+use crate::counted::{Components, Costs, Counted, MEMORY, counted};
 
-/// A counted case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub(super) struct Case {
-    pub(super) way: Way,
-    pub(super) receivers: usize,
-}
+/// The paper's components (figures 6 and 8), by the source file that an instruction was compiled from.
+///
+/// RX is from the card's ring to the connection: ring, checks, engine or fast path, demultiplexing. Sync is locks
+/// and atomic operations, and the backlog that locks protect. Block is the receiver's connection, the paper's TCP
+/// control block; aggregate is the state of the group. Upkeep is the host's work on a connection after its ACK:
+/// timers, and a check for data to send.
+pub(super) const COMPONENTS: Components = Components {
+    names: &["RX", MEMORY, "sync", "block", "aggregate", "upkeep", "other"],
+    memory: &["malloc", "calloc", "realloc", "free", "__rust_alloc", "__rust_dealloc"],
+    paths: &[
+        ("core/src/sync/atomic", "sync"),
+        ("std/src/sync/", "sync"),
+        ("std/src/sys/sync/", "sync"),
+    ],
+    crates: &[
+        ("rxo-tcp", "src/multicast", "aggregate"),
+        ("rxo-host", "src/worker/cast.rs", "aggregate"),
+        ("rxo-tcp", "", "block"),
+        ("rxo-host", "src/cell", "sync"),
+        ("rxo-host", "src/transmit", "upkeep"),
+        ("rxo-host", "src/worker/give_back.rs", "upkeep"),
+        ("rxo-host", "src/worker/reclaim.rs", "upkeep"),
+        ("rxo-host", "src/worker/rests.rs", "upkeep"),
+        ("rxo-host", "src/worker/serve.rs", "upkeep"),
+        ("rxo-host", "src/worker/shares.rs", "upkeep"),
+        ("rxo-host", "src/worker/timers.rs", "upkeep"),
+        ("rxo-host", "src/buffer.rs", MEMORY),
+        ("rxo-frame", "src/pool", MEMORY),
+        ("rxo-frame", "src/chain", MEMORY),
+        ("rxo-host", "", "RX"),
+        ("rxo-device", "", "RX"),
+        ("rxo-coalesce", "", "RX"),
+        ("rxo-lab", "src/smo/card.rs", "RX"),
+    ],
+};
 
 /// Instructions of an acknowledgement, and of a segment to the group.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Cost {
-    #[serde(flatten)]
-    pub(super) case: Case,
-    /// Instructions per acknowledgement, in the order of [`Category::ALL`].
-    #[serde(serialize_with = "by_name")]
-    pub(super) parts: Counts,
-    /// Instructions per acknowledgement.
+    /// Instructions per acknowledgement, by component, and their sum.
+    pub(super) parts: Costs,
     pub(super) ack: f64,
-    /// Cycles per acknowledgement that callgrind estimates from simulated caches; `None` if caches were not
-    /// simulated.
+    /// Cycles per acknowledgement that callgrind estimates from simulated caches, and misses of the second cache;
+    /// `None` if caches were not simulated.
     pub(super) cycles: Option<f64>,
-    /// Misses of the second simulated cache per acknowledgement; `None` if caches were not simulated.
     pub(super) misses: Option<f64>,
     /// Instructions per segment to the group.
     pub(super) segment: f64,
@@ -63,55 +83,28 @@ struct Done {
 /// # Errors
 /// If valgrind is missing, or the process under it fails.
 pub(super) fn count(case: Case, rounds: usize) -> Result<Cost> {
-    callgrind::check()?;
-    let Counted { parts, done, .. } = run_counted(case, rounds, "counted_acks", &[])?;
-    let sending = run_counted(case, rounds, "counted_sends", &[])?.parts;
-    let is_papers = [paper::FEWEST, paper::MOST].contains(&case.receivers);
-    let simulated = is_papers.then(|| run_counted(case, rounds, "counted_acks", &CACHES));
-    let simulated = simulated.transpose()?;
-    let simulated = simulated.as_ref();
-    let cycles = |it: &Counted| it.parts.iter().sum::<f64>() / it.done.acks as f64;
-    let misses = |it: &Counted| it.misses / it.done.acks as f64;
-    let parts = parts.map(|count| count / done.acks as f64);
+    let run = |function, caches: &[&str]| -> Result<Counted<Done>> {
+        counted(("Sender", &Parameters { case, rounds }), (function, caches), &COMPONENTS)
+    };
+    let Counted { costs, said: done, .. } = run("counted_acks", &[])?;
+    let sending = run("counted_sends", &[])?.costs;
+    let is_papers = [FEWEST, MOST].contains(&case.receivers);
+    let simulated = is_papers.then(|| run("counted_acks", &CACHES)).transpose()?;
+    let an_ack = |cost: f64| cost / done.acks as f64;
+    let parts = Costs(costs.0.iter().map(|(name, cost)| (*name, an_ack(*cost))).collect());
     Ok(Cost {
-        case,
-        ack: parts.iter().sum(),
+        ack: parts.total(),
         parts,
-        cycles: simulated.map(cycles),
-        misses: simulated.map(misses),
-        segment: sending.iter().sum::<f64>() / done.segments as f64,
+        cycles: simulated.as_ref().map(|it| an_ack(it.costs.total())),
+        misses: simulated.as_ref().map(|it| an_ack(it.misses)),
+        segment: sending.total() / done.segments as f64,
         consumed: done.consumed as f64 / done.acks as f64,
     })
 }
 
-fn by_name<S: Serializer>(parts: &Counts, serializer: S) -> Result<S::Ok, S::Error> {
-    let named = Category::ALL.iter().zip(parts);
-    serializer.collect_map(named.map(|(category, count)| (category.name(), count)))
-}
-
-type Counts = [f64; Category::ALL.len()];
-
 /// Options for the first and second cache of a core of the paper's Xeon E3-1230v2, 32 and 256 KiB.
 const CACHES: [&str; 4] =
     ["--cache-sim=yes", "--I1=32768,4,64", "--D1=32768,8,64", "--LL=262144,8,64"];
-
-/// Counts of the rounds of a case.
-struct Counted {
-    parts: Counts,
-    /// Misses of the last cache; 0 if caches were not simulated.
-    misses: f64,
-    done: Done,
-}
-
-fn run_counted(case: Case, rounds: usize, counted: &str, caches: &[&str]) -> Result<Counted> {
-    let folder = Folder::new("smo")?;
-    let profile = folder.file("callgrind.out");
-    let mut command = callgrind::command(counted, &profile, caches)?;
-    command.args(step::arguments("Sender", &Parameters { case, rounds })?);
-    let done = Process::spawn("the sender under valgrind", &mut command)?.finish()?;
-    let parts = callgrind::read(&profile, |origin| Category::of(origin) as usize)?;
-    Ok(Counted { parts, misses: callgrind::last_misses(&profile)?, done })
-}
 
 /// The parameters of the process under callgrind.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
@@ -130,17 +123,20 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
 }
 
 fn in_rounds(case: Case, rounds: usize) -> Result<Done> {
-    let mut scene = Scene::open(case)?;
-    for _ in 0..WARM_ROUNDS {
-        scene.round(Counting::Off)?;
-    }
-    let before = scene.sender.counters().fast.consumed;
-    scene.done = Done::default();
+    // The link is so fast that everything arrives before the next round.
+    let mut rounds_of = Rounds { scene: Scene::open(case, 1e12)?, late: Vec::new() };
+    rounds_of.scene.sender.start(0);
+    let uncounted = (0..WARM_ROUNDS).map(|_| rounds_of.next(Counting::Off));
+    uncounted.collect::<Result<Vec<_>>>()?;
+    let consumed = |rounds: &mut Rounds| rounds.scene.sender.host.counters().fast.consumed;
+    let (before, mut done) = (consumed(&mut rounds_of), Done::default());
     for _ in 0..rounds {
-        ensure!(scene.round(Counting::On)? == 0, "acknowledgements made the host send");
+        let (acks, sent) = rounds_of.next(Counting::On)?;
+        ensure!(sent == 0, "acknowledgements made the host send");
+        done.acks += acks;
+        done.segments += u64::from(CAST_SEGMENTS_FOR_AN_ACK);
     }
-    let consumed = scene.sender.counters().fast.consumed - before;
-    Ok(Done { consumed, ..scene.done })
+    Ok(Done { consumed: consumed(&mut rounds_of) - before, ..done })
 }
 
 /// Switches callgrind's counting `On` or `Off` for a round.
@@ -150,81 +146,39 @@ enum Counting {
     On,
 }
 
-/// A sender, its card, and its receivers.
-struct Scene {
-    card: Card,
-    sender: Sender<Card, Card>,
-    network: Network,
-    now: Instant,
+/// Rounds of a cast.
+struct Rounds {
+    scene: Scene,
     /// Acknowledgements of the previous round that are still in flight.
     late: Vec<Vec<u8>>,
-    done: Done,
 }
 
-impl Scene {
-    /// Opens a cast and waits until its receivers have joined.
-    fn open(case: Case) -> Result<Self> {
-        let card = Card::new();
-        let sender = Sender::new((card.clone(), card.clone()), case.receivers, case.way)?;
-        // The link is so fast that everything arrives before the next round.
-        let network = Network::new(case.receivers, 1e12);
-        let now = Instant::from_micros(1_000_000);
-        let (late, done) = (Vec::new(), Done::default());
-        let mut scene = Self { card, sender, network, now, late, done };
-        for _ in 0..MOST_TURNS * case.receivers {
-            scene.now = scene.now + STEP;
-            scene.card.set_now(scene.now);
-            scene.late = scene.carry()?;
-            scene.deliver();
-            while_busy(&mut scene.sender, &scene.card, scene.now)?;
-            scene.sender.hear()?;
-            if scene.sender.joined == case.receivers {
-                scene.sender.start(0);
-                return Ok(scene);
-            }
-        }
-        bail!("{} of {} receivers have come", scene.sender.joined, case.receivers)
-    }
-
-    /// Runs a round: the group sends sixteen segments, and the ACKs of the previous sixteen arrive. Returns
-    /// the packets sent by the turns that processed these ACKs; 0 once the window is large enough.
-    fn round(&mut self, counting: Counting) -> Result<u64> {
-        let segments = u64::from(CAST_SEGMENTS_FOR_AN_ACK);
-        self.now = self.now + STEP;
-        self.card.set_now(self.now);
-        self.sender.extend(segments * SEGMENT_BYTES as u64);
-        self.sender.feed(false);
-        let Self { sender, card, now, .. } = self;
+impl Rounds {
+    /// Runs a round: the group sends sixteen segments, and the ACKs of the previous sixteen arrive. Returns the
+    /// number of ACKs, and of packets sent by the turns that processed them; 0 once the window is large enough.
+    fn next(&mut self, counting: Counting) -> Result<(u64, u64)> {
+        let Self { scene: Scene { sender, card, network, now, .. }, late } = self;
+        *now = *now + STEP;
+        card.set_now(*now);
+        sender.extend(u64::from(CAST_SEGMENTS_FOR_AN_ACK) * SEGMENT_BYTES as u64);
+        sender.feed(false);
         match counting {
             Counting::Off => while_busy(sender, card, *now),
             Counting::On => counted_sends(|| while_busy(sender, card, *now)),
         }?;
-        let next = self.carry()?;
-        self.done.segments += segments;
-        self.done.acks += self.late.len() as u64;
-        self.deliver();
-        let Self { sender, card, now, .. } = self;
+        let mut next = Vec::new();
+        let mut answer = |frame: &[u8]| next.push(frame.to_vec());
+        while let Some(sent) = card.take() {
+            network.take(&sent.headers, sent.at, &mut answer)?;
+        }
+        network.on_time(*now + STEP / 2, &mut answer)?;
+        let acks = std::mem::replace(late, next);
+        acks.iter().for_each(|frame| card.arrive(frame));
         let sent = match counting {
             Counting::Off => while_busy(sender, card, *now),
             Counting::On => counted_acks(|| while_busy(sender, card, *now)),
         }?;
-        self.late = next;
-        Ok(sent)
-    }
-
-    /// Passes the sent frames to the receivers. Returns their answers.
-    fn carry(&mut self) -> Result<Vec<Vec<u8>>> {
-        let (mut answers, now) = (Vec::new(), self.now);
-        let mut answer = |frame: &[u8]| answers.push(frame.to_vec());
-        while let Some(sent) = self.card.take() {
-            self.network.take(&sent.headers, sent.at, &mut answer)?;
-        }
-        self.network.on_time(now + STEP / 2, &mut answer)?;
-        Ok(answers)
-    }
-
-    fn deliver(&mut self) {
-        self.late.drain(..).for_each(|frame| self.card.arrive(&frame));
+        Ok((acks.len() as u64, sent))
     }
 }
 
@@ -258,12 +212,11 @@ fn counted_sends<T>(work: impl FnOnce() -> T) -> T {
 const STEP: Duration = Duration::from_micros(200);
 /// Uncounted rounds, until the windows are as large as two rounds.
 const WARM_ROUNDS: usize = 100;
-/// Most turns per receiver that joins.
-const MOST_TURNS: usize = 100;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::smo::sender::Way;
 
     #[test]
     fn each_receiver_acknowledges_once_a_round_and_the_fast_path_takes_it() {

@@ -4,20 +4,22 @@
 //! `vhost:` and `virtio:` are the two sides of the rings, so the card's cost falls on the model's core.
 //! Frames move in real time. The sender polls, so its core is entirely its own.
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use rxo::live::{Device, DeviceOptions};
 use rxo::{ChecksumStatus, Frame, FrameSink, FrameSource};
 use rxo_demo::machine::Cores;
-use rxo_driver::{DeviceName, GuestOptions, clock};
+use rxo_driver::{GuestOptions, clock};
 use serde::Serialize;
 
-use super::model::{Counts, Network};
-use super::sender::{Sender, Way};
+use super::model::{Counts, Network, least_time};
+use super::sender::{Case, Sender};
+use crate::card;
 use crate::folder::Folder;
 
 /// The result of one cast.
@@ -25,6 +27,8 @@ use crate::folder::Folder;
 pub(super) struct Timed {
     /// Seconds from the first byte until the last receiver is done.
     pub(super) seconds: f64,
+    /// This time in percent of what the link alone takes.
+    pub(super) percent: f64,
     /// ACKs of all receivers per segment to the group.
     pub(super) acks_a_segment: f64,
     /// Segments that the sender repeated, although nothing was lost.
@@ -35,63 +39,50 @@ pub(super) struct Timed {
 ///
 /// # Errors
 /// If a device cannot be opened, or a receiver fails.
-pub(super) fn cast(
-    (way, receivers): (Way, usize),
-    bits_per_s: f64,
-    bytes: u64,
-    cores: Cores,
-) -> Result<Timed> {
+pub(super) fn cast(case: Case, bits_per_s: f64, bytes: u64, cores: Cores) -> Result<Timed> {
     let folder = Folder::new("smo-knee")?;
     let socket = folder.guest(0);
-    let (card, stop) = (card(&socket)?, AtomicBool::new(false));
+    let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let model = || {
-            let counts = on_core(cores.sender, || model(&card, receivers, bits_per_s, &stop));
+        let model = scope.spawn(|| {
+            let model = |()| model(&socket, case.receivers, bits_per_s, &stop);
+            let counts = pinned(cores.sender).and_then(model);
             // The sender must not wait for a model that has ended for any reason.
             stop.store(true, Ordering::Relaxed);
             counts
-        };
-        let model = scope.spawn(model);
-        let sent = on_core(cores.receiver, || send(&socket, (way, receivers), bytes, &stop));
+        });
+        // On a thread of its own, so that this one keeps its affinity.
+        let sent =
+            scope.spawn(|| pinned(cores.receiver).and_then(|()| send(&socket, case, bytes, &stop)));
+        let sent = joined(sent);
         stop.store(true, Ordering::Relaxed);
-        let counts = model.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let counts = joined(model);
         // A failed model is also the cause of a failed sender, so its error comes first.
         let Counts { segments, acks, repairs, bytes: came } = counts?;
         let seconds = sent?;
         ensure!(came == bytes, "{came} of {bytes} bytes came");
-        Ok(Timed { seconds, acks_a_segment: acks as f64 / segments as f64, repairs })
+        let percent = 100.0 * seconds / least_time(bytes, bits_per_s).as_secs_f64();
+        Ok(Timed { seconds, percent, acks_a_segment: acks as f64 / segments as f64, repairs })
     })
 }
 
-/// Runs `work` on a separate thread on `core`, so that this thread keeps its affinity.
-fn on_core<T: Send>(core: Option<usize>, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-    thread::scope(|scope| {
-        let pinned = || {
-            core.map_or(Ok(()), rxo_testbed::pin_to_core)?;
-            work()
-        };
-        let thread =
-            thread::Builder::new().name("smo-knee".to_owned()).spawn_scoped(scope, pinned)?;
-        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+fn pinned(core: Option<usize>) -> Result<()> {
+    Ok(core.map_or(Ok(()), rxo_testbed::pin_to_core)?)
 }
 
-fn card(socket: &Path) -> Result<DeviceName> {
-    Ok(format!("vhost:{}", socket.display()).parse()?)
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Runs the link and the receivers until `stop` is set.
-fn model(
-    card: &DeviceName,
-    receivers: usize,
-    bits_per_s: f64,
-    stop: &AtomicBool,
-) -> Result<Counts> {
+fn model(socket: &Path, receivers: usize, bits_per_s: f64, stop: &AtomicBool) -> Result<Counts> {
     let guest = GuestOptions { aggregates: false, ..GuestOptions::default() };
     let options = DeviceOptions { guest, ..DeviceOptions::default() };
-    let Device { mut source, mut sink } = Device::open(card, options)?;
+    let card = format!("vhost:{}", socket.display()).parse()?;
+    let Device { mut source, mut sink } = Device::open(&card, options)?;
     let mut network = Network::new(receivers, bits_per_s);
-    let (mut batch, mut answers) = (Vec::new(), Answers::default());
+    let checksum = ChecksumStatus::Verified;
+    let (mut batch, mut answers) = (Vec::new(), VecDeque::<Answer>::new());
     // Until the sender has connected to the ring, frames to it would be dropped.
     while sink.load().is_none() && !stop.load(Ordering::Relaxed) {
         source.receive(&mut batch, 1)?;
@@ -105,16 +96,18 @@ fn model(
             source.attend();
         }
         for frame in batch.drain(..) {
-            network.take(frame.bytes(), now, |answer| answers.push(answer))?;
+            network.take(frame.bytes(), now, |frame| answers.push_back(Answer::of(frame)))?;
         }
-        network.on_time(now, |answer| answers.push(answer))?;
+        network.on_time(now, |frame| answers.push_back(Answer::of(frame)))?;
         if sink.is_blocked() {
             sink.resume()?;
         } else if !answers.is_empty() {
-            let frames = answers.frames(now);
-            let count = frames.len();
-            sink.transmit(frames.into_iter())?;
-            answers.advance(count);
+            let count = answers.len().min(ANSWERS_AT_ONCE);
+            // A card has verified the checksums.
+            let frames = answers.iter().take(count);
+            let frame = |answer| Frame { checksum, ..Frame::new(Answer::frame(answer), now) };
+            sink.transmit(frames.map(frame))?;
+            answers.drain(..count);
         }
     }
     let dropped = sink.counters().dropped;
@@ -122,85 +115,49 @@ fn model(
     Ok(network.counts())
 }
 
-/// Frames of the receivers that wait for free slots in the ring.
-#[derive(Debug, Default)]
-struct Answers {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-    /// Number of answers at the front of the queue that were sent.
-    sent: usize,
+/// A frame of a receiver that waits for a free slot in the ring. There are millions in a second, so none is
+/// allocated.
+struct Answer {
+    bytes: [u8; ANSWER_BYTES],
+    length: usize,
 }
 
-impl Answers {
-    fn push(&mut self, frame: &[u8]) {
-        self.bytes.extend_from_slice(frame);
-        self.ends.push(self.bytes.len());
+impl Answer {
+    fn of(frame: &[u8]) -> Self {
+        let mut bytes = [0; ANSWER_BYTES];
+        bytes[..frame.len()].copy_from_slice(frame);
+        Self { bytes, length: frame.len() }
     }
 
-    fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    /// Returns the next frames, marked as verified by a card; at most [`ANSWERS_AT_ONCE`].
-    fn frames(&self, now: rxo::Instant) -> Vec<Frame<&[u8]>> {
-        let first = self.sent.checked_sub(1).map_or(0, |last| self.ends[last]);
-        let ends = self.ends[self.sent..].iter().take(ANSWERS_AT_ONCE);
-        let starts = std::iter::once(&first).chain(ends.clone());
-        let ranges = starts.zip(ends).map(|(start, end)| &self.bytes[*start..*end]);
-        let verified =
-            |bytes| Frame { checksum: ChecksumStatus::Verified, ..Frame::new(bytes, now) };
-        ranges.map(verified).collect()
-    }
-
-    /// Removes the `count` frames that were sent.
-    fn advance(&mut self, count: usize) {
-        self.sent += count;
-        if self.sent == self.ends.len() {
-            self.bytes.clear();
-            self.ends.clear();
-            self.sent = 0;
-        }
+    fn frame(&self) -> &[u8] {
+        &self.bytes[..self.length]
     }
 }
 
 /// Runs the sender. Returns the duration of the cast in seconds.
-fn send(
-    socket: &Path,
-    (way, receivers): (Way, usize),
-    bytes: u64,
-    stop: &AtomicBool,
-) -> Result<f64> {
-    let name: DeviceName = format!("virtio:{}", socket.display()).parse()?;
-    let device = opened(&name)?;
-    let mut sender = Sender::new((device.source, device.sink), receivers, way)?;
+fn send(socket: &Path, case: Case, bytes: u64, stop: &AtomicBool) -> Result<f64> {
     let begun = Instant::now();
-    while sender.joined < receivers {
+    while !socket.exists() {
+        check(begun, stop)?;
+        thread::sleep(Duration::from_millis(1));
+    }
+    let device = card::host_side(&format!("virtio:{}", socket.display()).parse()?)?;
+    let mut sender = Sender::new((device.source, device.sink), case)?;
+    let begun = Instant::now();
+    while sender.joined < case.receivers {
         sender.turn(clock::now())?;
         sender.hear()?;
         check(begun, stop)?;
     }
     let begun = Instant::now();
     sender.start(bytes);
-    while sender.done < receivers {
+    while sender.done < case.receivers {
         sender.feed(true);
         sender.turn(clock::now())?;
         sender.hear()?;
         check(begun, stop)?;
     }
     Ok(begun.elapsed().as_secs_f64())
-}
-
-/// Opens the sender's side of the rings once the model has made the socket.
-fn opened(name: &DeviceName) -> Result<Device> {
-    let begun = Instant::now();
-    loop {
-        match Device::open(name, DeviceOptions::default()) {
-            Err(_) if begun.elapsed() < Duration::from_secs(10) => {
-                thread::sleep(Duration::from_millis(5));
-            }
-            opened => return opened.context("the ring of the modelled card"),
-        }
-    }
 }
 
 fn check(begun: Instant, stop: &AtomicBool) -> Result<()> {
@@ -211,18 +168,21 @@ fn check(begun: Instant, stop: &AtomicBool) -> Result<()> {
 
 /// Frames per receive call. These are GSO frames, of which the link has one or two ready.
 const FRAMES_AT_ONCE: usize = 4;
+/// Length of the longest answer, a SYN with its options, and some more.
+const ANSWER_BYTES: usize = 96;
 const ANSWERS_AT_ONCE: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(300);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::smo::sender::Way;
 
     #[test]
     fn a_cast_through_rings_arrives_once_and_in_order() {
         let none = Cores { sender: None, receiver: None };
         for way in Way::TIMED {
-            let timed = cast((way, 20), 1e9, 2_000_000, none).unwrap();
+            let timed = cast(Case { way, receivers: 20 }, 1e9, 2_000_000, none).unwrap();
             assert!(timed.acks_a_segment >= 20.0 / 16.0, "{timed:?}");
         }
     }

@@ -1,271 +1,276 @@
-//! `rxo-lab smo`: one sender for many receivers (Chan and Cheriton 2013, section 4): measures the sender's
-//! cost of an ACK with and without the fast path, and the growth of transfer time from 88 receivers to 168.
+//! `rxo-lab smo`: one sender for many receivers (Chan and Cheriton 2013, section 4): the sender's cost of an ACK
+//! with and without the fast path, and the growth of transfer time from 88 receivers to 168.
 //!
-//! The flags become a [`plan`]. The same [`sender`] is measured four times: its instructions under callgrind
-//! ([`cost`]); on [`virtual_time`] with these instructions; alone on a core ([`knee`]); and as `rxo cast
-//! send` in namespaces ([`real`]). The receivers are modelled ([`model`]) except in namespaces. The
-//! [`figures`] show the values of the [`paper`] beside ours.
+//! The same [`sender`] is measured four times: its instructions under callgrind ([`cost`]); on [`virtual_time`]
+//! with these instructions; alone on a core ([`knee`]); and as `rxo cast send` in namespaces ([`real`]). The
+//! receivers are modelled ([`model`]) except in namespaces. The [`figures`] show the paper's values beside ours.
 
 mod card;
-mod category;
 pub(crate) mod cost;
 mod figures;
 mod knee;
 mod model;
-mod paper;
-mod plan;
 pub(crate) mod real;
 mod sender;
-mod times;
 mod virtual_time;
 
-use anyhow::Result;
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result};
+use rxo_demo::limits::within;
+use rxo_demo::machine::Cores;
 use rxo_demo::stats::Spread;
-use rxo_demo::turns::{Cases, Turns};
-use serde::Serialize;
 
 use self::cost::Cost;
-use self::model::{least_time, least_time_of_frames};
-use self::plan::Case;
-pub(crate) use self::plan::{PARTS, Plan};
-use self::real::Fate;
-use self::sender::Way;
-use self::times::Times;
+use self::figures::GROWTH;
+use self::knee::Timed;
+use self::model::{least_time, return_share};
+use self::real::{Fate, Sample};
+use self::sender::{Case, FEWEST, MOST, Way};
 use self::virtual_time::{Cast, Costs};
-use crate::runner::{Experiment, Outcome};
+use crate::callgrind;
+use crate::claim::{Basis, Fact};
+use crate::flags::{Part, RunFlags};
+use crate::parts::{Measurement, Parts};
+use crate::runner::Outcome;
+use crate::scenario::Cells;
 
-/// The results of all measurements.
-#[derive(Clone, Debug, Default, Serialize)]
-struct Measured {
-    costs: Vec<Cost>,
-    /// Link rate on virtual time, in bits per second.
-    simulated_rate: Option<f64>,
-    simulated: Vec<Cast>,
-    /// Link rate between cores, in bits per second.
-    knee_rate: Option<f64>,
-    /// ACKs of all receivers per segment between cores, with the most receivers.
-    acks_a_segment: Option<f64>,
-    knee: Vec<Times>,
-    real: Vec<Times>,
-    /// Number of wrong copies in namespaces.
-    wrong: usize,
-    hardship: Vec<(Case, real::Sample)>,
+/// Figures 6 and 8 by callgrind, and figure 5 on virtual time from these counts; figure 5 with the sender alone
+/// on a core; casts to 168 receivers in eight namespaces.
+pub(crate) const PARTS: &[Part] =
+    &[Part::counted("cost"), Part::counted("simulation"), Part::timed("knee"), Part::timed("real")];
+
+/// The costs that were counted, from which a simulation takes those of its sender.
+type Ledger = Rc<RefCell<Vec<(Case, Cost)>>>;
+
+/// Makes the experiment from the flags.
+///
+/// # Errors
+/// If a number is invalid, or `--only` names no part.
+pub(crate) fn scenario(flags: &RunFlags) -> Result<Parts> {
+    let (parts, quick) = (flags.chosen(PARTS)?, flags.is_quick());
+    let rounds = flags.rounds.unwrap_or(if quick { 1 } else { ROUNDS });
+    within("--rounds", rounds, 1..=MOST_ROUNDS)?;
+    let of = |part, quick_ones: &[usize], all: &[usize]| {
+        let receivers = if quick { quick_ones } else { all }.iter().filter(|_| parts.has(part));
+        receivers.flat_map(|count| Way::TIMED.map(|way| Case { way, receivers: *count })).collect()
+    };
+    let many: Vec<usize> = (FEWEST..=MOST).step_by(8).collect();
+    let simulated: Vec<Case> = of("simulation", &QUICK_RECEIVERS, &many);
+    let counted: &[usize] = match (parts.has("cost"), simulated.is_empty()) {
+        (true, _) if !quick => &COUNTED,
+        (false, false) if !quick => &[MOST],
+        (false, true) => &[],
+        _ => &QUICK_RECEIVERS,
+    };
+    let counted =
+        counted.iter().flat_map(|count| Way::ALL.map(|way| Case { way, receivers: *count }));
+    let bytes = |full| if quick { QUICK_BYTES } else { full };
+    let ledger = Ledger::default();
+    let costs = costs(counted.collect(), if quick { 10 } else { 60 }, Rc::clone(&ledger));
+    let knee = of("knee", &QUICK_RECEIVERS, &[88, 128, 168]);
+    let real = of("real", &QUICK_RECEIVERS[..1], &[FEWEST, MOST]);
+    let hardship = of("real", &QUICK_RECEIVERS[..1], &[MOST]);
+    Ok(Parts(vec![
+        ("costs", Box::new(costs)),
+        ("simulated", Box::new(simulation(simulated, bytes(SIMULATED_BYTES), ledger))),
+        ("knee", Box::new(at_knee(knee, bytes(KNEE_BYTES), rounds))),
+        ("real", Box::new(in_namespaces(real, bytes(REAL_BYTES), Fate::Nothing).rounds(rounds))),
+        ("hardship", Box::new(in_namespaces(hardship, bytes(REAL_BYTES), Fate::Hardship))),
+    ]))
 }
 
-impl Experiment for Plan {
-    fn prepare(&self) -> Result<()> {
-        if self.costs.is_empty() { Ok(()) } else { crate::callgrind::check() }
-    }
-
-    fn steps(&self) -> Result<usize> {
-        let Self { costs, simulated, knee, real, hardship, rounds, .. } = self;
-        let calibration = usize::from(!knee.is_empty()) * CALIBRATIONS;
-        let timed = calibration + rounds * (knee.len() + real.len());
-        Ok(costs.len() + simulated.len() + timed + hardship.len())
-    }
-
-    fn measure(&self, turns: &Turns<'_>) -> Result<Outcome> {
-        let costs = turns.count(
-            &self.costs,
-            |case| format!("{} receivers, {}", case.receivers, case.way.name()),
-            |case| cost::count(case, self.counted_rounds),
-            |cost| format!("{:.0} instructions an ACK", cost.ack),
-        )?;
-        let mut measured = Measured { costs, ..Measured::default() };
-        self.simulate(turns, &mut measured)?;
-        self.measure_knee(turns, &mut measured)?;
-        self.measure_real(turns, &mut measured)?;
-        let outcome = Outcome::new(figures::all(&measured), &measured)?;
-        let outcome = outcome.claims(figures::aims(&measured)).facts(self.facts(&measured));
-        Ok(outcome.intact(measured.is_intact()))
-    }
-
-    fn needs_networks(&self) -> bool {
-        !(self.knee.is_empty() && self.real.is_empty())
-    }
+/// Counts an ACK of each case.
+fn costs(cases: Vec<Case>, rounds: usize, ledger: Ledger) -> Measurement<Case, Cost> {
+    let measure = move |case, _: &AtomicBool| -> Result<Cost> {
+        let cost = cost::count(case, rounds)?;
+        ledger.borrow_mut().push((case, cost.clone()));
+        Ok(cost)
+    };
+    let line = |cost: &Cost| format!("{:.0} instructions an ACK", cost.ack);
+    let outcome = move |costs: &Cells<Case, Cost>| -> Result<Outcome> {
+        let facts = vec![("counted_rounds", rounds.to_string())];
+        let (figures, claims) = (figures::of_costs(costs), vec![figures::many(costs)]);
+        Ok(Outcome { figures, claims, facts, ..Outcome::default() })
+    };
+    let costs = Measurement::new((Basis::Count, cases), Case::name, measure, line, outcome);
+    costs.prepared_by(callgrind::check)
 }
 
-impl Measured {
-    /// Returns `true` if every copy was right, except that of a receiver that was killed.
-    fn is_intact(&self) -> bool {
-        let Self { wrong, hardship, .. } = self;
-        *wrong == 0 && hardship.iter().all(|((_, receivers), sample)| sample.right > *receivers)
-    }
-}
-
-impl Plan {
-    /// Simulates figure 5 on virtual time, at the knee of the sender without the fast path.
-    fn simulate(&self, turns: &Turns<'_>, measured: &mut Measured) -> Result<()> {
-        let Some(most) = self.simulated.iter().map(|(_, receivers)| *receivers).max() else {
-            return Ok(());
-        };
-        let Measured { costs, .. } = measured;
-        let Some(stack) = costs_of(costs, (Way::Stack, most)) else { return Ok(()) };
-        let bytes = self.simulated_bytes;
-        let alone = virtual_time::cast((Way::Stack, most), UNLIMITED, bytes, stack)?;
-        let rate = raised(knee_rate(bytes, alone.busy_seconds), bytes, |rate| {
-            Ok(virtual_time::cast((Way::Stack, most), rate, bytes, stack)?.seconds)
+/// Simulates figure 5 on virtual time, at the knee of the sender without the fast path.
+fn simulation(cases: Vec<Case>, bytes: u64, ledger: Ledger) -> Measurement<Case, Cast> {
+    let knee = Knee::of(&cases);
+    let rate = Rc::clone(&knee.rate);
+    let measure = move |case: Case, _: &AtomicBool| -> Result<Cast> {
+        let ledger = ledger.borrow();
+        let costs = |case| costs_of(&ledger, case).context("no ACK was counted");
+        let rate = knee.rate(bytes, |most, rate| {
+            let cast = virtual_time::cast(most, rate.unwrap_or(UNLIMITED), bytes, costs(most)?)?;
+            Ok(if rate.is_none() { cast.busy_seconds } else { cast.seconds })
         })?;
-        let casts = turns.count(
-            &self.simulated,
-            |case| format!("virtual time, {}", name(case)),
-            |case| {
-                let costs = costs_of(costs, case).unwrap_or(stack);
-                virtual_time::cast(case, rate, bytes, costs)
-            },
-            |cast| format!("{:.3} s", cast.seconds),
-        )?;
-        measured.simulated_rate = Some(rate);
-        measured.simulated = casts;
-        Ok(())
-    }
-
-    /// Measures figure 5 between cores, at the knee's rate, which is found first.
-    fn measure_knee(&self, turns: &Turns<'_>, measured: &mut Measured) -> Result<()> {
-        let Some(most) = self.knee.iter().map(|(_, receivers)| *receivers).max() else {
-            return Ok(());
-        };
-        let (bytes, cores) = (self.knee_bytes, self.cores);
-        let alone = turns.measure(
-            Cases { cases: &[(Way::Stack, most)], rounds: CALIBRATIONS, rotated: 1 },
-            |case| format!("link without limit, {}", name(case)),
-            |case, _| knee::cast(case, UNLIMITED, bytes, cores),
-            |timed| format!("{:.3} s", timed.seconds),
-        )?;
-        let alone = alone.concat();
-        let Some(alone) = Spread::over(&alone, |timed| timed.seconds) else { return Ok(()) };
-        let rate = raised(knee_rate(bytes, alone.median), bytes, |rate| {
-            Ok(knee::cast((Way::Stack, most), rate, bytes, cores)?.seconds)
-        })?;
-        let samples = turns.measure(
-            Cases { cases: &self.knee, rounds: self.rounds, rotated: self.knee.len() },
-            |case| format!("knee, {}", name(case)),
-            |case, _| knee::cast(case, rate, bytes, cores),
-            |timed| format!("{:.3} s", timed.seconds),
-        )?;
-        let least_s = least_time(bytes, rate).as_secs_f64();
-        let all = self.knee.iter().zip(&samples);
-        let times = all.map(|(case, samples)| {
-            let of_one = |timed: &knee::Timed| timed.acks_a_segment / case.1 as f64;
-            Times::of(*case, least_s, samples.iter().map(|it| (it.seconds, of_one(it))).collect())
-        });
-        measured.knee_rate = Some(rate);
-        measured.acks_a_segment =
-            samples.iter().flatten().map(|it| it.acks_a_segment).reduce(f64::max);
-        measured.knee = times.flatten().collect();
-        Ok(())
-    }
-
-    /// Measures casts in namespaces.
-    fn measure_real(&self, turns: &Turns<'_>, measured: &mut Measured) -> Result<()> {
-        let bytes = self.real_bytes;
-        let line = |sample: &real::Sample| {
-            format!("{:.3} s, {} right files", sample.seconds, sample.right)
-        };
-        let samples = turns.measure(
-            Cases { cases: &self.real, rounds: self.rounds, rotated: self.real.len() },
-            |case| format!("namespaces, {}", name(case)),
-            |case, _| real::cast(case, Fate::Nothing, bytes),
-            line,
-        )?;
-        let hardship = turns.measure(
-            Cases { cases: &self.hardship, rounds: 1, rotated: 1 },
-            |case| format!("namespaces, hardship, {}", name(case)),
-            |case, _| Ok((case, real::cast(case, Fate::Hardship, bytes)?)),
-            |(_, sample)| line(sample),
-        )?;
-        let least_s = least_time_of_frames(bytes, real::BITS_PER_S as f64).as_secs_f64();
-        let all = self.real.iter().zip(&samples);
-        let times = all.map(|(case, samples)| {
-            let casts = samples.iter().map(|it| (it.seconds, it.acks_a_segment));
-            Times::of(*case, least_s, casts.collect())
-        });
-        measured.real = times.flatten().collect();
-        measured.wrong = self
-            .real
-            .iter()
-            .zip(&samples)
-            .flat_map(|((_, receivers), samples)| {
-                samples.iter().map(move |sample| receivers - sample.right)
-            })
-            .sum();
-        measured.hardship = hardship.concat();
-        Ok(())
-    }
+        virtual_time::cast(case, rate, bytes, costs(case)?)
+    };
+    let line = |cast: &Cast| format!("{:.3} s", cast.seconds);
+    let outcome = move |casts: &Cells<Case, Cast>| -> Result<Outcome> {
+        let figures = figures::simulated(&casts.map(|cast| Some(cast.percent())));
+        let facts = mbit("simulated_mbit", &rate).into_iter().collect();
+        Ok(Outcome { figures, facts, ..Outcome::default() })
+    };
+    let name = |case: Case| format!("virtual time, {}", case.name());
+    Measurement::new((Basis::VirtualTime, cases), name, measure, line, outcome)
 }
 
-fn name((way, receivers): Case) -> String {
-    format!("{receivers} receivers, {}", way.name())
+/// Measures figure 5 between cores, at the knee's rate, which the first cast finds.
+fn at_knee(cases: Vec<Case>, bytes: u64, rounds: usize) -> Measurement<Case, Timed> {
+    let (knee, cores) = (Knee::of(&cases), Cores::choose());
+    let rate = Rc::clone(&knee.rate);
+    let measure = move |case: Case, _: &AtomicBool| -> Result<Timed> {
+        let rate = knee.rate(bytes, |most, rate| {
+            let casts = 0..if rate.is_none() { CALIBRATIONS } else { 1 };
+            let rate = rate.unwrap_or(UNLIMITED);
+            let casts = casts.map(|_| knee::cast(most, rate, bytes, cores));
+            let casts = casts.collect::<Result<Vec<_>>>()?;
+            Spread::over(&casts, |cast| cast.seconds).map(|it| it.median).context("no cast")
+        })?;
+        knee::cast(case, rate, bytes, cores)
+    };
+    let line = |timed: &Timed| format!("{:.3} s", timed.seconds);
+    let outcome = move |casts: &Cells<Case, Timed>| -> Result<Outcome> {
+        let acks = casts.samples().map(|(_, timed)| timed.acks_a_segment).reduce(f64::max);
+        let facts = [
+            mbit("knee_mbit", &rate),
+            acks.map(|acks| ("acks", format!("{acks:.1}"))),
+            acks.map(|acks| ("return_percent", format!("{:.0}", 100.0 * return_share(acks)))),
+        ];
+        let facts = facts.into_iter().flatten().collect();
+        let figures = figures::at_knee(&casts.map(|timed| Some(timed.percent)));
+        Ok(Outcome { figures, facts, ..Outcome::default() })
+    };
+    let name = |case: Case| format!("knee, {}", case.name());
+    Measurement::new((Basis::Live, cases), name, measure, line, outcome).rounds(rounds)
+}
+
+/// Measures casts in namespaces.
+fn in_namespaces(cases: Vec<Case>, bytes: u64, fate: Fate) -> Measurement<Case, Sample> {
+    let is_hard = fate == Fate::Hardship;
+    let kind = if is_hard { "hardship, " } else { "" };
+    let line = |cast: &Sample| format!("{:.3} s, {} right files", cast.seconds, cast.right);
+    let outcome = move |casts: &Cells<Case, Sample>| -> Result<Outcome> {
+        // Under hardship one receiver more is stopped, and one is killed.
+        let more = usize::from(is_hard);
+        let is_intact = casts.samples().all(|(case, it)| it.right >= case.receivers + more);
+        if is_hard {
+            let claims = casts.samples().map(|(case, sample)| figures::hardship(case, sample));
+            return Ok(Outcome::default().claims(claims.collect()).intact(is_intact));
+        }
+        let acks = casts.samples().map(|(_, sample)| sample.acks_a_segment).reduce(f64::max);
+        let facts = acks.map(|acks| ("real_acks", format!("{acks:.3}"))).into_iter().collect();
+        let figures = figures::in_namespaces(&casts.map(|sample| Some(sample.percent)));
+        Ok(Outcome { figures, facts, ..Outcome::default() }.intact(is_intact))
+    };
+    let name = move |case: Case| format!("namespaces, {kind}{}", case.name());
+    let measure = move |case, _: &AtomicBool| real::cast(case, fate, bytes);
+    Measurement::new((Basis::Live, cases), name, measure, line, outcome)
 }
 
 /// Returns the costs that were counted for the nearest number of receivers; `None` if none were.
-fn costs_of(costs: &[Cost], (way, receivers): Case) -> Option<Costs> {
-    let of_way = costs.iter().filter(|cost| cost.case.way == way);
-    let nearest = of_way.min_by_key(|cost| cost.case.receivers.abs_diff(receivers))?;
-    Some(Costs {
-        ack_ns: nearest.ack / INSTRUCTIONS_A_NS,
-        segment_ns: nearest.segment / INSTRUCTIONS_A_NS,
-    })
+fn costs_of(ledger: &[(Case, Cost)], Case { way, receivers }: Case) -> Option<Costs> {
+    let of_way = ledger.iter().filter(|(case, _)| case.way == way);
+    let (_, nearest) = of_way.min_by_key(|(case, _)| case.receivers.abs_diff(receivers))?;
+    // The simulated processor executes an instruction in a nanosecond.
+    Some(Costs { ack_ns: nearest.ack, segment_ns: nearest.segment })
 }
 
-/// Raises the link rate from `rate` until the sender takes longer than the link by the same ratio as at the
-/// knee.
-fn raised(mut rate: f64, bytes: u64, seconds: impl Fn(f64) -> Result<f64>) -> Result<f64> {
-    let longer = 1.0 + paper::GROWTH[1] / 100.0;
-    for _ in 0..MOST_RAISES {
-        if seconds(rate)? >= longer * least_time(bytes, rate).as_secs_f64() {
-            break;
-        }
-        rate *= longer;
+/// The link rate at which the sender without the fast path takes longer than the link, by the ratio between 168
+/// and 88 receivers without TCP-PARO in the paper.
+struct Knee {
+    /// The cast to the most receivers, without the fast path.
+    most: Case,
+    /// The rate in bits per second, once it is found.
+    rate: Rc<OnceCell<f64>>,
+}
+
+impl Knee {
+    fn of(cases: &[Case]) -> Self {
+        let receivers = cases.iter().map(|case| case.receivers).max().unwrap_or_default();
+        Self { most: Case { way: Way::Stack, receivers }, rate: Rc::default() }
     }
-    Ok(rate)
+
+    /// Returns the rate; the first call finds it. `seconds` returns the time of the cast over a link of a rate, or
+    /// of the sender alone. A sender on an unlimited link may wait for its window, so the first estimate can be
+    /// too low, and is raised.
+    fn rate(&self, bytes: u64, seconds: impl Fn(Case, Option<f64>) -> Result<f64>) -> Result<f64> {
+        if let Some(rate) = self.rate.get() {
+            return Ok(*rate);
+        }
+        let longer = 1.0 + GROWTH / 100.0;
+        let mut rate = least_time(bytes, 1.0).as_secs_f64() / seconds(self.most, None)? * longer;
+        for _ in 0..MOST_RAISES {
+            let least_s = least_time(bytes, rate).as_secs_f64();
+            if seconds(self.most, Some(rate))? >= longer * least_s {
+                break;
+            }
+            rate *= longer;
+        }
+        Ok(*self.rate.get_or_init(|| rate))
+    }
 }
 
-/// Returns the link rate of the knee for a sender that alone takes `seconds`. At this rate the link is faster
-/// than the sender by the ratio between 168 and 88 receivers without TCP-PARO in the paper.
-fn knee_rate(bytes: u64, seconds: f64) -> f64 {
-    let at_one = least_time(bytes, 1.0).as_secs_f64();
-    at_one / seconds * (1.0 + paper::GROWTH[1] / 100.0)
+fn mbit(name: &'static str, rate: &OnceCell<f64>) -> Option<Fact> {
+    rate.get().map(|rate| (name, format!("{:.1}", rate / 1e6)))
 }
 
 /// Rate of a link that limits nothing, in bits per second.
 const UNLIMITED: f64 = 1e12;
-/// Speed of the simulated processor, in instructions per nanosecond.
-const INSTRUCTIONS_A_NS: f64 = 1.0;
-/// Number of measurements of the knee.
+/// Number of measurements of the sender alone.
 const CALIBRATIONS: usize = 3;
-/// Most increases of the rate. A sender on an unlimited link may wait for its window, so its first estimate
-/// can be too low.
+/// Most increases of the rate.
 const MOST_RAISES: usize = 12;
+const COUNTED: [usize; 4] = [8, FEWEST, MOST, figures::MANY];
+/// Numbers of receivers of a quick run; 8 is the number of the paper's machines.
+const QUICK_RECEIVERS: [usize; 2] = [8, 24];
+/// Bytes of a simulated cast, one fifth of the paper's 2.7 s of link time.
+const SIMULATED_BYTES: u64 = 64_000_000;
+const KNEE_BYTES: u64 = 320_000_000;
+const REAL_BYTES: u64 = 13_000_000;
+const QUICK_BYTES: u64 = 1_500_000;
+const ROUNDS: usize = 10;
+const MOST_ROUNDS: usize = 100;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flags::typed;
+    use crate::runner::Experiment;
 
-    /// Makes the sample of a cast to 168 receivers under loss, with `right` correct copies.
-    fn under_loss(right: usize) -> real::Sample {
-        real::Sample {
-            seconds: 41.0,
-            right,
-            receivers: 170,
-            failed: vec!["ejected".to_owned()],
-            exit_code: Some(1),
-            group_repairs: 1,
-            own_repairs: 1,
-            lost: 1,
-            acks_a_segment: 0.1,
-        }
+    #[test]
+    fn parts_are_measured_alone_and_all_without_flags() {
+        let parts = |line: &str| scenario(&typed(line).unwrap());
+        let steps = |line: &str| parts(line).unwrap().each_step();
+        assert_eq!(steps("--rounds 1"), [12, 22, 6, 4, 2]);
+        assert_eq!(steps("--only cost"), [12, 0, 0, 0, 0]);
+        assert_eq!(steps("--only simulation"), [3, 22, 0, 0, 0], "it needs the costs");
+        assert_eq!(steps("--only knee,real"), [0, 0, 60, 40, 2]);
+        assert_eq!(steps("--quick"), [6, 4, 4, 2, 2]);
+        assert_eq!(steps("--counted"), [6, 4, 0, 0, 0]);
+        assert!(!parts("--only cost,simulation").unwrap().needs_networks());
+        assert!(parts("--only knee").unwrap().needs_networks());
+        let error = parts("--rounds 0").err().unwrap().to_string();
+        assert_eq!(error, "--rounds 0: choose 1 to 100");
     }
 
     /// A wrong copy must change the exit code.
     #[test]
-    fn a_wrong_copy_under_loss_is_one() {
-        let is_intact = |right| {
-            let hardship = vec![((Way::Fast, 168), under_loss(right))];
-            Measured { hardship, ..Measured::default() }.is_intact()
+    fn a_wrong_copy_is_damage() {
+        let case = Case { way: Way::Fast, receivers: 168 };
+        let damage = |fate, right| {
+            let cells = Cells::of(vec![(case, vec![Sample { right, ..Sample::default() }])]);
+            in_namespaces(vec![case], 1, fate).concluded(&cells).unwrap().damage
         };
-        assert!(is_intact(169), "all but the one that was killed");
-        assert!(!is_intact(168));
-        assert!(!Measured { wrong: 1, ..Measured::default() }.is_intact());
+        assert!(damage(Fate::Nothing, 168).is_none() && damage(Fate::Nothing, 167).is_some());
+        assert!(damage(Fate::Hardship, 169).is_none(), "all but the one that was killed");
+        assert!(damage(Fate::Hardship, 168).is_some());
     }
 }

@@ -9,8 +9,7 @@ use rxo::tcp::{Control, Late, Outcome, Repairs, Slow};
 use rxo::{FrameSink, FrameSource, Instant};
 use rxo_coalesce::PureAckRule;
 use rxo_host::{
-    Cast, CastConfig, CastEvent, FastModules, FastPath, Host, HostConfig, HostCounters, IpCidr,
-    SharedBytes, Turn,
+    Cast, CastConfig, CastEvent, FastModules, FastPath, Host, HostConfig, IpCidr, SharedBytes, Turn,
 };
 use serde::{Deserialize, Serialize};
 
@@ -50,9 +49,26 @@ impl Way {
     }
 }
 
+/// Fewest and most receivers of the paper.
+pub(crate) const FEWEST: usize = 88;
+pub(crate) const MOST: usize = 168;
+
+/// A cast: its way and its number of receivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct Case {
+    pub(crate) way: Way,
+    pub(crate) receivers: usize,
+}
+
+impl Case {
+    pub(crate) fn name(self) -> String {
+        format!("{} receivers, {}", self.receivers, self.way.name())
+    }
+}
+
 /// The host, and the application's side of the cast.
 pub(crate) struct Sender<I: FrameSource, O> {
-    host: Host<I, O>,
+    pub(crate) host: Host<I, O>,
     cast: Cast,
     /// The piece of data that is sent repeatedly.
     piece: SharedBytes,
@@ -74,7 +90,7 @@ where
     ///
     /// # Errors
     /// If the device does not fit the configuration.
-    pub(crate) fn new((source, sink): (I, O), receivers: usize, way: Way) -> Result<Self> {
+    pub(crate) fn new((source, sink): (I, O), Case { way, receivers }: Case) -> Result<Self> {
         let network = IpCidr::new(IpAddr::V4(SENDER), 8)?;
         let mut config = HostConfig::new(vec![network], [1, 2]);
         config.mac = Some(SENDER_MAC);
@@ -118,15 +134,6 @@ where
     /// If the device fails.
     pub(crate) fn turn(&mut self, now: Instant) -> Result<Turn> {
         Ok(self.host.turn(now)?)
-    }
-
-    /// Returns the time at which a turn is due even if nothing arrives; `None` if none is.
-    pub(crate) fn poll_at(&self) -> Option<Instant> {
-        self.host.poll_at()
-    }
-
-    pub(crate) fn counters(&mut self) -> HostCounters {
-        self.host.counters()
     }
 
     /// Begins the stream with `bytes` bytes; `extend` may add more.

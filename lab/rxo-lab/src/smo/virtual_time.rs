@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::card::Card;
 use super::model::{Counts, Network, least_time};
-use super::sender::{Sender, Way};
+use super::sender::{Case, Sender};
 
 /// Cost of the sender's work, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,8 +22,6 @@ pub(super) struct Costs {
 /// The result of one cast.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Cast {
-    pub(super) way: Way,
-    pub(super) receivers: usize,
     pub(super) bits_per_s: f64,
     pub(super) bytes: u64,
     /// Seconds from the first byte until the last receiver is done.
@@ -37,17 +35,12 @@ pub(super) struct Cast {
 ///
 /// # Errors
 /// If a receiver fails.
-pub(super) fn cast(
-    (way, receivers): (Way, usize),
-    bits_per_s: f64,
-    bytes: u64,
-    costs: Costs,
-) -> Result<Cast> {
-    let mut scene = Scene::open((way, receivers), bits_per_s)?;
+pub(super) fn cast(case: Case, bits_per_s: f64, bytes: u64, costs: Costs) -> Result<Cast> {
+    let mut scene = Scene::open(case, bits_per_s)?;
     let (begun, before) = (scene.now, scene.network.counts().acks);
     scene.sender.start(bytes);
     let mut busy = Duration::ZERO;
-    while scene.sender.done < receivers {
+    while scene.sender.done < case.receivers {
         scene.sender.feed(true);
         busy += scene.step(costs)?;
         scene.sender.hear()?;
@@ -56,8 +49,6 @@ pub(super) fn cast(
     let Counts { acks, bytes: came, repairs, .. } = scene.network.counts();
     ensure!((came, repairs) == (bytes, 0), "{came} bytes came, {repairs} repairs");
     Ok(Cast {
-        way,
-        receivers,
         bits_per_s,
         bytes,
         seconds: scene.now.since(begun).as_secs_f64(),
@@ -73,24 +64,25 @@ impl Cast {
     }
 }
 
-struct Scene {
-    card: Card,
-    sender: Sender<Card, Card>,
-    network: Network,
-    now: Instant,
+/// A sender, its card, and its receivers.
+pub(super) struct Scene {
+    pub(super) card: Card,
+    pub(super) sender: Sender<Card, Card>,
+    pub(super) network: Network,
+    pub(super) now: Instant,
     segments: u64,
 }
 
 impl Scene {
-    /// Opens a cast and waits until its receivers have joined.
-    fn open((way, receivers): (Way, usize), bits_per_s: f64) -> Result<Self> {
+    /// Opens a cast over a link of `bits_per_s`, and waits until its receivers have joined.
+    pub(super) fn open(case: Case, bits_per_s: f64) -> Result<Self> {
         let card = Card::new();
-        let sender = Sender::new((card.clone(), card.clone()), receivers, way)?;
-        let network = Network::new(receivers, bits_per_s);
+        let sender = Sender::new((card.clone(), card.clone()), case)?;
+        let network = Network::new(case.receivers, bits_per_s);
         let now = Instant::from_micros(1_000_000);
         let mut scene = Self { card, sender, network, now, segments: 0 };
         let free = Costs { ack_ns: 0.0, segment_ns: 0.0 };
-        while scene.sender.joined < receivers {
+        while scene.sender.joined < case.receivers {
             scene.step(free)?;
             scene.sender.hear()?;
             ensure!(scene.now < Instant::ZERO + PATIENCE, "the receivers do not come");
@@ -134,7 +126,7 @@ impl Scene {
 
     fn next_event(&self) -> Instant {
         let network = self.network.poll_at(self.card.handed_over_at().is_some());
-        let next = [network, self.sender.poll_at()].into_iter().flatten().min();
+        let next = [network, self.sender.host.poll_at()].into_iter().flatten().min();
         next.unwrap_or(self.now + LEAST_TURN).max(self.now + LEAST_TURN)
     }
 }
@@ -146,16 +138,21 @@ const PATIENCE: Duration = Duration::from_secs(600);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::smo::sender::Way;
+
+    const fn case(way: Way) -> Case {
+        Case { way, receivers: 20 }
+    }
 
     const COSTS: Costs = Costs { ack_ns: 1_000.0, segment_ns: 500.0 };
 
     #[test]
     fn a_fast_processor_takes_as_long_as_the_link() {
         let (rate, bytes) = (100e6, 4_000_000);
-        let one = cast((Way::Fast, 20), rate, bytes, COSTS).unwrap();
+        let one = cast(case(Way::Fast), rate, bytes, COSTS).unwrap();
         let least = least_time(bytes, rate).as_secs_f64();
         assert!(one.seconds >= least && one.seconds < 1.05 * least, "{one:?}, {least}");
-        let again = cast((Way::Fast, 20), rate, bytes, COSTS).unwrap();
+        let again = cast(case(Way::Fast), rate, bytes, COSTS).unwrap();
         assert_eq!(one, again, "deterministic");
     }
 
@@ -163,7 +160,7 @@ mod tests {
     fn a_slow_processor_takes_as_long_as_its_acknowledgements() {
         let slow = Costs { ack_ns: 200_000.0, ..COSTS };
         let (rate, bytes) = (100e6, 4_000_000);
-        let one = cast((Way::Stack, 20), rate, bytes, slow).unwrap();
+        let one = cast(case(Way::Stack), rate, bytes, slow).unwrap();
         let work = one.acks as f64 * 200e-6;
         assert!(one.seconds >= work && one.seconds < 1.1 * work, "{one:?}, {work}");
         assert!(one.acks >= bytes / 1_448 / 16 * 20, "{one:?}");

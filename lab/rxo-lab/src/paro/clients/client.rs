@@ -8,20 +8,12 @@ use super::ENDS;
 use crate::files;
 use crate::modelled::Said;
 
-/// A received frame of the server, which may hold several segments.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Heard<'a> {
-    pub(super) seq: u32,
-    pub(super) flags: TcpFlags,
-    pub(super) ts_value: u32,
-    pub(super) text: &'a [u8],
-}
-
+/// The state of a client.
 #[derive(Debug)]
 pub(super) struct Client {
     port: u16,
     snd_nxt: u32,
-    rcv_nxt: u32,
+    rcv_nxt: SeqNumber,
     ts_recent: u32,
     is_open: bool,
     /// Segments received since the last ACK.
@@ -59,7 +51,7 @@ impl Client {
         Self {
             port: FIRST_PORT + number,
             snd_nxt: 1_000_000 * u32::from(number),
-            rcv_nxt: 0,
+            rcv_nxt: SeqNumber(0),
             ts_recent: 0,
             is_open: false,
             unacknowledged: 0,
@@ -80,26 +72,31 @@ impl Client {
         Ok(syn)
     }
 
-    /// Processes a frame of the server.
-    pub(super) fn hear(&mut self, heard: Heard<'_>) -> Result<Got> {
+    /// Processes a frame of the server, which may hold several segments: its sequence number, flags and TSval, and
+    /// its payload.
+    pub(super) fn hear(
+        &mut self,
+        (seq, flags, ts_value): (SeqNumber, TcpFlags, u32),
+        text: &[u8],
+    ) -> Result<Got> {
         let refused = TcpFlags::RST.union(TcpFlags::FIN);
-        ensure!(!heard.flags.intersects(refused), "the server ended a connection");
-        self.ts_recent = heard.ts_value;
-        if heard.flags.contains(TcpFlags::SYN) {
-            self.rcv_nxt = heard.seq.wrapping_add(1);
+        ensure!(!flags.intersects(refused), "the server ended a connection");
+        self.ts_recent = ts_value;
+        if flags.contains(TcpFlags::SYN) {
+            self.rcv_nxt = seq + 1;
             self.is_open = true;
             return Ok(Got { is_done: true, ..Got::default() });
         }
-        if heard.text.is_empty() {
+        if text.is_empty() {
             return Ok(Got::default());
         }
-        let end = heard.seq.wrapping_add(heard.text.len() as u32);
-        if !SeqNumber(self.rcv_nxt).is_before(SeqNumber(end)) {
-            return Ok(Got { duplicate: Some((heard.seq, end)), ..Got::default() });
+        let end = seq + text.len() as u32;
+        if !self.rcv_nxt.is_before(end) {
+            return Ok(Got { duplicate: Some((seq.0, end.0)), ..Got::default() });
         }
-        ensure!(self.is_open && heard.seq == self.rcv_nxt, "the server left something out");
+        ensure!(self.is_open && seq == self.rcv_nxt, "the server left something out");
         self.rcv_nxt = end;
-        self.answer.take(heard.text)
+        self.answer.take(text)
     }
 
     /// Builds a pure ACK of all received bytes but the last `back`.
@@ -133,7 +130,7 @@ impl Client {
         Said {
             port: self.port,
             seq: self.snd_nxt,
-            ack: self.rcv_nxt,
+            ack: self.rcv_nxt.0,
             flags,
             timestamp: Timestamp { value: ts_value, echo: self.ts_recent },
             duplicate: None,
@@ -199,14 +196,13 @@ mod tests {
     #[test]
     fn what_is_left_out_or_refused_is_an_error() {
         let mut client = Client::new(0);
-        let heard = |seq, flags, text| Heard { seq, flags, ts_value: 1, text };
+        let mut hear = |seq, flags, text: &[u8]| client.hear((SeqNumber(seq), flags, 1), text);
         let syn = TcpFlags::SYN.union(TcpFlags::ACK);
-        assert!(client.hear(heard(7, syn, b"")).unwrap().is_done);
-        client.ask((1, 100), 1).unwrap();
-        assert!(client.hear(heard(9, TcpFlags::ACK, b"x")).is_err(), "a hole");
-        let got = client.hear(heard(7, TcpFlags::ACK, b"x")).unwrap();
+        assert!(hear(7, syn, b"").unwrap().is_done);
+        assert!(hear(9, TcpFlags::ACK, b"x").is_err(), "a hole");
+        let got = hear(7, TcpFlags::ACK, b"x").unwrap();
         assert_eq!((got.bytes, got.duplicate), (0, Some((7, 8))), "again");
-        assert!(client.hear(heard(8, TcpFlags::ACK, b"HTTP/1.1 404 No\r\n\r\n")).is_err());
-        assert!(client.hear(heard(8, TcpFlags::RST, b"")).is_err());
+        assert!(hear(8, TcpFlags::ACK, b"HTTP/1.1 404 No\r\n\r\n").is_err());
+        assert!(hear(8, TcpFlags::RST, b"").is_err());
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Result;
 use rxo::Instant;
 
-pub(crate) use self::frames::{GROUP, PORT, SENDER, SENDER_MAC};
+pub(crate) use self::frames::{GROUP, PORT, SENDER, SENDER_MAC, address};
 use self::frames::{Heard, hear};
 pub(crate) use self::receivers::Counts;
 use self::receivers::Receivers;

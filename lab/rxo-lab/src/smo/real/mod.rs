@@ -13,25 +13,28 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Signal, kill_process};
+use rxo_testbed::traffic::Pattern;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use self::bed::Bed;
 use self::rack::Copied;
-use super::model::{GROUP, PORT, SENDER};
-use super::sender::Way;
+use super::model::{GROUP, PORT, SEGMENT_BYTES, SENDER, least_time_of_frames};
+use super::sender::{Case, Way};
 use crate::folder::Folder;
 use crate::process::{self, Process};
 use crate::step;
 
 /// Rate of the sender's link, in bits per second.
-pub(super) const BITS_PER_S: u64 = 40_000_000;
+const BITS_PER_S: u64 = 40_000_000;
 
 /// The result of one cast.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Sample {
     /// Duration of the cast as reported by `rxo cast send`, in seconds.
     pub(super) seconds: f64,
+    /// This duration in percent of what the link alone takes.
+    pub(super) percent: f64,
     /// Receivers whose file has the right length and hash.
     pub(super) right: usize,
     /// Receivers that joined.
@@ -75,26 +78,22 @@ struct Total {
 ///
 /// # Errors
 /// If the network cannot be built, or a process fails.
-pub(super) fn cast((way, receivers): (Way, usize), fate: Fate, bytes: u64) -> Result<Sample> {
+pub(super) fn cast(Case { way, receivers }: Case, fate: Fate, bytes: u64) -> Result<Sample> {
     let (bed, folder) = (Bed::new()?, Folder::new("smo-real")?);
     let file = folder.file("image");
     let hash = write_file(&file, bytes)?;
-    let unlucky = if fate == Fate::Hardship { 2 } else { 0 };
+    let (unlucky, loss_ppm) = if fate == Fate::Hardship { (2, LOSS_PPM) } else { (0, 0) };
     let all = receivers + unlucky;
     let mut sender = bed.sender().run(|| start_sender(&file, way, all))??;
-    let loss_ppm = if fate == Fate::Hardship { LOSS_PPM } else { 0 };
+    let start = |rack: usize, first: usize, count: usize| {
+        bed.rack(rack).run(|| start_rack(first, count, loss_ppm))?
+    };
     let each = receivers.div_ceil(Bed::RACKS);
-    let starts: Vec<usize> = (0..receivers).step_by(each).collect();
-    let mut racks = starts
-        .iter()
-        .enumerate()
-        .map(|(rack, &first)| {
-            bed.rack(rack).run(|| start_rack(first, each.min(receivers - first), loss_ppm))?
-        })
-        .collect::<Result<Vec<_>>>()?;
-    let unlucky = (0..unlucky)
-        .map(|number| bed.rack(number).run(|| start_rack(receivers + number, 1, loss_ppm))?)
-        .collect::<Result<Vec<_>>>()?;
+    let starts = (0..receivers).step_by(each).enumerate();
+    let racks = starts.map(|(rack, first)| start(rack, first, each.min(receivers - first)));
+    let mut racks = racks.collect::<Result<Vec<_>>>()?;
+    let unlucky = (0..unlucky).map(|number| start(number, receivers + number, 1));
+    let unlucky = unlucky.collect::<Result<Vec<_>>>()?;
     racks.extend(strike(unlucky, &bed, bytes)?);
     let ended = (0..all).map(|_| sender.line::<Ended>()).collect::<Result<Vec<_>>>()?;
     let total: Total = sender.line()?;
@@ -102,10 +101,12 @@ pub(super) fn cast((way, receivers): (Way, usize), fate: Fate, bytes: u64) -> Re
     let copies = racks.iter_mut().map(Process::finish::<Vec<Copied>>);
     let copies: Vec<Copied> = copies.collect::<Result<Vec<_>>>()?.concat();
     let is_right = |copy: &&Copied| copy.bytes == bytes && copy.sha256 == hash;
-    let segments = bytes.div_ceil(super::model::SEGMENT_BYTES as u64) as f64;
+    let segments = bytes.div_ceil(SEGMENT_BYTES as u64) as f64;
+    let least_s = least_time_of_frames(bytes, BITS_PER_S as f64).as_secs_f64();
     let sent: u64 = copies.iter().map(|copy| copy.frames_sent).sum();
     Ok(Sample {
         seconds: total.seconds,
+        percent: 100.0 * total.seconds / least_s,
         right: copies.iter().filter(is_right).count(),
         receivers: total.receivers,
         failed: ended.into_iter().map(|it| it.outcome).filter(|it| it != "done").collect(),
@@ -117,17 +118,9 @@ pub(super) fn cast((way, receivers): (Way, usize), fate: Fate, bytes: u64) -> Re
     })
 }
 
-/// Writes a pseudo-random file (xorshift; Marsaglia 2003). Returns its SHA-256.
+/// Writes a file. Returns its SHA-256.
 fn write_file(path: &Path, bytes: u64) -> Result<String> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut file = Vec::with_capacity(bytes as usize + 8);
-    while (file.len() as u64) < bytes {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        file.extend_from_slice(&state.to_le_bytes());
-    }
-    file.truncate(bytes as usize);
+    let file = Pattern::of_port(PORT).file(bytes as usize);
     fs::write(path, &file).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(Sha256::digest(&file).iter().map(|byte| format!("{byte:02x}")).collect())
 }

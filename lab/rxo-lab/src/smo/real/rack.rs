@@ -4,11 +4,9 @@
 //! host has its own emulated network, which loses frames independently.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::io::{ErrorKind, Read};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -18,13 +16,15 @@ use rxo::live::{Device, DeviceOptions};
 use rxo::{DeviceError, Frame, FrameSink, FrameSource, Gather, Instant, LinkKind};
 use rxo_console::output;
 use rxo_device::middleware::{ImpairedSource, Impairment, ImpairmentSettings};
-use rxo_device::{SinkCapabilities, SinkCounters, SourceCapabilities, SourceCounters};
+use rxo_device::{
+    MemoryLink, MemoryOptions, MemorySource, SinkCapabilities, SinkCounters, SourceCapabilities,
+};
 use rxo_driver::{DeviceSink, clock, wait};
 use rxo_host::{Handle, Host, IpCidr, TcpStream};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::smo::model::{GROUP, PORT, SENDER};
+use crate::smo::model::{GROUP, PORT, SENDER, address};
 
 /// The parameters of a rack.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -47,11 +47,6 @@ pub(super) struct Copied {
     pub(super) frames_sent: u64,
     /// Frames lost on the way to the receiver.
     pub(super) lost: u64,
-}
-
-/// Returns the address of receiver `number`, counted from 0.
-pub(super) const fn address(number: usize) -> Ipv4Addr {
-    Ipv4Addr::new(10, 1, (number >> 8) as u8, number as u8)
 }
 
 /// Receives until all receivers have the file, and prints the result of each as JSON.
@@ -89,16 +84,11 @@ pub(crate) fn run(parameters: &Parameters, stop: &AtomicBool) -> Result<()> {
     output::json_line(&copies)
 }
 
-/// Gives a frame to the receivers that it is addressed to. The bytes are copied once and shared.
+/// Gives a frame to the receivers that it is addressed to.
 fn share_out<B: AsRef<[u8]>>(frame: &Frame<B>, receivers: &[Receiver]) {
-    let bytes: Arc<[u8]> = frame.bytes().into();
-    let to = destination(&bytes);
-    for receiver in receivers {
-        if to.is_none_or(|to| to == address(receiver.number)) {
-            let copy = frame.with_bytes(Arc::clone(&bytes));
-            receiver.arrived.borrow_mut().push_back(copy);
-        }
-    }
+    let to = destination(frame.bytes.as_ref());
+    let is_meant = |receiver: &&Receiver| to.is_none_or(|to| to == address(receiver.number));
+    receivers.iter().filter(is_meant).for_each(|receiver| receiver.arrived.push(frame));
 }
 
 /// Returns the receiver's address in a frame; `None` if the frame is for all.
@@ -111,16 +101,15 @@ fn destination(frame: &[u8]) -> Option<Ipv4Addr> {
     Some(<[u8; 4]>::try_from(frame.get(at..at + 4)?).ok()?.into())
 }
 
-type Arrived = Rc<RefCell<VecDeque<Frame<Arc<[u8]>>>>>;
-
 /// Source of a host's frames that drops some of them.
-type Lossy = ImpairedSource<Queue, fn() -> Instant>;
+type Lossy = ImpairedSource<MemorySource, fn() -> Instant>;
 
 /// A receiver: a host with its connection.
 struct Receiver {
     number: usize,
     host: Host<Lossy, Shared>,
-    arrived: Arrived,
+    /// The frames that wait for the host.
+    arrived: MemoryLink,
     stream: TcpStream,
     /// Time of the next attempt to connect, while the sender does not listen yet.
     again_at: Option<Instant>,
@@ -137,12 +126,13 @@ impl Receiver {
         config.secret[0] = config.secret[0] & !0xf | number as u64 & 0xf;
         config.mac = Some([2, 0, 0, 1, (number >> 8) as u8, number as u8]);
         cast_receiver(&mut config);
-        let arrived = Arrived::default();
+        let (mtu, most_packets) = (from.mtu, MOST_WAITING);
+        let arrived =
+            MemoryLink::new(MemoryOptions { mtu, most_packets, ..MemoryOptions::default() });
         let seed = number as u64;
         let loss = ImpairmentSettings { seed, loss_ppm, ..ImpairmentSettings::default() };
-        let queue = Queue { arrived: Rc::clone(&arrived), from, frames: 0 };
         let loss = Impairment::new(loss, LinkKind::Ethernet)?;
-        let source = ImpairedSource::new(queue, loss, clock::now as fn() -> Instant);
+        let source = ImpairedSource::new(arrived.source(), loss, clock::now as fn() -> Instant);
         let host = Host::new(source, sink, config)?;
         Ok(Self {
             number,
@@ -219,37 +209,6 @@ fn is_wait(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected)
 }
 
-/// The frames that wait for one host.
-struct Queue {
-    arrived: Arrived,
-    from: SourceCapabilities,
-    frames: u64,
-}
-
-impl FrameSource for Queue {
-    type Buffer = Arc<[u8]>;
-
-    fn capabilities(&self) -> SourceCapabilities {
-        self.from
-    }
-
-    fn receive(
-        &mut self,
-        batch: &mut Vec<Frame<Arc<[u8]>>>,
-        budget: usize,
-    ) -> Result<usize, DeviceError> {
-        let mut arrived = self.arrived.borrow_mut();
-        let count = budget.min(arrived.len());
-        batch.extend(arrived.drain(..count));
-        self.frames += count as u64;
-        Ok(count)
-    }
-
-    fn counters(&mut self) -> SourceCounters {
-        SourceCounters { frames: self.frames, ..SourceCounters::default() }
-    }
-}
-
 /// The interface's sink, shared by all hosts on this thread.
 #[derive(Clone)]
 struct Shared(Rc<RefCell<DeviceSink>>);
@@ -281,5 +240,7 @@ impl FrameSink for Shared {
 
 /// Frames per receive call, as many as arrive during one turn of all hosts.
 const FRAMES_AT_ONCE: usize = 1_024;
+/// Most frames that wait for one host.
+const MOST_WAITING: usize = 1 << 16;
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 const READ_BYTES: usize = 256 << 10;

@@ -8,14 +8,15 @@ mod client;
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use rxo::wire::{Transport, parse};
 use rxo::{ChecksumStatus, Frame, FrameSink, FrameSource, Instant};
-use rxo_driver::Device;
+use rxo_driver::{Device, DeviceBuf};
 use serde::{Deserialize, Serialize};
 
-use self::client::{Client, Heard};
+use self::client::Client;
 use super::case::AckRate;
 use super::server::{MAC, PORT, SERVER};
 use crate::modelled::{CLIENT_MAC, Ends, WINDOW, arp_answer};
@@ -33,18 +34,15 @@ const ENDS: Ends = Ends {
 /// Counts of the clients' traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Tally {
-    /// File bytes received.
+    /// File bytes received, and files received completely.
     pub(super) bytes: u64,
-    /// Files received completely.
     pub(super) files: u64,
-    /// Data segments received.
+    /// Data segments received; `again` counts those that were received before.
     pub(super) segments: u64,
-    /// Pure ACKs sent.
-    pub(super) acks: u64,
-    /// All packets sent.
-    pub(super) packets: u64,
-    /// Duplicate segments received.
     pub(super) again: u64,
+    /// Pure ACKs sent, and all packets sent.
+    pub(super) acks: u64,
+    pub(super) packets: u64,
 }
 
 impl Tally {
@@ -88,35 +86,19 @@ struct Coming {
 /// All clients, and the packets in flight.
 pub(super) struct Clients {
     habits: Habits,
-    device: Device,
+    pub(super) device: Device,
     clients: Vec<Client>,
     /// Number of clients that have opened a connection.
     opened: usize,
     link: Link,
-    received: Vec<Frame<rxo_driver::DeviceBuf>>,
     tally: Tally,
 }
 
 impl Clients {
     pub(super) fn new(habits: Habits, device: Device) -> Self {
-        Self {
-            habits,
-            device,
-            clients: (0..habits.clients).map(Client::new).collect(),
-            opened: 0,
-            link: Link::default(),
-            received: Vec::new(),
-            tally: Tally::default(),
-        }
-    }
-
-    /// Answers the setup messages of the ring's other end.
-    ///
-    /// # Errors
-    /// If the ring breaks.
-    pub(super) fn attend(&mut self) -> Result<()> {
-        self.device.source.receive(&mut self.received, 1)?;
-        Ok(())
+        let clients = (0..habits.clients).map(Client::new).collect();
+        let (link, tally) = (Link::default(), Tally::default());
+        Self { habits, device, clients, opened: 0, link, tally }
     }
 
     /// Receives everything that the server has sent until `now`, and sends the answers that are due by then.
@@ -124,10 +106,9 @@ impl Clients {
     /// # Errors
     /// If the ring breaks, or the server sends invalid data.
     pub(super) fn step(&mut self, now: Instant) -> Result<Tally> {
-        while self.device.source.receive(&mut self.received, MOST_FRAMES)? > 0 {}
-        for frame in std::mem::take(&mut self.received) {
-            self.hear(now, &frame)?;
-        }
+        let mut received = Vec::new();
+        while self.device.source.receive(&mut received, MOST_FRAMES)? > 0 {}
+        received.iter().try_for_each(|frame| self.hear(now, frame))?;
         for _ in 0..OPENED_A_STEP.min(self.clients.len() - self.opened) {
             let syn = self.clients[self.opened].open(ts_value(now))?;
             self.link.send(now, syn, false);
@@ -137,16 +118,15 @@ impl Clients {
         let due: Vec<Coming> = self.link.coming.drain(..due).collect();
         self.tally.packets += due.len() as u64;
         self.tally.acks += due.iter().filter(|coming| coming.is_pure_ack).count() as u64;
-        let frames = due.iter().map(|coming| Frame {
-            checksum: ChecksumStatus::Verified,
-            ..Frame::new(&coming.frame[..], now)
-        });
+        let checksum = ChecksumStatus::Verified;
+        let frames =
+            due.iter().map(|coming| Frame { checksum, ..Frame::new(&coming.frame[..], now) });
         self.device.sink.transmit(frames)?;
         Ok(self.tally)
     }
 
     /// Puts a frame of the server onto the link, and processes it for its client.
-    fn hear(&mut self, now: Instant, frame: &Frame<rxo_driver::DeviceBuf>) -> Result<()> {
+    fn hear(&mut self, now: Instant, frame: &Frame<DeviceBuf>) -> Result<()> {
         let bytes = frame.bytes();
         if let Some(answer) = arp_answer(ENDS.client, bytes) {
             self.link.send(now, answer, false);
@@ -157,8 +137,7 @@ impl Clients {
         let text = &bytes[parsed.at.payload_range()];
         let place = Client::number(parsed.key.destination_port());
         let client = self.clients.get_mut(place).context("a packet for no client")?;
-        let heard = Heard { seq: tcp.seq.0, flags: tcp.flags, ts_value: tcp.timestamp.value, text };
-        let got = client.hear(heard)?;
+        let got = client.hear((tcp.seq, tcp.flags, tcp.timestamp.value), text)?;
         self.tally.bytes += got.bytes;
         if let Some(duplicate) = got.duplicate {
             self.tally.again += 1;
@@ -220,8 +199,8 @@ impl Link {
 
 /// Returns the link's transmission time for a segment with `text_bytes` of payload. Headers, preamble, frame
 /// check sequence and gap are 90 bytes.
-fn wire_time(text_bytes: usize) -> std::time::Duration {
-    std::time::Duration::from_nanos((text_bytes as u64 + 90) * 8 / GBIT_PER_S)
+fn wire_time(text_bytes: usize) -> Duration {
+    Duration::from_nanos((text_bytes as u64 + 90) * 8 / GBIT_PER_S)
 }
 
 /// Returns the clients' timestamp clock, in milliseconds.
@@ -232,6 +211,6 @@ fn ts_value(now: Instant) -> u32 {
 /// Rate of the paper's link.
 const GBIT_PER_S: u64 = 10;
 /// Time from the end of a frame on the link to the arrival of its answer.
-pub(super) const ROUND_TRIP: std::time::Duration = std::time::Duration::from_micros(100);
+const ROUND_TRIP: Duration = Duration::from_micros(100);
 const OPENED_A_STEP: usize = 4;
 const MOST_FRAMES: usize = 256;

@@ -5,6 +5,7 @@
 //! while the clients continue. So ways are compared within a second or two, with the same connections.
 
 use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,14 +13,13 @@ use anyhow::{Context, Result, bail, ensure};
 use rxo::Reading;
 use rxo_console::numbers::ratio;
 use rxo_control::{Request, Session};
+use rxo_demo::machine::Cores;
 use rxo_demo::running::Running;
 use rxo_testbed::{CpuMeter, Lab, LabOptions};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::case::Way;
-use super::paper::PROFILED_BYTES;
-use super::plan::Plan;
+use super::case::{PROFILED_BYTES, Way};
 use crate::card;
 use crate::downloads::{Clients, Load, Progress};
 use crate::files;
@@ -28,6 +28,14 @@ use crate::process::{self, Process};
 
 /// The ways between which a running server can switch.
 pub(super) const WAYS: [Way; 3] = [Way::Stack, Way::Records, Way::Batches];
+
+/// The extent of the measurement.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LiveScale {
+    pub(super) clients: usize,
+    pub(super) files: u32,
+    pub(super) window_ms: u64,
+}
 
 /// Measurements of one way during a window of time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -66,41 +74,32 @@ impl Live {
     ///
     /// # Errors
     /// If one of them does not start.
-    pub(super) fn start(plan: &Plan) -> Result<Self> {
+    pub(super) fn start(scale: LiveScale) -> Result<Self> {
+        let LiveScale { clients: count, files, window_ms } = scale;
+        let cores = Cores::choose();
         let folder = Folder::new("paro-live")?;
         let (socket, control) = (folder.file("card.sock"), folder.file("control.sock"));
         let served = folder.file("files");
         std::fs::create_dir(&served).context("the directory of the files")?;
-        files::make(&served, plan.live.files, PROFILED_BYTES)?;
-        let peer_core = plan.cores.sender;
+        files::make(&served, files, PROFILED_BYTES)?;
+        let peer_core = cores.sender;
         let lab = Lab::through_with(LabOptions { peer_core, ..LabOptions::default() })?;
-        let card = card::start(&lab, (socket.clone(), card::MODERATION), plan.cores.sender)?;
-        let mut server = serve(plan, &lab, &served, [&socket, &control])?;
+        let card = card::start(&lab, (socket.clone(), card::MODERATION), cores.sender)?;
+        let command = serve((&served, count), &lab, [&socket, &control])?;
+        let mut server = spawn_on(cores.receiver, command)?;
         let _addresses: Value = server.line()?;
         let meter = CpuMeter::new().process("the server", server.id());
         let session = Session::open(&control)?;
         let address = (lab.host_address(), PORT).into();
-        let load = Load {
-            clients: plan.live.clients,
-            files: plan.live.files,
-            file_bytes: PROFILED_BYTES,
-            core: plan.cores.sender,
-        };
+        let load = Load { clients: count, files, file_bytes: PROFILED_BYTES, core: cores.sender };
         let clients = Clients::start(lab.peer(), address, load)?;
-        let window = Duration::from_millis(plan.live.window_ms);
-        let live =
-            Self { clients, server, session, meter, card, window, _lab: lab, _folder: folder };
-        live.wait_for_all(plan.live.clients as u64)?;
-        Ok(live)
-    }
-
-    fn wait_for_all(&self, clients: u64) -> Result<()> {
         let until = Instant::now() + PATIENCE;
-        while self.clients.progress()?.served < clients {
+        while clients.progress()?.served < count as u64 {
             ensure!(Instant::now() < until, "not every client got an answer");
             thread::sleep(Duration::from_millis(10));
         }
-        Ok(())
+        let window = Duration::from_millis(window_ms);
+        Ok(Self { clients, server, session, meter, card, window, _lab: lab, _folder: folder })
     }
 
     /// Measures a window of `way`.
@@ -162,37 +161,31 @@ impl Live {
     }
 }
 
-/// Starts `rxo serve` on the receiver's core.
-fn serve(plan: &Plan, lab: &Lab, served: &Path, [socket, control]: [&Path; 2]) -> Result<Process> {
-    let clients = (2 * plan.live.clients).to_string();
-    let mut command = std::process::Command::new(process::program()?);
-    command
-        .args(["rxo", "serve"])
-        .arg(served)
-        .args(["--nic", &format!("virtio:{}", socket.display())])
-        .args([
-            "--ip",
-            &format!("{}/24", lab.host_address()),
-            "--port",
-            &PORT.to_string(),
-            "--clients",
-            &clients,
-            "--per-peer",
-            &clients,
-            "--control",
-            &control.display().to_string(),
-            "--json",
-        ]);
-    let core = plan.cores.receiver;
-    // A process inherits the core of the thread that starts it.
+/// Returns the command of `rxo serve` for a directory and a number of clients.
+fn serve(
+    (served, clients): (&Path, usize),
+    lab: &Lab,
+    [socket, control]: [&Path; 2],
+) -> Result<Command> {
+    let mut command = Command::new(process::program()?);
+    command.args(["rxo", "serve", "--json"]).arg(served).args([
+        format!("--nic=virtio:{}", socket.display()),
+        format!("--ip={}/24", lab.host_address()),
+        format!("--port={PORT}"),
+        format!("--clients={}", 2 * clients),
+        format!("--per-peer={}", 2 * clients),
+        format!("--control={}", control.display()),
+    ]);
+    Ok(command)
+}
+
+/// Starts `command` on `core`. A process inherits the core of the thread that starts it.
+fn spawn_on(core: Option<usize>, mut command: Command) -> Result<Process> {
     let start = move || {
         core.map_or(Ok(()), rxo_testbed::pin_to_core)?;
         Process::spawn("rxo serve", &mut command)
     };
-    match thread::spawn(start).join() {
-        Ok(started) => started,
-        Err(panic) => std::panic::resume_unwind(panic),
-    }
+    thread::spawn(start).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 const PORT: u16 = 80;
