@@ -17,7 +17,7 @@ use rxo_control::{Request, Session};
 use rxo_testbed::{Lab, LabOptions, Namespace, Offload, create_veth};
 use serde_json::Value;
 
-use super::counts::{Counts, Ends, Run, Serve};
+use super::counts::{Counts, Ends};
 use super::load::{Carried, Traffic, beside_churn};
 use super::resources::{self, Sample};
 use crate::downloads::Load;
@@ -188,8 +188,8 @@ impl Scene {
             nic: of(host, PARKED)?,
             tap: of(host, Lab::NIC)?,
             wire: of(peer, ROUTER_END)?,
-            run: Run::read(&run)?,
-            serve: Serve::read(&serve)?,
+            run: serde_json::from_value(run)?,
+            serve: serde_json::from_value(serve)?,
             host_not_taken: host.stack_counters()?.datagrams_not_taken,
             peer_not_taken: peer.stack_counters()?.datagrams_not_taken,
         })
