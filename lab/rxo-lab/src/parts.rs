@@ -21,10 +21,13 @@ pub(crate) struct Measurement<C: 'static, S: 'static> {
     /// Checks for the programs that a measurement needs.
     prepare: fn() -> Result<()>,
     name: Box<dyn Fn(C) -> String>,
-    measure: Box<dyn Fn(C, &AtomicBool) -> Result<S>>,
+    measure: Box<Measure<C, S>>,
     line: fn(&S) -> String,
     outcome: Box<Conclusion<C, S>>,
 }
+
+/// Measures a case. The flag is set when the user interrupts.
+type Measure<C, S> = dyn Fn(C, &AtomicBool) -> Result<S>;
 
 /// Returns the figures, claims and facts that follow from the samples.
 type Conclusion<C, S> = dyn Fn(&Cells<C, S>) -> Result<Outcome>;
@@ -127,5 +130,33 @@ impl Experiment for Parts {
 
     fn needs_networks(&self) -> bool {
         self.0.iter().any(|(_, part)| part.needs_networks())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn twice(cases: Vec<u32>) -> Measurement<u32, u32> {
+        let outcome = |cells: &Cells<u32, u32>| -> Result<Outcome> {
+            let sum: u32 = cells.samples().map(|(_, twice)| twice).sum();
+            Ok(Outcome { facts: vec![("sum", sum.to_string())], ..Outcome::default() })
+        };
+        let (name, measure) = (|case: u32| case.to_string(), |case, _: &AtomicBool| Ok(2 * case));
+        Measurement::new((Basis::Count, cases), name, measure, u32::to_string, outcome)
+    }
+
+    #[test]
+    fn a_part_without_cases_is_left_out_and_needs_no_program() {
+        let none = twice(Vec::new()).prepared_by(|| anyhow::bail!("install it"));
+        let parts = Parts(vec![("twice", Box::new(twice(vec![1, 2]))), ("none", Box::new(none))]);
+        let stop = AtomicBool::new(false);
+        let outcome = parts.measure(&Turns::new(2, true, &stop)).unwrap();
+        assert!(parts.prepare().is_ok() && !parts.needs_networks());
+        assert_eq!(parts.each_step(), [2, 0]);
+        assert_eq!(Value::Object(outcome.measured), json!({ "twice": [[1, [2]], [2, [4]]] }));
+        assert_eq!(outcome.facts, [("sum", "6".to_owned())]);
     }
 }

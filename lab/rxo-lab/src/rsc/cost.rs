@@ -230,13 +230,16 @@ fn figure_12(costs: &Costs) -> Option<Figure> {
     Some(Figure { claims: claims.to_vec(), ..figure(costs, Pace::Unlimited, &CHART)? })
 }
 
+/// Returns a saving from the values of Regular and of a level.
+type Saved = fn(f64, f64) -> f64;
+
 /// Makes the claim that every payload saves at least the paper's minimum; the value is that of the payload
 /// that saves least, of those whose costs are valid.
 fn saving(
     costs: &Costs,
     pace: Pace,
     (id, level): (&str, Level),
-    (value, saved): (fn(&Sample) -> f64, fn(f64, f64) -> f64),
+    (value, saved): (fn(&Sample) -> f64, Saved),
 ) -> Claim {
     let of = |with: Case| {
         let regular = Case { level: LEVELS[0].0, ..with };

@@ -1,138 +1,42 @@
 //! Splits Rust source into words and signs, without comments, strings and characters.
 //!
-//! It implements only the part of Rust's lexical structure that this needs. It never fails: text that is no
-//! Rust yields some words, and the compiler rejects it anyway.
+//! `proc-macro2` knows Rust's lexical structure. Text that is no Rust has no tokens; the compiler rejects it anyway.
+
+use std::ops::Range;
+
+use proc_macro2::{Span, TokenStream, TokenTree};
 
 /// Returns the numbers, from 1, of the lines with `word` in code, once for each occurrence.
 pub(crate) fn lines_with_word(source: &str, word: &str) -> Vec<usize> {
-    let mut scanner = Scanner { rest: source, line: 1 };
-    let mut lines = Vec::new();
-    while let Some((found, line)) = scanner.next_word() {
-        if found == word {
-            lines.push(line);
-        }
-    }
-    lines
+    let spans = spans(source).into_iter();
+    let is_word = |span: &Span| source.get(span.byte_range()) == Some(word);
+    spans.filter(is_word).map(|span| span.start().line).collect()
 }
 
 /// Returns the words of the code, and each sign as a token of its own.
 pub(crate) fn tokens(source: &str) -> Vec<&str> {
-    let mut scanner = Scanner { rest: source, line: 1 };
-    std::iter::from_fn(|| scanner.next_token()).map(|(token, _)| token).collect()
+    let of = |range: Range<usize>| source.get(range);
+    spans(source).iter().filter_map(|span| of(span.byte_range())).collect()
 }
 
-struct Scanner<'a> {
-    rest: &'a str,
-    line: usize,
+fn spans(source: &str) -> Vec<Span> {
+    let mut spans = Vec::new();
+    collect(source.parse().unwrap_or_default(), &mut spans);
+    spans
 }
 
-impl<'a> Scanner<'a> {
-    /// Returns the next word in code and its line; `None` at the end.
-    fn next_word(&mut self) -> Option<(&'a str, usize)> {
-        std::iter::from_fn(|| self.next_token()).find(|(token, _)| token.starts_with(is_word))
-    }
-
-    /// Returns the next word or sign in code and its line; `None` at the end.
-    fn next_token(&mut self) -> Option<(&'a str, usize)> {
-        while let Some(first) = self.rest.chars().next() {
-            if is_word(first) {
-                let word = self.word();
-                if !self.pass_raw_string(word) {
-                    return Some((word, self.line));
-                }
-            } else if self.rest.starts_with("//") {
-                self.pass(self.rest.find('\n').unwrap_or(self.rest.len()));
-            } else if self.rest.starts_with("/*") {
-                self.pass_block_comment();
-            } else if first == '"' {
-                self.pass(1);
-                self.pass_until_unescaped('"');
-            } else if first == '\'' {
-                self.pass_character_or_lifetime();
-            } else {
-                let sign = &self.rest[..first.len_utf8()];
-                self.pass(sign.len());
-                if !first.is_whitespace() {
-                    return Some((sign, self.line));
-                }
+fn collect(stream: TokenStream, spans: &mut Vec<Span>) {
+    for tree in stream {
+        match tree {
+            TokenTree::Group(group) => {
+                spans.push(group.span_open());
+                collect(group.stream(), spans);
+                spans.push(group.span_close());
             }
-        }
-        None
-    }
-
-    fn word(&mut self) -> &'a str {
-        let end = self.rest.find(|c| !is_word(c)).unwrap_or(self.rest.len());
-        let (word, rest) = self.rest.split_at(end);
-        self.rest = rest;
-        word
-    }
-
-    /// Skips the raw string that begins with the prefix `word`. Returns `false` if there is none.
-    fn pass_raw_string(&mut self, word: &str) -> bool {
-        if !matches!(word, "r" | "br" | "cr") {
-            return false;
-        }
-        let hashes = self.rest.len() - self.rest.trim_start_matches('#').len();
-        if !self.rest[hashes..].starts_with('"') {
-            return false;
-        }
-        let end = format!("\"{}", "#".repeat(hashes));
-        self.pass(hashes + 1);
-        let length = self.rest.find(&end).map_or(self.rest.len(), |at| at + end.len());
-        self.pass(length);
-        true
-    }
-
-    fn pass_block_comment(&mut self) {
-        let mut depth = 0_usize;
-        loop {
-            if self.rest.starts_with("/*") {
-                depth += 1;
-                self.pass(2);
-            } else if self.rest.starts_with("*/") {
-                depth -= 1;
-                self.pass(2);
-            } else {
-                let Some(next) = self.rest.chars().next() else { return };
-                self.pass(next.len_utf8());
-            }
-            if depth == 0 {
-                return;
-            }
+            TokenTree::Ident(_) | TokenTree::Punct(_) => spans.push(tree.span()),
+            TokenTree::Literal(_) => {}
         }
     }
-
-    fn pass_character_or_lifetime(&mut self) {
-        self.pass(1);
-        let mut characters = self.rest.chars();
-        match (characters.next(), characters.next()) {
-            (Some('\\'), _) => self.pass_until_unescaped('\''),
-            (Some(character), Some('\'')) => self.pass(character.len_utf8() + 1),
-            _ => {}
-        }
-    }
-
-    fn pass_until_unescaped(&mut self, end: char) {
-        let mut is_escaped = false;
-        while let Some(next) = self.rest.chars().next() {
-            self.pass(next.len_utf8());
-            if next == end && !is_escaped {
-                return;
-            }
-            is_escaped = next == '\\' && !is_escaped;
-        }
-    }
-
-    /// Skips `length` bytes, and counts their line ends.
-    fn pass(&mut self, length: usize) {
-        let (passed, rest) = self.rest.split_at(length);
-        self.line += passed.matches('\n').count();
-        self.rest = rest;
-    }
-}
-
-fn is_word(character: char) -> bool {
-    character == '_' || character.is_alphanumeric()
 }
 
 #[cfg(test)]
@@ -193,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn unfinished_text_ends() {
+    fn unfinished_text_has_no_words() {
         for source in ["\"a", "/* a", "'", "r#\"a", "'\\"] {
             assert!(lines_with_word(source, "unsafe").is_empty(), "{source}");
         }
