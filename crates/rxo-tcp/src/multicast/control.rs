@@ -361,8 +361,7 @@ impl Group {
             let in_flight = controller.in_flight(self.nxt);
             controller.congestion.on_held(now, is_by_window, in_flight);
             if waits || self.is_buffer_full() {
-                // `silent.rs` must check the receivers even if nothing arrives.
-                self.sends.check_again(now);
+                self.expect_silence(now);
             }
         }
     }

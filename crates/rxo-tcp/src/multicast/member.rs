@@ -6,6 +6,7 @@ use rxo_frame::{Duration, Instant, SharedBytes};
 use super::acks::Sleep;
 use super::control::{PathNews, ReceiverReport};
 use super::outcome::LEAST_SEGMENT_BYTES;
+use super::silent::FIRST_PATIENCE;
 use super::tree::MemberMinimum;
 use super::{Group, GroupEvent, Late, Outcome, Progress, Refusal};
 use crate::{CallError, Connection, Failure, GroupSeed, State};
@@ -30,6 +31,8 @@ pub(super) struct Member {
     /// The acknowledged position at the time when the receiver was last silent and left the group: it returns
     /// only when it has acknowledged more. `None` if it has not left.
     pub(super) left_at: Option<u64>,
+    /// The silence after which the group goes on without the receiver.
+    pub(super) patience: Duration,
     /// The receiver's part in the congestion control of the group.
     pub(super) path: PathNews,
     /// `true` if the receiver joined after the first byte was sent.
@@ -106,6 +109,7 @@ impl Group {
             is_led: false,
             leaves: false,
             left_at: None,
+            patience: FIRST_PATIENCE,
             path: PathNews::new(connection.pair().destination()),
             is_late: self.nxt > 0,
             mss: u32::MAX,
@@ -283,6 +287,7 @@ impl Group {
         let next = self.sends.next();
         if let Some(Some(member)) = self.members.get_mut(id as usize) {
             (member.is_led, member.send) = (true, next);
+            member.be_patient();
         }
         connection.follow_group(self.controller.is_some());
         // The acknowledged position of the slowest member may be lower now.

@@ -91,6 +91,8 @@ pub struct Group {
     repaired: Repaired,
     blocks: Blocks,
     patience: Patience,
+    /// The time of the next check for silent members; `None` if no text waits.
+    silence_check: Option<Instant>,
     late: Latecomers,
     /// The members whose connections must be served although nothing arrived for them.
     touched: VecDeque<MemberId>,
@@ -143,6 +145,7 @@ impl Group {
             repaired: Repaired::default(),
             blocks: Blocks::default(),
             patience: Patience::default(),
+            silence_check: None,
             late: Latecomers::default(),
             touched: VecDeque::new(),
             events: VecDeque::new(),
@@ -195,7 +198,8 @@ impl Group {
     pub fn poll_at(&self) -> Option<Instant> {
         let release = self.controller.as_ref().and_then(Controller::release_at);
         let parity = self.blocks.next_at(self.has_sent_all());
-        [self.sends.check_at(), self.patience.next(), release, parity].into_iter().flatten().min()
+        let checks = [self.sends.check_at(), self.silence_check, self.patience.next()];
+        checks.into_iter().chain([release, parity]).flatten().min()
     }
 
     /// Runs the timers that are due at `now`, possibly none.
@@ -206,6 +210,8 @@ impl Group {
         if self.sends.take_check(now) {
             self.touch_behind();
             self.wake_overdue(now);
+        }
+        if self.silence_check.take_if(|at| *at <= now).is_some() {
             self.release_from_silent(now);
         }
         if self.patience.take_due(now) {

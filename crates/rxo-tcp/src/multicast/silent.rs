@@ -4,6 +4,8 @@
 //! waiting for it. The receiver's own connection retransmits lost text, and the receiver catches up when it
 //! answers again. If it does not answer, `slow.rs` ejects it.
 
+use alloc::vec::Vec;
+
 use rxo_frame::{Duration, Instant};
 
 use super::member::Member;
@@ -12,37 +14,84 @@ use super::{Group, MemberId};
 use crate::Connection;
 
 impl Group {
+    /// Schedules a check for silent members: text waits for members or for the window.
+    pub(super) fn expect_silence(&mut self, now: Instant) {
+        if self.controller.is_some() {
+            self.silence_check.get_or_insert(now + CHECK_EVERY);
+        }
+    }
+
     /// Releases the group from members that delay it and are silent. Does nothing if more than half of all
-    /// members are silent: then the fault is here, or between this host and all members. A silent leader is
-    /// replaced before its retransmission timer expires, because the acknowledgements of other members show
-    /// that the group's segments arrive.
+    /// members are silent: then the fault is here, or between this host and all members. Costs O(n), but
+    /// only if the slowest member could be silent.
     pub(super) fn release_from_silent(&mut self, now: Instant) {
         let waits = self.blocked_since().is_some() || self.is_buffer_full();
         if self.controller.is_none() || !waits || self.has_sent_all() {
             return;
         }
-        let is_quiet = |member: &&Member| member.is_silent(QUIET_AFTER, self.nxt, now);
-        let led = self.members.iter().flatten().filter(|member| member.is_led);
-        let (all, quiet) = (led.clone().count(), led.filter(is_quiet).count());
-        // If half of the members have received everything, the missing text does not wait in a queue of this
-        // sender.
-        let whole = self.members.iter().flatten().filter(|it| it.is_led && it.una == self.nxt);
-        if quiet == 0 || 2 * quiet > all || all == 1 || 2 * whole.count() < all {
+        self.expect_silence(now);
+        if now < self.sends.when(self.tree.least().una + 1) + LEADER_QUIET {
             return;
         }
+        let led = self.members.iter().flatten().filter(|member| member.is_led);
+        let quiet = led.clone().filter(|it| self.is_silent(it, LEADER_QUIET, now)).count();
+        let mut unas: Vec<u64> = led.map(|member| member.una).collect();
+        let all = unas.len();
+        if quiet == 0 || 2 * quiet > all || all == 1 {
+            return;
+        }
+        let half_have = *unas.select_nth_unstable(all / 2).1;
+        let mut gone = self.members.iter().flatten().filter(|member| member.has_left()).count();
         for id in 0..self.members.len() as MemberId {
-            if !self.is_blocking(id) && !self.holds_buffer(id) {
-                continue;
-            }
-            if self.is_silent(id, SILENT_AFTER, now)
-                && self.has_open_window(id)
-                && self.lacks_most(id)
-            {
-                self.release_from(id);
-            } else if self.is_leader(id) && self.is_silent(id, QUIET_AFTER, now) {
-                self.replace_leader();
+            let is_few = gone == 0 || 8 * gone < all;
+            if self.is_left_behind(id, half_have, is_few, now) {
+                gone += usize::from(!self.is_leader(id));
+                self.stop_waiting_for(id);
             }
         }
+    }
+
+    /// Returns `true` if a member delays the group, is silent, and has received less than half of the
+    /// outstanding text, while half of all members have acknowledged half of it (`half_have`). Otherwise the
+    /// member waits for a repair, or the text waits in a queue of this sender. A leader acknowledges every
+    /// segment at once, so its silence counts sooner. Others may be silent longest unless those that catch up
+    /// `is_few`: text that is sent twice to many members takes longer than the wait for them.
+    fn is_left_behind(&self, id: MemberId, half_have: u64, is_few: bool, now: Instant) -> bool {
+        let Some(Some(member)) = self.members.get(id as usize) else { return false };
+        let lacks = self.nxt.saturating_sub(member.una);
+        let patience = match self.is_leader(id) {
+            true => LEADER_QUIET,
+            false if is_few && lacks >= u64::from(HIDDEN_SEGMENTS * self.mss) => member.patience,
+            false => SILENT_AFTER,
+        };
+        let half = self.nxt - lacks / 2;
+        self.is_silent(member, patience, now)
+            && member.path.delivered.max(member.una) <= half
+            && half <= half_have
+            && (self.is_blocking(id) || self.holds_buffer(id))
+            && self.has_open_window(id)
+    }
+
+    /// Replaces the member that leads, or lets another member leave: its window still delays the group.
+    fn stop_waiting_for(&mut self, id: MemberId) {
+        if self.is_leader(id) {
+            self.replace_leader();
+        } else {
+            self.release_from(id);
+        }
+    }
+
+    /// Returns `true` if no segment of a member has arrived for `time` and half a round trip, and its oldest
+    /// outstanding segment is overdue by as much: its acknowledgement should have come after one and a
+    /// quarter round trips.
+    fn is_silent(&self, member: &Member, time: Duration, now: Instant) -> bool {
+        let time = time.max(Duration::from_nanos(member.round_trip_ns / 2));
+        let heard_at = member.progress.1.max(member.path.heard_at);
+        let due_at = self.sends.when(member.una + 1).plus_nanos(member.round_trip_ns / 4 * 5);
+        member.is_led
+            && !member.leaves
+            && member.una < self.nxt
+            && now >= heard_at.max(due_at) + time
     }
 
     /// Returns `true` if the group's buffer has no space for text that could be sent.
@@ -52,21 +101,6 @@ impl Group {
 
     fn holds_buffer(&self, id: MemberId) -> bool {
         self.is_buffer_full() && self.tree.get(id as usize).una == self.tree.least().una
-    }
-
-    fn is_silent(&self, id: MemberId, time: Duration, now: Instant) -> bool {
-        let member = self.members.get(id as usize).and_then(Option::as_ref);
-        member.is_some_and(|member| member.is_silent(time, self.nxt, now))
-    }
-
-    /// Returns `true` if a member lacks at least half of the outstanding text. A member that lacks less is
-    /// waiting for a repair.
-    fn lacks_most(&self, id: MemberId) -> bool {
-        let member = self.members.get(id as usize).and_then(Option::as_ref);
-        member.is_some_and(|member| {
-            let lacks = self.nxt.saturating_sub(member.path.delivered.max(member.una));
-            2 * lacks >= self.nxt - member.una.min(self.nxt)
-        })
     }
 
     /// Returns `true` if a member's window is open. A receiver with a closed window answers probes, so it is
@@ -101,18 +135,28 @@ impl Group {
 }
 
 impl Member {
-    /// Returns `true` if text is outstanding and no segment of the receiver has arrived for `time`, and for
-    /// one and a quarter round trips: after one round trip, all text in flight would have been acknowledged.
-    fn is_silent(&self, time: Duration, nxt: u64, now: Instant) -> bool {
-        let time = Duration::from_nanos(self.round_trip_ns / 4 * 5).max(time);
-        let heard_at = self.progress.1.max(self.path.heard_at);
-        self.is_led && !self.leaves && self.una < nxt && now >= heard_at + time
+    /// Returns `true` if the member has left the group because it was silent, and has not returned.
+    fn has_left(&self) -> bool {
+        self.leaves || !self.is_led && self.left_at.is_some()
+    }
+
+    /// Doubles the silence that is allowed to a member that has returned: it had only been late.
+    pub(super) fn be_patient(&mut self) {
+        if self.left_at.is_some() {
+            self.patience = (self.patience * 2).min(SILENT_AFTER);
+        }
     }
 }
 
-/// The shortest silence after which a leader is replaced: twice the longest delay of an
-/// acknowledgement (`rxo cast receive`).
-const QUIET_AFTER: Duration = Duration::from_millis(10);
-/// The shortest time without a segment after which a receiver counts as silent. A process on a busy machine
-/// often waits 50 ms for the processor, and catching up sends the receiver's text twice.
+/// The silence after which a leader is replaced. A leader acknowledges each segment at once.
+const LEADER_QUIET: Duration = Duration::from_millis(5);
+/// The silence that is allowed to a member at first: twice the longest delay of an acknowledgement
+/// (`rxo cast receive`).
+pub(super) const FIRST_PATIENCE: Duration = Duration::from_millis(10);
+/// A member acknowledges at least one of so many segments, even if an acknowledgement is lost.
+const HIDDEN_SEGMENTS: u32 = 32;
+/// The longest silence that is allowed to a member. A process on a busy machine often waits 50 ms for the
+/// processor.
 const SILENT_AFTER: Duration = Duration::from_millis(100);
+/// The time between two checks while text waits.
+const CHECK_EVERY: Duration = Duration::from_millis(2);

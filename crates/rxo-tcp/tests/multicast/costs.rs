@@ -12,8 +12,8 @@ pub(crate) struct Case {
     pub(crate) receivers: u16,
     pub(crate) bytes: usize,
     pub(crate) loss: u64,
-    /// `true` if the first receiver of a cast stops for ever after a quarter of the file.
-    pub(crate) stops: bool,
+    /// The receiver of a cast that stops for ever after a quarter of the file; `None` if all run.
+    pub(crate) stops: Option<u16>,
 }
 
 /// The cost of a transfer to the receivers that do not stop.
@@ -39,17 +39,19 @@ impl Case {
         }
         room.begin();
         let joined = room.now;
-        if self.stops {
+        let stopped = self.stops.map(usize::from);
+        if let Some(stopped) = stopped {
             let quarter = self.bytes as u64 / 4;
             room.run_until(|room| room.group.progress().sent >= quarter);
-            room.receivers[0].absent_until = FOR_EVER;
+            room.receivers[stopped].absent_until = FOR_EVER;
         }
-        let first = usize::from(self.stops);
-        let has_all = |room: &Room| room.receivers[first..].iter().all(|it| it.read == self.bytes);
+        let runs = |number: &usize| Some(*number) != stopped;
+        let running = (0..usize::from(self.receivers)).filter(runs);
+        let has_all = |room: &Room| running.clone().all(|it| room.receivers[it].read == self.bytes);
         room.run_until(has_all);
         assert!(has_all(&room), "{self:?}: {:?}", room.outcomes());
         let (arrived, bytes) = (room.now, room.links.sent_bytes);
-        if !self.stops {
+        if stopped.is_none() {
             room.finish();
             assert_eq!(room.done(), usize::from(self.receivers), "{:?}", room.outcomes());
         }

@@ -86,6 +86,12 @@ impl Links {
         self.flights.insert((Instant::from_nanos(at), self.carried), (to, wire));
     }
 
+    /// Keeps `wire`, which has arrived, in the receiver's device until `until`.
+    pub(crate) fn keep(&mut self, to: To, wire: Wire, until: Instant) {
+        self.carried += 1;
+        self.flights.insert((until, self.carried), (to, wire));
+    }
+
     /// Returns the time at which the next segment arrives.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.flights.keys().next().map(|(at, _)| *at)

@@ -9,7 +9,7 @@ use crate::room::{group_config, parity_config};
 #[test]
 fn a_cast_beats_as_many_unicasts_at_each_loss() {
     for (receivers, loss) in [(5, 0), (5, 1), (5, 10), (5, 30), (20, 10), (20, 30)] {
-        let case = Case { receivers, bytes: 4_000_000, loss, stops: false };
+        let case = Case { receivers, bytes: 4_000_000, loss, stops: None };
         let unicasts = case.unicasts();
         for config in [parity_config(), group_config()] {
             let cast = case.cast(config);
@@ -22,7 +22,7 @@ fn a_cast_beats_as_many_unicasts_at_each_loss() {
 #[test]
 fn joins_and_farewells_take_less_than_300_ms() {
     for receivers in [5, 20] {
-        let case = Case { receivers, bytes: 100_000, loss: 0, stops: false };
+        let case = Case { receivers, bytes: 100_000, loss: 0, stops: None };
         for config in [parity_config(), group_config()] {
             let cast = case.cast(config);
             assert!(cast.around < Duration::from_millis(300), "{case:?}: {cast:?}");
@@ -35,7 +35,7 @@ fn joins_and_farewells_take_less_than_300_ms() {
 fn parity_packets_are_fewer_than_repeated_segments() {
     for (receivers, loss, most) in [(20, 10, 1.12), (20, 30, 1.20), (60, 10, 1.13), (60, 30, 1.22)]
     {
-        let case = Case { receivers, bytes: 4_000_000, loss, stops: false };
+        let case = Case { receivers, bytes: 4_000_000, loss, stops: None };
         let (parity, group) = (case.cast(parity_config()), case.cast(group_config()));
         let files = parity.bytes as f64 / case.bytes as f64;
         assert!(files < most, "{case:?}: {files} files");

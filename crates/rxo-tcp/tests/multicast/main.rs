@@ -4,6 +4,7 @@
 mod costs;
 mod dormant;
 mod fair;
+mod fates;
 mod forged;
 mod joins;
 mod late;

@@ -16,16 +16,22 @@ impl Room {
         while let Some(arrived) = self.links.arrived(self.now) {
             match arrived {
                 (To::Sender(number), wire) => self.arrives(number, wire),
-                (To::Mender(number), wire) => {
-                    if self.receivers[number].absent_until <= self.now {
-                        come.entry(number).or_default();
-                        parity.push((number, wire));
+                (to @ (To::Mender(number) | To::Receiver(number, _)), wire)
+                    if self.receivers[number].absent_until > self.now =>
+                {
+                    let Receiver { absent_until, keeps_segments, .. } = self.receivers[number];
+                    if keeps_segments {
+                        self.links.keep(to, wire, absent_until);
                     }
+                }
+                (To::Mender(number), wire) => {
+                    come.entry(number).or_default();
+                    parity.push((number, wire));
                 }
                 (To::Receiver(number, by_group), wire) => {
                     let receiver = &self.receivers[number];
                     let has_left = receiver.leaves_early && receiver.tcp.is_peer_done();
-                    if receiver.absent_until <= self.now && !(by_group && has_left) {
+                    if !(by_group && has_left) {
                         come.entry(number).or_default().push((by_group, wire));
                     }
                 }

@@ -37,6 +37,8 @@ pub(crate) struct Receiver {
     pub(crate) is_done: bool,
     /// The time before which no segment reaches the receiver or leaves it.
     pub(crate) absent_until: Instant,
+    /// `true` if the receiver's device keeps segments while the receiver is absent.
+    pub(crate) keeps_segments: bool,
     /// `true` if the receiver leaves the group as soon as it has the FIN.
     pub(crate) leaves_early: bool,
     /// The number of the receiver's segments that are lost once it has the FIN.
@@ -123,6 +125,7 @@ impl Room {
             reads_at_most: usize::MAX,
             is_done: false,
             absent_until: Instant::ZERO,
+            keeps_segments: false,
             leaves_early: false,
             last_acks_lost: 0,
         });

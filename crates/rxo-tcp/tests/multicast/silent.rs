@@ -3,6 +3,7 @@
 use rxo_frame::{Duration, Instant};
 use rxo_tcp::{GroupConfig, Outcome};
 
+use crate::costs::Case;
 use crate::room::{FOR_EVER, Room, group_config, parity_config, spread_config};
 
 /// The time for which a receiver stops.
@@ -41,6 +42,19 @@ fn run(
     let running = receivers - stopped;
     room.run_until(|room| room.receivers[..running].iter().all(|it| it.read == 10_000_000));
     (room.now.since(begun), room)
+}
+
+/// On a fast link the delay is a large share of the time, whoever stops: the first receiver leads the group.
+#[test]
+fn a_stopped_receiver_costs_the_others_less_than_a_tenth_of_a_second_of_a_gigabit() {
+    for receivers in [5, 20] {
+        let case = Case { receivers, bytes: 10_000_000, loss: 0, stops: None };
+        let alone = case.cast(parity_config()).time;
+        for stops in [0, receivers - 1] {
+            let beside = Case { stops: Some(stops), ..case }.cast(parity_config()).time;
+            assert!(beside < alone * 11 / 10, "{beside:?} instead of {alone:?}, {stops} stops");
+        }
+    }
 }
 
 #[test]
