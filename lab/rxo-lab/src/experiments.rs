@@ -19,7 +19,7 @@ fn boxed(plan: Result<impl Experiment + 'static>) -> Result<Box<dyn Experiment>>
 }
 
 /// All experiments: those that are counted first, because they take no longer on a busy machine.
-const ENTRIES: [Entry; 11] = [
+const ENTRIES: [Entry; 12] = [
     Entry { id: "policies", parts: policies::PARTS, make: |run| boxed(policies::scenario(run)) },
     Entry { id: "juggler", parts: juggler::PARTS, make: |run| boxed(juggler::scenario(run)) },
     Entry { id: "cast", parts: cast::PARTS, make: |run| boxed(cast::scenario(run)) },
@@ -27,6 +27,11 @@ const ENTRIES: [Entry; 11] = [
     Entry { id: "smo", parts: smo::PARTS, make: |run| boxed(smo::scenario(run)) },
     Entry { id: "paro", parts: paro::PARTS, make: |run| boxed(paro::scenario(run)) },
     Entry { id: "rsc", parts: rsc::PARTS, make: |run| boxed(rsc::scenario(&RscFlags::with(run))) },
+    Entry {
+        id: "cast-live",
+        parts: cast::live::PARTS,
+        make: |run| boxed(cast::live::scenario(run)),
+    },
     Entry {
         id: "gallatin",
         parts: gallatin::PARTS,

@@ -12,6 +12,7 @@
 //! of the same build.
 
 mod attacks;
+mod bed;
 mod callgrind;
 mod card;
 mod cast;
@@ -55,7 +56,7 @@ use anyhow::Result;
 use clap::Parser;
 use rxo_cli::{exit, until_stopped};
 
-use self::flags::{Cli, Command, MenonFlags, MenonPart};
+use self::flags::{CastFlags, CastPart, Cli, Command, MenonFlags, MenonPart};
 use self::runner::one;
 
 fn main() -> ExitCode {
@@ -79,7 +80,12 @@ fn run(command: &Command, stop: &AtomicBool) -> Result<()> {
         Command::All(flags) => runner::several(&experiments::all(flags)?, flags, stop),
         Command::Check(flags) => check::run(flags),
         Command::Gallatin(flags) => one("gallatin", gallatin::scenario(flags)?, &flags.run, stop),
-        Command::Cast(flags) => one("cast", cast::scenario(flags)?, flags, stop),
+        Command::Cast(CastFlags { part: None, run }) => {
+            one("cast", cast::scenario(run)?, run, stop)
+        }
+        Command::Cast(CastFlags { part: Some(CastPart::Live(run)), .. }) => {
+            one("cast-live", cast::live::scenario(run)?, run, stop)
+        }
         Command::Policies(flags) => one("policies", policies::scenario(flags)?, flags, stop),
         Command::Menon(flags) => menon(flags, stop),
         Command::Xen(flags) => one("xen", xen::study(flags)?, flags, stop),

@@ -51,6 +51,11 @@ impl Process {
         Ok(self.child.wait()?.code())
     }
 
+    /// Returns `true` if the process has ended, whatever its exit code.
+    pub(crate) fn has_ended(&mut self) -> Result<bool> {
+        Ok(self.child.try_wait()?.is_some())
+    }
+
     /// Waits until the process prints `word`.
     pub(crate) fn wait_for(&mut self, word: &str) -> Result<()> {
         let said: String = self.line()?;

@@ -213,8 +213,9 @@ impl Book {
 }
 
 /// The texts of all books.
-const TEXTS: [&str; 11] = [
+const TEXTS: [&str; 12] = [
     include_str!("../../claims/cast.json"),
+    include_str!("../../claims/cast-live.json"),
     include_str!("../../claims/gallatin.json"),
     include_str!("../../claims/juggler.json"),
     include_str!("../../claims/menon.json"),

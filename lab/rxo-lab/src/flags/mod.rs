@@ -5,7 +5,9 @@ mod run;
 mod soak;
 mod trial;
 
-pub(crate) use command::{AcksFlags, Cli, Command, GallatinFlags, MenonFlags, MenonPart, RscFlags};
+pub(crate) use command::{
+    AcksFlags, CastFlags, CastPart, Cli, Command, GallatinFlags, MenonFlags, MenonPart, RscFlags,
+};
 pub(crate) use run::{CheckFlags, Chosen, Part, RunFlags};
 pub(crate) use soak::SoakFlags;
 pub(crate) use trial::{AttackFlags, TryFlags};

@@ -2,7 +2,6 @@
 //! each ([`rack`]). The sender's link is limited, because receivers and sender share the machine. Every copy
 //! is hashed.
 
-mod bed;
 pub(crate) mod rack;
 
 use std::fs;
@@ -17,16 +16,19 @@ use rxo_testbed::traffic::Pattern;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use self::bed::Bed;
 use self::rack::Copied;
 use super::model::{GROUP, PORT, SEGMENT_BYTES, SENDER, least_time_of_frames};
 use super::sender::{Case, Way};
+use crate::bed::Bed;
 use crate::folder::Folder;
 use crate::process::{self, Process};
 use crate::step;
 
 /// Rate of the sender's link, in bits per second.
 const BITS_PER_S: u64 = 40_000_000;
+
+/// Number of racks, as many as the paper has receiving machines.
+const RACKS: usize = 8;
 
 /// The result of one cast.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -79,16 +81,16 @@ struct Total {
 /// # Errors
 /// If the network cannot be built, or a process fails.
 pub(super) fn cast(Case { way, receivers }: Case, fate: Fate, bytes: u64) -> Result<Sample> {
-    let (bed, folder) = (Bed::new()?, Folder::new("smo-real")?);
+    let (bed, folder) = (Bed::new(RACKS, BITS_PER_S)?, Folder::new("smo-real")?);
     let file = folder.file("image");
     let hash = write_file(&file, bytes)?;
     let (unlucky, loss_ppm) = if fate == Fate::Hardship { (2, LOSS_PPM) } else { (0, 0) };
     let all = receivers + unlucky;
     let mut sender = bed.sender().run(|| start_sender(&file, way, all))??;
     let start = |rack: usize, first: usize, count: usize| {
-        bed.rack(rack).run(|| start_rack(first, count, loss_ppm))?
+        bed.host(rack).run(|| start_rack(first, count, loss_ppm))?
     };
-    let each = receivers.div_ceil(Bed::RACKS);
+    let each = receivers.div_ceil(RACKS);
     let starts = (0..receivers).step_by(each).enumerate();
     let racks = starts.map(|(rack, first)| start(rack, first, each.min(receivers - first)));
     let mut racks = racks.collect::<Result<Vec<_>>>()?;
@@ -119,10 +121,19 @@ pub(super) fn cast(Case { way, receivers }: Case, fate: Fate, bytes: u64) -> Res
 }
 
 /// Writes a file. Returns its SHA-256.
-fn write_file(path: &Path, bytes: u64) -> Result<String> {
+pub(crate) fn write_file(path: &Path, bytes: u64) -> Result<String> {
     let file = Pattern::of_port(PORT).file(bytes as usize);
     fs::write(path, &file).with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(Sha256::digest(&file).iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&Sha256::digest(&file)))
+}
+
+/// Returns the SHA-256 of a file; `None` if it cannot be read.
+pub(crate) fn sha256_of(path: &Path) -> Option<String> {
+    Some(hex(&Sha256::digest(fs::read(path).ok()?)))
+}
+
+fn hex(hash: &[u8]) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn start_sender(file: &Path, way: Way, receivers: usize) -> Result<Process> {

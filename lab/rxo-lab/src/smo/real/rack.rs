@@ -24,6 +24,7 @@ use rxo_host::{Handle, Host, IpCidr, TcpStream};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::hex;
 use crate::smo::model::{GROUP, PORT, SENDER, address};
 
 /// The parameters of a rack.
@@ -185,11 +186,10 @@ impl Receiver {
 
     fn copied(&mut self) -> Copied {
         let counters = self.host.counters();
-        let hash = self.hash.clone().finalize();
         Copied {
             receiver: self.number,
             bytes: self.bytes,
-            sha256: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+            sha256: hex(&self.hash.clone().finalize()),
             frames_sent: counters.sink.frames,
             lost: counters.source.impaired.lost,
         }

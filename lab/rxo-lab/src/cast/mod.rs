@@ -1,25 +1,27 @@
 //! `rxo-lab cast`: a file for many receivers by one cast, beside as many downloads, under independent losses and on
 //! virtual time.
 //!
-//! The network is that of the endpoint's own tests, whose receivers compare every byte.
+//! The network is that of the endpoint's own tests, whose receivers compare every byte. [`live`] measures casts of
+//! real processes beside `udpcast`.
 
-#[path = "../../../crates/rxo-tcp/tests/multicast/costs.rs"]
+#[path = "../../../../crates/rxo-tcp/tests/multicast/costs.rs"]
 mod costs;
-#[path = "../../../crates/rxo-tcp/tests/multicast/links.rs"]
+#[path = "../../../../crates/rxo-tcp/tests/multicast/links.rs"]
 #[expect(dead_code, reason = "the stories use all of it")]
 mod links;
-#[path = "../../../crates/rxo-tcp/tests/multicast/receivers.rs"]
+pub(crate) mod live;
+#[path = "../../../../crates/rxo-tcp/tests/multicast/receivers.rs"]
 #[expect(dead_code, reason = "the stories use all of it")]
 mod receivers;
-#[path = "../../../crates/rxo-tcp/tests/multicast/room.rs"]
+#[path = "../../../../crates/rxo-tcp/tests/multicast/room.rs"]
 #[expect(dead_code, reason = "the stories use all of it")]
 mod room;
-#[path = "../../../crates/rxo-tcp/tests/multicast/settings.rs"]
+#[path = "../../../../crates/rxo-tcp/tests/multicast/settings.rs"]
 mod settings;
-#[path = "../../../crates/rxo-tcp/tests/multicast/unicasts.rs"]
+#[path = "../../../../crates/rxo-tcp/tests/multicast/unicasts.rs"]
 #[expect(dead_code, reason = "the stories use all of it")]
 mod unicasts;
-#[path = "../../../crates/rxo-tcp/tests/harness/wire.rs"]
+#[path = "../../../../crates/rxo-tcp/tests/harness/wire.rs"]
 mod wire;
 
 use anyhow::Result;
@@ -43,7 +45,7 @@ enum Way {
     /// A cast that repeats lost segments to the group.
     Repeats,
     Unicasts,
-    /// A cast with parity, whose first receiver stops for ever.
+    /// A cast with parity, whose first receiver, the leader, stops for ever.
     Stopped,
 }
 
@@ -79,9 +81,14 @@ pub(crate) fn scenario(flags: &RunFlags) -> Result<impl Experiment + use<>> {
     let ways = |(count, loss)| {
         [Way::Parity, Way::Repeats, Way::Unicasts].map(|way| Case(way, count, loss, mb))
     };
+    let mut cases: Vec<Case> = all.flat_map(ways).collect();
+    for (count, mb) in SIZES {
+        let stops = [Way::Parity, Way::Stopped].map(|way| Case(way, count, 0, mb));
+        cases.extend(stops.into_iter().filter(|case| !cases.contains(case)).collect::<Vec<_>>());
+    }
     Ok(Scenario {
         basis: Basis::VirtualTime,
-        cases: all.flat_map(ways).chain(LONG).collect(),
+        cases,
         rounds: 1,
         rotated: 1,
         name: |case| format!("{}, {}", line(case), x(case)),
@@ -100,8 +107,8 @@ const BYTES_SENT: Chart<Case, Cost> = Chart { number: "bytes", value: |cost| cos
 
 fn x(Case(_, receivers, loss, mb): Case) -> String {
     match mb {
-        LONG_MB => format!("{receivers}, {mb} MB"),
-        _ => format!("{receivers}, {} %", loss as f64 / 10.0),
+        MB | QUICK_MB => format!("{receivers}, {} %", loss as f64 / 10.0),
+        _ => format!("{receivers}, {mb} MB"),
     }
 }
 
@@ -116,7 +123,8 @@ fn line(Case(way, ..): Case) -> &'static str {
 
 fn measure(Case(way, receivers, loss, mb): Case) -> Cost {
     let bytes = mb * 1_000_000;
-    let case = costs::Case { receivers, bytes, loss, stops: way == Way::Stopped };
+    let stops = (way == Way::Stopped).then_some(0);
+    let case = costs::Case { receivers, bytes, loss, stops };
     let cost = match way {
         Way::Unicasts => case.unicasts(),
         Way::Repeats => case.cast(group_config()),
@@ -146,17 +154,24 @@ fn claims(chart: &'static str, cells: &Cells<Case, Cost>) -> Vec<Claim> {
         let casts = cells.cases().filter(|Case(way, ..)| *way == Way::Parity);
         let around = casts.filter_map(|case| median(case, |cost| cost.around_ms)).reduce(f64::max);
         all.push(Claim::new("cast.around", around, None));
-        let [whole, stopped] = LONG.map(|case| median(case, of));
-        let both = whole.zip(stopped);
-        let more = both.map(|(whole, stopped)| 100.0 * (stopped / whole - 1.0));
-        let detail = both.map(|(whole, stopped)| format!("{whole:.0} and {stopped:.0} ms."));
-        all.push(Claim::new("cast.stopped", more, detail));
+        all.push(stopped(&|case| median(case, of)));
     }
     all
 }
 
+/// Returns the claim about the time that a stopped receiver costs the others, where that is most.
+fn stopped(time: &dyn Fn(Case) -> Option<f64>) -> Claim {
+    let costs = SIZES.into_iter().filter_map(|(receivers, mb)| {
+        let whole = time(Case(Way::Parity, receivers, 0, mb))?;
+        let stopped = time(Case(Way::Stopped, receivers, 0, mb))?;
+        Some((100.0 * (stopped / whole - 1.0), whole, stopped))
+    });
+    let most = costs.max_by(|one, other| one.0.total_cmp(&other.0));
+    let detail = most.map(|(_, whole, stopped)| format!("{whole:.0} and {stopped:.0} ms."));
+    Claim::new("cast.stopped", most.map(|(percent, ..)| percent), detail)
+}
+
 const MB: usize = 10;
 const QUICK_MB: usize = 2;
-/// The delay by a stopped receiver is a part of the time that is judged, so it needs a file that takes half a second.
-const LONG_MB: usize = 60;
-const LONG: [Case; 2] = [Case(Way::Parity, 20, 0, LONG_MB), Case(Way::Stopped, 20, 0, LONG_MB)];
+/// The receivers and the megabytes of the casts of which one receiver stops.
+const SIZES: [(u16, usize); 4] = [(5, 10), (5, 60), (20, 10), (20, 60)];
