@@ -134,6 +134,15 @@ impl<'n> Interface<'n> {
         self.change(&named(libc::RTM_DELLINK, &self.name)).context(|| self.cannot("remove"))
     }
 
+    /// Moves the interface to another namespace, where it is down and has no addresses.
+    ///
+    /// # Errors
+    /// If the interface does not exist, or its name is taken there.
+    pub fn move_to(&self, namespace: &Namespace) -> Result<()> {
+        let number = namespace.handle().as_raw_fd().cast_unsigned();
+        self.set_number(libc::IFLA_NET_NS_FD, number, "move")
+    }
+
     /// Switches the interface on.
     ///
     /// # Errors

@@ -31,6 +31,8 @@ pub struct BulkConfig {
     pub bytes_per_connection: Option<u64>,
     /// The number of bytes that the application writes at once, 1 byte to 128 KiB.
     pub write_bytes: usize,
+    /// `true` if the accepting side sends, as in a download.
+    pub is_download: bool,
     /// `true` if each write waits until the previous one is acknowledged. Each write is then one GSO frame,
     /// whose last segment carries PSH. If `false`, the kernel joins waiting data, and sets PSH where the data
     /// runs out.
@@ -64,6 +66,7 @@ impl Default for BulkConfig {
             threads_per_side: 1,
             bytes_per_connection: None,
             write_bytes: Pattern::LONGEST,
+            is_download: false,
             one_write_at_a_time: false,
             send_buffer_bytes: None,
             receive_buffer_bytes: None,
@@ -123,9 +126,12 @@ impl BulkTransfer {
         if let Some(bytes) = config.receive_buffer_bytes {
             connect::set_receive_buffer(&listener, bytes)?;
         }
-        let ends = connect::open(from, &listener, config.connections)?;
+        let mut ends = connect::open(from, &listener, config.connections)?;
+        if config.is_download {
+            ends.iter_mut().for_each(Ends::reverse);
+        }
         ends.iter().try_for_each(|ends| connect::configure(ends, config))?;
-        let sockets: std::io::Result<_> = ends.iter().map(|ends| ends.client.try_clone()).collect();
+        let sockets: std::io::Result<_> = ends.iter().map(|ends| ends.sender.try_clone()).collect();
         let sockets = sockets.context(|| "cannot have a second handle on a socket".into())?;
         let (sending, receiving) = split(ends, config)?;
         let (received_bytes, stop) =
@@ -301,12 +307,16 @@ impl BulkConfig {
 fn split(ends: Vec<Ends>, config: &BulkConfig) -> Result<(Vec<SendingEnd>, Vec<ReceivingEnd>)> {
     let mut sides = (Vec::new(), Vec::new());
     for (index, ends) in ends.into_iter().enumerate() {
-        let port = ends.client.local_addr().as_ref().map(SocketAddr::port).map_err(|error| {
+        let port = match config.is_download {
+            false => ends.sender.local_addr(),
+            true => ends.sender.peer_addr(),
+        };
+        let port = port.as_ref().map(SocketAddr::port).map_err(|error| {
             LabError::Transfer(format!("a connection was lost before it began: {error}"))
         })?;
         let pattern = Pattern::of_port(port);
         sides.0.push(SendingEnd {
-            socket: ends.client,
+            socket: ends.sender,
             pattern,
             sent_bytes: 0,
             limit_bytes: config.bytes_per_connection,
@@ -314,7 +324,7 @@ fn split(ends: Vec<Ends>, config: &BulkConfig) -> Result<(Vec<SendingEnd>, Vec<R
             wrong_byte_at: config.wrong_byte_at.filter(|_| index == 0),
         });
         let (received_bytes, mismatch) = (0, None);
-        let socket = ends.server;
+        let socket = ends.receiver;
         sides.1.push(ReceivingEnd { socket, port, pattern, received_bytes, mismatch });
     }
     Ok(sides)

@@ -11,8 +11,16 @@ use crate::sys::{self, Interest};
 /// Both ends of a connection. A socket belongs to its namespace, even if a thread outside uses it.
 #[derive(Debug)]
 pub(crate) struct Ends {
-    pub(crate) client: TcpStream,
-    pub(crate) server: TcpStream,
+    /// The end that sends the data: the one that has connected, before [`Ends::reverse`].
+    pub(crate) sender: TcpStream,
+    pub(crate) receiver: TcpStream,
+}
+
+impl Ends {
+    /// Lets the accepting end send.
+    pub(crate) const fn reverse(&mut self) {
+        std::mem::swap(&mut self.sender, &mut self.receiver);
+    }
 }
 
 /// Listens on any port of `address` in `namespace`.
@@ -52,9 +60,9 @@ pub(crate) fn connect(target: SocketAddr) -> Result<TcpStream> {
 
 /// Applies the transfer's options to both sockets.
 pub(crate) fn configure(ends: &Ends, config: &BulkConfig) -> Result<()> {
-    configure_sender(&ends.client, config)?;
-    set_low_water(&ends.server, config.receive_low_water_bytes)?;
-    [&ends.client, &ends.server]
+    configure_sender(&ends.sender, config)?;
+    set_low_water(&ends.receiver, config.receive_low_water_bytes)?;
+    [&ends.sender, &ends.receiver]
         .into_iter()
         .try_for_each(|socket| socket.set_nonblocking(true))
         .context(|| "cannot make a socket non-blocking".into())
@@ -92,9 +100,9 @@ pub(crate) fn set_receive_buffer(listener: &TcpListener, bytes: usize) -> Result
 }
 
 fn open_one(target: SocketAddr, listener: &TcpListener) -> Result<Ends> {
-    let client = connect(target)?;
-    let (server, _) = listener.accept().context(|| format!("cannot accept on {target}"))?;
-    Ok(Ends { client, server })
+    let sender = connect(target)?;
+    let (receiver, _) = listener.accept().context(|| format!("cannot accept on {target}"))?;
+    Ok(Ends { sender, receiver })
 }
 
 /// Timeout of a handshake: longer than two lost segments take (1 s and 2 s).

@@ -59,7 +59,7 @@ pub fn ping_pong(
 ) -> Result<PingPongReport> {
     let listener = connect::listen(to, address)?;
     let mut ends = connect::open(&[from], &listener, 1)?;
-    let Some(Ends { client, server }) = ends.pop() else {
+    let Some(Ends { sender: client, receiver: server }) = ends.pop() else {
         return Err(LabError::Transfer("no connection was opened".into()));
     };
     for socket in [&client, &server] {
