@@ -1,6 +1,6 @@
 //! Splitter: the packets in a frame as they are on the network.
 
-use rxo_frame::{ChecksumStatus, Frame, LinkKind};
+use rxo_frame::{ChecksumStatus, Frame, Gso, GsoKind, LinkKind};
 use rxo_vnet::segments;
 use rxo_wire::checksum::{Summer, complete};
 use rxo_wire::segmentation::Checksums;
@@ -15,6 +15,8 @@ pub struct PacketSplitter {
     link: LinkKind,
     packet: Box<[u8]>,
     summer: Summer,
+    /// `true` if GSO frames of TCP are not split.
+    keeps_tcp: bool,
 }
 
 impl PacketSplitter {
@@ -22,7 +24,14 @@ impl PacketSplitter {
     #[must_use]
     pub fn new(link: LinkKind) -> Self {
         let packet = vec![0; MOST_BYTES].into_boxed_slice();
-        Self { link, packet, summer: Summer::detect() }
+        Self { link, packet, summer: Summer::detect(), keeps_tcp: false }
+    }
+
+    /// Passes GSO frames of TCP whole from now on, with a complete checksum.
+    #[must_use]
+    pub const fn keep_tcp(mut self) -> Self {
+        self.keeps_tcp = true;
+        self
     }
 
     /// Passes each packet in `frame` to `each`, in order. Returns `None` if the frame cannot be split, because its headers
@@ -34,7 +43,7 @@ impl PacketSplitter {
         mut each: impl FnMut(&[u8]),
     ) -> Option<()> {
         let bytes = frame.bytes();
-        let Some(gso) = frame.gso else {
+        let Some(gso) = frame.gso.filter(|gso| !self.keeps_tcp || !is_tcp(*gso)) else {
             let ChecksumStatus::Partial { start, offset } = frame.checksum else {
                 each(bytes);
                 return Some(());
@@ -55,4 +64,8 @@ impl PacketSplitter {
         }
         Some(())
     }
+}
+
+const fn is_tcp(gso: Gso) -> bool {
+    gso.tunnel.is_none() && matches!(gso.kind, GsoKind::TcpV4 | GsoKind::TcpV6)
 }
