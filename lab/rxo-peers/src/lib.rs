@@ -5,6 +5,7 @@
 //! * [`Guest`] is another kernel: a small Linux in a virtual machine, with a virtio card. As root, missing
 //!   programs are installed after a one-line notice.
 //! * [`Tunnel`] is two networks with a WireGuard tunnel between them, run by any two programs.
+//! * [`Carrier`] is two networks with any program between them of which there is a version with rxo inside.
 //! * [`callgrind()`] counts instructions.
 //! * [`CountingTransfer`] is one connection from a sender of our own that counts ACKs.
 //! * [`DatagramFlow`] is numbered datagrams at a rate. Every byte is checked, and missing ones are counted.
@@ -12,14 +13,18 @@
 //! * [`TunnelEnd`] is one end of a tunnel that the kernel may lack.
 
 mod callgrind;
+mod carrier;
 mod counting_sender;
 mod datagrams;
+mod folder;
 mod guest;
+mod process;
 mod shared_link;
 mod tunnel;
 mod tunnel_end;
 
 pub use callgrind::callgrind;
+pub use carrier::{Carrier, CarrierKind, Programs, Way};
 pub use counting_sender::{CountingConfig, CountingReport, CountingTransfer, ModelCounters};
 pub use datagrams::{DatagramFlow, DatagramReport, datagram};
 pub use guest::{

@@ -5,19 +5,19 @@
 //! [`Tunnel`] is dropped or this process ends. Nothing is left behind, except the empty directory of foreign
 //! programs' sockets.
 
-mod process;
 mod program;
 mod uapi;
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use program::{TunnelKind, TunnelProgram};
 
-use self::process::Process;
+use crate::folder::Folder;
+use crate::process::Process;
 use rxo_testbed::create_veth;
 use rxo_testbed::error::{Context, Result};
 use rxo_testbed::{Namespace, until};
@@ -89,7 +89,7 @@ impl Tunnel {
     /// # Errors
     /// If the networks cannot be made, or a program ends at once; the message contains its output.
     pub fn start(near: &TunnelProgram, far: &TunnelProgram) -> Result<Self> {
-        let folder = Folder::new()?;
+        let folder = Folder::new("tunnel")?;
         let namespaces = [Namespace::new("near")?, Namespace::new("far")?];
         let wires = [namespaces[0].interface("wire"), namespaces[1].interface("wire")];
         create_veth(&wires[0], &wires[1])?;
@@ -101,7 +101,7 @@ impl Tunnel {
         let interfaces = ["n", "f"].map(|side| format!("t{}{side}{number}", std::process::id()));
         let end = |n: usize, program, keys, peer, addresses| {
             let interface = interfaces[n].clone();
-            let (namespace, folder) = (&namespaces[n], &*folder.0);
+            let (namespace, folder) = (&namespaces[n], folder.path());
             let peer_outside = OUTSIDE[1 - n].into();
             End { program, namespace, interface, keys, peer, peer_outside, addresses, folder }
                 .start()
@@ -185,25 +185,5 @@ impl End<'_> {
             interface.up()?;
         }
         Ok(process)
-    }
-}
-
-/// A directory for keys and the programs' output. Dropping this removes it.
-#[derive(Debug)]
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Self> {
-        let number = STARTED.fetch_add(1, Ordering::Relaxed);
-        let name = format!("rxo-tunnel-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).context(|| format!("cannot make {}", path.display()))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _left_to_the_system = fs::remove_dir_all(&self.0);
     }
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Trial};
-use rxo_peers::{Tunnel, TunnelKind, TunnelProgram};
+use rxo_peers::{CarrierKind, Programs, Way};
 use rxo_testbed::Namespace;
 use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
 
@@ -22,52 +22,53 @@ fn main() -> ExitCode {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
     }
-    let kinds = [TunnelKind::BoringtunCli, TunnelKind::Gotatun];
-    let trials = kinds.into_iter().flat_map(|kind| {
-        [("at_both_ends", true, true), ("near", true, false), ("far", false, true)].map(
-            |(side, near, far)| {
-                Trial::test(format!("{}_patched_{side}", kind.name()), move || {
-                    carries(kind, near, far);
-                    Ok(())
-                })
-            },
-        )
+    let trials = CarrierKind::PATCHED.into_iter().flat_map(|kind| {
+        let sides = [("at_both_ends", true, true), ("near", true, false), ("far", false, true)];
+        let trials = if kind.has_two_ends() { 3 } else { 1 };
+        sides.into_iter().take(trials).map(move |(side, near, far)| {
+            let side = if trials == 1 { String::new() } else { format!("_{side}") };
+            Trial::test(format!("{}_patched{side}", kind.name()), move || {
+                carries(kind, near, far);
+                Ok(())
+            })
+        })
     });
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
-fn carries(kind: TunnelKind, near: bool, far: bool) {
-    let program = |is_patched| {
-        let folder = if is_patched { "patched/bin" } else { "tunnels/bin" };
-        TunnelProgram::foreign(kind, &built(folder))
+fn carries(kind: CarrierKind, near: bool, far: bool) {
+    let programs = |have_rxo| {
+        let folder = built(if have_rxo { "patched/bin" } else { "tunnels/bin" });
+        Programs { folder, have_rxo }
     };
-    let tunnel = Tunnel::start(&program(near), &program(far)).unwrap();
-    let ways =
-        [(tunnel.near(), tunnel.far(), Tunnel::FAR), (tunnel.far(), tunnel.near(), Tunnel::NEAR)];
-    for (from, to, addresses) in ways {
-        for address in addresses {
-            carries_tcp(from, to, address);
-            carries_udp(from, to, address);
+    let carrier = kind.start(&programs(near), &programs(far)).unwrap();
+    for way in carrier.ways() {
+        for &address in &way.addresses {
+            carries_tcp(&way, address);
+            if !way.is_download {
+                carries_udp(&way, address);
+            }
         }
     }
 }
 
-fn carries_tcp(from: &Namespace, to: &Namespace, address: IpAddr) {
+fn carries_tcp(way: &Way<'_>, address: IpAddr) {
     let config = BulkConfig {
         connections: 3,
+        is_download: way.is_download,
         bytes_per_connection: Some(1_500_000),
         ..BulkConfig::default()
     };
-    let report = BulkTransfer::start(from, to, address, &config).unwrap().wait().unwrap();
+    let report = BulkTransfer::start(way.from, way.to, address, &config).unwrap().wait().unwrap();
     assert!(report.is_intact(), "to {address}: {report:?}");
     assert_eq!(report.received_bytes, 4_500_000);
 }
 
 /// Sends a few datagrams at a time, so that no queue overflows.
-fn carries_udp(from: &Namespace, to: &Namespace, address: IpAddr) {
+fn carries_udp(way: &Way<'_>, address: IpAddr) {
     let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let bind = |namespace: &Namespace| namespace.run(|| UdpSocket::bind(any)).unwrap().unwrap();
-    let (sender, receiver) = (bind(from), bind(to));
+    let (sender, receiver) = (bind(way.from), bind(way.to));
     receiver.set_read_timeout(Some(LONG)).unwrap();
     let to = SocketAddr::new(address, receiver.local_addr().unwrap().port());
     let mut bytes = [0; 2_000];

@@ -236,7 +236,15 @@ pub(crate) const LAYERS: &[Layer] = &[
         MAY_DO_IO,
         &[("rxo", "as an embedder sees it: the engine, the segmenter, TUN and UDP")],
     ),
-    layer("rxo-peers", 5, MAY_DO_IO, &[("rxo-testbed", "networks of guests and tunnels")]),
+    layer(
+        "rxo-peers",
+        5,
+        MAY_DO_IO,
+        &[
+            ("rxo", "the driver's side of a card, as its guest"),
+            ("rxo-testbed", "networks of guests and tunnels"),
+        ],
+    ),
     layer(
         "rxo-bench",
         6,

@@ -15,7 +15,7 @@ const KEEPER: &str =
 
 /// A running program.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(crate) struct Process {
     keeper: Child,
     /// Input of the keeper shell. Closing it ends the program.
     leash: Option<ChildStdin>,
@@ -26,7 +26,7 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts `command` in `namespace`; its output goes to the file `output`.
-    pub(super) fn start(namespace: &Namespace, command: &[String], output: &Path) -> Result<Self> {
+    pub(crate) fn start(namespace: &Namespace, command: &[String], output: &Path) -> Result<Self> {
         let name = command[0].clone();
         let start = || {
             let mut keeper = Command::new("sh");
@@ -43,17 +43,17 @@ impl Process {
         Ok(Self { keeper, leash, id, name, output: output.to_owned() })
     }
 
-    pub(super) const fn id(&self) -> u32 {
+    pub(crate) const fn id(&self) -> u32 {
         self.id
     }
 
     /// Returns the program's output so far.
-    pub(super) fn said(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         fs::read_to_string(&self.output).unwrap_or_default()
     }
 
     /// Returns `true` if the program has not ended.
-    pub(super) fn is_alive(&self) -> bool {
+    pub(crate) fn is_alive(&self) -> bool {
         let mut stat = String::new();
         let read = File::open(format!("/proc/{}/stat", self.id))
             .and_then(|mut file| file.read_to_string(&mut stat));
@@ -61,7 +61,7 @@ impl Process {
     }
 
     /// Fails if the program has ended; the error contains its output.
-    pub(super) fn check(&mut self) -> Result<()> {
+    pub(crate) fn check(&mut self) -> Result<()> {
         if self.is_alive() {
             return Ok(());
         }
@@ -70,7 +70,7 @@ impl Process {
     }
 
     /// Ends the program. Returns its exit code and its output.
-    pub(super) fn stop(&mut self) -> Result<(i32, String)> {
+    pub(crate) fn stop(&mut self) -> Result<(i32, String)> {
         self.leash = None;
         let name = self.name.clone();
         let keeper = std::cell::RefCell::new(&mut self.keeper);
