@@ -96,7 +96,7 @@ mod tests {
     use rxo_device::{MemoryLink, MemoryOptions, SourceCapabilities, SourceCounters};
     use rxo_frame::{ChecksumStatus, Instant, LinkKind, Offload};
     use rxo_testkit::seg;
-    use rxo_wire::checksum::verify_transport;
+    use rxo_wire::checksum::{Summer, verify_transport};
     use rxo_wire::parse_ip;
 
     use super::*;
