@@ -174,7 +174,7 @@ impl<C: Copy + Serialize, S: Serialize> Measured for Table<C, S> {
                 key => json!({ key: case }),
             };
             match self.is_summed_up && !samples.is_empty() {
-                true => rows.push(joined(&case, summed_up(&samples, true))),
+                true => rows.push(joined(&case, summed_up(&samples))),
                 false => rows.extend(samples.into_iter().map(|sample| joined(&case, sample))),
             }
         }
@@ -192,40 +192,35 @@ fn joined(case: &Value, measured: Value) -> Value {
     }
 }
 
-/// Returns one value for several samples of it: the spread of measured numbers, or their median inside of
-/// objects; the sum of integers, which are counts; the first of anything else.
-fn summed_up(samples: &[Value], is_outside: bool) -> Value {
-    let samples: Vec<&Value> = samples.iter().filter(|sample| !sample.is_null()).collect();
-    match samples.first() {
+/// Returns one row for several samples: the spread of each measured number, the sum of each integer, which is a
+/// count, the medians of the numbers in an inner object, and the first of anything else.
+fn summed_up(samples: &[Value]) -> Value {
+    by_field(samples, |spread| serde_json::to_value(spread).unwrap_or_default())
+}
+
+fn by_field(samples: &[Value], number: fn(Spread) -> Value) -> Value {
+    let of = |name: &str| -> Vec<&Value> {
+        samples.iter().map(|sample| &sample[name]).filter(|value| !value.is_null()).collect()
+    };
+    let names = samples.iter().filter_map(Value::as_object).take(1).flat_map(Map::keys);
+    names.map(|name| (name.clone(), together(&of(name), number))).collect()
+}
+
+fn together(values: &[&Value], number: fn(Spread) -> Value) -> Value {
+    match values.first() {
         None => Value::Null,
-        Some(Value::Object(first)) => {
-            let of = |name: &String| samples.iter().map(|it| it[name].clone()).collect::<Vec<_>>();
-            let field = |name: &String| (name.clone(), summed_up(&of(name), false));
-            let spread = |name: &String| (name.clone(), spread_of(&of(name)));
-            let names = first.keys();
-            Value::Object(match is_outside {
-                true => names.map(spread).collect(),
-                false => names.map(field).collect(),
-            })
+        Some(Value::Object(_)) => {
+            let inner: Vec<Value> = values.iter().copied().cloned().collect();
+            by_field(&inner, |spread| spread.median.into())
         }
-        Some(Value::Number(number)) if number.is_u64() => {
-            Value::from(samples.iter().filter_map(|it| it.as_u64()).sum::<u64>())
+        Some(first) if first.is_u64() => {
+            values.iter().filter_map(|it| it.as_u64()).sum::<u64>().into()
         }
-        Some(Value::Number(_)) => {
-            let spread = Spread::of(samples.iter().filter_map(|it| it.as_f64()));
-            spread.map_or(Value::Null, |spread| spread.median.into())
+        Some(first) if first.is_number() => {
+            Spread::of(values.iter().filter_map(|it| it.as_f64())).map_or(Value::Null, number)
         }
         Some(first) => (*first).clone(),
     }
-}
-
-/// Returns the spread of measured numbers; of other values what [`summed_up`] returns.
-fn spread_of(samples: &[Value]) -> Value {
-    let is_measured = |value: &&Value| value.is_f64();
-    let spread = Spread::of(samples.iter().filter(is_measured).filter_map(Value::as_f64));
-    spread
-        .and_then(|spread| serde_json::to_value(spread).ok())
-        .unwrap_or_else(|| summed_up(samples, false))
 }
 
 impl Experiment for Study {
@@ -286,7 +281,7 @@ mod tests {
     #[test]
     fn numbers_have_spreads_counts_have_sums_and_what_is_inside_has_medians() {
         let sample = |rate: f64, ns: f64| json!({ "rate": rate, "sent_again": 2, "parts": { "rx": ns }, "full_ms": null });
-        let row = summed_up(&[sample(1.0, 4.0), sample(3.0, 6.0), sample(2.0, 5.0)], true);
+        let row = summed_up(&[sample(1.0, 4.0), sample(3.0, 6.0), sample(2.0, 5.0)]);
         let spread = json!({ "median": 2.0, "min": 1.0, "max": 3.0 });
         assert_eq!(
             row,

@@ -1,5 +1,6 @@
 //! Expressions, templates and figures over given rows, and that those of every book can be evaluated.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -168,7 +169,7 @@ fn every_expression_of_every_book_names_what_there_is() {
     for study in studies("") {
         let (book, rows) = (book(study.id).unwrap(), unmeasured(&study));
         let tables = serde_json::to_string(&book.tables).unwrap();
-        let scope = Scope::new(book, &rows);
+        let (scope, mut seen) = (Scope::new(book, &rows), BTreeSet::new());
         for text in texts(book) {
             for part in parts(parse(&text).unwrap()) {
                 scope
@@ -183,6 +184,9 @@ fn every_expression_of_every_book_names_what_there_is() {
                 for name in
                     fields.flat_map(|field| field.split('.').map(str::to_owned).collect::<Vec<_>>())
                 {
+                    if !seen.insert(name.clone()) {
+                        continue;
+                    }
                     let quoted = format!("\"{name}\"");
                     let is_field = [format!("{name}:"), format!("{name},"), quoted.clone()];
                     let is_known =
