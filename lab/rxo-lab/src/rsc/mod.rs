@@ -2,8 +2,8 @@
 //! repeated with real Linux senders.
 //!
 //! [`senders`] make captures, or the user brings them; [`examine`] simulates the paper's card on each, and
-//! [`amount`] draws figures 4 to 8. [`cost`] measures the processor time at each [`level`] for figures 10 and 12,
-//! and [`faster`] projects it to other rates.
+//! [`amount`] draws figures 4 to 8. [`cost`] measures the processor time at each level for figures 10 and 12, and
+//! [`faster`] projects it to other rates.
 
 mod amount;
 mod captures;
