@@ -11,9 +11,13 @@ use anyhow::{Context, Result, bail};
 use crate::sh::{self, Program};
 use crate::workspace::Workspace;
 
+/// The package of WireGuard's own implementation in Go, and its version.
+pub(crate) const WIREGUARD_GO: (&str, &str) =
+    ("golang.zx2c4.com/wireguard", "v0.0.0-20260522210424-ecfc5a8d5446");
+
 /// Each program's package, its version, and the client that installs it.
 const PROGRAMS: [(&str, &str, Client); 3] = [
-    ("golang.zx2c4.com/wireguard", "v0.0.0-20260522210424-ecfc5a8d5446", Client::Go),
+    (WIREGUARD_GO.0, WIREGUARD_GO.1, Client::Go),
     ("boringtun-cli", "0.7.1", Client::Cargo),
     ("gotatun-cli", "0.10.2", Client::Cargo),
 ];

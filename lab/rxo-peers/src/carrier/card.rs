@@ -38,8 +38,8 @@ pub(super) struct Card {
 const GUEST: &str = "guest0";
 const HOST: &str = "card0";
 
-/// The longest time after which the guest looks whether it is to stop.
-const LOOK: Duration = Duration::from_millis(20);
+/// The longest time after which the guest looks at its rings again. It does not ask them for notifications, so this is short.
+const LOOK: Duration = Duration::from_micros(200);
 
 /// The number of frames that the guest takes at once.
 const BUDGET: usize = 64;

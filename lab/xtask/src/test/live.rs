@@ -17,8 +17,9 @@ use super::steps::{RELEASED, Scene};
 use super::tally::Tally;
 use super::times::Times;
 use crate::apt::{self, Package};
+use crate::patched::{self, Built};
 use crate::sh::{self, CHECKED, Program};
-use crate::{patched, tunnels};
+use crate::tunnels;
 
 /// Packages that the live tests of a target need, by target.
 const PACKAGES: &[(&str, &[Package])] = &[
@@ -48,7 +49,7 @@ const GUESTS: &[&str] = &["live_guest", "live_guest_vhost", "live_lab_guest", "l
 /// A test that runs with other tunnel programs, which are built for it: only `--all` runs it.
 const TUNNELS: &str = "live_tunnels";
 
-/// A test of tunnel programs with rxo inside, beside the same programs as published: only `--all` builds and runs it.
+/// A test of programs of others with rxo inside, beside the same programs as published, in a step of its own.
 const PATCHED: &str = "live_patched";
 
 /// Returns `true` if the test target of that name has live tests.
@@ -63,8 +64,8 @@ pub(super) fn is_live(target: &str) -> bool {
 /// A test fails; or, under `CI=true`, the tests cannot run.
 pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     let is_chosen = |target: &&str| match *target {
-        LINUX => false,
-        TUNNELS | PATCHED => scene.all,
+        LINUX | PATCHED => false,
+        TUNNELS => scene.all,
         target => scene.guests || !GUESTS.contains(&target),
     };
     run_targets(scene, scene.live_targets().into_iter().filter(is_chosen).collect(), report)
@@ -77,6 +78,24 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
 pub(super) fn run_guest(scene: &Scene, report: &mut Report) -> Result<()> {
     run_targets(scene, vec![LINUX], report)
 }
+
+/// Runs the test of programs of others with rxo inside, and measures them beside the same programs as published.
+///
+/// # Errors
+/// See [`run`]. Also if a program cannot be measured.
+pub(super) fn run_patched(scene: &Scene, report: &mut Report) -> Result<()> {
+    run_targets(scene, vec![PATCHED], report)?;
+    if possible().is_err() {
+        return Ok(());
+    }
+    let Built { stock, patched } = Built::below(&scene.workspace);
+    let what = "run --quiet --release -p rxo-peers --example patched --";
+    let folders = format!("{} {} {MEASURED}", stock.display(), patched.display());
+    scene.cargo(&format!("{what} {folders}")).run_reading(|line| report.note(line.to_owned()))
+}
+
+/// The seconds and the rounds in which the patched programs are measured.
+const MEASURED: &str = "2 5";
 
 /// Returns `true` if every `cargo xtask test` runs the live tests of this target.
 pub(super) fn is_short(target: &str) -> bool {
@@ -125,7 +144,7 @@ fn build<'t>(
     if targets.is_empty() {
         return Ok(targets);
     }
-    if targets.contains(&TUNNELS) || targets.contains(&PATCHED) {
+    if targets.contains(&TUNNELS) {
         tunnels::ensure(&scene.workspace)?;
     }
     if targets.contains(&PATCHED) {

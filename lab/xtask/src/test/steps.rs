@@ -115,6 +115,12 @@ pub(super) const STEPS: &[Step] = &[
         "the pure crates with the oldest compiler that they promise",
         msrv::run,
     ),
+    step(
+        When::All,
+        "patched",
+        "programs of others with rxo inside, beside the same programs as published",
+        live::run_patched,
+    ),
     step(When::All, "dpdk", "mbufs through librxo, between two captures", dpdk::run),
     step(
         When::All,
