@@ -16,22 +16,25 @@ use crate::common::run;
 use crate::pair::{assert_intact_both_ways, ours};
 
 fn main() -> ExitCode {
-    let trials = TunnelKind::FOREIGN.iter().flat_map(|&kind| {
-        [("is_near", true), ("is_far", false)].map(|(side, is_near)| {
-            let name = format!("{}_{side}", kind.name());
-            Trial::test(name, move || {
-                with(kind, is_near);
-                Ok(())
-            })
-        })
-    });
-    run(trials.collect())
+    let mut trials = Vec::new();
+    for kind in TunnelKind::FOREIGN {
+        for (side, is_near) in [("is_near", true), ("is_far", false)] {
+            trials.extend(["1", "4"].map(|threads| {
+                let name = format!("{}_{side}_of_rxo_with_threads_{threads}", kind.name());
+                Trial::test(name, move || {
+                    with(kind, is_near, threads);
+                    Ok(())
+                })
+            }));
+        }
+    }
+    run(trials)
 }
 
 /// The near end sends the first packet, and so starts the handshake.
-fn with(kind: TunnelKind, is_near: bool) {
+fn with(kind: TunnelKind, is_near: bool, threads: &str) {
     let theirs = TunnelProgram::foreign(kind, &installed());
-    let ours = ours(&[]);
+    let ours = ours(&["--threads", threads]);
     let (near, far) = if is_near { (&theirs, &ours) } else { (&ours, &theirs) };
     assert_intact_both_ways(&Tunnel::start(near, far).unwrap());
 }
