@@ -51,8 +51,8 @@ impl Bed {
         }
         let rules = format!(
             "add table bridge losses
-             add chain bridge losses all {{ type filter hook forward priority 0; }}
-             add rule bridge losses all ip protocol {{ tcp, udp }} numgen random mod 1000 < {per_mille} drop"
+             add chain bridge losses forwarded {{ type filter hook forward priority 0; }}
+             add rule bridge losses forwarded ip protocol {{ tcp, udp }} numgen random mod 1000 < {per_mille} drop"
         );
         let nft = self.switch.run(|| Command::new("nft").arg(rules).output())?;
         let nft = nft.context("cannot run nft; install it with `apt-get install nftables`")?;

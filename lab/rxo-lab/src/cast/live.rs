@@ -6,7 +6,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use rxo_demo::limits::within;
 use rxo_demo::turns::Turns;
 use serde::Serialize;
@@ -37,7 +37,7 @@ struct Case(Program, usize, u64, u64);
 /// The result of one transfer.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Sample {
-    /// The time from the start of all programs until the last receiver has ended, or [`PATIENCE`].
+    /// The time from the start of all programs until the last receiver has the file; [`PATIENCE`] if one has not.
     seconds: f64,
     /// The part of this time after the first data.
     transfer_s: f64,
@@ -152,11 +152,16 @@ fn measure(case: Case) -> Result<Sample> {
         first_data_s = first_data_s.or((sent > CONTROL_BYTES).then_some(seconds));
     }
     let (mut right, mut wrong) = (0, 0);
-    for (receiver, copy) in running.iter_mut().zip(&copies) {
+    for (mut receiver, copy) in running.into_iter().zip(&copies) {
         let is_right = sha256_of(copy).is_some_and(|found| found == hash);
         right += usize::from(is_right);
-        wrong +=
-            usize::from(!is_right && receiver.has_ended()? && receiver.exit_code()? == Some(0));
+        if !is_right && receiver.has_ended()? {
+            wrong += usize::from(receiver.exit_code()? == Some(0));
+            ensure!(program == Program::Udpcast, "a receiver of rxo: {}", receiver.last_words());
+        }
+    }
+    if right < receivers {
+        seconds = PATIENCE.as_secs_f64();
     }
     let transfer_s = seconds - first_data_s.unwrap_or(seconds);
     let copies = sent as f64 / (mb * 1_000_000) as f64;
