@@ -44,6 +44,10 @@ pub(crate) struct Place {
     lab: Lab,
 }
 
+/// Local ports of Linux's side, which closes first where it sends. Each of its connections then keeps a port for a
+/// minute (TIME-WAIT), unless the next may take it over (RFC 6191). With the 28,232 ports of Linux's default the third
+/// round of 10,000 connections found none.
+const LOCAL_PORTS: &str = "1024 65535";
 /// Interface at the path's end towards the stack.
 const PATH_END: &str = "wire1";
 
@@ -72,6 +76,8 @@ impl Place {
         nic.set_offload(Offload::GenericReceive, true)?;
         if stack == Stack::Linux {
             nic.add_address(Lab::HOST_ADDRESSES.0.into(), 24)?;
+            place.namespace().set_sysctl("net.ipv4.ip_local_port_range", LOCAL_PORTS)?;
+            place.namespace().set_sysctl("net.ipv4.tcp_tw_reuse", "1")?;
         }
         Ok(place)
     }
