@@ -217,7 +217,9 @@ impl Group {
         let Some(Some(member)) = members.get_mut(id as usize) else { return };
         // A member in catch-up must not overtake the group.
         let until = if member.is_led { text.end() } else { text.end().min(*nxt) };
-        while let Some(mut piece) = text.piece(member.given, until) {
+        while member.given < until
+            && let Some(mut piece) = text.piece(member.given, until)
+        {
             match connection.send_shared(&mut piece) {
                 Ok(lent) => member.given += lent as u64,
                 Err(CallError::NotYet) => return,
