@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rxo_capture::Position;
-use rxo_trace::study::{self, Ended, MAX_FLOWS, Part, Point, Settings, Span};
+use rxo_trace::study::{self, Ended, MAX_FLOWS, Part, Point, Settings, Span, StudyError};
 
 use crate::errors::{unreadable, usage, warn_partial};
 use crate::inputs::{Input, Raised};
@@ -29,7 +29,7 @@ pub(crate) fn analyze(
     policy: &str,
     settings: Option<&Bound<'_, PyDict>>,
     sweep: Texts,
-    flow: Option<&str>,
+    flow: Option<String>,
     checksum: &str,
     dedup: bool,
     costs: Option<&Bound<'_, PyAny>>,
@@ -44,7 +44,7 @@ pub(crate) fn analyze(
         sweep: rules::sweep(&chosen, polls, sweep.into_vec())?,
         advise,
         checksums: rules::checksums(checksum)?,
-        filter: flow.map(rules::filter).transpose()?,
+        filter: flow,
         dedup,
         top: MAX_FLOWS,
         ..Settings::new(chosen)
@@ -104,7 +104,11 @@ fn read(
     span: Option<Span>,
     (raised, mut signals): (&Raised, Signals),
 ) -> PyResult<Part> {
-    let mut study = study::Study::new(settings).map_err(|error| usage(error.to_string()))?;
+    let filter = settings.filter.clone().unwrap_or_default();
+    let mut study = study::Study::new(settings).map_err(|error| match error {
+        StudyError::Filter(error) => usage(format!("flow \"{filter}\": {error}")),
+        error => usage(error.to_string()),
+    })?;
     let mut failed = None;
     let (mut opened, mut read_bytes) = (0, 0);
     for input in inputs {

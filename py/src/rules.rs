@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 use rxo_coalesce::Policy;
 use rxo_trace::projection::Given;
-use rxo_trace::study::{BadPollRule, ChecksumMode, Filter, Point, PollRule};
+use rxo_trace::study::{BadPollRule, ChecksumMode, Point, PollRule};
 use rxo_trace::sweep::{Grid, SweepAxis};
 
 use crate::errors::usage;
@@ -86,14 +86,6 @@ pub(crate) fn sweep(
 pub(crate) fn checksums(text: &str) -> PyResult<ChecksumMode> {
     text.parse()
         .map_err(|()| usage(format!("checksum {text} is invalid: auto, verify, partial or trust")))
-}
-
-/// Parses a packet filter.
-///
-/// # Errors
-/// If the filter cannot be parsed.
-pub(crate) fn filter(text: &str) -> PyResult<Filter> {
-    text.parse().map_err(|error| usage(format!("flow \"{text}\": {error}")))
 }
 
 /// Returns the costs of receiving that `object` states: the text of the command's `--costs`, the path of a saved

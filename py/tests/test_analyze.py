@@ -1,6 +1,7 @@
 """What `rxo.analyze` says of captures, and of arguments."""
 
 import contextlib
+import ctypes.util
 import gzip
 import io
 import json
@@ -69,8 +70,11 @@ def test_flows_are_arrow_without_gaps(capture):
     assert pyarrow.table(flows) == table
 
 
+@pytest.mark.skipif(not ctypes.util.find_library("pcap"), reason="libpcap is not installed: apt install libpcap0.8")
 def test_only_chosen_flows_count(capture):
-    assert rxo.analyze(capture, flow="src port 1000").packets == 160
+    assert rxo.analyze(capture, flow="src port 1000 and greater 100").packets == 160
+    with pytest.raises(rxo.UsageError, match='flow "port seventy": .*man pcap-filter'):
+        rxo.analyze(capture, flow="port seventy")
 
 
 def test_the_report_is_a_page_and_text_and_json(capture, tmp_path):

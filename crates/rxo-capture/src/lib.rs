@@ -57,6 +57,8 @@ mod compression;
 mod cut;
 mod direction;
 mod error;
+#[cfg(feature = "filter")]
+mod filter;
 mod foreign;
 mod input;
 pub mod limits;
@@ -77,6 +79,8 @@ pub use bytes::SharedBytes;
 pub use compression::Compression;
 pub use direction::Direction;
 pub use error::{CaptureError, Fault};
+#[cfg(feature = "filter")]
+pub use filter::{Filter, FilterError};
 pub use link::{LinkType, Network};
 pub use options::{OptionIter, Options, put_option};
 pub use outline::{Described, Part};

@@ -64,6 +64,10 @@ pub(crate) const CHROMIUM: Package =
 pub(crate) const TSHARK: Package =
     Package::program("tshark", "tshark", "reads captures beside us, and those that we write");
 
+/// Compiles and runs packet filters.
+pub(crate) const LIBPCAP: Package =
+    Package::file("libpcap0.8", "/usr/share/doc/libpcap0.8", "compiles and runs packet filters");
+
 /// Checks the metrics that we write, and the alert rules for them.
 pub(crate) const PROMTOOL: Package =
     Package::program("prometheus", "promtool", "reads our metrics, and the rules for them");

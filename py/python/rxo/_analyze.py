@@ -35,7 +35,7 @@ def analyze(
     settings: fields of the policy to change, such as ``{"max_segments": 16, "hold": "100us"}``.
     sweep: other values to try: ``"flows=1..8"``, ``"hold=packets:4..64*2"``. At most two, including
         the poll rules if there are several.
-    flow: which packets count, such as ``"dst 10.0.0.1 and port 445"``.
+    flow: which packets count: a filter of tcpdump, such as ``"dst 10.0.0.1 and port 445"``. Needs libpcap.
     checksum: ``auto`` (accept those left to the sender's card, and those of cut packets), ``verify``,
         ``partial`` (refuse those of cut packets) or ``trust``.
     dedup: whether to leave out packets that the capture has twice, as from a mirror port.

@@ -17,7 +17,7 @@ use anyhow::{Error, Result, bail};
 use rxo_capture::{Capture, CaptureError};
 use rxo_console::shell;
 use rxo_trace::report::Report;
-use rxo_trace::study::{Ended, Part, Settings, Slice, Study, Terms, slices};
+use rxo_trace::study::{Ended, Part, Settings, Slice, Study, StudyError, Terms, slices};
 use rxo_trace::text::text;
 
 use self::plan::{Plan, Work};
@@ -65,7 +65,14 @@ fn counted(plan: &Plan) -> Result<Report> {
 
 /// Begins a study with the settings of the plan.
 fn study_of(plan: &Plan) -> Result<Study> {
-    Study::new(plan.settings.clone()).map_err(|error| usage(format!("--set, --sweep: {error}")))
+    let settings = &plan.settings;
+    Study::new(settings.clone()).map_err(|error| match error {
+        StudyError::Filter(error) => {
+            let text = settings.filter.as_deref().unwrap_or_default();
+            usage(format!("--flow \"{text}\": {error}"))
+        }
+        error => usage(format!("--set, --sweep: {error}")),
+    })
 }
 
 /// Analyzes the captures of the plan, or merges its saved parts. Returns the counted traffic.

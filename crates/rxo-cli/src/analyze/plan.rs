@@ -8,7 +8,7 @@ use anyhow::Result;
 use rxo_console::numbers::parse_time;
 use rxo_demo::costs::{self, Given};
 use rxo_trace::projection::{ASSUMED_FROM, Costs};
-use rxo_trace::study::{Filter, MAX_FLOWS, Part, Point, Settings};
+use rxo_trace::study::{MAX_FLOWS, Part, Point, Settings};
 use rxo_trace::sweep::{Grid, SweepAxis};
 
 use crate::captures::{Input, inputs};
@@ -63,7 +63,7 @@ impl Plan {
             sweep: sweep(&chosen, &flags.sweep)?,
             advise: !flags.no_advice,
             checksums: rules::checksums(&flags.replay.checksum)?,
-            filter: flags.flow.as_deref().map(filter).transpose()?,
+            filter: flags.flow.clone(),
             dedup: flags.dedup,
             live: flags.live.as_ref().map(|_| time(&flags.time)).transpose()?,
             top: if flags.parquet.is_some() { MAX_FLOWS } else { flags.top },
@@ -157,10 +157,6 @@ fn is_part(path: &Path) -> bool {
         && Part::is_at(&head)
 }
 
-fn filter(text: &str) -> Result<Filter> {
-    text.parse().map_err(|error| usage(format!("--flow \"{text}\": {error}")))
-}
-
 fn sweep(chosen: &Point, texts: &[String]) -> Result<Option<Grid>> {
     if texts.is_empty() {
         return Ok(None);
@@ -233,7 +229,6 @@ mod tests {
             ("--live eth0 a.pcap", "error: the argument '--live <IF>' cannot be used with"),
             ("a --time 9s", "error: the argument '[FILE]...' cannot be used with '--time"),
             ("a --checksum maybe", "--checksum maybe is invalid: auto, verify, partial or trust"),
-            ("a --flow port", "--flow \"port\": ends too early: expected a port"),
             ("a --sweep flows=1..99", "--sweep 99 combinations: at most 64"),
             ("a --hold 1h", "--hold 1h is invalid: end-of-poll"),
             ("a --costs fast", "--costs fast: No such file"),

@@ -30,8 +30,7 @@ pub(crate) struct AnalyzeFlags {
     #[arg(long, value_name = "KEY=VALUES", num_args = 1..)]
     pub(crate) sweep: Vec<String>,
 
-    /// Select packets: host A, net A/LEN or port N, each optionally after src, dst or not, joined by
-    /// and, or; such as "dst 10.0.0.1 and port 445".
+    /// Select packets by a filter of tcpdump, such as "dst 10.0.0.1 and port 445" (man pcap-filter). Needs libpcap.
     #[arg(long, value_name = "FILTER")]
     pub(crate) flow: Option<String>,
 

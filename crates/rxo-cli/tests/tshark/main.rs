@@ -1,5 +1,6 @@
 //! tshark reads coalesced captures: no packet is malformed, no checksum is bad, and there are no new errors.
-//! It also reads membership reports (`memberships.rs`), and aggregates with our Lua dissector (`dissector.rs`).
+//! It also reads membership reports (`memberships.rs`), and aggregates with our Lua dissector (`dissector.rs`), and counts
+//! packets beside our filters (`filter.rs`); their library, libpcap, is tshark's, too.
 //!
 //! Needs the Debian package `tshark`. Without it the tests are reported as ignored, and fail under `CI=true`:
 //! none is skipped silently.
@@ -10,6 +11,7 @@
 mod world;
 
 mod dissector;
+mod filter;
 mod memberships;
 
 use std::path::Path;
@@ -20,11 +22,13 @@ use rxo_testkit::seg;
 
 use self::world::{Folder, mixed, pcap, several_interfaces, shared_captures};
 
-const TESTS: [(&str, fn()); 5] = [
+const TESTS: [(&str, fn()); 7] = [
     ("made_captures_are_read", made_captures),
     ("real_captures_are_read", real_captures),
     ("segments_are_counted_alike", segments_are_counted_alike),
     ("memberships_are_read", memberships::are_read),
+    ("filters_accept_what_tshark_does", filter::accepts_what_tshark_does),
+    ("unusable_filters_are_one_line", filter::is_refused_in_one_line),
     ("the_dissector_names_the_aggregates", dissector::names_the_aggregates),
 ];
 

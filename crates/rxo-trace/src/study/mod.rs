@@ -4,10 +4,10 @@
 //! a record, in the order of the modules:
 //!
 //! * `clock`: the record's time, corrected so that it never goes back.
+//! * [`Filter`]: decides whether the record is included.
 //! * `intake`: the packet for the engines. Truncated packets are padded if their checksums are accepted.
 //! * `packet_kind`: the facts that are counted, parsed once.
 //! * `encapsulation`: the packet inside a tunnel or a link that the engine does not read.
-//! * [`Filter`]: decides whether the record is included.
 //! * `duplicates`: finds packets that the capture has twice.
 //! * `merges`: finds packets that were merged before the capture, although a link could carry them.
 //! * `checksum`: checks the record's TCP or UDP checksum, once for all engines.
@@ -37,7 +37,6 @@ mod count;
 mod course;
 mod duplicates;
 mod encapsulation;
-mod filter;
 mod flows;
 mod follower;
 #[cfg(feature = "arrow")]
@@ -66,14 +65,13 @@ use core::fmt;
 use core::time::Duration;
 use std::hash::{BuildHasher, RandomState};
 
-use rxo_capture::{Direction, Interface, LinkType, Network, Record};
+use rxo_capture::{Direction, Filter, FilterError, Interface, LinkType, Network, Record};
 use rxo_frame::{ChecksumStatus, ConfigError, Frame, Instant};
 use rxo_wire::checksum::Summer;
 
 pub use checksum::ChecksumMode;
 pub(crate) use checksum::checksum_status;
 pub(crate) use clock::Clock;
-pub use filter::{Filter, FilterError};
 pub use flows::MAX_FLOWS;
 #[cfg(feature = "arrow")]
 pub(crate) use headers::Headers;
@@ -117,8 +115,8 @@ pub struct Settings {
     pub advise: bool,
     /// The treatment of TCP and UDP checksums.
     pub checksums: ChecksumMode,
-    /// The filter for the packets to include; `None` includes all.
-    pub filter: Option<Filter>,
+    /// The filter for the packets to include, as [`Filter`] reads it; `None` includes all.
+    pub filter: Option<String>,
     /// The time for which a live interface is watched, so that its rates are counted; `None` for captures.
     pub live: Option<Duration>,
     /// `true` to leave out duplicates: packets that the capture has twice, as from a mirror port.
@@ -161,10 +159,12 @@ impl Settings {
 }
 
 /// The reason why a study cannot begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StudyError {
     /// A number in the configuration of an engine is out of range.
     Config(ConfigError),
+    /// The filter cannot be used.
+    Filter(FilterError),
     /// The engines would need more memory than permitted.
     Memory {
         /// The memory that the engines need, in bytes.
@@ -178,6 +178,7 @@ impl fmt::Display for StudyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Config(error) => error.fmt(f),
+            Self::Filter(error) => error.fmt(f),
             Self::Memory { needed_bytes, most_bytes } => write!(
                 f,
                 "the engines of this sweep need {} MB; at most {} MB: sweep fewer values, or \
@@ -195,6 +196,9 @@ impl core::error::Error for StudyError {}
 #[derive(Debug)]
 pub struct Study {
     settings: Settings,
+    filter: Option<Filter>,
+    /// The reason why the filter cannot be used for a packet; `None` if it can be for all so far.
+    refused: Option<FilterError>,
     summer: Summer,
     points: Points,
     clock: Clock,
@@ -220,7 +224,8 @@ impl Study {
     /// Begins a study with the settings `settings`.
     ///
     /// # Errors
-    /// [`StudyError`] if a policy is invalid, or all engines together need too much memory.
+    /// [`StudyError`] if a policy or the filter is invalid, libpcap is needed for the filter and cannot be loaded, or all
+    /// engines together need too much memory.
     ///
     /// # Examples
     /// ```no_run
@@ -242,6 +247,8 @@ impl Study {
         chosen.rates = settings.live.map(Rates::new);
         chosen.runs = points.attempts.limits.as_ref().map(|_| Runs::default());
         Ok(Self {
+            filter: filter(&settings).map_err(StudyError::Filter)?,
+            refused: None,
             summer: Summer::detect(),
             clock: Clock::default(),
             count: Count::default(),
@@ -333,13 +340,11 @@ impl Study {
             self.count.sent_packets += 1;
             return;
         }
-        let taken = intake::take(&record, link, self.settings.checksums);
-        if let Some(filter) = &self.settings.filter
-            && !filter.matches(taken.kind.key())
-        {
+        if !self.is_accepted(&record, interface) {
             self.count.filtered_packets += 1;
             return;
         }
+        let taken = intake::take(&record, link, self.settings.checksums);
         if self.is_left_out(&taken, now) {
             return;
         }
@@ -374,6 +379,17 @@ impl Study {
             self.count.unserved_packets += 1;
             self.chosen.deliver_alone(now);
         }
+    }
+
+    /// Returns `true` if the filter accepts the packet, or there is none. It accepts no packet whose interface is unknown.
+    #[inline]
+    fn is_accepted(&mut self, record: &Record, interface: Option<&Interface>) -> bool {
+        let Some(filter) = &mut self.filter else { return true };
+        let Some(interface) = interface else { return false };
+        filter.accepts(record, interface.link).unwrap_or_else(|error| {
+            self.refused = Some(error);
+            false
+        })
     }
 
     /// Counts the packet if it is a duplicate. Returns `true` if it is, and duplicates are to be left out.
@@ -435,6 +451,14 @@ impl Study {
         let settings = self.settings.clone();
         outcome::report(&self.into_part(None, partial), &settings, &settings.terms())
     }
+}
+
+/// Makes the filter of the settings. It must compile for Ethernet if a live interface is watched, otherwise for one of the link
+/// types whose fields filters can name.
+fn filter(settings: &Settings) -> Result<Option<Filter>, FilterError> {
+    const LINKS: [LinkType; 3] = [LinkType::ETHERNET, LinkType::LINUX_SLL, LinkType(105)];
+    let links = if settings.live.is_some() { &LINKS[..1] } else { &LINKS };
+    settings.filter.as_deref().map(|text| Filter::new(text, links)).transpose()
 }
 
 /// Counts the records of a capture, and extends the capture's time span. Records slightly out of order change the span

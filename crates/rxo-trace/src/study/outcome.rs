@@ -54,7 +54,7 @@ pub(super) fn report(part: &Part, settings: &Settings, terms: &Terms) -> Report 
     let top = sums.flows.top(terms.top);
     let names = sums.captures.names();
     let mut report = Report {
-        filter: settings.filter.as_ref().map(ToString::to_string),
+        filter: settings.filter.clone(),
         decision,
         traffic,
         course: sums.course.report(),

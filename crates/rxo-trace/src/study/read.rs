@@ -39,6 +39,9 @@ impl Study {
                 Ok(_) => self.take(capture.interfaces(), &mut records),
                 Err(error) => break (Ended::Damaged, Some(error.to_string())),
             }
+            if let Some(error) = self.refused.take() {
+                break (Ended::Damaged, Some(error.to_string()));
+            }
             if !is_wanted(capture.position()) {
                 break (Ended::Stopped, None);
             }

@@ -149,18 +149,6 @@ fn interfaces_are_devices_of_their_own() {
 }
 
 #[test]
-fn a_filter_leaves_the_rest_out() {
-    let packets: Vec<_> =
-        (0..20).map(|n| seg().flow(n % 2).ports(1_000, 443 + (n % 2) as u16)).collect();
-    let filter = "dst port 443".parse().unwrap();
-    let settings = Settings { filter: Some(filter), ..settings(point("none", "packets:64")) };
-    let report = study(settings, &ethernet(), &records(&packets));
-    assert_eq!((report.traffic.packets, report.traffic.filtered_packets), (10, 10));
-    assert_eq!((report.traffic.flows, report.outcome.packets), (1, 10));
-    assert_eq!(report.filter.as_deref(), Some("dst port 443"));
-}
-
-#[test]
 fn captures_in_a_row_go_on_where_the_last_ended() {
     let records = train(64);
     let point = point("linux-gro", "packets:64");

@@ -374,6 +374,7 @@ pub(crate) const UNSAFE: &[(&str, &str, &str)] = &[
     ("rxo-wire", "src/arch/", "SIMD and prefetch instructions"),
     ("rxo-frame", "src/pool", "buffers that come back from any thread"),
     ("rxo-virtqueue", "src/memory", "memory shared with a guest"),
+    ("rxo-capture", "src/filter/libpcap.rs", "calls libpcap"),
     ("rxo-driver", "", "system calls and memory-mapped rings"),
     ("rxo-coalesce", "tests/no_allocation/counting.rs", "an allocator that counts"),
     ("rxo-capi", "src/", "pointers of programs in C"),

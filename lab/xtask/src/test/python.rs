@@ -18,6 +18,9 @@ use crate::venv::Venv;
 /// Python is missing, the wheel does not build or install, or a test fails.
 pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     apt::ensure(&[apt::PYTHON])?;
+    if let Err(obstacle) = apt::ensure(&[apt::LIBPCAP]) {
+        report.note(format!("the test of filters did not run: {obstacle}"));
+    }
     let package = scene.workspace.root.join("py");
     let folder = scene.workspace.target.join("py");
     let tests = Venv::create(folder.join("tests"), &package, &[])?;

@@ -34,7 +34,7 @@ impl Recipe {
             }),
             advise: settings.advise,
             checksums: settings.checksums.to_string(),
-            filter: settings.filter.as_ref().map(ToString::to_string),
+            filter: settings.filter.clone(),
             dedup: settings.dedup,
         }
     }
@@ -57,7 +57,7 @@ impl Recipe {
             sweep,
             advise: self.advise,
             checksums: self.checksums.parse::<ChecksumMode>().ok()?,
-            filter: self.filter.as_deref().map(str::parse).transpose().ok()?,
+            filter: self.filter.clone(),
             dedup: self.dedup,
             ..Settings::new(chosen)
         };
