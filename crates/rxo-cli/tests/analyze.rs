@@ -270,6 +270,28 @@ fn parts_of_captures_give_the_report_of_the_whole() {
 }
 
 #[test]
+fn a_part_without_a_readable_file_is_empty_with_its_reason() {
+    let folder = Folder::new("unread");
+    let foreign = folder.0.join("readme.txt").display().to_string();
+    fs::write(&foreign, "this is no capture at all".repeat(4_000)).unwrap();
+    let readable = folder.capture("z.pcapng", 100);
+    let parts = ["1/2", "2/2"].map(|part| {
+        let path = folder.0.join(part.replace('/', "-")).display().to_string();
+        let output = rxo(&[&foreign, &readable, "--part", part, "--save", &path]);
+        (output.status.code(), text(&output.stderr), path)
+    });
+    let (code, error, path) = &parts[0];
+    assert_eq!((*code, error.lines().count()), (Some(3), 1), "{error}");
+    assert!(error.contains("readme.txt"), "{error}");
+    let merged = json(&rxo(&[path, &parts[1].2, "--json"]));
+    assert_eq!(merged["traffic"]["packets"], 100);
+    let whole = json(&rxo(&[&foreign, &readable, "--json"]));
+    for field in ["traffic", "sources", "partial"] {
+        assert_eq!(merged[field], whole[field], "{field}");
+    }
+}
+
+#[test]
 fn parts_with_polls_by_packets_say_by_how_much_they_may_be_wrong() {
     let folder = Folder::new("bounds");
     let capture = folder.capture("a.pcapng", 6_000);

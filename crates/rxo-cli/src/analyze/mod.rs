@@ -82,16 +82,21 @@ fn count(plan: &Plan) -> Result<Part> {
         Work::Merge(paths) => saved::merge(paths),
         Work::Live { .. } => bail!("a live interface has no parts"),
         Work::Captures(inputs) => {
-            let (study, interrupted) = read(study_of(plan)?, &whole(inputs), &stop)?;
-            Ok(study.into_part(None, interrupted))
+            let opened: Vec<Opened<'_>> = inputs.iter().map(Opened::Whole).collect();
+            let read = read(study_of(plan)?, &opened, &stop);
+            match read.none_opened {
+                Some(error) => Err(Error::from(error)),
+                None => Ok(read.study.into_part(None, read.interrupted)),
+            }
         }
         Work::Part { files, number, parts } => {
             let study = study_of(plan)?;
             let (span, slices) = slices(files, *number, *parts)?;
             let opened: Vec<Opened<'_>> = slices.iter().map(Opened::Slice).collect();
-            // A part of a small capture may contain no record at all.
-            let (study, interrupted) = read(study, &opened, &stop)?;
-            Ok(study.into_part(Some(span), interrupted))
+            // A part may have no records: of a small capture, or of files that cannot be read, because other parts may have
+            // the rest.
+            let read = read(study, &opened, &stop);
+            Ok(read.study.into_part(Some(span), read.interrupted))
         }
     }
 }
@@ -100,10 +105,6 @@ fn count(plan: &Plan) -> Result<Part> {
 enum Opened<'a> {
     Whole(&'a Input),
     Slice(&'a Slice),
-}
-
-fn whole(inputs: &[Input]) -> Vec<Opened<'_>> {
-    inputs.iter().map(Opened::Whole).collect()
 }
 
 impl Opened<'_> {
@@ -122,13 +123,17 @@ impl Opened<'_> {
     }
 }
 
-/// Reads all captures until they end or a signal arrives. Returns the counted traffic, and a line that says how
-/// far the study came before the signal; `None` without a signal.
-fn read(
-    mut study: Study,
-    captures: &[Opened<'_>],
-    stop: &Arc<AtomicBool>,
-) -> Result<(Study, Option<String>)> {
+/// The captures as far as they were read.
+struct Read {
+    study: Study,
+    /// The text for the signal that ended the reading; `None` if none arrived.
+    interrupted: Option<String>,
+    /// The first error if no capture could be opened; `None` if one could, or there are none.
+    none_opened: Option<CaptureError>,
+}
+
+/// Reads all captures until they end or a signal arrives.
+fn read(mut study: Study, captures: &[Opened<'_>], stop: &Arc<AtomicBool>) -> Read {
     let inputs: Vec<Input> = captures.iter().map(Opened::input).collect();
     let progress = Progress::over(&inputs);
     let mut failed: Option<CaptureError> = None;
@@ -154,11 +159,8 @@ fn read(
         progress.end(input);
     }
     progress.finish();
-    if let (0, Some(error)) = (opened, failed) {
-        return Err(Error::from(error));
-    }
     let interrupted = stop
         .load(Ordering::Relaxed)
         .then(|| format!("interrupted after {} packets", crate::numbers::grouped(study.packets())));
-    Ok((study, interrupted))
+    Read { study, interrupted, none_opened: failed.filter(|_| opened == 0) }
 }
