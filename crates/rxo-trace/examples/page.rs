@@ -1,5 +1,5 @@
 //! Writes the HTML page of a hand-made report, for inspection:
-//! `cargo run -p rxo-trace --example page -- FILE [grid|line|hostile|empty]`.
+//! `cargo run -p rxo-trace --example page -- FILE [grid|line|live|hostile|empty]`.
 
 use std::path::Path;
 
@@ -11,6 +11,7 @@ fn main() -> std::io::Result<()> {
     let path = arguments.next().unwrap_or_else(|| "report.html".to_owned());
     let report = match arguments.next().as_deref() {
         Some("line") => fixture::one_axis(),
+        Some("live") => fixture::live(),
         Some("hostile") => fixture::hostile(),
         Some("empty") => rxo_trace::report::Report::default(),
         _ => fixture::report(),

@@ -10,6 +10,7 @@ mod aggregates;
 mod course;
 mod flows;
 mod fragment;
+mod live;
 mod page;
 mod polls;
 mod projection;

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::prose::{Span, spans};
 use super::table::{Drawing, Section};
-use super::{advice, aggregates, course, flows, polls, projection, reasons, sweep, traffic};
+use super::{advice, aggregates, course, flows, live, polls, projection, reasons, sweep, traffic};
 use crate::figure::STYLE;
 use crate::report::{Decision, Outcome, Report, Source};
 use crate::words::{count, duration, percent};
@@ -117,6 +117,7 @@ impl<'a> Page<'a> {
 fn sections(report: &Report) -> Vec<Section> {
     let outcome = &report.outcome;
     [
+        live::section(report.live.as_ref()),
         polls::section(report),
         advice::section(report.advice.as_ref()),
         aggregates::section(outcome),
@@ -152,7 +153,8 @@ pub(super) fn headline(report: &Report) -> String {
     if is_hypothetical {
         return format!("{fewer} fewer packets if a host waited as long as --poll {poll}");
     }
-    format!("{fewer} fewer packets for the host's stack")
+    let today = report.live.as_ref().map(|live| format!(", {} today", live::today(live)));
+    format!("{fewer} fewer packets for the host's stack{}", today.unwrap_or_default())
 }
 
 pub(super) fn tiles(report: &Report) -> Vec<Tile> {
@@ -169,7 +171,7 @@ pub(super) fn tiles(report: &Report) -> Vec<Tile> {
                 count(decision.deliveries)
             ),
         ),
-        cores(decision),
+        live::cores(report.live.as_ref(), range).unwrap_or_else(|| cores(decision)),
         tile(
             "Held, 99 % at most",
             duration(decision.hold_p99_ns as f64),
@@ -189,15 +191,20 @@ pub(super) fn tiles(report: &Report) -> Vec<Tile> {
 
 fn cores(decision: &Decision) -> Tile {
     let value = match (decision.cores_without, decision.cores_with) {
-        (Some(without), Some(_)) if without < 0.001 => "< 0.001".to_owned(),
-        (Some(without), Some(with)) => {
-            let digits = digits(without.max(with));
-            format!("{without:.digits$} → {with:.digits$}")
-        }
+        (Some(without), Some(with)) => range(without, with),
         _ => "-".to_owned(),
     };
     let detail = "without → with coalescing, at this rate".to_owned();
     Tile { label: "Cores busy with receiving", value, detail }
+}
+
+/// Formats the number of cores before and after.
+fn range(before: f64, after: f64) -> String {
+    if before < 0.001 {
+        return "< 0.001".to_owned();
+    }
+    let digits = digits(before.max(after));
+    format!("{before:.digits$} → {after:.digits$}")
 }
 
 /// Returns the number of decimals with which `cores` has three significant digits, and at most three decimals. Both

@@ -8,7 +8,9 @@ use crate::words::{bytes, count, duration, percent, utc};
 pub(super) fn section(report: &Report) -> Section {
     let mut tables = vec![facts(&report.traffic).shown("")];
     tables.extend(tunnels(&report.outcome).map(|table| table.shown("")));
-    tables.push(sources(&report.sources));
+    if report.live.is_none() {
+        tables.push(sources(&report.sources));
+    }
     if !report.traffic.checksums.sender_offload.is_empty() {
         tables.push(offload(report));
     }

@@ -22,7 +22,7 @@ pub(super) fn text(live: &Live) -> String {
 }
 
 /// Formats what the host does today, measured.
-pub(super) fn today(live: &Live) -> String {
+pub(crate) fn today(live: &Live) -> String {
     let packets = live.receivers.first().map_or(0, |all| all.packets);
     format!(
         "{:.2} packets a delivery on {}, measured: {}",
@@ -33,7 +33,7 @@ pub(super) fn today(live: &Live) -> String {
 }
 
 /// Formats the frames that were seen, and those that were lost.
-pub(super) fn watched(live: &Live) -> String {
+pub(crate) fn watched(live: &Live) -> String {
     let lost = match live.lost_packets {
         0 => "none lost".to_owned(),
         lost => format!("{} LOST by the socket", grouped(lost)),

@@ -12,6 +12,8 @@ mod sweep;
 mod units;
 
 pub use comparison::comparison;
+pub(crate) use live::{today, watched};
+pub(crate) use units::time;
 
 use crate::report::Report;
 

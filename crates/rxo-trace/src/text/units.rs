@@ -13,7 +13,7 @@ pub(super) fn bytes(count: u64) -> String {
 }
 
 /// Formats a number of nanoseconds in a suitable unit.
-pub(super) fn time(ns: u64) -> String {
+pub(crate) fn time(ns: u64) -> String {
     scaled(ns, &[(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")])
 }
 

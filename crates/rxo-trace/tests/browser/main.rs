@@ -106,7 +106,7 @@ fn complaints(events: &[Value]) -> Vec<String> {
 }
 
 fn quiet() {
-    for report in [fixture::report(), fixture::one_axis(), Report::default()] {
+    for report in [fixture::report(), fixture::one_axis(), fixture::live(), Report::default()] {
         with_page(&report, 1280, "light", |browser| {
             // A second call, so that its events have arrived before the answer.
             assert!(browser.value("document.title").as_str().unwrap().starts_with("What"));
@@ -203,7 +203,7 @@ fn without_script_it_is_a_table() {
 }
 
 fn every_figure_is_there() {
-    let reports = [(fixture::report(), 12), (fixture::one_axis(), 13)];
+    let reports = [(fixture::report(), 12), (fixture::one_axis(), 13), (fixture::live(), 13)];
     for (report, figures) in reports {
         for width in [1280, 1000, 700, 400, 320] {
             with_page(&report, width, "light", |browser| {
@@ -219,7 +219,9 @@ fn every_figure_is_there() {
 const WIDTHS: [u32; 9] = [1600, 1280, 1180, 1179, 1000, 721, 720, 400, 320];
 
 fn nothing_is_cut() {
-    for report in [large(), fixture::one_axis(), fixture::hostile(), Report::default()] {
+    let reports =
+        [large(), fixture::one_axis(), fixture::live(), fixture::hostile(), Report::default()];
+    for report in reports {
         for width in WIDTHS {
             with_page(&report, width, "light", |browser| {
                 browser.value("document.querySelectorAll('details').forEach(d => d.open = true)");

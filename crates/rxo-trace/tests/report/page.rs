@@ -39,6 +39,23 @@ fn names_cannot_leave_their_place() {
 }
 
 #[test]
+fn a_live_interface_is_compared_with_the_host_as_it_is() {
+    let page = html::page(&fixture::live()).unwrap();
+    for part in [
+        "81.2 % fewer packets for the host&#39;s stack, 66.7 % today",
+        "today → with coalescing, at the median rate",
+        "222,222 of them merged from 888,888 packets; 7 LOST by the socket",
+        "driver mlx5_core, GRO on",
+        "123,456",
+        "2001:db8:1234:5678:9abc:def0:1234:5678",
+        "not worth it",
+    ] {
+        assert!(page.contains(part), "{part} is not on the page");
+    }
+    assert!(!page.contains("read to its end"), "an interface is no file");
+}
+
+#[test]
 fn a_report_of_nothing_is_a_page() {
     let page = html::page(&Report::default()).unwrap();
     assert!(page.contains("There were no packets") && !page.contains("NaN"));
