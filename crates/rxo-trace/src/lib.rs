@@ -11,7 +11,6 @@
 //!
 //! * [`advice`] chooses the smallest settings that come close to the best, and translates them for
 //!   a Linux host.
-//! * [`figure`] draws lines, bars and heat maps as SVG.
 //! * [`html`] makes a self-contained page of a report.
 //! * `parquet` writes the tables of a report as files (feature `parquet`).
 //! * [`projection`] computes from costs the savings of coalescing at other rates.
@@ -68,7 +67,7 @@
 //! ```
 
 pub mod advice;
-pub mod figure;
+mod figure;
 pub mod html;
 mod numbered;
 #[cfg(feature = "parquet")]

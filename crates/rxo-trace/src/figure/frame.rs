@@ -4,7 +4,6 @@ use super::axis::{Axis, Scale};
 use super::draw::{EDGE, text_width};
 use super::numbers::{self, full, percent};
 use super::plot::{Figure, Guide};
-use super::series::{Mark, Series};
 use super::svg::{Anchor, Area, Point, Svg, at};
 use super::ticks;
 
@@ -48,22 +47,6 @@ impl<'a> Frame<'a> {
         Some(at(self.area.x + along * self.area.width, self.area.bottom() - up * self.area.height))
     }
 
-    /// Returns the y coordinate in the drawing at which bars begin.
-    pub(super) fn ground(&self) -> f64 {
-        let zero = self.y.share(0.0).unwrap_or(0.0);
-        self.area.bottom() - zero * self.area.height
-    }
-
-    /// Returns the y coordinate in the drawing of the upper end of the plot.
-    pub(super) fn top(&self) -> f64 {
-        self.area.y
-    }
-
-    /// Returns the width in pixels that is available for the bars of one x value.
-    pub(super) fn slot_width(&self) -> f64 {
-        self.area.width / self.x.axis.category_count().max(1) as f64
-    }
-
     /// Returns the text that the mark of a point shows when pointed at.
     pub(super) fn tip(&self, series: &str, x: f64, y: f64) -> String {
         let y = if self.y.axis.is_share { percent(y) } else { full(y) };
@@ -72,11 +55,6 @@ impl<'a> Frame<'a> {
             Scale::Linear | Scale::Logarithmic => full(x),
         };
         format!("{series}, {} {x}: {y}", self.x.axis.label)
-    }
-
-    /// Returns `true` if the x axis has names, so that there is space beside each position.
-    pub(super) fn has_slots(&self) -> bool {
-        self.x.axis.category_count() > 0
     }
 
     /// Draws the axes, grid lines and labels of the figure.
@@ -107,7 +85,8 @@ impl<'a> Frame<'a> {
             svg.line("fig-grid", at(self.area.x, y), at(self.area.right(), y));
             svg.text("fig-tick", Anchor::End, at(self.area.x - 8.0, y + 4.0), name);
         }
-        let ground = self.ground();
+        let zero = self.y.share(0.0).unwrap_or(0.0);
+        let ground = self.area.bottom() - zero * self.area.height;
         svg.line("fig-axis", at(self.area.x, ground), at(self.area.right(), ground));
     }
 
@@ -170,15 +149,11 @@ const GUIDE_LINE: f64 = 16.0;
 impl<'a> Ruler<'a> {
     fn of(axis: &'a Axis, figure: &Figure, value: fn(&(f64, f64)) -> f64, wanted: usize) -> Self {
         let is_y = std::ptr::eq(axis, &figure.y);
-        let is_bar = |series: &Series| matches!(series.mark, Mark::Bar | Mark::Stack);
-        let bars = is_y && figure.series.iter().any(is_bar);
-        let single = figure.series.iter().filter(|series| series.mark != Mark::Stack);
-        let points = single.flat_map(Series::extents).chain(stacks(&figure.series));
-        let points = points.map(|point| value(&point));
+        let points = figure.series.iter().flat_map(|series| &series.points).map(value);
         let (low, high) = axis.range.unwrap_or_else(|| match &axis.scale {
             Scale::Categories(names) => (-0.5, names.len() as f64 - 0.5),
             Scale::Logarithmic => extent(points.filter(|&value| value > 0.0), (1.0, 10.0)),
-            Scale::Linear => linear_range(extent(points, (0.0, 1.0)), is_y, bars, wanted),
+            Scale::Linear => linear_range(extent(points, (0.0, 1.0)), is_y, wanted),
         });
         let (low, high) = if high > low { (low, high) } else { widened(axis, low) };
         let ticks = axis.ticks.clone().unwrap_or_else(|| match &axis.scale {
@@ -226,17 +201,6 @@ fn category(axis: &Axis, place: f64) -> String {
     }
 }
 
-/// Returns the upper ends of all stacks of bars, as points (x, y).
-fn stacks(all: &[Series]) -> impl Iterator<Item = (f64, f64)> {
-    let parts = || all.iter().filter(|series| series.mark == Mark::Stack);
-    let longest = parts().map(|series| series.points.len()).max().unwrap_or_default();
-    (0..longest).map(move |place| {
-        let finite =
-            parts().filter_map(move |series| series.points.get(place).map(|point| point.1));
-        (place as f64, finite.filter(|value| value.is_finite()).sum())
-    })
-}
-
 /// Returns the smallest and the largest of all finite values; `otherwise` if no value is finite.
 fn extent(values: impl Iterator<Item = f64>, otherwise: (f64, f64)) -> (f64, f64) {
     let finite = values.filter(|value| value.is_finite());
@@ -248,11 +212,11 @@ fn extent(values: impl Iterator<Item = f64>, otherwise: (f64, f64)) -> (f64, f64
 
 /// Returns the range of a linear axis. The y axis begins at 0, unless there are negative values, and ends at
 /// a round value.
-fn linear_range((low, high): (f64, f64), is_y: bool, bars: bool, wanted: usize) -> (f64, f64) {
+fn linear_range((low, high): (f64, f64), is_y: bool, wanted: usize) -> (f64, f64) {
     if !is_y {
         return (low, high);
     }
-    let low = if bars || low > 0.0 { low.min(0.0) } else { low };
+    let low = low.min(0.0);
     let high = high.max(0.0);
     let low = if low < 0.0 { -ticks::round_end(0.0, -low, wanted) } else { low };
     if high > low { (low, ticks::round_end(low, high, wanted)) } else { (low, low + 1.0) }

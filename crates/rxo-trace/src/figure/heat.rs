@@ -1,26 +1,26 @@
 //! Heat maps: one value for each pair of two settings.
 
-use super::draw::{Canvas, Draw, EDGE, Naming, Place, Size, document, text_width};
+use super::draw::{Canvas, Draw, EDGE, Naming, Size, document, text_width};
 use super::numbers::{full, short};
 use super::svg::{Anchor, Area, Svg, at};
 
 /// A heat map: values on a grid of names. The stronger the colour of a cell, the larger its value.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct HeatMap {
+pub(crate) struct HeatMap {
     /// The title of the heat map, in a few words.
-    pub title: String,
+    pub(crate) title: String,
     /// A sentence that describes the heat map for readers who cannot see it.
-    pub description: String,
+    pub(crate) description: String,
     /// The quantity by which columns differ.
-    pub x_label: String,
+    pub(crate) x_label: String,
     /// The names of the columns, from left to right.
-    pub columns: Vec<String>,
+    pub(crate) columns: Vec<String>,
     /// The quantity by which rows differ.
-    pub y_label: String,
+    pub(crate) y_label: String,
     /// The names of the rows, from top to bottom.
-    pub rows: Vec<String>,
+    pub(crate) rows: Vec<String>,
     /// The values of the cells, row by row. Missing and infinite values leave their cell empty.
-    pub values: Vec<f64>,
+    pub(crate) values: Vec<f64>,
 }
 
 impl HeatMap {
@@ -76,10 +76,10 @@ impl Draw for HeatMap {
         &self.title
     }
 
-    fn draw(&self, size: Size, place: Place) -> String {
+    fn draw(&self, size: Size) -> String {
         let naming = Naming { title: &self.title, description: &self.description };
         let width = f64::from(size.width);
-        let mut canvas = Canvas::begin(naming, place, width);
+        let mut canvas = Canvas::default();
         let grid = Grid::fit(self, width, canvas.top);
         let left = at(EDGE, canvas.top + 10.0);
         canvas.svg.text("fig-tick", Anchor::Start, left, &format!("{} (rows)", self.y_label));
@@ -88,7 +88,7 @@ impl Draw for HeatMap {
         self.draw_columns(&mut canvas.svg, &grid);
         let middle = at(grid.area.x + grid.area.width / 2.0, bottom + 38.0);
         canvas.svg.text("fig-tick", Anchor::Middle, middle, &self.x_label);
-        document(canvas.svg, naming, (width, bottom + 46.0), place)
+        document(canvas.svg, naming, (width, bottom + 46.0))
     }
 }
 

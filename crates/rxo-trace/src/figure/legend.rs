@@ -2,9 +2,9 @@
 
 use super::draw::{Canvas, EDGE, text_width};
 use super::marks;
-use super::series::{Mark, Series};
+use super::series::Series;
 use super::style::series_class;
-use super::svg::{Anchor, Area, Svg, at};
+use super::svg::{Anchor, Svg, at};
 
 /// An entry of the legend: a sample of a mark, with its name.
 pub(super) enum Entry<'a> {
@@ -14,8 +14,6 @@ pub(super) enum Entry<'a> {
     },
     /// The sample of a horizontal guide, with its name.
     Guide(String),
-    /// The cross that marks invalid points, whatever their series.
-    Invalid,
 }
 
 impl Entry<'_> {
@@ -23,7 +21,6 @@ impl Entry<'_> {
         match self {
             Self::Series { series, .. } => &series.name,
             Self::Guide(name) => name,
-            Self::Invalid => "invalid: see the text",
         }
     }
 }
@@ -47,34 +44,17 @@ pub(super) fn draw(canvas: &mut Canvas, entries: &[Entry<'_>], width: f64) {
 
 fn draw_entry(svg: &mut Svg, entry: &Entry<'_>, x: f64, y: f64) {
     match entry {
-        Entry::Series { series, colour } => draw_sample(svg, series, *colour, x, y),
-        Entry::Guide(_) => svg.line("fig-guide", at(x, y), at(x + 22.0, y)),
-        Entry::Invalid => {
-            svg.begin(NEUTRAL);
-            marks::cross(svg, at(x + 11.0, y), "");
+        Entry::Series { colour, .. } => {
+            svg.begin(&series_class(*colour));
+            svg.line("fig-line", at(x, y), at(x + 22.0, y));
+            marks::point(svg, *colour, at(x + 11.0, y), "");
             svg.end();
         }
+        Entry::Guide(_) => svg.line("fig-guide", at(x, y), at(x + 22.0, y)),
     }
     svg.text("fig-label", Anchor::Start, at(x + SAMPLE, y + 4.0), entry.name());
 }
 
-fn draw_sample(svg: &mut Svg, series: &Series, colour: usize, x: f64, y: f64) {
-    svg.begin(&series_class(colour));
-    match series.mark {
-        Mark::Bar | Mark::Stack | Mark::Box => {
-            let area = Area { x: x + 4.0, y: y - 5.0, width: 14.0, height: 10.0 };
-            svg.rectangle(marks::bar_class(series), area, 2.0, "");
-        }
-        Mark::Line | Mark::Step => {
-            svg.line(&marks::line_class(series), at(x, y), at(x + 22.0, y));
-            marks::point(svg, series, colour, at(x + 11.0, y), "");
-        }
-    }
-    svg.end();
-}
-
-/// The style class of grey marks.
-const NEUTRAL: &str = "fig-s7";
 /// The distance from an entry's left edge to its name, in pixels.
 const SAMPLE: f64 = 28.0;
 const GAP: f64 = 18.0;

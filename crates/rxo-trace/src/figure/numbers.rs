@@ -1,7 +1,6 @@
 //! Formats numbers for readers.
 
 /// Formats a value in few characters, for axes: `0.25`, `12`, `1.5k`, `20M`.
-#[must_use]
 pub(crate) fn short(value: f64) -> String {
     match unit_of(value) {
         Some((unit, suffix)) => format!("{}{suffix}", digits(value / unit)),
@@ -42,8 +41,7 @@ fn unit_of(value: f64) -> Option<(f64, &'static str)> {
 
 /// Formats a value with digit groups before the point and at most three significant digits after
 /// it.
-#[must_use]
-pub fn full(value: f64) -> String {
+pub(crate) fn full(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_owned();
     }

@@ -1,31 +1,31 @@
 //! Horizontal bars, one below the other, with their names: for few values with long names.
 
-use super::draw::{Canvas, Draw, EDGE, Naming, Place, Size, document, text_width};
+use super::draw::{Canvas, Draw, EDGE, Naming, Size, document, text_width};
 use super::style::series_class;
 use super::svg::{Anchor, Area, Svg, at};
 
 /// A ranking: values by name, in the order given.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Ranking {
+pub(crate) struct Ranking {
     /// The title of the ranking, in a few words.
-    pub title: String,
+    pub(crate) title: String,
     /// A sentence that describes the ranking for readers who cannot see it.
-    pub description: String,
+    pub(crate) description: String,
     /// The bars of the ranking, from top to bottom.
-    pub bars: Vec<Bar>,
+    pub(crate) bars: Vec<Bar>,
 }
 
 /// A bar of a ranking: one value with its name.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Bar {
+pub(crate) struct Bar {
     /// The name of the value, which is written beside or above the bar.
-    pub name: String,
+    pub(crate) name: String,
     /// The value, which determines the bar's length. Negative and infinite values have no bar.
-    pub value: f64,
+    pub(crate) value: f64,
     /// The value as text, which is written after the bar.
-    pub text: String,
+    pub(crate) text: String,
     /// The number of the bar's colour, 0 to 7.
-    pub colour: usize,
+    pub(crate) colour: usize,
 }
 
 impl Draw for Ranking {
@@ -33,16 +33,16 @@ impl Draw for Ranking {
         &self.title
     }
 
-    fn draw(&self, size: Size, place: Place) -> String {
+    fn draw(&self, size: Size) -> String {
         let naming = Naming { title: &self.title, description: &self.description };
         let width = f64::from(size.width);
-        let mut canvas = Canvas::begin(naming, place, width);
+        let mut canvas = Canvas::default();
         let columns = Columns::fit(&self.bars, width);
         for bar in &self.bars {
             columns.draw(&mut canvas.svg, bar, canvas.top);
             canvas.top += columns.line;
         }
-        document(canvas.svg, naming, (width, canvas.top + EDGE), place)
+        document(canvas.svg, naming, (width, canvas.top + EDGE))
     }
 }
 

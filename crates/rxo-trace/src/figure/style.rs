@@ -9,30 +9,19 @@ pub(super) fn series_class(colour: usize) -> String {
     format!("fig-s{}", colour % COLOURS)
 }
 
-/// The style rules of all figures. A figure in a file of its own contains them; a page with several
-/// figures needs them once.
+/// The style rules of all figures, which a page needs once.
 ///
 /// In both schemes, marks have a contrast of 3:1 and text one of 4.5:1 (WCAG 2.2, 1.4.11 and
 /// 1.4.3). Neighbouring colours differ in lightness as well as in hue.
-pub const STYLE: &str = "\
+pub(crate) const STYLE: &str = "\
 .fig{font:12px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif}\
 .fig text{font-variant-numeric:tabular-nums}\
-.fig-ground{fill:#fff}.fig-title{fill:#1f2328;font-size:15px;font-weight:600}\
 .fig-label{fill:#1f2328}.fig-tick{fill:#59636e}.fig-value{fill:#1f2328}\
 .fig-grid{stroke:#e1e5ea;stroke-width:1}.fig-axis{stroke:#818b98;stroke-width:1}\
 .fig-guide{stroke:#59636e;stroke-width:1.2;stroke-dasharray:2 3}\
-.fig-halo{paint-order:stroke;stroke:#fff;stroke-width:4px;stroke-linejoin:round}\
 .fig-track{fill:#eef1f4}\
 .fig-line{fill:none;stroke:currentColor;stroke-width:2.2;stroke-linejoin:round;stroke-linecap:round}\
-.fig-dashed{stroke-dasharray:6 5;stroke-width:1.8}\
 .fig-solid{fill:currentColor}\
-.fig-hollow{fill:#fff;stroke:currentColor;stroke-width:1.8}\
-.fig-range{fill:none;stroke:currentColor;stroke-width:1.2;opacity:.75}\
-.fig-range-bar{fill:none;stroke:#1f2328;stroke-width:1.2}\
-.fig-cross{fill:none;stroke:currentColor;stroke-width:1.8}\
-.fig-bracket{fill:none;stroke:#59636e;stroke-width:1.2}\
-.fig-bar-hollow{fill:currentColor;fill-opacity:.14;stroke:currentColor;stroke-width:1.5;stroke-dasharray:4 3}\
-.fig-box{fill:#fff;stroke:currentColor;stroke-width:1.5}\
 .fig-touch{fill:currentColor;fill-opacity:0}\
 .fig-touch:hover{fill-opacity:1}\
 .fig-cell{fill:#0f5fc2;stroke:#fff;stroke-width:2}\
@@ -40,10 +29,9 @@ pub const STYLE: &str = "\
 .fig-s0{color:#1f6fd0}.fig-s1{color:#c4560b}.fig-s2{color:#0b7f62}.fig-s3{color:#7b4bc9}\
 .fig-s4{color:#b8336a}.fig-s5{color:#7a6a00}.fig-s6{color:#3d7fa3}.fig-s7{color:#5c5f66}\
 @media screen and (prefers-color-scheme:dark){\
-.fig-ground{fill:#14171c}.fig-title,.fig-label,.fig-value{fill:#e8ebef}.fig-tick{fill:#a3acb8}\
+.fig-label,.fig-value{fill:#e8ebef}.fig-tick{fill:#a3acb8}\
 .fig-grid{stroke:#2b313a}.fig-axis{stroke:#6b7480}.fig-guide{stroke:#a3acb8}\
-.fig-range-bar{stroke:#e8ebef}.fig-bracket{stroke:#a3acb8}\
-.fig-halo{stroke:#14171c}.fig-track{fill:#222831}.fig-hollow,.fig-box{fill:#14171c}\
+.fig-track{fill:#222831}\
 .fig-cell{fill:#4e9bff;stroke:#14171c}\
 .fig-cell-value{fill:#fff}\
 .fig-s0{color:#5aa2ff}.fig-s1{color:#ff9a4d}.fig-s2{color:#3fcfa4}.fig-s3{color:#b795ff}\

@@ -28,7 +28,10 @@ pub(super) fn section(live: Option<&Live>) -> Option<Section> {
         )],
         code: Vec::new(),
         drawings: vec![Drawing::of(&figure(all))],
-        tables: vec![rates(&live.receivers).shown(""), Table::new(&["", ""], facts.into()).shown("")],
+        tables: vec![
+            rates(&live.receivers).shown(""),
+            Table::new(&["", ""], facts.into()).shown(""),
+        ],
     })
 }
 
@@ -54,8 +57,8 @@ fn each(packets: u64, deliveries: u64) -> String {
 }
 
 fn figure(all: &LiveReceiver) -> Figure {
-    let bars = |name: &str, cores: fn(&LiveRate) -> f64| {
-        Series::bars(name, all.rates.iter().map(cores))
+    let line = |name: &str, cores: fn(&LiveRate) -> f64| {
+        Series::over_categories(name, all.rates.iter().map(cores))
     };
     let described = all.rates.iter().map(|rate| {
         let [today, with] = [rate.cores_today, rate.cores_with].map(number);
@@ -67,9 +70,9 @@ fn figure(all: &LiveReceiver) -> Figure {
         Axis::categories("rate", all.rates.iter().map(|rate| rate.rate.as_str())),
         Axis::linear("cores busy"),
     )
-    .with(bars("without coalescing", |rate| rate.cores_without).colour(2))
-    .with(bars("today", |rate| rate.cores_today).colour(1))
-    .with(bars("with coalescing", |rate| rate.cores_with).colour(0))
+    .with(line("without coalescing", |rate| rate.cores_without).colour(2))
+    .with(line("today", |rate| rate.cores_today).colour(1))
+    .with(line("with coalescing", |rate| rate.cores_with).colour(0))
     .describe(format!("Cores at {described}."))
 }
 

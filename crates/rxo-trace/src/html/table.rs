@@ -128,7 +128,7 @@ impl Table {
 
 impl Drawing {
     pub(super) fn of(figure: &impl Draw) -> Self {
-        Self::sized(figure, WIDE, Size::NARROW)
+        Self::sized(figure, WIDE, NARROW)
     }
 
     /// Returns a drawing of a low figure, which fits on the first screen beside the headline figures.
@@ -139,13 +139,14 @@ impl Drawing {
     fn sized(figure: &impl Draw, wide: Size, narrow: Size) -> Self {
         Self {
             caption: figure.title().to_owned(),
-            wide: figure.to_inline_svg(wide),
-            narrow: figure.to_inline_svg(narrow),
+            wide: figure.draw(wide),
+            narrow: figure.draw(narrow),
         }
     }
 }
 
 /// The size of a figure that is as wide as the page's column.
 const WIDE: Size = Size { width: 900, height: 380 };
+const NARROW: Size = Size { width: 360, height: 320 };
 const LOW: Size = Size { width: 900, height: 250 };
 const LOW_NARROW: Size = Size { width: 360, height: 240 };

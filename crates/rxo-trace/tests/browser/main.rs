@@ -282,7 +282,7 @@ fn every_count_is_there() {
             let words = browser.value(include_str!("words.js"));
             let words = words.as_str().unwrap();
             for (count, share) in &counts {
-                let part = format!("{} (", rxo_trace::figure::number(*count as f64));
+                let part = format!("{} (", rxo_console::numbers::grouped(*count));
                 assert!(words.contains(&part), "{part} of {share} % is not there at {width} px");
             }
             for part in parts {
