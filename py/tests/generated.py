@@ -11,7 +11,10 @@ import textwrap
 ROOT = pathlib.Path(__file__).parents[2]
 TRACE = ROOT / "crates/rxo-trace/src"
 #: Files with the types of the report, and two types that are not structures.
-SOURCES = [*sorted((TRACE / "report").glob("*.rs")), TRACE / "projection/costs.rs", TRACE / "projection/model.rs"]
+SOURCES = [
+    *sorted((TRACE / "report").glob("*.rs")),
+    *(TRACE / name for name in ("projection/costs.rs", "projection/model.rs", "sweep/axis.rs")),
+]
 BY_HAND = {"Version": {"type": "integer"}, "Protocol": {"enum": ["tcp", "udp"]}}
 #: Classes of the package, those that others use first.
 CLASSES = ["Costs", "Receiver", "Decision", "Encapsulation", "SenderOffload", "Checksums", "Traffic"]

@@ -1,5 +1,9 @@
 //! Formats numbers, times and sizes for sentences of reports.
 
+use core::time::Duration;
+
+use rxo_console::log::timestamp;
+
 use crate::figure::number;
 
 /// Formats a whole number with its digits in groups of three.
@@ -46,25 +50,9 @@ pub(crate) fn plural(value: u64, one: &str) -> String {
 /// Formats a time, given in nanoseconds since 1970 UTC, as date and time in UTC.
 #[must_use]
 pub fn utc(ns: u64) -> String {
-    let seconds = ns / 1_000_000_000;
-    let (day, second) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = date(day);
-    let (hour, minute) = (second / 3_600, second / 60 % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{:02} UTC", second % 60)
-}
-
-/// Returns year, month and day of day number `day`, counted from 1970-01-01 in the proleptic Gregorian
-/// calendar. Works in cycles of 400 years, with years that begin in March, so that the leap day is the last
-/// day of a year.
-fn date(day: u64) -> (u64, u64, u64) {
-    let shifted = day + 719_468;
-    let (cycle, of_cycle) = (shifted / 146_097, shifted % 146_097);
-    let year = (of_cycle - of_cycle / 1_460 + of_cycle / 36_524 - of_cycle / 146_096) / 365;
-    let of_year = of_cycle - (365 * year + year / 4 - year / 100);
-    let from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    (cycle * 400 + year + u64::from(month <= 2), month, day)
+    let text = timestamp(Duration::from_nanos(ns));
+    let (date, time) = text.split_once('T').unwrap_or_default();
+    format!("{date} {} UTC", time.split('.').next().unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -122,45 +122,33 @@ pub(super) fn from_grid(sweep: &Sweep, wanted: f64) -> Option<(Vec<Candidates<'_
 /// Returns the sum of the ranks of the values, one on each axis, with which the outcome at index `place` was
 /// made. The smallest value of an axis has rank 0.
 fn ranks(sweep: &Sweep, place: usize) -> usize {
-    (0..sweep.axes.len())
-        .map(|axis| {
-            let values: Vec<&str> = sweep.axes[axis].values.iter().map(String::as_str).collect();
-            let own = index_on(sweep, axis, place);
-            by_size(&values).iter().position(|index| *index == own).unwrap_or_default()
-        })
-        .sum()
-}
-
-/// Returns the index of the value on `axis` with which the outcome at index `place` was made. The last axis varies
-/// fastest.
-fn index_on(sweep: &Sweep, axis: usize, place: usize) -> usize {
-    let after: usize = sweep.axes.iter().skip(axis + 1).map(|axis| axis.values.len()).product();
-    place / after.max(1) % sweep.axes[axis].values.len().max(1)
+    let axes = sweep.axes.iter().zip(sweep.places_at(place));
+    axes.map(|(axis, own)| {
+        let values: Vec<&str> = axis.values.iter().map(String::as_str).collect();
+        by_size(&values).iter().position(|index| *index == own).unwrap_or_default()
+    })
+    .sum()
 }
 
 /// Returns the values of one axis with their outcomes, while all other axes have the values of the outcome at
 /// index `place`.
 fn outcomes_along(sweep: &Sweep, axis: usize, place: usize) -> Candidates<'_> {
-    let is_beside = |other: &usize| {
-        (0..sweep.axes.len()).all(|each| {
-            each == axis || index_on(sweep, each, *other) == index_on(sweep, each, place)
-        })
-    };
-    let places = (0..sweep.outcomes.len()).filter(is_beside);
-    let values = places.map(|other| {
-        (&sweep.axes[axis].values[index_on(sweep, axis, other)], &sweep.outcomes[other])
-    });
-    let mut candidates = Candidates::new(&sweep.axes[axis].key, values);
-    let own = sweep.axes[axis].values[index_on(sweep, axis, place)].as_str();
-    candidates.chosen =
-        candidates.values.iter().position(|(value, _)| *value == own).unwrap_or_default();
+    let own = sweep.places_at(place);
+    let all = sweep.outcomes.iter().enumerate().map(|(at, outcome)| (sweep.places_at(at), outcome));
+    let beside = all
+        .filter(|(places, _)| (0..own.len()).all(|each| each == axis || places[each] == own[each]));
+    let values = &sweep.axes[axis].values;
+    let beside = beside.map(|(places, outcome)| (&values[places[axis]], outcome));
+    let mut candidates = Candidates::new(&sweep.axes[axis].key, beside);
+    let is_own = |(value, _): &(&str, &Outcome)| *value == values[own[axis]];
+    candidates.chosen = candidates.values.iter().position(is_own).unwrap_or_default();
     candidates
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Axis;
+    use crate::sweep::SweepAxis;
 
     fn outcome(gain: f64) -> Outcome {
         Outcome { eliminated_per_10_000: gain, ..Outcome::default() }
@@ -204,8 +192,8 @@ mod tests {
     #[test]
     fn a_grid_gives_the_smallest_combination() {
         let axes = vec![
-            Axis { key: "flows".into(), values: texts(&["1", "4"]) },
-            Axis { key: "psh".into(), values: texts(&["close", "keep"]) },
+            SweepAxis { key: "flows".into(), values: texts(&["1", "4"]) },
+            SweepAxis { key: "psh".into(), values: texts(&["close", "keep"]) },
         ];
         let gains = [100.0, 960.0, 970.0, 1_000.0].map(outcome).to_vec();
         let sweep = Sweep { axes, outcomes: gains };

@@ -3,6 +3,7 @@
 use super::table::{Cell, Drawing, Part, Section, Table};
 use crate::figure::{Axis, Figure, HeatMap, Series, number};
 use crate::report::{Outcome, Sweep};
+use crate::sweep::SweepAxis;
 use crate::words::{count, duration};
 
 /// Returns the section on the sweep, a figure with its table; `None` if there was no sweep.
@@ -38,21 +39,16 @@ fn best(sweep: &Sweep) -> Option<(String, &Outcome)> {
     let most = |outcome: &Outcome| outcome.eliminated;
     let (place, outcome) =
         sweep.outcomes.iter().enumerate().rev().max_by_key(|(_, outcome)| most(outcome))?;
-    let values = values_at(sweep, place);
-    let pairs = sweep.axes.iter().zip(values).map(|(axis, value)| format!("{}={value}", axis.key));
-    Some((pairs.collect::<Vec<_>>().join(", "), outcome))
+    Some((values_at(sweep, place).join(", "), outcome))
 }
 
-/// Returns the value on each axis for the outcome at index `place`. The last axis varies fastest.
-fn values_at(sweep: &Sweep, mut place: usize) -> Vec<&str> {
-    let mut values: Vec<&str> = Vec::new();
-    for axis in sweep.axes.iter().rev() {
-        let many = axis.values.len().max(1);
-        values.push(axis.values.get(place % many).map_or("", String::as_str));
-        place /= many;
-    }
-    values.reverse();
-    values
+/// Returns the values of the outcome at index `place`, as `key=value`.
+fn values_at(sweep: &Sweep, place: usize) -> Vec<String> {
+    let axes = sweep.axes.iter().zip(sweep.places_at(place));
+    let value = |(axis, at): (&SweepAxis, usize)| {
+        format!("{}={}", axis.key, axis.values.get(at).map_or("", String::as_str))
+    };
+    axes.map(value).collect()
 }
 
 fn drawings(sweep: &Sweep) -> Vec<Drawing> {
@@ -92,13 +88,9 @@ fn line(sweep: &Sweep, title: &str, value: fn(&Outcome) -> f64) -> Figure {
 
 fn table(sweep: &Sweep) -> Part {
     let rows = sweep.outcomes.iter().enumerate().map(|(place, outcome)| {
-        let values = values_at(sweep, place);
-        let pairs = sweep.axes.iter().zip(values);
-        let named: Vec<String> =
-            pairs.map(|(axis, value)| format!("{}={value}", axis.key)).collect();
         let hold = |ns: u64| Cell::number(duration(ns as f64), ns as f64);
         vec![
-            Cell::text(named.join("  ")),
+            Cell::text(values_at(sweep, place).join("  ")),
             Cell::number(count(outcome.deliveries), outcome.deliveries as f64),
             Cell::number(count(outcome.eliminated), outcome.eliminated as f64),
             Cell::number(number(outcome.eliminated_per_10_000), outcome.eliminated_per_10_000),

@@ -74,22 +74,20 @@ pub struct Report {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Sweep {
     /// The one or two settings with their values, as the user would type them.
-    pub axes: Vec<Axis>,
+    pub axes: Vec<SweepAxis>,
     /// The outcome of every combination of values. The last axis varies fastest.
     pub outcomes: Vec<Outcome>,
 }
 
-/// One setting of a sweep, with its values.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Axis {
-    /// The name of the setting, such as `flows`.
-    pub key: String,
-    /// The values of the setting, in the given order.
-    pub values: Vec<String>,
-}
-
-impl From<&SweepAxis> for Axis {
-    fn from(axis: &SweepAxis) -> Self {
-        Self { key: axis.key.clone(), values: axis.values.clone() }
+impl Sweep {
+    /// Returns the index on each axis of the values of the outcome at index `place`.
+    pub(crate) fn places_at(&self, mut place: usize) -> Vec<usize> {
+        let mut places = vec![0; self.axes.len()];
+        for (axis, index) in self.axes.iter().zip(&mut places).rev() {
+            let count = axis.values.len().max(1);
+            *index = place % count;
+            place /= count;
+        }
+        places
     }
 }

@@ -56,7 +56,7 @@ pub struct Coalesced {
 pub struct Coalescer<'w> {
     settings: Settings,
     clock: Clock,
-    lanes: Vec<Option<Replay<Engine<Numbered>>>>,
+    lanes: Vec<Option<Replay>>,
     lane_count: usize,
     sink: Sink<'w>,
 }
@@ -219,12 +219,12 @@ impl<'w> Coalescer<'w> {
 /// Returns the engine for the record's interface, with the replay that feeds it (a lane). Creates it if
 /// necessary; `None` if there are too many interfaces.
 fn lane<'a>(
-    lanes: &'a mut Vec<Option<Replay<Engine<Numbered>>>>,
+    lanes: &'a mut Vec<Option<Replay>>,
     count: &mut usize,
     settings: &Settings,
     record: &Record,
     network: &Network,
-) -> Option<&'a mut Replay<Engine<Numbered>>> {
+) -> Option<&'a mut Replay> {
     let index = record.interface as usize;
     if lanes.len() <= index {
         lanes.resize_with(index + 1, || None);
@@ -238,8 +238,8 @@ fn lane<'a>(
 }
 
 /// Creates the engine and the replay (a lane) for packets whose first header is `link`.
-fn new_lane(settings: &Settings, link: LinkKind) -> Result<Replay<Engine<Numbered>>, ConfigError> {
+fn new_lane(settings: &Settings, link: LinkKind) -> Result<Replay, ConfigError> {
     let trust = settings.checksums == ChecksumMode::Trust;
     let config = settings.point.config(link, trust, settings.seed);
-    Ok(Replay::new(Engine::new(config)?, settings.point.poll))
+    Ok(Replay::new(Box::new(Engine::new(config)?), settings.point.poll))
 }

@@ -1,12 +1,13 @@
 //! The flows of a capture, with their figures.
 //!
-//! Designed for a million flows in little memory: records of fixed size in slabs that never move, and an index of eight
+//! Designed for a million flows in little memory: records of fixed size in slabs that never move, and an index of nine
 //! bytes per slot. Only the index is reallocated. Beyond [`MAX_FLOWS`] no flow is added; the packets of further flows
 //! count in the totals and as untracked.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
+use hashbrown::HashTable;
 use rxo_wire::{FlowHasher, FlowKey, SeqNumber};
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +22,6 @@ pub const MAX_FLOWS: usize = 1_500_000;
 pub(super) const NO_FLOW: u32 = u32::MAX;
 
 const SLAB: usize = 4_096;
-const FIRST_PLACES: usize = 8_192;
 const NO_VLAN: u16 = u16::MAX;
 
 /// The running totals of one flow.
@@ -301,16 +301,17 @@ impl Flow {
 pub(super) struct Flows {
     hasher: FlowHasher,
     slabs: Vec<Vec<Flow>>,
-    len: usize,
     limit: usize,
-    /// The index: each used slot contains half of a flow's hash in the upper bits, and the flow's number; an
-    /// unused slot contains [`EMPTY`]. The length is a power of two, and at most half of the slots are used.
-    places: Vec<u64>,
+    /// The index: half of each flow's hash, and the flow's number.
+    places: HashTable<(u32, u32)>,
     /// The number of the flow of the last packet, which is often the flow of the next packet too.
     last: u32,
 }
 
-const EMPTY: u64 = u64::MAX;
+/// Returns a hash for the index from half of a flow's hash, so that the index can grow without reading the flows.
+const fn spread(tag: u32) -> u64 {
+    (tag as u64) << 32 | tag as u64
+}
 
 impl Flows {
     /// Creates a table for `limit` flows. Its hashes have a random seed of their own: with a known seed, a capture
@@ -320,9 +321,8 @@ impl Flows {
         Self {
             hasher: FlowHasher::new(RandomState::new().hash_one(0)),
             slabs: Vec::new(),
-            len: 0,
             limit,
-            places: vec![EMPTY; FIRST_PLACES],
+            places: HashTable::new(),
             last: NO_FLOW,
         }
     }
@@ -341,10 +341,10 @@ impl Flows {
 
     /// Adds the figures of a flow from another part. Returns `false` if the flow is new and the table is full.
     pub(super) fn add(&mut self, other: &Flow, numbering: &Numbering<'_>) -> bool {
-        let before = self.len;
+        let before = self.len();
         let other = other.clone().in_files(other.files.map(|file| numbering.number(file)));
         let number = self.look_up(&other.key, other.protocol, || other.clone());
-        let is_new = self.len > before;
+        let is_new = self.len() > before;
         match self.get_mut(number).filter(|_| !is_new) {
             Some(flow) => flow.add(&other, numbering),
             None => return is_new,
@@ -353,53 +353,28 @@ impl Flows {
     }
 
     fn look_up(&mut self, key: &FlowKey, protocol: Protocol, new: impl FnOnce() -> Flow) -> u32 {
-        let tag = self.hasher.hash(key).0 >> 32;
-        let mask = self.places.len() - 1;
-        let mut place = tag as usize & mask;
-        loop {
-            let found = self.places[place];
-            if found == EMPTY {
-                return self.insert(new, tag, place);
-            }
-            let number = found as u32;
-            if found >> 32 == tag && self.get(number).is_some_and(|flow| flow.is(key, protocol)) {
-                return number;
-            }
-            place = (place + 1) & mask;
-        }
+        let tag = (self.hasher.hash(key).0 >> 32) as u32;
+        let is_same = |&(known, number): &(u32, u32)| {
+            known == tag && self.get(number).is_some_and(|flow| flow.is(key, protocol))
+        };
+        let found = self.places.find(spread(tag), is_same).map(|(_, number)| *number);
+        found.unwrap_or_else(|| self.insert(new, tag))
     }
 
     #[cold]
-    fn insert(&mut self, new: impl FnOnce() -> Flow, tag: u64, place: usize) -> u32 {
-        if self.len >= self.limit {
+    fn insert(&mut self, new: impl FnOnce() -> Flow, tag: u32) -> u32 {
+        let count = self.len();
+        if count >= self.limit {
             return NO_FLOW;
         }
-        let number = self.len as u32;
-        if self.len.is_multiple_of(SLAB) {
+        if count.is_multiple_of(SLAB) {
             self.slabs.push(Vec::with_capacity(SLAB));
         }
         if let Some(slab) = self.slabs.last_mut() {
             slab.push(new());
         }
-        self.places[place] = tag << 32 | u64::from(number);
-        self.len += 1;
-        if self.len * 2 > self.places.len() {
-            self.grow();
-        }
-        number
-    }
-
-    /// Doubles the length of the index. The parts of hashes in it suffice to rebuild it.
-    fn grow(&mut self) {
-        let places = self.places.len() * 2;
-        let old = core::mem::replace(&mut self.places, vec![EMPTY; places]);
-        for entry in old.into_iter().filter(|entry| *entry != EMPTY) {
-            let mut place = (entry >> 32) as usize & (places - 1);
-            while self.places[place] != EMPTY {
-                place = (place + 1) & (places - 1);
-            }
-            self.places[place] = entry;
-        }
+        self.places.insert_unique(spread(tag), (tag, count as u32), |(tag, _)| spread(*tag));
+        count as u32
     }
 
     #[inline]
@@ -416,8 +391,8 @@ impl Flows {
     }
 
     /// Returns the number of flows in the table.
-    pub(super) const fn len(&self) -> usize {
-        self.len
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
     }
 
     /// Returns an iterator over all flows, to change them.
@@ -433,7 +408,7 @@ impl Flows {
     /// Returns the `most` flows with the most packets, in descending order. Flows with equally many are
     /// ordered by their first packet, and then by key.
     pub(super) fn top(&self, most: usize) -> Vec<&Flow> {
-        let mut heap = std::collections::BinaryHeap::with_capacity(most.min(self.len) + 1);
+        let mut heap = std::collections::BinaryHeap::with_capacity(most.min(self.len()) + 1);
         for (number, flow) in self.iter().enumerate() {
             let age = core::cmp::Reverse((flow.first_ns, flow.identity()));
             heap.push(core::cmp::Reverse((flow.packets, age, number)));

@@ -5,28 +5,30 @@
 
 use rxo_coalesce::Histogram;
 use rxo_frame::{ConfigError, Duration, Frame, Instant, LinkKind};
+use serde::{Deserialize, Serialize};
 
 use super::chosen::Chosen;
 use super::follower::{self, Follower};
+use super::part::saved_histogram;
 use super::point::{Point, Runner, Tally};
 use super::poll::{Poll, Polls};
 use crate::numbered::Numbered;
 
 /// The results of a poll rule on the traffic.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PollFigures {
     /// The number of packets per poll.
+    #[serde(with = "saved_histogram")]
     pub(super) packets: Histogram,
     /// The time from the end of a poll to the next packet, in nanoseconds.
+    #[serde(with = "saved_histogram")]
     pub(super) pause_ns: Histogram,
-    pub(super) overruns: u64,
 }
 
 impl PollFigures {
     pub(super) fn add(&mut self, other: &Self) {
         self.packets.add(&other.packets);
         self.pause_ns.add(&other.pause_ns);
-        self.overruns = self.overruns.saturating_add(other.overruns);
     }
 }
 
@@ -141,8 +143,9 @@ impl Group {
         self.runners.iter().map(Runner::tally).chain(following)
     }
 
-    pub(super) fn figures(&self) -> PollFigures {
-        PollFigures { overruns: self.polls.overruns(), ..self.figures.clone() }
+    /// Returns the results of the poll rule, and the number of packets that the host's ring had no room for.
+    pub(super) fn figures(&self) -> (&PollFigures, u64) {
+        (&self.figures, self.polls.overruns())
     }
 
     #[inline]

@@ -61,13 +61,13 @@ mod runs;
 mod slices;
 mod time;
 
-use core::fmt;
 use core::time::Duration;
 use std::hash::{BuildHasher, RandomState};
 
 use rxo_capture::{Direction, Filter, FilterError, Interface, LinkType, Network, Record};
 use rxo_frame::{ChecksumStatus, ConfigError, Frame, Instant};
 use rxo_wire::checksum::Summer;
+use thiserror::Error;
 
 pub use checksum::ChecksumMode;
 pub(crate) use checksum::checksum_status;
@@ -159,13 +159,20 @@ impl Settings {
 }
 
 /// The reason why a study cannot begin.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StudyError {
     /// A number in the configuration of an engine is out of range.
+    #[error(transparent)]
     Config(ConfigError),
     /// The filter cannot be used.
+    #[error(transparent)]
     Filter(FilterError),
     /// The engines would need more memory than permitted.
+    #[error(
+        "the engines of this sweep need {} MB; at most {} MB: sweep fewer values, or smaller flows, hold and poll",
+        needed_bytes.div_ceil(1_000_000),
+        most_bytes / 1_000_000
+    )]
     Memory {
         /// The memory that the engines need, in bytes.
         needed_bytes: usize,
@@ -173,24 +180,6 @@ pub enum StudyError {
         most_bytes: usize,
     },
 }
-
-impl fmt::Display for StudyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Config(error) => error.fmt(f),
-            Self::Filter(error) => error.fmt(f),
-            Self::Memory { needed_bytes, most_bytes } => write!(
-                f,
-                "the engines of this sweep need {} MB; at most {} MB: sweep fewer values, or \
-                 smaller flows, hold and poll",
-                needed_bytes.div_ceil(1_000_000),
-                most_bytes / 1_000_000
-            ),
-        }
-    }
-}
-
-impl core::error::Error for StudyError {}
 
 /// A study in progress, which takes the records of captures. See the module's documentation.
 #[derive(Debug)]

@@ -14,18 +14,18 @@ pub(super) fn of(report: &Report) -> Vec<String> {
         offload(&traffic.checksums),
         wrong(&traffic.checksums),
         cut(traffic),
-        short(traffic),
-        super_packets(traffic),
-        merged(traffic),
+        counted(traffic.short_packets, SHORT),
+        counted(traffic.super_packets, SUPER_PACKETS),
+        counted(traffic.merged_packets, MERGED),
         udp(report),
         tunnels(report),
         encapsulations(traffic),
-        sealed(traffic),
+        counted(traffic.sealed_packets, SEALED),
         duplicates(traffic),
         untracked(traffic),
-        unserved(traffic),
-        unknown_link(traffic),
-        steps_back(traffic),
+        counted(traffic.unserved_packets, UNSERVED),
+        counted(traffic.unknown_link_packets, UNKNOWN_LINK),
+        counted(traffic.steps_back, STEPS_BACK),
         waiting(report),
         overruns(report),
         cuts(report),
@@ -34,6 +34,25 @@ pub(super) fn of(report: &Report) -> Vec<String> {
     .flatten()
     .collect()
 }
+
+/// Returns the note `text` with `number` in place of `{}`; `None` if the number is 0.
+fn counted(number: u64, text: &str) -> Option<String> {
+    (number > 0).then(|| text.replace("{}", &count(number)))
+}
+
+const SHORT: &str = "{} packets are shorter than their IP header says, although the capture calls them complete: they count \
+                     with the length in their header, and as truncated";
+const SUPER_PACKETS: &str = "{} packets are larger than any link allows: they were captured before the sender's card segmented them, or after the \
+     receiver merged them; to capture the wire's packets, first run `ethtool -K IF gro off lro off tso off gso off`";
+const MERGED: &str = "{} packets were merged from several segments before the capture, although a link could carry them: to capture the \
+     wire's packets, first run `ethtool -K IF gro off lro off`";
+const SEALED: &str = "{} packets are in an encapsulation that cannot be read, and passed unchanged: encrypted, or not IP";
+const UNSERVED: &str = "{} packets came on interfaces for which there was no memory, and passed unchanged; --no-advice or fewer sweep values \
+     leave room for more";
+const UNKNOWN_LINK: &str = "{} packets have an unknown link type (known are Ethernet, Linux cooked, raw IP, loopback, PPP and 802.11), and passed \
+     unchanged";
+const STEPS_BACK: &str =
+    "the capture's time went back {} times; it was treated as standing still there";
 
 fn offload(checksums: &Checksums) -> Option<String> {
     let Checksums { unfinished, sender_offload, mode, .. } = checksums;
@@ -83,40 +102,6 @@ fn cut(traffic: &Traffic) -> Option<String> {
         .then(|| format!("the capture truncated {} packets: {done}", count(*cut_packets)))
 }
 
-fn short(traffic: &Traffic) -> Option<String> {
-    let packets = traffic.short_packets;
-    (packets > 0).then(|| {
-        format!(
-            "{} packets are shorter than their IP header says, although the capture calls them \
-             complete: they count with the length in their header, and as truncated",
-            count(packets)
-        )
-    })
-}
-
-fn super_packets(traffic: &Traffic) -> Option<String> {
-    let Traffic { super_packets, .. } = traffic;
-    (*super_packets > 0).then(|| {
-        format!(
-            "{} packets are larger than any link allows: they were captured before \
-             the sender's card segmented them, or after the receiver merged them; to capture the \
-             wire's packets, first run `ethtool -K IF gro off lro off tso off gso off`",
-            count(*super_packets)
-        )
-    })
-}
-
-fn merged(traffic: &Traffic) -> Option<String> {
-    let Traffic { merged_packets, .. } = traffic;
-    (*merged_packets > 0).then(|| {
-        format!(
-            "{} packets were merged from several segments before the capture, although a link could carry them: to \
-             capture the wire's packets, first run `ethtool -K IF gro off lro off`",
-            count(*merged_packets)
-        )
-    })
-}
-
 /// Returns the note that not every host accepts coalesced datagrams; `None` if there are none.
 fn udp(report: &Report) -> Option<String> {
     let setting = report.outcome.settings.iter().find(|(name, _)| name == "udp");
@@ -157,16 +142,6 @@ fn encapsulations(traffic: &Traffic) -> Option<String> {
     })
 }
 
-fn sealed(traffic: &Traffic) -> Option<String> {
-    let packets = traffic.sealed_packets;
-    (packets > 0).then(|| {
-        format!(
-            "{} packets are in an encapsulation that cannot be read, and passed unchanged: encrypted, or not IP",
-            count(packets)
-        )
-    })
-}
-
 fn duplicates(traffic: &Traffic) -> Option<String> {
     let Traffic { duplicate_packets, are_duplicates_left_out, .. } = *traffic;
     let done =
@@ -188,38 +163,6 @@ fn untracked(traffic: &Traffic) -> Option<String> {
              totals, but in no flow's figures; --flow selects fewer",
             count(*flows),
             count(*untracked_packets)
-        )
-    })
-}
-
-fn unserved(traffic: &Traffic) -> Option<String> {
-    let packets = traffic.unserved_packets;
-    (packets > 0).then(|| {
-        format!(
-            "{} packets came on interfaces for which there was no memory, and passed \
-             unchanged; --no-advice or fewer sweep values leave room for more",
-            count(packets)
-        )
-    })
-}
-
-fn unknown_link(traffic: &Traffic) -> Option<String> {
-    let packets = traffic.unknown_link_packets;
-    (packets > 0).then(|| {
-        format!(
-            "{} packets have an unknown link type (known are Ethernet, Linux \
-             cooked, raw IP, loopback, PPP and 802.11), and passed unchanged",
-            count(packets)
-        )
-    })
-}
-
-fn steps_back(traffic: &Traffic) -> Option<String> {
-    let times = traffic.steps_back;
-    (times > 0).then(|| {
-        format!(
-            "the capture's time went back {} times; it was treated as standing still there",
-            count(times)
         )
     })
 }

@@ -14,7 +14,7 @@ use super::{Count, LIMITS, Settings, notes};
 use crate::advice::{self, Attempts};
 use crate::projection::Costs;
 use crate::report::{
-    Axis, Checksums, Distribution, Encapsulation, Outcome, Protocol, ReasonCount, Receiver, Report,
+    Checksums, Distribution, Encapsulation, Outcome, Protocol, ReasonCount, Receiver, Report,
     SenderOffload, Sweep, Traffic, explain,
 };
 
@@ -30,7 +30,7 @@ pub(super) fn report(part: &Part, settings: &Settings, terms: &Terms) -> Report 
         tried.map(|(point, counts)| outcome(&sums.count, counts, point)).collect();
     let start_ns = sums.started_at_ns;
     let sweep = settings.sweep.as_ref().map(|grid| Sweep {
-        axes: grid.axes.iter().map(Axis::from).collect(),
+        axes: grid.axes.clone(),
         outcomes: points.sweep.iter().map(|place| outcomes[*place].clone()).collect(),
     });
     let traffic = traffic(sums, settings);
@@ -212,7 +212,7 @@ fn outcome(count: &Count, sums: &PointSums, point: &Point) -> Outcome {
         flushed: reasons(flushed.collect()),
         packets_per_poll: Distribution::from(&sums.polls.packets),
         pause_ns: Distribution::from(&sums.polls.pause_ns),
-        ring_overruns: sums.polls.overruns,
+        ring_overruns: sums.overruns,
     }
 }
 

@@ -8,8 +8,10 @@ use rxo_coalesce::{
     Policy, PureAckRule,
 };
 use rxo_frame::{ConfigError, Duration, Frame, Instant, LinkKind, Load};
+use serde::{Deserialize, Serialize};
 
 use super::chosen::Chosen;
+use super::part::saved_histogram;
 use super::poll::PollRule;
 use crate::numbered::Numbered;
 
@@ -76,9 +78,11 @@ impl Point {
 }
 
 /// Counts of the aggregates with two or more segments.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Aggregates {
+    #[serde(with = "saved_histogram")]
     pub(super) segments: Histogram,
+    #[serde(with = "saved_histogram")]
     pub(super) payload_bytes: Histogram,
 }
 

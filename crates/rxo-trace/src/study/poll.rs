@@ -8,6 +8,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use rxo_frame::{Duration, Instant};
+use thiserror::Error;
 
 use super::time::{parse_time, show_time};
 
@@ -34,7 +35,8 @@ pub enum PollRule {
 }
 
 /// The error for text that is not a poll rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("a poll rule is {}", Self::ACCEPTED)]
 pub struct BadPollRule;
 
 impl BadPollRule {
@@ -42,14 +44,6 @@ impl BadPollRule {
     pub const ACCEPTED: &'static str =
         "packets:N (1 to 32768), time:T or host:T (1ns to 1s, such as 50us)";
 }
-
-impl fmt::Display for BadPollRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a poll rule is {}", Self::ACCEPTED)
-    }
-}
-
-impl core::error::Error for BadPollRule {}
 
 impl FromStr for PollRule {
     type Err = BadPollRule;

@@ -1,6 +1,8 @@
 //! Replays the packets of one interface to one engine, for callers that examine every delivery. The polls are those of a
 //! study's lane.
 
+use core::fmt;
+
 use rxo_coalesce::rules::{RuleEngine, Rules};
 use rxo_coalesce::{Counters, Deliveries, Engine};
 use rxo_frame::{Frame, Instant};
@@ -71,46 +73,29 @@ impl<R: Rules> Receive for RuleEngine<R, Numbered> {
     }
 }
 
-impl<E: Receive + ?Sized> Receive for Box<E> {
-    fn poll(&mut self, batch: &mut Vec<Frame<Numbered>>, at: Instant, sink: Take<'_>) {
-        (**self).poll(batch, at, sink);
-    }
-
-    fn poll_at(&self) -> Option<Instant> {
-        (**self).poll_at()
-    }
-
-    fn on_timeout(&mut self, at: Instant, sink: Take<'_>) {
-        (**self).on_timeout(at, sink);
-    }
-
-    fn flush(&mut self, at: Instant, sink: Take<'_>) {
-        (**self).flush(at, sink);
-    }
-
-    fn counters(&self) -> &Counters {
-        (**self).counters()
-    }
-}
-
 /// The engine and the polls of one interface.
-#[derive(Debug)]
-pub(crate) struct Replay<E> {
-    engine: E,
+pub(crate) struct Replay {
+    engine: Box<dyn Receive>,
     polls: Polls,
     /// The packets that wait for the next poll.
     waiting: Vec<Frame<Numbered>>,
 }
 
-impl<E: Receive> Replay<E> {
+impl fmt::Debug for Replay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replay").field("polls", &self.polls).finish_non_exhaustive()
+    }
+}
+
+impl Replay {
     /// Creates a replay to `engine`, which is polled by the rule `poll`.
-    pub(crate) fn new(engine: E, poll: PollRule) -> Self {
+    pub(crate) fn new(engine: Box<dyn Receive>, poll: PollRule) -> Self {
         Self { engine, polls: Polls::new(poll), waiting: Vec::new() }
     }
 
-    /// Returns the engine.
-    pub(crate) const fn engine(&self) -> &E {
-        &self.engine
+    /// Returns the counters of the engine.
+    pub(crate) fn counters(&self) -> &Counters {
+        self.engine.counters()
     }
 
     /// Adds a received packet, after running the polls that are due before it.

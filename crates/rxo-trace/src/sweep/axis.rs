@@ -2,6 +2,8 @@
 
 use core::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use super::{SweepError, values};
 use crate::study::{BadPollRule, Point};
 
@@ -9,7 +11,7 @@ use crate::study::{BadPollRule, Point};
 pub(crate) const POLL: &str = "poll";
 
 /// A setting of a sweep and the values to try, in the given order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SweepAxis {
     /// The name of the setting: a field of the policy, or `poll`.
     pub key: String,

@@ -9,7 +9,7 @@
 mod axis;
 mod values;
 
-use core::fmt;
+use thiserror::Error;
 
 pub use axis::SweepAxis;
 pub(crate) use values::size_of;
@@ -75,14 +75,16 @@ impl Grid {
 }
 
 /// The reason why a sweep is invalid.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SweepError {
     /// The sweep is not of the form `key=values`.
+    #[error("{text}: write key=value,value or key=from..to, such as flows=1..8")]
     Form {
         /// The sweep, as it was typed.
         text: String,
     },
     /// A value, or a range of values, is invalid for the setting.
+    #[error("{key}={value} is invalid: {accepted}")]
     Value {
         /// The name of the setting.
         key: String,
@@ -92,43 +94,24 @@ pub enum SweepError {
         accepted: String,
     },
     /// There are more than two axes.
+    #[error("{count} settings at once: at most two make a grid")]
     Axes {
         /// The number of axes.
         count: usize,
     },
     /// Both axes have the same setting.
+    #[error("{key} twice: give all its values in one --sweep, or another setting")]
     Twice {
         /// The name of the setting.
         key: String,
     },
     /// There are more combinations than [`MAX_POINTS`].
+    #[error("{count} combinations: at most {MAX_POINTS}; give fewer values")]
     Points {
         /// The number of combinations.
         count: usize,
     },
 }
-
-impl fmt::Display for SweepError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Form { text } => {
-                write!(f, "{text}: write key=value,value or key=from..to, such as flows=1..8")
-            }
-            Self::Value { key, value, accepted } => {
-                write!(f, "{key}={value} is invalid: {accepted}")
-            }
-            Self::Axes { count } => write!(f, "{count} settings at once: at most two make a grid"),
-            Self::Twice { key } => {
-                write!(f, "{key} twice: give all its values in one --sweep, or another setting")
-            }
-            Self::Points { count } => {
-                write!(f, "{count} combinations: at most {MAX_POINTS}; give fewer values")
-            }
-        }
-    }
-}
-
-impl core::error::Error for SweepError {}
 
 #[cfg(test)]
 mod tests {

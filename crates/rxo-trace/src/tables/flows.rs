@@ -6,6 +6,24 @@ use super::Table;
 use super::columns::Columns;
 use crate::report::{FlowReport, Report};
 
+/// Returns a table with a row for each flow, in the report's order.
+///
+/// # Errors
+/// Only if this crate has a bug.
+///
+/// # Examples
+/// ```
+/// use rxo_trace::report::Report;
+///
+/// let flows = rxo_trace::tables::flows(&Report::default())?;
+/// assert_eq!(flows.num_rows(), 0);
+/// assert!(flows.schema().index_of("protocol").is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn flows(report: &Report) -> Table {
+    part(report, &report.flows)
+}
+
 /// Returns the table of some flows of the report. Without flows, the table still has all columns.
 pub(crate) fn part(report: &Report, flows: &[FlowReport]) -> Table {
     let count = |value: fn(&FlowReport) -> u64| flows.iter().map(value);

@@ -20,61 +20,12 @@ mod sources;
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 
-use crate::report::Report;
-
+pub use self::flows::flows;
 pub(crate) use self::flows::part;
+pub use self::outcomes::{histograms, reasons, settings};
 pub use self::packets::Packets;
+pub use self::sources::sources;
 
 /// The result of making a table: the table, or an error that only a bug in this crate can cause, such as columns of
 /// different lengths.
 pub type Table = Result<RecordBatch, ArrowError>;
-
-/// Returns a table with a row for each flow, in the report's order.
-///
-/// # Errors
-/// Only if this crate has a bug.
-///
-/// # Examples
-/// ```
-/// use rxo_trace::report::Report;
-///
-/// let flows = rxo_trace::tables::flows(&Report::default())?;
-/// assert_eq!(flows.num_rows(), 0);
-/// assert!(flows.schema().index_of("protocol").is_ok());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn flows(report: &Report) -> Table {
-    flows::part(report, &report.flows)
-}
-
-/// Returns a table with a row for the chosen settings, and one for every other combination that was tried.
-///
-/// # Errors
-/// The errors of [`flows()`].
-pub fn settings(report: &Report) -> Table {
-    outcomes::settings(report)
-}
-
-/// Returns a table with a row for each reason of each row of [`settings`].
-///
-/// # Errors
-/// The errors of [`flows()`].
-pub fn reasons(report: &Report) -> Table {
-    outcomes::reasons(report)
-}
-
-/// Returns a table with a row for each bucket, if it is not empty, of each histogram of each row of [`settings`].
-///
-/// # Errors
-/// The errors of [`flows()`].
-pub fn histograms(report: &Report) -> Table {
-    outcomes::histograms(report)
-}
-
-/// Returns a table with a row for each capture.
-///
-/// # Errors
-/// The errors of [`flows()`].
-pub fn sources(report: &Report) -> Table {
-    sources::table(report)
-}

@@ -29,8 +29,11 @@ fn all(report: &Report) -> Vec<&Outcome> {
     report.tried.iter().collect()
 }
 
-/// Returns the table of all outcomes with their settings.
-pub(super) fn settings(report: &Report) -> Table {
+/// Returns a table with a row for the chosen settings, and one for every other combination that was tried.
+///
+/// # Errors
+/// The errors of [`flows()`](super::flows()).
+pub fn settings(report: &Report) -> Table {
     let outcomes = all(report);
     let count = |value: fn(&Outcome) -> u64| outcomes.iter().map(move |outcome| value(outcome));
     let columns = Columns::default()
@@ -143,8 +146,11 @@ fn with_settings(columns: Columns, outcomes: &[&Outcome]) -> Columns {
     })
 }
 
-/// Returns the table of the reasons for bypasses and flushes, each with the number of its row in the table of settings.
-pub(super) fn reasons(report: &Report) -> Table {
+/// Returns a table with a row for each reason of each row of [`settings`].
+///
+/// # Errors
+/// The errors of [`flows()`](super::flows()).
+pub fn reasons(report: &Report) -> Table {
     let mut rows: Vec<(u64, &str, &ReasonCount)> = Vec::new();
     for (row, outcome) in (0..).zip(all(report)) {
         rows.extend(outcome.bypassed.iter().map(|reason| (row, "bypass", reason)));
@@ -159,8 +165,11 @@ pub(super) fn reasons(report: &Report) -> Table {
         .finish()
 }
 
-/// Returns the table of the buckets of all histograms.
-pub(super) fn histograms(report: &Report) -> Table {
+/// Returns a table with a row for each bucket, if it is not empty, of each histogram of each row of [`settings`].
+///
+/// # Errors
+/// The errors of [`flows()`](super::flows()).
+pub fn histograms(report: &Report) -> Table {
     let mut rows: Vec<(u64, &str, u64, u64)> = Vec::new();
     for (row, outcome) in (0..).zip(all(report)) {
         for (name, of) in DISTRIBUTIONS {

@@ -11,7 +11,7 @@ use arrow_array::builder::{
     UInt16Builder, UInt32Builder, UInt64Builder,
 };
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{Schema, SchemaRef};
 use rxo_capture::{Capture, CaptureError, Direction, LinkType, Record};
 
 use crate::study::{Headers, UNKNOWN_LINK};
@@ -61,25 +61,8 @@ impl Packets {
     /// first link-layer byte.
     #[must_use]
     pub fn schema() -> SchemaRef {
-        let field = |name: &str, kind: DataType, has_gaps| Field::new(name, kind, has_gaps);
-        Arc::new(Schema::new(vec![
-            field("at", DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())), false),
-            field("interface", DataType::UInt32, false),
-            field("is_sent", DataType::Boolean, true),
-            field("wire_bytes", DataType::UInt64, false),
-            field("vlan", DataType::UInt16, true),
-            field("source_address", DataType::Utf8, true),
-            field("source_port", DataType::UInt16, true),
-            field("destination_address", DataType::Utf8, true),
-            field("destination_port", DataType::UInt16, true),
-            field("protocol", DataType::Utf8, true),
-            field("payload_bytes", DataType::UInt32, true),
-            field("tcp_seq", DataType::UInt32, true),
-            field("tcp_ack", DataType::UInt32, true),
-            field("tcp_flags", DataType::UInt8, true),
-            field("tcp_window", DataType::UInt16, true),
-            field("data", DataType::Binary, false),
-        ]))
+        let empty = Columns::default().finish();
+        empty.map_or_else(|_| Arc::new(Schema::empty()), |table| table.schema())
     }
 
     /// Returns the next table; `None` at the end of the capture. Allocates the table.
@@ -166,25 +149,25 @@ impl Columns {
     fn finish(&mut self) -> super::Table {
         (self.rows, self.data_bytes) = (0, 0);
         let at = self.at.finish().with_timezone("UTC");
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(at),
-            Arc::new(self.interface.finish()),
-            Arc::new(self.is_sent.finish()),
-            Arc::new(self.wire_bytes.finish()),
-            Arc::new(self.vlan.finish()),
-            Arc::new(self.source.addresses.finish()),
-            Arc::new(self.source.ports.finish()),
-            Arc::new(self.destination.addresses.finish()),
-            Arc::new(self.destination.ports.finish()),
-            Arc::new(self.protocol.finish()),
-            Arc::new(self.payload_bytes.finish()),
-            Arc::new(self.seq.finish()),
-            Arc::new(self.ack.finish()),
-            Arc::new(self.flags.finish()),
-            Arc::new(self.window.finish()),
-            Arc::new(self.data.finish()),
+        let columns: [(&str, ArrayRef, bool); 16] = [
+            ("at", Arc::new(at), false),
+            ("interface", Arc::new(self.interface.finish()), false),
+            ("is_sent", Arc::new(self.is_sent.finish()), true),
+            ("wire_bytes", Arc::new(self.wire_bytes.finish()), false),
+            ("vlan", Arc::new(self.vlan.finish()), true),
+            ("source_address", Arc::new(self.source.addresses.finish()), true),
+            ("source_port", Arc::new(self.source.ports.finish()), true),
+            ("destination_address", Arc::new(self.destination.addresses.finish()), true),
+            ("destination_port", Arc::new(self.destination.ports.finish()), true),
+            ("protocol", Arc::new(self.protocol.finish()), true),
+            ("payload_bytes", Arc::new(self.payload_bytes.finish()), true),
+            ("tcp_seq", Arc::new(self.seq.finish()), true),
+            ("tcp_ack", Arc::new(self.ack.finish()), true),
+            ("tcp_flags", Arc::new(self.flags.finish()), true),
+            ("tcp_window", Arc::new(self.window.finish()), true),
+            ("data", Arc::new(self.data.finish()), false),
         ];
-        RecordBatch::try_new(Packets::schema(), columns)
+        RecordBatch::try_from_iter_with_nullable(columns)
     }
 }
 

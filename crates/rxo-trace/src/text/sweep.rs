@@ -4,7 +4,8 @@ use rxo_console::numbers::grouped;
 use rxo_console::table::Table;
 
 use super::units::time;
-use crate::report::{Axis, Outcome, Sweep};
+use crate::report::{Outcome, Sweep};
+use crate::sweep::SweepAxis;
 
 pub(super) fn text(sweep: &Sweep) -> String {
     match sweep.axes.as_slice() {
@@ -14,7 +15,7 @@ pub(super) fn text(sweep: &Sweep) -> String {
     }
 }
 
-fn list(axis: &Axis, outcomes: &[Outcome]) -> String {
+fn list(axis: &SweepAxis, outcomes: &[Outcome]) -> String {
     let head = [
         axis.key.as_str(),
         "eliminated",
@@ -39,7 +40,7 @@ fn list(axis: &Axis, outcomes: &[Outcome]) -> String {
     format!("Sweep over {}\n\n{}", axis.key, table.render())
 }
 
-fn grid(rows: &Axis, columns: &Axis, outcomes: &[Outcome]) -> String {
+fn grid(rows: &SweepAxis, columns: &SweepAxis, outcomes: &[Outcome]) -> String {
     let corner = format!("{} \\ {}", rows.key, columns.key);
     let mut head = vec![corner.as_str()];
     head.extend(columns.values.iter().map(String::as_str));

@@ -1,8 +1,9 @@
 use super::*;
 use crate::report::{
-    Advice, Axis, Choice, Decision, Distribution, FlowReport, LinuxAdvice, Outcome, ReasonCount,
-    Report, Source, Sweep, Traffic, Tried,
+    Advice, Choice, Decision, Distribution, FlowReport, LinuxAdvice, Outcome, ReasonCount, Report,
+    Source, Sweep, Traffic, Tried,
 };
+use crate::sweep::SweepAxis;
 
 fn outcome(eliminated: u64) -> Outcome {
     Outcome {
@@ -80,7 +81,7 @@ fn the_summary_says_what_was_eliminated_and_what_ended_it() {
 
 #[test]
 fn a_sweep_is_a_list_or_a_grid() {
-    let axis = |key: &str, values: [&str; 2]| Axis {
+    let axis = |key: &str, values: [&str; 2]| SweepAxis {
         key: key.into(),
         values: values.map(Into::into).into(),
     };

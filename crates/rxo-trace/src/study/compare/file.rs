@@ -8,12 +8,12 @@
 //! inseq_timeout = "52us"  # only with base = "juggler"; ofo_timeout likewise
 //! ```
 
-use core::fmt;
 use std::path::Path;
 use std::time::Duration;
 
 use rxo_coalesce::Policy;
 use rxo_coalesce::rules::Juggler;
+use thiserror::Error;
 use toml_span::Value;
 use toml_span::value::{Key, Table};
 
@@ -21,17 +21,12 @@ use super::named::{JUGGLER, NamedPolicy};
 use crate::study::time::parse_time;
 
 /// An error in a file: line and column, counted from 1, and the message.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("{line}:{column}: {message}")]
 pub(super) struct Fault {
     line: usize,
     column: usize,
     message: String,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.line, self.column, self.message)
-    }
 }
 
 impl Fault {

@@ -76,7 +76,7 @@ pub struct PolicyComparison {
     policies: Vec<NamedPolicy>,
     counts: Vec<DeliveryCounts>,
     /// The replays of each interface, one for each policy; empty if there are too many interfaces.
-    replays: Vec<Vec<Replay<Box<dyn Receive>>>>,
+    replays: Vec<Vec<Replay>>,
     served: usize,
     flows: FlowNumbers,
     clock: Clock,
@@ -189,7 +189,7 @@ impl PolicyComparison {
         for replays in core::mem::take(replays) {
             for (mut replay, counts) in replays.into_iter().zip(&mut *counts) {
                 replay.empty(now, &mut |deliveries| counts.note(&deliveries));
-                counts.add(replay.engine().counters());
+                counts.add(replay.counters());
             }
         }
         self.served = 0;

@@ -25,13 +25,14 @@ mod run;
 mod save;
 mod sums;
 
-use core::fmt;
+use thiserror::Error;
 
 pub use self::save::PartError;
 
 pub(super) use self::captures::{Captures, Numbering};
 pub(super) use self::recipe::Recipe;
-pub(super) use self::run::{Ends, Run};
+pub(super) use self::run::Run;
+pub(super) use self::save::saved_histogram;
 pub(super) use self::sums::{PointSums, Sums};
 
 use super::point::Point;
@@ -90,24 +91,15 @@ pub struct Part {
 }
 
 /// The reason why two parts cannot be merged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MergeError {
     /// The parts were made with different settings.
+    #[error("it was made with other settings")]
     Settings,
     /// Both parts contain the same packets.
+    #[error("its packets are already in another part")]
     Overlap,
 }
-
-impl fmt::Display for MergeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Settings => "it was made with other settings",
-            Self::Overlap => "its packets are already in another part",
-        })
-    }
-}
-
-impl core::error::Error for MergeError {}
 
 impl Part {
     pub(super) fn new(recipe: Recipe, sums: Sums, run: Run) -> Self {
@@ -162,10 +154,9 @@ impl Part {
     /// Inserts a run between its neighbours, and joins it with those that are adjacent.
     fn insert(&mut self, run: Run, points: &[Point]) -> Result<(), MergeError> {
         let at = self.runs.partition_point(|known| known.span < run.span);
-        let overlaps = |a: &Run, b: &Run| a.span.series == b.span.series && a.span.to > b.span.from;
         let before = at.checked_sub(1).and_then(|at| self.runs.get(at));
-        let is_twice = before.is_some_and(|before| overlaps(before, &run))
-            || self.runs.get(at).is_some_and(|after| overlaps(&run, after));
+        let is_twice = before.is_some_and(|before| before.overlaps(&run))
+            || self.runs.get(at).is_some_and(|after| run.overlaps(after));
         if is_twice {
             return Err(MergeError::Overlap);
         }

@@ -14,7 +14,7 @@ pub(crate) struct Recipe {
     policy: String,
     settings: Vec<(String, String)>,
     poll: String,
-    sweep: Option<Vec<(String, Vec<String>)>>,
+    sweep: Option<Vec<SweepAxis>>,
     advise: bool,
     checksums: String,
     filter: Option<String>,
@@ -29,9 +29,7 @@ impl Recipe {
             policy: policy.name.to_owned(),
             settings: policy.settings().map(|(name, value)| (name.to_owned(), value)).collect(),
             poll: poll.to_string(),
-            sweep: settings.sweep.as_ref().map(|grid| {
-                grid.axes.iter().map(|axis| (axis.key.clone(), axis.values.clone())).collect()
-            }),
+            sweep: settings.sweep.as_ref().map(|grid| grid.axes.clone()),
             advise: settings.advise,
             checksums: settings.checksums.to_string(),
             filter: settings.filter.clone(),
@@ -46,13 +44,7 @@ impl Recipe {
             policy.set(name, value).ok()?;
         }
         let chosen = Point { policy, poll: self.poll.parse().ok()? };
-        let sweep = match &self.sweep {
-            None => None,
-            Some(axes) => {
-                let axes = axes.iter().cloned().map(|(key, values)| SweepAxis { key, values });
-                Some(Grid::new(&chosen, axes.collect()).ok()?)
-            }
-        };
+        let sweep = self.sweep.clone().map(|axes| Grid::new(&chosen, axes)).transpose().ok()?;
         let settings = Settings {
             sweep,
             advise: self.advise,

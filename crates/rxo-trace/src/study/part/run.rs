@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use super::super::Study;
 use super::super::clock::Clock;
-use super::super::flows::PlainAck;
+use super::super::flows::{MAX_FLOWS, PlainAck, wire_key};
 use super::super::lane::Group;
 use super::super::point::Point;
 use super::{Span, Sums};
 use crate::report::Protocol;
 
 /// A stretch of a series without a gap, and the state at its ends.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Run {
     pub(super) span: Span,
     /// The state at the ends of the run; `None` if there are no packets, or if no neighbours will come.
@@ -25,11 +25,12 @@ pub(crate) struct Run {
 
 /// The state at the ends of a run that its neighbours need. Times are on the run's own clock, as distances
 /// from its ends.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Ends {
     pub(super) inner: Core,
     /// The first and the last packet of each TCP flow, if these are plain ACKs.
-    pub(super) flows: HashMap<FlowKey, (Option<PlainAck>, Option<PlainAck>)>,
+    #[serde(with = "saved_ends")]
+    pub(super) flows: FlowEnds,
 }
 
 /// The state at the ends of a run, without that of its flows.
@@ -66,6 +67,21 @@ pub(crate) struct LaneEnds {
 impl Run {
     pub(super) fn is_complete(&self) -> bool {
         self.span.is_whole()
+    }
+
+    /// Returns `true` if the run `next`, which is later in order, has packets of this run.
+    pub(super) fn overlaps(&self, next: &Self) -> bool {
+        self.span.series == next.span.series && self.span.to > next.span.from
+    }
+
+    /// Returns `true` if the run of a saved part with this number of points is possible, and no count exceeds `most`.
+    pub(super) fn is_valid(&self, points: usize, most: u64) -> bool {
+        let is_sound = |Ends { inner, flows }: &Ends| {
+            inner.error_bounds.len() == points
+                && inner.error_bounds.iter().all(|error_bound| *error_bound <= most)
+                && flows.len() <= MAX_FLOWS
+        };
+        self.span.from < self.span.to && self.ends.as_ref().is_none_or(is_sound)
     }
 
     /// Drops the state at the ends if the run will get no neighbours.
@@ -168,6 +184,28 @@ impl LaneEnds {
 }
 
 type FlowEnds = HashMap<FlowKey, (Option<PlainAck>, Option<PlainAck>)>;
+
+/// The ends of flows in a saved part: a list in the order of the keys.
+mod saved_ends {
+    use serde::{Deserializer, Serializer};
+
+    use super::{Deserialize, FlowEnds, FlowKey, PlainAck, Serialize, wire_key};
+
+    #[derive(Serialize, Deserialize)]
+    struct Saved(#[serde(with = "wire_key")] FlowKey, Option<PlainAck>, Option<PlainAck>);
+
+    pub(super) fn serialize<S: Serializer>(flows: &FlowEnds, to: S) -> Result<S::Ok, S::Error> {
+        let flows = flows.iter().map(|(key, (first, last))| Saved(*key, *first, *last));
+        let mut flows: Vec<Saved> = flows.collect();
+        flows.sort_by_cached_key(|flow| flow.0.to_bytes());
+        flows.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<FlowEnds, D::Error> {
+        let flows = Vec::<Saved>::deserialize(from)?;
+        Ok(flows.into_iter().map(|Saved(key, first, last)| (key, (first, last))).collect())
+    }
+}
 
 /// Joins the ends of flows. Counts the ACKs that could be aggregated across the cut.
 fn join_flows(mut earlier: FlowEnds, mut later: FlowEnds, sums: &mut Sums) -> FlowEnds {

@@ -7,20 +7,17 @@
 //! Numbers outside the fields are little-endian. `names` is a hash of the names of all counts and reasons: it
 //! changes when one is added, and then no part is misread. Equal parts have equal bytes.
 
-use core::fmt;
+use std::collections::BTreeSet;
 
-use rxo_coalesce::{BypassReason, FlushReason, Histogram};
-use rxo_wire::FlowKey;
-use serde::{Deserialize, Serialize};
+use rxo_coalesce::{BypassReason, FlushReason};
+use serde::Deserialize;
+use thiserror::Error;
 
 use super::super::count::Count;
 use super::super::course::Steps;
-use super::super::flows::{Flow, MAX_FLOWS, PlainAck, wire_key};
-use super::super::lane::PollFigures;
-use super::super::point::Aggregates;
+use super::super::flows::{Flow, MAX_FLOWS};
 use super::captures::{Numbering, Place};
-use super::run::Core;
-use super::{Ends, Mark, Part, PointSums, Recipe, Run, Span, Sums};
+use super::{Mark, Part, PointSums, Recipe, Run, Sums};
 use crate::report::Source;
 
 const VERSION: u16 = 6;
@@ -30,27 +27,18 @@ const CRC_BYTES: usize = 4;
 const MOST: u64 = 1 << 56;
 
 /// The reason why bytes cannot be read as a part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PartError {
     /// The bytes do not begin like a saved part.
+    #[error("it is not a part of a study")]
     Foreign,
     /// The bytes were written by a version of rxo that has other counts.
+    #[error("it is a part made by another version of rxo; make it again")]
     Version,
     /// The bytes of the part are truncated or were changed.
+    #[error("it is a part, but truncated or damaged")]
     Damaged,
 }
-
-impl fmt::Display for PartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Foreign => "it is not a part of a study",
-            Self::Version => "it is a part made by another version of rxo; make it again",
-            Self::Damaged => "it is a part, but truncated or damaged",
-        })
-    }
-}
-
-impl core::error::Error for PartError {}
 
 impl Part {
     /// The first bytes of every saved part.
@@ -73,17 +61,13 @@ impl Part {
         flows.sort_by_cached_key(|flow| flow.identity());
         let ranks = sums.captures.ranks();
         let rank = |file: u32| ranks.get(file as usize).copied().unwrap_or(file);
-        let fields = Written {
-            recipe: &self.recipe,
-            count: &sums.count,
-            points: sums.points.iter().map(SavedPoint::of).collect(),
-            flows: flows.iter().map(|flow| (*flow, flow.files.map(rank))).collect(),
-            course: &sums.course,
-            started_at_ns: sums.started_at_ns,
-            captures: sums.captures.iter().collect(),
-            partial: sums.partial.iter().collect(),
-            runs: self.runs.iter().map(SavedRun::of).collect(),
-        };
+        let flows: Vec<_> = flows.iter().map(|flow| (*flow, flow.files.map(rank))).collect();
+        let captures: Vec<_> = sums.captures.iter().collect();
+        // The fields of `Saved`, in its order.
+        let fields = (
+            (&self.recipe, &sums.count, &sums.points, flows, &sums.course, sums.started_at_ns),
+            (captures, &sums.partial, &self.runs),
+        );
         // This fails only for maps of unknown length, and there are none.
         let fields = postcard::to_allocvec(&fields).unwrap_or_default();
         bytes.extend(fields);
@@ -121,7 +105,7 @@ impl Part {
     /// [`PartError::Damaged`] if the fields are not those of a valid part.
     pub fn from_fields(fields: &[u8]) -> Result<Self, PartError> {
         let (saved, rest) =
-            postcard::take_from_bytes::<Read>(fields).map_err(|_| PartError::Damaged)?;
+            postcard::take_from_bytes::<Saved>(fields).map_err(|_| PartError::Damaged)?;
         let part = rest.is_empty().then(|| saved.part()).flatten();
         part.ok_or(PartError::Damaged)
     }
@@ -139,40 +123,28 @@ fn names() -> u64 {
     mark.0
 }
 
-#[derive(Serialize)]
-struct Written<'a> {
-    recipe: &'a Recipe,
-    count: &'a Count,
-    points: Vec<SavedPoint>,
-    /// The flows, each with the ranks of its first and last capture.
-    flows: Vec<(&'a Flow, [u32; 2])>,
-    course: &'a Steps,
-    started_at_ns: u64,
-    captures: Vec<(&'a Place, &'a Source)>,
-    partial: Vec<&'a String>,
-    runs: Vec<SavedRun>,
-}
-
+/// The fields of a part.
 #[derive(Deserialize)]
-struct Read {
+struct Saved {
     recipe: Recipe,
     count: Count,
-    points: Vec<SavedPoint>,
+    points: Vec<PointSums>,
+    /// The flows, each with the ranks of its first and last capture.
     flows: Vec<(Flow, [u32; 2])>,
     course: Steps,
     started_at_ns: u64,
     captures: Vec<(Place, Source)>,
-    partial: Vec<String>,
-    runs: Vec<SavedRun>,
+    partial: BTreeSet<String>,
+    runs: Vec<Run>,
 }
 
-impl Read {
+impl Saved {
     fn part(self) -> Option<Part> {
         let points = self.recipe.points().len();
         let is_valid = self.points.len() == points
             && points > 0
-            && self.points.iter().all(SavedPoint::is_valid)
-            && self.runs.iter().all(|run| run.is_valid(points))
+            && self.points.iter().all(|sums| sums.is_valid(MOST))
+            && self.runs.iter().all(|run| run.is_valid(points, MOST))
             && self.runs.is_sorted_by(|a, b| a.span < b.span && !a.overlaps(b))
             && self.count.most() <= MOST
             && self.flows.len() <= MAX_FLOWS
@@ -190,151 +162,32 @@ impl Read {
         let mut flows = self.flows.into_iter().map(|(flow, files)| flow.in_files(files));
         let are_new = flows.all(|flow| sums.flows.add(&flow, &numbering));
         sums.count = self.count;
-        sums.points = self.points.into_iter().map(SavedPoint::sums).collect();
+        sums.points = self.points;
         sums.course = self.course;
         sums.started_at_ns = self.started_at_ns;
-        sums.partial = self.partial.into_iter().collect();
-        let runs = self.runs.into_iter().map(SavedRun::run).collect();
+        sums.partial = self.partial;
         let is_as_it_was = are_new && sums.flows.len() == number;
-        is_as_it_was.then_some(Part { recipe: self.recipe, sums, runs })
+        is_as_it_was.then_some(Part { recipe: self.recipe, sums, runs: self.runs })
     }
 }
 
 /// A histogram in a saved part: its buckets, sum and maximum.
-type SavedHistogram = (Vec<(u64, u64)>, u64, u64);
+pub(in super::super) mod saved_histogram {
+    use rxo_coalesce::Histogram;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-fn saved(histogram: &Histogram) -> SavedHistogram {
-    (histogram.buckets().collect(), histogram.sum(), histogram.max())
-}
-
-fn read((buckets, sum, max): SavedHistogram) -> Histogram {
-    Histogram::from_buckets(buckets.into_iter(), sum, max)
-}
-
-#[derive(Serialize, Deserialize)]
-struct SavedPoint {
-    /// The counts of a point: frames, deliveries, aggregates, aggregated segments, singles, overruns, error bound,
-    /// segments inside tunnels and their deliveries.
-    counts: [u64; 9],
-    bypassed: Vec<u64>,
-    flushed: Vec<u64>,
-    /// The histograms of a point: holds, segments and bytes of aggregates, packets of polls, pauses.
-    histograms: [SavedHistogram; 5],
-}
-
-impl SavedPoint {
-    fn of(sums: &PointSums) -> Self {
-        let PointSums { frames, deliveries, aggregates, aggregated_segments, singles, .. } = *sums;
-        let (sizes, polls) = (&sums.sizes, &sums.polls);
-        Self {
-            counts: [
-                frames,
-                deliveries,
-                aggregates,
-                aggregated_segments,
-                singles,
-                polls.overruns,
-                sums.error_bound,
-                sums.tunnelled,
-                sums.tunnelled_deliveries,
-            ],
-            bypassed: sums.bypassed.clone(),
-            flushed: sums.flushed.clone(),
-            histograms: [
-                saved(&sums.hold_ns),
-                saved(&sizes.segments),
-                saved(&sizes.payload_bytes),
-                saved(&polls.packets),
-                saved(&polls.pause_ns),
-            ],
-        }
+    pub(in super::super::super) fn serialize<S: Serializer>(
+        histogram: &Histogram,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        let buckets: Vec<(u64, u64)> = histogram.buckets().collect();
+        (buckets, histogram.sum(), histogram.max()).serialize(to)
     }
 
-    fn is_valid(&self) -> bool {
-        let reasons = self.bypassed.iter().chain(&self.flushed);
-        // Without interfaces there was no engine, and nothing was counted by reason.
-        let fits = |counts: &[u64], reasons| counts.is_empty() || counts.len() == reasons;
-        fits(&self.bypassed, BypassReason::ALL.len())
-            && fits(&self.flushed, FlushReason::ALL.len())
-            && self.counts.iter().chain(reasons).all(|count| *count <= MOST)
-    }
-
-    fn sums(self) -> PointSums {
-        let [
-            frames,
-            deliveries,
-            aggregates,
-            aggregated_segments,
-            singles,
-            overruns,
-            error_bound,
-            ..,
-        ] = self.counts;
-        let [.., tunnelled, tunnelled_deliveries] = self.counts;
-        let [hold_ns, segments, payload_bytes, packets, pause_ns] = self.histograms.map(read);
-        PointSums {
-            frames,
-            deliveries,
-            aggregates,
-            aggregated_segments,
-            singles,
-            tunnelled,
-            tunnelled_deliveries,
-            bypassed: self.bypassed,
-            flushed: self.flushed,
-            hold_ns,
-            sizes: Aggregates { segments, payload_bytes },
-            polls: PollFigures { packets, pause_ns, overruns },
-            error_bound,
-        }
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-struct SavedRun {
-    span: Span,
-    ends: Option<(Core, Vec<SavedFlow>)>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct SavedFlow {
-    #[serde(with = "wire_key")]
-    key: FlowKey,
-    first: Option<PlainAck>,
-    last: Option<PlainAck>,
-}
-
-impl SavedRun {
-    fn of(run: &Run) -> Self {
-        let ends = run.ends.as_ref().map(|ends| {
-            let flows = ends.flows.iter();
-            let mut flows: Vec<SavedFlow> = flows
-                .map(|(key, (first, last))| SavedFlow { key: *key, first: *first, last: *last })
-                .collect();
-            flows.sort_by_cached_key(|flow| flow.key.to_bytes());
-            (ends.inner.clone(), flows)
-        });
-        Self { span: run.span, ends }
-    }
-
-    fn overlaps(&self, next: &Self) -> bool {
-        self.span.series == next.span.series && self.span.to > next.span.from
-    }
-
-    fn is_valid(&self, points: usize) -> bool {
-        let are_sound = |(core, flows): &(Core, Vec<SavedFlow>)| {
-            core.error_bounds.len() == points
-                && core.error_bounds.iter().all(|error_bound| *error_bound <= MOST)
-                && flows.len() <= MAX_FLOWS
-        };
-        self.span.from < self.span.to && self.ends.as_ref().is_none_or(are_sound)
-    }
-
-    fn run(self) -> Run {
-        let ends = self.ends.map(|(inner, flows)| {
-            let flows = flows.into_iter().map(|flow| (flow.key, (flow.first, flow.last)));
-            Ends { inner, flows: flows.collect() }
-        });
-        Run { span: self.span, ends }
+    pub(in super::super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Histogram, D::Error> {
+        let (buckets, sum, max) = <(Vec<(u64, u64)>, u64, u64)>::deserialize(from)?;
+        Ok(Histogram::from_buckets(buckets.into_iter(), sum, max))
     }
 }

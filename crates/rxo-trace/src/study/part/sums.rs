@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use rxo_coalesce::{BypassReason, FlushReason, Histogram};
+use serde::{Deserialize, Serialize};
 
 use super::super::Study;
 use super::super::count::Count;
@@ -10,7 +11,7 @@ use super::super::course::Steps;
 use super::super::flows::{Flows, MAX_FLOWS};
 use super::super::lane::PollFigures;
 use super::super::point::{Aggregates, Point, Tally};
-use super::{Captures, Mark, Numbering, Span};
+use super::{Captures, Mark, Numbering, Span, saved_histogram};
 use crate::report::Source;
 
 /// The counts of a part.
@@ -27,30 +28,33 @@ pub(crate) struct Sums {
     pub(in super::super) partial: BTreeSet<String>,
 }
 
-/// The counts of one point's engines on all interfaces.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The counts of one point's engines on all interfaces. A saved part has the fields in this order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PointSums {
     pub(in super::super) frames: u64,
     pub(in super::super) deliveries: u64,
     pub(in super::super) aggregates: u64,
     pub(in super::super) aggregated_segments: u64,
     pub(in super::super) singles: u64,
+    /// The number of packets that the ring of a simulated host had no room for.
+    pub(in super::super) overruns: u64,
+    /// The number of packets by which `eliminated` may be wrong.
+    pub(in super::super) error_bound: u64,
     /// TCP segments inside tunnels that were coalesced or could have been.
     pub(in super::super) tunnelled: u64,
     pub(in super::super) tunnelled_deliveries: u64,
     /// The number of bypasses for each reason, in the order of the reasons.
     pub(in super::super) bypassed: Vec<u64>,
     pub(in super::super) flushed: Vec<u64>,
+    #[serde(with = "saved_histogram")]
     pub(in super::super) hold_ns: Histogram,
     pub(in super::super) sizes: Aggregates,
     pub(in super::super) polls: PollFigures,
-    /// The number of packets by which `eliminated` may be wrong.
-    pub(in super::super) error_bound: u64,
 }
 
 impl PointSums {
     /// Adds the counts of an engine, and of its polls.
-    fn count(&mut self, tally: Tally, polls: &PollFigures) {
+    fn count(&mut self, tally: Tally, (polls, overruns): (&PollFigures, u64)) {
         let counters = tally.counters;
         self.add(&Self {
             frames: counters.frames,
@@ -58,6 +62,8 @@ impl PointSums {
             aggregates: counters.aggregates,
             aggregated_segments: counters.aggregated_segments,
             singles: counters.singles,
+            overruns,
+            error_bound: 0,
             tunnelled: counters.tunnelled,
             tunnelled_deliveries: counters.tunnelled_deliveries,
             bypassed: BypassReason::ALL.iter().map(|reason| counters.bypassed(*reason)).collect(),
@@ -65,7 +71,6 @@ impl PointSums {
             hold_ns: counters.hold_ns,
             sizes: tally.aggregates,
             polls: polls.clone(),
-            error_bound: 0,
         });
     }
 
@@ -76,6 +81,7 @@ impl PointSums {
             (&mut self.aggregates, other.aggregates),
             (&mut self.aggregated_segments, other.aggregated_segments),
             (&mut self.singles, other.singles),
+            (&mut self.overruns, other.overruns),
             (&mut self.tunnelled, other.tunnelled),
             (&mut self.tunnelled_deliveries, other.tunnelled_deliveries),
             (&mut self.error_bound, other.error_bound),
@@ -87,6 +93,19 @@ impl PointSums {
         self.hold_ns.add(&other.hold_ns);
         self.sizes.add(&other.sizes);
         self.polls.add(&other.polls);
+    }
+
+    /// Returns `true` if the counts of a saved part are possible, and none exceeds `most`.
+    pub(super) fn is_valid(&self, most: u64) -> bool {
+        // Without interfaces there was no engine, and nothing was counted by reason.
+        let fits = |counts: &[u64], reasons| counts.is_empty() || counts.len() == reasons;
+        let Self { frames, deliveries, aggregates, aggregated_segments, singles, .. } = *self;
+        let engine = [frames, deliveries, aggregates, aggregated_segments, singles];
+        let others = [self.overruns, self.error_bound, self.tunnelled, self.tunnelled_deliveries];
+        let reasons = self.bypassed.iter().chain(&self.flushed);
+        fits(&self.bypassed, BypassReason::ALL.len())
+            && fits(&self.flushed, FlushReason::ALL.len())
+            && engine.iter().chain(&others).chain(reasons).all(|count| *count <= most)
     }
 }
 
@@ -116,7 +135,7 @@ impl Sums {
         let mut points = vec![PointSums::default(); study.points.all.len()];
         for group in study.lanes.iter().flat_map(|lane| &lane.groups) {
             for tally in group.tallies() {
-                points[tally.point].count(tally, &group.figures());
+                points[tally.point].count(tally, group.figures());
             }
         }
         let mut flows = core::mem::replace(&mut study.chosen.flows, Flows::new(0));
