@@ -186,7 +186,7 @@ pub enum StudyError {
 pub struct Study {
     settings: Settings,
     filter: Option<Filter>,
-    /// The reason why the filter cannot be used for a packet; `None` if it can be for all so far.
+    /// The reason why the filter cannot be used for the first such packet; `None` if it can be for all so far.
     refused: Option<FilterError>,
     summer: Summer,
     points: Points,
@@ -376,7 +376,7 @@ impl Study {
         let Some(filter) = &mut self.filter else { return true };
         let Some(interface) = interface else { return false };
         filter.accepts(record, interface.link).unwrap_or_else(|error| {
-            self.refused = Some(error);
+            self.refused.get_or_insert(error);
             false
         })
     }
