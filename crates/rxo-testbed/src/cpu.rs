@@ -85,7 +85,7 @@ impl CpuMeter {
     /// Creates a meter that counts `ksoftirqd` and this process.
     #[must_use]
     pub fn new() -> Self {
-        Self { parts: Vec::new(), ksoftirqd: find_ksoftirqd(), cores: Vec::new() }
+        Self { parts: Vec::new(), ksoftirqd: named("ksoftirqd/"), cores: Vec::new() }
     }
 
     /// Returns a meter that also counts `threads` of this process separately, under the name `name`.
@@ -222,12 +222,20 @@ fn run_time(thread: u32) -> Option<Duration> {
     text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
 }
 
-fn find_ksoftirqd() -> Vec<u32> {
+/// Returns how often the thread with this id has slept, and was woken; `None` if it has ended.
+#[must_use]
+pub fn times_slept(thread: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    let mut lines = text.lines();
+    let count = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+    count.trim().parse().ok()
+}
+
+/// Returns the ids of the processes, threads of the kernel among them, whose names begin with `name`.
+pub(crate) fn named(name: &str) -> Vec<u32> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = processes.filter_map(|entry| number(&entry));
-    let is_ksoftirqd =
-        |process: &u32| comm(*process).is_some_and(|name| name.starts_with("ksoftirqd/"));
-    numbers.filter(is_ksoftirqd).collect()
+    numbers.filter(|&process| comm(process).is_some_and(|comm| comm.starts_with(name))).collect()
 }
 
 fn comm(process: u32) -> Option<String> {

@@ -47,7 +47,7 @@ pub mod traffic;
 mod user_namespace;
 mod worker;
 
-pub use cpu::{CoreUse, CpuMeter, CpuReading, CpuUse};
+pub use cpu::{CoreUse, CpuMeter, CpuReading, CpuUse, times_slept};
 pub use deaf::Deaf;
 pub use error::{LabError, Result};
 pub use link::{

@@ -19,6 +19,9 @@ class Costs:
     #: The cost of each packet from the device, coalesced or not, in nanoseconds. Menon's figures call it the
     #: driver.
     device_ns: float
+    #: The cost of each time that packets arrive after the receiving side had nothing to do, in nanoseconds: the
+    #: interrupt, and waking whoever reads. It matters at low rates.
+    wake_ns: float
 
 
 @dataclass(frozen=True)

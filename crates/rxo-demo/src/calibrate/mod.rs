@@ -1,7 +1,7 @@
 //! `rxo calibrate`: measures the cost of receiving on this machine, for projections.
 //!
 //! The flags become a [`plan`]. [`run`] measures the plan's settings in turn, in network namespaces of its
-//! own; [`engine`] measures the engine alone in memory. [`result`] fits costs to the samples by least
+//! own; [`engine`] measures the engine alone in memory, and [`wake`] what waking the kernel costs. [`result`] fits costs to the samples by least
 //! squares, and computes the spread of each cost over the rounds. [`costs`] reads a file that `--save FILE`
 //! has written, for `rxo analyze --costs FILE`.
 
@@ -10,6 +10,7 @@ mod engine;
 mod plan;
 mod result;
 mod run;
+mod wake;
 
 use anyhow::{Context, Result, bail};
 
@@ -18,6 +19,7 @@ pub(crate) use self::plan::Plan;
 use self::plan::Setting;
 use self::result::{Calibration, Measured};
 use self::run::Sample;
+use self::wake::Wakes;
 use crate::experiment::{Experiment, Output};
 use crate::turns::{Cases, Turns};
 
@@ -30,10 +32,11 @@ impl Experiment for Plan {
 
     fn measure(&self, turns: &Turns<'_>) -> Result<Calibration> {
         let workload = Workload::new();
-        let mut coalesce_ns = Vec::new();
+        let (mut coalesce_ns, mut wakes) = (Vec::new(), Vec::new());
         let measure = |setting: Setting, round: usize| {
             if coalesce_ns.len() <= round {
                 coalesce_ns.push(workload.ns_per_packet(self.engine));
+                wakes.extend(Wakes::measure(self)?);
             }
             run::measure(setting, self)
         };
@@ -43,7 +46,7 @@ impl Experiment for Plan {
         if samples.iter().any(Vec::is_empty) {
             bail!("stopped by a signal before every setting was measured once");
         }
-        Calibration::of(&Measured { samples, coalesce_ns }, self).context(
+        Calibration::of(&Measured { samples, coalesce_ns, wakes }, self).context(
             "the measurements do not tell the costs of packets and bytes apart: the machine is too \
              busy; run it when less else runs, or with a larger --seconds",
         )

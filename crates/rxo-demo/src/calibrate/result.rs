@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::plan::{Plan, Setting};
 use super::run::Sample;
+use super::wake::Wakes;
 use crate::experiment::Findings;
 use crate::stats::Spread;
 use crate::wrap::count;
@@ -18,6 +19,8 @@ pub(super) struct Measured {
     pub(super) samples: Vec<Vec<Sample>>,
     /// Cost of the engine alone in each round, in nanoseconds per packet.
     pub(super) coalesce_ns: Vec<f64>,
+    /// What tells the cost of a wake-up, in each round; empty where it cannot be measured.
+    pub(super) wakes: Vec<Wakes>,
 }
 
 /// The fitted costs, their spread, and the fit's error.
@@ -42,6 +45,8 @@ pub(super) struct Spreads {
     byte_ns: Spread,
     device_ns: Spread,
     coalesce_ns: Spread,
+    /// `None` if it was not measured.
+    wake_ns: Option<Spread>,
 }
 
 /// The medians of one setting over all rounds, as a row of the table.
@@ -63,7 +68,9 @@ impl Calibration {
         let medians: Option<Vec<Observation>> =
             measured.samples.iter().map(|samples| median(samples)).collect();
         let fit = Fit::of(&medians?)?;
-        let costs = fit.costs(coalesce_ns.median);
+        let wake_ns = Spread::of(measured.wakes.iter().map(|wakes| wakes.ns(fit.packet_ns)));
+        let mut costs = fit.costs(coalesce_ns.median);
+        costs.wake_ns = wake_ns.map_or(0.0, |spread| spread.median);
         if costs.checked().is_err() || costs.packet_ns <= 0.0 {
             return None;
         }
@@ -71,7 +78,7 @@ impl Calibration {
         let rows = rows.map(|(&setting, samples)| Row::of(setting, samples, &fit));
         Some(Self {
             costs: tidy(costs),
-            spreads: measured.spreads(coalesce_ns)?,
+            spreads: measured.spreads(coalesce_ns, wake_ns)?,
             worst_error: rounded(fit.worst_error, 3),
             measurements: rows.collect::<Option<_>>()?,
             rounds: plan.rounds,
@@ -89,9 +96,8 @@ impl Calibration {
     }
 
     fn sentences(&self) -> String {
-        let Costs { packet_ns, byte_ns, coalesce_ns, device_ns } = self.costs;
-        let Spreads { packet_ns: packet, byte_ns: byte, device_ns: device, coalesce_ns: coalesce } =
-            self.spreads;
+        let Costs { packet_ns, byte_ns, coalesce_ns, device_ns, wake_ns } = self.costs;
+        let spreads = &self.spreads;
         let range = |spread: Spread, digits: usize| {
             format!("({:.digits$}-{:.digits$})", spread.min, spread.max)
         };
@@ -100,15 +106,20 @@ impl Calibration {
         } else {
             ""
         };
+        let waking = match spreads.wake_ns {
+            Some(spread) => format!("costs {wake_ns:.0} ns {}", range(spread, 0)),
+            None => "was not measured, because the kernel's threads are hidden here".to_owned(),
+        };
         format!(
             "A packet that the host's stack handles costs {packet_ns:.0} ns {}, a byte {byte_ns:.3} ns {}, \
              each packet from the device {device_ns:.0} ns {} and coalescing it {coalesce_ns:.1} ns {}. \
-             These explain every measurement to {:.0} %.{doubt}\n\n\
-             --costs packet={packet_ns}ns,byte={byte_ns}ns,device={device_ns}ns,coalesce={coalesce_ns}ns",
-            range(packet, 0),
-            range(byte, 3),
-            range(device, 0),
-            range(coalesce, 1),
+             Waking the side that receives {waking}. The costs explain every measurement to {:.0} %.{doubt}\n\n\
+             --costs packet={packet_ns}ns,byte={byte_ns}ns,device={device_ns}ns,coalesce={coalesce_ns}ns,\
+             wake={wake_ns}ns",
+            range(spreads.packet_ns, 0),
+            range(spreads.byte_ns, 3),
+            range(spreads.device_ns, 0),
+            range(spreads.coalesce_ns, 1),
             (100.0 * self.worst_error).ceil()
         )
     }
@@ -131,7 +142,7 @@ impl Findings for Calibration {
 }
 
 impl Measured {
-    fn spreads(&self, coalesce_ns: Spread) -> Option<Spreads> {
+    fn spreads(&self, coalesce_ns: Spread, wake_ns: Option<Spread>) -> Option<Spreads> {
         let rounds = self.coalesce_ns.iter().enumerate();
         let fits = rounds.filter_map(|(round, &coalesce_ns)| {
             // A round that was interrupted lacks some settings, so it gives no observation.
@@ -146,6 +157,7 @@ impl Measured {
             byte_ns: spread(|costs| costs.byte_ns)?,
             device_ns: spread(|costs| costs.device_ns)?,
             coalesce_ns: coalesce_ns.rounded(1),
+            wake_ns: wake_ns.map(|spread| spread.rounded(0)),
         })
     }
 }
@@ -198,6 +210,7 @@ fn tidy(costs: Costs) -> Costs {
         byte_ns: rounded(costs.byte_ns, 4),
         device_ns: rounded(costs.device_ns, 1),
         coalesce_ns: rounded(costs.coalesce_ns, 1),
+        wake_ns: rounded(costs.wake_ns, 0),
     }
 }
 

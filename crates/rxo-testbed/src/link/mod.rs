@@ -293,11 +293,12 @@ impl<'n> Interface<'n> {
     }
 
     /// Lets a kernel thread process received frames (threaded NAPI, since Linux 5.12). Without this, the
-    /// kernel processes the frames of a veth inside the sender's system call, and charges the sending thread.
+    /// kernel processes the frames of a veth inside the sender's system call, and charges the sending thread. Returns the
+    /// thread's id; `None` if the kernel's threads are hidden from this process.
     ///
     /// # Errors
     /// If the interface does not exist, or its kind or the kernel does not allow it.
-    pub fn receive_in_thread(&self) -> Result<()> {
+    pub fn receive_in_thread(&self) -> Result<Option<u32>> {
         offload::receive_in_thread(self)
     }
 

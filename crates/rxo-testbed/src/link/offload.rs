@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use super::Interface;
+use crate::cpu;
 use crate::error::{Context, Result};
 use crate::sys;
 
@@ -93,11 +94,14 @@ impl CoalescingHold {
     }
 }
 
-/// Lets a separate kernel thread process the interface's received frames.
-pub(crate) fn receive_in_thread(interface: &Interface<'_>) -> Result<()> {
+/// Lets a separate kernel thread process the interface's received frames. Returns the thread's id, if it is visible.
+pub(crate) fn receive_in_thread(interface: &Interface<'_>) -> Result<Option<u32>> {
     // A veth has no NAPI unless GRO is on.
     set(interface, Offload::GenericReceive, true)?;
     let path = format!("/sys/class/net/{}/threaded", interface.name());
     let switch = || sys::show_own_network().and_then(|()| fs::write(path, "1"));
-    interface.namespace().run(switch)?.context(|| interface.cannot("receive in a thread on"))
+    let name = format!("napi/{}-", interface.name());
+    let before = cpu::named(&name);
+    interface.namespace().run(switch)?.context(|| interface.cannot("receive in a thread on"))?;
+    Ok(cpu::named(&name).into_iter().find(|thread| !before.contains(thread)))
 }

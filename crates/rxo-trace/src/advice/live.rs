@@ -83,13 +83,15 @@ fn receiver(course: &RateCourse, steps: usize, step_ns: u64, costs: Costs) -> Li
 }
 
 fn at_rate(name: &str, step: RateStep, step_ns: u64, costs: Costs) -> LiveRate {
-    let RateStep { packets, bytes, frames, deliveries } = step;
+    let RateStep { packets, bytes, frames, deliveries, wakes } = step;
     let traffic = Traffic { packets, bytes, active_ns: step_ns, ..Traffic::default() };
     let Some(load) = Load::of(&traffic, costs) else {
         return LiveRate { rate: name.to_owned(), ..LiveRate::default() };
     };
-    let each =
-        |deliveries: u64| load.cores_at(packets as f64 / deliveries.clamp(1, packets) as f64);
+    let woken = costs.wake_ns * wakes as f64 / step_ns as f64;
+    let each = |deliveries: u64| {
+        load.cores_at(packets as f64 / deliveries.clamp(1, packets) as f64).plus(woken)
+    };
     let (today, chosen) = (each(frames), each(deliveries));
     // A host that merges nothing pays nothing for merging.
     let cores_today = if frames >= packets { today.without } else { today.with };
@@ -220,8 +222,9 @@ mod tests {
             bytes: 1_000 * packets,
             frames: packets.div_ceil(merged),
             deliveries: packets.div_ceil(10),
+            wakes: 0,
         };
-        RateCourse { address: None, steps: packets.iter().map(step).collect() }
+        RateCourse { address: None, steps: packets.iter().map(step).collect(), last: None }
     }
 
     fn decided(course: RateCourse, seconds: u64) -> Report {
@@ -247,6 +250,25 @@ mod tests {
         // 90,000 packets of 300 + 100 + 800 ns, and of 300 + 100 + 30 + 80 ns.
         assert!((rates[2].cores_today - 0.108).abs() < 1e-9, "{rates:?}");
         assert!((rates[2].cores_with - 0.045_9).abs() < 1e-9, "{rates:?}");
+    }
+
+    #[test]
+    fn wake_ups_cost_the_same_with_and_without_coalescing() {
+        let mut course = course(&[9_000], 1);
+        course.steps[0].wakes = 100;
+        let costs = Costs { wake_ns: 8_000.0, ..Costs::ASSUMED };
+        let rate = |course: &RateCourse| receiver(course, 1, 100_000_000, costs).rates[2].clone();
+        let woken = rate(&course);
+        course.steps[0].wakes = 0;
+        let rate = rate(&course);
+        // 100 times 8 us in 100 ms.
+        for (woken, one) in [
+            (woken.cores_without, rate.cores_without),
+            (woken.cores_today, rate.cores_today),
+            (woken.cores_with, rate.cores_with),
+        ] {
+            assert!((woken - one - 0.008).abs() < 1e-9, "{woken} {one}");
+        }
     }
 
     #[test]
@@ -319,8 +341,13 @@ mod tests {
         // Most steps are slow, and there the host merges nothing; in the others it merges as well as rxo does.
         let mut mixed = course(&[5_000; 10], 1);
         for step in &mut mixed.steps[6..] {
-            *step =
-                RateStep { packets: 50_000, bytes: 50_000_000, frames: 2_500, deliveries: 5_000 };
+            *step = RateStep {
+                packets: 50_000,
+                bytes: 50_000_000,
+                frames: 2_500,
+                deliveries: 5_000,
+                wakes: 0,
+            };
         }
         let decision = decided(mixed, 1).decision;
         assert!(

@@ -19,6 +19,11 @@ pub(super) struct Cores {
 }
 
 impl Cores {
+    /// Returns these cores with `cores` more in both cases: what coalescing does not change.
+    pub(super) const fn plus(self, cores: f64) -> Self {
+        Self { without: self.without + cores, with: self.with + cores }
+    }
+
     pub(super) const fn saved(self) -> f64 {
         self.without - self.with
     }

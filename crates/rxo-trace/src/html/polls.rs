@@ -28,7 +28,7 @@ pub(super) fn section(report: &Report) -> Option<Section> {
 }
 
 fn costs(decision: &Decision) -> String {
-    let Costs { packet_ns, byte_ns, coalesce_ns, device_ns } = decision.costs;
+    let Costs { packet_ns, byte_ns, coalesce_ns, device_ns, .. } = decision.costs;
     format!(
         "Cores are those busy with receiving at the capture's mean rate, from costs of {} ns for a packet \
          that the stack handles, {} ns for a byte, {} ns for taking a packet from the device and {} ns \

@@ -17,6 +17,10 @@ pub struct Costs {
     /// The cost of each packet from the device, coalesced or not, in nanoseconds. Menon's figures call it the driver.
     #[serde(default)]
     pub device_ns: f64,
+    /// The cost of each time that packets arrive after the receiving side had nothing to do, in nanoseconds: the interrupt, and
+    /// waking whoever reads. It matters at low rates.
+    #[serde(default)]
+    pub wake_ns: f64,
 }
 
 /// The origin of [`Costs::ASSUMED`], as reports name it.
@@ -31,7 +35,7 @@ impl Costs {
     /// Approximate costs of a current Linux server, for use without a measurement. A full-size
     /// packet takes 1.35 µs, 0.8 µs of which coalescing divides.
     pub const ASSUMED: Self =
-        Self { packet_ns: 800.0, byte_ns: 0.3, coalesce_ns: 30.0, device_ns: 100.0 };
+        Self { packet_ns: 800.0, byte_ns: 0.3, coalesce_ns: 30.0, device_ns: 100.0, wake_ns: 0.0 };
 
     /// Returns the processor time of a packet with `packet_bytes` bytes, in nanoseconds: first without
     /// coalescing, then with `k` packets per delivery.
@@ -51,6 +55,7 @@ impl Costs {
             ("byte", self.byte_ns),
             ("coalesce", self.coalesce_ns),
             ("device", self.device_ns),
+            ("wake", self.wake_ns),
         ];
         for (name, ns) in all {
             if !(ns.is_finite() && (0.0..=MOST_NS).contains(&ns)) {
@@ -69,10 +74,10 @@ impl Costs {
 impl FromStr for Costs {
     type Err = CostsError;
 
-    /// Parses `packet=800ns,byte=0.3ns,coalesce=30ns,device=100ns`. The last two are optional and
+    /// Parses `packet=800ns,byte=0.3ns,coalesce=30ns,device=100ns,wake=5us`. The last three are optional and
     /// default to 0.
     fn from_str(text: &str) -> Result<Self, CostsError> {
-        let [mut packet, mut byte, mut coalesce, mut device] = [None; 4];
+        let [mut packet, mut byte, mut coalesce, mut device, mut wake] = [None; 5];
         for part in text.split(',') {
             let (name, time) = part.split_once('=').ok_or_else(|| unreadable(part))?;
             let place = match name.trim() {
@@ -80,6 +85,7 @@ impl FromStr for Costs {
                 "byte" => &mut byte,
                 "coalesce" => &mut coalesce,
                 "device" => &mut device,
+                "wake" => &mut wake,
                 _ => return Err(unreadable(part)),
             };
             let ns = nanoseconds(time.trim()).ok_or_else(|| unreadable(part))?;
@@ -93,6 +99,7 @@ impl FromStr for Costs {
             byte_ns: byte.ok_or_else(|| missing("byte"))?,
             coalesce_ns: coalesce.unwrap_or(0.0),
             device_ns: device.unwrap_or(0.0),
+            wake_ns: wake.unwrap_or(0.0),
         }
         .checked()
     }
@@ -122,12 +129,12 @@ mod tests {
     #[test]
     fn costs_are_read_with_their_units() {
         let rows = [
-            ("packet=800ns,byte=0.3ns,coalesce=30ns", (800.0, 0.3, 30.0, 0.0)),
-            ("byte=0.3ns, packet=1.2us", (1_200.0, 0.3, 0.0, 0.0)),
-            ("packet=0ns,byte=1ns,device=5ns", (0.0, 1.0, 0.0, 5.0)),
+            ("packet=800ns,byte=0.3ns,coalesce=30ns", (800.0, 0.3, 30.0, 0.0, 0.0)),
+            ("byte=0.3ns, packet=1.2us", (1_200.0, 0.3, 0.0, 0.0, 0.0)),
+            ("packet=0ns,byte=1ns,device=5ns,wake=4us", (0.0, 1.0, 0.0, 5.0, 4_000.0)),
         ];
-        for (text, (packet_ns, byte_ns, coalesce_ns, device_ns)) in rows {
-            let costs = Costs { packet_ns, byte_ns, coalesce_ns, device_ns };
+        for (text, (packet_ns, byte_ns, coalesce_ns, device_ns, wake_ns)) in rows {
+            let costs = Costs { packet_ns, byte_ns, coalesce_ns, device_ns, wake_ns };
             assert_eq!(text.parse(), Ok(costs), "{text}");
         }
     }

@@ -73,7 +73,7 @@ impl Fit {
     }
 
     /// Returns the result as [`Costs`]. The fixed cost is divided into `coalesce_ns`, the cost of coalescing,
-    /// and the device's cost, the rest.
+    /// and the device's cost, the rest. Wake-ups are not part of the fit.
     #[must_use]
     pub fn costs(&self, coalesce_ns: f64) -> Costs {
         Costs {
@@ -81,6 +81,7 @@ impl Fit {
             byte_ns: self.byte_ns,
             coalesce_ns,
             device_ns: (self.fixed_ns - coalesce_ns).max(0.0),
+            wake_ns: 0.0,
         }
     }
 }

@@ -20,6 +20,8 @@ const MOST_STEPS: u64 = 300;
 const SHORTEST: Duration = Duration::from_millis(100);
 /// The index of the course of all packets.
 const ALL: u8 = 0;
+/// The idle time after which whoever receives sleeps, and a packet wakes it: longer than a poll of the device takes.
+const IDLE_NS: u64 = 50_000;
 /// The mark of a flow whose receiver was not looked up yet.
 const UNKNOWN: u8 = u8::MAX;
 
@@ -32,6 +34,8 @@ pub(crate) struct RateStep {
     pub(crate) frames: u64,
     /// The number of deliveries under the chosen policy.
     pub(crate) deliveries: u64,
+    /// The number of times that packets arrived after an idle time.
+    pub(crate) wakes: u64,
 }
 
 /// The steps of all packets, or of those for one address.
@@ -40,6 +44,8 @@ pub(crate) struct RateCourse {
     /// The receiving address; `None` for all packets.
     pub(crate) address: Option<IpAddr>,
     pub(crate) steps: Vec<RateStep>,
+    /// When the last packet arrived.
+    pub(crate) last: Option<Instant>,
 }
 
 /// The rates of a live interface so far.
@@ -72,7 +78,11 @@ impl Rates {
     pub(super) fn arrive(&mut self, flow: u32, key: Option<&FlowKey>, at: Instant, bytes: u64) {
         let frames = u64::from(self.begins_frame);
         let course = self.course_of(flow, key);
-        self.step(course, at, |step| {
+        self.step(course, at, |course, step| {
+            let is_idle = course.last.is_none_or(|last| at.nanos_since(last) > IDLE_NS);
+            course.last = Some(at);
+            let step = &mut course.steps[step];
+            step.wakes += u64::from(is_idle);
             step.packets += 1;
             step.bytes += bytes;
             step.frames += frames;
@@ -82,7 +92,7 @@ impl Rates {
     /// Counts a delivery of packets of the flow `flow` at `at`.
     pub(super) fn deliver(&mut self, flow: u32, at: Instant) {
         let course = self.of_flow.get(flow as usize).copied().unwrap_or(ALL);
-        self.step(course, at, |step| step.deliveries += 1);
+        self.step(course, at, |course, step| course.steps[step].deliveries += 1);
     }
 
     /// Returns the index of the course of the flow's receiver, which is added if it is new.
@@ -108,7 +118,7 @@ impl Rates {
     }
 
     /// Changes the step of the instant `at` in the course of all packets, and in `course`.
-    fn step(&mut self, course: u8, at: Instant, change: impl Fn(&mut RateStep)) {
+    fn step(&mut self, course: u8, at: Instant, change: impl Fn(&mut RateCourse, usize)) {
         let begin = *self.begin.get_or_insert(at);
         // What is delivered after the end belongs to the last step.
         let step = (at.nanos_since(begin) / self.step_ns).min(MOST_STEPS) as usize;
@@ -118,7 +128,7 @@ impl Rates {
             if course.steps.len() <= step {
                 course.steps.resize(step + 1, RateStep::default());
             }
-            change(&mut course.steps[step]);
+            change(course, step);
         }
     }
 }
@@ -148,13 +158,15 @@ mod tests {
         rates.arrive(NO_FLOW, None, at(299), 60);
         rates.deliver(0, at(50));
         rates.deliver(NO_FLOW, at(299));
-        let steps = |course: usize| -> Vec<[u64; 4]> {
+        let steps = |course: usize| -> Vec<[u64; 5]> {
             let steps = rates.courses[course].steps.iter();
-            steps.map(|step| [step.packets, step.bytes, step.frames, step.deliveries]).collect()
+            steps
+                .map(|step| [step.packets, step.bytes, step.frames, step.deliveries, step.wakes])
+                .collect()
         };
-        assert_eq!(steps(0), [[2, 200, 1, 1], [0; 4], [2, 160, 2, 1]]);
-        assert_eq!(steps(1), [[2, 200, 1, 1]]);
-        assert_eq!(steps(2), [[0; 4], [0; 4], [1, 100, 1, 0]]);
+        assert_eq!(steps(0), [[2, 200, 1, 1, 2], [0; 5], [2, 160, 2, 1, 2]]);
+        assert_eq!(steps(1), [[2, 200, 1, 1, 2]]);
+        assert_eq!(steps(2), [[0; 5], [0; 5], [1, 100, 1, 0, 1]]);
     }
 
     #[test]

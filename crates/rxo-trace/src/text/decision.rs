@@ -84,9 +84,10 @@ fn cores(decision: &Decision) -> String {
 }
 
 fn costs(decision: &Decision) -> String {
-    let Costs { packet_ns, byte_ns, coalesce_ns, device_ns } = decision.costs;
+    let Costs { packet_ns, byte_ns, coalesce_ns, device_ns, wake_ns } = decision.costs;
+    let wake = if wake_ns > 0.0 { format!(",wake={wake_ns}ns") } else { String::new() };
     format!(
-        "packet={packet_ns}ns,byte={byte_ns}ns,coalesce={coalesce_ns}ns,device={device_ns}ns ({})",
+        "packet={packet_ns}ns,byte={byte_ns}ns,coalesce={coalesce_ns}ns,device={device_ns}ns{wake} ({})",
         decision.costs_from
     )
 }

@@ -29,7 +29,7 @@ pub(super) fn figure(costs: &Costs) -> Option<Figure> {
     let packet_bytes = mean(median(|it| it.packet_bytes))?;
     // All packets have one size here, so the part that is not divided cannot be split further.
     let fitted =
-        projection::Costs { packet_ns: y_ns, device_ns: x_ns, byte_ns: 0.0, coalesce_ns: 0.0 };
+        projection::Costs { packet_ns: y_ns, device_ns: x_ns, ..projection::Costs::default() };
     let of = |(level, _)| {
         let case = Case { pace: Pace::Unlimited, payload_kb, level };
         let k =
