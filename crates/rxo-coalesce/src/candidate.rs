@@ -155,7 +155,7 @@ const HARMLESS: TcpFlags = TcpFlags::ACK.union(TcpFlags::PSH);
 /// assert_eq!(candidate(&parsed, &Policy::linux_gro()).err(), Some(BypassReason::BadIpChecksum));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[inline(always)]
+#[inline]
 pub fn candidate<'a>(parsed: &'a Parsed, policy: &Policy) -> Result<&'a TcpSegment, BypassReason> {
     let tcp = transport(&parsed.transport)?;
     if !parsed.ip.checksum_ok {

@@ -55,7 +55,7 @@ impl Links {
     }
 
     /// Makes the frame in `slot` the only frame of `flow`.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn hold(&mut self, slot: u32, flow: u16) {
         self.after[slot as usize] = LAST | u32::from(flow);
     }
@@ -76,7 +76,7 @@ impl Links {
 
     /// Removes all chains that end before the slot `to`, and returns the indices of their flows, the least
     /// recently used first.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn release_before(&mut self, to: u32) -> impl Iterator<Item = u16> + use<'_> {
         let from = core::mem::replace(&mut self.oldest_from, to);
         work::done(to.saturating_sub(from) as usize);
@@ -98,20 +98,20 @@ impl Links {
 
     /// Returns the slot of the next frame in the chain of `slot`; meaningless for the last frame. Slots
     /// without a link follow one another.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn next(&self, slot: u32) -> u32 {
         self.after.get(slot as usize).map_or(slot + 1, |next| *next)
     }
 
     /// Returns `true` if the frame in `slot` is the last frame of `flow`.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_last_of(&self, slot: u32, flow: u16) -> bool {
         let after = self.after.get(slot as usize);
         slot >= self.oldest_from && after == Some(&(LAST | u32::from(flow)))
     }
 
     /// Returns the index of the flow whose last frame is in `slot`; `None` if there is no such flow.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn held_at(&self, slot: u32) -> Option<u16> {
         let link = *self.after.get(slot as usize)?;
         (slot >= self.oldest_from && is_last(link)).then_some(link as u16)
@@ -125,7 +125,7 @@ impl Links {
 
     /// Returns the first flow whose last frame is in the slots `slot..to`, as that frame's slot and the
     /// flow's index; `None` if there is none. An iteration over all flows examines every frame once.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn used_between(&self, slot: u32, to: u32) -> Option<(u32, u16)> {
         let links = self.after.get(slot as usize..to as usize)?;
         let (ahead, link) = links.iter().enumerate().find(|(_, link)| is_last(**link))?;

@@ -117,7 +117,7 @@ fn classify_v4(packet: &[u8], policy: &Policy) -> Option<PacketClass> {
     Some(PacketClass::Refused { reason, ip_bytes: header_bytes })
 }
 
-#[inline(always)]
+#[inline]
 fn is_v4_checksum_right(packet: &[u8], header_bytes: usize) -> bool {
     match header_bytes {
         V4_BYTES => plain_v4_checksum(packet),

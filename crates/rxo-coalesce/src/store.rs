@@ -161,7 +161,7 @@ impl<B: AsRef<[u8]>> Store<B> {
     }
 
     /// Reserves a free index for an aggregate.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn reserve_index(&mut self) -> u16 {
         // There are as many indices as frames can need (see `new`).
         self.free_indices.pop().unwrap_or_else(|| {

@@ -51,7 +51,7 @@ impl Table {
 
     /// Returns the index of the first flow in the bucket of this hash, usually the right one; `None` if it is
     /// empty.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn guess(&self, hash: FlowHash) -> Option<u16> {
         let flow = self.buckets[self.bucket(hash)];
         (flow != NOBODY).then_some(flow)
@@ -82,7 +82,7 @@ impl Table {
     }
 
     /// Adds `flow`. The caller must have made sure that table and bucket are not full.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn insert(&mut self, held: &mut Held, flow: u16, hash: FlowHash) {
         let bucket = self.bucket(hash);
         let next = core::mem::replace(&mut self.buckets[bucket], flow);

@@ -25,13 +25,13 @@ impl Recent {
 
     /// Returns the index that probably holds the flow of this packet; the caller must check it. `None` if the
     /// packet is too short.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn guess<S: Shape>(&self, packet: &[u8]) -> Option<u16> {
         Some(self.flows[index::<S>(packet)?])
     }
 
     /// Records that this packet belongs to `flow`.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn note<S: Shape>(&mut self, packet: &[u8], flow: u16) {
         if let Some(index) = index::<S>(packet) {
             self.flows[index] = flow;
@@ -39,7 +39,7 @@ impl Recent {
     }
 }
 
-#[inline(always)]
+#[inline]
 fn index<S: Shape>(packet: &[u8]) -> Option<usize> {
     // Hashes the last four bytes of the destination address and the ports.
     let bytes = packet.get(S::IP_BYTES - 4..)?.first_chunk::<8>()?;

@@ -26,7 +26,7 @@ pub(super) enum Taken {
 
 impl Taken {
     /// Returns `Held` with the index `flow`, or `Left` if `flow` is `None`.
-    #[inline(always)]
+    #[inline]
     pub(super) fn of(flow: Option<u16>) -> Self {
         flow.map_or(Self::Left, Self::Held)
     }

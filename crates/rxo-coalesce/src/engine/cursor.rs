@@ -71,7 +71,7 @@ impl<'a, B: AsRef<[u8]>> Cursor<'a, B> {
     }
 
     /// The bytes of the frame from the IP header on; `None` if the frame ends before.
-    #[inline(always)]
+    #[inline]
     pub(super) fn packet(self) -> Option<&'a [u8]> {
         self.frame()?.bytes().get(self.network()..)
     }

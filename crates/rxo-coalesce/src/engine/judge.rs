@@ -12,7 +12,7 @@ impl<B: FrameBuffer> Engine<B> {
     /// Judges a candidate and applies the verdict. If its flow holds segments of the same kind, `found` is the flow's
     /// index and `last` the last held segment. Returns the index at which the candidate is held, or `None` if it was
     /// delivered.
-    #[inline(always)]
+    #[inline]
     pub(super) fn judge_and_apply(
         &mut self,
         (candidate, mut segment): (&Candidate<'_>, Segment),
