@@ -53,78 +53,26 @@ pub(crate) struct Origin<'t> {
     pub(crate) home: &'t str,
 }
 
-/// Reads a profile. Returns the sum of the costs of each of `N` categories. `category` maps an origin to the
-/// index of its category.
+/// Reads a profile. Returns the sum of the costs of each category that has any. `category` maps an origin to its
+/// category.
 ///
 /// # Errors
 /// If nothing was counted.
-pub(crate) fn read<const N: usize>(
+pub(crate) fn read<K: Ord>(
     profile: &Path,
-    category: impl Fn(Origin<'_>) -> usize,
-) -> Result<[f64; N]> {
+    category: impl Fn(Origin<'_>) -> K,
+) -> Result<BTreeMap<K, f64>> {
     let text = text(profile)?;
     let costs = costs(&text, weight, category);
-    if costs.iter().sum::<f64>() <= 0.0 {
+    if costs.values().sum::<f64>() <= 0.0 {
         bail!("callgrind counted nothing; strip no symbols from rxo-lab");
     }
-    if N > 1 && !has_lines(&text) {
+    if costs.len() > 1 && !has_lines(&text) {
         static SAID: Once = Once::new();
         SAID.call_once(|| output::note(WITHOUT_LINES));
     }
     Ok(costs)
 }
-
-/// A source of instructions in a table of categories.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Source {
-    /// Functions that copy memory.
-    Copies,
-    /// Functions whose names contain one of these.
-    Functions(&'static [&'static str]),
-    /// Files of a crate of rxo whose paths in the crate begin so.
-    Files(&'static str, &'static str),
-}
-
-/// The categories of sources, and last the category of everything else. Functions come before files, and
-/// otherwise the first row that fits counts. A file that no row has is shared code, which counts for the
-/// function that inlines it.
-pub(crate) struct Categories(pub(crate) &'static [(&'static str, Source)], pub(crate) &'static str);
-
-/// A number for each category.
-pub(crate) type Parts = BTreeMap<&'static str, f64>;
-
-impl Categories {
-    /// Reads a profile. Returns the sum of the costs of each category.
-    ///
-    /// # Errors
-    /// If nothing was counted.
-    pub(crate) fn read(&self, profile: &Path) -> Result<Parts> {
-        let mut parts: Parts = self.0.iter().map(|(name, _)| (*name, 0.0)).collect();
-        parts.insert(self.1, 0.0);
-        let names: Vec<&'static str> = parts.keys().copied().collect();
-        let place = |name| names.iter().position(|one| *one == name).unwrap_or_default();
-        let costs: [f64; MOST_CATEGORIES] = read(profile, |origin| place(self.of(origin)))?;
-        Ok(names.into_iter().zip(costs).collect())
-    }
-
-    /// Returns the category of instructions from `origin`.
-    pub(crate) fn of(&self, origin: Origin<'_>) -> &'static str {
-        let of_function = |source: &Source| match source {
-            Source::Copies => origin.copies(),
-            Source::Functions(names) => names.iter().any(|name| origin.function.contains(name)),
-            Source::Files(..) => false,
-        };
-        let of_file = |path: &str| {
-            let (name, file) = crate_and_file(path)?;
-            let is_it = |source: &Source| matches!(source, Source::Files(of, begin) if *of == name && file.starts_with(begin));
-            self.0.iter().find(|(_, source)| is_it(source)).map(|(category, _)| *category)
-        };
-        let found = self.0.iter().find(|(_, source)| of_function(source));
-        found.map(|(category, _)| *category).or_else(|| origin.of_files(of_file)).unwrap_or(self.1)
-    }
-}
-
-const MOST_CATEGORIES: usize = 12;
 
 /// Runs `work`; callgrind counts only inside this function.
 #[inline(never)]
@@ -141,8 +89,7 @@ pub(crate) const COUNTED: &str = "counted_phase";
 /// # Errors
 /// If there is no profile.
 pub(crate) fn last_misses(profile: &Path) -> Result<f64> {
-    let [misses] = costs(&text(profile)?, last_miss, |_| 0);
-    Ok(misses)
+    Ok(costs(&text(profile)?, last_miss, |_| ()).into_values().sum())
 }
 
 /// Returns the rxo crate of the source file `path`, and the path inside that crate; `None` for foreign files.
@@ -167,16 +114,15 @@ fn text(profile: &Path) -> Result<String> {
 }
 
 /// Sums the costs of each category. `weight` returns the cost of one event of a kind.
-fn costs<const N: usize>(
+fn costs<K: Ord>(
     text: &str,
     weight: fn(&str) -> f64,
-    category: impl Fn(Origin<'_>) -> usize,
-) -> [f64; N] {
-    let mut reader = Reader::new(weight);
-    let mut costs = [0.0; N];
+    category: impl Fn(Origin<'_>) -> K,
+) -> BTreeMap<K, f64> {
+    let (mut reader, mut costs) = (Reader::new(weight), BTreeMap::new());
     for line in text.lines() {
         if let Some(cost) = reader.read(line) {
-            costs[category(reader.origin())] += cost;
+            *costs.entry(category(reader.origin())).or_default() += cost;
         }
     }
     costs
@@ -334,7 +280,8 @@ totals: 2453
         let crates = ["rxo-tcp/", "rxo-coalesce/"];
         let of_file = |file: &str| crates.iter().position(|name| file.contains(name));
         let part = |origin: Origin<'_>| origin.of_files(of_file).map_or(3, |place| 1 + place);
-        costs(text, weight, |origin| if origin.copies() { 0 } else { part(origin) })
+        let all = costs(text, weight, |origin| if origin.copies() { 0 } else { part(origin) });
+        [0, 1, 2, 3].map(|part| all.get(&part).copied().unwrap_or_default())
     }
 
     #[test]
@@ -351,7 +298,6 @@ totals: 2453
                     fl=(1) crates/rxo-tcp/src/lib.rs\nfn=(1) take\n\
                     10 5 2 1 0 1 0 0 1\n+1 7 3\n";
         assert_eq!(by_crate(text), [0.0, 122.0, 0.0, 0.0]);
-        let [misses] = costs(text, last_miss, |_| 0);
-        assert_eq!(misses as u32, 1, "of the last cache alone");
+        assert_eq!(costs(text, last_miss, |_| ())[&()], 1.0, "of the last cache alone");
     }
 }

@@ -1,70 +1,98 @@
-//! Counts what a process of this program costs under callgrind, by component of its code.
+//! Counts what a process of this program costs under callgrind, by category of its code.
+
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use anyhow::Result;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Serialize, Serializer};
 
 use crate::callgrind::{self, Origin, crate_and_file};
 use crate::folder::Folder;
 use crate::process::Process;
 use crate::step;
 
-/// The components of a program, as rules that assign instructions to them. The first rule that fits decides.
-/// Copies of memory are [`MEMORY`], code without a rule is the last component.
-pub(crate) struct Components {
-    /// The names of all components, at most eight.
-    pub(crate) names: &'static [&'static str],
-    /// Parts of names of functions that are [`MEMORY`], too.
-    pub(crate) memory: &'static [&'static str],
-    /// Parts of paths, and the component of their code.
-    pub(crate) paths: &'static [(&'static str, &'static str)],
-    /// A crate of rxo, the first part of paths in it, and the component of their code. Code of a crate without a
-    /// rule is shared: it counts for the function that inlines it.
-    pub(crate) crates: &'static [(&'static str, &'static str, &'static str)],
+/// The categories of sources, and last the category of everything else. Functions come before files, and
+/// otherwise the first row that fits counts. A file that no row has is shared code, which counts for the
+/// function that inlines it.
+pub(crate) struct Categories(pub(crate) &'static [(&'static str, Source)], pub(crate) &'static str);
+
+/// A source of instructions in a table of categories.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Source {
+    /// Functions that copy memory.
+    Copies,
+    /// Functions whose names contain one of these.
+    Functions(&'static [&'static str]),
+    /// Files whose paths contain this.
+    Path(&'static str),
+    /// Files of a crate of rxo whose paths in the crate begin so.
+    Files(&'static str, &'static str),
 }
 
-/// The component of copies, and of the allocator.
+/// The name that several tables give to copies and to the allocator.
 pub(crate) const MEMORY: &str = "memory";
 
-impl Components {
-    /// Returns the component of instructions from `origin`.
-    pub(crate) fn of(&self, origin: Origin<'_>) -> &'static str {
-        if origin.copies() || self.memory.iter().any(|name| origin.function.contains(name)) {
-            return MEMORY;
-        }
-        let last = self.names.last().copied().unwrap_or_default();
-        origin.of_files(|path| self.of_file(path)).unwrap_or(last)
+impl Categories {
+    /// Reads a profile. Returns the sum of the costs of each category.
+    ///
+    /// # Errors
+    /// If nothing was counted.
+    pub(crate) fn read(&self, profile: &Path) -> Result<Costs> {
+        let found = callgrind::read(profile, |origin| self.of(origin))?;
+        let names = self.0.iter().map(|(name, _)| *name).chain([self.1]);
+        Ok(names.map(|name| (name, 0.0)).chain(found).collect())
     }
 
-    fn of_file(&self, path: &str) -> Option<&'static str> {
-        let by_path = self.paths.iter().find(|(part, _)| path.contains(part));
-        by_path.map(|(_, component)| *component).or_else(|| {
-            let (name, file) = crate_and_file(path)?;
-            let fits =
-                |(of, start, _): &&(&str, &str, &str)| *of == name && file.starts_with(start);
-            self.crates.iter().find(fits).map(|(.., component)| *component)
-        })
+    /// Returns the category of instructions from `origin`.
+    pub(crate) fn of(&self, origin: Origin<'_>) -> &'static str {
+        let first = |fits: &dyn Fn(&Source) -> bool| {
+            self.0.iter().find(|(_, source)| fits(source)).map(|(category, _)| *category)
+        };
+        let of_function = first(&|source| match source {
+            Source::Copies => origin.copies(),
+            Source::Functions(names) => names.iter().any(|name| origin.function.contains(name)),
+            Source::Path(_) | Source::Files(..) => false,
+        });
+        let of_file = |path: &str| {
+            let file = crate_and_file(path);
+            first(&|source| match source {
+                Source::Path(part) => path.contains(part),
+                Source::Files(of, begin) => {
+                    file.is_some_and(|(name, file)| name == *of && file.starts_with(begin))
+                }
+                Source::Copies | Source::Functions(_) => false,
+            })
+        };
+        of_function.or_else(|| origin.of_files(of_file)).unwrap_or(self.1)
     }
 }
 
-/// The cost of each component, by its name.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Costs(pub(crate) Vec<(&'static str, f64)>);
+/// The cost of each category, by its name. Costs of one name are added up.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Costs(BTreeMap<&'static str, f64>);
 
 impl Costs {
-    /// Returns the cost of a component; 0 if there is none of this name.
+    /// Returns the cost of a category; 0 if there is none of this name.
     pub(crate) fn of(&self, name: &str) -> f64 {
-        self.0.iter().find(|(component, _)| *component == name).map_or(0.0, |(_, cost)| *cost)
+        self.0.get(name).copied().unwrap_or_default()
     }
 
     pub(crate) fn total(&self) -> f64 {
-        self.0.iter().map(|(_, cost)| cost).sum()
+        self.0.values().sum()
+    }
+
+    /// Returns `cost` of the name and the cost of each category.
+    pub(crate) fn each(&self, cost: impl Fn(&str, f64) -> f64) -> Self {
+        self.0.iter().map(|(name, all)| (*name, cost(name, *all))).collect()
     }
 }
 
-impl Serialize for Costs {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().copied())
+impl FromIterator<(&'static str, f64)> for Costs {
+    fn from_iter<I: IntoIterator<Item = (&'static str, f64)>>(costs: I) -> Self {
+        let mut sums = BTreeMap::new();
+        costs.into_iter().for_each(|(name, cost)| *sums.entry(name).or_default() += cost);
+        Self(sums)
     }
 }
 
@@ -85,46 +113,39 @@ pub(crate) struct Counted<T> {
 pub(crate) fn counted<T: DeserializeOwned>(
     (step, parameters): (&str, &impl Serialize),
     (function, options): (&str, &[&str]),
-    components: &Components,
+    categories: &Categories,
 ) -> Result<Counted<T>> {
     let folder = Folder::new("counted")?;
     let profile = folder.file("callgrind.out");
     let mut command = callgrind::command(function, &profile, options)?;
     command.args(step::arguments(step, parameters)?);
     let said = Process::spawn("the process under valgrind", &mut command)?.finish()?;
-    let index = |origin: Origin<'_>| {
-        let component = components.of(origin);
-        components.names.iter().position(|name| *name == component).unwrap_or_default()
-    };
-    let costs: [f64; MOST] = callgrind::read(&profile, index)?;
-    let costs = Costs(components.names.iter().copied().zip(costs).collect());
-    Ok(Counted { said, costs, misses: callgrind::last_misses(&profile)? })
+    let (costs, misses) = (categories.read(&profile)?, callgrind::last_misses(&profile)?);
+    Ok(Counted { said, costs, misses })
 }
-
-/// Most components.
-const MOST: usize = 8;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const COMPONENTS: Components = Components {
-        names: &["tcp", MEMORY, "locks", "host", "other"],
-        memory: &["malloc"],
-        paths: &[("std/src/sync/", "locks")],
-        crates: &[
-            ("rxo-host", "src/cell", "locks"),
-            ("rxo-host", "", "host"),
-            ("rxo-tcp", "", "tcp"),
-            ("rxo-lab", "src/smo/card.rs", "host"),
+    const CATEGORIES: Categories = Categories(
+        &[
+            (MEMORY, Source::Copies),
+            (MEMORY, Source::Functions(&["malloc"])),
+            ("locks", Source::Path("std/src/sync/")),
+            ("locks", Source::Files("rxo-host", "src/cell")),
+            ("host", Source::Files("rxo-host", "")),
+            ("tcp", Source::Files("rxo-tcp", "")),
+            ("host", Source::Files("rxo-lab", "src/smo/card.rs")),
         ],
-    };
+        "other",
+    );
 
     #[test]
-    fn code_has_the_component_of_its_file_unless_it_is_memory() {
-        let of = |function, inlined, home| COMPONENTS.of(Origin { function, inlined, home });
+    fn code_has_the_category_of_its_file_unless_it_is_memory() {
+        let of = |function, inlined, home| CATEGORIES.of(Origin { function, inlined, home });
         let core = "/rustc/1/library/core/src/mem.rs";
-        for (function, inlined, home, component) in [
+        for (function, inlined, home, category) in [
             ("take", core, "/x/crates/rxo-tcp/src/arrives/mod.rs", "tcp"),
             ("take", "crates/rxo-host/src/cell/mod.rs", "crates/rxo-tcp/src/lib.rs", "locks"),
             ("take", core, "crates/rxo-host/src/worker/mod.rs", "host"),
@@ -134,13 +155,13 @@ mod tests {
             ("_int_malloc", "???", "crates/rxo-tcp/src/lib.rs", MEMORY),
             ("__memcpy_avx_unaligned_erms", "???", "???", MEMORY),
         ] {
-            assert_eq!(of(function, inlined, home), component, "{function} {inlined} {home}");
+            assert_eq!(of(function, inlined, home), category, "{function} {inlined} {home}");
         }
     }
 
     #[test]
     fn costs_are_found_by_name() {
-        let costs = Costs(vec![("tcp", 2.0), (MEMORY, 3.0)]);
+        let costs: Costs = [("tcp", 1.5), (MEMORY, 3.0), ("tcp", 0.5)].into_iter().collect();
         assert_eq!((costs.of(MEMORY), costs.of("typo"), costs.total()), (3.0, 0.0, 5.0));
         assert_eq!(serde_json::to_value(costs).unwrap()["tcp"], 2.0);
     }

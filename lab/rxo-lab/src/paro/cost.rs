@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::case::Case;
 use super::server::{COUNTED, Parameters, Scale, Served, WINDOW};
-use crate::counted::{Components, Costs, MEMORY, counted};
+use crate::counted::{Categories, Costs, MEMORY, Source, counted};
 
 /// The paper's components: receiving frames from the ring; received frames up to TCP, without memory; copies,
 /// the allocator and pools, of both directions; from TCP to the device's frame; frames into the ring; the HTTP
@@ -19,26 +19,37 @@ pub(super) const NETWORK_RX: &str = "network RX";
 const APPLICATION: &str = "application";
 
 /// The parts of the server's code, before receiving and sending are told apart.
-const PARTS: Components = Components {
-    names: &["driver", "network", MEMORY, "measuring", APPLICATION],
-    memory: &["malloc", "calloc", "realloc", "free", "memset", "_int_", "unlink_chunk"],
-    paths: &[],
-    crates: &[
-        ("rxo-frame", "src/pool", MEMORY),
-        ("rxo-driver", "", "driver"),
-        ("rxo-virtqueue", "", "driver"),
-        ("rxo-vnet", "", "driver"),
-        ("rxo-device", "", "driver"),
-        ("rxo-lab", "src/paro/app.rs", APPLICATION),
-        ("rxo-serve", "", APPLICATION),
-        ("rxo-host", "src/socket", APPLICATION),
-        ("rxo-host", "", "network"),
-        ("rxo-tcp", "", "network"),
-        ("rxo-coalesce", "", "network"),
-        ("rxo-ack", "", "network"),
-        ("rxo-lab", "", "measuring"),
+const PARTS: Categories = Categories(
+    &[
+        (MEMORY, Source::Copies),
+        (
+            MEMORY,
+            Source::Functions(&[
+                "malloc",
+                "calloc",
+                "realloc",
+                "free",
+                "memset",
+                "_int_",
+                "unlink_chunk",
+            ]),
+        ),
+        (MEMORY, Source::Files("rxo-frame", "src/pool")),
+        ("driver", Source::Files("rxo-driver", "")),
+        ("driver", Source::Files("rxo-virtqueue", "")),
+        ("driver", Source::Files("rxo-vnet", "")),
+        ("driver", Source::Files("rxo-device", "")),
+        (APPLICATION, Source::Files("rxo-lab", "src/paro/app.rs")),
+        (APPLICATION, Source::Files("rxo-serve", "")),
+        (APPLICATION, Source::Files("rxo-host", "src/socket")),
+        ("network", Source::Files("rxo-host", "")),
+        ("network", Source::Files("rxo-tcp", "")),
+        ("network", Source::Files("rxo-coalesce", "")),
+        ("network", Source::Files("rxo-ack", "")),
+        ("measuring", Source::Files("rxo-lab", "")),
     ],
-};
+    APPLICATION,
+);
 
 /// Cost of one request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -86,7 +97,7 @@ fn components(all: &Costs, receiving: &Costs) -> Costs {
         tx("driver"),
         tx(APPLICATION),
     ];
-    Costs(COMPONENTS.into_iter().zip(costs).collect())
+    COMPONENTS.into_iter().zip(costs).collect()
 }
 
 impl Cost {
@@ -95,9 +106,7 @@ impl Cost {
         let requests = ratio(tally.bytes as f64, case.file_bytes as f64);
         let per = |count: u64, of: u64| ratio(count as f64, of as f64);
         Self {
-            components: Costs(
-                costs.0.iter().map(|(name, cost)| (*name, ratio(*cost, requests))).collect(),
-            ),
+            components: costs.each(|_, cost| ratio(cost, requests)),
             acks_a_segment: per(tally.acks, tally.segments),
             acks_a_request: ratio(tally.acks as f64, requests),
             pure_acks_percent: 100.0 * per(tally.acks, tally.packets),
@@ -124,13 +133,11 @@ mod tests {
 
     #[test]
     fn what_does_not_receive_sends() {
-        let costs = |all: [f64; 5]| Costs(PARTS.names.iter().copied().zip(all).collect());
+        let parts = ["driver", "network", MEMORY, "measuring", APPLICATION];
+        let costs = |all: [f64; 5]| -> Costs { parts.into_iter().zip(all).collect() };
         let [all, receiving] =
             [[10.0, 100.0, 30.0, 7.0, 50.0], [4.0, 60.0, 10.0, 7.0, 1.0]].map(costs);
         let expected = [4.0, 61.0, 30.0, 40.0, 6.0, 49.0];
-        assert_eq!(
-            components(&all, &receiving),
-            Costs(COMPONENTS.into_iter().zip(expected).collect())
-        );
+        assert_eq!(components(&all, &receiving), COMPONENTS.into_iter().zip(expected).collect());
     }
 }

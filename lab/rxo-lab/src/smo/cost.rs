@@ -16,7 +16,7 @@ use super::card::Card;
 use super::model::SEGMENT_BYTES;
 use super::sender::{Case, FEWEST, MOST, Sender};
 use super::virtual_time::Scene;
-use crate::counted::{Components, Costs, Counted, MEMORY, counted};
+use crate::counted::{Categories, Costs, Counted, MEMORY, Source, counted};
 
 /// The paper's components (figures 6 and 8), by the source file that an instruction was compiled from.
 ///
@@ -24,35 +24,47 @@ use crate::counted::{Components, Costs, Counted, MEMORY, counted};
 /// and atomic operations, and the backlog that locks protect. Block is the receiver's connection, the paper's TCP
 /// control block; aggregate is the state of the group. Upkeep is the host's work on a connection after its ACK:
 /// timers, and a check for data to send.
-pub(super) const COMPONENTS: Components = Components {
-    names: &["RX", MEMORY, "sync", "block", "aggregate", "upkeep", "other"],
-    memory: &["malloc", "calloc", "realloc", "free", "__rust_alloc", "__rust_dealloc"],
-    paths: &[
-        ("core/src/sync/atomic", "sync"),
-        ("std/src/sync/", "sync"),
-        ("std/src/sys/sync/", "sync"),
+pub(super) const COMPONENTS: [&str; 7] =
+    ["RX", MEMORY, "sync", "block", "aggregate", "upkeep", "other"];
+
+const CATEGORIES: Categories = Categories(
+    &[
+        (MEMORY, Source::Copies),
+        (
+            MEMORY,
+            Source::Functions(&[
+                "malloc",
+                "calloc",
+                "realloc",
+                "free",
+                "__rust_alloc",
+                "__rust_dealloc",
+            ]),
+        ),
+        ("sync", Source::Path("core/src/sync/atomic")),
+        ("sync", Source::Path("std/src/sync/")),
+        ("sync", Source::Path("std/src/sys/sync/")),
+        ("aggregate", Source::Files("rxo-tcp", "src/multicast")),
+        ("aggregate", Source::Files("rxo-host", "src/worker/cast.rs")),
+        ("block", Source::Files("rxo-tcp", "")),
+        ("sync", Source::Files("rxo-host", "src/cell")),
+        ("upkeep", Source::Files("rxo-host", "src/transmit")),
+        ("upkeep", Source::Files("rxo-host", "src/worker/give_back.rs")),
+        ("upkeep", Source::Files("rxo-host", "src/worker/reclaim.rs")),
+        ("upkeep", Source::Files("rxo-host", "src/worker/rests.rs")),
+        ("upkeep", Source::Files("rxo-host", "src/worker/serve.rs")),
+        ("upkeep", Source::Files("rxo-host", "src/worker/shares.rs")),
+        ("upkeep", Source::Files("rxo-host", "src/worker/timers.rs")),
+        (MEMORY, Source::Files("rxo-host", "src/buffer.rs")),
+        (MEMORY, Source::Files("rxo-frame", "src/pool")),
+        (MEMORY, Source::Files("rxo-frame", "src/chain")),
+        ("RX", Source::Files("rxo-host", "")),
+        ("RX", Source::Files("rxo-device", "")),
+        ("RX", Source::Files("rxo-coalesce", "")),
+        ("RX", Source::Files("rxo-lab", "src/smo/card.rs")),
     ],
-    crates: &[
-        ("rxo-tcp", "src/multicast", "aggregate"),
-        ("rxo-host", "src/worker/cast.rs", "aggregate"),
-        ("rxo-tcp", "", "block"),
-        ("rxo-host", "src/cell", "sync"),
-        ("rxo-host", "src/transmit", "upkeep"),
-        ("rxo-host", "src/worker/give_back.rs", "upkeep"),
-        ("rxo-host", "src/worker/reclaim.rs", "upkeep"),
-        ("rxo-host", "src/worker/rests.rs", "upkeep"),
-        ("rxo-host", "src/worker/serve.rs", "upkeep"),
-        ("rxo-host", "src/worker/shares.rs", "upkeep"),
-        ("rxo-host", "src/worker/timers.rs", "upkeep"),
-        ("rxo-host", "src/buffer.rs", MEMORY),
-        ("rxo-frame", "src/pool", MEMORY),
-        ("rxo-frame", "src/chain", MEMORY),
-        ("rxo-host", "", "RX"),
-        ("rxo-device", "", "RX"),
-        ("rxo-coalesce", "", "RX"),
-        ("rxo-lab", "src/smo/card.rs", "RX"),
-    ],
-};
+    "other",
+);
 
 /// Instructions of an acknowledgement, and of a segment to the group.
 #[derive(Clone, Debug, Serialize)]
@@ -84,14 +96,14 @@ struct Done {
 /// If valgrind is missing, or the process under it fails.
 pub(super) fn count(case: Case, rounds: usize) -> Result<Cost> {
     let run = |function, caches: &[&str]| -> Result<Counted<Done>> {
-        counted(("Sender", &Parameters { case, rounds }), (function, caches), &COMPONENTS)
+        counted(("Sender", &Parameters { case, rounds }), (function, caches), &CATEGORIES)
     };
     let Counted { costs, said: done, .. } = run("counted_acks", &[])?;
     let sending = run("counted_sends", &[])?.costs;
     let is_papers = [FEWEST, MOST].contains(&case.receivers);
     let simulated = is_papers.then(|| run("counted_acks", &CACHES)).transpose()?;
     let an_ack = |cost: f64| cost / done.acks as f64;
-    let parts = Costs(costs.0.iter().map(|(name, cost)| (*name, an_ack(*cost))).collect());
+    let parts = costs.each(|_, cost| an_ack(cost));
     Ok(Cost {
         ack: parts.total(),
         parts,

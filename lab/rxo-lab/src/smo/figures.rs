@@ -97,7 +97,7 @@ fn components(costs: &Cells<Case, Cost>) -> Option<Figure> {
     Some(Figure {
         number: "6",
         x: Way::ALL.map(|way| way.line().to_owned()).to_vec(),
-        series: COMPONENTS.names.iter().map(part).collect(),
+        series: COMPONENTS.iter().map(part).collect(),
         brackets: brackets.collect(),
         claims: savings(all),
         ..Figure::default()
@@ -152,15 +152,14 @@ pub(super) fn hardship(Case { way, receivers }: Case, sample: &Sample) -> Claim 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counted::Costs;
 
     /// Makes the costs of an ACK to 168 receivers by the stack, by the paper's change, and by rxo's best: instructions
     /// (the same in each component), cycles and misses.
     fn three(mechanism: [f64; 3], best: [f64; 3]) -> Cells<Case, Cost> {
         let cost = |(way, [ack, cycles, misses]): (Way, [f64; 3])| {
-            let part = ack / COMPONENTS.names.len() as f64;
+            let part = ack / COMPONENTS.len() as f64;
             let cost = Cost {
-                parts: Costs(COMPONENTS.names.iter().map(|name| (*name, part)).collect()),
+                parts: COMPONENTS.map(|name| (name, part)).into_iter().collect(),
                 ack,
                 cycles: Some(cycles),
                 misses: Some(misses),

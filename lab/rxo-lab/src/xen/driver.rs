@@ -20,10 +20,9 @@ use serde::{Deserialize, Serialize};
 use super::Case;
 use super::domain::Domain;
 use super::traffic::{SEGMENT_BYTES, Traffic};
+use crate::counted::{Categories, Counted, counted};
 use crate::folder::Folder;
 use crate::guests::portions::Polls;
-use crate::process::Process;
-use crate::step;
 use crate::{callgrind, card};
 
 /// Cost of the polls of a driver domain.
@@ -54,13 +53,10 @@ struct Sent {
 /// If valgrind is missing, or the process under it fails.
 pub(super) fn count(case: Case, frames: usize) -> Result<Cost> {
     callgrind::check()?;
-    let folder = Folder::new("xen")?;
-    let profile = folder.file("callgrind.out");
-    let mut command = callgrind::command("counted_poll", &profile, &[])?;
-    command.args(step::arguments("Driver", &Parameters { case, frames })?);
-    let sent = Process::spawn("the driver domain under valgrind", &mut command)?.finish()?;
-    let [instructions] = callgrind::read(&profile, |_| 0)?;
-    Ok(Cost::of(instructions, sent))
+    let step = ("Driver", &Parameters { case, frames });
+    let Counted { said, costs, .. } =
+        counted(step, ("counted_poll", &[]), &Categories(&[], "all"))?;
+    Ok(Cost::of(costs.total(), said))
 }
 
 impl Cost {

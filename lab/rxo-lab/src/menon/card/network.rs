@@ -14,8 +14,9 @@ use serde::Serialize;
 use super::Scale;
 use super::case::{Application, Case, Traffic};
 use super::receiver::{Measured, PORT, Parameters};
-use crate::callgrind::{self, COUNTED, Categories, Parts, Source};
+use crate::callgrind::{self, COUNTED};
 use crate::card::{self, MODERATION};
+use crate::counted::{Categories, Costs, Source};
 use crate::folder::Folder;
 use crate::generator::generator;
 use crate::menon::stack::Stack;
@@ -59,7 +60,7 @@ pub(super) struct Sample {
     /// Idle turns per frame while instructions were counted.
     pauses_per_packet: f64,
     /// Instructions per frame, by category.
-    breakdown: Parts,
+    breakdown: Costs,
     /// Segments that the senders retransmitted in both transfers.
     retransmissions: u64,
     /// Segments retransmitted while instructions were counted, whose instructions are counted too. These are half
@@ -76,7 +77,7 @@ pub(super) fn measure(case: Case, scale: Scale) -> Result<Sample> {
     let (timed, first) = transfer(case, scale, &folder, Tool::None)?;
     let (counted, second) = transfer(case, scale, &folder, Tool::Callgrind)?;
     let counts = CATEGORIES.read(&folder.file("callgrind.out"))?;
-    let all: f64 = counts.values().sum();
+    let all = counts.total();
     let per_packet = |count: u64| ratio(count as f64, counted.packets as f64);
     let gigabits = timed.bytes as f64 * 8.0 / 1e9;
     Ok(Sample {
@@ -88,14 +89,10 @@ pub(super) fn measure(case: Case, scale: Scale) -> Result<Sample> {
         acks_per_packet: per_packet(counted.acks),
         handed_over_per_packet: per_packet(counted.handed_over),
         pauses_per_packet: per_packet(counted.pauses),
-        breakdown: divided(counts, counted.packets),
+        breakdown: counts.each(|_, count| ratio(count, counted.packets as f64)),
         retransmissions: first + second,
         sent_again_percent: 100.0 * per_packet(second) / 2.0,
     })
-}
-
-fn divided(counts: Parts, packets: u64) -> Parts {
-    counts.into_iter().map(|(name, count)| (name, ratio(count, packets as f64))).collect()
 }
 
 /// The prefetching of a simulated processor (section 2.1, figure 1).
@@ -154,9 +151,10 @@ pub(super) fn simulate(prefetch: Prefetch, scale: Scale) -> Result<Simulated> {
     let folder = Folder::new("menon")?;
     let case = Case::one_processor(Stack::ORIGINAL);
     let (counted, _) = transfer(case, scale, &folder, Tool::Simulated(prefetch))?;
-    let cycles = divided(CATEGORIES.read(&folder.file("callgrind.out"))?, counted.packets);
-    let [per_byte, misc] = ["per-byte", "misc"].map(|name| cycles[name]);
-    Ok(Simulated { per_byte, per_packet: cycles.values().sum::<f64>() - per_byte - misc, misc })
+    let all = CATEGORIES.read(&folder.file("callgrind.out"))?;
+    let cycles = all.each(|_, cycles| ratio(cycles, counted.packets as f64));
+    let [per_byte, misc] = ["per-byte", "misc"].map(|name| cycles.of(name));
+    Ok(Simulated { per_byte, per_packet: cycles.total() - per_byte - misc, misc })
 }
 
 /// The tool under which the receiver runs.

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::station::{Service, Station};
 use super::{Case, Setting, Stack, stages};
-use crate::callgrind::Parts;
+use crate::counted::Costs;
 
 /// A bulk transfer, during the measured time.
 #[derive(Clone, Debug, Serialize)]
@@ -28,7 +28,7 @@ pub(super) struct Bulk {
     packets_per_delivery: f64,
     acks_per_packet: f64,
     /// Nanoseconds per packet, by category; `None` if no turn was timed.
-    breakdown_ns: Option<Parts>,
+    breakdown_ns: Option<Costs>,
     /// Segments that the senders retransmitted.
     retransmissions: u64,
     /// Frames dropped because the ring was full.

@@ -8,7 +8,7 @@
 use rxo_console::numbers::ratio;
 use rxo_host::{Stage, StageTimes};
 
-use crate::callgrind::Parts;
+use crate::counted::Costs;
 
 const STAGES: [(&str, &[Stage]); 7] = [
     ("rx", &[Stage::Deliver]),
@@ -30,7 +30,7 @@ pub(super) fn breakdown(
     times: &StageTimes,
     [worker_s, application_s]: [f64; 2],
     packets: u64,
-) -> Option<Parts> {
+) -> Option<Costs> {
     if times.timed_turns == 0 || packets == 0 {
         return None;
     }
@@ -74,9 +74,9 @@ mod tests {
             ("per-byte", 100.0),
         ];
         for (category, ns) in rows {
-            assert!((found[category] - ns).abs() < 1e-9, "{category}: {found:?}");
+            assert!((found.of(category) - ns).abs() < 1e-9, "{category}: {found:?}");
         }
-        let scaled: f64 = breakdown(&timed, [0.21e-6, 0.0], 10).unwrap().values().sum();
+        let scaled = breakdown(&timed, [0.21e-6, 0.0], 10).unwrap().total();
         assert!((scaled - 21.0).abs() < 1e-9, "never more than the worker took: {scaled}");
     }
 }

@@ -1,7 +1,6 @@
 use super::super::clients::Tally;
 use super::super::server::Served;
 use super::*;
-use crate::counted;
 
 /// Makes the cost of a way at a file size, with each component in thousands per request.
 fn cost(way: Way, file_bytes: u64, thousands: [f64; 6]) -> (Case, Vec<Cost>) {
@@ -10,7 +9,7 @@ fn cost(way: Way, file_bytes: u64, thousands: [f64; 6]) -> (Case, Vec<Cost>) {
         Tally { bytes: file_bytes, files: 1, segments: 1_000, acks: 500, packets: 501, again: 0 };
     let served = Served { tally, consumed: 500, calls: 50, turns: 60 };
     let costs = thousands.map(|count| 1e3 * count);
-    let costs = counted::Costs(COMPONENTS.into_iter().zip(costs).collect());
+    let costs = COMPONENTS.into_iter().zip(costs).collect();
     (case, vec![Cost::of(case, served, &costs)])
 }
 

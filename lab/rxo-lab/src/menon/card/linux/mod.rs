@@ -15,8 +15,9 @@ use serde::Serialize;
 
 use self::domain::{Parameters, Passed};
 use super::Scale;
-use crate::callgrind::{self, COUNTED, Categories, Parts, Source};
+use crate::callgrind::{self, COUNTED};
 use crate::card;
+use crate::counted::{Categories, Costs, Source};
 use crate::folder::Folder;
 use crate::guests::{boot, receive};
 use crate::menon::stack::PAPERS_LIMIT;
@@ -80,8 +81,8 @@ pub(super) struct Cost {
     /// Instructions of the domain per byte of payload.
     domain_per_byte: f64,
     /// Instructions of the guest per packet on the wire, by category.
-    guest: Parts,
-    domain: Parts,
+    guest: Costs,
+    domain: Costs,
     /// Packets on the wire per delivery to the guest.
     packets_per_delivery: f64,
     /// ACKs of the guest per packet; the next field counts ACKs on the wire.
@@ -134,23 +135,17 @@ impl Cost {
     /// domain's counts in the longer one.
     fn of(
         (few, many): (usize, usize),
-        [short, long]: [Parts; 2],
-        (domain, passed): (Parts, Passed),
+        [short, long]: [Costs; 2],
+        (domain, passed): (Costs, Passed),
     ) -> Self {
         let packets = passed.packets.max(1) as f64;
         let (payload, between) = (many as f64 / packets, (many - few) as f64);
-        let before = |part| short.get(part).copied().unwrap_or(0.0);
-        let a_byte =
-            |(part, count): (&'static str, f64)| (part, (count - before(part)).max(0.0) / between);
-        let guest_a_byte: Parts = long.into_iter().map(a_byte).collect();
-        let times = |parts: Parts, factor: f64| -> Parts {
-            parts.into_iter().map(|(part, count)| (part, count * factor)).collect()
-        };
+        let guest_a_byte = long.each(|part, count| (count - short.of(part)).max(0.0) / between);
         Self {
-            guest_per_byte: guest_a_byte.values().sum(),
-            domain_per_byte: domain.values().sum::<f64>() / many as f64,
-            guest: times(guest_a_byte, payload),
-            domain: times(domain, 1.0 / packets),
+            guest_per_byte: guest_a_byte.total(),
+            domain_per_byte: domain.total() / many as f64,
+            guest: guest_a_byte.each(|_, count| count * payload),
+            domain: domain.each(|_, count| count / packets),
             packets_per_delivery: packets / passed.deliveries.max(1) as f64,
             guest_acks_per_packet: passed.from_guest as f64 / packets,
             acks_per_packet: passed.acks as f64 / packets,
@@ -159,12 +154,10 @@ impl Cost {
 }
 
 /// Returns the guest's instructions by category. Its user programs count as misc.
-fn by_part(profile: &Profile, symbols: &Symbols) -> Parts {
-    let mut parts = Parts::from([("misc", profile.user() as f64)]);
-    for (function, count) in profile.functions(symbols) {
-        *parts.entry(kernel::part(function)).or_default() += count as f64;
-    }
-    parts
+fn by_part(profile: &Profile, symbols: &Symbols) -> Costs {
+    let functions = profile.functions(symbols).into_iter();
+    let of_kernel = functions.map(|(function, count)| (kernel::part(function), count as f64));
+    of_kernel.chain([("misc", profile.user() as f64)]).collect()
 }
 
 #[cfg(test)]
@@ -175,12 +168,12 @@ mod tests {
     #[test]
     fn what_starts_a_program_is_in_no_cost() {
         let passed = Passed { packets: 1_000, deliveries: 100, from_guest: 50, acks: 500 };
-        let parts = |count| Parts::from([("tcp rx", count), ("misc", count)]);
+        let parts = |count| -> Costs { [("tcp rx", count), ("misc", count)].into_iter().collect() };
         let (counts, domain) = ([parts(1_000.0), parts(76_000.0)], (parts(20_000.0), passed));
         let cost = Cost::of((362_000, 1_448_000), counts, domain);
-        assert!((cost.guest["misc"] - 100.0).abs() < 1e-9, "{cost:?}");
+        assert!((cost.guest.of("misc") - 100.0).abs() < 1e-9, "{cost:?}");
         assert!((cost.guest_per_byte - 2.0 * 100.0 / 1_448.0).abs() < 1e-9, "{cost:?}");
-        assert_eq!((cost.domain["tcp rx"], cost.packets_per_delivery), (20.0, 10.0));
+        assert_eq!((cost.domain.of("tcp rx"), cost.packets_per_delivery), (20.0, 10.0));
         assert_eq!((cost.guest_acks_per_packet, cost.acks_per_packet), (0.05, 0.5));
     }
 
