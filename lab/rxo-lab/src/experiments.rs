@@ -24,9 +24,9 @@ const ENTRIES: [Entry; 12] = [
     Entry { id: "juggler", parts: juggler::PARTS, make: |run| boxed(juggler::scenario(run)) },
     Entry { id: "cast", parts: cast::PARTS, make: |run| boxed(cast::scenario(run)) },
     Entry { id: "xen", parts: xen::PARTS, make: |run| boxed(xen::study(run)) },
-    Entry { id: "smo", parts: smo::PARTS, make: |run| boxed(smo::scenario(run)) },
-    Entry { id: "paro", parts: paro::PARTS, make: |run| boxed(paro::scenario(run)) },
-    Entry { id: "rsc", parts: rsc::PARTS, make: |run| boxed(rsc::scenario(&RscFlags::with(run))) },
+    Entry { id: "smo", parts: smo::PARTS, make: |run| boxed(smo::study(run)) },
+    Entry { id: "paro", parts: paro::PARTS, make: |run| boxed(paro::study(run)) },
+    Entry { id: "rsc", parts: rsc::PARTS, make: |run| boxed(rsc::study(&RscFlags::with(run))) },
     Entry {
         id: "cast-live",
         parts: cast::live::PARTS,

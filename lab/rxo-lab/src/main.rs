@@ -35,7 +35,6 @@ mod menon;
 mod missing;
 mod modelled;
 mod paro;
-mod parts;
 mod policies;
 mod process;
 mod rsc;
@@ -89,9 +88,9 @@ fn run(command: &Command, stop: &AtomicBool) -> Result<()> {
         Command::Policies(flags) => one("policies", policies::scenario(flags)?, flags, stop),
         Command::Menon(flags) => menon(flags, stop),
         Command::Xen(flags) => one("xen", xen::study(flags)?, flags, stop),
-        Command::Rsc(flags) => one("rsc", rsc::scenario(flags)?, &flags.run, stop),
-        Command::Paro(flags) => one("paro", paro::scenario(flags)?, flags, stop),
-        Command::Smo(flags) => one("smo", smo::scenario(flags)?, flags, stop),
+        Command::Rsc(flags) => one("rsc", rsc::study(flags)?, &flags.run, stop),
+        Command::Paro(flags) => one("paro", paro::study(flags)?, flags, stop),
+        Command::Smo(flags) => one("smo", smo::study(flags)?, flags, stop),
         Command::Step { step } => steps::run(step, stop),
         Command::Guests(flags) => trial::run(flags, stop),
         Command::Attacks(flags) => attacks::run(flags, stop),

@@ -49,6 +49,17 @@ pub(crate) struct Chart<C: 'static, S: 'static> {
 #[derive(Serialize)]
 pub(crate) struct Cells<C, S>(Vec<(C, Vec<S>)>);
 
+impl<C, S> Cells<C, S> {
+    pub(crate) const fn of(cells: Vec<(C, Vec<S>)>) -> Self {
+        Self(cells)
+    }
+
+    /// Returns each case with its samples.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(C, Vec<S>)> {
+        self.0.iter()
+    }
+}
+
 impl<C: Copy + PartialEq, S> Cells<C, S> {
     /// Returns the median and the range of one value of `case`; `None` if it was not measured.
     pub(crate) fn spread(&self, case: C, value: impl Fn(&S) -> f64) -> Option<Spread> {
@@ -58,10 +69,6 @@ impl<C: Copy + PartialEq, S> Cells<C, S> {
 
     pub(crate) fn median(&self, case: C, value: impl Fn(&S) -> f64) -> Option<f64> {
         Some(self.spread(case, value)?.median)
-    }
-
-    pub(crate) const fn of(cells: Vec<(C, Vec<S>)>) -> Self {
-        Self(cells)
     }
 
     /// Returns every sample of a value; none without a case.
@@ -105,8 +112,8 @@ impl<C: Copy + PartialEq, S> Cells<C, S> {
 impl<C: Copy + PartialEq, S> Chart<C, S> {
     /// Draws the cells without claims; `None` if there are none.
     pub(crate) fn figure(&self, cells: &Cells<C, S>) -> Option<Figure> {
-        let x = unique(cells.cases().map(self.x));
-        let names = unique(cells.cases().map(self.line));
+        let x = once(cells.cases().map(self.x));
+        let names = once(cells.cases().map(self.line));
         let case = |x: &String, name: &str| {
             cells.cases().find(|case| (self.x)(*case) == *x && (self.line)(*case) == name)
         };
@@ -155,7 +162,7 @@ where
         let Self { cases, rounds, rotated, name, measure, line, .. } = self;
         let is_timed = self.basis.is_timed();
         let cases = Cases { cases, rounds: *rounds, rotated: *rotated };
-        let samples = sampled(turns, is_timed, cases, (name, measure, line))?;
+        let samples = sampled(turns, is_timed, cases, (name, |case, _| measure(case), line))?;
         let cases = &self.cases;
         let is_intact = samples.iter().flatten().all(self.is_intact);
         let measured = cases.iter().zip(&samples).collect::<Vec<_>>();
@@ -177,23 +184,28 @@ where
 /// Measures each case once or, if it takes real time, in turn in each round. Returns the samples of each case.
 ///
 /// # Errors
-/// The first error of `measure`, which is the second of the functions; the others name a case and a result.
+/// The first error of `measure`, which is the second of the functions and takes a case and its round; the others
+/// name a case and a result.
 pub(crate) fn sampled<C: Copy, S>(
     turns: &Turns<'_>,
     is_timed: bool,
     cases: Cases<'_, C>,
-    (name, measure, line): (impl Fn(C) -> String, impl Fn(C) -> Result<S>, impl Fn(&S) -> String),
+    (name, measure, line): (
+        impl Fn(C) -> String,
+        impl Fn(C, usize) -> Result<S>,
+        impl Fn(&S) -> String,
+    ),
 ) -> Result<Vec<Vec<S>>> {
     if is_timed {
-        return turns.measure(cases, name, |case, _| measure(case), line);
+        return turns.measure(cases, name, measure, line);
     }
-    let counts = turns.count(cases.cases, name, measure, line)?;
+    let counts = turns.count(cases.cases, name, |case| measure(case, 0), line)?;
     Ok(counts.into_iter().map(|count| vec![count]).collect())
 }
 
-/// Returns each value once, in the order of its first occurrence.
-fn unique<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    values.fold(Vec::new(), |mut all, value| {
+/// Returns each value once, in the order of its first occurrence: what several parts share is measured once.
+pub(crate) fn once<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    values.into_iter().fold(Vec::new(), |mut all, value| {
         if !all.contains(&value) {
             all.push(value);
         }

@@ -27,11 +27,11 @@ use self::cost::Cost;
 use self::live::{Live, LiveScale, Window};
 use self::server::Scale;
 use crate::callgrind;
-use crate::claim::{Basis, if_so};
+use crate::claim::if_so;
 use crate::flags::{Part, RunFlags};
-use crate::parts::{Measurement, Parts};
 use crate::runner::Outcome;
 use crate::scenario::Cells;
+use crate::study::{Measured, Study, Table};
 
 /// Table 1, figures 1 and 4: instructions of requests; figure 3: cycles, as callgrind estimates them with
 /// simulated caches; a live server with Linux clients.
@@ -42,7 +42,7 @@ pub(crate) const PARTS: &[Part] =
 ///
 /// # Errors
 /// If a number is invalid; the message describes valid values.
-pub(crate) fn scenario(flags: &RunFlags) -> Result<Parts> {
+pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
     let (parts, quick) = (flags.chosen(PARTS)?, flags.is_quick());
     let rounds = flags.rounds.unwrap_or(if quick { 1 } else { ROUNDS });
     within("--rounds", rounds, 1..=MOST_ROUNDS)?;
@@ -50,18 +50,21 @@ pub(crate) fn scenario(flags: &RunFlags) -> Result<Parts> {
     let sizes = TABLE_1.map(|row| row.file_bytes).into_iter();
     let sizes = sizes.filter(|bytes| !quick || *bytes == PROFILED_BYTES);
     let requests = rates.iter().flat_map(|acks| sizes.clone().flat_map(|bytes| ways(*acks, bytes)));
-    let requests = requests.filter(|_| parts.has("requests")).collect();
+    let requests: Vec<Case> = requests.filter(|_| parts.has("requests")).collect();
     // Simulated caches take minutes, so a quick run has them only if they are named.
     let is_simulated = parts.has("cycles") && (parts.is_named("cycles") || !quick);
     let cycles = ways(AckRate::Second, PROFILED_BYTES).into_iter().filter(|_| is_simulated);
     let scale = if quick { QUICK } else { FULL };
     let windows = live::WAYS.into_iter().filter(|_| parts.has("live")).collect();
     let live_scale = if quick { QUICK_LIVE } else { FULL_LIVE };
-    Ok(Parts(vec![
-        ("costs", Box::new(count(requests, scale, false))),
-        ("cycles", Box::new(count(cycles.collect(), scale, true))),
-        ("windows", Box::new(measure_live(windows, rounds, live_scale))),
-    ]))
+    let is_counted = is_simulated || !requests.is_empty();
+    let tables: Vec<Box<dyn Measured>> = vec![
+        Box::new(count(("costs", requests), scale, false)),
+        Box::new(count(("cycles", cycles.collect()), scale, true)),
+        Box::new(measure_live(windows, rounds, live_scale)),
+    ];
+    let prepare = move || if is_counted { callgrind::check() } else { Ok(()) };
+    Ok(Study { prepare: Box::new(prepare), ..Study::of("paro", tables) })
 }
 
 fn ways(acks: AckRate, file_bytes: u64) -> [Case; 4] {
@@ -69,8 +72,8 @@ fn ways(acks: AckRate, file_bytes: u64) -> [Case; 4] {
 }
 
 /// Counts instructions or, with `is_simulated`, estimated cycles.
-fn count(cases: Vec<Case>, scale: Scale, is_simulated: bool) -> Measurement<Case, Cost> {
-    let measure = move |case, _: &AtomicBool| cost::count(case, scale, is_simulated);
+fn count(cases: (&'static str, Vec<Case>), scale: Scale, is_simulated: bool) -> Table<Case, Cost> {
+    let measure = move |case, _, _: &AtomicBool| cost::count(case, scale, is_simulated);
     let line = |cost: &Cost| format!("{:.2} million a request", cost.total() / 1e6);
     let figures = if is_simulated { figures::of_cycles } else { figures::of_requests };
     let outcome = move |costs: &Cells<Case, Cost>| -> Result<Outcome> {
@@ -83,15 +86,14 @@ fn count(cases: Vec<Case>, scale: Scale, is_simulated: bool) -> Measurement<Case
         facts.extend(if_so("is_simulated", is_simulated));
         Ok(Outcome { figures: figures(costs), facts, ..Outcome::default() })
     };
-    let count = Measurement::new((Basis::Count, cases), Case::name, measure, line, outcome);
-    count.prepared_by(callgrind::check)
+    Table::new(cases, None, Case::name, measure, line).concluded(outcome)
 }
 
 /// Measures all ways with one server, which starts with the first window.
-fn measure_live(cases: Vec<Way>, rounds: usize, scale: LiveScale) -> Measurement<Way, Window> {
+fn measure_live(cases: Vec<Way>, rounds: usize, scale: LiveScale) -> Table<Way, Window> {
     let live = Rc::new(RefCell::new(None::<Live>));
     let ended = Rc::clone(&live);
-    let measure = move |way, _: &AtomicBool| -> Result<Window> {
+    let measure = move |way, _, _: &AtomicBool| -> Result<Window> {
         match &mut *live.borrow_mut() {
             Some(live) => live.measure(way),
             none => none.insert(Live::start(scale)?).measure(way),
@@ -110,7 +112,8 @@ fn measure_live(cases: Vec<Way>, rounds: usize, scale: LiveScale) -> Measurement
         Ok(Outcome { figures, facts, ..Outcome::default() })
     };
     let name = |way: Way| format!("live, {}", way.title());
-    Measurement::new((Basis::ProcessorTime, cases), name, measure, line, outcome).rounds(rounds)
+    let table = Table::new(("windows", cases), Some(rounds), name, measure, line);
+    table.by("way").rotated().concluded(outcome)
 }
 
 /// Number and size of the paper's files. The paper has 400 clients, but 50 saturate the link too, and either
@@ -130,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_quick_run_leaves_cycles_out_unless_they_are_named() {
-        let steps = |line: &str| scenario(&typed(line).unwrap()).map(|parts| parts.each_step());
+        let steps = |line: &str| study(&typed(line).unwrap()).map(|study| study.each_step());
         assert_eq!(steps("").unwrap(), [2 * 5 * 4, 4, 7 * 3]);
         assert_eq!(steps("--quick").unwrap(), [4, 0, 3]);
         assert_eq!(steps("--quick --only cycles").unwrap(), [0, 4, 0]);

@@ -13,10 +13,10 @@ use rxo_console::fault::usage;
 use super::amount;
 use super::examine::{Condition, Examined, examine};
 use super::senders::{self, Captured, Link};
-use crate::claim::{Basis, Fact, if_so};
-use crate::parts::Measurement;
+use crate::claim::{Fact, if_so};
 use crate::runner::Outcome;
 use crate::scenario::Cells;
+use crate::study::Table;
 
 /// The source of the captures.
 #[derive(Debug)]
@@ -78,23 +78,21 @@ impl Sources {
 }
 
 /// Examines the captures of `sources`, if `is_chosen`.
-pub(super) fn measurement(
-    sources: Sources,
-    is_chosen: bool,
-) -> Measurement<usize, Option<Examined>> {
+pub(super) fn table(sources: Sources, is_chosen: bool) -> Table<usize, Option<Examined>> {
     let is_lab = matches!(sources, Sources::Lab { .. });
     let sources = Rc::new(sources);
     let [named, measured] = [Rc::clone(&sources), Rc::clone(&sources)];
     // A file has the same packets on a busy machine.
-    let basis = if is_lab { Basis::Live } else { Basis::Count };
+    let rounds = is_lab.then_some(1);
     let cases = (0..sources.len()).filter(|_| is_chosen).collect();
-    Measurement::new(
-        (basis, cases),
+    let table = Table::new(
+        ("captures", cases),
+        rounds,
         move |place| named.name(place),
-        move |place, stop| measured.examined(place, stop),
+        move |place, _, stop| measured.examined(place, stop),
         |examined| examined.as_ref().map_or_else(String::new, Examined::line),
-        move |captures| Ok(outcome(&sources, captures)),
-    )
+    );
+    table.concluded(move |captures| Ok(outcome(&sources, captures)))
 }
 
 fn outcome(sources: &Sources, captures: &Cells<usize, Option<Examined>>) -> Outcome {

@@ -5,6 +5,8 @@
 //! reading application. (The paper subtracted the cost of coalescing; here it is included.) The sender writes
 //! as fast as it can without waiting for ACKs, so that Linux joins small writes.
 
+use std::sync::atomic::AtomicBool;
+
 use anyhow::{Result, bail};
 use rxo_coalesce::Policy;
 use rxo_console::numbers::ratio;
@@ -17,12 +19,12 @@ use serde::Serialize;
 
 use super::WARM_UP;
 use super::faster;
-use crate::claim::{Basis, Claim, if_so};
+use crate::claim::{Claim, if_so};
 use crate::figure::{Figure, Series, Shape};
 use crate::limits::Effort;
-use crate::parts::Measurement;
 use crate::runner::Outcome;
 use crate::scenario::{Cells, Chart};
+use crate::study::Table;
 
 /// Rate limit of the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -72,7 +74,7 @@ pub(super) struct Sample {
 pub(super) type Costs = Cells<Case, Sample>;
 
 /// Measures both paces with these payloads. The levels vary fastest, so that they are measured close together.
-pub(super) fn measurement(payloads_kb: &[usize], effort: Effort) -> Measurement<Case, Sample> {
+pub(super) fn table(payloads_kb: &[usize], effort: Effort) -> Table<Case, Sample> {
     let of = |pace| {
         let case = move |payload_kb, level| Case { pace, payload_kb, level };
         let levels = move |kb: &usize| {
@@ -86,14 +88,11 @@ pub(super) fn measurement(payloads_kb: &[usize], effort: Effort) -> Measurement<
         let pace = if pace == Pace::OneGbit { "1 Gbit/s" } else { "unlimited" };
         format!("{pace}, {payload_kb} KB, {level}")
     };
-    Measurement::new(
-        (Basis::ProcessorTime, cases),
-        name,
-        move |case, _| measure(case, effort),
-        |s| format!("{:>5.2} Gbit/s  {:.3} ns/byte", s.gbit_per_s, s.ns_per_byte),
-        |costs| Ok(outcome(costs)),
-    )
-    .rounds(effort.rounds)
+    let measure = move |case, _, _: &AtomicBool| measure(case, effort);
+    let line =
+        |it: &Sample| format!("{:>5.2} Gbit/s  {:.3} ns/byte", it.gbit_per_s, it.ns_per_byte);
+    let table = Table::new(("costs", cases), Some(effort.rounds), name, measure, line);
+    table.rotated().concluded(|costs| Ok(outcome(costs)))
 }
 
 /// Measures one connection through a worker of this level, on a new network.

@@ -25,7 +25,7 @@ use self::examine::Condition;
 use self::senders::Link;
 use crate::flags::{Part, RscFlags};
 use crate::limits::Limits;
-use crate::parts::Parts;
+use crate::study::Study;
 
 /// Figures 4 to 8: packets eliminated, from captures; figures 10 to 12: processor time, and the projection.
 pub(crate) const PARTS: &[Part] = &[Part::timed("captures"), Part::timed("cpu")];
@@ -35,7 +35,7 @@ pub(crate) const PARTS: &[Part] = &[Part::timed("captures"), Part::timed("cpu")]
 /// # Errors
 /// If a number or a time is invalid, flags contradict each other, or there are no captures; the message describes
 /// valid values.
-pub(crate) fn scenario(flags: &RscFlags) -> Result<Parts> {
+pub(crate) fn study(flags: &RscFlags) -> Result<Study> {
     let RscFlags { run, keep, captures, packets, rate, burst } = flags;
     let (parts, quick) = (run.chosen(PARTS)?, run.is_quick());
     let packets = packets.unwrap_or(if quick { 2_000 } else { 10_000 });
@@ -63,11 +63,8 @@ pub(crate) fn scenario(flags: &RscFlags) -> Result<Parts> {
     let has_cpu = parts.has("cpu") && (captures.is_none() || !run.only.is_empty());
     let payloads: &[usize] = if quick { &[8] } else { &PAYLOADS_KB };
     let payloads = if has_cpu { payloads } else { &[] };
-    let captures = captures::measurement(sources, parts.has("captures"));
-    Ok(Parts(vec![
-        ("captures", Box::new(captures)),
-        ("costs", Box::new(cost::measurement(payloads, effort))),
-    ]))
+    let captures = captures::table(sources, parts.has("captures"));
+    Ok(Study::of("rsc", vec![Box::new(captures), Box::new(cost::table(payloads, effort))]))
 }
 
 /// Numbers of connections in figures 4 and 5.
@@ -89,16 +86,15 @@ const WARM_UP: Duration = Duration::from_millis(400);
 mod tests {
     use super::*;
     use crate::flags::typed;
-    use crate::runner::Experiment;
 
-    fn parts(line: &str) -> Result<Parts> {
-        scenario(&typed::<RscFlags>(line)?)
+    fn of(line: &str) -> Result<Study> {
+        study(&typed::<RscFlags>(line)?)
     }
 
     #[test]
     fn without_flags_it_is_the_papers_experiments() {
-        assert_eq!(parts("").unwrap().each_step(), [36, 5 * 2 * 6 * 4]);
-        assert_eq!(parts("--quick").unwrap().each_step(), [6, 8]);
+        assert_eq!(of("").unwrap().each_step(), [36, 5 * 2 * 6 * 4]);
+        assert_eq!(of("--quick").unwrap().each_step(), [6, 8]);
     }
 
     #[test]
@@ -106,10 +102,10 @@ mod tests {
         let folder = crate::folder::Folder::new("brought").unwrap();
         std::fs::write(folder.file("mine.pcap"), "").unwrap();
         let path = folder.file("");
-        let brought = parts(&format!("--captures {}", path.display())).unwrap();
-        assert_eq!((brought.each_step(), brought.needs_networks()), (vec![1, 0], false));
-        let both = parts(&format!("--captures {} --only captures,cpu", path.display())).unwrap();
-        assert_eq!((both.each_step()[1] > 0, both.needs_networks()), (true, true));
+        let brought = of(&format!("--captures {}", path.display())).unwrap();
+        assert_eq!((brought.each_step(), brought.needs_networks), (vec![1, 0], false));
+        let both = of(&format!("--captures {} --only captures,cpu", path.display())).unwrap();
+        assert_eq!((both.each_step()[1] > 0, both.needs_networks), (true, true));
     }
 
     #[test]
@@ -126,7 +122,7 @@ mod tests {
             ("--captures nowhere", "--captures nowhere: cannot be read"),
         ];
         for (flags, message) in rows {
-            let error = parts(flags).err().unwrap().to_string();
+            let error = of(flags).err().unwrap().to_string();
             assert!(error.starts_with(message), "{error}");
         }
     }

@@ -67,6 +67,17 @@ impl Outcome {
         Ok(Self { figures, measured, ..Self::default() })
     }
 
+    /// Adds everything of `other`.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        let Self { figures, claims, facts, missing, measured, damage } = other;
+        self.figures.extend(figures);
+        self.claims.extend(claims);
+        self.facts.extend(facts);
+        self.missing.extend(missing);
+        self.measured.extend(measured);
+        Self { damage: self.damage.or(damage), ..self }
+    }
+
     pub(crate) fn claims(self, claims: Vec<Claim>) -> Self {
         Self { claims, ..self }
     }

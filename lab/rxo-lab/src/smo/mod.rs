@@ -31,11 +31,11 @@ use self::real::{Fate, Sample};
 use self::sender::{Case, FEWEST, MOST, Way};
 use self::virtual_time::{Cast, Costs};
 use crate::callgrind;
-use crate::claim::{Basis, Fact};
+use crate::claim::Fact;
 use crate::flags::{Part, RunFlags};
-use crate::parts::{Measurement, Parts};
 use crate::runner::Outcome;
 use crate::scenario::Cells;
+use crate::study::{Measured, Study, Table};
 
 /// Figures 6 and 8 by callgrind, and figure 5 on virtual time from these counts; figure 5 with the sender alone
 /// on a core; casts to 168 receivers in eight namespaces.
@@ -49,7 +49,7 @@ type Ledger = Rc<RefCell<Vec<(Case, Cost)>>>;
 ///
 /// # Errors
 /// If a number is invalid, or `--only` names no part.
-pub(crate) fn scenario(flags: &RunFlags) -> Result<Parts> {
+pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
     let (parts, quick) = (flags.chosen(PARTS)?, flags.is_quick());
     let rounds = flags.rounds.unwrap_or(if quick { 1 } else { ROUNDS });
     within("--rounds", rounds, 1..=MOST_ROUNDS)?;
@@ -73,18 +73,21 @@ pub(crate) fn scenario(flags: &RunFlags) -> Result<Parts> {
     let knee = of("knee", &QUICK_RECEIVERS, &[88, 128, 168]);
     let real = of("real", &QUICK_RECEIVERS[..1], &[FEWEST, MOST]);
     let hardship = of("real", &QUICK_RECEIVERS[..1], &[MOST]);
-    Ok(Parts(vec![
-        ("costs", Box::new(costs)),
-        ("simulated", Box::new(simulation(simulated, bytes(SIMULATED_BYTES), ledger))),
-        ("knee", Box::new(at_knee(knee, bytes(KNEE_BYTES), rounds))),
-        ("real", Box::new(in_namespaces(real, bytes(REAL_BYTES), Fate::Nothing).rounds(rounds))),
-        ("hardship", Box::new(in_namespaces(hardship, bytes(REAL_BYTES), Fate::Hardship))),
-    ]))
+    let is_counted = costs.steps() > 0;
+    let tables: Vec<Box<dyn Measured>> = vec![
+        Box::new(costs),
+        Box::new(simulation(simulated, bytes(SIMULATED_BYTES), ledger)),
+        Box::new(at_knee(knee, bytes(KNEE_BYTES), rounds)),
+        Box::new(in_namespaces(("real", real), bytes(REAL_BYTES), (rounds, Fate::Nothing))),
+        Box::new(in_namespaces(("hardship", hardship), bytes(REAL_BYTES), (1, Fate::Hardship))),
+    ];
+    let prepare = move || if is_counted { callgrind::check() } else { Ok(()) };
+    Ok(Study { prepare: Box::new(prepare), ..Study::of("smo", tables) })
 }
 
 /// Counts an ACK of each case.
-fn costs(cases: Vec<Case>, rounds: usize, ledger: Ledger) -> Measurement<Case, Cost> {
-    let measure = move |case, _: &AtomicBool| -> Result<Cost> {
+fn costs(cases: Vec<Case>, rounds: usize, ledger: Ledger) -> Table<Case, Cost> {
+    let measure = move |case, _, _: &AtomicBool| -> Result<Cost> {
         let cost = cost::count(case, rounds)?;
         ledger.borrow_mut().push((case, cost.clone()));
         Ok(cost)
@@ -95,15 +98,14 @@ fn costs(cases: Vec<Case>, rounds: usize, ledger: Ledger) -> Measurement<Case, C
         let (figures, claims) = (figures::of_costs(costs), vec![figures::many(costs)]);
         Ok(Outcome { figures, claims, facts, ..Outcome::default() })
     };
-    let costs = Measurement::new((Basis::Count, cases), Case::name, measure, line, outcome);
-    costs.prepared_by(callgrind::check)
+    Table::new(("costs", cases), None, Case::name, measure, line).concluded(outcome)
 }
 
 /// Simulates figure 5 on virtual time, at the knee of the sender without the fast path.
-fn simulation(cases: Vec<Case>, bytes: u64, ledger: Ledger) -> Measurement<Case, Cast> {
+fn simulation(cases: Vec<Case>, bytes: u64, ledger: Ledger) -> Table<Case, Cast> {
     let knee = Knee::of(&cases);
     let rate = Rc::clone(&knee.rate);
-    let measure = move |case: Case, _: &AtomicBool| -> Result<Cast> {
+    let measure = move |case: Case, _, _: &AtomicBool| -> Result<Cast> {
         let ledger = ledger.borrow();
         let costs = |case| costs_of(&ledger, case).context("no ACK was counted");
         let rate = knee.rate(bytes, |most, rate| {
@@ -119,14 +121,14 @@ fn simulation(cases: Vec<Case>, bytes: u64, ledger: Ledger) -> Measurement<Case,
         Ok(Outcome { figures, facts, ..Outcome::default() })
     };
     let name = |case: Case| format!("virtual time, {}", case.name());
-    Measurement::new((Basis::VirtualTime, cases), name, measure, line, outcome)
+    Table::new(("simulated", cases), None, name, measure, line).concluded(outcome)
 }
 
 /// Measures figure 5 between cores, at the knee's rate, which the first cast finds.
-fn at_knee(cases: Vec<Case>, bytes: u64, rounds: usize) -> Measurement<Case, Timed> {
+fn at_knee(cases: Vec<Case>, bytes: u64, rounds: usize) -> Table<Case, Timed> {
     let (knee, cores) = (Knee::of(&cases), Cores::choose());
     let rate = Rc::clone(&knee.rate);
-    let measure = move |case: Case, _: &AtomicBool| -> Result<Timed> {
+    let measure = move |case: Case, _, _: &AtomicBool| -> Result<Timed> {
         let rate = knee.rate(bytes, |most, rate| {
             let casts = 0..if rate.is_none() { CALIBRATIONS } else { 1 };
             let rate = rate.unwrap_or(UNLIMITED);
@@ -149,11 +151,16 @@ fn at_knee(cases: Vec<Case>, bytes: u64, rounds: usize) -> Measurement<Case, Tim
         Ok(Outcome { figures, facts, ..Outcome::default() })
     };
     let name = |case: Case| format!("knee, {}", case.name());
-    Measurement::new((Basis::Live, cases), name, measure, line, outcome).rounds(rounds)
+    let table = Table::new(("knee", cases), Some(rounds), name, measure, line);
+    table.rotated().concluded(outcome)
 }
 
 /// Measures casts in namespaces.
-fn in_namespaces(cases: Vec<Case>, bytes: u64, fate: Fate) -> Measurement<Case, Sample> {
+fn in_namespaces(
+    cases: (&'static str, Vec<Case>),
+    bytes: u64,
+    (rounds, fate): (usize, Fate),
+) -> Table<Case, Sample> {
     let is_hard = fate == Fate::Hardship;
     let kind = if is_hard { "hardship, " } else { "" };
     let line = |cast: &Sample| format!("{:.3} s, {} right files", cast.seconds, cast.right);
@@ -171,8 +178,8 @@ fn in_namespaces(cases: Vec<Case>, bytes: u64, fate: Fate) -> Measurement<Case, 
         Ok(Outcome { figures, facts, ..Outcome::default() }.intact(is_intact))
     };
     let name = move |case: Case| format!("namespaces, {kind}{}", case.name());
-    let measure = move |case, _: &AtomicBool| real::cast(case, fate, bytes);
-    Measurement::new((Basis::Live, cases), name, measure, line, outcome)
+    let measure = move |case, _, _: &AtomicBool| real::cast(case, fate, bytes);
+    Table::new(cases, Some(rounds), name, measure, line).rotated().concluded(outcome)
 }
 
 /// Returns the costs that were counted for the nearest number of receivers; `None` if none were.
@@ -243,21 +250,20 @@ const MOST_ROUNDS: usize = 100;
 mod tests {
     use super::*;
     use crate::flags::typed;
-    use crate::runner::Experiment;
 
     #[test]
     fn parts_are_measured_alone_and_all_without_flags() {
-        let parts = |line: &str| scenario(&typed(line).unwrap());
-        let steps = |line: &str| parts(line).unwrap().each_step();
+        let of = |line: &str| study(&typed(line).unwrap());
+        let steps = |line: &str| of(line).unwrap().each_step();
         assert_eq!(steps("--rounds 1"), [12, 22, 6, 4, 2]);
         assert_eq!(steps("--only cost"), [12, 0, 0, 0, 0]);
         assert_eq!(steps("--only simulation"), [3, 22, 0, 0, 0], "it needs the costs");
         assert_eq!(steps("--only knee,real"), [0, 0, 60, 40, 2]);
         assert_eq!(steps("--quick"), [6, 4, 4, 2, 2]);
         assert_eq!(steps("--counted"), [6, 4, 0, 0, 0]);
-        assert!(!parts("--only cost,simulation").unwrap().needs_networks());
-        assert!(parts("--only knee").unwrap().needs_networks());
-        let error = parts("--rounds 0").err().unwrap().to_string();
+        assert!(!of("--only cost,simulation").unwrap().needs_networks);
+        assert!(of("--only knee").unwrap().needs_networks);
+        let error = of("--rounds 0").err().unwrap().to_string();
         assert_eq!(error, "--rounds 0: choose 1 to 100");
     }
 
@@ -267,7 +273,7 @@ mod tests {
         let case = Case { way: Way::Fast, receivers: 168 };
         let damage = |fate, right| {
             let cells = Cells::of(vec![(case, vec![Sample { right, ..Sample::default() }])]);
-            in_namespaces(vec![case], 1, fate).concluded(&cells).unwrap().damage
+            in_namespaces(("real", vec![case]), 1, (1, fate)).conclude(&cells).unwrap().damage
         };
         assert!(damage(Fate::Nothing, 168).is_none() && damage(Fate::Nothing, 167).is_some());
         assert!(damage(Fate::Hardship, 169).is_none(), "all but the one that was killed");

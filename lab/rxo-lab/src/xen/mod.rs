@@ -138,8 +138,6 @@ pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
     ];
     let needs_guests = with_guests.iter().any(|table| table.steps() > 0);
     Ok(Study {
-        id: "xen",
-        tables: counted.into_iter().chain(with_guests).collect(),
         // Installs what guests need while the network is still reachable. A failure is reported once a guest is to
         // start.
         prepare: Box::new(move || {
@@ -148,7 +146,7 @@ pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
         }),
         derive: Box::new(alignments),
         facts: Box::new(|_| facts(extent)),
-        needs_networks: needs_guests,
+        ..Study::of("xen", counted.into_iter().chain(with_guests).collect())
     })
 }
 
@@ -218,7 +216,7 @@ fn machines(extent: &'static Extent) -> Table<System, GuestRate> {
     let label = |system: System| format!("one core, {}", system.name());
     let measure = |system, _| rate::measure(system, extent.machine_bytes);
     let table = Table::timed(cases, extent.rounds, label, measure, ("mbit_per_s", "Mbit/s"));
-    table.by("system").rotated(System::RECEIVERS.len()).row_by_row().optional()
+    table.by("system").rotated().row_by_row().optional()
 }
 
 /// Requests to live guests.

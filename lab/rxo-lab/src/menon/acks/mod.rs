@@ -120,12 +120,9 @@ pub(crate) fn study(AcksFlags { run, rate }: &AcksFlags) -> Result<Study> {
         ("per_delivery", "ACKs/delivery"),
     );
     Ok(Study {
-        id: "menon-acks",
-        tables: vec![Box::new(split), Box::new(keep)],
-        prepare: Box::new(|| Ok(())),
         derive: Box::new(move |rows| effect::derive(rows, setting)),
         facts: Box::new(move |rows| setting.facts(rows)),
-        needs_networks: true,
+        ..Study::of("menon-acks", vec![Box::new(split), Box::new(keep)])
     })
 }
 

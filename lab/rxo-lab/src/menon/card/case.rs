@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::card::Expansion;
 use crate::flags::Chosen;
 use crate::menon::stack::{PAPERS_LIMIT, Stack};
-use crate::study::once;
+use crate::scenario::once;
 
 /// One configuration of the receiving host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

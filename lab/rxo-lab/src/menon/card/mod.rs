@@ -91,17 +91,14 @@ pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
         ("per_packet", "cycles a packet"),
     );
     let has_guest = has[1];
+    let linux = linux.by("feed").row_by_row().optional();
+    let simulated = simulated.by("prefetch");
     Ok(Study {
-        id: "menon-card",
-        tables: vec![
-            Box::new(rows),
-            Box::new(linux.by("feed").row_by_row().optional()),
-            Box::new(simulated.by("prefetch")),
-        ],
         prepare: Box::new(move || prepare(has_guest)),
         derive: Box::new(derive),
         facts: Box::new(move |_| facts(scale, rounds, has)),
         needs_networks: true,
+        ..Study::of("menon-card", vec![Box::new(rows), Box::new(linux), Box::new(simulated)])
     })
 }
 

@@ -21,7 +21,8 @@ use super::stack::{PAPERS_LIMIT, Stack};
 use crate::claim::Fact;
 use crate::flags::{Chosen, Part, RunFlags};
 use crate::limits::{Effort, Limits};
-use crate::study::{Rows, Study, Table, once};
+use crate::scenario::once;
+use crate::study::{Rows, Study, Table};
 
 /// One connection, five, and one of a guest (figures 3 and 7 to 10); the Aggregation Limit (figure 11); 1 to 400
 /// connections (figure 12); requests (table 1).
@@ -95,12 +96,9 @@ pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
     );
     let ghz = ghz(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default());
     Ok(Study {
-        id: "menon",
-        tables: vec![Box::new(bulk), Box::new(exchange.by("stack"))],
-        prepare: Box::new(|| Ok(())),
         derive: Box::new(move |rows| derive(rows, ghz)),
         facts: Box::new(move |_| facts(effort, ghz)),
-        needs_networks: true,
+        ..Study::of("menon", vec![Box::new(bulk), Box::new(exchange.by("stack"))])
     })
 }
 

@@ -40,7 +40,7 @@ pub(super) struct Sample {
     /// Receivers whose file has the right length and hash.
     pub(super) right: usize,
     /// Receivers that joined.
-    pub(super) receivers: usize,
+    pub(super) joined: usize,
     /// Outcomes of the failed receivers, as reported by the sender.
     pub(super) failed: Vec<String>,
     pub(super) exit_code: Option<i32>,
@@ -110,7 +110,7 @@ pub(super) fn cast(Case { way, receivers }: Case, fate: Fate, bytes: u64) -> Res
         seconds: total.seconds,
         percent: 100.0 * total.seconds / least_s,
         right: copies.iter().filter(is_right).count(),
-        receivers: total.receivers,
+        joined: total.receivers,
         failed: ended.into_iter().map(|it| it.outcome).filter(|it| it != "done").collect(),
         exit_code: sender.exit_code()?,
         group_repairs: total.group_repairs,
