@@ -30,7 +30,9 @@ impl Group {
             return;
         }
         self.expect_silence(now);
-        if now < self.sends.when(self.tree.least().una + 1) + LEADER_QUIET {
+        let least = self.tree.least();
+        // Without members that the group waits for, nobody delays it.
+        if least == MemberMinimum::NONE || now < self.sends.when(least.una + 1) + LEADER_QUIET {
             return;
         }
         let led = self.members.iter().flatten().filter(|member| member.is_led);

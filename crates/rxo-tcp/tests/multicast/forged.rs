@@ -138,6 +138,12 @@ fn a_reset_takes_one_receiver_out() {
     assert!(room.now - begun < Duration::from_secs(5));
 }
 
+/// All receivers leave while text waits: then nobody delays the group, and no position is the least.
+#[test]
+fn a_group_that_waits_for_nobody_goes_on() {
+    crate::script::run(&[4, 41, 0, 125, 0, 40, 44, 133, 0, 0, 0, 0, 0, 0, 0, 118, 0, 1]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
