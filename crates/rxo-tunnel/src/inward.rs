@@ -20,7 +20,7 @@ use rxo::{FrameSink, Policy};
 use crate::ecn;
 use crate::interface::{Interface, Shared};
 use crate::peer::{Origin, Outcome};
-use crate::waiting::{lock, wait_for};
+use crate::waiting::{has_ended, lock, wait_for};
 
 /// Maximum number of datagrams in a message, which no kernel exceeds.
 const MOST_IN_MESSAGE: usize = 128;
@@ -149,6 +149,9 @@ impl Inward {
         stop: Option<&AtomicBool>,
     ) -> Result<()> {
         let mut entry = Some(lock(&self.entry));
+        if has_ended(stop) {
+            return Ok(());
+        }
         if let Some(socket) = shared.read().outside.renewed(&mut own.generation) {
             (own.udp, own.answers) = (socket.source(), socket.sink());
         }

@@ -19,7 +19,7 @@ use rxo::{Frame, FrameSource, LinkKind};
 use crate::ecn;
 use crate::interface::{Interface, Shared};
 use crate::peer::{Outcome, Peer};
-use crate::waiting::{lock, send, wait_for};
+use crate::waiting::{has_ended, lock, send, wait_for};
 
 /// Maximum number of frames, of up to 64 KiB each, that are read before anything is sent.
 const BUDGET: usize = 4;
@@ -89,12 +89,21 @@ impl<S: FrameSource + Descriptors> Outward<S> {
             return Ok(false);
         }
         let mut entry = lock(&self.entry);
+        if has_ended(stop) {
+            return Ok(false);
+        }
         if stop.is_some() && entry.waiting.is_empty() {
             wait_for(&entry.tun, Interest::Readable)?;
         }
         let interface = shared.read();
         let slot = entry.take(&interface, &mut own.batch)?;
         if own.batch.is_empty() {
+            // The former socket holds its port until it is dropped.
+            if let Ok(mut exit) = self.exit.try_lock()
+                && let Some(socket) = interface.outside.renewed(&mut exit.generation)
+            {
+                exit.udp = socket.sink();
+            }
             return Ok(false);
         }
         let peer = slot.and_then(|slot| interface.peer(slot));

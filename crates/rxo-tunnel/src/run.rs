@@ -1,6 +1,7 @@
 //! Opens the TUN and the socket, runs both directions until the end, and prints the figures.
 
 use std::env;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ScopedJoinHandle};
@@ -26,6 +27,15 @@ use crate::waiting::{TICK, lock};
 
 /// The size of the outbox of the protocol's timers: space for the messages of hundreds of peers while the socket is full.
 const OUTBOX_BYTES: usize = 1 << 16;
+
+/// Ends all threads when it is dropped.
+struct Ends<'s>(&'s AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 /// Runs the tunnel until SIGINT or SIGTERM, or until the interface or the control socket is removed.
 pub(crate) fn run(options: &Options) -> Result<()> {
@@ -167,6 +177,8 @@ impl<'t> Turning<'t> {
         // Not before everything is open, because the interface may be renamed or deleted from then on.
         self.announce(options)?;
         let done = thread::scope(|scope| {
+            // A panic of this thread ends the others, too.
+            let _end = Ends(self.stop);
             let start = |(out, into)| scope.spawn(move || self.turn(out, into));
             let threads: Vec<_> = all.into_iter().map(start).collect();
             self.keep_time(control, || threads.iter().any(ScopedJoinHandle::is_finished));
@@ -248,7 +260,8 @@ impl<'t> Turning<'t> {
 
     fn print(&self) {
         if self.is_verbose {
-            println!("{}\n{}", self.outward, self.inward);
+            // Nobody may read them any more.
+            _ = writeln!(io::stdout(), "{}\n{}", self.outward, self.inward);
         }
     }
 }

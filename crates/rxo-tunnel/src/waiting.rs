@@ -17,6 +17,11 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Returns `true` if `stop` is set. `None` belongs to a thread that is alone, and looks elsewhere.
+pub(crate) fn has_ended(stop: Option<&AtomicBool>) -> bool {
+    stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+}
+
 /// Waits until `end` is ready, or [`TICK`] has passed.
 pub(crate) fn wait_for(end: &impl Descriptors, interest: Interest) -> Result<()> {
     let mut list = WaitList::new();

@@ -6,6 +6,7 @@
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::mem::transmute_copy;
 use core::ptr;
+use std::borrow::Cow;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The names of the library: in Debian, and elsewhere.
@@ -35,7 +36,7 @@ struct Compiled {
 
 /// A compiled filter.
 #[derive(Debug)]
-pub(super) struct Program(Vec<Instruction>);
+pub(super) struct Program(Cow<'static, [Instruction]>);
 
 /// The functions of libpcap. The library stays loaded.
 #[derive(Debug)]
@@ -101,7 +102,7 @@ impl Library {
             let result = if code == 0 && !compiled.instructions.is_null() {
                 let count = compiled.count as usize;
                 let instructions = core::slice::from_raw_parts(compiled.instructions, count);
-                let program = Program(instructions.to_vec());
+                let program = Program(instructions.to_vec().into());
                 (self.free)(&raw mut compiled);
                 if program.asks_kernel() { Err(ASKS_KERNEL.to_owned()) } else { Ok(program) }
             } else {
@@ -123,7 +124,18 @@ impl Library {
     }
 }
 
+/// The reason of libpcap why a filter that no packet of a link type can match does not compile.
+pub(super) const REJECTS_ALL: &str = "expression rejects all packets";
+
 impl Program {
+    /// Accepts no packet: it returns 0.
+    pub(super) const NOTHING: Self = Self(Cow::Borrowed(&[Instruction {
+        code: 0x06,
+        jump_if_true: 0,
+        jump_if_false: 0,
+        operand: 0,
+    }]));
+
     /// Returns `true` if the program loads a fact that only the kernel has of a packet. For `inbound`, libpcap compiles such a load
     /// where the link header does not have the direction. Outside the kernel it is out of bounds, and would accept
     /// nothing.

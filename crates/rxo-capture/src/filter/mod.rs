@@ -93,23 +93,34 @@ impl Filter {
         let known = self.programs.iter().position(|(of, _)| *of == link);
         let at = known.unwrap_or_else(|| self.add(link));
         let program = self.programs[at].1.as_ref().map_err(Clone::clone)?;
-        Ok(self.library.accepts(program, record.bytes.as_ref(), record.original_bytes))
+        let bytes = record.bytes.as_ref().get(family_bytes(link)..).unwrap_or_default();
+        Ok(self.library.accepts(program, bytes, record.original_bytes))
     }
 
     /// Compiles the filter for `link`. Returns the index of the program.
     #[cold]
     fn add(&mut self, link: LinkType) -> usize {
-        let program = self.library.compile(&self.text, data_link(link));
-        self.programs.push((link, program.map_err(|why| FilterError::Unfit { link, why })));
+        let program = match self.library.compile(&self.text, data_link(link)) {
+            // It compiled for another link type, and no packet of this one can match: that is an answer.
+            Err(why) if why == libpcap::REJECTS_ALL => Ok(Program::NOTHING),
+            program => program.map_err(|why| FilterError::Unfit { link, why }),
+        };
+        self.programs.push((link, program));
         self.programs.len() - 1
     }
+}
+
+/// Returns the length of what precedes IP in packets of the BSD loopback. Its numbers of address families differ between
+/// systems, and libpcap without a file knows only those of this one, so filters begin behind it.
+fn family_bytes(link: LinkType) -> usize {
+    if matches!(link, LinkType::NULL | LinkType::LOOP) { 4 } else { 0 }
 }
 
 /// Returns the number by which libpcap knows a link type in memory on Linux. It differs from the number in files only for
 /// old types (tcpdump.org/linktypes.html).
 fn data_link(link: LinkType) -> c_int {
     match link {
-        LinkType::RAW | LinkType(14) => 12,
+        LinkType::RAW | LinkType(14) | LinkType::NULL | LinkType::LOOP => 12,
         LinkType(100) => 11,
         LinkType(number) => number.into(),
     }

@@ -31,6 +31,8 @@ use crate::{output, stop};
 /// If the interface cannot be opened, or the settings are invalid.
 pub(super) fn report(plan: &mut Plan, interface: &str, time: Duration) -> Result<Report> {
     let stop = stop::on_request()?;
+    // Invalid settings are refused before the costs are measured, which takes ten seconds.
+    study_of(plan)?;
     let mut watch = Watch::open(interface, time)?;
     if plan.costs.is_none() {
         measure_costs(plan, &stop);

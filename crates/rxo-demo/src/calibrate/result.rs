@@ -108,7 +108,7 @@ impl Calibration {
         };
         let waking = match spreads.wake_ns {
             Some(spread) => format!("costs {wake_ns:.0} ns {}", range(spread, 0)),
-            None => "was not measured, because the kernel's threads are hidden here".to_owned(),
+            None => "was not measured, because the kernel does not poll in a thread that can be seen here".to_owned(),
         };
         format!(
             "A packet that the host's stack handles costs {packet_ns:.0} ns {}, a byte {byte_ns:.3} ns {}, \

@@ -83,7 +83,8 @@ impl Group {
         let is_more = member.send != sends.next();
         let outstanding = Outstanding { nxt, is_more };
         connection.take_dormant_ack(now, record, sends.when(una), outstanding);
-        (member.una, member.send) = (una, sends.next());
+        // A member that answers is not silent, and stays.
+        (member.una, member.send, member.leaves) = (una, sends.next(), false);
         member.sleep = Sleep::Dormant(connection.dormant_patience());
         if una >= member.progress.0 + u64::from(*mss) || una == all {
             member.progress = (una, now);

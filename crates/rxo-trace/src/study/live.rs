@@ -81,7 +81,8 @@ impl Study {
             let at = frames[index].arrived_at + since_1970;
             let record = Record { bytes, original_bytes, at, ..Record::default() };
             if let Some(rates) = &mut self.chosen.rates {
-                rates.begins_frame = last != Some(index);
+                // The filter may leave out the first packets of a frame.
+                rates.begins_frame |= last != Some(index);
             }
             last = Some(index);
             self.note(core::slice::from_ref(&record));

@@ -445,7 +445,8 @@ impl Study {
 /// Makes the filter of the settings. It must compile for Ethernet if a live interface is watched, otherwise for one of the link
 /// types whose fields filters can name.
 fn filter(settings: &Settings) -> Result<Option<Filter>, FilterError> {
-    const LINKS: [LinkType; 3] = [LinkType::ETHERNET, LinkType::LINUX_SLL, LinkType(105)];
+    const LINKS: [LinkType; 4] =
+        [LinkType::ETHERNET, LinkType::LINUX_SLL, LinkType::LINUX_SLL2, LinkType(105)];
     let links = if settings.live.is_some() { &LINKS[..1] } else { &LINKS };
     settings.filter.as_deref().map(|text| Filter::new(text, links)).transpose()
 }

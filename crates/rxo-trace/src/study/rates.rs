@@ -57,7 +57,7 @@ pub(crate) struct Rates {
     /// The index of each flow's course, by the number of the flow.
     of_flow: Vec<u8>,
     begin: Option<Instant>,
-    /// `true` if the next packet is the first of a frame that the host got.
+    /// `true` if the next packet is the first that counts of a frame that the host got.
     pub(super) begins_frame: bool,
 }
 
@@ -76,7 +76,7 @@ impl Rates {
 
     /// Counts a packet of the flow `flow` that arrived at `at`.
     pub(super) fn arrive(&mut self, flow: u32, key: Option<&FlowKey>, at: Instant, bytes: u64) {
-        let frames = u64::from(self.begins_frame);
+        let frames = u64::from(core::mem::take(&mut self.begins_frame));
         let course = self.course_of(flow, key);
         self.step(course, at, |course, step| {
             let is_idle = course.last.is_none_or(|last| at.nanos_since(last) > IDLE_NS);

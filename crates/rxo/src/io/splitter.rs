@@ -43,7 +43,9 @@ impl PacketSplitter {
         mut each: impl FnMut(&[u8]),
     ) -> Option<()> {
         let bytes = frame.bytes();
-        let Some(gso) = frame.gso.filter(|gso| !self.keeps_tcp || !is_tcp(*gso)) else {
+        let Some(gso) =
+            frame.gso.filter(|gso| !(self.keeps_tcp && is_tcp(*gso) && is_partial(frame.checksum)))
+        else {
             let ChecksumStatus::Partial { start, offset } = frame.checksum else {
                 each(bytes);
                 return Some(());
@@ -64,6 +66,10 @@ impl PacketSplitter {
         }
         Some(())
     }
+}
+
+const fn is_partial(checksum: ChecksumStatus) -> bool {
+    matches!(checksum, ChecksumStatus::Partial { .. })
 }
 
 const fn is_tcp(gso: Gso) -> bool {

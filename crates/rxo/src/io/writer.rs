@@ -3,7 +3,7 @@
 use std::iter;
 use std::mem;
 
-use rxo_coalesce::{Config, Deliveries, Engine, Policy};
+use rxo_coalesce::{Config, Deliveries, Engine, Hold, Policy};
 use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::{Frame, Instant, Pool, PoolBuf};
 
@@ -46,13 +46,15 @@ impl<S: FrameSink> PacketWriter<S> {
         Self::with_policy(sink, batch, Policy::linux_gro())
     }
 
-    /// Creates a writer as [`new`](Self::new) does, with a policy of the caller. [`Policy::none`] writes packets one by one.
+    /// Creates a writer as [`new`](Self::new) does, with a policy of the caller, whose rule of holding is ignored: nothing is held beyond a flush. [`Policy::none`] writes packets one by one.
     ///
     /// # Errors
     /// If `batch` is out of its range.
     pub fn with_policy(sink: S, batch: usize, policy: Policy) -> Result<Self, DeviceError> {
         let takes = sink.capabilities();
         let policy = carried(policy, takes).unwrap_or(Policy::none());
+        // A writer has no clock: what `flush` ends is never held longer.
+        let policy = Policy { hold: Hold::EndOfPoll, ..policy };
         let config = Config {
             link: takes.link,
             batch_frames: batch,

@@ -106,10 +106,7 @@ const TIME: Chart<Case, Cost> =
 const BYTES_SENT: Chart<Case, Cost> = Chart { number: "bytes", value: |cost| cost.copies, ..TIME };
 
 fn x(Case(_, receivers, loss, mb): Case) -> String {
-    match mb {
-        MB | QUICK_MB => format!("{receivers}, {} %", loss as f64 / 10.0),
-        _ => format!("{receivers}, {mb} MB"),
-    }
+    format!("{receivers}, {mb} MB, {} %", loss as f64 / 10.0)
 }
 
 fn line(Case(way, ..): Case) -> &'static str {

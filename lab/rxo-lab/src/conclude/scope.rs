@@ -160,11 +160,14 @@ impl<'m> Scope<'m> {
             let bound = named.filter_map(|(name, values)| Some((name, values.into_iter().next()?)));
             return self.with(bound).values(of);
         }
+        // Half of a claim must not decide it.
+        let lacks_one = given.iter().any(Vec::is_empty);
         let all: Vec<f64> =
             given.iter().flatten().filter_map(Point::of).map(|point| point.value).collect();
         let ends = |all: &[f64], of: fn(f64, f64) -> f64| all.iter().copied().reduce(of);
         Ok(match name {
             "count" => vec![Value::from(given.concat().len())],
+            "min" | "max" if lacks_one => Vec::new(),
             "min" => number(ends(&all, f64::min)),
             "max" => number(ends(&all, f64::max)),
             "sum" => number(ends(&all, |one, other| one + other)),

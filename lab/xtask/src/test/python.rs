@@ -9,8 +9,8 @@ use anyhow::{Context, Result, bail};
 use super::report::Report;
 use super::steps::Scene;
 use super::tally::Tally;
-use crate::apt;
 use crate::venv::Venv;
+use crate::{apt, sh};
 
 /// Builds the wheel, imports it in an environment with no other package, and runs pytest.
 ///
@@ -19,6 +19,9 @@ use crate::venv::Venv;
 pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     apt::ensure(&[apt::PYTHON])?;
     if let Err(obstacle) = apt::ensure(&[apt::LIBPCAP]) {
+        if sh::is_ci() {
+            return Err(obstacle);
+        }
         report.note(format!("the test of filters did not run: {obstacle}"));
     }
     let package = scene.workspace.root.join("py");

@@ -20,7 +20,7 @@ use super::captures::{Numbering, Place};
 use super::{Mark, Part, PointSums, Recipe, Run, Sums};
 use crate::report::Source;
 
-const VERSION: u16 = 6;
+const VERSION: u16 = 7;
 const HEAD_BYTES: usize = Part::MAGIC.len() + 2 + 8;
 const CRC_BYTES: usize = 4;
 /// Maximum count that is accepted in a saved part, so that many counts can be added without overflow.
