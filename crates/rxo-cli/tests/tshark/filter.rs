@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::world::{Folder, mixed, pcap, several_interfaces, shared_captures};
+use rxo_testkit::seg;
+
+use super::world::{Folder, mixed, pcap, pcap_of, several_interfaces, shared_captures};
 
 /// Filters of tcpdump, and the same in tshark's language.
 const ROWS: [(&str, &str); 9] = [
@@ -67,7 +69,21 @@ pub(crate) fn is_refused_in_one_line() {
     for filter in ["dst 10.0.0.2", "dst 2001:db8::1"] {
         assert_eq!(analyze(filter).0, Some(0), "{filter}");
     }
+    // No packet without an Ethernet header can be ARP, which is an answer and no error.
+    assert_eq!(analyze("arp").0, Some(0));
     assert!(several.exists());
+}
+
+/// The numbers of address families differ between systems, and a capture keeps those of the one that wrote it.
+pub(crate) fn accepts_ipv6_of_any_bsd() {
+    let folder = Folder::new("tshark-families");
+    let families = [[24, 0, 0, 0], [30, 0, 0, 0], [0, 0, 0, 28]];
+    let packet = seg().v6().len(100).raw_ip().bytes();
+    let mut bytes = pcap_of(families.map(|family| [&family[..], &packet].concat()));
+    bytes[20] = 0;
+    let capture = folder.write("lo0.pcap", &bytes);
+    assert_eq!(counted(&folder, &capture, "ip6 and tcp"), 3);
+    assert_eq!(counted(&folder, &capture, "udp"), 0);
 }
 
 /// Returns the number of packets that `rxo analyze` counts with a filter.

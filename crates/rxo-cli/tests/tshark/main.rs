@@ -22,13 +22,14 @@ use rxo_testkit::seg;
 
 use self::world::{Folder, mixed, pcap, several_interfaces, shared_captures};
 
-const TESTS: [(&str, fn()); 7] = [
+const TESTS: [(&str, fn()); 8] = [
     ("made_captures_are_read", made_captures),
     ("real_captures_are_read", real_captures),
     ("segments_are_counted_alike", segments_are_counted_alike),
     ("memberships_are_read", memberships::are_read),
     ("filters_accept_what_tshark_does", filter::accepts_what_tshark_does),
     ("unusable_filters_are_one_line", filter::is_refused_in_one_line),
+    ("filters_accept_ipv6_of_any_bsd", filter::accepts_ipv6_of_any_bsd),
     ("the_dissector_names_the_aggregates", dissector::names_the_aggregates),
 ];
 

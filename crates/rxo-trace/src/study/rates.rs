@@ -169,6 +169,19 @@ mod tests {
         assert_eq!(steps(2), [[0; 5], [0; 5], [1, 100, 1, 0, 1]]);
     }
 
+    /// A filter may leave out the first packets of a frame.
+    #[test]
+    fn a_frame_counts_with_the_first_of_its_packets_that_counts() {
+        let mut rates = Rates::new(Duration::from_secs(1));
+        for is_first in [true, false, false] {
+            rates.begins_frame |= is_first;
+            if !is_first {
+                rates.arrive(0, Some(&key(0)), Instant::from_nanos(1), 100);
+            }
+        }
+        assert_eq!(rates.courses[0].steps[0].frames, 1);
+    }
+
     #[test]
     fn memory_is_bounded_whatever_arrives() {
         let mut rates = Rates::new(Duration::from_secs(1));

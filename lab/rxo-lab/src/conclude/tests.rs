@@ -43,6 +43,7 @@ fn a_value_is_reached_by_conditions_and_a_missing_one_makes_all_missing() {
         ("of_xen('lro', 2.55)", None),
         ("costs.instructions_a_byte", None),
         ("max(costs.instructions_a_byte, 1) + -count(costs[frames_a_poll>2.5])", Some((2.0, None))),
+        ("max(costs[system=lro].instructions_a_byte, 1)", None),
         ("sum(each(costs, $frames_a_poll))", Some((5.1, None))),
         ("either(costs[system=lro].copies, 7)", Some((7.0, None))),
         ("1 / 0", None),
