@@ -155,6 +155,7 @@ mod tests {
             rates.begins_frame = begins_frame;
             rates.arrive(flow, Some(&key(flow)), at(ms), 100);
         }
+        rates.begins_frame = true;
         rates.arrive(NO_FLOW, None, at(299), 60);
         rates.deliver(0, at(50));
         rates.deliver(NO_FLOW, at(299));
