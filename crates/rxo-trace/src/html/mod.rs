@@ -2,7 +2,7 @@
 //!
 //! [`page()`] builds it from sections, one module each; [`fragment()`] is what a notebook shows of it. The sections have the text;
 //! `templates/report.{html,css,js}` decide how it looks. All numbers come from the report, and are only
-//! formatted here. The template and [`figure`](crate::figure) escape everything that comes from file names or
+//! formatted here. The template and `figure` escape everything that comes from file names or
 //! captures, and the page's content security policy forbids all requests and all scripts but its own.
 
 mod advice;
