@@ -35,7 +35,9 @@ pub(crate) fn accepts_what_tshark_does() {
     let mut accepted = 0;
     for capture in shared_captures().iter().chain([&made, &several]) {
         let plain = folder.0.join("plain.pcapng");
-        run(Command::new("tshark").args(["-Y", PLAIN, "-w"]).arg(&plain).arg("-r").arg(capture));
+        // Of a capture that is cut short it writes what there is, and fails.
+        let mut command = Command::new("tshark");
+        command.args(["-Y", PLAIN, "-w"]).arg(&plain).arg("-r").arg(capture).output().unwrap();
         for (filter, display) in ROWS {
             let ours = counted(&folder, &plain, filter);
             assert_eq!(ours, listed(&plain, display), "{filter}: {}", capture.display());
