@@ -17,7 +17,7 @@
 //!   policy.
 //! * `table`: finds the held flow of a key. Keyed hash, bounded; the least recently used flow is evicted
 //!   first.
-//! * `lists`: lists of flow indices, of which `pairs` and the exits of adaptive hold consist.
+//! * `lists`: lists of flow indices, for `pairs` and for the exits of adaptive hold.
 //! * `pairs`: finds the held flows between two hosts.
 //! * `deadlines`: finds the flows that have been held as long as the policy allows.
 //! * `slots`: the received frames, in chains.

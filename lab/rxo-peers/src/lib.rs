@@ -5,7 +5,7 @@
 //! * [`Guest`] is another kernel: a small Linux in a virtual machine, with a virtio card. As root, missing
 //!   programs are installed after a one-line notice.
 //! * [`Tunnel`] is two networks with a WireGuard tunnel between them, run by any two programs.
-//! * [`Carrier`] is two networks with any program between them of which there is a version with rxo inside.
+//! * [`Carrier`] is two networks with a program between them, as published or patched with rxo.
 //! * [`callgrind()`] counts instructions.
 //! * [`CountingTransfer`] is one connection from a sender of our own that counts ACKs.
 //! * [`DatagramFlow`] is numbered datagrams at a rate. Every byte is checked, and missing ones are counted.

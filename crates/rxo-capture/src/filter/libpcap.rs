@@ -11,7 +11,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The names of the library: in Debian, and elsewhere.
 const NAMES: [&CStr; 2] = [c"libpcap.so.0.8", c"libpcap.so.1"];
-/// The longest packet, in bytes, of which a program decides; that of tcpdump.
+/// The snap length that programs are compiled for, in bytes, as in tcpdump.
 const SNAP_BYTES: c_int = 262_144;
 /// `PCAP_NETMASK_UNKNOWN`: filters that need the network's mask do not compile.
 const NO_MASK: c_uint = u32::MAX;
@@ -113,7 +113,7 @@ impl Library {
         }
     }
 
-    /// Returns `true` if `program` accepts a packet of `original_bytes` bytes, of which `bytes` were captured.
+    /// Returns `true` if `program` accepts the captured `bytes` of a packet that was `original_bytes` long.
     pub(super) fn accepts(&self, program: &Program, bytes: &[u8], original_bytes: u32) -> bool {
         let captured_bytes = bytes.len() as c_uint;
         // SAFETY: libpcap compiled the program, so it ends; it reads only the captured bytes.

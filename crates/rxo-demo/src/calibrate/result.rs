@@ -19,7 +19,7 @@ pub(super) struct Measured {
     pub(super) samples: Vec<Vec<Sample>>,
     /// Cost of the engine alone in each round, in nanoseconds per packet.
     pub(super) coalesce_ns: Vec<f64>,
-    /// What tells the cost of a wake-up, in each round; empty where it cannot be measured.
+    /// The measurements of wake-ups, one per round; empty where they cannot be measured.
     pub(super) wakes: Vec<Wakes>,
 }
 

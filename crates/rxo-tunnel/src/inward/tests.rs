@@ -84,7 +84,7 @@ fn run(count: u32, most: usize, schedule: impl Iterator<Item = usize>) -> Run {
     Run { decrypted, left: std::mem::take(&mut *exit.lock()), refused }
 }
 
-/// What one thread does: each packet leaves when it has arrived.
+/// With one thread each packet leaves in the order of arrival.
 fn assert_in_order(run: &Run, count: u32) {
     assert_eq!(run.refused, 0);
     assert!(run.left.iter().cloned().eq((0..count).map(packet)));
@@ -103,7 +103,7 @@ fn a_thread_that_sleeps_delays_the_others_and_nothing_is_refused() {
     assert!(!run.decrypted.is_sorted(), "the schedule has caused no disorder");
 }
 
-/// Why the batches of several threads are smaller.
+/// Batches of several threads are smaller, because larger ones would leave the replay window.
 #[test]
 fn larger_batches_would_be_refused_as_repetitions() {
     assert!(run(2_500, 2 * messages(THREADS) * MOST_IN_MESSAGE, one_sleeps()).refused > 0);

@@ -170,5 +170,5 @@ fn stopped(time: &dyn Fn(Case) -> Option<f64>) -> Claim {
 
 const MB: usize = 10;
 const QUICK_MB: usize = 2;
-/// The receivers and the megabytes of the casts of which one receiver stops.
+/// Casts in which one receiver stops: the number of receivers, and the size of the file in megabytes.
 const SIZES: [(u16, usize); 4] = [(5, 10), (5, 60), (20, 10), (20, 60)];

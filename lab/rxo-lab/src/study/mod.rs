@@ -27,7 +27,7 @@ pub(crate) type Rows = Map<String, Value>;
 type Derive = dyn Fn(&mut Rows) -> Result<()>;
 type Facts = dyn Fn(&Rows) -> Vec<Fact>;
 
-/// An experiment of tables: all that its book names, of which some may have no cases.
+/// An experiment of several tables, all those that its book names. A table may have no cases.
 pub(crate) struct Study {
     /// The name of its book.
     pub(crate) id: &'static str,
@@ -65,7 +65,7 @@ impl Study {
 pub(crate) struct Table<C, S> {
     name: &'static str,
     cases: Vec<C>,
-    /// Number of rounds, each of which measures every case once; `None` for counts and virtual time.
+    /// Number of rounds; a round measures every case once. `None` for counts and virtual time.
     rounds: Option<usize>,
     /// `true` if another case is first in each round.
     is_rotated: bool,
