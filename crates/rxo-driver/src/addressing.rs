@@ -10,8 +10,8 @@ use crate::interface::Interface;
 
 impl Interface {
     /// Adds the address `ip` with a prefix of `prefix` bits to the interface; the system then has a route to
-    /// that prefix. Duplicate address detection is skipped. If the interface has the address already, that is
-    /// not an error. The kernel removes the address together with the interface.
+    /// that prefix. Duplicate address detection is skipped. An address that the interface already has is not
+    /// an error. The kernel removes the address together with the interface.
     ///
     /// # Errors
     /// If the prefix is too long, privilege is missing, or the interface no longer exists.

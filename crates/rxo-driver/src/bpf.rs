@@ -3,7 +3,7 @@
 //!
 //! This module is separate because TAPs and other interfaces load their filters in the same way. Contract:
 //! every program, map and attachment is a descriptor. The kernel removes the object when its last descriptor
-//! is closed, or the process that has it ends.
+//! is closed, or when the process that holds the descriptor ends.
 #![allow(unsafe_code, reason = "the system call bpf takes structures of pointers")]
 
 use std::ffi::c_int;
@@ -28,8 +28,8 @@ impl Instruction {
         Self { code: code as u8, registers: from << 4 | to, offset: 0, value }
     }
 
-    /// Returns the instruction with `offset`: of a jump, counted in instructions; of a memory access, in
-    /// bytes.
+    /// Returns the instruction with its offset field set to `offset`: a number of instructions for a jump, of
+    /// bytes for a memory access.
     pub(crate) const fn at(self, offset: i16) -> Self {
         Self { offset, ..self }
     }
@@ -151,7 +151,8 @@ pub(crate) fn put_socket(
 /// descriptor is closed.
 ///
 /// # Errors
-/// `EBUSY` or `EEXIST` if another program is attached already, `EOPNOTSUPP` if its driver runs none.
+/// `EBUSY` or `EEXIST` if another program is attached already, `EOPNOTSUPP` if the interface's driver cannot
+/// run programs.
 pub(crate) fn attach(program: BorrowedFd<'_>, interface: u32) -> io::Result<OwnedFd> {
     let program = program.as_raw_fd().unsigned_abs();
     let mut attributes = Link { program, interface, attach: ATTACH_XDP, flags: IN_DRIVER };

@@ -10,8 +10,8 @@ use crate::packet::ring::SlotBuf;
 use crate::xdp::ChunkBuf;
 
 /// Size of a buffer that holds the largest IP packet, its Ethernet header, two VLAN tags, and a
-/// `virtio_net_hdr`. An odd number of cache lines, so that the first lines of consecutive buffers do not
-/// share one cache set.
+/// `virtio_net_hdr`. The size is an odd number of 64-byte cache lines; with an even number, the first lines
+/// of consecutive buffers would fall into only a few cache sets.
 pub(crate) const LARGE_BUFFER_BYTES: usize = 1_027 * 64;
 
 /// Size of a buffer for the largest packet that Linux makes where `gso_max_size` or `gro_max_size` is above
@@ -21,9 +21,10 @@ pub(crate) const GIANT_BUFFER_BYTES: usize = 8_193 * 64;
 /// The memory of a received frame, on loan from a source. Dropping the buffer returns the memory, in any
 /// order and on any thread, even after the source is gone.
 ///
-/// It is a slot of a packet socket's ring, a chunk of an AF_XDP socket, a buffer of a pool, a copy that
-/// middleware made, or one that several guests share. Drop it soon: the kernel cannot fill a slot that is
-/// held, and while the oldest slots of the ring are held, it drops arriving frames.
+/// The memory is a slot of a packet socket's ring, a chunk of an AF_XDP socket, a buffer of a pool, a copy
+/// that middleware made, or bytes that several guests share. Drop the buffer soon: the kernel cannot refill a
+/// slot before its buffer is dropped, and drops arriving frames while the oldest slots of the ring are in
+/// use.
 #[derive(Debug)]
 pub struct DeviceBuf(Memory);
 

@@ -1,4 +1,4 @@
-//! Processors: binds the thread that carries frames to one of them.
+//! Processors: binds the thread that carries frames to one processor.
 #![allow(unsafe_code, reason = "a system call for which the standard library has no name")]
 
 use std::io;
@@ -19,7 +19,8 @@ pub fn bind_to_cpu(cpu: u16) -> io::Result<()> {
     check(bound as libc::c_int).map(drop)
 }
 
-/// Returns `true` if the calling thread may run on `cpu`; `true` too if the system does not say which it may use.
+/// Returns `true` if the calling thread may run on `cpu`; also returns `true` if the system does not report
+/// the permitted processors.
 #[must_use]
 pub fn may_use_cpu(cpu: u16) -> bool {
     let mut set = [0_u64; CPUS / 64];

@@ -23,7 +23,8 @@ use crate::interface::Interface;
 #[derive(Debug)]
 pub struct DefaultRoutes {
     table: u32,
-    /// The channel to the process that removes the rules when the channel is closed; `None` once it is.
+    /// The channel to the process that removes the rules when the channel is closed; `None` once the channel
+    /// is closed.
     channel: Option<UnixStream>,
     remover: Option<Child>,
 }
@@ -31,13 +32,13 @@ pub struct DefaultRoutes {
 /// The number of the first table that is tried, equal to WireGuard's port, as in `wg-quick`.
 const FIRST_TABLE: u32 = 51_820;
 
-/// The maximum time to wait at the end until the rules are removed.
+/// The maximum time that dropping a [`DefaultRoutes`] waits until the rules are removed.
 const REMOVING: Duration = Duration::from_secs(5);
 
 impl DefaultRoutes {
     /// Chooses a table that has no routes and no rules, and starts the process that removes the rules. This
-    /// process must have only one thread. Returns `None` in the other process after it has removed the rules;
-    /// that process must then exit.
+    /// process must have only one thread. In the new process, this function returns `None` after it has
+    /// removed the rules; the new process must then exit.
     ///
     /// # Errors
     /// If the kernel does not list its rules and routes, or no process can be started.
@@ -64,11 +65,12 @@ impl DefaultRoutes {
         self.table
     }
 
-    /// Adds the default route through `interface`, which must be up, for the IP version of `any`, and its
-    /// rules.
+    /// Adds a default route through `interface`, which must be up, and the rules that select the route. `any`
+    /// is the unspecified address of the IP version, `0.0.0.0` or `::`.
     ///
     /// # Errors
-    /// If privilege is missing, the interface is down or no longer exists, or the kernel has no rules.
+    /// If privilege is missing, the interface is down or no longer exists, or the kernel lacks policy
+    /// routing.
     pub fn add(&self, interface: &Interface, any: IpAddr) -> Result<(), DeviceError> {
         interface.add_route_in(self.table, any, 0)?;
         rules(any.is_ipv4(), self.table).iter().try_for_each(|rule| {
@@ -161,5 +163,5 @@ const SUPPRESS_PREFIX_LENGTH: u16 = 14;
 const TABLE: u16 = 15;
 const FWMASK: u16 = 16;
 const PROTOCOL: u16 = 21;
-/// The protocol number that marks rxo's rules; no program in `rt_protos` has it.
+/// The protocol number that marks rxo's rules; no program that iproute2's `rt_protos` lists uses this number.
 const OURS: u8 = 114;

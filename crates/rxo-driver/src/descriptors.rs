@@ -11,8 +11,8 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// Maximum number of descriptors that one message may carry: as many as a table of memory regions has
-/// entries.
+/// Maximum number of descriptors that one message may carry: the number of memory regions in a vhost-user
+/// memory table.
 pub const MOST_DESCRIPTORS: usize = 8;
 
 /// Maximum number of descriptors that the kernel sends with a message (SCM_MAX_FD). All of them are received:

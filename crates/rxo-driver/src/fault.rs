@@ -53,7 +53,8 @@ pub(crate) fn lost(device: &str, is_gone: bool, error: io::Error) -> Option<Devi
     }
 }
 
-/// Checks that a device that is handed over with `handed` queues has the `wanted` number of them.
+/// Returns an error unless `handed`, the number of queues that a device was handed over with, equals
+/// `wanted`.
 pub(crate) fn other_queues(
     device: &DeviceName,
     handed: usize,

@@ -11,7 +11,7 @@ use crate::DeviceName;
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The check's name. It stays the same from version to version, because scripts read it.
+    /// The check's name. The name of a check stays the same in all versions, because scripts read it.
     pub name: &'static str,
     /// The device that was checked, such as `packet:eth1`; `None` if the machine was checked.
     pub device: Option<String>,

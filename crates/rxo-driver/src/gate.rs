@@ -1,16 +1,16 @@
 //! Gate: compares the description of a frame, which the kernel or a guest supplies, with the frame itself.
 //!
-//! This module is separate from the sources that use it, because the decision is the same for all.
+//! This module is separate from the sources that use it, because the decision is the same for all sources.
 //! Descriptions are not reliable: kernels omit tunnels, some frames are longer than their own headers can
-//! express, and a guest may claim anything.
+//! express, and a guest may supply any description.
 
 use rxo_frame::{ChecksumStatus, Gso, LinkKind};
 use rxo_vnet::{Invalid, admit};
 
-/// Returns the metadata `said` of `frame`, its checksum status and GSO metadata, with faults corrected.
-/// `None` if the frame cannot be carried: it is described as a GSO frame of a kind that it neither is nor
-/// contains. If the headers cannot be read, the description stays unchanged: for example, the frame is longer
-/// than 64 KiB, or its sender lets the device write the length in the IP header.
+/// Returns `said`, the checksum status and GSO metadata of `frame`, with faults corrected. `None` if the
+/// frame cannot be carried: the description names a GSO kind that fits neither the frame nor a packet inside
+/// it. If the headers cannot be read, the description stays unchanged: for example, the frame is longer than
+/// 64 KiB, or its sender lets the device write the length in the IP header.
 #[inline]
 pub(crate) fn compared(
     link: LinkKind,

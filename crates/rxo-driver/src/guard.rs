@@ -1,9 +1,9 @@
 //! Guard process: undoes the changes of a run however the working process ends.
 //!
 //! [`split`] forks this process. Both processes hold the same locks and sockets, and have the same state. A
-//! channel between them closes when either process ends, panics or is killed, so the other notices that at
-//! once and can restore what remains. [`detach`] starts a process in a session of its own, for the case that
-//! both end at once.
+//! channel between them closes when either process ends, panics or is killed, so the other process notices
+//! the end at once and can restore the interfaces. [`detach`] starts a process in a session of its own, for
+//! the case that both end at once.
 #![allow(unsafe_code, reason = "fork, kill and waitpid have no safe face in the standard library")]
 
 use std::fs;
@@ -27,7 +27,7 @@ pub enum Side {
     Worker(UnixStream),
 }
 
-/// The new process, as the process that forked it sees it.
+/// The keeper's handle on the worker process.
 #[derive(Debug)]
 pub struct Worker {
     /// The original process's end of the channel.

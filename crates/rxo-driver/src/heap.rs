@@ -1,8 +1,9 @@
-//! Heap: the memory that this process uses, and returning freed memory to the system.
+//! Heap: measures the memory that this process uses, and returns freed memory to the system.
 //!
 //! glibc keeps freed memory for later allocations, and returns only memory that is free at the end of a heap.
 //! After many connections have closed, little memory is returned: one small block in use near the end of the
-//! heap keeps everything before it. Other C libraries return more by themselves, or have no function for it.
+//! heap keeps everything before it. Other C libraries return more by themselves, or have no function that
+//! returns memory.
 #![allow(unsafe_code, reason = "a call of the C library")]
 
 use std::fs;

@@ -205,8 +205,8 @@ impl Interface {
         Ok(unsafe { request.ifr_ifru.ifru_flags })
     }
 
-    /// Calls the `ethtool` ioctl for this interface; errors call the change `what`. `value` must be the
-    /// structure of its command, and begins with the command's number.
+    /// Calls the `ethtool` ioctl for this interface; an error message names the operation as `what`. `value`
+    /// must be the structure of its command, and begins with the command's number.
     fn ethtool<T: ethtool::Command>(&self, value: &mut T, what: &str) -> Result<(), DeviceError> {
         let mut request = self.request()?;
         request.ifr_ifru.ifru_data = std::ptr::from_mut(value).cast();

@@ -25,12 +25,13 @@ use crate::interface::Interface;
 pub struct Isolation {
     netlink: Netlink,
     table: String,
-    /// `true` if the kernel removes the table by itself once no process has this socket any more.
+    /// `true` if the kernel removes the table by itself once no process holds this socket any more.
     is_owned: bool,
 }
 
 impl Isolation {
-    /// Creates the table for the interface with this index. It drops nothing yet.
+    /// Creates the table for the interface with this index. The table drops no frames until
+    /// [`close`](Self::close) is called.
     ///
     /// A process that is forked later shares the table; the table exists until both processes have ended.
     ///
@@ -268,7 +269,7 @@ const FIRST: i32 = i32::MIN + 1;
 /// The remedy for a kernel that cannot filter at an interface's ingress, as text for the user.
 pub(crate) const MODULE: &str =
     "load the module nf_tables of a kernel with CONFIG_NF_TABLES_NETDEV";
-/// Maximum number of addresses in one chain: every frame passes the rules of all addresses before its own.
+/// Maximum number of addresses in one chain: the kernel compares a frame with one rule per address.
 const MOST_ADDRESSES: usize = 16;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Listener: a unix socket at a path, to which other processes connect.
 //!
 //! This module is separate because guests (`vhost:PATH`) and programs that control a process need the same
-//! rules: the socket file of a killed process is replaced, that of a running process is not; if several
-//! processes start at once, one gets the path. The path appears only once the socket listens. The file is
-//! removed at the end, if no other process has replaced it.
+//! rules. The socket file of a killed process is replaced, but not the socket file of a running process. If
+//! several processes start at once, exactly one gets the path. The path appears only once the socket listens.
+//! The file is removed at the end, if no other process has replaced it.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
@@ -85,7 +85,8 @@ impl Listener {
     /// Accepts the next connection; `None` if none is waiting. Never blocks.
     ///
     /// # Errors
-    /// If a connection cannot be accepted now, as for lack of descriptors. It stays in the queue.
+    /// If a connection cannot be accepted now, for example for lack of descriptors. The connection stays in
+    /// the queue.
     pub fn accept(&self) -> io::Result<Option<UnixStream>> {
         loop {
             return match self.socket.accept() {

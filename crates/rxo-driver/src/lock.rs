@@ -1,12 +1,12 @@
 //! Locks between processes: at most one rxo uses an interface, or an address on it.
 //!
 //! A lock is an `flock` on a file that only this user can open, in a folder that only this user can write to.
-//! Therefore no other user can take a lock and keep rxo from starting. The kernel releases the lock however
-//! its processes end. The file stays, and is removed when the next lock is taken. Names belong to the network
-//! namespace of the calling thread.
+//! Therefore no other user can take a lock and keep rxo from starting. The kernel releases a lock however the
+//! processes that hold it end. The file stays, and is removed when the next lock is taken. Names belong to
+//! the network namespace of the calling thread.
 //!
-//! Without such a folder, as for root of a user namespace, a lock is a socket with an abstract name. Abstract
-//! names need no folder, but any process of the network namespace can take them.
+//! Without such a folder, for example for root of a user namespace, a lock is a socket with an abstract name.
+//! Abstract names need no folder, but any process of the network namespace can take them.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
@@ -22,8 +22,8 @@ use rxo_device::DeviceError;
 
 use crate::{fault, sys};
 
-/// A lock between processes. It is held until this process and all processes forked from it have dropped it
-/// or ended.
+/// A lock between processes. The lock is held until this process and all processes forked from it have
+/// dropped it or ended.
 #[derive(Debug)]
 pub struct Lock {
     held: Held,

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use crate::sys::check;
 
-/// The counter that a worker increments in each turn. A process that is forked later shares it, and copies
-/// refer to the same counter.
+/// The counter that a worker increments in each turn. A process that is forked later shares the counter.
+/// Copies of this value refer to the same counter.
 #[derive(Clone, Copy, Debug)]
 pub struct Pulse {
     page: &'static Page,
@@ -33,7 +33,7 @@ struct Page {
 /// The process that must work now, because the host depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Duty {
-    /// No process must show that it works, because nothing is changed on the interfaces.
+    /// No process has to show that it works, because nothing is changed on the interfaces.
     Nobody,
     /// The worker must show that it works, by counting its turns.
     Worker,

@@ -9,7 +9,7 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// The service manager that has started this process; often there is none.
+/// The service manager that has started this process. Without a service manager, notifications do nothing.
 #[derive(Debug, Default)]
 pub struct Service {
     manager: Option<UnixDatagram>,
@@ -28,7 +28,8 @@ pub enum Notice {
 }
 
 impl Service {
-    /// Connects to the service manager that the environment names; without one, all notifications do nothing.
+    /// Connects to the service manager that the environment names; without a service manager, all
+    /// notifications do nothing.
     #[must_use]
     pub fn of_environment() -> Self {
         let read = |name| env::var(name).ok();

@@ -4,8 +4,8 @@
 //! cannot count themselves: packets that the kernel drops before rxo reads them. Netlink is not used: the
 //! kernel answers it under the lock of all network configuration (RTNL), which other programs hold for
 //! seconds while they remove many interfaces, and the packet path would wait for it. Contract: the counters
-//! are totals since the interface was created; reading changes nothing and waits for no other process. It
-//! takes a microsecond for each interface in the namespace.
+//! are totals since the interface was created; reading changes nothing and waits for no other process. A
+//! reading takes a microsecond for each interface in the namespace.
 
 use std::fs::File;
 use std::io;

@@ -9,9 +9,9 @@
 //! Until the permission is sent, the other process may continue: it does so when the heir refuses the
 //! version, ends, or sends nothing for [`PATIENCE`].
 //!
-//! Separate from the devices, because this protocol decides which process may use them, while each device
-//! decides which descriptors and numbers are handed over. Contract: the two processes never use a device at
-//! the same time.
+//! This module is separate from the devices, because this protocol decides which process may use the devices,
+//! while each device decides which descriptors and numbers are handed over. Contract: the two processes never
+//! use a device at the same time.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -59,7 +59,7 @@ pub struct Handed {
 const MOST_BYTES: usize = 16 << 10;
 /// The length of a message's head, in bytes: the version and the number of devices.
 const HEADER_BYTES: usize = 8;
-/// The time between two signs of life of a process that waits for its heir.
+/// The interval at which a process that waits for its heir calls `beat`, to show that it still works.
 const BETWEEN_BEATS: Duration = Duration::from_millis(50);
 const READY: u8 = b'r';
 const GO: u8 = b'g';

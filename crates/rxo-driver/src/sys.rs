@@ -1,7 +1,7 @@
 //! System calls behind safe functions: sockets, socket options, ioctls.
 //!
-//! Separate so that the rest of the crate calls the kernel without pointers. Contract: every call returns the
-//! system's error as `io::Error`, and none blocks.
+//! This module is separate so that the rest of the crate calls the kernel without pointers. Contract: every
+//! call returns the system's error as `io::Error`, and none blocks.
 #![allow(unsafe_code, reason = "system calls take pointers; every one is made here or in a leaf")]
 
 use std::ffi::CString;
@@ -110,7 +110,7 @@ pub(crate) fn page_bytes() -> u32 {
 
 const SMALLEST_PAGE: u32 = 4_096;
 
-/// Binds a socket to `address`, whose type must be that of the socket's address family.
+/// Binds a socket to `address`, whose type must match the socket's address family.
 pub(crate) fn bind<A: Plain>(fd: BorrowedFd<'_>, address: &A) -> io::Result<()> {
     let bytes = size_of::<A>() as socklen_t;
     // SAFETY: the address is a live structure of the length given.

@@ -3,10 +3,10 @@
 //! Batching does not make a write cheaper. But a reader that a write has woken cannot take the processor
 //! between two writes.
 //!
-//! Contract: the writes of a batch are linked, so the kernel executes them in order, and none after one that
-//! failed. When `write` returns, the kernel no longer uses the pieces, even if the queue itself failed. A
-//! failed queue is not used again; writes then go one by one. The queue accepts only writes to the one file,
-//! because io_uring could open files and sockets that a system call filter refuses.
+//! Contract: the writes of a batch are linked, so the kernel executes them in order, and stops after a write
+//! that fails. When `write` returns, the kernel no longer uses the pieces, even if the queue itself failed. A
+//! failed queue is not used again; every further write is a system call of its own. The queue accepts only
+//! writes to one file, because io_uring could open files and sockets that a system call filter refuses.
 #![allow(unsafe_code, reason = "the submission queue takes pointers")]
 
 use std::io;
@@ -89,7 +89,8 @@ pub(crate) fn probe() -> io::Result<bool> {
     deferred().map(|_| true).or_else(|_older_kernel| IoUring::new(ENTRIES).map(|_| false))
 }
 
-/// The operations of an io_uring that `complete` needs. A trait, so that a test can use a queue that fails.
+/// The operations of an io_uring that `complete` needs. This is a trait, so that a test can use a queue that
+/// fails.
 trait Queue {
     /// Submits the queued entries, and waits until `count` entries are completed.
     fn submit_and_wait(&mut self, count: usize) -> io::Result<()>;

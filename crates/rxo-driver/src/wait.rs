@@ -141,8 +141,8 @@ pub fn pause(time: Duration) {
     let _ended = WaitList::new().wait(Some(time));
 }
 
-/// Makes the short waits of this thread end on time: otherwise the kernel adds up to 50 µs, half of a 100 µs
-/// pause.
+/// Makes the short waits of this thread end on time. By default the kernel delays the end of a wait by up to
+/// 50 µs, which is half of a 100 µs pause.
 pub fn use_precise_timers() {
     // SAFETY: the call takes only numbers. A refusal leaves waits less precise, nothing else.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) };

@@ -1,6 +1,7 @@
 //! Activity: the state of a process's first thread, as `/proc` reports it.
 //!
-//! Separate so that a silent thread that gets no processor time can be distinguished from one that hangs.
+//! This module is separate so that a silent thread that gets no processor time can be distinguished from a
+//! thread that hangs.
 
 use std::fs;
 use std::time::Duration;
@@ -31,7 +32,8 @@ impl Activity {
     }
 
     /// Returns the part of the time `passed` since the sample `before` in which the thread could have worked.
-    /// For a runnable thread, this is the processor time that it got: a busy machine gives it a small share.
+    /// For a runnable thread, this is the processor time that it got: on a busy machine, that is less than
+    /// the time `passed`.
     pub(super) fn worked_since(self, before: Self, passed: Duration) -> Duration {
         match self.state {
             'R' => passed.min(Duration::from_nanos(self.ran_ns.saturating_sub(before.ran_ns))),

@@ -37,7 +37,7 @@ pub(super) enum Order {
 /// The facts that the keeper sends to the worker when a run's interfaces are prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begun {
-    /// Every frame that arrived before this instant went to the kernel.
+    /// The kernel's own stack received every frame that arrived before this instant.
     pub closed_at: Instant,
     /// `true` if all changes are in the record, so that a process that did not make them can restore them.
     pub is_recorded: bool,
@@ -66,11 +66,12 @@ pub(super) enum Report {
     Reload,
     /// The devices are closed, and the run is over.
     Closed,
-    /// Sent by a successor of the worker: it asks the keeper to make the worker hand over. `version` is the
-    /// version of the [estate](crate::succession::Estate). A handle on the successor comes with the report,
-    /// and one end of a socket for the worker.
+    /// Sent by a successor of the worker: the successor asks the keeper to order the worker's handover.
+    /// `version` is the version of the [estate](crate::succession::Estate). A handle on the successor comes
+    /// with the report, and one end of a socket for the worker.
     Succeeds { version: u32, process: u32 },
-    /// Sent by a successor: it uses the devices, and is the worker from now on. The keeper does not reply.
+    /// Sent by a successor: the successor uses the devices, and is the worker from now on. The keeper does
+    /// not reply.
     Succeeded,
 }
 

@@ -24,7 +24,7 @@ use crate::succession::Estate;
 
 /// The worker's side of a run in two processes. Reports to the keeper, and restores the interfaces if the
 /// keeper is gone, unless another process restores them. During the run a thread [listens](Self::listen) to
-/// the keeper, so that the worker is told to stop even while it is busy.
+/// the keeper, so that an order to stop reaches the worker even while the worker is busy.
 #[derive(Debug)]
 pub struct Control {
     channel: UnixStream,
@@ -38,15 +38,16 @@ pub struct Control {
     asides: Asides,
 }
 
-/// A successor, a process that will replace this worker. It has prepared everything and waits for the
-/// positions of the devices.
+/// A successor, a process that will replace this worker. The successor has prepared everything and waits for
+/// the positions of the devices.
 #[derive(Debug)]
 pub struct Heir {
     /// The socket for the [`Estate`].
     pub socket: UnixStream,
 }
 
-/// The state that is changed by orders that answer no report: to read the flags again, to stop, to hand over.
+/// The state that the keeper's unrequested orders change: orders to read the flags again, to stop, and to
+/// hand over.
 #[derive(Clone, Debug)]
 struct Asides {
     reload: Sender<Reload>,
@@ -60,8 +61,8 @@ struct Asides {
 }
 
 impl Asides {
-    /// Offers the devices to the successor at the other end of the socket in `files`, on a thread of its own: the successor
-    /// prepares itself, and the worker continues meanwhile. Then tells the worker to stop.
+    /// Offers the devices to the successor at the other end of the socket in `files`, on a thread of its own:
+    /// the successor prepares itself, and the worker continues meanwhile. Then orders the worker to stop.
     fn offer(&self, files: Vec<OwnedFd>) {
         let Some(mut socket) = files.into_iter().next().map(UnixStream::from) else { return };
         let Some(estate) = lock(&self.estate).as_ref().and_then(|it| it.try_clone().ok()) else {
@@ -115,7 +116,8 @@ impl Control {
         lock(&self.asides.heir).take().filter(|_| !self.asides.is_over.load(Ordering::Relaxed))
     }
 
-    /// Withdraws the order to stop that came with a successor, because it has failed. The end of the run stays.
+    /// Withdraws the order to stop that came with a successor, because the successor has failed. An order to
+    /// end the run stays in force.
     pub fn withdraw_stop(&self) {
         let is_asked = lock(&self.asides.heir).is_some();
         self.stop.store(is_asked || self.asides.is_over.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -153,8 +155,9 @@ impl Control {
     }
 
     /// Reports that the devices are open, and waits until the keeper has prepared the interfaces. `tap` is
-    /// the index of the host's TAP, if there is one, and the descriptor that keeps it alive. Returns `None`
-    /// if the keeper is gone or refuses the run; a keeper that refuses it prints the reason.
+    /// the index of the host's TAP, if there is one, and the descriptor without which the kernel removes the
+    /// TAP. Returns `None` if the keeper is gone or refuses the run; a keeper that refuses the run prints the
+    /// reason.
     ///
     /// # Errors
     /// If the TAP was deleted, or the system has no descriptors left.
@@ -169,8 +172,8 @@ impl Control {
         }
         // The TAP gets the name of the nic, and a second rxo on this name must be refused.
         let lock = InterfaceLock::take(&self.custody.host, index)?;
-        // The keeper gets both descriptors too: if the worker dies, the TAP must live until its addresses
-        // have moved back.
+        // The keeper gets both descriptors too: if the worker is killed, the TAP must exist until its
+        // addresses have moved back.
         let files = [file, lock.as_fd()];
         let kept = files.into_iter().map(|file| file.try_clone_to_owned());
         let kept = kept.collect::<io::Result<Vec<_>>>();
@@ -180,7 +183,8 @@ impl Control {
     }
 
     /// Returns the receiver of requests to read the file of the run's flags again, and a handle that makes
-    /// such a request. The receiver also yields earlier requests; after the first call it yields nothing.
+    /// such a request. The receiver also yields earlier requests. A second call returns a receiver that
+    /// yields nothing.
     ///
     /// # Errors
     /// If the system has no descriptors left.
@@ -206,7 +210,8 @@ impl Control {
     }
 
     /// Reports that the interface with this index has replaced the nic and is open. Returns the instant
-    /// before which every frame went to the kernel; `None` in the same cases as [`opened`](Self::opened).
+    /// before which the kernel's own stack received every frame; `None` in the same cases as
+    /// [`opened`](Self::opened).
     ///
     /// # Errors
     /// If that interface was deleted as well.
@@ -222,8 +227,9 @@ impl Control {
     }
 
     /// Reports that the devices are closed, and waits until the keeper has restored everything. If the keeper
-    /// is gone, restores everything itself, unless that is [left](Self::leave_to_restorer) to another
-    /// process. Returns a line for each change that this process could not undo.
+    /// is gone, restores everything itself, unless another process does so
+    /// ([`leave_to_restorer`](Self::leave_to_restorer)). Returns a line for each change that this process
+    /// could not undo.
     pub fn closed(&mut self) -> Vec<String> {
         // The descriptors for successors would keep the devices open.
         *lock(&self.asides.estate) = None;

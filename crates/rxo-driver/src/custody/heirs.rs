@@ -3,7 +3,8 @@
 //! The successor connects to a socket of the keeper and sends its request: a handle on its process, and one
 //! end of a socket. The keeper passes that end to the worker. The worker offers its devices, hands them over
 //! once the successor is prepared ([`succession`](crate::succession)), and ends. Once the successor reports
-//! that it uses the devices, it is the worker. The changes of interfaces stay in place during the handover.
+//! that it uses the devices, the successor is the worker. The changes of interfaces stay in place during the
+//! handover.
 //!
 //! Contract: one successor at a time. If the successor ends before that report, the worker continues.
 
@@ -62,7 +63,7 @@ impl Heirs {
         [Some(self.listener.as_fd()), heir]
     }
 
-    /// Accepts the connection of a successor. While there is one, drops the connection of another.
+    /// Accepts the connection of a successor. Drops further connections while there is a successor.
     pub(super) fn accept(&mut self) {
         while let Ok(Some(stream)) = self.listener.accept() {
             let is_prepared = stream.set_nonblocking(false).is_ok()
@@ -73,7 +74,7 @@ impl Heirs {
         }
     }
 
-    /// Handles a message of the heir. `pulse` is the counter that it increments from then on.
+    /// Handles a message of the heir. `pulse` is the counter that the heir increments once it is the worker.
     pub(super) fn listen(&mut self, pulse: Option<Pulse>) -> KeeperTask {
         let Some(heir) = self.heir.take() else { return KeeperTask::Nothing };
         match (Report::receive(heir.channel()), heir) {
@@ -110,7 +111,7 @@ impl Heirs {
         matches!(self.heir, Some(Heir::Asks(_)))
     }
 
-    /// Keeps a former worker, which has handed over, until it has ended.
+    /// Stores a former worker, which has handed over, until that process has ended.
     pub(super) fn retire(&mut self, worker: Worker) {
         self.retired.push(worker);
     }
@@ -121,7 +122,7 @@ impl Heirs {
         self.retired.iter().for_each(Worker::kill);
     }
 
-    /// Forgets workers that have ended.
+    /// Removes former workers that have ended from the list.
     pub(super) fn forget_ended(&mut self) {
         self.retired.retain(|worker| !worker.has_ended());
     }
@@ -139,13 +140,13 @@ impl Heir {
 /// The maximum time that a successor may take to complete a message.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// A successor that has found the keeper of a run, and may ask it to hand over.
+/// A successor that has connected to the keeper of a run, and may ask for the handover.
 #[derive(Debug)]
 pub struct Successor {
     channel: UnixStream,
 }
 
-/// A successor whose request was accepted, so that it will receive the devices.
+/// A successor whose request was accepted, and which will receive the devices.
 #[derive(Debug)]
 pub struct Succeeding {
     /// The channel to the keeper, for [`Control::new`](super::Control::new).

@@ -25,12 +25,12 @@ type Result<T, E = DeviceError> = std::result::Result<T, E>;
 #[derive(Debug)]
 pub(super) struct Held {
     device: String,
-    /// The current index of the interface. It changes if the interface is deleted and replaced.
+    /// The current index of the interface. The index changes if the interface is deleted and replaced.
     index: u32,
     /// The current name of the interface.
     name: String,
-    /// The addresses, routes and permanent neighbours to restore. During a takeover they follow what the TAP
-    /// has now. Not read again if the interface is replaced.
+    /// The addresses, routes and permanent neighbours to restore. During a takeover, this field is updated to
+    /// the TAP's current state. If the interface is replaced, the holdings are not read again.
     holdings: Holdings,
     settings: Settings,
     /// The interface's names, which the TAP has during the run. `None` if the interface keeps them.
@@ -44,7 +44,7 @@ pub(super) struct Held {
     /// own rules before rxo sees a frame.
     has_gro: bool,
     /// `true` once the TAP has been switched on in place of the interface. Before that, the TAP's settings
-    /// say nothing about what the user wants.
+    /// were not chosen by the user.
     is_taken_over: bool,
     lock: Option<InterfaceLock>,
     isolation: Option<Isolation>,
@@ -103,8 +103,9 @@ impl Held {
         }
     }
 
-    /// Reads the state of the interface `index` of `device` for a process that succeeds the worker of a run. The holdings are
-    /// those of the TAP `moved_to` in a takeover. Checks nothing: the run has done so.
+    /// Reads the state of the interface `index` of `device` for a process that succeeds the worker of a run.
+    /// In a takeover, the holdings are read from the TAP with the index `moved_to`. Checks nothing, because
+    /// the run has already done all checks.
     ///
     /// # Errors
     /// If an interface was deleted.
@@ -222,13 +223,14 @@ impl Held {
         self.isolation.as_ref().map_or(Ok(()), |isolation| isolation.close(&self.name))
     }
 
-    /// Prevents the kernel from sending packets of its own on the interface, because their source addresses
-    /// have moved to the TAP.
+    /// Switches IPv6 off on the interface: otherwise the kernel would send packets of its own there, although
+    /// their source addresses have moved to the TAP.
     pub(super) fn stop_kernel_packets(&self) -> Result<()> {
         self.settings.disable_ipv6(&self.name)
     }
 
-    /// Stores that `tap` is about to get the interface's names, so that the record contains this change.
+    /// Notes, before the change, that `tap` gets the interface's names, so that the record contains the
+    /// change.
     pub(super) fn expect(&mut self, tap: &HostTap) {
         if let Some(names) = &mut self.names {
             names.tap = Some((tap.before().index, tap.before().name.clone()));
@@ -310,8 +312,8 @@ impl Held {
         self.owed(was_taken_over).write(&link(self.index, &self.device)?)
     }
 
-    /// Restores the interface: to its state before the run or, after a takeover, to the state that `tap` has
-    /// now. Does nothing if the interface was deleted.
+    /// Restores the interface to its state before the run or, after a takeover, to the current state of
+    /// `tap`. Does nothing if the interface was deleted.
     pub(super) fn give_back(&mut self, tap: Option<&HostTap>) -> Result<()> {
         // If the TAP was deleted, its last recorded state is restored.
         let now = tap.and_then(|tap| tap.now(&self.holdings).ok());
@@ -387,7 +389,7 @@ fn cannot_rename(name: &str, error: io::Error) -> DeviceError {
 }
 
 /// Adds to the message of `error` that the option `--no-isolation` exists, unless privilege is missing:
-/// packet sockets need the privilege too.
+/// without isolation, the run's packet sockets would still need that privilege.
 fn without_isolation(error: DeviceError) -> DeviceError {
     match error {
         DeviceError::System { message, source }

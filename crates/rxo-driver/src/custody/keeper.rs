@@ -52,13 +52,13 @@ pub struct Keeper {
     service: Service,
     /// The instant at which the service manager was last notified that the run works.
     notified_at: Instant,
-    /// The instant of the last check for changes of which the kernel sends no notice.
+    /// The instant of the last check for changes that the kernel does not report.
     checked_at: Instant,
-    /// The reason why the run cannot begin or continue; `None` unless the keeper has detected one.
+    /// The reason why the run cannot begin or continue; `None` unless the keeper has detected such a reason.
     refused: Option<DeviceError>,
-    /// Successors of the worker; `None` if the run takes none.
+    /// The successors of the worker; `None` if the run permits no successor.
     heirs: Option<Heirs>,
-    /// `true` once the worker has closed its devices in order.
+    /// `true` once the worker has reported that its devices are closed.
     is_closed: bool,
 }
 
@@ -66,12 +66,13 @@ pub struct Keeper {
 /// the kernel may last longer.
 const DYING: Duration = Duration::from_millis(200);
 
-/// The interval between checks for changes of which the kernel sends no notice.
+/// The interval between checks for changes that the kernel does not report.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
 impl Keeper {
     /// Creates the keeper of `custody` for `worker`. Each byte that `requests` yields is a request of the
-    /// user to end: the first lets the worker end by itself, the second kills it.
+    /// user to end the run: the first request lets the worker end by itself, the second request kills the
+    /// worker.
     ///
     /// # Errors
     /// If `requests` cannot be made non-blocking.
@@ -100,16 +101,16 @@ impl Keeper {
         })
     }
 
-    /// Lets another process succeed the worker that connects to `listener`; see [`Successor`](super::Successor).
+    /// Lets a process that connects to `listener` succeed the worker; see [`Successor`](super::Successor).
     #[must_use]
     pub fn succeeded_by(mut self, listener: Listener) -> Self {
         self.heirs = Some(Heirs::new(listener));
         self
     }
 
-    /// Opens the file at `path` and sends it to the worker whenever the worker asks, and for each byte that
-    /// `hangups` yields, one for each SIGHUP. A SIGHUP after the process has lost its terminal is a request
-    /// to end the run.
+    /// Opens the file at `path` and sends it to the worker whenever the worker asks, and after each SIGHUP.
+    /// The stream `hangups` yields one byte for each SIGHUP. A SIGHUP after the process has lost its terminal
+    /// is a request to end the run.
     ///
     /// # Errors
     /// If `hangups` cannot be made non-blocking.
@@ -127,9 +128,9 @@ impl Keeper {
         self
     }
 
-    /// Kills a worker whose pulse does not beat for `limit` while the host depends on the worker, and
-    /// restores everything. Time in which this process does not run either, as while the machine is
-    /// suspended, does not count.
+    /// Kills the worker and restores everything if the counter in `pulse` stays unchanged for `limit` while
+    /// the host depends on the worker. Time in which the keeper does not run either, for example while the
+    /// machine is suspended, does not count.
     #[must_use]
     pub const fn watch(mut self, pulse: Pulse, limit: Duration) -> Self {
         self.pulse = Some((pulse, limit));
@@ -240,7 +241,8 @@ impl Keeper {
     fn serve_heirs(&mut self, [connects, says]: [bool; 2], note: &mut impl FnMut(&str)) {
         let Some(heirs) = &mut self.heirs else { return };
         heirs.forget_ended();
-        // Before a connection, because the message is of the process that is there.
+        // Messages are handled before connections, because a message comes from the successor that is already
+        // connected.
         let wanted = if says {
             heirs.listen(self.pulse.map(|(pulse, _)| pulse))
         } else {
@@ -256,7 +258,7 @@ impl Keeper {
             }
             KeeperTask::Failed => note("another rxo did not succeed; the run goes on"),
             KeeperTask::Succeeded(worker) => {
-                // An heir has a time for each message; a worker speaks when it must.
+                // A successor must complete each message in time; a worker may send a report at any time.
                 _ = worker.channel.set_read_timeout(None);
                 let before = std::mem::replace(&mut self.worker, *worker);
                 heirs.retire(before);
@@ -283,8 +285,8 @@ impl Keeper {
         self.following.as_ref().map_or(most, |following| following.patience(most))
     }
 
-    /// Kills a worker that is silent. Returns `None` once the time is over in which a killed worker's devices
-    /// must have closed.
+    /// Kills a worker that is silent. Returns `None` once the time limit for closing the devices of a killed
+    /// worker has passed.
     fn check_worker(&mut self, note: &mut impl FnMut(&str)) -> Option<()> {
         let now = clock::now();
         if let Some(until) = self.hung {

@@ -1,10 +1,10 @@
 //! Lifeline and restorer: the last process of a run, which restores everything if keeper and worker were
 //! killed at once, or both hang.
 //!
-//! The restorer shares no process group or session with them, is the last process that the kernel kills when
-//! memory runs out, and holds nothing of the run except its end of a socket. The other end closes when keeper
-//! and worker are both gone. Contract: the restorer does nothing while either of them works, and exits
-//! silently if the keeper dismisses it.
+//! The restorer shares no process group or session with keeper and worker, is the last process that the
+//! kernel kills when memory runs out, and holds nothing of the run except its end of a socket. The other end
+//! closes when keeper and worker are both gone. Contract: the restorer does nothing while the keeper or the
+//! worker works, and exits silently if the keeper dismisses it.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -42,7 +42,7 @@ pub struct Restorer {
 pub enum Lives {
     /// This process carries out the run.
     With(Lifeline),
-    /// This process is the restorer, which outlives the run and restores everything. It must call
+    /// This process is the restorer, which outlives the run and restores everything. The restorer must call
     /// [`Restorer::outlive`] and exit.
     AsRestorer(Restorer),
 }
@@ -52,9 +52,9 @@ const BYTES: usize = 5;
 const DISMISSED: u8 = b'd';
 const WORKER: u8 = b'w';
 
-/// Starts the restorer, the process that restores everything if the processes of the run are killed. Returns in
-/// both processes; [`Lives`] tells which one it is. The caller must have only one thread, and hold no lock and no
-/// device of the run yet.
+/// Starts the restorer, the process that restores everything if the processes of the run are killed. Returns
+/// in both processes; [`Lives`] distinguishes the two processes. The caller must have only one thread, and
+/// hold no lock and no device of the run yet.
 ///
 /// # Errors
 /// If this process has more threads, or the system cannot start another process.

@@ -1,9 +1,10 @@
 //! Custody: records what a run changes on interfaces that it did not create, and restores them.
 //!
 //! A run is two processes (see [`guard`](crate::guard)). The worker carries frames and has a [`Control`]; the
-//! [`Keeper`] makes all changes and waits. Both have the [`Custody`], so that whichever process outlives the
-//! other restores the interfaces. A record in a file lists the changes in case both are killed; a third
-//! process (see [`secure`]), the next run or [`restore`] restores from it.
+//! [`Keeper`] makes all changes and waits. Both processes have the [`Custody`], so that the process that
+//! outlives the other can restore the interfaces. In case both processes are killed, a record in a file lists
+//! the changes. A third process (see [`secure`]), the next run, or [`restore`] then restores the interfaces
+//! from the record.
 //!
 //! Contract: [`Custody::examine`] changes nothing, and comes before anything else, so that a problem is
 //! reported at once. [`Custody::take`] locks the interfaces. Only the [`Keeper`] makes changes, after the
@@ -87,8 +88,8 @@ use crate::{DeviceName, Finding, Mention, Origin, State, clock};
 use held::Held;
 use tap::HostTap;
 
-/// Returns the folders in which a run writes: those of records and of locks. Creates them if they do not
-/// exist.
+/// Returns the folders in which a run writes: the folder of records and the folder of locks. Creates them if
+/// they do not exist.
 #[must_use]
 pub fn folders() -> Vec<PathBuf> {
     std::iter::once(record::make_directory()).chain(lock::lock_folder()).collect()
@@ -103,7 +104,8 @@ pub struct Claim<'a> {
     pub host: (&'a str, &'a DeviceName),
     /// `true` if the nic's addresses, routes and names move to the host's TAP.
     pub takes_over: bool,
-    /// `true` if the kernel's own stack is kept off the interfaces that the run does not create.
+    /// `true` if the run prevents the kernel's own stack from receiving on the interfaces that the run does
+    /// not create.
     pub isolates: bool,
     /// `true` if the run creates the host's TAP, and removes it at the end.
     pub makes_host: bool,
@@ -146,8 +148,9 @@ impl Custody {
         Ok(Self { held, takes_over, isolates, host, makes_host, tap: None })
     }
 
-    /// Creates the custody of a process that succeeds the worker of a run. `nic` and `tap` are the indices of the nic and of the
-    /// host's device, if they are interfaces. The keeper has what must be restored; this custody knows what was taken over.
+    /// Creates the custody of a process that succeeds the worker of a run. `nic` and `tap` are the indices of
+    /// the nic and of the host's device, if they are interfaces. The keeper stores the state to restore; this
+    /// custody stores only the holdings that the TAP has taken over.
     ///
     /// # Errors
     /// If an interface was deleted.
@@ -223,7 +226,7 @@ impl Custody {
     }
 
     /// Stores the state of the host's TAP with this index, which is open but unchanged. `kept` are the
-    /// descriptors that keep it alive.
+    /// descriptors without which the kernel removes the TAP.
     fn note_tap(&mut self, index: u32, kept: Vec<OwnedFd>) -> Result<(), DeviceError> {
         self.tap = Some(HostTap::read((index, kept), &self.host, !self.makes_host)?);
         Ok(())
@@ -236,8 +239,8 @@ impl Custody {
     }
 
     /// Makes the changes: switches GRO off, isolates the interfaces and, in a takeover, moves the nic's
-    /// addresses, routes and names to the TAP. Returns the instant before which frames went to the kernel,
-    /// whether all changes are recorded, and warnings for the user.
+    /// addresses, routes and names to the TAP. Returns the instant before which the kernel's own stack
+    /// received the frames, whether all changes are recorded, and warnings for the user.
     ///
     /// # Errors
     /// If the system refuses a change. The caller must then restore those made before.
@@ -353,8 +356,8 @@ impl Custody {
         refused.iter().map(ToString::to_string).chain(lost).collect()
     }
 
-    /// Returns a warning about rules that were made during the run and refer to the TAP by its index, which
-    /// ends with the TAP; `None` if there are no such rules.
+    /// Returns a warning about rules that were made during the run and refer to the TAP by its index: the
+    /// index becomes invalid when the TAP is removed. Returns `None` if there are no such rules.
     fn rules_by_number(&mut self) -> Option<String> {
         let link = self.taken()?.1.link().ok()?;
         let lost = mentions::by_number(&link).ok()?;

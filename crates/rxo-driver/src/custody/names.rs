@@ -50,8 +50,8 @@ impl Names {
         Ok(())
     }
 
-    /// Returns the names as they are now, because the user may have renamed `tap`, whose state before the run
-    /// was `before`.
+    /// Returns the names that the nic has after the run: the user may have changed the names of `tap` during
+    /// the run. `before` is the TAP's state before the run.
     pub(super) fn now(&self, tap: &Link, before: &Link) -> Self {
         let name = if tap.name == before.name { &self.name } else { &tap.name };
         let is_nics = |altname: &&String| !is_of(before, altname);

@@ -141,8 +141,8 @@ pub(super) fn is_owed(device: &DeviceName) -> bool {
     })
 }
 
-/// Returns the temporary name that a killed run has left to the nic of `device`; `None` if there is no such
-/// nic.
+/// Returns the temporary name under which a killed run has left the nic of `device`; `None` if there is no
+/// such nic.
 fn left_as(device: &DeviceName) -> Option<String> {
     renamed(device).map(|(_, name)| name)
 }
@@ -250,7 +250,8 @@ fn give_owed(
     Ok(())
 }
 
-/// Returns `true` if the record is about `link`: its index may belong to another interface now.
+/// Returns `true` if the record is about `link`. The index alone does not prove that, because the index may
+/// belong to another interface now.
 fn is_of(text: &str, link: &Link) -> bool {
     text.lines().next() == Some(&record::identity(link))
 }

@@ -141,7 +141,7 @@ pub(super) fn remove_lost() {
     }
 }
 
-/// Returns the inode numbers of the network namespaces that a process, a mount or an open file keeps alive.
+/// Returns the inode numbers of the network namespaces that a process, a mount or an open file still uses.
 fn living_namespaces() -> BTreeSet<u64> {
     let mut found = BTreeSet::new();
     let mut add = |text: &str| found.extend(number_of(text));
@@ -202,7 +202,7 @@ fn opened(text: &str) -> RecordLookup {
     if is_right { RecordLookup::Whole(lines.to_owned()) } else { RecordLookup::Damaged }
 }
 
-/// Returns the FNV-1a checksum of `text` (64 bits), which must detect accidents only, not forgery.
+/// Returns the FNV-1a checksum of `text` (64 bits), which must detect accidental damage only, not forgery.
 fn checksum(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -18,7 +18,7 @@ use super::requests::Requests;
 pub struct Reload {
     /// The open file, or the error with which the keeper failed to open it.
     pub file: io::Result<File>,
-    /// `true` if the worker has requested it; `false` after a SIGHUP.
+    /// `true` if the worker has requested the reload; `false` after a SIGHUP.
     pub is_asked: bool,
 }
 

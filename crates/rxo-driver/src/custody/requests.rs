@@ -13,8 +13,8 @@ impl Requests {
         Ok(Self(Some(stream)))
     }
 
-    /// Returns the number of requests to end the run since the last call. Drops the stream when it is closed,
-    /// so that nothing waits on it.
+    /// Returns the number of requests to end the run since the last call. Drops the stream once it is closed,
+    /// because a closed stream would end every wait at once.
     pub(super) fn count(&mut self) -> usize {
         let Some(mut stream) = self.0.as_ref() else { return 0 };
         // A user does not send more than 16 at once; the rest is read by the next call.

@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 impl HostTap {
     /// Reads the state of the TAP with this index, which the user named `device`. `kept` are the descriptors
-    /// that keep it alive.
+    /// without which the kernel removes the TAP.
     ///
     /// # Errors
     /// If the TAP was deleted.
@@ -108,7 +108,8 @@ impl HostTap {
             return Ok(());
         };
         holdings.take_from(&link);
-        // Its own addresses are removed and added again, because a rename has changed the labels of some.
+        // The TAP's own addresses are removed and added again, because a rename has changed the labels of
+        // some addresses.
         self.holdings.take_from(&link);
         link.set_mac(&self.before.mac)?;
         _ = link.set_labels(&self.before);
@@ -122,9 +123,9 @@ impl HostTap {
         allowed.and(self.holdings.give_back(&link))
     }
 
-    /// Waits until the kernel has removed the TAP, or removes it. The kernel removes a TAP after its process
-    /// has ended, but io_uring closes its descriptors later. If this process keeps the TAP alive itself, it
-    /// need not wait.
+    /// Removes the TAP. If this process holds descriptors of the TAP, it deletes the TAP at once. Otherwise
+    /// it first waits for the kernel, which removes a TAP once the last descriptor is closed: io_uring may
+    /// close descriptors some time after the process has ended.
     fn remove(&self) -> Result<(), DeviceError> {
         let begin = Instant::now();
         while let Some(link) = Link::read(self.before.index)? {

@@ -1,9 +1,9 @@
 //! Watch: decides whether a process has been silent for too long.
 //!
-//! Separate, without a clock, so that it can be tested alone. Contract: time counts only while this process
-//! itself ran, and while the worker had a processor if it was runnable. So a worker does not look dead
-//! because the machine was suspended or overloaded, or because other programs change the network
-//! configuration.
+//! This module is separate, and uses no clock, so that it can be tested alone. Contract: time counts only
+//! while this process itself ran, and while the worker had a processor if it was runnable. So a worker does
+//! not look dead because the machine was suspended or overloaded, or because other programs change the
+//! network configuration.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use rxo_frame::Instant;
 
 use super::activity::Activity;
 
-/// Measures the silence of one process: the time since its count of beats last changed.
+/// Measures the silence of one process: the time since the process last incremented its counter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watch {
     limit: Duration,
     /// Extra time that passes before a process counts as silent, unless it is stopped (SIGSTOP).
     patience: Duration,
     seen: u64,
-    /// The time of silence outside of uninterruptible system calls, without time in which the process got no
-    /// processor.
+    /// The time of silence outside of uninterruptible system calls. Time in which the process waited for a
+    /// processor does not count.
     silent: Duration,
     /// The time of silence in uninterruptible system calls.
     locked: Duration,
     last: Instant,
-    /// The state of the process at the last sample; `None` if it was not silent then, or is gone.
+    /// The state of the process at the last sample; `None` if the process was not silent then, or has ended.
     did: Option<Activity>,
 }
 
@@ -38,15 +38,15 @@ const LOCKED: Duration = Duration::from_secs(10);
 const LOOKS: u32 = 10;
 
 impl Watch {
-    /// Creates a watch of a process that begins at `now`, when the process's count of beats is `seen`. The
-    /// process may be silent for `limit`.
+    /// Creates a watch of a process that begins at `now`, when the process's counter has the value `seen`.
+    /// The process may be silent for `limit`.
     pub(super) const fn new(limit: Duration, seen: u64, now: Instant) -> Self {
         let (patience, silent, locked) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
         Self { limit, patience, seen, silent, locked, last: now, did: None }
     }
 
-    /// Gives a process that is not stopped (SIGSTOP) `patience` beyond the limit, because it may continue by
-    /// itself.
+    /// Gives a process that is not stopped (SIGSTOP) `patience` beyond the limit, because such a process may
+    /// continue by itself.
     pub(super) const fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
@@ -57,8 +57,8 @@ impl Watch {
         self.limit / LOOKS
     }
 
-    /// Compares the count of beats with that of the last sample; if it is unchanged, reads the state of the
-    /// process with `activity`. Returns `true` if the process has been silent for the limit.
+    /// Compares the process's counter with its value at the last sample; if the counter is unchanged, reads
+    /// the state of the process with `activity`. Returns `true` if the process has been silent for the limit.
     pub(super) fn check(
         &mut self,
         beats: u64,

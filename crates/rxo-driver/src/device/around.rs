@@ -8,8 +8,8 @@ use rxo_frame::Instant;
 
 use super::{DeviceSource, SystemSource};
 
-/// Wraps `source` in a [`WireSource`], which presents its frames as they would be on a wire. The function is
-/// compiled in this crate, not in each crate that calls it.
+/// Wraps `source` in a [`WireSource`], which converts the frames to the form that they would have on a wire.
+/// The function is compiled in this crate, not in each crate that calls it.
 #[must_use]
 pub fn on_wire(source: DeviceSource, validates: bool, expand: Option<Expand>) -> DeviceSource {
     let wire = WireSource::new(source, validates);

@@ -28,7 +28,7 @@ pub struct DeviceKind {
     /// Checks that the device can be opened, without changing anything. Returns its MTU in bytes; `None` if
     /// the device does not exist yet, or if only an open device has an MTU.
     pub(crate) survey: fn(&DeviceName) -> Result<Option<u32>, DeviceError>,
-    /// Attaches to a device, and creates its interface if rxo creates those of this kind.
+    /// Attaches to a device. Creates its interface if rxo creates the interfaces of this kind.
     pub(crate) attach: Attach,
     /// Attaches to a device that another process has handed over; `None` if a device of this kind cannot be
     /// handed over.
@@ -64,8 +64,8 @@ pub(crate) type AttachQueues = fn(&DeviceName, u32) -> Result<Box<dyn DeviceHand
 /// The origin of a device's interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// rxo does not create the interface. The kernel and other programs use it too, so a run locks it, keeps
-    /// the kernel off it, and restores it.
+    /// rxo does not create the interface. The kernel and other programs use it too, so a run locks it,
+    /// isolates it from the kernel's own stack, and restores it.
     Existing,
     /// rxo creates the interface if it does not exist.
     Made,

@@ -1,7 +1,7 @@
 //! Devices, opened by name.
 //!
-//! [`KINDS`] is the table of device kinds. A row of it contains all that the rest of rxo knows about a kind:
-//! how its names look, how a device is checked, and how it is opened. [`DeviceSource`] and [`DeviceSink`] are
+//! [`KINDS`] is the table of device kinds. Each row contains all that the rest of rxo knows about a kind: the
+//! form of its names, and the functions that check and open a device. [`DeviceSource`] and [`DeviceSink`] are
 //! the same two types for every kind, so any source works with any sink. A [`Device`] has one of each.
 //!
 //! # Cost
@@ -43,7 +43,8 @@ pub(crate) use kind::{Attach, AttachQueues, Inherit, interface_name};
 pub(crate) use sink::Port;
 
 /// A device of the system that is open in both directions, or the source of one device and the sink of
-/// another. Both ends belong to one thread, which need not be the one that opened the device.
+/// another. Source and sink belong to one thread, which may be another thread than the one that opened the
+/// device.
 #[derive(Debug)]
 pub struct Device {
     /// The source, which receives the frames that arrive on the device.
@@ -56,7 +57,8 @@ impl Device {
     /// Opens both directions of the device `name`.
     ///
     /// # Errors
-    /// If the device does not exist, is down or in use, or a privilege is missing; one line says which.
+    /// If the device does not exist, is down or in use, or a privilege is missing; a message of one line
+    /// names the cause.
     ///
     /// # Examples
     /// ```no_run
@@ -95,7 +97,7 @@ pub trait DeviceHandle: fmt::Debug {
     fn open(&self, options: DeviceOptions) -> Result<Device, DeviceError>;
 
     /// Opens all queues that were attached, in their order, each as a device that may move to another thread.
-    /// The queue of a frame is chosen by the rule of
+    /// The kernel or the device chooses the queue of a frame by the rule of
     /// [`PacketSource::open_shards`](crate::PacketSource::open_shards), for all kinds of devices.
     ///
     /// # Errors
@@ -117,9 +119,9 @@ pub trait DeviceHandle: fmt::Debug {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Returns the position at which source and sink have ended. The source must have been dropped or have
-    /// [left](SystemSource::leave), and the device must not be used until the process that
-    /// [continues](Self::go_on_at) has failed.
+    /// Returns the position at which source and sink have ended. Before this call, drop the source or call
+    /// [`leave`](SystemSource::leave) on it. Afterwards the device belongs to the process that
+    /// [continues](Self::go_on_at); use it again only if that process has failed.
     ///
     /// # Errors
     /// If the device cannot be handed over now.
@@ -127,8 +129,8 @@ pub trait DeviceHandle: fmt::Debug {
         Ok(Handed::default())
     }
 
-    /// Makes source and sink, which are open and not used yet, continue at the position at which those of another
-    /// process have ended.
+    /// Makes source and sink, which are open and not used yet, continue at the position at which source and
+    /// sink of another process have ended.
     ///
     /// # Errors
     /// If the position does not fit the device, or the system refuses.
@@ -141,7 +143,8 @@ pub trait DeviceHandle: fmt::Debug {
         None
     }
 
-    /// Returns the descriptor that keeps alive an interface that rxo created; `None` for other devices.
+    /// Returns the descriptor without which the kernel removes an interface that rxo created; `None` for
+    /// other devices.
     fn kept(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -157,9 +160,9 @@ pub trait SystemSource: FrameSource<Buffer = DeviceBuf> + Descriptors + fmt::Deb
     /// discard.
     fn discard_before(&mut self, _instant: Instant) {}
 
-    /// Leaves the position at which this source has ended to the device's [handle](DeviceHandle::position), as
-    /// dropping it does, but keeps its memory, which takes milliseconds to free. All frames must have been
-    /// dropped. Afterwards the source may only be dropped.
+    /// Passes the position at which this source has ended to the device's [handle](DeviceHandle::position),
+    /// as dropping the source does. But the source keeps its memory, which takes milliseconds to free. All
+    /// frames must have been dropped before. Afterwards the source may only be dropped.
     fn leave(&mut self) {}
 
     /// Returns the method by which frames are received, such as `AF_XDP, copy mode`; `None` if devices of

@@ -68,7 +68,7 @@ impl DeviceName {
         (self.kind.survey)(self)
     }
 
-    /// Attaches to the device, and creates its interface if rxo creates those of its kind.
+    /// Attaches to the device. Creates its interface if rxo creates the interfaces of this kind.
     ///
     /// # Errors
     /// If the device is in use, or a privilege is missing.

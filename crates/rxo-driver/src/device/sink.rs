@@ -40,13 +40,13 @@ pub(crate) trait Port: Writer + Descriptors + fmt::Debug + Send {
     /// Returns `true` if many packets are submitted in one system call.
     fn is_batched(&self) -> bool;
 
-    /// Returns `true` if some written packets were not yet taken by the system, and need a
+    /// Returns `true` if the system has not yet accepted some written packets, which need a
     /// [`push`](Self::push).
     fn has_unsent(&self) -> bool {
         false
     }
 
-    /// Submits the written packets that the system has not yet taken.
+    /// Submits the written packets that the system has not yet accepted.
     fn push(&mut self) {}
 
     /// Returns a line that the user should see, each line once, without the device's name. `None` if there is
@@ -104,14 +104,14 @@ impl DeviceSink {
         self.port().is_batched()
     }
 
-    /// Returns the notice for the user from opening the device, once; `None` if there is none. Otherwise it
-    /// is the first result of [`take_notice`](Self::take_notice).
+    /// Removes and returns the user's notice from opening the device; `None` if there is none. If this
+    /// function is not called, [`take_notice`](Self::take_notice) returns this notice first.
     pub fn take_opening_notice(&mut self) -> Option<String> {
         self.opening.take()
     }
 
-    /// Returns a line for the user, each line at most once; `None` if there is nothing new. Asks the system
-    /// if the interface is up.
+    /// Returns a line for the user, each line at most once; `None` if there is nothing new. Makes a system
+    /// call to find out if the interface is up.
     pub fn take_notice(&mut self) -> Option<String> {
         if let Some(line) = self.take_opening_notice() {
             return Some(line);

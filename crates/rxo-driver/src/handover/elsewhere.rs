@@ -83,8 +83,9 @@ fn request(kind: u16, namespace: &File) -> Request {
     Request::new(kind, &[0; NUMBER_HEADER_BYTES]).attribute(DESCRIPTOR, &number.to_ne_bytes())
 }
 
-/// Opens the network namespaces of all processes and all named ones, each once, without that of this process.
-/// Also returns the numbers of the processes whose namespace this process may not read.
+/// Opens the network namespaces of all processes and all named network namespaces, each once, except the
+/// namespace of this process. Also returns the numbers of the processes whose namespace this process may not
+/// read.
 fn namespaces() -> (Vec<File>, Vec<String>) {
     let paths = |directory: &str| {
         fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path())

@@ -22,8 +22,8 @@ pub struct Holdings {
     pub(super) addresses: Vec<Address>,
     pub(super) routes: Vec<Route>,
     pub(super) neighbours: Vec<Neighbour>,
-    /// Routes of other interfaces whose preferred source is an address of this interface. They do not move,
-    /// but the kernel removes them once no interface has the address.
+    /// Routes of other interfaces whose preferred source is an address of this interface. Such routes are not
+    /// moved, but the kernel removes them once no interface has the address.
     pub(super) dependents: Vec<Route>,
     /// `true` if the kernel accepts router advertisements on the interface; it then renews the routes from
     /// them.
@@ -129,8 +129,8 @@ impl Holdings {
         }
     }
 
-    /// Replaces each route that refers to a next hop object in `before` by the route of `before`: in the
-    /// listing from the TAP the object was expanded to its gateways.
+    /// Replaces each route that refers to a next hop object in `before` by that route of `before`. The object
+    /// is lost otherwise, because the route was expanded to the object's gateways when it moved to the TAP.
     pub(crate) fn keep_objects(&mut self, before: &Self) {
         let with_objects: Vec<&Route> =
             before.routes.iter().filter(|one| one.has_object()).collect();
@@ -195,7 +195,7 @@ impl Holdings {
         self.addresses.is_empty() && self.routes.is_empty() && self.neighbours.is_empty()
     }
 
-    /// Removes from `other` the items of these holdings that were moved there. Errors are ignored.
+    /// Removes from `other` the items of these holdings that were moved to it. Errors are ignored.
     pub(crate) fn take_from(&self, other: &Link) {
         let Ok(netlink) = Netlink::route() else { return };
         let way = (self.link.index, other.index);

@@ -46,8 +46,8 @@ impl Item {
         libc::c_int::from(self.header[0]) == libc::AF_INET6
     }
 
-    /// Builds a request of type `kind` with the fixed header of the item, and with those of its attributes
-    /// whose types `named` lists.
+    /// Builds a request of type `kind` with the fixed header of the item, and with the attributes whose types
+    /// `named` lists.
     pub(super) fn naming(&self, kind: u16, named: &[u16]) -> Request {
         let kept = self.attributes().filter(|(kind, _)| named.contains(kind));
         kept.fold(Request::new(kind, &self.header), |request, (kind, value)| {

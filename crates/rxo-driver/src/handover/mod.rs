@@ -6,7 +6,7 @@
 //! * [`Change`] is the kernel's notice that one of these has changed.
 //!
 //! Contract: reading changes nothing. [`Holdings`] stay in memory while their items are moved. Moving back
-//! may be repeated, also by another process: an item that exists already is left alone. Interfaces are
+//! may be repeated, also by another process: an item that exists already stays unchanged. Interfaces are
 //! identified by index, because a name may change or pass to another interface.
 
 mod address;

@@ -27,8 +27,8 @@ impl Holdings {
         objects.chain([read_at, origin]).chain(hears).collect()
     }
 
-    /// Parses the holdings from the lines of a record. They belong to `link`, or to the interface that it
-    /// replaced.
+    /// Parses the holdings from the lines of a record. The holdings belong to `link`, or to the interface
+    /// that it replaced.
     #[must_use]
     pub(crate) fn from_lines(link: &Link, lines: &str) -> Self {
         let read_at = values(lines, READ_AT).find_map(|value| value.parse().ok());

@@ -94,8 +94,9 @@ impl Route {
         self.0.attribute(NEXT_HOP_OBJECT).is_some()
     }
 
-    /// Builds the request that adds the route again, with the interface index `to` in place of `from`. Keeps a next
-    /// hop object only if both are equal. `None` if the route's lifetime is over after `elapsed`.
+    /// Builds the request that adds the route again, with the interface index `to` in place of `from`. Keeps
+    /// a next hop object only if both indices are equal. `None` if the route's lifetime is over after
+    /// `elapsed`.
     pub(super) fn add_back(&self, (from, to): (u32, u32), elapsed: Duration) -> Option<Request> {
         if from != to || !self.has_object() {
             return self.add_by((from, to), elapsed);
@@ -106,8 +107,8 @@ impl Route {
     }
 
     /// Builds the request that removes the route which [`add_back`](Self::add_back) has added with the same
-    /// `way`; `None` if that adds none. If both indices of `way` are equal, the request removes the route as
-    /// it was listed.
+    /// `way`; `None` if `add_back` adds no route. If both indices of `way` are equal, the request removes the
+    /// route as it was listed.
     pub(super) fn remove(&self, way: (u32, u32)) -> Option<Request> {
         let added = self.add_back(way, Duration::ZERO)?;
         Some(added.with_kind(libc::RTM_DELROUTE))

@@ -104,7 +104,7 @@ impl Settings {
     }
 
     /// Switches IPv6 on again on the interface `name` if it was on. The kernel generates no address yet, so
-    /// that the old ones can be added first.
+    /// that the former addresses can be added first.
     ///
     /// # Errors
     /// If a switch cannot be written.

@@ -90,7 +90,8 @@ impl Interface {
         Some(driver)
     }
 
-    /// Returns `true` if the interface has no device of its own, so that its frames come from memory of this machine.
+    /// Returns `true` if the interface has no hardware behind it: its frames come from memory of this
+    /// machine, not from a wire.
     #[must_use]
     pub fn is_virtual(&self) -> bool {
         self.driver_info().is_some_and(|driver| driver.bus[0] == 0)
@@ -112,7 +113,8 @@ impl Interface {
         is_known.then_some(speed)
     }
 
-    /// Returns the number of queues in use: for receiving, and for sending. `None` if it is not reported.
+    /// Returns the number of queues in use: for receiving, and for sending. `None` if the driver does not
+    /// report the numbers.
     #[must_use]
     pub(crate) fn channels(&self) -> Option<[u32; 2]> {
         let mut channels = Channels { command: GET_CHANNELS, ..Channels::default() };
@@ -139,7 +141,7 @@ impl Interface {
         self.ethtool(&mut flags, "read the flags of").map_or(0, |()| flags.data)
     }
 
-    /// Sets speed and duplex to those of `like`. Does nothing if one cannot be read or set.
+    /// Sets speed and duplex to those of `like`. Does nothing if the speed cannot be read or set.
     pub(crate) fn show_speed_of(&self, like: &Self) {
         let mut theirs = Link { command: GET_LINK, ..Link::default() };
         let mut ours = theirs;

@@ -1,13 +1,15 @@
 //! The settings by which a Linux host receives on an interface: interrupts, polls and the kernel's GRO.
 //!
-//! Separate from the other settings because nothing here is ever changed: these values are shown to the user.
+//! This module is separate from the other settings because it changes nothing: it only reads values to show
+//! to the user.
 
 use std::fs;
 
 use super::ethtool::Command;
 use super::{Feature, Interface};
 
-/// The settings by which the kernel receives on an interface. `None` where the driver or the kernel does not report one.
+/// The settings by which the kernel receives on an interface. A field is `None` if neither the driver nor the
+/// kernel reports the value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReceiveSettings {
     /// The name of the driver.
@@ -16,13 +18,14 @@ pub struct ReceiveSettings {
     pub gro: Option<bool>,
     /// `true` if the device merges received packets (LRO).
     pub lro: bool,
-    /// The time from a packet to the device's interrupt, in microseconds.
+    /// The maximum time from the arrival of a packet to the device's interrupt, in microseconds.
     pub rx_usecs: Option<u32>,
     /// The number of packets after which the device interrupts at once; 0 for no such number.
     pub rx_frames: Option<u32>,
-    /// `true` if the driver adapts the time to the traffic.
+    /// `true` if the driver adapts [`rx_usecs`](Self::rx_usecs) to the traffic.
     pub is_adaptive: bool,
-    /// The time after a poll until the next one while interrupts stay off, in nanoseconds; 0 if they do not.
+    /// The time between two polls while interrupts are off, in nanoseconds; 0 if the kernel switches
+    /// interrupts on after each poll.
     pub gro_flush_timeout_ns: Option<u64>,
     /// The number of empty polls in a row after which interrupts are switched on again.
     pub napi_defer_hard_irqs: Option<u64>,

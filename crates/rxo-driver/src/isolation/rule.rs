@@ -7,7 +7,7 @@ use rxo_netlink::{Request, nested};
 use super::request;
 
 /// Builds the rule that drops untagged frames for `address`. A frame with a VLAN tag belongs to another
-/// network and does not match, because the loaded EtherType is that of the tag.
+/// network and does not match, because its EtherType field contains the type of the tag.
 pub(super) fn drop(table: &str, chain: &str, address: IpAddr) -> Request {
     let (ether_type, at, address) = match address {
         IpAddr::V4(it) => (0x0800_u16, 16, it.octets().to_vec()),

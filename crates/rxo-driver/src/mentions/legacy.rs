@@ -1,5 +1,5 @@
-//! Rules of the older `iptables`. Only its own programs can list them, so they are started, but only if its
-//! tables are in use.
+//! Rules of the older `iptables`. Only the programs of `iptables` can list these rules. So this module starts
+//! those programs, but only if the kernel has such tables in use.
 
 use std::fs;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Sockets that are bound to an interface. They keep its index, and receive nothing that arrives by another
-//! interface.
+//! Sockets that are bound to an interface. Such a socket stores the interface's index, and receives only
+//! packets that arrive on that interface.
 
 use std::net::{IpAddr, SocketAddr};
 

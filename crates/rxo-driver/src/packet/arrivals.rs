@@ -111,7 +111,7 @@ impl Arrivals {
         }
     }
 
-    /// Goes on with the counts of a source that has ended at `place`.
+    /// Continues the counts of a source that has ended at `place`.
     pub(super) fn resume(&mut self, place: Place) {
         self.before = place.accounted;
         self.socket.resume(place);

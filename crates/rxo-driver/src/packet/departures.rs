@@ -2,7 +2,7 @@
 //! queue.
 //!
 //! This module is separate because the system has these numbers in two places: in the interface's counters,
-//! and in those of its queueing discipline, which may drop a packet long after it has accepted it.
+//! and in the counters of its queueing discipline, which may drop a packet long after it has accepted it.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -46,8 +46,8 @@ impl QueueDrops {
     /// Adds the drops since the last call; `now` is the system's current count. Returns the total number of
     /// drops.
     fn add(&mut self, now: u32) -> u64 {
-        // After a replacement of the queue this adds too much: a loss may then be missed, but none is
-        // invented.
+        // After a replacement of the queue, this adds too much. A loss may then be missed, but no loss is
+        // reported that did not occur.
         self.total += u64::from(now.wrapping_sub(self.last));
         self.last = now;
         self.total

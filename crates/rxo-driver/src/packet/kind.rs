@@ -31,7 +31,7 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
     queues: Some(attach),
 };
 
-/// Checks that the interface exists and is up. Returns its MTU.
+/// Checks that the interface exists and is up. Returns the interface's MTU, in bytes.
 pub(crate) fn survey(device: &DeviceName) -> Result<Option<u32>, DeviceError> {
     let (label, name) = (device.to_string(), device.name());
     let interface = Interface::find(name).map_err(|error| match error {
@@ -65,8 +65,9 @@ fn inherit(
     Ok(Box::new(Handle::new(name, count, queues)))
 }
 
-/// A handle that keeps the name, because the interface may be deleted, and another one may get the name; and the sockets, so
-/// that a device that is opened again continues where it has ended.
+/// The handle of a packet device. It stores the name, because the interface may be deleted and its name may
+/// pass to another interface. It stores the sockets, so that a device that is opened again continues where it
+/// has ended.
 #[derive(Debug)]
 struct Handle {
     label: String,

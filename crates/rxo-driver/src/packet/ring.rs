@@ -26,8 +26,8 @@ use crate::sys;
 /// frame.
 const LENT: u32 = libc::TP_STATUS_COPY;
 
-/// The distance of prefetches from the slot that is read, in slots; much less than the fewest slots of a
-/// ring.
+/// The distance of prefetches from the slot that is read, in slots; much less than the number of slots in the
+/// smallest ring.
 const PREFETCH_DISTANCE: u32 = 6;
 
 /// The space in a slot before the IP header, with two VLAN tags, in bytes.
@@ -50,7 +50,7 @@ impl RingMap {
         Self::of(socket, request.tp_frame_nr, request.tp_frame_size)
     }
 
-    /// Maps the ring that `socket` has.
+    /// Maps the existing ring of `socket`.
     ///
     /// # Errors
     /// If the ring has another size than `slots` slots of `slot_bytes` bytes.
@@ -273,7 +273,8 @@ impl Drop for SlotBuf {
     }
 }
 
-/// Prefetches the two cache lines from `start` on: those of a slot have its header, and the start of the frame.
+/// Prefetches the two cache lines from `start` on. In a slot, these lines contain the slot's header and the
+/// start of the frame.
 #[inline]
 pub(crate) fn prefetch_two_lines(start: *const u8) {
     #[cfg(target_arch = "x86_64")]
@@ -306,8 +307,8 @@ const fn request(slots: u32, slot_bytes: u32, page_bytes: u32) -> tpacket_req {
 
 const LINE_BYTES: u32 = 64;
 
-/// Returns the size of a slot: an odd number of cache lines. With an even number (2048 bytes, say) the
-/// headers of all slots would share a few sets of the first-level cache.
+/// Returns the size of a slot: an odd number of cache lines. With an even number (for example 2,048 bytes)
+/// the headers of all slots would share a few sets of the first-level cache.
 const fn slot_bytes(mtu: u32) -> u32 {
     let mtu = if mtu > LARGEST_MTU { LARGEST_MTU } else { mtu };
     ((mtu + SLOT_OVERHEAD_BYTES).div_ceil(LINE_BYTES) * LINE_BYTES) | LINE_BYTES

@@ -24,7 +24,7 @@ impl DeviceSink {
     /// software.
     ///
     /// # Errors
-    /// If there is no such interface, it is down, or privilege is missing.
+    /// If there is no such interface, the interface is down, or privilege is missing.
     pub fn packet(name: &str) -> Result<Self, DeviceError> {
         PacketPort::open(name).map(Self::new)
     }

@@ -10,8 +10,8 @@ use crate::interface::Interface;
 use crate::sys::Plain;
 use crate::{fault, sys};
 
-/// The requested size, in bytes, of the kernel's queue for received GSO frames, and of that for packets to
-/// send.
+/// The requested size, in bytes, of the kernel's queue for received GSO frames, and of the kernel's queue for
+/// packets to send.
 pub(crate) const QUEUE_BYTES: c_int = 32 << 20;
 
 /// An interface that is up, and a packet socket that is not yet bound to it.

@@ -43,7 +43,7 @@ impl Default for PacketOptions {
     }
 }
 
-/// Receives the frames that arrive on an interface, and not those that leave it.
+/// Receives the frames that arrive on an interface, but not the frames that the interface sends.
 ///
 /// The host's own stack receives the same frames. Give the interface no addresses; otherwise both that stack
 /// and the user of this source answer. A frame larger than a slot (a GSO frame) is read from a second queue,
@@ -68,7 +68,7 @@ pub struct PacketSource {
     arrivals: Arrivals,
     /// `true` if a large frame waits in the ring because no buffer is free.
     lacks_buffer: bool,
-    /// The queue that outlives this source; `None` if none does.
+    /// The queue that outlives this source; `None` if no queue does.
     queue: Option<Arc<Queue>>,
     /// `true` if this source must continue at the place that the last source of its queue has left, and has
     /// not read that place yet.
@@ -79,7 +79,8 @@ impl PacketSource {
     /// Opens a source on the interface `name`, which must be up.
     ///
     /// # Errors
-    /// If there is no such interface, it is down, privilege is missing, or there is no memory for the ring.
+    /// If there is no such interface, the interface is down, privilege is missing, or there is no memory for
+    /// the ring.
     pub fn open(name: &str, options: PacketOptions) -> Result<Self, DeviceError> {
         check(name, options)?;
         let opened = Opened::new(name)?;
@@ -128,8 +129,8 @@ impl PacketSource {
         }
     }
 
-    /// Creates the sources of the interface `device` that continue where the last ones of `queues` have ended.
-    /// They read these places when they are used first.
+    /// Creates the sources of the interface `device` that continue where the last ones of `queues` have
+    /// ended. Each source reads its place when it is first used.
     ///
     /// # Errors
     /// If the interface was deleted.
@@ -160,7 +161,8 @@ impl PacketSource {
         (Arc::clone(&self.socket), Arc::clone(&self.ring))
     }
 
-    /// Makes this source leave its place to `queue` when it leaves or is dropped.
+    /// Makes this source store its place in `queue` when it is dropped or [`leave`](SystemSource::leave) is
+    /// called.
     pub(super) fn leaving_to(mut self, queue: Arc<Queue>) -> Self {
         self.queue = Some(queue);
         self
@@ -238,8 +240,8 @@ impl PacketSource {
         self.counters.bytes += bytes as u64;
     }
 
-    /// Receives a batch of at most `budget` frames. `look` sees each frame in its slot first, and may consume
-    /// it there.
+    /// Receives a batch of at most `budget` frames. `look` inspects each frame in its slot first, and may
+    /// consume the frame there.
     #[inline]
     fn take_batch(
         &mut self,

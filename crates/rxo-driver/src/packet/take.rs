@@ -47,7 +47,7 @@ pub(super) struct Pools {
 }
 
 impl Pools {
-    /// Allocates `large` buffers of 64 KiB, and a few larger ones, for packets that are rare.
+    /// Allocates `large` buffers of 64 KiB, and a few larger ones, for rare packets above 64 KiB.
     pub(super) fn new(large: usize) -> Self {
         Self {
             large: Pool::new(large, LARGE_BUFFER_BYTES),

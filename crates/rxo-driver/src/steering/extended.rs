@@ -12,8 +12,8 @@ use libc::sock_filter;
 use super::PROTOCOL;
 use crate::bpf::{self, Instruction, Kind};
 
-/// Loads `program` into the kernel. It stays loaded while the returned descriptor is open, or a device uses
-/// it.
+/// Loads `program` into the kernel. The program stays loaded while the returned descriptor is open, or a
+/// device uses the program.
 ///
 /// # Errors
 /// If the system refuses, most often because this process lacks `CAP_BPF`.
@@ -52,8 +52,7 @@ struct Draft {
     skips: Option<u8>,
 }
 
-/// Translates one step of a classic filter; `None` if it is not one of those that [`program`](super::program)
-/// uses.
+/// Translates one step of a classic filter; `None` if [`program`](super::program) does not use such a step.
 fn drafts(step: sock_filter) -> Option<Vec<Draft>> {
     let sock_filter { code, jt, jf, k } = step;
     let code = u32::from(code);

@@ -51,7 +51,7 @@ impl Tap {
         Ok(Self { device: Arc::new(TapDevice::open(name, kind, 1)?), others: Vec::new() })
     }
 
-    /// Attaches to the interface that another process has opened as `device` and hands over.
+    /// Attaches to the interface of `device`, which another process has opened and hands over.
     pub(super) fn inherit(
         device: &DeviceName,
         kind: TapKind,
@@ -72,7 +72,7 @@ impl Tap {
         Ok(Self { device: Arc::new(first), others: all.map(Arc::new).collect() })
     }
 
-    /// Returns the descriptors of all queues, and that of the lock if there are several.
+    /// Returns the descriptors of all queues and, if there are several, the descriptor of the lock.
     pub(super) fn hand_over(&self) -> io::Result<Handed> {
         let queues = std::iter::once(&self.device).chain(&self.others).map(|queue| queue.as_fd());
         let files = queues.chain(self.device.lock.iter().map(AsFd::as_fd));
@@ -80,13 +80,15 @@ impl Tap {
         Ok(Handed::of_files(files.collect::<io::Result<_>>()?))
     }
 
-    /// Returns the settings that a persistent interface had before, which the last process restores.
+    /// Returns the settings that a persistent interface had before rxo used it. The process that uses the
+    /// interface last restores these settings.
     pub(super) fn position(&self) -> Handed {
         let numbers = self.device.before.get().map(Before::to_numbers).unwrap_or_default();
         Handed { files: Vec::new(), numbers }
     }
 
-    /// Goes on where another process has stopped, which has counted the drops before.
+    /// Continues at the position at which another process has stopped. The drops until then were counted by
+    /// that process.
     pub(super) fn go_on_at(&self, position: &Handed) {
         let device = &self.device;
         device.dropped_before.store(device.all_dropped(), Ordering::Relaxed);
@@ -111,12 +113,13 @@ impl Tap {
         Ok(Self { device: Arc::new(device), others })
     }
 
-    /// Makes an interface of its open queues.
+    /// Creates the value for an interface from the interface's open queues.
     pub(super) fn of_queues(first: TapDevice, others: Vec<Arc<TapDevice>>) -> Self {
         Self { device: Arc::new(first), others }
     }
 
-    /// Creates a source and a sink for each queue, in the order of the queues. They may move to other threads.
+    /// Creates a source and a sink for each queue, in the order of the queues. Each source and sink may move
+    /// to another thread.
     ///
     /// # Errors
     /// If the interface is gone, or `mode` is `Uring` and the system offers no io_uring.
@@ -164,9 +167,10 @@ impl Tap {
         TapSource::new(Arc::clone(&self.device))
     }
 
-    /// Creates a sink for packets that the host's stack receives from the interface. It may move to other threads, as
-    /// the tasks of a multi-threaded runtime do; with io_uring the thread that writes first must then stay, so such
-    /// tasks use [`SubmitMode::Writev`]. Otherwise writes go one by one after the first move.
+    /// Creates a sink for packets that the host's stack receives from the interface. The sink may move to
+    /// other threads, as the tasks of a multi-threaded runtime do; use [`SubmitMode::Writev`] in such tasks.
+    /// With io_uring only the thread that writes first can submit batches: after a move to another thread,
+    /// each packet is written by its own system call.
     ///
     /// # Errors
     /// If the interface is gone, or `mode` is `Uring` and the system offers no io_uring.
@@ -387,7 +391,8 @@ impl Before {
         vec![(*mtu).into(), u64::from(*up), (*queue_packets).into(), header_bytes]
     }
 
-    /// Reads the settings from their numbers; `None` without numbers, because the interface did not exist before.
+    /// Decodes the settings from their numbers. Returns `None` if `numbers` is empty, because the interface
+    /// did not exist before rxo created it.
     fn from_numbers(numbers: &[u64]) -> Option<Self> {
         let [mtu, up, queue_packets, header_bytes] = <[u64; 4]>::try_from(numbers).ok()?;
         Some(Self {

@@ -29,7 +29,7 @@ pub(crate) use probe::{Offered, probe};
 pub use sink::SubmitMode;
 pub use source::TapSource;
 
-/// Sets the carrier of a TAP, which the host sees. `tap` is the descriptor that keeps the TAP alive.
+/// Sets the carrier of a TAP, which the host sees. `tap` is an open descriptor of the TAP.
 ///
 /// # Errors
 /// On kernels before Linux 5.0.

@@ -23,7 +23,8 @@ const OFFLOADS: [Offloads; 4] = {
 /// The offloads that the kernel accepts besides partial checksums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Offloads {
-    /// The length of the header before every packet, in bytes; 0 if there is none, and so no offload.
+    /// The length of the header before every packet, in bytes; 0 if there is no header, and therefore no
+    /// offload.
     pub(super) header_bytes: usize,
     /// `true` if the kernel accepts TCP GSO frames.
     pub(super) tcp: bool,
@@ -39,8 +40,8 @@ const TUN_F_UDP_TUNNEL_GSO: c_uint = 0x80;
 const TUN_F_UDP_TUNNEL_GSO_CSUM: c_uint = 0x100;
 
 impl Offloads {
-    /// Returns the offloads of every kernel that has them, for packets after a header of `header_bytes` bytes. The
-    /// kernel segments them in written packets even where it was not asked to give them.
+    /// Returns the offloads that can be used for writing, for packets after a header of `header_bytes` bytes.
+    /// The kernel accepts such GSO frames from a writer even if the offloads were not enabled for the reader.
     pub(super) const fn written(header_bytes: usize) -> Self {
         let has = header_bytes > 0;
         Self { header_bytes, tcp: has, ecn: has, udp: has, tunnels: false }
@@ -66,7 +67,7 @@ pub(super) enum Attachment {
         /// `true` if the interface existed before.
         existed: bool,
     },
-    /// Another queue of an interface that has its first one.
+    /// A further queue of an interface that already has its first queue.
     Further,
 }
 
@@ -141,12 +142,14 @@ pub(super) fn enable(tun: BorrowedFd<'_>, kind: TapKind) -> io::Result<Offloads>
     result
 }
 
-/// Returns the offloads that another process has enabled. Neither these nor the length of the header change meanwhile.
+/// Returns the offloads that another process has enabled. The offloads and the length of the header stay as
+/// that process has set them.
 pub(super) fn accepted(tun: BorrowedFd<'_>, kind: TapKind) -> io::Result<Offloads> {
     let bytes = header_bytes(tun)?;
     let fits =
         |it: &Offloads| it.header_bytes as c_int == bytes && (!it.tunnels || kind == TapKind::Tap);
-    // The kernel tells nobody which it has; it refuses a set that it does not know, and changes nothing then.
+    // The kernel does not report the enabled offloads. It refuses a set that it does not support, and then
+    // changes nothing.
     let mut sets = OFFLOADS.into_iter().filter(fits);
     sets.find(|it| set_offloads(tun, it.flags()).is_ok())
         .ok_or_else(|| io::ErrorKind::Unsupported.into())

@@ -124,7 +124,8 @@ impl FrameSource for TapSource {
         Ok(given)
     }
 
-    /// Returns `true` while all buffers are held: packets may be waiting, for which an edge-triggered wait gets no event.
+    /// Returns `true` while all buffers are held: packets may then be waiting without a further event for an
+    /// edge-triggered wait.
     fn is_starved(&self) -> bool {
         self.pool.is_exhausted()
     }
@@ -147,7 +148,7 @@ impl AsFd for TapSource {
     }
 }
 
-/// The descriptor by number, as the asynchronous runtimes ask for it.
+/// Returns the descriptor as a number, which asynchronous runtimes need.
 impl AsRawFd for TapSource {
     fn as_raw_fd(&self) -> RawFd {
         self.as_fd().as_raw_fd()

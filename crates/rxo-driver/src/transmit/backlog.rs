@@ -1,15 +1,16 @@
 //! Backlog: copies of packets that a full device could not take, in order.
 //!
-//! Separate so that its bounds can be tested alone. Contract: reserves all memory at the start, and touches
-//! none before the first packet. Refuses a packet that does not fit; the caller counts that packet.
+//! This module is separate so that its limits can be tested alone. Contract: a backlog reserves its memory at
+//! the start, and does not touch that memory before the first packet. Refuses a packet that does not fit; the
+//! caller counts that packet.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use rxo_frame::{Frame, Gather, Instant, Offload};
 
-/// The capacity of the backlog in bytes: one batch of the largest packets, 64 of 64 KiB. More is not needed,
-/// because the owner of a blocked sink stops reading frames for it.
+/// The capacity of the backlog in bytes: one batch of the largest packets, 64 of 64 KiB. A larger backlog is
+/// not needed, because the owner of a blocked sink stops reading frames for that sink.
 const MOST_BYTES: usize = 64 * (64 << 10);
 
 /// The capacity of the backlog in packets, whatever their size.

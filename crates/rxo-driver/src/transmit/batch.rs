@@ -28,10 +28,10 @@ type Head = [u8; TUNNEL_HEADER_BYTES + TAG_BYTES];
 pub(crate) struct Form {
     /// The link layer of the packets.
     pub(crate) link: LinkKind,
-    /// The length of the `virtio_net_hdr` before each packet, in bytes, at most [`TUNNEL_HEADER_BYTES`]; 0 if the device
-    /// takes none.
+    /// The length of the `virtio_net_hdr` before each packet, in bytes, at most [`TUNNEL_HEADER_BYTES`]; 0 if
+    /// the device accepts no header.
     pub(crate) header_bytes: usize,
-    /// `true` if the device takes the longer `virtio_net_hdr`, which can describe a tunnel over UDP.
+    /// `true` if the device accepts the longer `virtio_net_hdr`, which can describe a tunnel over UDP.
     pub(crate) takes_tunnels: bool,
     /// `true` if the device segments UDP GSO frames, which are trains of datagrams.
     pub(crate) takes_trains: bool,
@@ -47,8 +47,9 @@ impl Form {
         takes_trains: false,
     };
 
-    /// Returns `true` if a packet must be segmented or its checksum be completed here, because no header can describe
-    /// it to the device: it has a tunnel that the header does not know, or the device takes no header.
+    /// Returns `true` if a packet must be segmented or its checksum be completed here, because no header can
+    /// describe it to the device: the packet has a tunnel that the header cannot express, or the device
+    /// accepts no header.
     #[inline]
     pub(crate) fn must_cut(self, offload: Offload) -> bool {
         let tunnel = offload.gso.and_then(|gso| gso.tunnel);
@@ -96,7 +97,8 @@ pub(crate) struct Messages {
 unsafe impl Send for Messages {}
 
 impl Messages {
-    /// Allocates memory for `messages` packets of `pieces` pieces each. It grows if a batch needs more.
+    /// Allocates memory for `messages` packets of `pieces` pieces each. The memory grows if a batch needs
+    /// more.
     pub(crate) fn with_room(messages: usize, pieces: usize) -> Self {
         Self {
             heads: Vec::with_capacity(messages),
@@ -127,8 +129,8 @@ pub(crate) struct Batch<'s, 'a> {
 
 impl<'s, 'a> Batch<'s, 'a> {
     /// Adds a packet. Returns `false` and adds nothing if the packet cannot be encoded: it has too many
-    /// pieces, or a device without headers cannot learn its offload, or it has a VLAN tag but no Ethernet header, or its first piece is shorter than the two
-    /// addresses.
+    /// pieces; it needs an offload, and the device accepts no header; it has a VLAN tag but no Ethernet
+    /// header; or its first piece is shorter than the two Ethernet addresses.
     pub(crate) fn push<G: Gather<'a>>(
         &mut self,
         packet: G,
@@ -202,7 +204,7 @@ impl<'s, 'a> Batch<'s, 'a> {
         self.messages.list.is_empty()
     }
 
-    /// Completes the batch. From here on the heads do not move, so pieces can point to them.
+    /// Completes the batch. The heads do not move afterwards, so pieces can point to the heads.
     pub(crate) fn seal(self) -> Sealed<'s, 'a> {
         let Messages { heads, pieces, list } = &mut *self.messages;
         let header_bytes = self.form.header_bytes;
@@ -229,7 +231,7 @@ impl Sealed<'_, '_> {
         &self.messages.list
     }
 
-    /// Returns the header and pieces of packet `n`. They stay valid while this value lives.
+    /// Returns the header and pieces of packet `n`. The pointers stay valid while this value lives.
     pub(crate) fn pieces(&self, n: usize) -> &[iovec] {
         let message = &self.messages.list[n];
         &self.messages.pieces[message.first_piece..message.first_piece + message.pieces]

@@ -1,9 +1,9 @@
-//! Cutter: segments the GSO frames that the device cannot segment: those inside tunnels, and all if it takes no
-//! header.
+//! Cutter: segments the GSO frames that the device cannot segment: GSO frames inside tunnels and, if the
+//! device accepts no header, all GSO frames.
 //!
 //! This module is separate from the transmitter because it makes no decisions. Contract: only one batch of
-//! segments is in memory at a time, so memory does not grow with their number. It is allocated for the first
-//! such frame and then kept.
+//! segments is in memory at a time, so the use of memory does not grow with the number of segments. The
+//! memory is allocated for the first such frame and then kept.
 
 use std::num::NonZeroU16;
 
@@ -69,8 +69,8 @@ impl Cutter {
         Self { whole, batch, head, summer: Summer::detect() }
     }
 
-    /// Starts to segment a GSO frame for a device of this form. If the frame has a partial checksum, so do
-    /// its segments, unless they form trains. `None` if the frame cannot be segmented.
+    /// Starts to segment a GSO frame for a device of this form. If the frame has a partial checksum, its
+    /// segments have partial checksums too, unless they form trains. `None` if the frame cannot be segmented.
     pub(super) fn cut<'c, 'a: 'c>(
         &'c mut self,
         packet: impl Gather<'a>,

@@ -19,8 +19,8 @@ pub(crate) struct FullQueue {
 const ROOM_FACTOR: u64 = 16;
 
 impl FullQueue {
-    /// Returns `true` if a packet of `packet_bytes` bytes should be retried once queued bytes have left. It
-    /// was refused while `queued` bytes from this socket were in the kernel.
+    /// Returns `true` if a packet of `packet_bytes` bytes should be retried once queued bytes have left. The
+    /// packet was refused while `queued` bytes from this socket were in the kernel.
     pub(crate) fn may_pass_later(&mut self, packet_bytes: u64, queued: u64) -> bool {
         let waited = *self.waited.get_or_insert(queued);
         let has_left = waited.saturating_sub(queued);

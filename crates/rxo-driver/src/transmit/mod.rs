@@ -50,6 +50,6 @@ pub(crate) struct Written {
     pub(crate) bytes_copied: u64,
     /// The number of pieces of the packets that were sent; 0 if the kernel copies them.
     pub(crate) pieces: u64,
-    /// The error for the packet after those that were sent; `None` if none was refused.
+    /// The error for the packet after those that were sent; `None` if no packet was refused.
     pub(crate) refused: Option<io::Error>,
 }

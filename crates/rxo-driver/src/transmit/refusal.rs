@@ -39,9 +39,9 @@ impl Refusal {
     }
 }
 
-/// Number of aggregates of a refused kind that are sent as single frames before one is tried whole again. A
-/// kernel that does not support a kind refuses all its aggregates, but if only one unusual packet was
-/// refused, the others must not be sent as single frames forever.
+/// Number of aggregates of a refused kind that are sent as single frames before an aggregate is again
+/// submitted as a whole. A kernel that does not support a kind refuses all its aggregates, but if only one
+/// unusual packet was refused, the others must not be sent as single frames forever.
 pub(super) const TRY_AGAIN_AFTER: u16 = 1_000;
 
 /// The kinds of aggregates that the kernel has refused.

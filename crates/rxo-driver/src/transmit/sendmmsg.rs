@@ -45,7 +45,8 @@ impl SendMmsg {
         sent
     }
 
-    /// Returns `true` if the packet was refused because packets from this socket fill the interface's queue.
+    /// Returns `true` if a packet of `packet_bytes` bytes was refused because packets from this socket fill
+    /// the interface's queue.
     fn fills_queue(&mut self, error: &io::Error, packet_bytes: usize) -> bool {
         is_no_buffers(error)
             && sys::unsent_bytes(self.socket())

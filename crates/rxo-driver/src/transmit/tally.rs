@@ -116,8 +116,8 @@ impl Tally {
 pub(super) const CUT_NOTICE: &str = "the device does not segment the GSO frames of a tunnel that pass; their segments are sent one \
                           by one, which costs more; a tunnel over UDP needs that only without outer checksums";
 
-/// Returns the notice for the user about the first refusal of a kind. The refusal is not an error: a receiver
-/// need not offload this kind.
+/// Returns the notice for the user about the first refusal of a kind. The refusal is not an error, because a
+/// device need not support this kind.
 fn refused_notice(kind: GsoKind, error: &io::Error) -> String {
     let what = match kind {
         GsoKind::TcpV4 => "an aggregate of TCP over IPv4",

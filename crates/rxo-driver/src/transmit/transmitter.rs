@@ -193,8 +193,8 @@ impl<W: Writer> Transmitter<W> {
         }
     }
 
-    /// Segments a GSO frame that the device cannot segment, and sends the segments. Completes the checksum of another
-    /// packet, and sends that.
+    /// Segments a GSO frame that the device cannot segment, and sends the segments. For a packet that is no
+    /// GSO frame, completes the checksum and sends the packet.
     fn send_segments<'a, G: Gather<'a>>(
         &mut self,
         packet: G,
@@ -240,8 +240,8 @@ impl<W: Writer> Transmitter<W> {
     }
 }
 
-/// Returns `true` if other packets must be sent in place of `packet`: the segments of a GSO frame, or, if the device takes
-/// no header, the original frames of an aggregate.
+/// Returns `true` if other packets must be sent in place of `packet`: the segments of a GSO frame, or, if the
+/// device accepts no header, the original frames of an aggregate.
 fn must_rewrite<'a>(packet: impl Gather<'a>, form: Form) -> bool {
     (packet.frame_count() == 1 || form.header_bytes == 0) && form.must_cut(packet.offload())
 }

@@ -25,7 +25,8 @@ unsafe impl Plain for u8 {}
 /// the traffic class, and an address with an interface.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Control {
-    /// More than the options of this module need: an adopted socket may have others, whose messages come first.
+    /// The memory of the control messages. It exceeds the needs of this module's options, because an adopted
+    /// socket may have other options, whose messages come first.
     memory: [u64; 32],
     used: usize,
 }

@@ -1,7 +1,7 @@
 //! Messages: datagrams that one structure passes to the kernel, wherever their bytes are.
 //!
-//! This module is separate because two memories have datagrams: an [`Outbox`](super::Outbox), and that of a caller. The
-//! rule by which datagrams form a train is here, once.
+//! This module is separate because datagrams come from two places: an [`Outbox`](super::Outbox), and the
+//! caller's memory. Both use the rule of this module by which datagrams form a train.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -41,7 +41,8 @@ pub(super) struct Message<'o> {
     memory: Memory<'o>,
 }
 
-/// The bytes of a message: one datagram after the other, or each in a place of its own.
+/// The bytes of a message: all datagrams in one slice, one after the other, or each datagram in its own
+/// slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Memory<'o> {
     Together(&'o [u8]),
@@ -49,7 +50,7 @@ enum Memory<'o> {
 }
 
 impl<'o> Message<'o> {
-    /// Makes a message of datagrams that lie one after the other.
+    /// Creates a message from datagrams that lie one after the other in memory.
     pub(super) const fn together(
         to: SocketAddr,
         ecn: u8,
@@ -60,8 +61,8 @@ impl<'o> Message<'o> {
         Self { to, from: None, ecn, bytes: bytes.len(), datagram_bytes, memory }
     }
 
-    /// Makes a message of the longest train at the start of `datagrams`, or only of the first datagram if `as_train` is
-    /// `false`. `None` if there are none.
+    /// Creates a message from the longest train at the start of `datagrams`, or only of the first datagram if
+    /// `as_train` is `false`. `None` if `datagrams` is empty.
     pub(super) fn first_of(datagrams: &'o [Datagram<'o>], as_train: bool) -> Option<Self> {
         let Datagram { to, from, ecn, bytes: first } = *datagrams.first()?;
         let mut train = Train::begin(first.len());
@@ -113,7 +114,8 @@ impl Train {
         Self { bytes, datagram_bytes: bytes }
     }
 
-    /// Adds a datagram of `bytes` bytes. Returns `false` and adds nothing if it begins another train.
+    /// Adds a datagram of `bytes` bytes. Returns `false` and adds nothing if the datagram begins another
+    /// train.
     pub(super) const fn take(&mut self, bytes: usize) -> bool {
         // All datagrams of the train have the same size so far, so no shorter one has ended it. An empty one is alone.
         let takes = bytes > 0

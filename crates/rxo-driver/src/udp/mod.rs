@@ -1,6 +1,6 @@
 //! UDP sockets that move many datagrams in one system call.
 //!
-//! Linux passes a train of equal datagrams as one message, in both directions: `UDP_GRO` on receipt,
+//! Linux passes a train of datagrams of equal size as one message, in both directions: `UDP_GRO` on receipt,
 //! `UDP_SEGMENT` on transmission. The cost of a call, of a route lookup and of the queues is then paid once
 //! for up to 64 datagrams. One call carries several messages (`recvmmsg`, `sendmmsg`).
 //!
@@ -13,10 +13,11 @@
 //! # Contract
 //! No call blocks, or allocates after construction, and datagrams to one address keep their order. On a
 //! kernel without the options, all datagrams are sent singly. Some kernels and devices accept `UDP_SEGMENT`
-//! and then refuse trains; the sink counts that, and sends the same datagrams one by one. A refusal for want of
-//! checksum offload (`EIO`) ends trains for the whole sink. A route whose MTU is smaller than the datagrams (`EINVAL`,
-//! `EMSGSIZE`) ends them for that destination only, until 1,000 datagrams have left one by one; a sink remembers eight such
-//! destinations. A datagram that cannot be sent at all is dropped and counted, as UDP permits.
+//! and then refuse trains; the sink counts each refusal, and sends the datagrams of the train one by one.
+//! After a refusal for lack of checksum offload (`EIO`), the sink sends no more trains. After a refusal
+//! because the route's MTU is too small for the datagrams (`EINVAL`, `EMSGSIZE`), the sink sends the next
+//! 1,000 datagrams to that destination one by one; a sink remembers eight such destinations. A datagram that
+//! cannot be sent at all is dropped and counted, as UDP permits.
 
 mod control;
 mod message;
@@ -55,8 +56,9 @@ pub struct UdpOptions {
     pub receive_trains: bool,
     /// `true` if trains are to be sent (`UDP_SEGMENT`), provided that the kernel supports it.
     pub send_trains: bool,
-    /// The requested size of the kernel's receive buffer and of its send buffer, in bytes; 0 leaves them. Without privilege
-    /// the system may grant less. Small buffers lose datagrams when many arrive at once.
+    /// The requested size of the kernel's receive buffer and of its send buffer, in bytes; 0 leaves both
+    /// sizes unchanged. Without privilege the system may grant less. Small buffers lose datagrams when many
+    /// arrive at once.
     pub buffer_bytes: u32,
     /// The mark of all sent packets, which routing rules can match (`SO_MARK`, needs `CAP_NET_ADMIN`); 0 for
     /// none.
@@ -80,7 +82,7 @@ impl Default for UdpOptions {
     }
 }
 
-/// A bound UDP socket, from which a source and sinks are created, which share it.
+/// A bound UDP socket. The source and the sinks that are created from it share the socket.
 #[derive(Debug)]
 pub struct UdpSocket {
     socket: Arc<net::UdpSocket>,
@@ -115,8 +117,9 @@ impl UdpSocket {
         })
     }
 
-    /// Duplicates a UDP socket that the caller continues to use, as [`UdpSocket::from_fd`] takes one over. Both
-    /// share the options: whoever receives then receives trains, if the options have them.
+    /// Duplicates a UDP socket that the caller continues to use, and takes the duplicate over as
+    /// [`UdpSocket::from_fd`] does. Both descriptors share the options: if the options enable trains, the
+    /// caller too receives trains.
     ///
     /// # Errors
     /// Returns the errors of [`UdpSocket::from_fd`], and an error if no descriptor is left.

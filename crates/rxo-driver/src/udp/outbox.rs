@@ -1,11 +1,11 @@
-//! Outbox: datagrams to be sent, in the form in which the kernel gets them.
+//! Outbox: datagrams to be sent, in the form that the kernel accepts.
 
 use std::net::SocketAddr;
 
 use super::message::{Message, Train};
 
 /// Memory in which datagrams are written one after the other. Consecutive datagrams of one size to one
-/// address, with one ECN field, become a train; a shorter one ends it.
+/// address, with one ECN field, become a train; a shorter datagram ends the train.
 #[derive(Debug)]
 pub struct Outbox {
     bytes: Vec<u8>,
@@ -13,7 +13,7 @@ pub struct Outbox {
     /// The number of bytes of datagrams that were sent or dropped.
     sent: usize,
     trains: Vec<Laid>,
-    /// The index of the first train that is not completely sent.
+    /// The index of the first train of which a part is still to be sent.
     first: usize,
 }
 
@@ -42,8 +42,8 @@ impl Outbox {
     }
 
     /// Adds the first `bytes` bytes of the memory that [`Outbox::room`] returned as a datagram to `to`. The
-    /// list of trains grows at first, and keeps its memory. An empty datagram, or one longer than the free
-    /// memory, is not added.
+    /// list of trains allocates memory as it grows, and keeps that memory. An empty datagram, or one longer
+    /// than the free memory, is not added.
     #[inline]
     pub fn push(&mut self, bytes: usize, to: SocketAddr) {
         self.push_with_ecn(bytes, to, 0);
@@ -103,7 +103,8 @@ impl Outbox {
 }
 
 impl Laid {
-    /// Adds a datagram of `bytes` bytes after those of the train. Returns `false` if it begins another train.
+    /// Adds a datagram of `bytes` bytes to the end of the train. Returns `false` if the datagram begins
+    /// another train.
     fn take(&mut self, bytes: usize, to: SocketAddr, ecn: u8) -> bool {
         let mut train = Train { bytes: self.end - self.start, datagram_bytes: self.datagram_bytes };
         let takes = (to, ecn) == (self.to, self.ecn) && train.take(bytes);

@@ -51,13 +51,14 @@ enum SendErrorAction {
     Again,
     /// Send all datagrams one by one from now on, because the system refuses trains.
     NoTrains,
-    /// Send the datagrams of this train one by one, because its route is too narrow for it. Other routes keep trains.
+    /// Send the datagrams of this train one by one, because the MTU of its route is too small. Trains on
+    /// other routes continue.
     Singly,
     /// Drop this message and continue with the next.
     Drop,
 }
 
-/// The messages that a call has sent or dropped.
+/// The numbers of bytes and datagrams that a call has sent or dropped.
 #[derive(Clone, Copy, Debug, Default)]
 struct Done {
     bytes: usize,
@@ -109,10 +110,12 @@ impl UdpSink {
         self.send_by(outbox, |messages| sys::send(socket.as_fd(), names, messages))
     }
 
-    /// Sends datagrams from the caller's memory, without a copy, until the system's queue is full. Consecutive datagrams
-    /// of one size to one address become a train; a shorter one ends it. They may lie anywhere; those that lie one after
-    /// the other cost the kernel less. Returns the number of datagrams that were sent, or that the system refuses, which
-    /// are dropped and counted. If it is less than their number, wait until the socket is writable, and send the rest.
+    /// Sends datagrams from the caller's memory, without a copy, until the system's queue is full.
+    /// Consecutive datagrams of one size to one address become a train; a shorter datagram ends the train.
+    /// Datagrams may lie anywhere in memory; datagrams that lie one after the other cost the kernel less.
+    /// Returns the number of datagrams that were sent or dropped. The sink drops and counts datagrams that
+    /// the system refuses. If the returned number is less than the length of `datagrams`, wait until the
+    /// socket is writable, and send the rest.
     pub fn send_from(&mut self, datagrams: &[Datagram<'_>]) -> usize {
         let (socket, names) = (Arc::clone(&self.socket), self.names);
         let mut call = |messages: &[Message<'_>]| sys::send(socket.as_fd(), names, messages);
@@ -149,8 +152,8 @@ impl UdpSink {
         true
     }
 
-    /// Sends `messages`, at least one, by one call. Returns how much was sent or dropped, which may be nothing; `None` if
-    /// the system's queue is full.
+    /// Sends `messages`, at least one, by one call. Returns the part that was sent or dropped, which may be
+    /// empty; `None` if the system's queue is full.
     fn send_some(
         &mut self,
         messages: &[Message<'_>],
@@ -203,7 +206,7 @@ impl UdpSink {
     }
 }
 
-/// Returns as many messages as one call takes, and their number; `None` if there are none.
+/// Returns at most as many messages as one call can send, and their number; `None` if there are none.
 fn first_of<'m>(
     mut waiting: impl Iterator<Item = Message<'m>>,
 ) -> Option<([Message<'m>; MOST_MESSAGES], usize)> {
@@ -234,7 +237,7 @@ impl AsFd for UdpSink {
     }
 }
 
-/// The descriptor by number, as the asynchronous runtimes ask for it.
+/// Returns the descriptor as a number, which asynchronous runtimes need.
 impl AsRawFd for UdpSink {
     fn as_raw_fd(&self) -> RawFd {
         self.as_fd().as_raw_fd()

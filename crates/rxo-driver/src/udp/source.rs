@@ -67,8 +67,8 @@ impl UdpSource {
         Self { socket, memory, counters: UdpSourceCounters::default() }
     }
 
-    /// Creates a source for a UDP socket that the caller has bound and keeps, with the default options. The caller no
-    /// longer receives from it: a message may be a train.
+    /// Creates a source for a UDP socket that the caller has bound and keeps, with the default options. The
+    /// caller must no longer receive from this socket, because a received message may be a train.
     ///
     /// # Errors
     /// Returns the errors of [`UdpSocket::from_borrowed`].
@@ -115,7 +115,7 @@ impl AsFd for UdpSource {
     }
 }
 
-/// The descriptor by number, as the asynchronous runtimes ask for it.
+/// Returns the descriptor as a number, which asynchronous runtimes need.
 impl AsRawFd for UdpSource {
     fn as_raw_fd(&self) -> RawFd {
         self.as_fd().as_raw_fd()

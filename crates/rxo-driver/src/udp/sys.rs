@@ -110,7 +110,8 @@ pub(super) fn receive(
         let error = io::Error::last_os_error();
         match error.raw_os_error() {
             Some(libc::EINTR) => {}
-            // Besides: what routers and the peer report of earlier sends, if the socket is connected.
+            // If the socket is connected, the errors that routers and the peer report for earlier sends count
+            // as well.
             Some(
                 libc::EAGAIN
                 | libc::ECONNREFUSED
@@ -173,7 +174,7 @@ pub(super) fn send(
     unsafe { sys::send_messages(socket, &mut headers[..count], libc::MSG_NOSIGNAL) }
 }
 
-/// The addresses of a socket that decide how those of its messages are written.
+/// The properties of a socket that decide the form of the addresses in its messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Names {
     /// `true` if the socket uses IPv6; IPv4 addresses are then written as mapped addresses.
@@ -183,7 +184,7 @@ pub(super) struct Names {
     pub(super) peer: Option<SocketAddr>,
 }
 
-/// Writes the pieces of a message. Returns their number; `None` if there is too little room.
+/// Writes the pieces of a message. Returns their number; `None` if `pieces` has too few free entries.
 fn gather(message: &Message<'_>, pieces: &mut [iovec]) -> Option<usize> {
     let mut count = 0;
     for bytes in message.slices() {
@@ -226,7 +227,7 @@ pub(super) fn receive_details(socket: BorrowedFd<'_>, is_ipv6: bool) -> io::Resu
         return set_option(socket, libc::IPPROTO_IP, libc::IP_RECVTOS, &1);
     }
     set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, &1)?;
-    // A socket of IPv6 alone refuses this, and needs it not.
+    // A socket for IPv6 alone refuses this option, and does not need it.
     let _unless_also_ipv4 = set_option(socket, libc::IPPROTO_IP, libc::IP_RECVTOS, &1);
     set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, &1)
 }

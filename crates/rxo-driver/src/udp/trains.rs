@@ -1,14 +1,15 @@
-//! Trains: the decision if datagrams leave as a train or one by one.
+//! Trains: decides if datagrams are sent as a train or one by one.
 //!
-//! This module is separate because a refusal has two meanings. A system without checksum offload refuses every train of
-//! the socket. A route whose MTU is smaller than the datagrams refuses its own, and says nothing of other routes.
+//! This module is separate because a refusal has two meanings. A system without checksum offload refuses
+//! every train of the socket. A route whose MTU is smaller than the datagrams refuses only trains to its own
+//! destinations.
 
 use std::net::{IpAddr, SocketAddr};
 
 use super::message::Message;
 
-/// Maximum number of narrow routes that are remembered. A route beyond them replaces the oldest, which then costs a
-/// refused call once more.
+/// Maximum number of narrow routes (routes whose MTU was too small for a train) that are remembered. A
+/// further route replaces the oldest. The next train on a replaced route costs a refused call again.
 const MOST_ROUTES: usize = 8;
 
 /// Number of datagrams that leave one by one before a train is tried again: the route may have changed.
@@ -39,7 +40,7 @@ impl Trains {
         Self { are_sent, narrow: [None; MOST_ROUTES], oldest: 0 }
     }
 
-    /// Returns `true` if trains are sent to destinations that have refused none.
+    /// Returns `true` if trains are sent to destinations that have not refused a train.
     pub(super) const fn are_sent(&self) -> bool {
         self.are_sent
     }
@@ -56,7 +57,7 @@ impl Trains {
         self.are_sent = false;
     }
 
-    /// Remembers that the route of `train` is too narrow for it.
+    /// Remembers that the MTU of the route of `train` is too small for its datagrams.
     pub(super) fn end_on_route(&mut self, train: &Message<'_>) {
         let (to, mut datagram_bytes) = (train.to.ip(), train.datagram_bytes);
         let known = self.narrow.iter().position(|it| it.is_some_and(|it| it.to == to));

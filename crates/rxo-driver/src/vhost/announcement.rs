@@ -4,7 +4,8 @@
 //! No other frame originates in the device: the front end sends only the guest's address
 //! (`VHOST_USER_SEND_RARP`), and the device builds the frame.
 
-/// The length of an announcement, in bytes: that of the shortest Ethernet frame, without check sequence.
+/// The length of an announcement, in bytes: the length of the shortest Ethernet frame without its check
+/// sequence.
 pub(super) const ANNOUNCEMENT_BYTES: usize = 60;
 
 /// Returns a reverse ARP request (RFC 903) from this Ethernet address, asking for its own IP address, to the

@@ -1,8 +1,8 @@
 //! Areas: memory that a front end shares in addition to its guest's memory: the log of dirty pages, used for
 //! migration, and the record of chains in flight, with which the next back end continues.
 //!
-//! Separate from the guest's memory, because both areas are optional, and all queues use them. Contract: the
-//! files of areas are mapped like those of the guest's memory. Their lengths are limited by
+//! This module is separate from the guest's memory, because both areas are optional, and all queues use them.
+//! Contract: the files of areas are mapped like those of the guest's memory. Their lengths are limited by
 //! [`LogArea`](crate::vhost_user::LogArea) and [`InflightShape`].
 
 use std::fmt::Display;
@@ -173,5 +173,6 @@ pub(super) fn inflight_file(
     Ok((memory_file(bytes)?, bytes))
 }
 
-/// The bit of a ring's flags that means that the address of its used ring in the log is valid.
+/// The bit of a ring's flags by which the front end requests that writes to the used ring are logged. The
+/// ring's log address is then valid.
 const LOGGED: u32 = 1;

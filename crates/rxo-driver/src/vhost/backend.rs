@@ -38,10 +38,10 @@ pub(crate) struct Backend {
     discards: Discards,
     /// The number of invalid chains of previous front ends.
     invalid: u64,
-    /// The number of front ends that were connected and are gone.
+    /// The number of front ends that were connected and have disconnected.
     gone: u64,
-    /// The memory that files for chains in flight may still take, in bytes. This process is charged for the
-    /// files, and cannot know how long front ends keep them.
+    /// The memory that further files for chains in flight may occupy, in bytes. This process is charged for
+    /// the files, and cannot know how long front ends keep them.
     inflight_left: u64,
     /// `true` once the user has been notified that a log of dirty pages does not cover all writes.
     has_said_unlogged: bool,
@@ -84,7 +84,7 @@ impl Side for Backend {
         Attended { has_changed, is_notified }
     }
 
-    /// Returns the connection if its guest has started.
+    /// Returns the connection if its guest has started; otherwise `None`.
     fn link(&mut self) -> Option<&mut Connection> {
         self.connection.as_mut().filter(|connection| connection.is_started())
     }
@@ -237,8 +237,9 @@ impl Backend {
         }
     }
 
-    /// Accepts waiting front ends. One is served at a time: if the connected front end has already ended, it
-    /// is closed and replaced; otherwise the new one is refused. Accepts at most [`MOST_ACCEPTS`] per call.
+    /// Accepts waiting front ends. One front end is served at a time: if the connected front end has already
+    /// ended, it is closed and replaced; otherwise the new front end is refused. Accepts at most
+    /// [`MOST_ACCEPTS`] per call.
     fn accept(&mut self) {
         self.is_accept_due = false;
         for _ in 0..MOST_ACCEPTS {

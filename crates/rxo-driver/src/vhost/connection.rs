@@ -40,9 +40,11 @@ pub(crate) struct Connection {
     session: Session,
     /// The queues by the index of their ring; `None` for a ring that cannot be used.
     queues: Vec<Option<Queue>>,
-    /// The guest's memory that the queues use. Declared after them, so that it is dropped after them.
+    /// The guest's memory that the queues use. The field is declared after the queues, so that the memory is
+    /// dropped after them.
     shared: Shared,
-    /// The areas that the queues use. Declared after them, so that they are dropped after them.
+    /// The areas that the queues use. The field is declared after the queues, so that the areas are dropped
+    /// after them.
     areas: Areas,
     /// The limits of the memory that the front end may share.
     allowed: GuestMemory,
@@ -64,13 +66,13 @@ pub(crate) struct Connection {
     places: Option<&'static PayloadPlaces>,
     /// The Ethernet address of a guest that is to be announced; `None` if there is no such guest.
     announced: Option<[u8; 6]>,
-    /// The memory that files for chains in flight may still take, in bytes.
+    /// The memory that further files for chains in flight may occupy, in bytes.
     inflight_left: u64,
 }
 
 impl Connection {
     /// Creates a connection over `stream`; refused descriptors are counted in `discards`. New files for
-    /// chains in flight may take `inflight_left` bytes of memory.
+    /// chains in flight may occupy `inflight_left` bytes of memory.
     pub(super) fn new(
         stream: UnixStream,
         discards: &Discards,
@@ -106,7 +108,7 @@ impl Connection {
     }
 
     /// Creates a connection that continues another process's conversation over `stream`. `settings` contains
-    /// requests that repeat the front end's settings; its end is closed.
+    /// requests that repeat the front end's settings, followed by the end of the stream.
     pub(super) fn succeeding(
         (stream, settings): (UnixStream, UnixStream),
         discards: &Discards,
@@ -131,8 +133,9 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Returns the sockets with which another process can continue: that of the connection, and one that
-    /// contains requests for [`succeeding`](Self::succeeding). Do not use this connection meanwhile.
+    /// Returns the sockets with which another process can continue: the socket of the connection, and a
+    /// socket that contains requests for [`succeeding`](Self::succeeding). Do not use this connection
+    /// meanwhile.
     pub(super) fn hand_over(&mut self) -> io::Result<[OwnedFd; 2]> {
         let socket = self.channel.socket()?;
         self.note_bases();
@@ -182,7 +185,7 @@ impl Connection {
         self.areas.outside()
     }
 
-    /// Returns the memory that files for chains in flight may still take, in bytes.
+    /// Returns the memory that further files for chains in flight may occupy, in bytes.
     pub(super) const fn inflight_left(&self) -> u64 {
         self.inflight_left
     }
@@ -192,8 +195,8 @@ impl Connection {
         has_hung_up(self.channel.as_fd())
     }
 
-    /// Processes received messages, and stops after one that changes the memory: mapping takes long, and the
-    /// worker has frames to carry. Returns `true` if the queues have changed.
+    /// Processes received messages, and stops after a message that changes the memory, because mapping takes
+    /// long and delays the worker's frames. Returns `true` if the queues have changed.
     ///
     /// # Errors
     /// `UnexpectedEof` if the front end has disconnected; otherwise an error that describes its invalid

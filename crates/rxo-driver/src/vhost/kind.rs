@@ -35,7 +35,7 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
 /// The number of 64 KiB buffers: enough for two batches of the default budget.
 const BUFFERS: usize = 128;
 
-/// Checks that no other process listens at the path. The MTU comes from the options, so it is `None`.
+/// Checks that no other process listens at the path. Returns `None`, because the MTU comes from the options.
 fn survey(device: &DeviceName) -> Result<Option<u32>, DeviceError> {
     Listener::check(&device.to_string(), Path::new(device.name())).map(|()| None)
 }

@@ -4,20 +4,21 @@
 //! guest's transmit rings are then a source, and its receive rings a sink.
 //!
 //! * `backend` is the device: one front end at a time, which may disconnect and connect again.
-//! * `connection` is one front end: its session, its memory, its queues. `queue` is one of them.
-//! * `options` are the features that a guest is offered; `moderator` decides when it is notified.
+//! * `connection` is one front end: its session, its memory, its queues. `queue` is one queue.
+//! * `options` are the features that a guest is offered; `moderator` decides when the guest is notified.
 //! * `shared` is the memory of a front end, as it is mapped.
 //! * `areas` is further memory that a front end shares, to migrate its guest and to reconnect.
 //! * `announcement` is the frame by which a guest is announced after a migration.
 //! * `places` counts where payload lies in a guest's memory, for experiments.
 //!
-//! Source and sink are those of `virtio_net`. They share the backend, and belong to one thread.
+//! Source and sink are implemented in `virtio_net`. Both share the backend, and belong to one thread.
 //!
-//! Contract: nothing that a front end or a guest does panics, blocks the thread of its device, or ends more
-//! than its own connection. One exception is known: a front end that makes its eventfd block again, and fills
-//! the counter before a notification, delays that thread until it reads the counter. Guests that share a nic
-//! have a thread each (`rxo::worker::Guests`). A frame is copied out of the guest's memory once, before any
-//! code reads it. While no guest has started, packets for it are dropped and counted.
+//! Contract: no action of a front end or a guest causes a panic, blocks the thread of its device, or ends
+//! another connection than its own. One exception is known: a front end can make its eventfd blocking again
+//! and fill the eventfd's counter. The next notification then blocks the thread until the front end reads the
+//! counter. Guests that share a nic have a thread each (`rxo::worker::Guests`). A frame is copied out of the
+//! guest's memory once, before any code reads it. While no guest has started, packets for it are dropped and
+//! counted.
 
 mod announcement;
 mod areas;
@@ -40,8 +41,8 @@ pub(crate) use kind::KIND;
 pub use options::{GuestMemory, GuestOptions};
 pub use places::{LINE_BYTES, PayloadPlaces};
 
-/// The maximum number of descriptors that a device `vhost:PATH` has open: those of each ring and their
-/// duplicates; the files of the memory, the log and the chains in flight; the sockets; and the descriptors
-/// refused with one message.
+/// The maximum number of descriptors that a device `vhost:PATH` has open: the descriptors of each ring and
+/// their duplicates; the files of the memory, the log and the chains in flight; the sockets; and the
+/// descriptors refused with one message.
 pub const GUEST_FILES: usize =
     2 * connection::MOST_PAIRS * 4 + vhost_user::MOST_REGIONS + vhost_user::MOST_DESCRIPTORS + 14;

@@ -4,7 +4,8 @@
 //! network card, the interval runs from the first packet without notification to the notification.
 //!
 //! Contract: sans-IO; the caller reads the clock. At most the interval passes from [`Moderator::record`]
-//! until [`Moderator::take_due`] returns `true`, if the owner calls that at [`Moderator::poll_at`].
+//! until [`Moderator::take_due`] returns `true`, if the owner calls `take_due` at the time
+//! [`Moderator::poll_at`].
 
 use std::time::Duration;
 

@@ -20,7 +20,7 @@ pub struct GuestOptions {
     /// `true` if the guest may send GSO frames.
     pub segmentation: bool,
     /// `true` if the guest gets GSO frames, provided that it accepts them, and may send UDP GSO frames. A
-    /// network card does neither.
+    /// network card offers neither.
     pub aggregates: bool,
     /// `true` if the guest may send ACK templates, which the owner of the source expands. Requires
     /// `checksums`.

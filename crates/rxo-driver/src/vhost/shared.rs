@@ -1,10 +1,10 @@
 //! Shared memory of a front end: the regions that this process has mapped.
 //!
-//! Separate from the connection, because this module decides which memory is mapped at all. The sum of the
-//! regions is limited. A region that a new table repeats stays mapped, so that a front end that sends its
-//! table again and again causes little work. Memory that is no longer shared is unmapped by a separate
-//! thread: unmapping a file for the last time frees its pages, which takes one third of a second for some
-//! gigabytes.
+//! This module is separate from the connection, because this module decides which memory is mapped at all.
+//! The sum of the regions is limited. A region that a new table repeats stays mapped, so that a front end
+//! that sends its table again and again causes little work. Memory that is no longer shared is unmapped by a
+//! separate thread: unmapping a file for the last time frees its pages, which takes one third of a second for
+//! some gigabytes.
 
 use std::fmt::Display;
 use std::fs::File;

@@ -84,7 +84,7 @@ impl Channel {
     /// Sends the reply to [`Request::GetInflight`]: a file of `bytes` bytes for a record of this shape.
     ///
     /// # Errors
-    /// Like [`Channel::reply`].
+    /// Returns the errors of [`Channel::reply`].
     pub(crate) fn reply_inflight(
         &mut self,
         shape: InflightShape,

@@ -50,7 +50,7 @@ pub const VERSION_1: u64 = 1 << 32;
 pub const RING_PACKED: u64 = 1 << 34;
 
 /// The device expands ACK templates. Private to rxo's driver and rxo's device, in a range that virtio
-/// reserves: virtual machine monitors do not know it, so their guests never see it.
+/// reserves: virtual machine monitors do not support the feature, so their guests never see it.
 pub const ACK_TEMPLATES: u64 = 1 << 49;
 
 /// The virtio features that `vhost:PATH` offers by default.

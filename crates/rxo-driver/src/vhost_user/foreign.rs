@@ -19,8 +19,8 @@ pub(super) fn is_harmless(file: BorrowedFd<'_>) -> bool {
     is_memory(file) || is_eventfd(file)
 }
 
-/// Returns `true` for a file in memory: a memfd, or a file on tmpfs or hugetlbfs. Only these have seals, even
-/// if none can be added.
+/// Returns `true` for a file in memory: a memfd, or a file on tmpfs or hugetlbfs. Only such files report
+/// their seals, even if no seal can be added.
 fn is_memory(file: BorrowedFd<'_>) -> bool {
     // SAFETY: the call takes only numbers.
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) >= 0 }
@@ -35,10 +35,10 @@ pub(crate) fn is_eventfd(file: BorrowedFd<'_>) -> bool {
 /// Refused descriptors, which a separate thread closes because closing may block: a file on FUSE waits for
 /// its process, a socket for its peer.
 ///
-/// Each device has one, whose thread starts with the first descriptor; so a front end cannot delay the
-/// closing of descriptors from the front ends of other devices. The device accepts no connection while
-/// [too many](Self::are_too_many) descriptors are open, so the other side cannot use up the descriptors of
-/// this process. Clones count together.
+/// Each device has its own `Discards`, whose thread starts with the first refused descriptor. So a front end
+/// cannot delay the closing of descriptors from the front ends of other devices. The device accepts no
+/// connection while [too many](Self::are_too_many) descriptors are open, so the other side cannot use up the
+/// descriptors of this process. All clones share one count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Discards {
     open: Arc<AtomicUsize>,
@@ -49,7 +49,8 @@ pub(crate) struct Discards {
     closer: Arc<OnceLock<Option<Sender<Vec<OwnedFd>>>>>,
 }
 
-/// The number of open descriptors from which no connection is accepted: as many as one message may carry.
+/// The number of open descriptors at which the device accepts no more connections: the number of descriptors
+/// that one message may carry.
 const TOO_MANY: usize = MOST_DESCRIPTORS;
 
 impl Discards {
@@ -64,7 +65,7 @@ impl Discards {
         self.seen.load(Ordering::Relaxed)
     }
 
-    /// Closes `files` on the other thread, some time later.
+    /// Passes `files` to the separate thread, which closes them some time later.
     pub(super) fn add(&self, files: Vec<OwnedFd>) {
         self.open.fetch_add(files.len(), Ordering::Relaxed);
         #[cfg(test)]

@@ -25,8 +25,8 @@ pub(super) struct Driver {
     next: usize,
     /// The transmit ring of the first pair. The transmit rings of other pairs stay empty.
     send: DriverQueue,
-    /// The numbers of the free send buffers. The one that was freed last is taken first, because it is still
-    /// in the cache.
+    /// The numbers of the free send buffers. The buffer that was freed last is used first, because its memory
+    /// is still in the cache.
     free: Vec<u32>,
     /// A frame in several buffers of the ring `next`, of which only some have arrived; `None` if there is
     /// none.
@@ -220,7 +220,7 @@ impl Driver {
     }
 
     /// Returns the number of a free send buffer. If there is none, returns `None` and asks the back end to
-    /// notify when it has read one.
+    /// notify when it has read a buffer.
     fn free(&mut self) -> Option<u32> {
         if self.free.is_empty() {
             self.reclaim();

@@ -114,7 +114,8 @@ impl Frontend {
         })
     }
 
-    /// Checks whether the back end has ended. After the handshake it sends no messages.
+    /// Checks whether the back end has ended. A back end sends no messages after the handshake, so a message
+    /// is an error too.
     fn listen(&mut self) {
         let Some(link) = &mut self.link else { return };
         match link.channel.receive() {

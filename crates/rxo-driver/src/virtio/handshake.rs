@@ -29,8 +29,8 @@ use crate::vhost_user::{
 use crate::virtio_net::{Notifier, mapping};
 
 /// The virtio features that the driver uses if the back end offers them. `RSC_EXT` (segment counts) is left
-/// out: the segment size says as much, and the device would have to complete each aggregate's checksum for
-/// it.
+/// out: the number of segments follows from the segment size, and the device would have to complete the
+/// checksum of each aggregate.
 pub(super) const WANTED: u64 =
     DEVICE_OFFERS & !(MQ | RSC_EXT | LOG_ALL | INDIRECT_DESC) | ACK_TEMPLATES;
 
@@ -68,14 +68,14 @@ pub(super) struct Handshake {
     protocol: u64,
     /// The requests that remain to be sent, in order.
     requests: VecDeque<Request>,
-    /// The number of the request whose reply is awaited; `None` if none is.
+    /// The number of the request whose reply is awaited; `None` if no reply is awaited.
     awaited: Option<u32>,
     rings: Option<Rings>,
     until: Instant,
 }
 
-/// Maximum time in which a back end must reply to all requests. It runs on this machine, but may still be
-/// starting.
+/// Maximum time in which a back end must reply to all requests. A back end runs on this machine, but may
+/// still be starting.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The bits of the virtio status that are set once the features are negotiated (virtio 1.2, section 2.1).
@@ -130,8 +130,8 @@ impl Handshake {
         }
     }
 
-    /// Returns the channel, on which only the end of the back end will be reported, and the rings; `None`
-    /// before the negotiation is complete.
+    /// Returns the channel and the rings; `None` before the negotiation is complete. From now on, the channel
+    /// reports only that the back end has ended.
     pub(super) fn finish(self) -> Option<(Channel, Rings)> {
         self.rings.map(|rings| (self.channel, rings))
     }

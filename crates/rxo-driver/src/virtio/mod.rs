@@ -1,15 +1,15 @@
 //! `virtio:PATH`: the driver side of a virtio network device, in user space.
 //!
-//! It connects to a vhost-user back end, such as `vhost:PATH` of another rxo or a port of DPDK's `testpmd`,
-//! and shares memory with it as a guest does. So any rxo program can act as a guest, and its frames cost no
-//! system call.
+//! The device connects to a vhost-user back end, such as `vhost:PATH` of another rxo or a port of DPDK's
+//! `testpmd`, and shares memory with the back end as a guest does. So any rxo program can act as a guest, and
+//! its frames cost no system call.
 //!
 //! * `handshake` negotiates features with the back end.
 //! * `layout` computes the positions of rings and buffers in the shared memory.
 //! * `driver` owns the rings and their buffers.
 //! * `frontend` is the device: a connection that is renewed after the back end has ended.
 //!
-//! Source and sink are those of `virtio_net`. They share the front end and belong to one thread.
+//! Source and sink are implemented in `virtio_net`. Both share the front end and belong to one thread.
 //!
 //! Contract: no content of the shared memory causes a panic, and a frame is copied out before any code reads
 //! it. While no back end is connected, packets are dropped and counted.

@@ -28,8 +28,8 @@ pub(crate) struct Accepts {
     /// `true` if GSO frames in which only the first segment has CWR are accepted.
     ecn: bool,
     udp: bool,
-    /// `true` if aggregates are accepted that contain the number of their segments in place of the offsets of
-    /// a partial checksum.
+    /// `true` if an aggregate may carry the number of its segments (`RSC_EXT`). The count replaces the
+    /// offsets of a partial checksum in the header.
     coalesced: bool,
     /// `true` if ACK templates are accepted, which only rxo's own device expands.
     ack_templates: bool,
@@ -136,7 +136,8 @@ impl Accepts {
     /// that was not negotiated, or it is a GSO frame without a partial checksum (virtio 1.2, section
     /// 5.1.6.2), whose segments would have wrong checksums. Frames with more than [`MOST_SEGMENTS`] segments
     /// are discarded too, because each segment costs a frame. An aggregate with segment counts has a complete
-    /// and verified checksum (section 5.1.6.4); the counts themselves are ignored, so wrong ones do no harm.
+    /// and verified checksum (section 5.1.6.4); the counts themselves are ignored, so wrong counts do no
+    /// harm.
     #[inline]
     pub(crate) fn read(
         self,

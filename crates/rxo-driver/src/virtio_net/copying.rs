@@ -56,8 +56,8 @@ impl FrameLayout {
         usize::try_from(parsed.at.payload).ok().filter(|at| *at < piece.len())
     }
 
-    /// Returns the number of pieces of a packet that the engine delivers in `given` pieces; for an aggregate
-    /// these are a header and the payloads.
+    /// Returns the number of pieces that a packet of `given` pieces has in this layout. An aggregate is given
+    /// as one piece with the header and one piece per payload.
     pub(crate) const fn pieces(self, given: usize, is_split: bool) -> u64 {
         match (self, given) {
             (_, 0 | 1) => 1 + is_split as u64,

@@ -18,8 +18,8 @@ pub(crate) trait PacketRing {
     /// count omits the last two bytes of the header.
     ///
     /// # Errors
-    /// `EAGAIN` if the ring is full; `ENOBUFS` if it has free buffers, but waiting for enough may be in vain;
-    /// `ENETDOWN` if there is no other side; `EMSGSIZE` if the packet can never fit.
+    /// `EAGAIN` if the ring is full; `ENOBUFS` if the ring has too few free buffers, and may never have
+    /// enough; `ENETDOWN` if there is no other side; `EMSGSIZE` if the packet can never fit.
     fn put<'p>(
         &mut self,
         header: [u8; VIRTIO_HEADER_BYTES],
@@ -59,9 +59,9 @@ impl Encoder {
         std::mem::take(&mut self.copies)
     }
 
-    /// Writes packet `n` of `batch` into `ring`. If the other side does not accept it as it is, completes a
-    /// partial checksum, or segments a GSO frame that is a single frame. A GSO frame is also segmented if it
-    /// may never fit as a whole.
+    /// Writes packet `n` of `batch` into `ring`. If the other side does not accept the packet unchanged,
+    /// completes a partial checksum, or segments a GSO frame that is a single frame. A GSO frame is also
+    /// segmented if it may never fit as a whole.
     ///
     /// If `EAGAIN` is returned, some segments may have been written. A retry with the same packet continues
     /// with the next segment; the transmitter retries it before any other packet.
@@ -283,8 +283,8 @@ fn checksum_from<'p>(start: usize, slices: impl Iterator<Item = &'p [u8]>, summe
     }
 }
 
-/// Replaces the bytes at offset `place` by `field`. They must lie in one slice, as the bytes of a checksum
-/// do: the headers of an aggregate are one slice, and a VLAN tag precedes the IP header.
+/// Replaces the bytes at offset `place` by `field`. These bytes must lie in one slice, as the bytes of a
+/// checksum do: the headers of an aggregate are one slice, and a VLAN tag precedes the IP header.
 fn replacing<'f, 's: 'f>(
     place: usize,
     field: &'f [u8; 2],

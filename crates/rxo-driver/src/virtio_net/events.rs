@@ -18,7 +18,7 @@ use crate::vhost_user::foreign::is_eventfd;
 pub(crate) enum Token {
     /// A socket to which front ends connect. Each connection is reported once.
     Listener,
-    /// A connected socket, reported until it is read.
+    /// A connected socket, which is reported until its data is read.
     Channel,
     /// An eventfd for notifications. Each is reported once.
     Notification,
@@ -42,8 +42,8 @@ pub(crate) struct Watched {
 pub(crate) struct PendingEvents {
     pub(crate) on_listener: bool,
     pub(crate) on_channel: bool,
-    /// `true` if the other side has notified. The notification is consumed, so the caller must check the
-    /// rings, or remember to.
+    /// `true` if the other side has sent a notification. The notification is consumed, so the caller must
+    /// check the rings now or later.
     pub(crate) is_notified: bool,
 }
 
@@ -107,7 +107,7 @@ impl Drop for Watched {
     }
 }
 
-/// An eventfd by which this side notifies the other.
+/// An eventfd by which this side notifies the other side.
 #[derive(Debug)]
 pub(crate) struct Notifier {
     file: File,
@@ -116,8 +116,8 @@ pub(crate) struct Notifier {
 }
 
 impl Notifier {
-    /// Creates a notifier that writes to a duplicate of the other side's eventfd. Its flags stay unchanged,
-    /// because the other side may want blocking reads.
+    /// Creates a notifier that writes to a duplicate of the other side's eventfd. The flags of the eventfd
+    /// stay unchanged, because the other side may want blocking reads.
     ///
     /// # Errors
     /// If the descriptor is not an eventfd.
@@ -140,7 +140,8 @@ impl Notifier {
         Ok(Self { file: unsafe { OwnedFd::from_raw_fd(fd) }.into(), may_block: false })
     }
 
-    /// Notifies the other side. Does nothing if the counter is full, which is a notification already.
+    /// Notifies the other side. Does nothing if the eventfd's counter is full, because the other side then
+    /// has an unread notification.
     pub(crate) fn notify(&self) {
         if self.may_block && !self.has_room() {
             return;

@@ -56,7 +56,7 @@ pub(crate) fn prepare() -> bool {
 }
 
 /// Makes accesses to missing pages of a mapped file raise SIGBUS from now on. The range of `bytes` bytes from
-/// `start` must consist of whole pages. Does nothing if the system does not support it.
+/// `start` must consist of whole pages. Does nothing if the system does not support such mappings.
 ///
 /// # Errors
 /// If the system refuses.
@@ -101,8 +101,8 @@ struct Register {
     ioctls: u64,
 }
 
-/// The flag `UFFD_USER_MODE_ONLY`. Without the flag, the call needs a privilege; with it, system calls that
-/// access a missing page fail.
+/// The flag `UFFD_USER_MODE_ONLY`. Without the flag, the call needs a privilege. With the flag, system calls
+/// that access a missing page fail.
 const USER_MODE_ONLY: libc::c_int = 1;
 const API_VERSION: u64 = 0xaa;
 /// The feature `UFFD_FEATURE_SIGBUS`: a missing page raises a signal, instead of sending a message (Linux

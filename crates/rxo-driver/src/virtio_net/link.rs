@@ -32,18 +32,18 @@ pub(crate) trait Side: Debug + Send {
     /// Returns the rings of the other side if they can be used; otherwise `None`.
     fn link(&mut self) -> Option<&mut Self::Link>;
 
-    /// Returns the time of the next check that is due by time alone, because no event announces it: a
-    /// connection attempt, or a delayed notification. `None` if no such check is needed.
+    /// Returns the time of the next action that no event triggers: a connection attempt, or a delayed
+    /// notification. `None` if no such action is due.
     fn next_look(&self) -> Option<Instant> {
         None
     }
 
-    /// Returns `true` if the other side does not notify of its frames, so the rings must be polled.
+    /// Returns `true` if the other side sends no notifications for its frames, so the rings must be polled.
     fn is_polled(&self) -> bool {
         false
     }
 
-    /// Returns the number of other sides that were connected and are gone.
+    /// Returns the number of other sides that were connected and have disconnected.
     fn gone(&self) -> u64 {
         0
     }
@@ -69,7 +69,8 @@ pub(crate) trait Link: PacketRing {
     /// Copies the other side's next frame into one of `buffers`.
     fn take(&mut self, buffers: &mut Buffers) -> RingRead;
 
-    /// Returns the ring buffers of copied frames, and notifies the other side if it wants that.
+    /// Returns the ring buffers of copied frames, and notifies the other side if the other side has requested
+    /// a notification.
     fn finish_taking(&mut self);
 
     /// Requests a notification for the next frame. Returns `true` if a frame is already waiting.

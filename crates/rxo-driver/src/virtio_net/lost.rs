@@ -3,7 +3,7 @@
 //! process.
 //!
 //! The signal handler of this module replaces the whole mapping by zeros and records the loss, so that the
-//! access succeeds and the mapping's owner can detect it. Any other SIGBUS goes to the previous handler.
+//! access succeeds and the mapping's owner can detect it. Any other SIGBUS is passed to the previous handler.
 //!
 //! Contract: the handler calls only `mmap` and atomics, and allocates nothing. Files of a hostile front end
 //! can end only its own connection.
@@ -81,7 +81,7 @@ impl Slot {
 }
 
 impl Guard {
-    /// Guards `bytes` bytes at `start`, which must be a mapping of their own.
+    /// Guards the mapping of `bytes` bytes at `start`.
     ///
     /// # Errors
     /// If there are too many mappings, or the system refuses the handler.

@@ -18,15 +18,15 @@ use crate::device::SystemSource;
 use crate::gate;
 use crate::virtio_net::Events;
 
-/// The greatest number of frames that one call discards. Each may have thousands of descriptors, while other
-/// guests wait.
+/// The greatest number of frames that one call discards. A discarded frame may have thousands of descriptors,
+/// and other guests wait meanwhile.
 const MOST_DISCARDS: usize = 64;
 
 /// The greatest number of times that one call checks again for frames that arrived while it prepared to wait.
 const MOST_LOOKS: usize = 4;
 
-/// The interval between two checks of the sockets while frames never run out or are not read, and of rings
-/// without notifications.
+/// The interval between two checks of the sockets while frames arrive continuously or the caller reads none.
+/// Rings without notifications are polled at this interval too.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 /// The source over a side's receiving rings. GSO frames stay whole.
@@ -43,8 +43,8 @@ pub(crate) struct RingSource<S> {
     invalid_headers: u64,
     /// `true` if the last call left frames in the ring for which no notification comes.
     has_more: bool,
-    /// The instant of the next check of the sockets while there are frames, and of rings without
-    /// notifications.
+    /// The instant of the next check of the sockets while frames arrive continuously, and of the next poll of
+    /// rings without notifications.
     next_look: Instant,
 }
 
@@ -64,8 +64,8 @@ impl<S: Side> RingSource<S> {
         }
     }
 
-    /// Receives frames until there are `budget`, or the ring is empty. A frame that `look` consumes leaves
-    /// its buffer to the next frame; its ring buffer was returned when the frame was copied.
+    /// Receives at most `budget` frames; stops early once the ring is empty. A frame that `look` consumes
+    /// leaves its buffer to the next frame; its ring buffer was returned when the frame was copied.
     fn take(
         &mut self,
         batch: &mut Vec<Frame<DeviceBuf>>,
@@ -110,7 +110,7 @@ impl<S: Side> RingSource<S> {
         looked
     }
 
-    /// Receives frames until there are `budget`, or none arrives while it prepares to wait.
+    /// Receives at most `budget` frames; stops early if no frame arrives while this source prepares to wait.
     fn take_batch(
         &mut self,
         batch: &mut Vec<Frame<DeviceBuf>>,

@@ -3,8 +3,8 @@
 //! This module is separate because the safety of shared frames depends only on ownership. The owner of a
 //! chunk for receiving is the kernel (between the fill ring and the ring of received frames), the source, a
 //! [`ChunkBuf`] to which the chunk is lent, or the list of returned chunks. A buffer may be dropped on any
-//! thread, but only the source may write to the fill ring. So dropped buffers go to that list, from which the
-//! source takes all at once.
+//! thread, but only the source may write to the fill ring. So a dropped buffer's chunk is added to the list
+//! of returned chunks, from which the source takes all at once.
 //!
 //! Contract: each chunk has one owner at a time. The memory lives until the last buffer is dropped, even if
 //! the socket is closed before.

@@ -113,7 +113,8 @@ impl DeviceRequest<'_> {
     }
 
     /// Returns the numbers of the queues to open, for an interface that receives in `count` queues. If the
-    /// interface does not report its number (`None`), some of the returned queues may not exist.
+    /// interface does not report the number of its queues (`count` is `None`), some of the returned queues
+    /// may not exist.
     fn queues(self, count: Option<u32>) -> Result<Vec<u32>, DeviceError> {
         let Self { label, name, queue, .. } = self;
         match (queue, count) {
@@ -247,7 +248,7 @@ impl Opened {
 
 /// The maximum number of queues of one device, because its worker waits for all of them at once.
 const MOST_QUEUES: u32 = 16;
-/// The two sizes of chunks that every kernel accepts, in bytes. With the smaller one, twice as many frames
+/// The two sizes of chunks that every kernel accepts, in bytes. With the smaller size, twice as many frames
 /// fit into the caches.
 const SMALL_CHUNK: u32 = 2_048;
 const LARGE_CHUNK: u32 = 4_096;

@@ -1,9 +1,9 @@
 //! Program: the BPF program that redirects the frames of an interface to AF_XDP sockets.
 //!
 //! This module is separate because it deals with instructions only, not with rings. Contract: a frame of a
-//! queue that has a socket goes to that socket, any other frame to the kernel. Some drivers (such as veth)
-//! keep the VLAN tag of a frame in metadata. The program then writes the tag back into the frame, because an
-//! AF_XDP socket receives only bytes.
+//! queue that has a socket is delivered to that socket, any other frame to the kernel. Some drivers (such as
+//! veth) keep the VLAN tag of a frame in metadata. The program then writes the tag back into the frame,
+//! because an AF_XDP socket receives only bytes.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

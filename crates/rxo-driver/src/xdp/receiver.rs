@@ -1,4 +1,5 @@
-//! Receiver: the receiving half of a socket: gives chunks to the kernel, and takes back those with frames.
+//! Receiver: the receiving half of a socket: gives chunks to the kernel, and takes back the chunks that
+//! contain frames.
 //!
 //! Contract: a frame is taken as a whole or not at all. While the kernel has few chunks, frames are copied
 //! out of their chunks, so that users who hold frames do not stop the device.
@@ -170,7 +171,7 @@ impl Receiver {
     }
 
     /// Takes `pieces` chunks, copies them into `buffer` one after the other, and gives them to the kernel.
-    /// Returns `false` if the kernel did not own one of them.
+    /// Returns `false` if the kernel did not own one of these chunks.
     fn gather(&mut self, pieces: u32, mut buffer: Option<&mut PoolBuf>) -> bool {
         let (mut end, mut is_whole) = (0, true);
         for _ in 0..pieces {

@@ -30,7 +30,8 @@ pub(super) struct Properties {
     pub(super) access: &'static str,
 }
 
-/// Receives the frames of an interface's queues, and not those that leave it. The kernel's own stack gets none of them.
+/// Receives the frames that arrive in an interface's queues, but not the frames that the interface sends. The
+/// kernel's own stack receives none of these frames.
 #[derive(Debug)]
 pub(super) struct XdpSource {
     device: String,
