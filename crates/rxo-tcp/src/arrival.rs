@@ -13,8 +13,9 @@ use crate::{GsoSegment, PlainSegments, Segment};
 
 /// Segments for one connection that arrived together, in order.
 ///
-/// As an iterator it yields every segment as a [`Segment`], whatever the variant. Each constructor sets the
-/// type parameters of the other variants to empty iterators, so that callers need not name them.
+/// An `Arrival` is an iterator that yields every segment as a [`Segment`], whatever the variant. Each
+/// constructor sets the type parameters of the other variants to empty iterators, so that callers need not name
+/// them.
 #[derive(Clone, Debug)]
 pub enum Arrival<B, F, A, S> {
     /// Segments with text and no options except timestamps, in frames with the same header layout. `F` yields

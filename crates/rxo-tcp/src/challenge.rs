@@ -2,8 +2,8 @@
 
 use rxo_frame::{Duration, Instant};
 
-/// The rate limits of one connection. They are not shared: a shared limit would reveal to an attacker what
-/// other connections receive.
+/// The rate limits of one connection. Connections share no limit, because a shared limit would reveal to an
+/// attacker what other connections receive.
 #[derive(Clone, Debug)]
 pub(crate) struct Challenges {
     /// The time of the first answer in the current interval, for each kind.
@@ -41,7 +41,7 @@ impl Challenges {
     }
 }
 
-/// Maximum number of answers in one `WINDOW`: ten in any five seconds (RFC 5961, section 7).
+/// Maximum number of answers of each kind in one `WINDOW` of five seconds (RFC 5961, section 7).
 const MOST: u8 = 10;
 const WINDOW: Duration = Duration::from_secs(5);
 

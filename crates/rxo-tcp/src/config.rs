@@ -20,8 +20,9 @@ pub struct Config {
     /// The number of received segments whose text stays in its own buffer, at least 2. Text out of order may
     /// use half of this number, text in order all but two. Further text is copied into a ring as large as the
     /// window, so small segments do not use up the buffers. The number of gaps between text out of order is
-    /// limited to half of this, or to one for each 512 bytes of a window that has grown. A segment that would
-    /// exceed this limit is dropped, and the peer sends it again; no other text inside the window is dropped.
+    /// limited to half of this number; a window that has grown permits one gap for each 512 bytes. A segment
+    /// that would exceed the limit of gaps is dropped, and the peer retransmits it. No other text inside the
+    /// window is dropped.
     pub receive_pieces: usize,
     /// The most text, in bytes, that the send buffer holds before it is sent: 1 to 2³⁰ - 1. Text that is sent
     /// and not acknowledged does not count. `None` if only the size of the send buffer bounds unsent text.
@@ -31,7 +32,7 @@ pub struct Config {
     /// splits them. At least 32.
     pub sent_ranges: usize,
     /// The largest text of a segment that fits the route, in bytes, without IP and TCP headers: 1460 for IPv4
-    /// over Ethernet. Announced to the peer and never exceeded. At least 64.
+    /// over Ethernet. At least 64. The value is announced to the peer, and sent segments never exceed it.
     pub maximum_segment_size: u16,
     /// The largest payload of a GSO frame to send, in bytes. If it is less than two segments, every segment
     /// is sent alone.
@@ -68,11 +69,11 @@ pub struct Config {
     /// RFC 6298 says 1 s. Where all peers are near, a smaller value makes a lost segment of the handshake
     /// cost less.
     pub initial_rto: Duration,
-    /// The longest time that data may stay unacknowledged before the connection fails: R2 of RFC 9293,
-    /// section 3.8.3, which asks for at least 100 s.
+    /// The longest time that data may stay unacknowledged before the connection fails: R2 of RFC 9293, section
+    /// 3.8.3, which recommends at least 100 s.
     pub user_timeout: Duration,
-    /// The longest time that a SYN may stay unacknowledged before the connection fails. RFC 9293, section
-    /// 3.8.3 asks for at least 3 minutes.
+    /// The longest time that a SYN may stay unacknowledged before the connection fails. RFC 9293, section 3.8.3
+    /// requires at least 3 minutes.
     pub handshake_timeout: Duration,
     /// The longest time that the SYN-ACK of a passive open may stay unacknowledged before the connection
     /// fails; `handshake_timeout` applies if it is shorter. Linux sends the SYN-ACK five more times, which
@@ -82,10 +83,9 @@ pub struct Config {
     pub time_wait: Duration,
     /// The time that a connection without an application waits for the peer's FIN.
     pub fin_wait_2: Duration,
-    /// The time that a connection without an application waits for its peer to take the remaining data. A
-    /// peer that takes 64 KiB in this time gets the same time again, until it has everything. Otherwise the
-    /// connection is reset, whatever the peer answers, and the rest of the data is lost. TIME-WAIT comes
-    /// after this time.
+    /// The time limit within which the peer of a connection without an application must acknowledge 64 KiB of
+    /// the remaining data. Each time the peer does so, the limit starts again. Otherwise the connection is
+    /// reset and the rest of the data is lost. TIME-WAIT does not count towards the limit.
     pub orphan_timeout: Duration,
     /// The times and number of keep-alive probes; `None` sends no probes.
     pub keep_alive: Option<KeepAlive>,
@@ -147,23 +147,24 @@ impl Buffers {
     }
 }
 
-/// The policy that decides how many acknowledgements are sent for text that arrives in order. Text out of
-/// order causes one for each segment, except under [`AckPolicy::Spread`].
+/// The policy that decides how many acknowledgements are sent for text that arrives in order. Text out of order
+/// causes one acknowledgement for each segment, except under [`AckPolicy::Spread`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckPolicy {
     /// The receiver sends every acknowledgement that the segments would have caused if each had arrived alone
     /// (Menon and Zwaenepoel 2008, section 3.4).
     EverySecondSegment,
     /// Sends one acknowledgement for everything that has arrived since the last one, as Linux does for an
-    /// aggregate. A sender that counts acknowledgements instead of bytes grows its window more slowly. For
-    /// text out of order, the first three duplicates with one ACK number are sent, then only those whose SACK
-    /// blocks the next one does not repeat. A filled gap causes an acknowledgement of its own. A full segment
-    /// with no successor is acknowledged after two round trips, because one acknowledgement may be lost.
+    /// aggregate. A sender that counts acknowledgements instead of bytes grows its window more slowly. For text
+    /// out of order, the first three duplicates with one ACK number are sent, then only those whose SACK blocks
+    /// the next one does not repeat. A filled gap causes an acknowledgement of its own. A full segment with no
+    /// successor is acknowledged after two round trips: it may be a probe of a peer that has lost the only
+    /// acknowledgement.
     OneForATurn,
-    /// Sends one acknowledgement for every `segments` full segments, for a receiver among many that
-    /// acknowledge the same segments: different offsets spread their acknowledgements over time. All text out
-    /// of order that arrives together causes one acknowledgement, not one for each segment; the peer must use
-    /// SACK and not count duplicates.
+    /// Sends one acknowledgement for every `segments` full segments, for a receiver among many that acknowledge
+    /// the same segments: if each receiver has another offset, their acknowledgements are spread over time. All
+    /// text out of order that arrives together causes one acknowledgement, not one for each segment; the peer
+    /// must use SACK and not count duplicates.
     Spread {
         /// The number of full segments per acknowledgement; 0 counts as 1.
         segments: u16,
@@ -179,10 +180,10 @@ pub enum Algorithm {
     Cubic,
     /// The algorithm Reno (RFC 5681).
     Reno,
-    /// BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00): sends at the rate at which data
-    /// arrives, does not slow down for losses, and keeps queues short. ECN is off under BBR, because BBR does
-    /// not react to marks. It has no rule of version 3 and no allowance for ACKs that come in batches: beside
-    /// Linux's BBR it gets a quarter to a half of an equal share.
+    /// BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00): sends at the rate at which data arrives
+    /// at the peer, does not slow down for losses, and keeps queues short. ECN is off under BBR, because BBR
+    /// does not react to marks. It has no rule of version 3 and no allowance for ACKs that come in batches:
+    /// beside Linux's BBR it gets a quarter to a half of an equal share.
     Bbr,
 }
 

@@ -1,14 +1,14 @@
-//! SYN cookies (RFC 4987, section 3.6): a listener without free space stores nothing for a SYN, and encodes
-//! the necessary values into its SYN-ACK.
+//! SYN cookies (RFC 4987, section 3.6): a listener whose queue is full stores nothing for a SYN. Instead it
+//! encodes the necessary values into its SYN-ACK.
 //!
-//! The initial sequence number has 5 bits of a clock that ticks every 64 seconds, 3 bits for a segment size,
-//! and 24 bits of a keyed hash over the connection, the peer's number and these 8 bits. A peer with
-//! timestamps also returns the lowest 6 bits of this side's timestamp, which encode its window scale, SACK
-//! and ECN. Without timestamps these features are lost. The segment size is always rounded down to one of
-//! eight.
+//! The initial sequence number consists of 5 bits of a clock that ticks every 64 seconds, 3 bits for a segment
+//! size, and 24 bits of a keyed hash. The hash covers the connection, the peer's initial sequence number and
+//! the first 8 bits. A peer with timestamps echoes the lowest 6 bits of this side's timestamp, which encode the
+//! peer's window scale, SACK and ECN. Without timestamps these features are not used. The segment size is
+//! always rounded down to one of eight.
 //!
-//! Separate from the connection because no connection exists yet: nothing is allocated until a valid
-//! acknowledgement arrives, which nobody can guess.
+//! Separate from the connection because no connection exists yet. Memory is allocated only when a valid
+//! acknowledgement arrives, which an attacker cannot guess.
 
 use alloc::sync::Arc;
 
@@ -41,8 +41,8 @@ impl SynCookies {
         Ok(Self { config, secret })
     }
 
-    /// Returns the SYN-ACK for `syn`, which arrived for the connection that sends as `pair`. Stores nothing
-    /// and does not allocate.
+    /// Returns the SYN-ACK that answers `syn`. `pair` is the flow key of the SYN-ACK. Stores nothing and does
+    /// not allocate.
     #[must_use]
     pub fn answer<B: AsRef<[u8]>>(
         &self,
@@ -69,7 +69,7 @@ impl SynCookies {
     }
 
     /// Opens a connection if `segment` acknowledges a cookie of the current or the previous tick of 64 s. The
-    /// connection has then processed the segment.
+    /// returned connection has already processed the segment.
     ///
     /// # Errors
     /// Returns `segment` if it does not acknowledge a valid cookie.
@@ -136,7 +136,7 @@ impl SynCookies {
     }
 }
 
-/// The features that both sides use, as encoded in the lowest bits of a timestamp.
+/// The features that both sides use: a cookie encodes them in the lowest 6 bits of a timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Agreed {
     scale: Option<u8>,

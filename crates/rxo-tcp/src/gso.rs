@@ -1,7 +1,8 @@
 //! A GSO frame as the connection sees it: one segment in memory, several in sequence space.
 //!
-//! Separate because two parts of the endpoint take it: the fast path takes it whole and needs only the
-//! segment size; the numbered steps take its original segments, which share its buffer.
+//! Separate because two parts of the endpoint process GSO frames. The fast path processes a GSO frame as a
+//! whole and needs only the segment size. The numbered steps process its original segments, which share one
+//! buffer.
 
 use core::num::NonZeroU16;
 
@@ -12,7 +13,7 @@ use crate::segment::{Payload, Segment};
 /// A GSO frame, as a local sender or a device with LRO delivers it: segments with `size` bytes of text each,
 /// except that the last may have less.
 ///
-/// As an iterator it yields the original segments, with the flags that
+/// A `GsoSegment` is an iterator that yields the original segments, with the flags that
 /// [`Part::flags`](rxo_wire::segmentation::Part::flags) assigns.
 #[derive(Clone, Debug)]
 pub struct GsoSegment<B> {

@@ -18,8 +18,8 @@ impl core::fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// Returns an unpredictable number for each destination: F and G of RFC 6056, section 3.3.4, for a
-    /// connection that sends as `pair`. Does not depend on the source port.
+    /// Returns an unpredictable number for each destination: F and G of RFC 6056, section 3.3.4. `pair` is the
+    /// flow key of the segments to send; its source port is ignored.
     #[must_use]
     pub fn port_hash(self, pair: &FlowKey) -> u64 {
         keyed_at(self, pair, 0, b'p')
@@ -33,13 +33,13 @@ pub(crate) fn initial_sequence_number(secret: Secret, pair: &FlowKey, now: Insta
     SeqNumber(ticks.wrapping_add(keyed(secret, pair, b'i') as u32))
 }
 
-/// Returns the offset between this connection's timestamps and the clock, which hides the host's uptime.
+/// Returns the offset between this connection's timestamps and the clock. The offset hides the host's uptime.
 pub(crate) fn timestamp_offset(secret: Secret, pair: &FlowKey) -> u32 {
     keyed(secret, pair, b't') as u32
 }
 
-/// Returns the part of a SYN cookie that only this host can compute; `said` is the part that anyone can
-/// compute.
+/// Returns the part of a SYN cookie that only this host can compute. `said` contains the values that the cookie
+/// protects and that are not secret.
 pub(crate) fn cookie_hash(secret: Secret, pair: &FlowKey, said: u64) -> u32 {
     // Only the first hash yields the key of the second.
     let key = Secret([keyed(secret, pair, b'c'), secret.0[1]]);

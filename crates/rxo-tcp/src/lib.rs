@@ -7,10 +7,10 @@
 //! ```
 //!
 //! A receive engine turns many segments into one aggregate, so that every cost per packet shrinks. A TCP
-//! endpoint must still count segments: the number of received segments determines the number of owed
-//! acknowledgements, by which a peer's congestion window may grow (Menon and Zwaenepoel 2008, section 3.4).
-//! Our own window grows by the acknowledged bytes. [`Connection`] takes segments one by one or as aggregates,
-//! with the same effect.
+//! endpoint must still count segments: the number of received segments determines the number of
+//! acknowledgements to send, by which a peer's congestion window may grow (Menon and Zwaenepoel 2008, section
+//! 3.4). Our own window grows by the acknowledged bytes. [`Connection`] takes segments one by one or as
+//! aggregates, with the same effect.
 //!
 //! Contract, sans-IO: segments go in ([`Connection::on_arrival`]), time goes in ([`Connection::on_timeout`],
 //! due at [`Connection::poll_at`]), segments to be built come out ([`Connection::poll_transmit`]). There is
@@ -23,7 +23,7 @@
 //! The path of a segment, and the module for each step:
 //!
 //! * `arrives/` has the numbered steps of RFC 9293, section 3.10.7, one file each.
-//! * `receive/` is the receive window, reassembly, SACK blocks, and the owed acknowledgements.
+//! * `receive/` is the receive window, reassembly, SACK blocks, and the pending acknowledgements.
 //! * `recovery/` detects losses; `congestion/` limits the bytes in flight.
 //! * `send/` is the send window and buffer, and the size of each send.
 //! * `path.rs` determines the largest segment that the path carries, and which router reports to accept.

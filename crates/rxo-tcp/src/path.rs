@@ -1,8 +1,8 @@
 //! Path MTU discovery: the reports of routers (RFC 1191, 8201), the reports to distrust (RFC 5927), and
 //! discovery without reports (RFC 2923, 4821).
 //!
-//! Separate because it only decides: it receives the segments that were sent, acknowledged and retransmitted,
-//! and returns the segment size to use. Segment sizes are bytes of text, without headers.
+//! Separate because this module only decides on the segment size: its input is which segments were sent,
+//! acknowledged and retransmitted. Segment sizes are bytes of text, without headers.
 //!
 //! A router's report is applied at once while no segment of that size is known to have passed. After that it
 //! may be a forgery by an attacker that has guessed a sequence number. It then waits until the segment that
@@ -81,8 +81,8 @@ impl Path {
         *self = Self { counts: self.counts, ..Self::new(mss) };
     }
 
-    /// Decides about a router's report that the segment with `seq` was too large and that segments of `mss`
-    /// bytes pass. `now_used` is the size in use.
+    /// Decides how to treat a router's report that the segment with `seq` was too large and that segments of
+    /// `mss` bytes pass. `now_used` is the segment size in use, in bytes.
     pub(crate) fn judge(&mut self, seq: SeqNumber, mss: u32, now_used: u32) -> Judgement {
         if mss >= now_used {
             self.counts.too_big_ignored += 1;
@@ -115,7 +115,8 @@ impl Path {
         }
     }
 
-    /// Records that a segment is sent that is larger than the path is known to carry, to try its size.
+    /// Records that a segment of `bytes` bytes is sent as a trial: the path is not known to carry segments of
+    /// this size.
     pub(crate) fn trial_sent(&mut self, start: SeqNumber, bytes: u32) {
         self.try_at = None;
         self.watched = Some(Watched { start, end: start + bytes, bytes, is_trial: true });
@@ -162,8 +163,8 @@ impl Path {
         is_due.then_some(self.full)
     }
 
-    /// Returns the next smaller segment size to try without a report, in bytes; `None` if no smaller size is
-    /// worth a trial. `headers` is the length of the IP and TCP headers with options, in bytes.
+    /// Returns the next smaller segment size to try without a report, in bytes; `None` if there is no smaller
+    /// size to try. `headers` is the length of the IP and TCP headers with options, in bytes.
     pub(crate) fn next_smaller(now_used: u32, headers: u32, is_v4: bool) -> Option<u32> {
         let sizes = if is_v4 { &GUESSES_V4[..] } else { &GUESSES_V6[..] };
         let mut sizes = sizes.iter().map(|mtu| mtu - headers);

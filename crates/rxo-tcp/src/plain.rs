@@ -1,8 +1,8 @@
 //! A plain segment: text and no options except timestamps. Aggregates consist of plain segments.
 //!
-//! Separate from [`Segment`] because it is small and a few loads read it, while other headers are parsed
-//! option by option. All frames of an aggregate have the same header layout, so the engine's [`Offsets`]
-//! locate the fields of each.
+//! Separate from [`Segment`] because a plain segment is small and read with a few loads, while other headers
+//! are parsed option by option. All frames of an aggregate have the same header layout, so the engine's
+//! [`Offsets`] locate the fields of each.
 
 use rxo_frame::{Frame, Instant};
 use rxo_wire::tcp::{FixedHeader, MIN_HEADER_BYTES, Timestamp};
@@ -43,8 +43,8 @@ pub fn has_plain_options(header: &[u8], at: Offsets) -> bool {
     }
 }
 
-/// An iterator over the segments in frames with one header layout. A type of its own, not an adapter, so that
-/// the compiler inlines the parsing into the loop that takes the segments.
+/// An iterator over the segments in frames with one header layout. A type of its own, not an iterator adapter,
+/// so that the compiler inlines the parsing into the caller's loop.
 #[derive(Clone, Debug)]
 pub struct PlainSegments<I> {
     frames: I,

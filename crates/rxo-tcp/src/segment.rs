@@ -116,8 +116,8 @@ impl<B: AsRef<[u8]>> Payload<B> {
 }
 
 impl<B> Payload<B> {
-    /// Creates a payload like [`Payload::new`], but does not check that `range` lies inside `buffer`, which
-    /// the caller must know. `None` if the text is empty or too long.
+    /// Creates a payload like [`Payload::new`], but does not check that `range` lies inside `buffer`: the
+    /// caller must ensure this. `None` if the text is empty or too long.
     #[inline(always)]
     pub(crate) fn known(buffer: B, range: Range<usize>) -> Option<Self> {
         let is_text = range.start < range.end && range.end - range.start <= MAX_TEXT_BYTES;

@@ -50,7 +50,7 @@ pub enum State {
 /// The data of the state CLOSED.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed {
-    /// The reason for which the connection failed; `None` if both sides have closed.
+    /// The reason why the connection failed; `None` if both sides have closed.
     pub failure: Option<Failure>,
 }
 
@@ -77,8 +77,8 @@ pub(crate) struct Syn {
     pub(crate) retransmissions: u32,
     /// The time at which the SYN was first sent; `None` before that.
     pub(crate) sent_at: Option<Instant>,
-    /// `true` if the SYN was sent again, without a timeout, because an old connection of the peer was in the
-    /// way.
+    /// `true` if the SYN was sent a second time without a timeout, because the peer still had an old connection
+    /// on the same ports.
     pub(crate) is_anew: bool,
 }
 
@@ -98,7 +98,7 @@ impl Default for Syn {
     }
 }
 
-/// The reason for which a connection ended before both sides had closed.
+/// The reason why a connection ended before both sides had closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The peer has reset the open connection.
@@ -148,7 +148,7 @@ impl State {
         )
     }
 
-    /// Returns our SYN until it is acknowledged, then `None`.
+    /// Returns the state of our SYN until the SYN is acknowledged, then `None`.
     pub(crate) fn syn(&mut self) -> Option<&mut Syn> {
         match self {
             Self::SynSent(state) => Some(&mut state.syn),

@@ -1,7 +1,7 @@
 //! The state TIME-WAIT in a compact form, without a connection.
 //!
-//! A server that closes first has thousands of connections in TIME-WAIT, which need nothing but a few
-//! numbers. Separate from [`Connection`] so that an owner can keep these in a table of its own, with the
+//! A server that closes first has thousands of connections in TIME-WAIT, and each needs only a few numbers.
+//! Separate from [`Connection`] so that an owner can keep these numbers in a table of its own. Implements the
 //! rules of RFC 9293, section 3.10.7.4 for this state. Does not allocate.
 
 use rxo_frame::Instant;
@@ -125,9 +125,9 @@ impl TimeWait {
         is_newer.then_some(Reuse { iss_after: self.snd_nxt })
     }
 
-    /// Always answers a retransmitted FIN; answers any other segment at a limited rate. Without the limit,
-    /// two sides that disagree could answer each other for ever, and a flood would cause a flood of answers
-    /// (RFC 5961, section 7).
+    /// Always answers a retransmitted FIN; answers any other segment at a limited rate. Without the limit, two
+    /// sides with different states could answer each other without end, and an attacker could cause any number
+    /// of answers (RFC 5961, section 7).
     fn answer<B>(&mut self, now: Instant, segment: &Segment<B>, is_in_time: bool) -> InTimeWait {
         // The peer has sent no FIN at another position: such a FIN may be forged.
         let is_fin = segment.has(TcpFlags::FIN)

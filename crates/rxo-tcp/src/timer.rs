@@ -15,7 +15,7 @@ pub(crate) enum Timer {
     TailLoss,
     /// Fires when a segment that later ones have overtaken counts as lost (RFC 8985, section 6.2).
     Reorder,
-    /// Fires when more of the congestion window may be used.
+    /// Fires when pacing permits more of the congestion window to be used.
     Pace,
     /// Fires when a delayed acknowledgement is due (RFC 9293, section 3.8.6.3).
     DelayedAck,
@@ -47,8 +47,8 @@ impl Timer {
     ];
 }
 
-/// The time at which each timer fires, or [`NEVER`] if it does not run. Thus stopping a timer and finding the
-/// first one need no branch.
+/// The time at which each timer fires, or [`NEVER`] if it does not run. Thus no branch is needed to stop a
+/// timer or to find the first timer to fire.
 #[derive(Clone, Debug)]
 pub(crate) struct Timers {
     at: [Instant; Timer::COUNT],

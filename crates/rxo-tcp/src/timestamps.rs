@@ -19,7 +19,7 @@ pub(crate) struct Timestamps {
     /// The time at which the peer's SYN arrived, so that timestamps came into use. No valid echo is much
     /// older.
     agreed_at: Instant,
-    /// Last.ACK.sent: the last acknowledgement number sent. An owed acknowledgement counts as sent.
+    /// Last.ACK.sent: the last acknowledgement number sent. A pending acknowledgement counts as sent.
     pub(crate) last_ack: SeqNumber,
 }
 
@@ -59,9 +59,10 @@ impl Timestamps {
         self.recent_at
     }
 
-    /// Returns `true` if the peer's clock can show `value` now: timestamps are in use, the value is not old,
-    /// and it exceeds the last value by at most two ticks for each millisecond since then, plus ten thousand.
-    /// A tick is at least a millisecond (RFC 7323, section 5.4).
+    /// Returns `true` if the peer's timestamp clock can have reached `value` now. This requires that timestamps
+    /// are in use and that `value` is not old. `value` may exceed the last value by at most two ticks for each
+    /// millisecond since then, plus ten thousand ticks. A tick is at least a millisecond (RFC 7323, section
+    /// 5.4).
     pub(crate) fn is_timely(&self, value: u32, now: Instant) -> bool {
         let elapsed_ms = u64::try_from(now.since(self.recent_at).as_millis()).unwrap_or(u64::MAX);
         let ahead = u64::from(value.wrapping_sub(self.recent));
@@ -97,8 +98,8 @@ impl Timestamps {
         (self.recent, self.recent_at, self.recent_echo) = (value, now, echo);
     }
 
-    /// Returns `true` if recording the timestamp `option` at `now` would change nothing, wherever its segment
-    /// begins.
+    /// Returns `true` if recording the timestamp `option` at `now` would change nothing, whatever the sequence
+    /// number of its segment.
     #[inline]
     pub(crate) fn is_unchanged_by(&self, option: Option<Timestamp>, now: Instant) -> bool {
         let is_recorded = |stamp: Timestamp| {
@@ -108,15 +109,16 @@ impl Timestamps {
     }
 
     /// Returns the round-trip time to the millisecond, from the last recorded segment: the time from sending
-    /// the timestamp that the segment echoes, possibly on an acknowledgement, to the segment's arrival. It is
-    /// longer if the peer had nothing to send. `None` if it is not known.
+    /// the timestamp that the segment echoes, possibly on an acknowledgement, to the segment's arrival. The
+    /// result is longer than the round trip if the peer had nothing to send in between. `None` if the time is
+    /// not known.
     pub(crate) fn round_trip(&self) -> Option<Duration> {
         let sent_at = self.echoed(self.recent_echo, self.recent_at)?;
         Some(self.recent_at.since(sent_at))
     }
 
-    /// Returns the send time of the segment whose timestamp the peer echoes, to the millisecond. `None` if it
-    /// is before the connection opened: an invalid echo must not set our timers.
+    /// Returns the send time of the segment whose timestamp the peer echoes, to the millisecond. `None` if this
+    /// time is before the connection opened, because an invalid echo must not affect our timers.
     pub(crate) fn echoed(&self, echo: u32, now: Instant) -> Option<Instant> {
         let age_ms = u64::from(self.clock(now).wrapping_sub(echo));
         let now_ms = now.as_nanos() / NANOS_PER_MILLI;
@@ -133,8 +135,8 @@ impl Timestamps {
 }
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
-/// Number of additional ticks by which a peer's timestamp may be ahead, for a clock that was set, or a
-/// machine that slept.
+/// Number of additional ticks by which a peer's timestamp may be ahead: the peer's clock may have been set, or
+/// the machine suspended.
 const TICKS_AHEAD: u64 = 10_000;
 const OUTDATED: Duration = Duration::from_secs(24 * 24 * 3600);
 

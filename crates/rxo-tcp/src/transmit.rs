@@ -53,15 +53,15 @@ impl Transmit<'_> {
         })
     }
 
-    /// Replaces the fields of this segment by those of the acknowledgement `owed`, one of its
-    /// [`Transmit::later_acks`]. Cheaper than [`Transmit::later`], which copies.
+    /// Replaces the fields of this segment by those of the acknowledgement `owed`, which is one of
+    /// [`Transmit::later_acks`]. Cheaper than [`Transmit::later`], which copies the segment.
     #[inline]
     pub fn set_acknowledgement(&mut self, owed: &AckOwed) {
         (self.ack, self.window) = (owed.ack, owed.window);
         self.options.set_echo(owed.echo);
     }
 
-    /// Returns the TCP header without checksum, for the connection that sends as `pair`.
+    /// Returns the TCP header without checksum. `pair` is the flow key of the segment, which contains the ports.
     #[must_use]
     pub fn header(&self, pair: &FlowKey) -> TcpHeader<'_> {
         TcpHeader {

@@ -1,4 +1,4 @@
-//! Records of pure ACKs, in order, and the loop that takes round-trip samples from them.
+//! Iterators over records of pure ACKs, and the loop that takes round-trip samples from the records.
 //!
 //! Separate because contiguous records have a loop of their own, which makes no calls and keeps its state in
 //! registers.
@@ -12,7 +12,7 @@ use crate::recovery::Samples;
 
 /// An iterator over records of pure ACKs that can consume a run of round-trip samples in one call.
 pub(super) trait AckRecords: Iterator<Item = AckRecord> {
-    /// Reports whether another ACK record follows; called before round-trip samples are taken.
+    /// Reports whether another ACK record follows. Called before round-trip samples are taken.
     fn look_ahead(&mut self) -> Ahead;
 
     /// Consumes records while each one is a round-trip sample and changes nothing else. `taken` is the record
@@ -31,7 +31,8 @@ pub(super) enum Ahead {
     Nothing,
     /// An ACK record follows; it is still in the iterator.
     Some,
-    /// The ACK record that follows. It is already taken from the iterator, which cannot look ahead otherwise.
+    /// The ACK record that follows. The record was already removed from the iterator, which cannot look ahead
+    /// in another way.
     Taken(AckRecord),
 }
 
@@ -48,18 +49,19 @@ pub(super) struct SampleRun {
     pub(super) recent: u32,
     /// The largest window field (SEG.WND) of the run so far, unscaled.
     pub(super) largest_window: u16,
-    /// The window field (SEG.WND) of the last ACK taken, unscaled.
+    /// The window field (SEG.WND) of the last ACK processed, unscaled.
     pub(super) window: u16,
-    /// TSecr of the last ACK taken.
+    /// TSecr of the last ACK processed.
     pub(super) echo: u32,
-    /// The arrival time of the last ACK taken, in nanoseconds.
+    /// The arrival time of the last ACK processed, in nanoseconds.
     pub(super) arrived_at_ns: u64,
 }
 
 impl SampleRun {
-    /// Takes `record` and returns `true` if its only effect is a round-trip sample. Its window and times
-    /// matter only if it is the last record of the run: see [`SampleRun::note_last`]. `IS_RECORDED` is `true`
-    /// if the timestamp updates TS.Recent; otherwise the timestamp is ignored.
+    /// Processes `record` and returns `true` if the only effect of the record is a round-trip sample. Otherwise
+    /// does nothing and returns `false`. The window and times of a record matter only if it is the last record
+    /// of the run: see [`SampleRun::note_last`]. `IS_RECORDED` is `true` if the timestamp updates TS.Recent;
+    /// otherwise the timestamp is ignored.
     #[inline(always)]
     fn takes<const IS_RECORDED: bool>(&mut self, record: &AckRecord) -> bool {
         let is_timely = !IS_RECORDED || record.ts_value.wrapping_sub(self.recent) as i32 >= 0;
@@ -155,8 +157,8 @@ impl AckRecords for SideBySide<'_> {
     }
 }
 
-/// Takes every record at the start of `records` whose only effect is a round-trip sample. Returns the
-/// remaining records.
+/// Processes the records at the start of `records` as long as their only effect is a round-trip sample. Returns
+/// the remaining records.
 #[inline(never)]
 fn rest_behind_samples<'a, const IS_RECORDED: bool>(
     records: &'a [AckRecord],

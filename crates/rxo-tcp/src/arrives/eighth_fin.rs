@@ -1,4 +1,4 @@
-//! Eighth, check the FIN bit (RFC 9293, section 3.10.7.4).
+//! The eighth step for an arriving segment: check the FIN bit (RFC 9293, section 3.10.7.4).
 
 use rxo_frame::Instant;
 use rxo_wire::{SeqNumber, TcpFlags};

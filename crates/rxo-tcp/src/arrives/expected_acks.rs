@@ -1,9 +1,9 @@
 //! The fast path for pure ACKs: many ACKs that acknowledge new data and change nothing else, in one pass.
 //!
-//! As in `expected_text.rs`, an ACK takes the fast path only if the numbered steps would do exactly what is
-//! done here. Each ACK counts separately for the round-trip time and the congestion window. The effects of
-//! the last ACK are applied once: the scoreboard, the peer's window, the timestamp, the timers, and freeing
-//! the send buffer.
+//! As in `expected_text.rs`, an ACK takes the fast path only if the numbered steps would have exactly the same
+//! effect. Each ACK counts separately for the round-trip time and the congestion window. The effects of the
+//! last ACK are applied once: the scoreboard, the peer's window, the timestamp, the timers, and freeing the
+//! send buffer.
 
 use rxo_frame::Instant;
 use rxo_wire::tcp::{AckRecord, Timestamp};
@@ -140,9 +140,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.recovery.take_ack(&mut run.acks, at, record.ack, &mut self.congestion);
     }
 
-    /// Takes expected ACKs while each acknowledges a part of the first sent range and has the given `shape`.
-    /// Such an ACK only gives a round-trip sample. Takes none if congestion control must see every ACK.
-    /// Returns the first ACK that is not taken.
+    /// Processes expected ACKs as long as each acknowledges a part of the first sent range and has the given
+    /// `shape`. Such an ACK only gives a round-trip sample. Processes none if congestion control needs every
+    /// ACK. Returns the first ACK that was not processed.
     #[inline(always)]
     fn take_samples(
         &mut self,

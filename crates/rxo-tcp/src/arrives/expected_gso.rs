@@ -7,8 +7,8 @@ use super::expected_text::{Header, Run};
 use crate::{Connection, GsoSegment, Segment};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Takes a GSO frame whole if it is the next expected text. Otherwise processes its segments by the
-    /// numbered steps.
+    /// Processes a GSO frame as a whole if it is the next expected text. Otherwise processes its segments by
+    /// the numbered steps.
     #[inline(never)]
     pub(super) fn take_gso(&mut self, now: Instant, mut gso: GsoSegment<B>) {
         let mut run = self.begin_run(now);

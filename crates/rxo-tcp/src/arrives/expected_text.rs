@@ -1,8 +1,8 @@
-//! The fast path for text: a run of segments that continues the received text, taken at once (header
+//! The fast path for text: processes a run of segments that continues the received text in one pass (header
 //! prediction; Jacobson 1990).
 //!
 //! Nearly all text arrives this way. A segment takes the fast path only if the numbered steps would accept it
-//! and do exactly what is done here; all other segments take the steps. The property tests compare the two
+//! with exactly the same effect. The steps process all other segments. The property tests compare the two
 //! paths.
 
 use rxo_frame::{Frames, Instant};
@@ -15,8 +15,8 @@ use crate::sequence::before;
 use crate::{Connection, Events, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Takes a run of plain segments. Segments that are alike (see [`PlainSegments::new`]) are processed by
-    /// the header of the first.
+    /// Processes a run of plain segments. For segments that are alike (see [`PlainSegments::new`]), only the
+    /// first header is read.
     #[inline(never)]
     pub(super) fn take_run<F>(&mut self, now: Instant, mut segments: PlainSegments<F>)
     where
@@ -57,10 +57,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Returns `true` if the connection can take the fast path for text. Processing an expected segment does
     /// not change the answer.
     ///
-    /// It requires that the connection is established, so that the steps for other states do nothing; that
-    /// there is no gap and no duplicate to report, so that every second full segment causes an
-    /// acknowledgement; that no FIN has arrived; and that recovery is not active, so that an ACK without new
-    /// data has no effect.
+    /// The fast path requires an established connection, because the steps for other states then do nothing.
+    /// There must be no gap and no duplicate to report, because then every second full segment causes an
+    /// acknowledgement. No FIN may have arrived. Recovery must not be active, because an ACK without new data
+    /// then has no effect.
     fn may_expect_text(&self) -> bool {
         self.state == State::Established
             && !self.is_abandoned()
@@ -100,8 +100,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         has_room && run.may_expect && self.expects_text(header, bytes)
     }
 
-    /// Takes the text `first` of a segment with `header`, and the text of `like` more segments at the same
-    /// offset in their frames. Has the same effect as [`Connection::take_plain`] for each segment.
+    /// Accepts the text `first` of a segment with `header`, and the text of `like` more segments at the same
+    /// offset in their frames. The effect equals that of [`Connection::take_plain`] for each segment.
     #[inline(always)]
     pub(super) fn take_alike(
         &mut self,
@@ -115,9 +115,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.take_headers(run, header, &[(bytes, count as u32)]);
     }
 
-    /// Takes the headers of segments whose text is already taken. They differ from `header`, the first one,
-    /// in SEQ only. `parts` lists pairs of a text length in bytes and the number of segments with that
-    /// length.
+    /// Processes the headers of segments whose text was already accepted. The headers differ from `header`, the
+    /// first header, in SEQ only. `parts` lists pairs of a text length in bytes and the number of segments with
+    /// that length.
     #[inline(always)]
     pub(super) fn take_headers(&mut self, run: &mut Run, header: Header, parts: &[(u32, u32)]) {
         self.restart_keep_alive_once(run);

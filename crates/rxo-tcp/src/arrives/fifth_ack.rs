@@ -1,4 +1,4 @@
-//! Fifth, check the ACK field (RFC 9293, section 3.10.7.4; RFC 5961, section 5).
+//! The fifth step for an arriving segment: check the ACK field (RFC 9293, section 3.10.7.4; RFC 5961, section 5).
 
 use core::ops::ControlFlow;
 
@@ -12,7 +12,7 @@ use crate::sequence::distance;
 use crate::{Connection, Events, Reset, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Drops a segment that has no ACK or an invalid ACK number. Otherwise applies the acknowledgement.
+    /// Applies the acknowledgement of a segment. Drops a segment without ACK or with an invalid ACK number.
     pub(super) fn check_ack(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
         if !segment.has(TcpFlags::ACK) {
             return ControlFlow::Break(());

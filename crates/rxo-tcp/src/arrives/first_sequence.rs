@@ -1,5 +1,5 @@
-//! First, check the sequence number (RFC 9293, section 3.10.7.4), and before it the timestamp (RFC 7323,
-//! section 5.3).
+//! The first step for an arriving segment: check the timestamp (RFC 7323, section 5.3), then the sequence
+//! number (RFC 9293, section 3.10.7.4).
 
 use core::ops::ControlFlow;
 
@@ -59,8 +59,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         segment.seq == nxt || begins_in_time && last.is_at_or_after(nxt)
     }
 
-    /// Records the timestamp of `segment` (RFC 7323, section 4.3, rule 2). Call it only after the ACK number
-    /// is found valid: a forged timestamp would make all later ones old.
+    /// Records the timestamp of `segment` (RFC 7323, section 4.3, rule 2). Call this method only after the ACK
+    /// number is found valid: a forged timestamp would make all later timestamps old.
     pub(super) fn remember_timestamp(&mut self, now: Instant, segment: &Segment<B>) {
         if let Some(timestamp) = segment.options.timestamp.filter(|_| self.timestamps.is_agreed)
             && !segment.has(TcpFlags::RST)
@@ -82,7 +82,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if self.state == State::TimeWait && segment.has(TcpFlags::FIN) {
             self.timers.arm(Timer::TimeWait, now + self.config.time_wait);
         }
-        // The limit keeps two sides that disagree from answering each other for ever, and bounds the answers
+        // The limit keeps two sides that disagree from answering each other without end, and bounds the answers
         // to a flood of SYNs (RFC 5961, section 7).
         let is_counted = segment.is_empty() || segment.has(TcpFlags::SYN);
         if !is_counted || self.challenges.may_send(Answer::Challenge, now) {

@@ -1,4 +1,4 @@
-//! Fourth, check the SYN bit (RFC 9293, section 3.10.7.4; RFC 5961, section 4).
+//! The fourth step for an arriving segment: check the SYN bit (RFC 9293, section 3.10.7.4; RFC 5961, section 4).
 
 use core::ops::ControlFlow;
 

@@ -1,15 +1,15 @@
 //! Segments that the peer has sent to a multicast group with this side as a member (Chan and Cheriton 2013,
 //! section 4).
 //!
-//! One such segment serves many receivers, so the fields that differ between receivers are ignored: the ACK
-//! number and the window. SEQ, text, PSH, FIN and TSval count. TSecr names the receiver that leads the
-//! congestion control of the group, which acknowledges each segment at once. The ignored fields are replaced by this
-//! connection's current values, and the segment takes the ordinary path, fast paths included.
+//! One such segment serves many receivers. Therefore the fields that differ between receivers, the ACK number
+//! and the window, are ignored; SEQ, text, PSH, FIN and TSval are used. TSecr names the receiver that leads the
+//! congestion control of the group and acknowledges each segment at once. The ignored fields are replaced by
+//! this connection's current values, and the segment is then processed like any other, fast paths included.
 //!
-//! On a single connection the ACK number exposes forged segments (RFC 5961, section 5). In segments to a
-//! group, the timestamp exposes them: TSval must be a value that the peer's clock can have reached since the
-//! last one. Segments outside the window are answered rarely, because all members of the group receive them
-//! and may all answer.
+//! On a single connection the ACK number exposes forged segments (RFC 5961, section 5). In segments to a group,
+//! the timestamp exposes forgeries: TSval must be a value that the peer's clock can have reached since the last
+//! segment. Segments outside the window are answered rarely, because all members of the group receive them and
+//! may all answer.
 
 use rxo_frame::{Frames, Instant};
 use rxo_wire::tcp::{AckRecord, Timestamp};
@@ -144,9 +144,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         is_inside(fields.seq) || is_inside(fields.seq + (fields.len() - 1))
     }
 
-    /// Answers a segment outside the window, which the peer may repeat because an acknowledgement was lost.
-    /// The limit on such answers equals that on challenge ACKs but is counted separately, so that a challenge
-    /// stays available for a reset.
+    /// Answers a segment outside the window at a limited rate: the peer may have repeated the segment because
+    /// an acknowledgement was lost. The limit equals that on challenge ACKs but is counted separately, so that
+    /// challenge ACKs remain available for resets.
     fn answer_seldom(&mut self, now: Instant) {
         if self.challenges.may_send(Answer::Group, now) {
             self.acks.begin_segment();
@@ -156,7 +156,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// The fields that count in a segment to a group, without its text.
+/// The fields of a segment to a group that are not ignored, without its text.
 #[derive(Clone, Copy)]
 struct Fields {
     seq: SeqNumber,
@@ -184,7 +184,7 @@ impl Fields {
     }
 }
 
-/// This connection's own values for the ignored fields of a segment to the group. With them the segment
+/// This connection's own values for the ignored fields of a segment to the group. With these values the segment
 /// acknowledges nothing new.
 struct Own {
     ack: SeqNumber,

@@ -46,9 +46,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// this connection's and that the checksums are right. `now` must not be earlier than any time given
     /// before. Allocates only up to the granted buffers.
     ///
-    /// The form of an arrival changes only the cost: the effect is the same as that of an
-    /// [`Arrival::Segments`] with the same segments, and as that of one arrival for each segment with nothing
-    /// transmitted in between.
+    /// The form of an arrival changes only the cost. An [`Arrival::Segments`] with the same segments has the
+    /// same effect, and so has one arrival for each segment if nothing is transmitted in between.
     pub fn on_arrival<F, A, S>(&mut self, now: Instant, arrival: Arrival<B, F, A, S>)
     where
         F: Frames<B>,
@@ -64,8 +63,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.end_arrival(now);
     }
 
-    /// Processes pure ACKs, like [`Connection::on_arrival`] with [`Arrival::Acks`]. Costs less, because
-    /// `records` is contiguous.
+    /// Processes pure ACKs, like [`Connection::on_arrival`] with [`Arrival::Acks`]. Costs less than
+    /// `on_arrival`, because `records` is contiguous.
     #[inline]
     pub fn on_pure_acks(&mut self, now: Instant, records: &[AckRecord]) {
         match records {
@@ -74,7 +73,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Processes a single ACK. Out of line: a single ACK needs no loop, and its state then fits in registers.
+    /// Processes a single ACK. Not inlined: a single ACK needs no loop, so the state of this function fits in
+    /// registers.
     #[inline(never)]
     fn on_only_ack(&mut self, now: Instant, record: &AckRecord) {
         self.take_only_ack(now, record);
@@ -107,8 +107,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Processes a pure ACK among segments of any kind, by the fast path for ACKs. Out of line: if inlined,
-    /// it would cost every segment with text registers and copies.
+    /// Processes a pure ACK among segments of any kind, by the fast path for ACKs. Not inlined, because the
+    /// inlined code would slow down segments with text by using registers.
     #[inline(never)]
     fn take_lone_ack(&mut self, now: Instant, ack: &Segment<B>) {
         self.take_acks(now, OneByOne(once(ack.ack_record())));

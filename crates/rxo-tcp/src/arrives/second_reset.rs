@@ -1,4 +1,4 @@
-//! Second, check the RST bit (RFC 9293, section 3.10.7.4; RFC 5961, section 3).
+//! The second step for an arriving segment: check the RST bit (RFC 9293, section 3.10.7.4; RFC 5961, section 3).
 
 use core::ops::ControlFlow;
 

@@ -1,4 +1,4 @@
-//! Seventh, process the segment text (RFC 9293, section 3.10.7.4).
+//! The seventh step for an arriving segment: process its text (RFC 9293, section 3.10.7.4).
 
 use crate::receive::Accepted;
 use crate::segment::Segment;
@@ -11,8 +11,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.state.takes_text() && !self.is_peer_done()
     }
 
-    /// Accepts the text, in order or not, and marks an acknowledgement as due: at once if the peer must learn
-    /// of a gap (RFC 5681, section 4.2), otherwise for every second full segment.
+    /// Accepts the text, in order or not, and marks an acknowledgement as due: at once if a gap must be
+    /// reported to the peer (RFC 5681, section 4.2), otherwise for every second full segment.
     pub(super) fn take_text(&mut self, segment: &mut Segment<B>) {
         self.ecn.arrived(segment.ecn, segment.flags);
         let Some(text) = segment.payload.take() else { return };

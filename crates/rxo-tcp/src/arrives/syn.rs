@@ -8,8 +8,8 @@ use crate::segment::Segment;
 use crate::{Config, Connection};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Processes the peer's SYN. A feature is used if both sides offer it; this side offers in its own SYN or
-    /// SYN-ACK.
+    /// Processes the peer's SYN. A feature is used if both sides offer it. This side offers features in its own
+    /// SYN or SYN-ACK.
     pub(crate) fn take_syn(&mut self, now: Instant, segment: &Segment<B>) {
         let options = &segment.options;
         self.rcv.start(segment.seq);

@@ -35,9 +35,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Schedules the SYN again, to be sent after a reset (RFC 9293, section 3.5.1, figure 9). The peer still
-    /// has an old connection on our ports, and its ACK came instead of a SYN-ACK. Our reset ends that
-    /// connection, and the SYN after it reaches a listener.
+    /// Schedules the SYN for transmission after a reset (RFC 9293, section 3.5.1, figure 9). The peer still has
+    /// an old connection on our ports and has answered the SYN with an ACK instead of a SYN-ACK. Our reset ends
+    /// the old connection, so the second SYN reaches a listener.
     fn send_syn_behind_reset(&mut self) {
         if let (Some(_), Some(syn)) = (self.reset, self.state.syn()) {
             syn.begin_anew();

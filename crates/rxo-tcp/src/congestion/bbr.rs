@@ -1,5 +1,5 @@
 //! BBR congestion control (version 1, draft-cardwell-iccrg-bbr-congestion-control-00): sends at the rate at
-//! which data arrives.
+//! which data arrives at the peer.
 //!
 //! A model of the path, the highest recent delivery rate and the lowest recent round-trip time, determines
 //! the sending rate and the amount in flight. A loss alone has no effect, so random loss does not slow BBR
@@ -41,7 +41,7 @@ pub(super) struct Bbr {
     window: u32,
     /// The congestion window in bytes before the mode PROBE-RTT, which drains the queue, lowered it.
     window_before: u32,
-    /// `true` if sending resumes with nothing in flight after the application limited the rate.
+    /// `true` if the connection resumes sending with nothing in flight, after the application limited the rate.
     after_idle: bool,
 }
 
@@ -281,7 +281,7 @@ impl Bbr {
         }
     }
 
-    /// Returns the gains of the rate and of the window, in percent.
+    /// Returns the gain of the pacing rate and the gain of the window, in percent.
     fn gains(&self) -> (u32, u32) {
         match self.mode {
             Mode::Startup => (STARTUP_GAIN, STARTUP_GAIN),
@@ -384,7 +384,7 @@ impl Bandwidth {
     }
 }
 
-/// 2 / ln 2 in percent: the smallest gain with which the rate can double in each round trip.
+/// The gain of startup, 2 / ln 2 in percent: the smallest gain with which the rate can double in each round trip.
 const STARTUP_GAIN: u32 = 289;
 const DRAIN_GAIN: u32 = 35;
 const WINDOW_GAIN: u32 = 200;

@@ -138,7 +138,7 @@ impl Congestion {
         self.window.cwnd
     }
 
-    /// Leaves the control of new text to the owner of the connection.
+    /// Turns congestion control for new text off: the owner of the connection limits new text.
     pub(crate) fn leave_to_owner(&mut self) {
         (self.chosen, self.bbr) = (Chosen::Owners, None);
         self.window.ssthresh = MAX_WINDOW_BYTES;
@@ -185,8 +185,8 @@ impl Congestion {
         }
     }
 
-    /// Records that no more is sent now, with `in_flight` bytes in flight. `by_window` is `true` if the
-    /// window is full, and `false` if there is nothing to send.
+    /// Records that sending stops now, with `in_flight` bytes in flight. `by_window` is `true` if the window is
+    /// full, and `false` if there is nothing to send.
     #[inline]
     pub(crate) fn on_held(&mut self, now: Instant, by_window: bool, in_flight: u32) {
         self.flight = in_flight;
@@ -202,7 +202,7 @@ impl Congestion {
         }
     }
 
-    /// Passes the measurements of an acknowledgement to BBR, also during recovery. Otherwise does nothing.
+    /// Passes the measurements of an acknowledgement to BBR, also during recovery. Does nothing for other algorithms.
     #[inline]
     pub(crate) fn on_delivered(&mut self, delivery: impl FnOnce() -> Delivery) {
         if let Some(bbr) = &mut self.bbr {
@@ -237,8 +237,8 @@ impl Congestion {
         self.window.ssthresh
     }
 
-    /// Returns `true` if each acknowledgement of new data must be reported: because the window may grow or
-    /// BBR takes a measurement.
+    /// Returns `true` if each acknowledgement of new data must be passed to congestion control, because the
+    /// window may grow or BBR takes a measurement.
     #[inline]
     pub(crate) fn asks_for_each(&self) -> bool {
         self.is_limiting || self.bbr.is_some()
@@ -290,7 +290,7 @@ impl Congestion {
         Before { window: *window, chosen: chosen.clone(), slow_start: slow_start.clone() }
     }
 
-    /// Restores the state `before` a loss that was spurious.
+    /// Restores the state `before`, saved before a loss that proved spurious. The congestion window does not shrink.
     pub(crate) fn restore(&mut self, before: Before) {
         let cwnd = self.window.cwnd.max(before.window.cwnd);
         (self.window, self.chosen) = (before.window, before.chosen);
@@ -327,9 +327,9 @@ impl Congestion {
         }
     }
 
-    /// Prepares the first flight of segments, which the initial window allows. The part above the limit of
-    /// RFC 6928 is paced over half a `round_trip`: at the rate at which slow start continues, and at which
-    /// Linux paces (`tcp_pacing_ss_ratio`).
+    /// Prepares the first flight of segments, which the initial window allows. The part above the limit of RFC
+    /// 6928 is paced over half a `round_trip`. Slow start continues at this rate, and Linux paces at the same
+    /// rate (`tcp_pacing_ss_ratio`).
     pub(crate) fn begin(&mut self, now: Instant, round_trip: Option<Duration>) {
         let at_once = at_once(self.window.mss);
         if let Some(time) = long_enough(round_trip).filter(|_| self.window.cwnd > at_once) {
@@ -359,8 +359,8 @@ impl Congestion {
         }
     }
 
-    /// Halves a window that was not filled for five minutes, again after every further five minutes (RFC
-    /// 7661, section 4.4.3).
+    /// Halves the window if it has not limited the sender in the last five minutes (RFC 7661, section 4.4.3).
+    /// Halves it again at the earliest five minutes later.
     fn lower_unused(&mut self, now: Instant) {
         if now.nanos_since(self.filled_at) <= UNUSED_LASTS_NS || self.is_owners() {
             return;
@@ -387,8 +387,8 @@ fn long_enough(round_trip: Option<Duration>) -> Option<Duration> {
 
 /// The time for which an unused window is kept, in nanoseconds (RFC 7661, section 4.4.3).
 const UNUSED_LASTS_NS: u64 = 300_000_000_000;
-/// The shortest round trip to pace: timers are exact to a millisecond, and slow start on a shorter path takes
-/// little time.
+/// The shortest round trip over which segments are paced: timers are exact to a millisecond, and slow start on
+/// a shorter path takes little time.
 const SHORTEST_PACED: Duration = Duration::from_millis(4);
 
 /// The largest window that a peer can offer, in bytes (RFC 7323, section 2.3).

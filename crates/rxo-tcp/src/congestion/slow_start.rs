@@ -1,9 +1,9 @@
 //! Slow start: the window grows by the acknowledged bytes (RFC 5681, section 3.1; RFC 3465), and more slowly
 //! once the delay rises (HyStart++, RFC 9406).
 //!
-//! A peer that aggregates acknowledges many segments at once, and its acknowledgements are as reliable as any
-//! other's. Therefore the limit L of RFC 3465 follows the aggregation that the peer has shown. The growth by
-//! a large acknowledgement is released later (`tokens.rs`).
+//! A peer that aggregates segments acknowledges many of them at once, and such an acknowledgement is as
+//! reliable as any other. Therefore the limit L of RFC 3465 follows the size of the peer's aggregates. The
+//! window growth by a large acknowledgement becomes usable a little later (`tokens.rs`).
 
 use rxo_wire::SeqNumber;
 
@@ -40,9 +40,9 @@ impl SlowStart {
         window.cwnd - before
     }
 
-    /// Returns L: the maximum number of bytes that one acknowledgement may count for. It is twice the largest
-    /// aggregate of the last two round trips, because larger ones are a sign of lost acknowledgements. After
-    /// a timeout it is one segment, because then an acknowledgement covers data that arrived long ago (RFC
+    /// Returns L: the maximum number of bytes that one acknowledgement may count for. L is twice the largest
+    /// aggregate of the last two round trips, because larger acknowledgements are a sign that others were lost.
+    /// After a timeout L is one segment, because an acknowledgement then covers data that arrived long ago (RFC
     /// 3465, section 2.3).
     fn limit(&self, mss: u32, acked: &Acked) -> u32 {
         if acked.after_timeout {

@@ -11,17 +11,18 @@ use crate::{Reset, State};
 /// The time limit of an orphan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Abandoned {
-    /// The time at which the orphan is closed, unless the peer has taken enough data since the limit was set.
+    /// The time at which the orphan is closed, unless the peer has acknowledged enough data since the limit was set.
     until: Instant,
     /// SND.UNA, the oldest unacknowledged sequence number, when the limit was set.
     una: SeqNumber,
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Records that the application is gone. Data that it has sent is still delivered, then a FIN. If
-    /// received text is unread or arrives later, the text is lost, and the connection is reset (RFC 9293,
-    /// section 3.6.1, SHLD-3). The connection waits at most [`crate::Config::fin_wait_2`] for the peer's FIN.
-    /// It waits for a peer that takes data as long as [`crate::Config::orphan_timeout`] allows.
+    /// Records that the application is gone. If received text is unread, drops all data and resets the
+    /// connection; text that arrives later causes a reset, too (RFC 9293, section 3.6.1, SHLD-3). Otherwise
+    /// data in the send buffer is still delivered, then a FIN. The connection waits at most
+    /// [`crate::Config::fin_wait_2`] for the peer's FIN, and [`crate::Config::orphan_timeout`] for the peer to
+    /// acknowledge data.
     pub fn abandon(&mut self, now: Instant) {
         if self.readable_bytes() > 0 {
             self.abort();
@@ -61,9 +62,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Ends an orphan whose peer took too little data in the last [`crate::Config::orphan_timeout`]; waits
-    /// for another such time if the peer took enough. In FIN-WAIT-2 the peer has received everything, so it
-    /// is not reset.
+    /// Ends an orphan whose peer acknowledged too little data in the last [`crate::Config::orphan_timeout`];
+    /// otherwise starts the timeout again. In FIN-WAIT-2 the peer has received everything, so the connection is
+    /// closed without a reset.
     pub(super) fn orphan_timeout(&mut self, now: Instant) {
         if self.state == State::FinWait2 {
             self.time_wait_is_over();
@@ -86,6 +87,6 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// The minimum number of bytes that a peer must take from an orphan within one timeout: less than any usable
-/// path carries in two minutes. With a limit of one byte, an orphan could last a week.
+/// The minimum number of bytes that a peer must acknowledge to an orphan within one timeout: less than any
+/// usable path carries in two minutes. With a limit of one byte, an orphan could last a week.
 const LEAST_TAKEN: i32 = 64 << 10;

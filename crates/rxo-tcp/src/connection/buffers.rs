@@ -1,9 +1,9 @@
-//! Buffers that follow the path: the connection requests memory, and its owner grants it or takes it back.
+//! Buffers whose sizes follow the path: the connection requests memory, and its owner grants memory or takes it back.
 //!
-//! Separate because it runs once per round trip, not per segment. The requested size follows from the rate at
-//! which the application reads and from the congestion window. The owner decides on the granted size, because
-//! it knows how much memory there is. Space inside an offered window is never taken back (RFC 9293, section
-//! 3.8.6; RFC 7323, section 2.4).
+//! Separate because this code runs once per round trip, not per segment. The requested size follows from the
+//! rate at which the application reads and from the congestion window. The owner decides on the granted size,
+//! because it knows how much memory there is. Space inside an offered window is never taken back (RFC 9293,
+//! section 3.8.6; RFC 7323, section 2.4).
 
 use rxo_frame::{Duration, Instant};
 
@@ -63,9 +63,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.recovery.rtt.smoothed().map(|_| self.recovery.rtt.least())
     }
 
-    /// Changes the sizes of the buffers and returns the memory that they still use: data stays, and so does
-    /// space inside an offered window. The buffer of a direction that is done does not change. Nor does the
-    /// receive buffer before the handshake is over, because a SYN has offered it. Allocates if a size
+    /// Changes the sizes of the buffers and returns the memory that they still use: a buffer keeps its data and
+    /// the space inside an offered window. The buffer of a direction that is done does not change. The receive
+    /// buffer does not change before the handshake is over, because a SYN has offered it. Allocates if a size
     /// changes.
     pub fn set_buffers(&mut self, granted: Buffers) -> Buffers {
         let largest = self.config.largest_buffers();

@@ -12,7 +12,7 @@ use crate::state::{Closed, Failure};
 use crate::timer::Timer;
 use crate::{Config, Events, KeepAlive, Reset, State};
 
-/// The reason for which a call of the application had no effect.
+/// The reason why a call of the application had no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallError {
     /// The call would have to wait: no text has arrived yet, or the send buffer is full.
@@ -55,10 +55,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// SEND without a copy: removes as much from the front of `text` as fits into the send buffer, and
-    /// returns the number of bytes. The connection keeps them until the peer has acknowledged them or the
-    /// connection ends. They count against the send buffer like written data, and both kinds are sent in the
-    /// order of the calls. Less than 2 KiB is copied. May allocate a few bytes of bookkeeping.
+    /// SEND without a copy: removes as much from the front of `text` as fits into the send buffer, and returns
+    /// the number of bytes. The connection keeps these bytes until the peer has acknowledged them or the
+    /// connection ends. They count against the send buffer like written data, and both kinds of data are sent
+    /// in the order of the calls. Less than 2 KiB is copied. May allocate a few bytes of bookkeeping.
     ///
     /// # Errors
     /// The errors of [`Connection::send`]; `text` is then unchanged.
@@ -71,15 +71,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Returns the number of bytes that [`Connection::send`] would take now; 0 if nothing can be sent any
-    /// more.
+    /// Returns the number of bytes that [`Connection::send`] would accept now; 0 if nothing can be sent any more.
     #[must_use]
     pub fn send_room(&self) -> usize {
         self.check_sending().map_or(0, |()| self.snd.room() as usize)
     }
 
-    /// Returns `true` if at least a quarter of the send buffer is free, and at most half of the permitted
-    /// unsent text waits, so that a sender that waits for space should be woken.
+    /// Returns `true` if an application that waits for send space should be woken: at least a quarter of the
+    /// send buffer is free, and at most half of the permitted unsent text waits.
     #[must_use]
     pub fn has_much_send_room(&self) -> bool {
         self.snd.has_much_room()
@@ -98,8 +97,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.has_to_send() || self.poll_at().is_none()
     }
 
-    /// Returns the text of an earlier [`crate::Transmit`], for owners that send several at once: `bytes`
-    /// bytes starting at the sequence number `seq`, without the part that has been acknowledged.
+    /// Returns the text of an earlier [`crate::Transmit`], for owners that send several transmits at once:
+    /// `bytes` bytes starting at the sequence number `seq`, without the part that has been acknowledged.
     #[must_use]
     pub fn sent_text(&self, seq: SeqNumber, bytes: u32) -> Text<'_> {
         self.snd.text(seq, seq + bytes)
@@ -136,9 +135,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Ok(copied)
     }
 
-    /// Returns the result of a read for which there is no text. After the peer's FIN nothing is missing, so
-    /// the result is 0, however the connection ended; only after an abort, which has dropped text, it is an
-    /// error.
+    /// Returns the result of a read for which there is no text. After the peer's FIN the application has read
+    /// all text, so the result is 0, even if the connection failed later. After an abort, which drops text, the
+    /// result is an error.
     fn nothing_to_read(&mut self) -> Result<usize, CallError> {
         match self.state {
             State::Closed(Closed { failure: Some(failure) })
@@ -217,8 +216,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.rcv.keeps_buffers_out_of_order()
     }
 
-    /// Moves text that is not consumed into other buffers, for an owner that must give back the memory of the
-    /// old ones. `exchange` gets a buffer and its text, and returns the new buffer. The old buffer stays if
+    /// Moves text that is not consumed into other buffers, for an owner that must free the memory of the old
+    /// buffers. `exchange` gets a buffer and its text, and returns the new buffer. The old buffer stays if
     /// `exchange` returns `None` or a buffer whose length differs from the text's.
     pub fn exchange_buffers(&mut self, exchange: impl FnMut(&B, &[u8]) -> Option<B>) {
         self.rcv.exchange(exchange);
@@ -266,8 +265,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Arc::make_mut(&mut self.config).nagle = is_on;
     }
 
-    /// Sets [`Config::most_unsent_bytes`] of this connection. Text that waits already stays. The owner should
-    /// notify the application, because a sender that waits for space may have some now. Allocates.
+    /// Sets [`Config::most_unsent_bytes`] of this connection. Text that already waits is kept. The owner should
+    /// wake an application that waits for space, because a higher limit permits more text. Allocates.
     ///
     /// # Errors
     /// Returns an error, and changes nothing, if the number is invalid.

@@ -1,10 +1,10 @@
 //! Dormant connections: members of a group that do not track outstanding data, because their group tracks it
 //! for all receivers at once.
 //!
-//! Separate because it is the fast path of a group's acknowledgements: nearly all of them acknowledge, in
-//! order, everything up to some sequence number. For these the connection needs no text, no ranges of sent
-//! data and no timers; SND.NXT equals SND.UNA. Any other event must wake the connection first:
-//! [`Connection::sent_by_group`] records all outstanding data in it again.
+//! Separate because this is the fast path of a group's acknowledgements: nearly all of them acknowledge, in
+//! order, everything up to some sequence number. To process such an acknowledgement the connection needs no
+//! text, no ranges of sent data and no timers; SND.NXT equals SND.UNA. Any other event must wake the connection
+//! first: [`Connection::sent_by_group`] then records all outstanding data again.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
@@ -26,8 +26,8 @@ pub(crate) struct Outstanding {
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Drops the record of outstanding data, which the group keeps instead. Returns `false`, and changes
-    /// nothing, if the connection needs it: data may be lost, an acknowledgement is due, or the peer's window
-    /// is closed.
+    /// nothing, if the connection needs this record: data may be lost, an acknowledgement is due, or the peer's
+    /// window is closed.
     pub(crate) fn make_dormant(&mut self) -> bool {
         let owes_acks = self.acks.is_delaying() || self.acks.count_owed() > 0;
         if owes_acks || self.is_window_closed() || !self.may_expect_acks() {

@@ -15,8 +15,8 @@ use crate::timer::Timer;
 use crate::{Events, Reset, Transmit};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Returns the next segment to send, or `None` if there is none. Call it until it returns `None` after
-    /// every input. The returned segment counts as sent. Allocates only up to the granted buffers.
+    /// Returns the next segment to send, or `None` if there is none. After every input, call this method until
+    /// it returns `None`. The returned segment counts as sent. Allocates only up to the granted buffers.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
         self.trial_bytes = self.path.trial(self.snd.mss, now);
         let plan = self.plan_after_pause(now);
@@ -46,7 +46,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Some(Transmit { payload, ..transmit.segment })
     }
 
-    /// Records the reason for which nothing more can be sent now.
+    /// Records the reason why nothing more can be sent now.
     #[inline]
     pub(super) fn note_held(&mut self, held: Held, now: Instant) {
         if !self.terms.owner_sends() {
@@ -57,9 +57,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.update_timers(now);
     }
 
-    /// Returns the plan of the next segment to send, or the reason for which none can be sent. Before the
-    /// first text, and before the first text after idle time, the congestion window may change, so the
-    /// segment is planned again (RFC 6928; RFC 5681, section 4.1; RFC 7661).
+    /// Returns the plan of the next segment to send, or the reason why none can be sent. Before the first text,
+    /// and before the first text after idle time, the congestion window may change, so the segment is planned
+    /// again (RFC 6928; RFC 5681, section 4.1; RFC 7661).
     fn plan_after_pause(&mut self, now: Instant) -> Result<Plan, Held> {
         let plan = self.plan();
         let is_new_text = matches!(plan, Ok(Plan::Text(_, SendReason::New | SendReason::Trial)));
@@ -137,8 +137,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Transmit { options: self.options(now), ..reset.transmit() }
     }
 
-    /// Returns the owed acknowledgements as one transmit; each has the content that it had when it became
-    /// owed. `None` if no acknowledgement is owed.
+    /// Returns the pending acknowledgements as one transmit. Each acknowledgement contains the values from the
+    /// time at which it was queued. `None` if no acknowledgement is pending.
     fn emit_acks(&mut self, now: Instant) -> Option<Transmit<'_>> {
         let (first, sack) = self.acks.take()?;
         self.rcv.record_sent_edge();

@@ -32,8 +32,8 @@ pub struct GroupSeed {
 }
 
 impl GroupSeed {
-    /// Returns a seed that only the owner of `secret` can compute, for a group that starts at `now` and sends
-    /// as `pair`.
+    /// Returns a seed that only the owner of `secret` can compute, for a group that starts at `now`. `pair` is
+    /// the flow key of the segments that the group sends.
     #[must_use]
     pub fn new(secret: Secret, pair: &FlowKey, now: Instant) -> Self {
         Self {
@@ -43,15 +43,16 @@ impl GroupSeed {
     }
 }
 
-/// The range in which a group may send, as limited by one of its connections.
+/// The range of sequence numbers in which a group may send, as limited by one of its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupEdge {
     /// SND.UNA: the oldest sequence number that the receiver has not acknowledged.
     pub una: SeqNumber,
     /// SND.NXT: the next sequence number to be sent for the first time.
     pub nxt: SeqNumber,
-    /// The sequence number before which new text may be sent; nothing may be sent if it is not after SND.NXT.
-    /// The peer's window sets this limit, and the congestion window unless the group has one of its own.
+    /// The sequence number before which new text may be sent; no text may be sent if the limit is not after
+    /// SND.NXT. The limit follows from the peer's window, and from the congestion window unless the group
+    /// controls the congestion.
     pub limit: SeqNumber,
     /// Eff.snd.MSS: the text of a full segment, in bytes.
     pub mss: u32,
@@ -59,12 +60,12 @@ pub struct GroupEdge {
     pub in_flight: u32,
     /// The number of bytes after SND.UNA that the receiver holds out of order.
     pub sacked: u32,
-    /// The number of loss events so far, at most one a flight; it wraps.
+    /// The number of loss events so far, at most one per flight. The counter wraps.
     pub loss_events: u32,
 }
 
-/// The sends of the group that a receiver in catch-up may already have, although its own connection has not
-/// sent them.
+/// The data that the group has sent and a receiver in catch-up may already hold, although the receiver's own
+/// connection has not sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ahead {
     /// The sequence number after all data that the group has sent and the receiver could have accepted.
@@ -90,9 +91,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.terms = Terms::with_iss(seed.iss);
     }
 
-    /// Lets the group send all new text from now on; this connection then only retransmits lost text. If the
-    /// group `controls` the congestion, the connection's own window does not limit the group. Does nothing
-    /// for a connection without a group.
+    /// Lets the group send all new text from now on; this connection then only retransmits lost text. If
+    /// `controls` is `true`, the group controls the congestion, and the congestion window of this connection
+    /// does not limit the group. Does nothing for a connection without a group.
     pub fn follow_group(&mut self, controls: bool) {
         if self.terms.allow_owner_text() {
             self.ahead = None;
@@ -127,7 +128,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Records the sends of the group: each item is the sequence number after a send and the time at which it
-    /// was sent. The first send begins at SND.NXT. Call it after the sent data was passed to
+    /// was sent. The first send begins at SND.NXT. Call this method after the sent data was passed to
     /// [`Connection::send_shared`], and before any later input.
     pub fn sent_by_group(
         &mut self,
@@ -156,9 +157,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Returns `ack`, limited to the data that this connection has. A receiver that catches up also accepts
-    /// data sent to the group if it fits its window, so it may acknowledge data that its own connection has
-    /// not sent.
+    /// Returns `ack`, limited to the data in the send buffer of this connection. A receiver that catches up
+    /// also accepts data sent to the group if the data fits its window. So the receiver may acknowledge data
+    /// that its own connection has not sent.
     #[inline(always)]
     pub(crate) fn ack_of_own_text(&mut self, ack: SeqNumber, now: Instant) -> SeqNumber {
         match self.ahead.as_deref().copied() {
@@ -187,8 +188,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         own
     }
 
-    /// Returns SEG.SEQ of a reset: the number that the peer expects. A receiver that catches up may have more
-    /// than its connection has sent.
+    /// Returns SEG.SEQ of a reset: the number that the peer expects. A receiver that catches up may hold more
+    /// data than its connection has sent.
     pub(crate) fn reset_seq(&self) -> SeqNumber {
         let seq = self.snd.acceptable();
         self.ahead.as_ref().map_or(seq, |ahead| later(seq, ahead.acked))
@@ -256,8 +257,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// The number of bytes that a connection allows if its owner controls the congestion: as many as the largest
-/// window.
+/// The number of bytes that a connection permits if its owner controls the congestion: the largest window.
 const MOST_ALLOWED: u32 = 1 << 30;
 
 /// The shortest time that a group waits for an acknowledgement before it sends a probe (RFC 8985, section

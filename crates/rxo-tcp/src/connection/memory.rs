@@ -1,8 +1,8 @@
 //! Frees the memory of a connection that is idle or nearly over.
 //!
-//! Each direction frees its memory as soon as it cannot need it again. So a connection in TIME-WAIT keeps only
-//! its numbers, its timer and space for the acknowledgements of a repeated FIN: a server may have thousands of
-//! such connections.
+//! Each direction frees its memory as soon as the memory cannot be needed again. A server may have thousands of
+//! connections in TIME-WAIT: each keeps only its numbers, its timer and space for the acknowledgements of a
+//! repeated FIN.
 
 use super::Connection;
 use crate::send::SendBuffer;

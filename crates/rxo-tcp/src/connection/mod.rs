@@ -1,9 +1,9 @@
 //! The connection: the type that combines all parts.
 //!
-//! `open.rs` creates it and changes its state, `calls.rs` has the application's calls,
-//! `timeouts.rs` decides which timers run and what each does, `plan.rs` decides what to send next and
-//! `emit.rs` sends it. `memory.rs` frees memory that is no longer needed; `buffers.rs` requests more if the
-//! path needs it.
+//! `open.rs` creates a connection and changes its state, `calls.rs` has the application's calls, `timeouts.rs`
+//! decides which timers run and what each does, `plan.rs` decides what to send next and `emit.rs` sends it.
+//! `memory.rs` frees memory that is no longer needed. `buffers.rs` requests larger buffers if the path needs
+//! them.
 
 mod abandon;
 mod buffers;
@@ -50,9 +50,9 @@ use crate::{Algorithm, Config, Events, Reset, Secret, State};
 
 /// One TCP connection. `B` is the type of the buffers in which received text stays.
 ///
-/// The owner drives it with segments, time and the application's calls. After each of them, call
-/// [`Connection::poll_transmit`] until it returns `None`. [`Connection::poll_at`] returns the time at which
-/// to call [`Connection::on_timeout`].
+/// The owner drives the connection with segments, time and the application's calls. After each of these inputs,
+/// call [`Connection::poll_transmit`] until it returns `None`. [`Connection::poll_at`] returns the time at
+/// which to call [`Connection::on_timeout`].
 #[derive(Debug)]
 pub struct Connection<B> {
     pub(crate) config: Arc<Config>,
@@ -143,9 +143,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.snd.nxt
     }
 
-    /// Returns `true` if the owner may drop a pure ACK that a later ACK of the same arrival supersedes: both
-    /// sides use SACK, so duplicates are not counted, and no loss is suspected or being recovered. Dropping
-    /// costs only round-trip samples and steps in the growth of the congestion window.
+    /// Returns `true` if the owner may drop a pure ACK that a later ACK of the same arrival supersedes. This
+    /// requires SACK, so that duplicates are not counted, and that no loss is suspected or being recovered. A
+    /// dropped ACK costs only a round-trip sample and a step in the growth of the congestion window.
     #[inline]
     #[must_use]
     pub fn may_miss_acks(&self) -> bool {

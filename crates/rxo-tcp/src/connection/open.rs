@@ -1,4 +1,4 @@
-//! Opening a connection, and every change of state with further effects.
+//! Opens and closes connections: every change of state that affects more than the state.
 
 use alloc::sync::Arc;
 
@@ -20,8 +20,8 @@ use crate::timestamps::Timestamps;
 use crate::{Config, Events, Secret, State, isn};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Active OPEN (RFC 9293, section 3.10.1): makes a SYN ready to be sent. `pair` is the direction in which
-    /// this side sends. Connections with the same settings can share them. Allocates nothing; memory is
+    /// Active OPEN (RFC 9293, section 3.10.1): makes a SYN ready to be sent. `pair` is the flow key of the
+    /// direction in which this side sends. Connections can share one `Config`. Allocates nothing; memory is
     /// allocated on use.
     ///
     /// # Errors
@@ -60,8 +60,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Passive OPEN with a known peer: returns a connection in LISTEN. A listener creates one for each SYN
-    /// and passes the SYN to it.
+    /// Passive OPEN with a known peer: returns a connection in LISTEN. A listener creates one connection for
+    /// each SYN and passes the SYN to it.
     ///
     /// # Errors
     /// Returns an error if a setting is invalid.
@@ -198,10 +198,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.timers.arm(Timer::TimeWait, now + self.config.time_wait);
     }
 
-    /// Closes the connection with a failure. Text that arrived in order was acknowledged, so it stays
-    /// readable, unless the application aborted. RFC 9293 (section 3.10.7.4, second step) lets a reset
-    /// discard the text, but then a server that closes with a request unread would destroy the last response
-    /// that it sent.
+    /// Closes the connection with a failure. Text that arrived in order was acknowledged, so it stays readable,
+    /// unless the application aborted. RFC 9293 (section 3.10.7.4, second step) permits discarding the text at
+    /// a reset. A client would then lose the last response of a server that closes with a request unread,
+    /// because such a server sends a reset.
     pub(crate) fn fail(&mut self, failure: Failure) {
         if failure == Failure::Aborted {
             self.rcv.clear();
@@ -220,5 +220,6 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// The smallest distance from the sequence numbers of an old connection to those of its successor.
+/// The distance in bytes from the last sequence number of an old connection to the ISS of its successor, if the
+/// ISS that the clock gives is not after that number.
 const GAP_AFTER_REUSE: u32 = 128_000;

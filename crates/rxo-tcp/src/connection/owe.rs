@@ -1,7 +1,7 @@
-//! The content of an acknowledgement, fixed when it becomes owed.
+//! The content of an acknowledgement, which is fixed when the acknowledgement becomes due.
 //!
-//! The acknowledgements of an aggregate are sent together, and each must have the content that it would have
-//! had if sent at once: the window, the echoed timestamp, SACK blocks, ECN.
+//! The acknowledgements of an aggregate are sent together. Each must have the same content as if it had been
+//! sent at once: the window, the echoed timestamp, SACK blocks, ECN.
 
 use rxo_wire::SeqNumber;
 use rxo_wire::tcp::SackBlocks;
@@ -18,8 +18,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Records that an acknowledgement of everything received is owed. It becomes a segment of its own if it
-    /// has SACK blocks, or if `is_alone` is set and it repeats the last ACK number: the peer counts
+    /// Queues an acknowledgement of everything received. The acknowledgement is sent as a segment of its own if
+    /// it has SACK blocks, or if `is_alone` is set and the ACK number repeats the last one: the peer counts
     /// duplicates with an unchanged window (RFC 5681, section 2).
     #[inline]
     pub(crate) fn owe_all(&mut self, is_alone: bool) {
@@ -54,8 +54,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Records that a window update is owed. The last owed acknowledgement becomes the update, unless it is a
-    /// duplicate: with another window it would no longer count as a duplicate.
+    /// Queues a window update. The last pending acknowledgement becomes the update, unless it is a duplicate:
+    /// with another window it would no longer count as a duplicate.
     pub(crate) fn owe_update(&mut self) {
         let ack = self.rcv.nxt;
         if self.acks.may_update(ack) {
@@ -66,24 +66,24 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Records that a plain acknowledgement of everything received is owed.
+    /// Queues a plain acknowledgement of everything received.
     #[inline]
     pub(crate) fn owe_next(&mut self) {
         self.rcv.move_edge(self.rcv.nxt);
         self.owe(self.rcv.nxt);
     }
 
-    /// Records that a plain acknowledgement of everything before `ack` is owed, where `ack` is a former value
-    /// of RCV.NXT. It carries the right edge of the window at the time of that value.
+    /// Queues a plain acknowledgement of everything before `ack`, which is a former value of RCV.NXT. The
+    /// acknowledgement carries the right edge of the window at the time of that value.
     #[inline]
     pub(crate) fn owe(&mut self, ack: SeqNumber) {
         let owed = self.ack_owed(ack, AckKind::Plain);
         self.acks.owe(owed);
     }
 
-    /// Records that `count` plain acknowledgements are owed, at least one. The first acknowledges everything
-    /// before `ack`, each further one `bytes` bytes more. The effect equals that of one call of
-    /// [`Connection::owe`] for each. The caller has checked that there is space for them.
+    /// Queues `count` plain acknowledgements, at least one. The first acknowledges everything before `ack`, and
+    /// each further one `bytes` bytes more. The effect equals that of calling [`Connection::owe`] once for each
+    /// acknowledgement. The caller has checked that the queue has space for all.
     #[inline]
     pub(crate) fn owe_each(&mut self, ack: SeqNumber, bytes: u32, count: u32) {
         self.timestamps.last_ack = ack + (count - 1) * bytes;

@@ -28,7 +28,7 @@ pub(super) enum Plan {
 /// A range of sequence numbers: the first number belongs to it, the second does not.
 pub(super) type Range = (SeqNumber, SeqNumber);
 
-/// The reason for which text is sent.
+/// The reason why text is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SendReason {
     /// The text is sent for the first time.
@@ -45,7 +45,7 @@ pub(super) enum SendReason {
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Returns the next segment to send, or the reason for which none can be sent.
+    /// Returns the next segment to send, or the reason why none can be sent.
     pub(super) fn plan(&self) -> Result<Plan, Held> {
         if let Some(reset) = self.reset {
             return Ok(Plan::Reset(reset));
@@ -89,7 +89,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Returns a plan for lost text, or the reason for which none may be sent. While a timeout may have been
+    /// Returns a plan for lost text, or the reason why none may be sent. While a timeout may have been
     /// spurious, new text comes first (F-RTO, RFC 5682).
     fn lost_or_new_text(&self) -> Result<Plan, Held> {
         let (prefers_new, waits) = self.recovery.asks_by_new();
@@ -191,8 +191,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.congestion.allowed(self.recovery.in_flight())
     }
 
-    /// Returns `true` if only the peer's window blocks text, so that only a probe helps: the window is
-    /// closed, or no outstanding data could open it by its acknowledgement.
+    /// Returns `true` if only the peer's window blocks text and the window must be probed: it is closed, or no
+    /// data is outstanding whose acknowledgement could open it.
     pub(super) fn is_held_by_window(&self) -> bool {
         if self.snd.wnd == 0 {
             return true;

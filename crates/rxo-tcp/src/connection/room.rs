@@ -1,4 +1,4 @@
-//! Limits by the device, which only the owner of a connection knows.
+//! Limits on sending that come from the device. Only the owner of a connection knows these limits.
 //!
 //! Separate from `plan.rs`, which applies the windows. Contract: there are no limits until the owner sets
 //! them.
@@ -17,9 +17,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         matches!(self.plan(), Ok(Plan::Text(..)))
     }
 
-    /// Records that text waits for the device. Call this instead of the last [`Connection::poll_transmit`],
-    /// which would return `None`. While text waits, the congestion window does not grow, because it does not
-    /// limit the sender (RFC 9438, section 5.8). Timers run as usual.
+    /// Records that text waits for the device. The owner calls this method when it stops calling
+    /// [`Connection::poll_transmit`] although text could be sent. While text waits, the congestion window does
+    /// not grow, because it does not limit the sender (RFC 9438, section 5.8). Timers run as usual.
     pub fn hold_back(&mut self, now: Instant) {
         self.note_held(Held::Nothing, now);
     }

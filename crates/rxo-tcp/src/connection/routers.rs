@@ -13,11 +13,11 @@ use crate::state::Failure;
 use crate::{Events, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Applies a router's report that the segment with the sequence number `seq` did not pass, and that IP
-    /// packets of `mtu` bytes do (RFC 1191, 8201). Such reports can be forged, so a report counts only if
-    /// `seq` is in flight and `mtu` is plausible (RFC 5927, sections 4.1 and 7.2). If segments of this size
-    /// have passed before, the report waits until the segment at `seq` times out. Data that does not fit is
-    /// retransmitted in smaller segments, one at a time until one is acknowledged (RFC 1191, section 6.5).
+    /// Applies a router's report that the segment with the sequence number `seq` was too large for the path,
+    /// and that IP packets of `mtu` bytes pass (RFC 1191, 8201). Such reports can be forged, so a report counts
+    /// only if `seq` is in flight and `mtu` is plausible (RFC 5927, sections 4.1 and 7.2). If segments of this
+    /// size have passed before, the report waits until the segment at `seq` times out. Data that does not fit
+    /// is retransmitted in smaller segments, one at a time until one is acknowledged (RFC 1191, section 6.5).
     pub fn on_packet_too_big(&mut self, now: Instant, seq: SeqNumber, mtu: u32) {
         let Some(mss) = self.mss_within(mtu).filter(|_| self.is_in_flight(seq)) else {
             self.path.counts.too_big_ignored += 1;
@@ -53,9 +53,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Returns the largest IP packet that the path is known to carry, in bytes; `None` if it carries
-    /// everything that the handshake allowed. An unconfirmed guess does not count. [`Events::PATH_CHANGED`]
-    /// reports a change.
+    /// Returns the largest IP packet that the path is known to carry, in bytes; `None` if the path carries
+    /// segments of the size that the handshake allowed. An unconfirmed guess does not count.
+    /// [`Events::PATH_CHANGED`] reports a change.
     #[must_use]
     pub fn path_mtu(&self) -> Option<u32> {
         self.path.is_smaller_than_full(self.snd.mss).then(|| self.snd.mss + self.headers())
@@ -184,6 +184,6 @@ pub(crate) struct KnownPath {
 
 /// The smallest text of a segment, in bytes: in a smaller segment the headers would be longer than the text.
 const LEAST_MSS: u32 = 48;
-/// The number of timeouts before the segment size is lowered (R1 of RFC 9293, section 3.8.3), and again after
-/// every second timeout.
+/// The number of timeouts in a row after which the segment size is lowered (R1 of RFC 9293, section 3.8.3).
+/// After that, every second timeout lowers the size again.
 const TIMEOUTS_OF_A_BLACK_HOLE: u32 = 3;

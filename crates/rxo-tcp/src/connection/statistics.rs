@@ -27,7 +27,7 @@ pub struct Statistics {
     pub mss: u32,
     /// RCV.NXT: the next sequence number expected from the peer.
     pub rcv_nxt: SeqNumber,
-    /// RCV.WND: the receive window that the peer knows, in bytes.
+    /// RCV.WND: the receive window that the peer was offered, in bytes.
     pub rcv_wnd: u32,
     /// The congestion window, in bytes.
     pub cwnd: u32,

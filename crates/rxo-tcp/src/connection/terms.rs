@@ -1,4 +1,5 @@
-//! Terms: the decisions that the owner of a connection makes in its place. By default there are none.
+//! Terms: the decisions that the owner of a connection makes in place of the connection. By default the owner
+//! makes no decision.
 //!
 //! Separate so that no part of a connection needs to know its owner. The owner of several connections that
 //! send one stream sets the terms (`group.rs`), and each part of the connection reads the term that concerns
@@ -56,7 +57,7 @@ impl Terms {
         self.owner = self.owner.min(Owner::HasSentText);
     }
 
-    /// Returns `true` if the owner sends new text, or did before the connection took over.
+    /// Returns `true` if the owner sends new text, or sent text before the connection took over.
     pub(crate) fn owner_has_sent(self) -> bool {
         self.owner >= Owner::HasSentText
     }

@@ -1,4 +1,4 @@
-//! The timers of a connection: when each runs, and what it does when it fires.
+//! The timers of a connection: the times at which they fire, and the actions when they fire.
 
 use rxo_frame::{Duration, Instant};
 
@@ -66,7 +66,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Passes a reduction of the congestion window to ECN, which reports it to the peer by CWR (RFC 3168,
+    /// Reports a reduction of the congestion window to the ECN state, which informs the peer by CWR (RFC 3168,
     /// section 6.1.2).
     pub(crate) fn note_reduction(&mut self) {
         if self.recovery.take_reduction() && self.ecn.is_agreed {
@@ -108,7 +108,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Restarts keep-alive after an acceptable segment, which shows that the peer is alive.
+    /// Restarts keep-alive after an acceptable segment, which shows that the peer still responds.
     pub(crate) fn restart_keep_alive(&mut self, now: Instant) {
         self.keep_alive.unanswered = 0;
         if let Some(settings) = self.config.keep_alive.filter(|_| self.state != State::TimeWait) {
@@ -121,8 +121,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Arms the tail loss probe timer when new data is sent or acknowledged (RFC 8985, section 7.2). The
-    /// probe is never later than the retransmission timeout, which it is meant to prevent.
+    /// Arms the tail loss probe timer when new data is sent or acknowledged (RFC 8985, section 7.2). The probe
+    /// is never later than the retransmission timeout, because it must prevent this timeout.
     pub(crate) fn restart_tail_probe(&mut self, now: Instant) {
         self.timers.stop(Timer::TailLoss);
         if self.snd.outstanding() == 0 {
@@ -137,8 +137,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Starts and stops the timers that the current state needs or no longer needs. Call it after every
-    /// change that may affect them.
+    /// Starts and stops the timers that the current state needs or no longer needs. Call this method after
+    /// every change that may affect the timers.
     pub(crate) fn update_timers(&mut self, now: Instant) {
         if self.state.is_synchronized() {
             self.update_send_timers(now);
@@ -157,8 +157,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Shortens the delayed-ACK timer to two round trips after a full segment with no successor. If only one
-    /// acknowledgement is sent for each arrival and it is lost, the peer waits, then probes with a single
+    /// Shortens the delayed-ACK timer to two round trips after a full segment with no successor. Such a segment
+    /// may be a tail loss probe: a peer whose only acknowledgement was lost waits, then probes with a single
     /// full segment (RFC 8985, section 7.3).
     fn hasten_delayed_ack(&mut self, now: Instant) {
         if self.config.acks != AckPolicy::OneForATurn {

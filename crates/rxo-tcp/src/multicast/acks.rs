@@ -21,8 +21,8 @@ use crate::{Arrival, Connection};
 pub(super) enum Sleep {
     /// The connection has a record of the group's sends that were reported to it.
     Awake,
-    /// The connection has no record of outstanding data. It is woken if the receiver has not acknowledged
-    /// within this time after a send.
+    /// The connection has no record of outstanding data. The group wakes the connection if the receiver has not
+    /// acknowledged a send within this time.
     Dormant(Duration),
     /// The connection has no record of outstanding data yet, but is about to be woken.
     Wakes,
@@ -30,8 +30,8 @@ pub(super) enum Sleep {
 
 impl Group {
     /// Passes pure ACKs to a member's connection, many in one call. Do not call [`Group::before`] first.
-    /// Returns `true` if the connection must be served: call its
-    /// [`poll_transmit`](Connection::poll_transmit), then [`Group::after`].
+    /// Returns `true` if the connection must be served: the caller then calls
+    /// [`poll_transmit`](Connection::poll_transmit) of the connection, then [`Group::after`].
     #[inline]
     pub fn on_acks<B: AsRef<[u8]>>(
         &mut self,
@@ -107,9 +107,9 @@ impl Group {
         true
     }
 
-    /// Wakes the connection of a member and reports the group's sends to it, as [`Group::before`] does, if it
-    /// is awake, is to be woken, or has a timer that is due. Does nothing otherwise. Call this before the
-    /// connection is served.
+    /// Prepares the connection of a member for being served: wakes it and reports the group's sends to it, as
+    /// [`Group::before`] does. Does nothing if the connection is dormant and has no timer that is due, unless
+    /// the whole stream has been sent.
     #[inline]
     pub fn wake<B: AsRef<[u8]>>(
         &mut self,

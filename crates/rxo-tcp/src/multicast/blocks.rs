@@ -1,11 +1,11 @@
-//! Parity repair, at the sender: the blocks that not all receivers have, and the parity packets that they
-//! need.
+//! Parity repair, at the sender: the blocks that not all receivers have acknowledged, and the parity packets
+//! that the receivers need.
 //!
-//! Separate from `repair.rs`, which repeats segments: here the lost segments of different receivers are
-//! repaired by the same packets. Once a whole block has been sent, parity packets are sent: as many as the
-//! receiver with the most requests for the block lacks segments. If a receiver asks for more segments later,
-//! only the additional packets are sent, and none of the earlier packets was useless. A receiver that asks
-//! for a segment again has lost some of the packets. It gets a few more, and after [`MOST_ROUNDS`] rounds the
+//! Separate from `repair.rs`, which repeats segments: a parity packet repairs different lost segments at
+//! different receivers. Once a whole block has been sent, the group sends as many parity packets as the
+//! receiver with the most losses in the block lacks segments. If a receiver requests more segments later, only
+//! the additional packets are sent, because the earlier packets remain useful. A receiver that requests a
+//! segment again has lost some of the packets. It gets a few more packets, and after [`MOST_ROUNDS`] rounds the
 //! segments themselves.
 
 use alloc::collections::{BTreeMap, VecDeque};
@@ -16,7 +16,7 @@ use rxo_frame::{Duration, Instant};
 use super::repair::RepairRequest;
 use super::{Group, MemberId, Parity, ParityBlock, Repair, Repairs};
 
-/// The blocks of the stream that not all receivers have, in order. Positions are offsets in the stream.
+/// The blocks of the stream that not all receivers have acknowledged, in order. Positions are offsets in the stream.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
     blocks: VecDeque<Block>,
@@ -44,7 +44,7 @@ struct Block {
 /// The losses of one receiver in a block.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lack {
-    /// One bit for each segment of the block, set if the receiver has asked for the segment.
+    /// One bit for each segment of the block, set if the receiver has requested the segment.
     segments: u64,
     /// The number of rounds in which the receiver has lost parity packets that it needed.
     rounds: u32,
@@ -86,14 +86,14 @@ impl Blocks {
         }
     }
 
-    /// Forgets the blocks before `una`, which all receivers have.
+    /// Drops the blocks before `una`, which all receivers have acknowledged.
     fn forget_before(&mut self, una: u64) {
         while self.blocks.front().is_some_and(|block| block.end <= una) {
             self.blocks.pop_front();
         }
     }
 
-    /// Forgets the losses of a receiver that is no longer a member.
+    /// Drops the losses of a receiver that is no longer a member.
     pub(super) fn forget_member(&mut self, id: MemberId) {
         for block in &mut self.blocks {
             block.lacks.remove(&id);
@@ -101,7 +101,8 @@ impl Blocks {
     }
 
     /// Processes a receiver's request for a segment. Returns `false` if the segment itself must be sent.
-    /// `is_over` means that the FIN has been sent: a receiver that asks again may have left the group.
+    /// `is_over` means that the FIN has been sent. A receiver that repeats a request after the FIN may have
+    /// left the group, so it gets the segment itself.
     fn ask(&mut self, wanted: &RepairRequest, is_over: bool, now: Instant) -> bool {
         let next = self.blocks.partition_point(|block| block.end <= wanted.start);
         let Some(block) = self.blocks.get_mut(next) else { return false };
@@ -118,8 +119,8 @@ impl Blocks {
         self.blocks.iter().filter_map(|block| block.due_at(is_over)).min()
     }
 
-    /// Returns the parity packets of the first block that has some to send at `now`, and counts them as sent.
-    /// `None` if no block has any.
+    /// Returns the parity packets of the first block with packets to send at `now`, and counts these packets as
+    /// sent. `None` if no block has packets to send.
     fn take_due(&mut self, is_over: bool, leader: Option<MemberId>, now: Instant) -> Option<Due> {
         if !self.is_wanted {
             return None;
@@ -237,8 +238,8 @@ impl Group {
     }
 
     /// Returns the parity packet for `repair`, without its symbol; `None` if `repair` is a segment. The owner
-    /// computes the symbol from the block's text ([`Group::sent_text`]). That text is empty if all receivers
-    /// have the block by now.
+    /// computes the symbol from the block's text ([`Group::sent_text`]), which is empty if all receivers have
+    /// acknowledged the block in the meantime.
     #[must_use]
     pub fn parity(&self, repair: &Repair, now: Instant) -> Option<Parity<'static>> {
         let (segment_bytes, index) = repair.parity()?;
@@ -256,8 +257,8 @@ impl Group {
 /// The number of times that a receiver may lose parity packets of a block before it gets the segments
 /// themselves.
 const MOST_ROUNDS: u32 = 3;
-/// The longest time that a block stays open for more segments once some are lost: on a slow link, losses must be
-/// repaired before retransmission timers expire.
+/// The longest time that a block with lost segments stays open for more segments: on a slow link, losses must
+/// be repaired before retransmission timers expire.
 const LONGEST_OPEN: Duration = Duration::from_millis(10);
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ use crate::GroupSeed;
 pub struct GroupConfig {
     /// The values that all connections of the group share.
     pub seed: GroupSeed,
-    /// The size of the buffer for text that not all receivers have, in bytes; less than 2³⁰.
+    /// The size of the buffer for text that not all receivers have acknowledged, in bytes; less than 2³⁰.
     pub buffer_bytes: u32,
-    /// The text of a full segment if no receiver asks for less, in bytes.
+    /// The text of a full segment in bytes, unless a receiver accepts only smaller segments.
     pub largest_segment_bytes: u32,
     /// The largest payload of a GSO frame, in bytes. If it is less than two segments, every segment is sent
     /// alone.
@@ -22,9 +22,9 @@ pub struct GroupConfig {
     pub slow: Slow,
     /// The treatment of a receiver that joins after the first byte.
     pub late: Late,
-    /// The limit for the time that all late receivers together may add. Time counts while only late receivers
-    /// delay the others, and once only late receivers are left. When the limit is reached, they are ejected
-    /// and further late receivers are refused. `None` means no limit.
+    /// The limit for the time that all late receivers together may add to the multicast. The time counts while
+    /// only late receivers delay the others, and once only late receivers are left. When the limit is reached,
+    /// all late receivers are ejected and further ones are refused. `None` means no limit.
     pub late_time: Option<Duration>,
     /// The way in which lost text is repaired.
     pub repairs: Repairs,
@@ -36,12 +36,12 @@ pub struct GroupConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Control {
     /// The group has one congestion window, led by the receiver with the worst path: only the losses of this
-    /// receiver lower the window (pgmcc, Rizzo 2000; RFC 4654, section 2). A silent receiver delays no other:
-    /// it catches up by its own connection when it answers again.
+    /// receiver lower the window (pgmcc, Rizzo 2000; RFC 4654, section 2). A silent receiver does not delay the
+    /// others: it catches up by its own connection when it answers again.
     #[default]
     Leader,
     /// The smallest congestion window of all receivers limits the group (Chan and Cheriton 2013, section 4).
-    /// With this choice, independent losses of the receivers multiply.
+    /// With this choice, the rate falls as receivers are added, because every loss of every receiver lowers it.
     Paper,
 }
 
@@ -50,18 +50,18 @@ pub enum Control {
 pub enum Slow {
     /// All receivers wait until the slow receiver's connection fails by itself: the connection of a receiver
     /// that does not answer fails after the user timeout. A receiver that keeps its window closed and answers
-    /// probes may delay the group for ever (RFC 9293, section 3.8.6.1).
+    /// probes may delay the group without end (RFC 9293, section 3.8.6.1).
     Wait,
     /// A receiver is ejected if it accepts less than one segment in this time while text waits to be sent to
     /// it.
     Eject(Duration),
-    /// A receiver is ejected as under [`Slow::Eject`]. In addition, the slowest receiver is ejected if the
-    /// position that all receivers have reached advances by less than `bytes` bytes in `time` because text
-    /// waits for receivers.
+    /// A receiver is ejected as under [`Slow::Eject`]. In addition, the slowest receiver is ejected if text
+    /// waits for receivers and the position that all receivers have reached advances by less than `bytes` bytes
+    /// in `time`.
     EjectBelow {
         /// The length of the interval, at least a few round trips.
         time: Duration,
-        /// The number of bytes that all receivers must have acknowledged further in `time`.
+        /// The number of bytes by which the position that all receivers have reached must advance in `time`.
         bytes: u64,
     },
 }
@@ -86,7 +86,7 @@ pub enum Repairs {
     /// Text that at least `least` receivers miss within a round trip is retransmitted to the group; other
     /// text is retransmitted as under `Each`.
     Group {
-        /// The minimum number of receivers that miss the text for a repair to the group; at least 2.
+        /// The number of receivers that must miss the text before it is repaired to the group; at least 2.
         least: usize,
     },
     /// Lost text is repaired by parity packets to the group: for each block of the stream, as many as the

@@ -3,15 +3,15 @@
 //! Separate from the windows of the connections. If the smallest window of all connections limited a group,
 //! every loss of every receiver would slow the group down: with independent losses the rate drops to zero as
 //! receivers are added (RFC 2887, section 3.3.2.2). Here only the leader's losses lower the window, once per
-//! round trip, and only the leader's acknowledgements enlarge it. So the group uses the same rate as one
+//! round trip, and only the leader's acknowledgements enlarge it. So the group sends at the same rate as one
 //! connection to its worst receiver (pgmcc, Rizzo 2000; RFC 4654, section 2). The worst path is the path on
-//! which a TCP connection would have the lowest rate, which is proportional to the square root of the
-//! distance between losses, divided by the round-trip time (Mathis et al. 1997). The receive windows of all
-//! receivers still limit the group, and repairs count as in flight for a round trip. A loss without a queue
-//! lowers the window less (Veno), because a bad link has caused it, not congestion.
+//! which a TCP connection would have the lowest rate, which is proportional to the square root of the distance
+//! between losses, divided by the round-trip time (Mathis et al. 1997). The receive windows of all receivers
+//! still limit the group, and repairs count as in flight for a round trip. A loss without a queue lowers the
+//! window less (Veno), because a bad link has caused it, not congestion.
 //!
-//! The group's segments name the leader, which acknowledges each of them at once: so a small window does not
-//! wait for delayed acknowledgements.
+//! The group's segments name the leader, and the leader acknowledges each segment at once. Thus a small window
+//! does not wait for delayed acknowledgements.
 
 use alloc::collections::VecDeque;
 use core::net::IpAddr;
@@ -32,13 +32,12 @@ pub(super) struct Controller {
     name: u32,
     /// The number of bytes that have reached the leader, in order or not.
     delivered: u64,
-    /// The number of bytes of the stream that are not in flight to the leader: the leader has received them,
-    /// or they are lost.
+    /// The number of bytes of the stream that are no longer in flight to the leader: received by the leader, or lost.
     settled: u64,
     round_trip_ns: u64,
     /// The shortest round trip of the leader.
     least_round_trip_ns: u64,
-    /// The position up to which text had been sent when the window was last lowered.
+    /// The stream position up to which text had been sent when the window was last lowered.
     lowered_until: u64,
     /// The repairs sent within the last round trip, each with its time and its length in bytes; `repairing`
     /// is the sum of the lengths.
@@ -108,7 +107,7 @@ impl PathNews {
         }
     }
 
-    /// Counts a loss event of the receiver, found in its report `heard`.
+    /// Counts a loss event of the receiver. `heard` is the report that shows the loss event.
     fn note_loss(&mut self, heard: &ReceiverReport) {
         let distance = heard.una.saturating_sub(self.lost_at).max(1);
         self.distance = match self.distance {
@@ -118,8 +117,8 @@ impl PathNews {
         self.lost_at = self.lost_at.max(heard.una);
     }
 
-    /// Returns `true` if this path is clearly worse than the path `other`, so that its receiver must become
-    /// the leader.
+    /// Returns `true` if this path is clearly worse than the path `other`. Then the receiver of this path must
+    /// become the leader.
     fn is_worse_than(&self, other: &Self, una: u64) -> bool {
         let cost = |path: &Self, of: &Self| {
             u128::from(path.round_trip_ns).pow(2) * u128::from(of.distance_at(una))
@@ -214,8 +213,8 @@ impl Controller {
         self.congestion.set_cwnd(timed_out.unwrap_or(window));
     }
 
-    /// Ends slow start at the first loss of any receiver once a queue has grown. It is not known yet which
-    /// receiver leads, and the next doubling would put repairs behind a queue of seconds.
+    /// Ends slow start at the first loss of any receiver once a queue has grown. The worst receiver is not
+    /// known yet, and if the window doubled once more, repairs would wait behind a long queue.
     fn end_slow_start(&mut self, heard: &ReceiverReport, nxt: u64) {
         let is_starting = self.congestion.is_starting() && heard.una >= self.lowered_until;
         if is_starting && self.has_queue(self.congestion.flight()) {
@@ -223,8 +222,8 @@ impl Controller {
         }
     }
 
-    /// Returns `true` if the round-trip time shows that data of this sender waits in a queue, so that
-    /// congestion is the cause of a loss (Veno; Fu and Liew 2003, section 3).
+    /// Returns `true` if the round-trip time shows that data of this sender waits in a queue. A loss is then
+    /// caused by congestion (Veno; Fu and Liew 2003, section 3).
     fn has_queue(&self, flight: u32) -> bool {
         let waits_ns = self.round_trip_ns.saturating_sub(self.least_round_trip_ns);
         let queued = u128::from(flight) * u128::from(waits_ns);
@@ -314,7 +313,7 @@ impl Group {
         controller.advance(at, heard.round_trip_ns, (now, *nxt, *mss));
     }
 
-    /// If the member is the leader, ends its lead. The next member with an event then becomes the leader.
+    /// Removes the member as the leader, if it is the leader. The next member with an event then becomes the leader.
     pub(super) fn end_lead(&mut self, id: MemberId) {
         if let Some(controller) = self.controller.as_mut().filter(|it| it.is_led_by(id)) {
             (controller.leader, controller.name) = (None, 0);
@@ -322,8 +321,8 @@ impl Group {
         }
     }
 
-    /// Lowers the window because the leader is silent, and ends its lead, so that the next member with an
-    /// event becomes the leader.
+    /// Lowers the window because the leader is silent, and removes the leader. The next member with an event
+    /// then becomes the leader.
     pub(super) fn replace_leader(&mut self) {
         let Some(controller) = &mut self.controller else { return };
         controller.lower(self.nxt, None);
@@ -352,8 +351,8 @@ impl Group {
         self.controller.as_ref().map_or(u64::MAX, |it| it.limit(self.nxt, self.mss))
     }
 
-    /// Informs the congestion control that no more text is sent now. `waits` is `true` if text waits for
-    /// receivers or for the window.
+    /// Informs the congestion control that sending stops now. `waits` is `true` if text waits for receivers or
+    /// for the window.
     pub(super) fn hold(&mut self, waits: bool, now: Instant) {
         let least = self.nxt + u64::from(self.mss);
         let is_by_window = waits && self.controlled_limit() < least.min(self.tree.least().limit);
@@ -367,7 +366,7 @@ impl Group {
     }
 }
 
-/// The number of queued segments from which on a loss counts as congestion (Veno's beta).
+/// The minimum number of queued segments with which a loss counts as congestion (Veno's beta).
 const QUEUED_SEGMENTS: u32 = 3;
-/// The reciprocal of the weight, 1/8, that the latest distance between losses has in the mean.
+/// The reciprocal of the weight (1/8) of the latest distance between losses in the moving average.
 const WEIGHT: u64 = 8;

@@ -36,9 +36,9 @@ impl Group {
         self.text.length().is_some_and(|length| self.nxt > length)
     }
 
-    /// Returns the next segment or GSO frame of new data for the group, or `None` if nothing may be sent. Its
-    /// ACK number and window have no meaning. After every event, call it until it returns `None`; the
-    /// returned segment counts as sent.
+    /// Returns the next segment or GSO frame of new data for the group, or `None` if nothing may be sent. The
+    /// ACK number and the window of the segment have no meaning. The returned segment counts as sent. After
+    /// every event, call this method until it returns `None`.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
         if let Some(controller) = &mut self.controller {
             controller.forget_repairs(now);
@@ -86,8 +86,7 @@ impl Group {
         (full > 0).then_some((full, false))
     }
 
-    /// Returns `true` if the group waits for receivers: to send more data, or to get the last
-    /// acknowledgements.
+    /// Returns `true` if the group waits for receivers: before it can send more data, or for the last acknowledgements.
     fn waits(&self) -> bool {
         if !self.is_started || self.tree.least() == MemberMinimum::NONE {
             return false;
@@ -97,8 +96,7 @@ impl Group {
         has_text || self.has_sent_all()
     }
 
-    /// Returns a segment to the group with the text from `start` up to `end`, and a FIN if it `ends` the
-    /// stream.
+    /// Returns a segment to the group with the text from `start` up to `end`, and a FIN if `ends` is `true`.
     pub(super) fn segment(
         &self,
         (start, end): (u64, u64),
@@ -129,8 +127,8 @@ impl Group {
         Timestamps::new(self.config.seed.timestamp_offset).clock(now)
     }
 
-    /// Returns the text of an earlier segment to the group, for owners that send several at once: `bytes`
-    /// bytes starting at the sequence number `seq`.
+    /// Returns the text of an earlier segment to the group, for owners that send several segments at once:
+    /// `bytes` bytes starting at the sequence number `seq`.
     #[must_use]
     pub fn sent_text(&self, seq: SeqNumber, bytes: u32) -> Text<'_> {
         let start = self.position(seq, self.nxt).unwrap_or(0);

@@ -1,8 +1,8 @@
 //! The limit for the time that late receivers may add to a multicast.
 //!
-//! Separate from `slow.rs`, which judges one receiver at a time: a sequence of late receivers, each within
-//! its own limit, could delay a group for ever. One clock measures the time for all late receivers together.
-//! It runs while the group waits only for late receivers, and while only late receivers are left.
+//! Separate from `slow.rs`, which limits one receiver at a time: a sequence of late receivers, each within its
+//! own limit, could delay a group without end. One clock measures the time for all late receivers together. The
+//! clock runs while the group waits only for late receivers, and while only late receivers are left.
 
 use rxo_frame::{Duration, Instant};
 
@@ -17,13 +17,13 @@ pub(super) struct Latecomers {
     /// The send limits and acknowledged positions of all receivers that did not join late; `None` until the
     /// first receiver joins late.
     others: Option<Tree>,
-    /// The time for which the clock of late receivers had run before its last start, `runs_since`.
+    /// The total time that the clock of late receivers had run before its last start (`runs_since`).
     used: Duration,
     runs_since: Option<Instant>,
 }
 
 impl Latecomers {
-    /// Records the send limit and acknowledged position of a receiver, unless it `is_late`.
+    /// Records the send limit and acknowledged position of a receiver, unless `is_late` is `true`.
     #[inline]
     pub(super) fn set(&mut self, id: MemberId, is_late: bool, value: MemberMinimum) {
         if let Some(others) = self.others.as_mut().filter(|_| !is_late) {
@@ -37,8 +37,7 @@ impl Latecomers {
 }
 
 impl Group {
-    /// Returns the reason for which a receiver that asks to join now is refused as too late; `None` if it may
-    /// join.
+    /// Returns the reason why a receiver that asks to join now is refused as too late; `None` if the receiver may join.
     pub(super) fn lateness(&self) -> Option<Refusal> {
         match self.config.late {
             _ if self.nxt == 0 => None,
@@ -62,7 +61,7 @@ impl Group {
         }
     }
 
-    /// Reduces the count of late members by one that has ended.
+    /// Reduces the count of late members by one, because a late member has ended.
     pub(super) fn forget_latecomer(&mut self) {
         self.late.present -= 1;
     }

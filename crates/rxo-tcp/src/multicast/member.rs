@@ -1,4 +1,4 @@
-//! One receiver of a group: its joining, the data that its connection gets, and its outcome.
+//! One receiver of a group: how it joins, the data that its connection gets, and its outcome.
 
 use alloc::vec::Vec;
 use rxo_frame::{Duration, Instant, SharedBytes};
@@ -28,10 +28,10 @@ pub(super) struct Member {
     pub(super) is_led: bool,
     /// `true` if the receiver is silent, and leaves the group at its connection's next event.
     pub(super) leaves: bool,
-    /// The acknowledged position at the time when the receiver was last silent and left the group: it returns
-    /// only when it has acknowledged more. `None` if it has not left.
+    /// The acknowledged position when the receiver last left the group because of its silence. The receiver
+    /// returns to the group only when it has acknowledged more. `None` if it has not left.
     pub(super) left_at: Option<u64>,
-    /// The silence after which the group goes on without the receiver.
+    /// The length of a silence after which the group no longer waits for the receiver.
     pub(super) patience: Duration,
     /// The receiver's part in the congestion control of the group.
     pub(super) path: PathNews,
@@ -53,9 +53,10 @@ pub(super) struct Member {
     pub(super) has_timed_out: bool,
     /// The number of bytes that the receiver's connection has retransmitted.
     repaired_bytes: u64,
-    /// The time by which the receiver must confirm that it has everything; `None` before it has everything.
+    /// The time by which the receiver must confirm that it has received everything; `None` before it has
+    /// acknowledged everything.
     pub(super) confirm_by: Option<Instant>,
-    /// The reason for which the receiver was ejected; `None` if it was not.
+    /// The reason why the receiver was ejected; `None` if the receiver was not ejected.
     ejected: Option<Outcome>,
 }
 
@@ -84,8 +85,8 @@ impl Group {
 
     /// Returns `true` if a receiver that joins now is refused: because it joins after the first byte
     /// ([`Late::Refuse`]), or because late receivers have used up their time
-    /// ([`GroupConfig::late_time`](super::GroupConfig::late_time)). Do not give its connection a seed: with
-    /// the group's numbers it could forge segments to the group.
+    /// ([`GroupConfig::late_time`](super::GroupConfig::late_time)). Do not pass the seed to the connection of
+    /// such a receiver: with the numbers in the seed it could forge segments to the group.
     #[must_use]
     pub fn is_too_late(&self) -> bool {
         self.lateness().is_some()
@@ -163,7 +164,7 @@ impl Group {
         if is_full { Err(Refusal::Full) } else { Ok(start) }
     }
 
-    /// Reports the sends of the group to a member's connection. Call it before any other event of the
+    /// Reports the sends of the group to a member's connection. Call this method before any other event of the
     /// connection: a segment, a timeout, or a poll for segments.
     #[inline]
     pub fn before<B: AsRef<[u8]>>(
@@ -306,7 +307,8 @@ impl Group {
         self.limit_segments(id, edge.mss);
     }
 
-    /// Records that a member, to which the group sends, accepts `mss` bytes of text in a segment.
+    /// Limits the segments of the group to `mss` bytes of text, which is the limit of a member to which the
+    /// group sends.
     #[inline]
     fn limit_segments(&mut self, id: MemberId, mss: u32) {
         let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
@@ -316,8 +318,8 @@ impl Group {
         }
     }
 
-    /// Replaces the segment size `old` of a member by `new`. Costs O(n) if that member alone had the smallest
-    /// size.
+    /// Replaces the segment size `old` of a member by `new`, both in bytes. Costs O(n) if no other member had
+    /// the smallest size.
     fn change_segments(&mut self, old: u32, new: u32) {
         if new < self.mss {
             (self.mss, self.smallest) = (new, 1);
@@ -471,12 +473,13 @@ impl Group {
     }
 }
 
-/// Maximum number of bytes that a receiver in catch-up can have from the group: the largest window (RFC 7323,
-/// section 2.3).
+/// Maximum number of bytes that a receiver in catch-up can have received from the group: the largest window
+/// (RFC 7323, section 2.3).
 const MOST_AHEAD: u64 = 1 << 30;
-/// The number of bytes that a receiver in catch-up gets at a time.
+/// The number of bytes that are passed at a time to the connection of a receiver in catch-up.
 const CATCH_UP_BYTES: usize = 1 << 20;
-/// The time that a receiver has to check and store the data before it must confirm that it has everything.
+/// The time within which a receiver must confirm that it has received everything. The receiver may need this
+/// time to check and store the data.
 pub(super) const CONFIRMS_WITHIN: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Parity repair, at a receiver: collects parity packets, and finds the blocks that they can restore.
 //!
-//! Separate from the connection, which takes restored segments as if the group had sent them
-//! ([`Connection::restore`]). The erasure code belongs to the owner.
+//! Separate from the connection, which processes restored segments as if the group had sent them
+//! ([`Connection::restore`]). The owner of the connection implements the erasure code.
 //!
 //! Contract: no packet causes a panic, and memory is bounded by [`MOST_BLOCKS`] blocks of
-//! [`ParityBlock::MOST_PARITY`] packets. A packet counts only if a segment to the group with the same position
-//! and TSval would: a forger must know the same numbers.
+//! [`ParityBlock::MOST_PARITY`] packets. A parity packet is accepted only if a segment to the group with the
+//! same position and TSval would be accepted, so a forger must know the same numbers.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -98,7 +98,7 @@ impl Mender {
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Keeps the last `bytes` bytes that the application reads available for [`Connection::copy_segment`].
-    /// The length of a block of the largest segments is enough.
+    /// `bytes` should be the length of a block of the largest segments.
     pub fn keep_read_text(&mut self, bytes: u32) {
         self.rcv.keep_read_text(bytes);
     }
@@ -137,8 +137,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             && self.timestamps.is_timely(time_value, now)
     }
 
-    /// Returns `true` if `block` reaches beyond the text that has arrived in order, and begins at most its
-    /// own length before it.
+    /// Returns `true` if `block` ends after RCV.NXT and begins at most its own length before RCV.NXT.
     fn may_lack(&self, block: &ParityBlock) -> bool {
         self.rcv.nxt.is_before(block.end()) && !(self.rcv.nxt + self.rcv.wnd()).is_before(block.seq)
     }
@@ -149,5 +148,5 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// Maximum number of blocks whose parity packets are kept: more than lie in a window of 4 MiB.
+/// Maximum number of blocks whose parity packets are kept: more blocks than a window of 4 MiB contains.
 const MOST_BLOCKS: usize = 64;

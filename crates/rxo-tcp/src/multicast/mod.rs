@@ -1,19 +1,19 @@
 //! One stream for a group of receivers: new text is sent once, and each receiver acknowledges it by a
 //! connection of its own (TCP-SMO; Chan and Cheriton 2013, section 4).
 //!
-//! A [`Group`] does not own the connections. Their owner reports each input and its result
+//! A [`Group`] does not own the connections. The owner of the connections reports each input and its result
 //! ([`Group::before`], [`Group::after`]), and sends the output: new text and common repairs to the group
-//! ([`Group::poll_transmit`], [`Group::poll_repair`]), everything else by the connections. The group is
-//! sans-IO like a connection. All receivers share the text; memory grows by a few hundred bytes for each.
+//! ([`Group::poll_transmit`], [`Group::poll_repair`]), everything else by the connections. The group is sans-IO
+//! like a connection. All receivers share the text. Each receiver adds a few hundred bytes of memory.
 //!
 //! * `acks.rs`: the fast path of acknowledgements, for dormant members.
 //! * `tree.rs`: the send limit and the acknowledged position of all receivers, O(log n) for an
 //!   acknowledgement.
-//! * `sends.rs`: the times of the last sends. A connection learns them at its next event, so that the
-//!   cost of a send does not grow with the number of receivers.
+//! * `sends.rs`: the times of the last sends. A connection is informed of the times at its next event, so that
+//!   the cost of a send does not grow with the number of receivers.
 //! * `member.rs`: one receiver: its joining, its data, and the calls before and after each event.
 //! * `outcome.rs`: the events for the owner.
-//! * `text.rs`: the text that not all receivers have.
+//! * `text.rs`: the text that not all receivers have acknowledged.
 //! * `emit.rs`: the next segment to the group.
 //! * `repair.rs`: repairs to the group of text that several receivers miss.
 //! * `blocks.rs`: parity packets to the group; one packet repairs a different loss at each receiver;
@@ -23,11 +23,11 @@
 //! * `slow.rs`: ejects receivers that delay the others for too long.
 //! * `late.rs`: limits the time that late receivers may add.
 //!
-//! Contract: no input of a receiver causes a panic. Only a host that knows the group's initial sequence
-//! number can influence the group; every receiver that asks to join in time gets that number. A receiver can
-//! delay the others for at most the time of [`Slow::Eject`], or down to one segment in each such time. With
-//! [`Slow::EjectBelow`] it cannot slow them below the given rate. All late receivers together delay the
-//! others for at most [`GroupConfig::late_time`].
+//! Contract: no input of a receiver causes a panic. Only a host that knows the group's initial sequence number
+//! can influence the group; every receiver that asks to join in time gets that number. With [`Slow::Eject`], a
+//! receiver can slow the others down to one segment in each interval of the given time, and stop them for at
+//! most this time. With [`Slow::EjectBelow`], a receiver cannot slow the others below the given rate. All late
+//! receivers together delay the others for at most [`GroupConfig::late_time`].
 
 mod acks;
 mod blocks;

@@ -7,7 +7,7 @@ use rxo_frame::Duration;
 use super::MemberId;
 use crate::Failure;
 
-/// The reason for which a receiver is refused.
+/// The reason why a receiver is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The receiver's connection was not opened for this group.
@@ -51,13 +51,14 @@ impl fmt::Display for Refusal {
 /// The outcome for a receiver, when its membership ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The receiver has everything, and has closed its side to confirm it.
+    /// The receiver has received everything, and has closed its side to confirm this.
     Done,
-    /// The receiver took less than one segment in this time while text waited for it.
+    /// The receiver accepted less than one segment in this time while text waited for the receiver.
     Ejected(Duration),
-    /// All receivers got less than this number of bytes in this time, because text waited for this receiver.
+    /// The position that all receivers have reached advanced by less than this number of bytes in this time,
+    /// because text waited for this receiver.
     TooSlow(u64, Duration),
-    /// The receiver has everything, but has not confirmed it within this time.
+    /// The receiver has acknowledged everything, but has not closed its side within this time.
     Unconfirmed(Duration),
     /// The receiver joined after the first byte was sent, and late receivers have used up this shared time.
     LateTimeOver(Duration),
@@ -131,6 +132,6 @@ pub struct Progress {
     pub catching_up: usize,
 }
 
-/// The smallest segment size in bytes. One receiver with smaller segments would slow down all others; no link
-/// in use today needs less.
+/// The smallest segment size in bytes. One receiver with smaller segments would slow down all others, and no
+/// link in use today needs smaller segments.
 pub(super) const LEAST_SEGMENT_BYTES: u32 = 500;

@@ -1,9 +1,10 @@
 //! Parity packets: one of them repairs a different lost segment at each receiver.
 //!
-//! The sender cuts the stream into blocks of up to [`ParityBlock::MOST_SEGMENTS`] segments. A parity packet
-//! is computed from all segments of a block by an erasure code: as many packets as a receiver lacks segments,
-//! whichever they are, restore its block. This module has the form of the packets, which is the same for the
-//! sender (`blocks.rs`) and the receivers (`mend.rs`). The erasure code itself belongs to the owner.
+//! The sender cuts the stream into blocks of up to [`ParityBlock::MOST_SEGMENTS`] segments. An erasure code
+//! computes a parity packet from all segments of a block. A receiver that lacks n segments of a block,
+//! whichever these are, can restore the block from any n parity packets. This module defines the packet format,
+//! which the sender (`blocks.rs`) and the receivers (`mend.rs`) share. The owner of the connections implements
+//! the erasure code.
 
 use alloc::vec::Vec;
 

@@ -1,14 +1,14 @@
 //! Common repairs: text that several receivers miss is retransmitted once, to the group.
 //!
 //! Each connection detects the losses of its receiver, and counts a segment as retransmitted when it returns
-//! the segment. The owner defers those segments to the end of its poll ([`Group::defer`]); then a segment
-//! that several connections want is sent once. Connections detect a loss at different times: requests within
-//! one round trip count together, and while the segment is on its way to the group further requests are
-//! dropped. If the repair is lost, each connection detects that loss. While several receivers want most
+//! the segment. The owner defers those segments to the end of its poll ([`Group::defer`]); then a segment that
+//! several connections request is sent once. Connections detect a loss at different times. Therefore requests
+//! within one round trip count together, and further requests are dropped while the segment is on its way to
+//! the group. If the repair is lost, each connection detects that loss. While several receivers request most
 //! repaired segments, the first request already causes a repair to the group ([`Repaired::forget_before`]).
-//! After the FIN has left, a segment goes to the group only once, then to single receivers. A receiver that
-//! has not answered a timeout gets its repairs alone as well: its acknowledgements may be lost, and receivers
-//! rarely answer text that they have from the group.
+//! After the FIN has been sent, a segment is sent to the group only once, then to single receivers. A receiver
+//! that has not answered a timeout gets its repairs by unicast, too: its acknowledgements may be lost, and
+//! receivers rarely answer duplicates that were sent to the group.
 
 use alloc::collections::BTreeMap;
 
@@ -40,12 +40,12 @@ struct Head {
     options: OptionBytes,
 }
 
-/// The last repair of each segment that not all receivers have, by the position of its first byte.
+/// The last repair of each segment that not all receivers have acknowledged, by the position of its first byte.
 #[derive(Debug, Default)]
 pub(super) struct Repaired {
     last: BTreeMap<u64, Last>,
-    /// A moving average: the share of repaired segments that enough receivers have requested for a repair to
-    /// the group, in parts of [`ALL`].
+    /// The share of repaired segments that enough receivers have requested for a repair to the group: a moving
+    /// average in parts of [`ALL`].
     shared: u32,
 }
 
@@ -63,15 +63,15 @@ struct Last {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     ToGroup,
-    /// The repair is sent by unicast to each of this number of receivers.
+    /// The repair is sent by unicast; this number of receivers have requested it.
     Alone(usize),
 }
 
 impl Repaired {
-    /// Returns the way to send the text that all requests in `same` want: to the group or to single
-    /// receivers. `None` if the text is already on its way to the group. `is_over` means that the FIN has
-    /// been sent. Then the segment goes to the group at most once: a receiver that has acknowledged
-    /// everything may have left the group, and its acknowledgement may be lost.
+    /// Decides whether to send the text of the requests in `same` to the group or to single receivers. All
+    /// requests in `same` are for the same text. `None` if the text is already on its way to the group.
+    /// `is_over` means that the FIN has been sent. Then the segment is sent to the group at most once: a
+    /// receiver that has acknowledged everything may have left the group, and its acknowledgement may be lost.
     fn way(
         &mut self,
         same: &[RepairRequest],
@@ -108,9 +108,9 @@ impl Repaired {
         Some(way)
     }
 
-    /// Drops the record of segments that all receivers have: those before `una`. If at least `least`
-    /// receivers wanted most of these segments, and the group `predicts`, later segments go to the group at
-    /// the first request.
+    /// Drops the records of the segments before `una`, which all receivers have acknowledged. If at least
+    /// `least` receivers requested most of these segments and `predicts` is `true`, later segments are sent to
+    /// the group at the first request.
     pub(super) fn forget_before(&mut self, una: u64, least: usize, predicts: bool) {
         while let Some(first) = self.last.first_entry().filter(|it| it.get().end <= una) {
             let is_shared = first.remove().asked >= least && predicts;
@@ -130,16 +130,17 @@ pub struct Repair {
 
 #[derive(Clone, Debug)]
 enum RepairWay {
-    /// The segment goes to the group.
+    /// The segment is sent to the group.
     ToGroup,
-    /// The segment goes to this member, with these header fields.
+    /// The segment is sent to this member, with these header fields.
     ToMember(MemberId, Head),
-    /// The parity packet with this index goes to the group. Its block consists of segments of this size.
+    /// The parity packet with this index is sent to the group. `segment_bytes` is the segment size of its
+    /// block, in bytes.
     Parity { segment_bytes: u32, index: u8 },
 }
 
 impl Repair {
-    /// Returns the only member to which the repair goes; `None` if it goes to the group.
+    /// Returns the only member to which the repair is sent; `None` if the repair is sent to the group.
     #[must_use]
     pub fn member(&self) -> Option<MemberId> {
         match self.way {
@@ -168,7 +169,7 @@ impl Repair {
 }
 
 impl Group {
-    /// Returns `true` if this group sends repairs of lost text to all receivers where that is useful.
+    /// Returns `true` if the settings of the group permit repairs that are sent to all receivers at once.
     #[must_use]
     pub const fn defers_repairs(&self) -> bool {
         matches!(self.config.repairs, Repairs::Group { .. } | Repairs::Parity)
@@ -219,7 +220,7 @@ impl Group {
         self.queue_parity(now);
     }
 
-    /// Chooses for each segment in `wanted` whether it goes to the group or to single receivers.
+    /// Decides for each segment in `wanted` whether to send it to the group or to single receivers.
     fn decide_wanted(&mut self, least: usize, now: Instant) {
         let predicts = self.controller.is_some();
         self.repaired.forget_before(self.text.start(), least.max(2), predicts);
@@ -277,7 +278,7 @@ impl Group {
     }
 
     /// Returns the segment of `repair`, which must not be a parity packet (for these see [`Group::parity`]).
-    /// The text of the segment is empty if all receivers have it by now.
+    /// The text of the segment is empty if all receivers have acknowledged this text in the meantime.
     #[must_use]
     pub fn repair_segment(&self, repair: &Repair, now: Instant) -> Transmit<'_> {
         let ends = self.text.length() == Some(repair.end) && self.nxt > repair.end;
@@ -294,9 +295,9 @@ impl Group {
 /// Maximum number of repairs to remember: more than the segments in a window of 4 MiB.
 const MOST_REPAIRED: usize = 4_096;
 
-/// The value that stands for a share of 1.
+/// The value of `shared` that represents a share of 1.
 const ALL: u32 = 1 << 16;
-/// The reciprocal of the weight, 1/32, that the latest segment has in the moving average.
+/// The reciprocal of the weight (1/32) of the latest segment in the moving average.
 const SHARE_WEIGHT: u32 = 32;
 
 #[cfg(test)]

@@ -22,8 +22,8 @@ impl Group {
     }
 
     /// Releases the group from members that delay it and are silent. Does nothing if more than half of all
-    /// members are silent: then the fault is here, or between this host and all members. Costs O(n), but
-    /// only if the slowest member could be silent.
+    /// members are silent: the cause is then probably this host or its link. Costs O(n), but only if the
+    /// slowest member could be silent.
     pub(super) fn release_from_silent(&mut self, now: Instant) {
         let waits = self.blocked_since().is_some() || self.is_buffer_full();
         if self.controller.is_none() || !waits || self.has_sent_all() {
@@ -56,8 +56,9 @@ impl Group {
     /// Returns `true` if a member delays the group, is silent, and has received less than half of the
     /// outstanding text, while half of all members have acknowledged half of it (`half_have`). Otherwise the
     /// member waits for a repair, or the text waits in a queue of this sender. A leader acknowledges every
-    /// segment at once, so its silence counts sooner. Others may be silent longest unless those that catch up
-    /// `is_few`: text that is sent twice to many members takes longer than the wait for them.
+    /// segment at once, so only a short silence is permitted to it. Other members may be silent for longer, and
+    /// longest unless `is_few`, which means that few members catch up: sending text again to many members takes
+    /// longer than waiting for them.
     fn is_left_behind(&self, id: MemberId, half_have: u64, is_few: bool, now: Instant) -> bool {
         let Some(Some(member)) = self.members.get(id as usize) else { return false };
         let lacks = self.nxt.saturating_sub(member.una);
@@ -74,7 +75,8 @@ impl Group {
             && self.has_open_window(id)
     }
 
-    /// Replaces the member that leads, or lets another member leave: its window still delays the group.
+    /// Replaces the member if it is the leader. Otherwise releases the group from the member, whose window
+    /// still delays the group.
     fn stop_waiting_for(&mut self, id: MemberId) {
         if self.is_leader(id) {
             self.replace_leader();
@@ -83,9 +85,9 @@ impl Group {
         }
     }
 
-    /// Returns `true` if no segment of a member has arrived for `time` and half a round trip, and its oldest
-    /// outstanding segment is overdue by as much: its acknowledgement should have come after one and a
-    /// quarter round trips.
+    /// Returns `true` if no segment of a member has arrived for `time` (at least half a round trip), and the
+    /// acknowledgement of its oldest outstanding segment is overdue by this time. The acknowledgement is due
+    /// one and a quarter round trips after the send.
     fn is_silent(&self, member: &Member, time: Duration, now: Instant) -> bool {
         let time = time.max(Duration::from_nanos(member.round_trip_ns / 2));
         let heard_at = member.progress.1.max(member.path.heard_at);
@@ -142,7 +144,7 @@ impl Member {
         self.leaves || !self.is_led && self.left_at.is_some()
     }
 
-    /// Doubles the silence that is allowed to a member that has returned: it had only been late.
+    /// Doubles the silence that is permitted to a member that has returned, because its acknowledgement was only late.
     pub(super) fn be_patient(&mut self) {
         if self.left_at.is_some() {
             self.patience = (self.patience * 2).min(SILENT_AFTER);
@@ -155,7 +157,7 @@ const LEADER_QUIET: Duration = Duration::from_millis(5);
 /// The silence that is allowed to a member at first: twice the longest delay of an acknowledgement
 /// (`rxo cast receive`).
 pub(super) const FIRST_PATIENCE: Duration = Duration::from_millis(10);
-/// A member acknowledges at least one of so many segments, even if an acknowledgement is lost.
+/// The number of segments of which a member acknowledges at least one, even if an acknowledgement is lost.
 const HIDDEN_SEGMENTS: u32 = 32;
 /// The longest silence that is allowed to a member. A process on a busy machine often waits 50 ms for the
 /// processor.

@@ -1,5 +1,5 @@
-//! Detects receivers that delay the others for too long. RFC 9293 lets a peer keep its window closed for
-//! ever; a group does not.
+//! Detects receivers that delay the others for too long. RFC 9293 permits a peer to keep its window closed
+//! without end, but a group limits this time.
 
 use rxo_frame::{Duration, Instant};
 
@@ -10,8 +10,7 @@ use super::{Group, MemberId, Outcome, Slow};
 /// The times that are needed to detect slow receivers.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
-    /// The time since which text has waited for receivers that allow less than a segment; `None` if no text
-    /// waits.
+    /// The time since which text has waited for receivers that accept less than a segment; `None` if no text waits.
     blocked_since: Option<Instant>,
     due: Option<Instant>,
     /// The start of the measurement of the common rate, and the position that all receivers had reached at

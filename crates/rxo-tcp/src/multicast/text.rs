@@ -1,4 +1,4 @@
-//! The text that not all receivers have, in the pieces in which the application has written it.
+//! The text that not all receivers have acknowledged, in the pieces in which the application has written it.
 //!
 //! Separate from the send buffers of the connections, which share its pieces. A connection keeps its own
 //! references to text that the group has dropped.
@@ -63,7 +63,7 @@ impl GroupText {
         bytes
     }
 
-    /// Drops the text that all receivers have: everything before `una`.
+    /// Drops the text before `una`, which all receivers have acknowledged.
     pub(super) fn advance(&mut self, una: u64) {
         let una = una.min(self.end());
         let Some(bytes) = una.checked_sub(self.una).filter(|bytes| *bytes > 0) else { return };

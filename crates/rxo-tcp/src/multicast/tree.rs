@@ -1,7 +1,7 @@
 //! A tournament tree with two minima over all receivers: the send limit and the acknowledged position.
 //!
-//! Separate because it is the only part whose cost for each acknowledgement grows with the number of
-//! receivers. A change climbs towards the root only as far as it changes a minimum, O(log n) at most.
+//! Separate because the tree is the only part whose cost for each acknowledgement grows with the number of
+//! receivers. A change is propagated towards the root only as far as it changes a minimum: O(log n) at most.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,9 +1,9 @@
-//! The owed acknowledgements: their number, their content, and their timing.
+//! The pending acknowledgements: their number, their content, and their timing.
 //!
-//! Separate because aggregation must not change them: text is counted segment by segment, so the segments of
-//! an aggregate cause the acknowledgements that they would have caused alone (Menon and Zwaenepoel 2008,
-//! section 3.4). The content of each is fixed when it becomes owed, as if it were sent then. Those that
-//! differ only in numbers are sent as one template (section 4).
+//! Separate because aggregation must not change the acknowledgements: text is counted segment by segment, so
+//! the segments of an aggregate cause the acknowledgements that they would have caused alone (Menon and
+//! Zwaenepoel 2008, section 3.4). The content of an acknowledgement is fixed when it becomes due, as if it were
+//! sent at once. Acknowledgements that differ only in numbers are sent as one template (section 4).
 
 use alloc::vec::Vec;
 use core::num::NonZeroU16;
@@ -34,10 +34,10 @@ pub(crate) enum AckKind {
     /// The acknowledgement is sent together with others that differ only in numbers, or on a segment with
     /// text.
     Plain,
-    /// The acknowledgement is sent as a segment of its own that no later one replaces: it reports that a gap
-    /// is filled. A peer in recovery sends no tail loss probe (RFC 8985, section 7.2). If an arrival caused
-    /// only one acknowledgement and that was lost, the peer would wait for its retransmission timeout (RFC
-    /// 2525, section 2.13).
+    /// The acknowledgement reports that a gap is filled. It is sent as a segment of its own, and no later
+    /// acknowledgement replaces it. A peer in recovery sends no tail loss probe (RFC 8985, section 7.2). If an
+    /// arrival caused only one acknowledgement, and if this acknowledgement was lost, the peer would wait for
+    /// its retransmission timeout (RFC 2525, section 2.13).
     Filled,
     /// The acknowledgement is sent as a segment of its own, because the peer counts duplicates.
     Alone,
@@ -45,39 +45,38 @@ pub(crate) enum AckKind {
     AloneWithSack,
 }
 
-/// The owed acknowledgements, oldest first. Allocates memory on use.
+/// The pending acknowledgements, oldest first. Allocates memory on use.
 #[derive(Debug)]
 pub(crate) struct Acks {
     owed: Vec<AckOwed>,
-    /// The SACK blocks of those owed acknowledgements that have some, in the order of the acknowledgements.
+    /// The SACK blocks of the pending acknowledgements that report any, in the order of the acknowledgements.
     sacks: Vec<SackBlocks>,
-    /// The number of acknowledgements at the front of `owed` that were sent. They are kept until the next
-    /// call of [`Acks::take`], for the caller to read.
+    /// The number of acknowledgements at the front of `owed` that were sent. These acknowledgements are kept
+    /// until the next call of [`Acks::take`], for the caller to read.
     left: u32,
-    /// The bytes of text that no owed acknowledgement covers.
+    /// The number of bytes of received text that no pending acknowledgement covers.
     unacknowledged_bytes: u32,
-    /// The number of queued SACK options from which on a duplicate acknowledgement is dropped if the next
-    /// duplicate has all of its blocks.
+    /// The number of queued SACK options at which duplicate acknowledgements begin to be dropped: a duplicate
+    /// is dropped if the next one repeats all of its blocks.
     brief_from: u8,
     repeats: Repeats,
     segment: Within,
-    /// The rule that selects the segments that owe an acknowledgement; `None` if every second segment owes
-    /// one.
+    /// The rule that selects the segments that cause an acknowledgement; `None` if every second segment causes one.
     spread: Option<Spread>,
     /// The number of further segments with text that are acknowledged at once.
     quick: u16,
-    /// `true` if an acknowledgement became owed since the last call of [`Acks::take_news`].
+    /// `true` if an acknowledgement was queued since the last call of [`Acks::take_news`].
     has_news: bool,
 }
 
-/// The segment that is being processed, which owes at most one acknowledgement.
+/// The segment that is being processed, which causes at most one acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Within {
     /// No segment is being processed.
     Nothing,
-    /// A segment is being processed and owes no acknowledgement yet.
+    /// A segment is being processed and has not caused an acknowledgement yet.
     Unanswered,
-    /// A segment is being processed and owes an acknowledgement.
+    /// A segment is being processed and causes an acknowledgement.
     Answered {
         /// `true` if the acknowledgement is sent as a segment of its own.
         is_alone: bool,
@@ -107,8 +106,8 @@ impl Acks {
         self.segment = Within::Unanswered;
     }
 
-    /// Ends the processing of a segment. Returns `None` if the segment owes no acknowledgement, otherwise
-    /// `Some(true)` if its acknowledgement is sent as a segment of its own.
+    /// Ends the processing of a segment. Returns `None` if the segment causes no acknowledgement; otherwise
+    /// `Some`, with `true` if the acknowledgement is sent as a segment of its own.
     pub(crate) fn end_segment(&mut self) -> Option<bool> {
         match core::mem::replace(&mut self.segment, Within::Nothing) {
             Within::Answered { is_alone } => Some(is_alone),
@@ -116,24 +115,24 @@ impl Acks {
         }
     }
 
-    /// Records that the segment in process owes an acknowledgement.
+    /// Records that the segment that is being processed causes an acknowledgement.
     pub(crate) fn answer(&mut self) {
         let is_alone = self.segment == Within::Answered { is_alone: true };
         self.segment = Within::Answered { is_alone };
     }
 
-    /// Records that the segment in process owes an acknowledgement as a segment of its own: the peer counts
-    /// duplicates, and each duplicate carries SACK blocks.
+    /// Records that the segment that is being processed causes an acknowledgement that is sent as a segment of
+    /// its own: the peer counts duplicates, and each duplicate carries SACK blocks.
     pub(crate) fn answer_alone(&mut self) {
         self.segment = Within::Answered { is_alone: true };
     }
 
-    /// Makes the next segment be acknowledged at once.
+    /// Requests that the next segment is acknowledged at once.
     pub(crate) fn answer_next(&mut self) {
         self.quick = self.quick.max(1);
     }
 
-    /// Counts a segment with `bytes` bytes of text in order. Returns `true` if the segment owes an
+    /// Counts a segment with `bytes` bytes of text in order. Returns `true` if the segment causes an
     /// acknowledgement, as every second full segment does (RFC 9293, section 3.8.6.3).
     #[inline]
     pub(crate) fn count(&mut self, bytes: u32, full_segment: u32) -> bool {
@@ -147,8 +146,8 @@ impl Acks {
         is_owed
     }
 
-    /// Counts up to `count` segments of `bytes` bytes each, until one owes an acknowledgement. Returns the
-    /// number of segments counted, and `true` if the last of them owes an acknowledgement.
+    /// Counts up to `count` segments of `bytes` bytes each, until one causes an acknowledgement. Returns the
+    /// number of segments counted, and `true` if the last of them causes an acknowledgement.
     #[inline]
     pub(crate) fn count_alike(
         &mut self,
@@ -181,8 +180,8 @@ impl Acks {
         self.unacknowledged_bytes >= full_segment && full_segment > 0
     }
 
-    /// Returns `true` if an acknowledgement became owed since the last call. In that case, text that waits
-    /// for a delayed acknowledgement has arrived after the owed one.
+    /// Returns `true` if an acknowledgement was queued since the last call. In that case, any text that waits
+    /// for a delayed acknowledgement has arrived after the queued acknowledgement.
     pub(crate) fn take_news(&mut self) -> bool {
         core::mem::take(&mut self.has_news)
     }
@@ -193,14 +192,14 @@ impl Acks {
         self.owed.get(self.left as usize..).unwrap_or_default()
     }
 
-    /// Returns the number of owed acknowledgements.
+    /// Returns the number of pending acknowledgements.
     pub(crate) fn count_owed(&self) -> usize {
         self.waiting().len()
     }
 
-    /// Replaces the last owed acknowledgements, as far as they are plain and equal in ECE, by a single one.
-    /// It has the ACK number of the last of them and the echoed timestamp of the first (RFC 7323, section
-    /// 4.3). A following acknowledgement of a filled gap stays.
+    /// Replaces the plain acknowledgements with the same ECE mark at the end of the queue by a single one. The
+    /// new acknowledgement has the ACK number of the last and the echoed timestamp of the first (RFC 7323,
+    /// section 4.3). An acknowledgement of a filled gap after them is kept.
     pub(crate) fn stretch(&mut self) {
         let filled = match self.waiting() {
             [.., last] if last.kind == AckKind::Filled => self.owed.pop(),
@@ -224,7 +223,7 @@ impl Acks {
         }
     }
 
-    /// Replaces all owed acknowledgements by the last one, with its SACK blocks and the echoed timestamp of
+    /// Replaces all pending acknowledgements by the last one, with its SACK blocks and the echoed timestamp of
     /// the first.
     pub(crate) fn keep_last(&mut self) {
         let first = self.waiting().first().copied();
@@ -242,13 +241,13 @@ impl Acks {
         });
     }
 
-    /// Returns `true` if a segment with text can carry all owed acknowledgements.
+    /// Returns `true` if a segment with text can carry all pending acknowledgements.
     pub(crate) fn can_piggyback(&self) -> bool {
         let owed = self.waiting();
         owed.len() < 2 && owed.iter().all(|ack| ack.kind == AckKind::Plain)
     }
 
-    /// Drops all owed acknowledgements: a segment with SEG.ACK = RCV.NXT is sent, or the connection ends.
+    /// Drops all pending acknowledgements, because a segment with SEG.ACK = RCV.NXT is sent or the connection ends.
     pub(crate) fn piggyback(&mut self) {
         self.owed.clear();
         self.sacks.clear();
@@ -258,9 +257,9 @@ impl Acks {
         }
     }
 
-    /// Takes the next acknowledgements that can be sent together: a single one, or a run of plain ones that
-    /// are equal in ECE. Returns the first with its SACK blocks; [`Acks::later`] returns the others. `None`
-    /// if no acknowledgement is owed.
+    /// Removes the next acknowledgements that can be sent together: a single one, or a run of plain ones with
+    /// the same ECE mark. Returns the first acknowledgement with its SACK blocks; [`Acks::later`] returns the
+    /// others. `None` if no acknowledgement is pending.
     pub(crate) fn take(&mut self) -> Option<(AckOwed, SackBlocks)> {
         self.owed.drain(..self.left as usize);
         self.left = 0;
@@ -277,8 +276,7 @@ impl Acks {
         Some((first, sack))
     }
 
-    /// Returns the acknowledgements that the last call of [`Acks::take`] took in addition to the one that it
-    /// returned.
+    /// Returns the acknowledgements to send together with the one that the last call of [`Acks::take`] returned.
     pub(crate) fn later(&self) -> &[AckOwed] {
         self.owed.get(1..self.left as usize).unwrap_or_default()
     }
@@ -299,10 +297,10 @@ impl Acks {
 
     /// Adds the acknowledgement `ack` with the SACK blocks `sack` to the queue.
     ///
-    /// It replaces the last queued acknowledgement if `sack` has all blocks of that acknowledgement and the
-    /// peer needs no more duplicates. Thus a later acknowledgement repeats every dropped block: the peer
-    /// would count an unreported block as lost and send it again. If the queue of SACK options is full, `ack`
-    /// always replaces the last acknowledgement.
+    /// `ack` replaces the last queued acknowledgement if `sack` repeats all blocks of that acknowledgement and
+    /// the peer needs no more duplicates. Thus no block is dropped unless a later acknowledgement repeats it:
+    /// the peer would retransmit an unreported block. If the queue of SACK options is full, `ack` always
+    /// replaces the last acknowledgement.
     pub(crate) fn owe_with(&mut self, ack: AckOwed, sack: SackBlocks) {
         if sack.is_empty() {
             return self.owe(ack);
@@ -362,22 +360,22 @@ impl Acks {
         MOST_OWED - self.owed.len()
     }
 
-    /// Adds all of `acks` without SACK blocks. The caller has checked that they fit.
+    /// Adds all of `acks` without SACK blocks. The caller has checked that the queue has space for all.
     #[inline(always)]
     pub(crate) fn owe_each(&mut self, acks: impl Iterator<Item = AckOwed>) {
         (self.unacknowledged_bytes, self.has_news) = (0, true);
         self.owed.extend(acks);
     }
 
-    /// Drops the last owed acknowledgement to make space, because the owner has not sent for a long time. The
-    /// next acknowledgement covers the same text.
+    /// Drops the last pending acknowledgement to make space, because the owner has not sent for a long time.
+    /// The next acknowledgement covers the same text.
     fn forget_last(&mut self) {
         if self.owed.pop().is_some_and(|last| last.kind == AckKind::AloneWithSack) {
             self.sacks.pop();
         }
     }
 
-    /// Frees the memory of the queue if no acknowledgement is owed. It is allocated again on use.
+    /// Frees the memory of the queue if no acknowledgement is pending. The memory is allocated again on use.
     pub(crate) fn free_unused(&mut self) {
         if self.waiting().is_empty() {
             (self.owed, self.left) = (Vec::new(), 0);
@@ -388,9 +386,9 @@ impl Acks {
     }
 }
 
-/// Chooses the segments that owe an acknowledgement where many receivers acknowledge the same segments. It
-/// counts only text in order, whatever else was acknowledged in between, so that receivers with different
-/// offsets keep their distance.
+/// Chooses the segments that cause an acknowledgement when many receivers acknowledge the same segments. Only
+/// text in order is counted; other acknowledgements in between have no effect. Thus receivers with different
+/// offsets continue to acknowledge different segments.
 #[derive(Clone, Copy, Debug)]
 struct Spread {
     segments: NonZeroU16,
@@ -422,14 +420,13 @@ impl Spread {
     }
 }
 
-/// Maximum number of owed acknowledgements, enough for 2,048 segments: several full batches, and more while
-/// an application uses the connection. Beyond that, not every second segment causes an acknowledgement; later
-/// acknowledgements cover the segments.
+/// Maximum number of pending acknowledgements, enough for 2,048 segments, which are several full batches.
+/// Beyond that limit a new acknowledgement replaces the last pending one and covers the same text.
 const MOST_OWED: usize = 1_024;
 /// Maximum number of queued SACK options. A peer needs the newest option, and some duplicates.
 const MOST_SACKS: usize = 64;
-/// Maximum number of acknowledgements whose memory is kept when none is owed: 3 KiB. A full batch of frames
-/// owes no more.
+/// Maximum number of acknowledgements whose memory (3 KiB) is kept when none is pending. A full batch of frames
+/// causes no more acknowledgements.
 const MOST_KEPT: usize = 256;
 
 #[cfg(test)]

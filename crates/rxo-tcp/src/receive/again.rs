@@ -1,9 +1,9 @@
 //! Reads received text again: text in order, text out of order, and the last text that the application has
 //! read.
 //!
-//! Separate from reading, which gives each byte once. A receiver of a group needs all the text of a block to
-//! restore the block's lost segments (`multicast/mend.rs`), and the application may have read a part of this
-//! text.
+//! Separate from ordinary reading, which returns each byte once. A receiver of a group needs all the text of a
+//! block to restore the block's lost segments (`multicast/mend.rs`), and the application may have read a part
+//! of this text.
 
 use alloc::boxed::Box;
 
@@ -89,8 +89,8 @@ impl<B: AsRef<[u8]>> Receive<B> {
         read.map_or(read_at, |read| read.start)
     }
 
-    /// Copies the received text at `seq` to `to`, and returns `true`. Returns `false`, and leaves `to` in any
-    /// state, if a part of that text is missing.
+    /// Copies the received text at `seq` to `to`, and returns `true`. Returns `false` if a part of that text is
+    /// missing; the content of `to` is then undefined.
     pub(crate) fn copy(&self, seq: SeqNumber, to: &mut [u8]) -> bool {
         let end = seq + to.len() as u32;
         if !self.has(seq, end) {

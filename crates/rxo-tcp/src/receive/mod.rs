@@ -48,10 +48,10 @@ pub(crate) struct Receive<B> {
     knows_fin: bool,
     /// The state from which SACK blocks are built.
     pub(crate) sack: SackReport,
-    /// The right edge of the window, which moves only in steps that are worth a window update.
+    /// The right edge of the window, which moves only in steps that justify a window update.
     edge: SeqNumber,
-    /// The furthest window edge in any acknowledgement, including owed ones. Rounding up may put it after the
-    /// window's exact edge.
+    /// The furthest window edge in any acknowledgement, including pending ones. This edge may be after the
+    /// exact edge of the window, because windows are rounded up to whole units.
     said: SeqNumber,
     /// The furthest window edge that was sent to the peer in an acknowledgement.
     told: SeqNumber,
@@ -152,7 +152,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.held
     }
 
-    /// Returns the right edge of the offered window, including owed acknowledgements.
+    /// Returns the right edge of the offered window, including pending acknowledgements.
     pub(crate) fn offered_edge(&self) -> SeqNumber {
         self.said
     }
@@ -171,7 +171,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         u16::try_from(self.capacity).unwrap_or(u16::MAX)
     }
 
-    /// Returns RCV.WND as the peer knows it, in bytes.
+    /// Returns RCV.WND, the window that the peer was offered, in bytes.
     pub(crate) fn wnd(&self) -> u32 {
         distance(self.nxt, self.told)
     }
@@ -279,7 +279,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.waiting.clear();
     }
 
-    /// Frees the memory that holds no text. It is allocated again on use.
+    /// Frees the memory that holds no text. The memory is allocated again on use.
     pub(crate) fn free_unused(&mut self) {
         self.ready.free_unused();
         self.waiting.free_unused();
@@ -288,7 +288,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         }
     }
 
-    /// Frees all memory except the memory of unread text. Call it when no more text will be accepted.
+    /// Frees all memory except the memory of unread text. Call this method when no more text will be accepted.
     pub(crate) fn give_back(&mut self) {
         self.waiting = Reassembly::with_limits(0, 0);
         if self.is_spilling() {
@@ -414,7 +414,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         }
     }
 
-    /// Appends text at RCV.NXT to `ready`. Inlined, because a call would cost a lone segment 21 instructions.
+    /// Appends text at RCV.NXT to `ready`. Inlined, because a call would cost a single segment 21 more instructions.
     #[inline(always)]
     fn push_ready(&mut self, payload: Payload<B>) {
         let bytes = payload.bytes();

@@ -2,9 +2,9 @@
 //! needs.
 //!
 //! As in Linux's dynamic right-sizing (Fisk and Feng 2001), a window of twice the bytes read in a round trip
-//! never limits a sender that doubles its rate in each round trip, and an application that reads little
-//! causes no growth. An application that pauses and then reads everything counts as fast, because it reads
-//! all waiting text in one round trip. Separate because it is pure.
+//! never limits a sender that doubles its rate in each round trip, and an application that reads little causes
+//! no growth. An application that pauses and then reads everything counts as fast, because it reads all waiting
+//! text in one round trip. Separate because this code only computes: it changes no state of the connection.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
@@ -52,9 +52,9 @@ impl ReadRate {
     }
 
     /// Ends the measurement of a round trip if it is over. Returns the receive buffer, in bytes, that the
-    /// highest rate so far needs. It is returned after every round trip, because a refused request may be
-    /// granted later. 0 if the application has never read more than `initial_bytes` in a round trip; `None`
-    /// if the round trip is not over.
+    /// highest rate so far needs. The size is returned after every round trip, because a refused request may be
+    /// granted later. Returns 0 if the application has never read more than `initial_bytes` in a round trip,
+    /// and `None` if the round trip is not over.
     pub(crate) fn end_round(&mut self, progress: &Progress) -> Option<u32> {
         self.round.time = match (self.round.time, progress.round_trip) {
             (Some(least), Some(time)) => Some(least.min(time)),
@@ -89,9 +89,9 @@ impl Round {
         Self { at: now, read_at, edge, time: round_trip }
     }
 
-    /// Returns `true` if the round trip is over. Without a round-trip time it is over when the whole window
-    /// offered at its start has been read, because the peer needs at least a round trip to fill it, or after
-    /// one second.
+    /// Returns `true` if the round trip is over. If the round-trip time is unknown, the round trip counts as
+    /// over after one second, or when the application has read the whole window that was offered at its start:
+    /// the peer needs at least a round trip to fill this window.
     fn is_complete(&self, progress: &Progress) -> bool {
         match self.time {
             Some(time) => progress.now.since(self.at) >= time.max(SHORTEST),
@@ -103,8 +103,8 @@ impl Round {
     }
 }
 
-/// The shortest time over which the rate of reading is measured: within a machine room, waking the
-/// application takes longer than the round trip.
+/// The shortest time over which the rate of reading is measured. Within a data centre, waking the application
+/// takes longer than a round trip.
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_secs(1);
 

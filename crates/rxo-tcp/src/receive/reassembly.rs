@@ -1,4 +1,4 @@
-//! Reassembly of out-of-order text: which ranges have arrived, and where their bytes are.
+//! Reassembly of out-of-order text: the ranges that have arrived, and the places of their bytes.
 
 use alloc::collections::VecDeque;
 
@@ -32,7 +32,7 @@ struct Piece<B> {
     payload: Payload<B>,
 }
 
-/// The place of some bytes of received text.
+/// The place in memory of a part of the received text.
 #[derive(Debug)]
 pub(crate) enum Text<B> {
     /// The bytes are in their original buffer.
@@ -59,11 +59,11 @@ impl<B> Piece<B> {
 /// The result of inserting a segment's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inserted {
-    /// The text of the segment is kept, or its new part if some of it was received before.
+    /// The text of the segment is kept. If a part was received before, only the new part is kept.
     Kept,
     /// The whole text of the segment was received before.
     Duplicate,
-    /// The text was dropped because there are too many gaps; the peer will send it again.
+    /// The text was dropped because there are too many gaps. The peer will retransmit the text.
     NoRoom,
 }
 
@@ -79,7 +79,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         }
     }
 
-    /// Changes the maximum number of contiguous runs to `runs`; existing runs stay.
+    /// Changes the maximum number of contiguous runs to `runs`. Existing runs are kept, even if there are more.
     pub(crate) fn set_most_runs(&mut self, runs: usize) {
         self.most_runs = runs;
         self.runs.shrink_to(runs);
@@ -117,15 +117,17 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         self.spilled_bytes = 0;
     }
 
-    /// Moves the text of each piece into the buffer that `exchange` returns; if it returns `None`, the text stays.
+    /// Moves the text of each piece into the buffer that `exchange` returns. If `exchange` returns `None`, the
+    /// text stays in its old buffer.
     pub(crate) fn exchange(&mut self, exchange: &mut impl FnMut(&B, &[u8]) -> Option<B>) {
         for piece in &mut self.pieces {
             piece.payload.exchange(&mut *exchange);
         }
     }
 
-    /// Inserts `payload`, which begins at `start`. Bytes received before are kept, unless the new text covers
-    /// a whole run. The text is copied unless `may_lend` is set and its buffer fits.
+    /// Inserts `payload`, which begins at `start`. Of bytes that are received twice, the old ones are kept,
+    /// unless the new text covers a whole run. The text is copied unless `may_lend` is set and one more buffer
+    /// may be kept.
     pub(crate) fn insert(
         &mut self,
         start: SeqNumber,
@@ -207,7 +209,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
     }
 
     /// Removes and returns the text that begins at `nxt`; `None` if no text begins there. Drops text before
-    /// `nxt`, which is duplicate.
+    /// `nxt`, because it was received before.
     pub(crate) fn take_at(&mut self, nxt: SeqNumber) -> Option<Text<B>> {
         self.drop_before(nxt);
         let run = self.runs.front_mut().filter(|run| run.start == nxt)?;
@@ -256,7 +258,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         self.runs.get(at).copied()
     }
 
-    /// Copies the text at `seq` to `to`, which must lie in one run. Returns `false` if it does not.
+    /// Copies the received text at `seq` to `to`. Returns `false` if the text does not lie in one run.
     pub(crate) fn copy(&self, seq: SeqNumber, to: &mut [u8], spill: &Spill) -> bool {
         let end = seq + to.len() as u32;
         let (mut at, mut copied) = (seq, 0);

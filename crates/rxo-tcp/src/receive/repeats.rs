@@ -1,8 +1,9 @@
 //! Counts acknowledgements with SACK blocks that repeat one ACK number.
 //!
 //! A peer with SACK detects losses by arrivals, not by the number of duplicates (RFC 6675, section 4; RFC
-//! 8985), and each duplicate costs the peer more than this side. Therefore a duplicate may be dropped if the
-//! next duplicate has all of its blocks. Separate from `acks.rs` because the count outlives the queue.
+//! 8985), and the peer needs more time to process a duplicate than this side to send it. Therefore a duplicate
+//! may be dropped if the next duplicate repeats all of its blocks. Separate from `acks.rs` because the count is
+//! kept when the queue is emptied.
 
 use rxo_wire::SeqNumber;
 

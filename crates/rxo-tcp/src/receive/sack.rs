@@ -12,13 +12,14 @@ use super::reassembly::Reassembly;
 pub(crate) struct SackReport {
     /// The sequence number of a byte in each block that changed recently, the latest change first.
     recent: [Option<SeqNumber>; SackBlocks::MAX],
-    /// A block of text that was received twice, which has not been reported; `None` if there is none.
+    /// A block of text that was received twice and has not been reported as a duplicate; `None` if there is none.
     duplicate: Option<SackBlock>,
 }
 
 impl SackReport {
     /// Records that text in the block `run` arrived out of order. Each block is listed once, however many
-    /// segments it has. Otherwise a few segments would displace older blocks, which must be repeated.
+    /// segments it has. Otherwise a few segments of one block would displace the older blocks, which must be
+    /// repeated.
     pub(crate) fn received(&mut self, run: SackBlock) {
         let mut others = self.recent.into_iter().flatten().filter(|seq| !run.has(*seq));
         self.recent = from_fn(|at| if at == 0 { Some(run.start) } else { others.next() });
@@ -58,7 +59,7 @@ impl SackReport {
     }
 }
 
-/// Appends `run` to `blocks` unless it is listed there at or after the index `from`.
+/// Appends `run` to `blocks` unless `blocks` contains it at or after the index `from`.
 fn push_new(blocks: &mut SackBlocks, from: usize, run: SackBlock) {
     let listed = blocks.as_slice().get(from..).unwrap_or_default();
     if !listed.contains(&run) {

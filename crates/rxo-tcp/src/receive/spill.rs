@@ -1,9 +1,10 @@
 //! The spill: text that is copied because it arrived in too many pieces.
 //!
-//! The window counts bytes, but the text of each segment keeps a buffer: a peer that sends few bytes in each
-//! segment would use up all buffers long before its window. Text that exceeds the limit is copied here, so
-//! that everything inside an offered window can be kept, in memory as large as the window. Separate because
-//! it addresses bytes by sequence number only; `mod.rs` and `reassembly.rs` track which of them are in order.
+//! The window counts bytes, but the text of each segment occupies a whole buffer: a peer that sends few bytes
+//! in each segment would use up all buffers long before the window. Text beyond the limit of buffers is copied
+//! to this ring, which is as large as the window. Thus all text inside an offered window can be kept. Separate
+//! because the ring addresses bytes by sequence number only; `mod.rs` and `reassembly.rs` track which bytes are
+//! in order.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -18,7 +19,7 @@ pub(crate) struct Spill {
     /// The part of the ring that has been written so far.
     bytes: Vec<u8>,
     size: usize,
-    /// The sequence number of the byte at `head`. Bytes before it are no longer read.
+    /// The sequence number of the byte at `head`. Bytes before this number are no longer read.
     origin: SeqNumber,
     head: usize,
 }
@@ -30,7 +31,7 @@ impl Spill {
         Self { bytes: Vec::new(), size, origin: SeqNumber::default(), head: 0 }
     }
 
-    /// Frees all memory. Call it when none of the bytes are needed.
+    /// Frees all memory. Call this method when none of the bytes are needed.
     pub(crate) fn free(&mut self) {
         self.bytes = Vec::new();
     }
@@ -46,7 +47,7 @@ impl Spill {
         (self.origin, self.head) = (origin, self.place(gone));
     }
 
-    /// Changes the size of the ring to `bytes` bytes. Bytes at and after `origin` stay, as far as they fit.
+    /// Changes the size of the ring to `bytes` bytes. Keeps as many bytes from `origin` on as fit.
     pub(crate) fn resize(&mut self, origin: SeqNumber, bytes: u32) {
         self.advance_to(origin);
         let mut resized = Self::with_capacity(bytes);
@@ -58,7 +59,8 @@ impl Spill {
         *self = resized;
     }
 
-    /// Copies `data` to `seq`, without the part before the origin or beyond the size of the ring.
+    /// Copies `data` into the ring at the sequence number `seq`. Leaves out the part before the origin and the
+    /// part beyond the size of the ring.
     pub(crate) fn write(&mut self, seq: SeqNumber, data: &[u8]) {
         let Ok(offset) = usize::try_from(seq - self.origin) else { return };
         let data = &data[..data.len().min(self.size.saturating_sub(offset))];

@@ -20,8 +20,8 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.told = self.said;
     }
 
-    /// Moves the right edge if the step is large enough, by the free space when RCV.NXT was `ack` (RFC 9293,
-    /// section 3.8.6.2.2).
+    /// Moves the right edge of the window if the step is large enough (RFC 9293, section 3.8.6.2.2). The new
+    /// edge follows from the free space when RCV.NXT was `ack`.
     #[inline]
     pub(crate) fn move_edge(&mut self, ack: SeqNumber) {
         if self.gain_at(ack) >= self.least_step() {
@@ -37,8 +37,8 @@ impl<B: AsRef<[u8]>> Receive<B> {
         distance(self.edge, self.nxt + room) >= self.least_step()
     }
 
-    /// Returns the smallest step of the window edge that is worth a window update, in bytes. Never 0: the
-    /// edge does not move back.
+    /// Returns the smallest step of the window edge that justifies a window update, in bytes. Never 0, because
+    /// a step of 0 could move the edge back.
     fn least_step(&self) -> u32 {
         (self.capacity / 2).min(self.mss).max(1)
     }
@@ -55,7 +55,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.offer().field_for(ack)
     }
 
-    /// Lets `offering` compute SEG.WND of several acknowledgements, and records them as offered.
+    /// Calls `offering` to compute SEG.WND of several acknowledgements, and records these windows as offered.
     #[inline]
     pub(crate) fn window_fields<R>(&mut self, offering: impl FnOnce(&mut Offer) -> R) -> R {
         let mut offer = self.offer();
@@ -81,8 +81,8 @@ impl<B: AsRef<[u8]>> Receive<B> {
         distance(self.edge, ack + self.free_at(ack))
     }
 
-    /// Returns the free space in bytes, in whole units of the window, that there was when RCV.NXT was `ack`.
-    /// Nothing may have been consumed since.
+    /// Returns the free space when RCV.NXT was `ack`, in bytes, rounded down to whole units of the window. The
+    /// application must not have consumed text since then.
     fn free_at(&self, ack: SeqNumber) -> u32 {
         let ready = (self.ready_bytes() as u32).saturating_sub(distance(ack, self.nxt));
         let free = self.capacity.saturating_sub(ready);
@@ -90,7 +90,8 @@ impl<B: AsRef<[u8]>> Receive<B> {
     }
 }
 
-/// The window as a run of acknowledgements offers it. A copy, so that it stays in registers.
+/// The window that a run of acknowledgements offers: a copy of fields of [`Receive`], so that the compiler
+/// keeps them in registers.
 pub(crate) struct Offer {
     /// The right edge of the window: the field `edge` of [`Receive`].
     edge: SeqNumber,
@@ -123,8 +124,8 @@ impl Offer {
         units as u16
     }
 
-    /// Returns SEG.WND for SEG.ACK = `ack`. Rounded up, so that the edge does not seem to move back by more
-    /// than a unit of the scale (RFC 7323, section 2.4). Text up to the furthest offered edge is accepted.
+    /// Returns SEG.WND for SEG.ACK = `ack`. The window is rounded up, so that the edge moves back by at most a
+    /// unit of the scale (RFC 7323, section 2.4). Text up to the furthest offered edge is accepted.
     #[inline]
     fn field_for(&self, ack: SeqNumber) -> u16 {
         u16::try_from(self.units_at(ack)).unwrap_or(u16::MAX)

@@ -1,8 +1,8 @@
 //! The fast path of an acknowledgement that covers only data sent once, while no loss is suspected or being
 //! recovered. Nearly all acknowledgements are of this kind.
 //!
-//! The result is the same as in `on_ack.rs`, without the checks whose results are known. Acknowledgements
-//! that arrive together form a run: each is a sample of the path, and all other state is written once.
+//! The effect is the same as in `on_ack.rs`, but checks whose results are known are left out. Acknowledgements
+//! that arrive together form a run: each gives a round-trip sample, and all other state is written once.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
@@ -18,11 +18,11 @@ use crate::sequence::distance;
 /// acknowledgement is written at the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckRun {
-    /// SND.UNA, the oldest unacknowledged sequence number. The first range of the scoreboard still begins at
-    /// its old value.
+    /// SND.UNA, the oldest unacknowledged sequence number. The first range of the scoreboard begins at the
+    /// value before the run.
     una: SeqNumber,
-    /// The end of the first range. If that range was retransmitted, this is SND.UNA, so that no part of it is
-    /// expected.
+    /// The end of the first range. If that range was retransmitted, `end` is SND.UNA, so that no
+    /// acknowledgement of the range is expected.
     end: SeqNumber,
     sent_at: Instant,
     /// The number of bytes in flight.
@@ -30,7 +30,7 @@ pub(crate) struct AckRun {
 }
 
 impl AckRun {
-    /// Returns SND.UNA, the oldest unacknowledged sequence number, after the acknowledgements taken so far.
+    /// Returns SND.UNA, the oldest unacknowledged sequence number, after the acknowledgements processed so far.
     #[inline(always)]
     pub(crate) fn una(&self) -> SeqNumber {
         self.una
@@ -47,13 +47,13 @@ pub(crate) struct Samples {
     end: SeqNumber,
     /// The time at which the range was sent, in nanoseconds.
     sent_at_ns: u64,
-    /// The upper bound of a sample in nanoseconds: no frame arrived after now.
+    /// The upper bound of a sample in nanoseconds: the time from sending the range until now.
     most_ns: u64,
     rtt: Estimate,
 }
 
 impl Samples {
-    /// Returns `true` if `ack` acknowledges a part of the rest of the range, but not all of it.
+    /// Returns `true` if `ack` acknowledges new data inside the range, but not the whole range.
     #[inline(always)]
     pub(crate) fn expects(&self, ack: SeqNumber) -> bool {
         self.una.is_before(ack) && ack.is_before(self.end)
@@ -93,14 +93,14 @@ impl Recovery {
         run.end.is_at_or_after(ack) || self.board.was_sent_once(ack)
     }
 
-    /// Drops the record of data in flight, because the owner of the connection keeps one. Returns `false`,
-    /// and changes nothing, if a part of the data was retransmitted.
+    /// Drops the record of data in flight, because the owner of the connection keeps such a record. Returns
+    /// `false`, and changes nothing, if a part of the data was retransmitted.
     pub(crate) fn forget_sent(&mut self) -> bool {
         self.board.forget_sent_once()
     }
 
-    /// Begins to take round-trip samples from the rest of the first range of `run`. `None` if nothing is left
-    /// of the range, or before the first round-trip sample.
+    /// Begins to take round-trip samples from the rest of the first range of `run`. `None` if the whole range
+    /// is acknowledged, or before the first round-trip sample.
     #[inline(always)]
     pub(crate) fn begin_samples(&self, run: &AckRun, now: Instant) -> Option<Samples> {
         let AckRun { una, end, sent_at, .. } = *run;
@@ -110,7 +110,7 @@ impl Recovery {
         rtt.map(|rtt| Samples { una, end, sent_at_ns, most_ns, rtt })
     }
 
-    /// Applies to `run` the acknowledgements that `samples` has taken.
+    /// Applies to `run` the acknowledgements that `samples` has processed.
     #[inline(always)]
     pub(crate) fn end_samples(&mut self, run: &mut AckRun, samples: &Samples) {
         run.in_flight -= distance(run.una, samples.una);
@@ -138,8 +138,8 @@ impl Recovery {
         self.sample((now, arrived_at), ack, delivered, run.in_flight, congestion);
     }
 
-    /// Processes an expected acknowledgement of `run` that covers at least the first range. Returns the
-    /// number of acknowledged bytes and the time at which the last of them was sent.
+    /// Processes an expected acknowledgement of `run` that covers at least the first range. Returns the number
+    /// of acknowledged bytes, and the latest time at which any of them was sent.
     #[inline(never)]
     fn take_ranges(
         &mut self,
@@ -157,8 +157,8 @@ impl Recovery {
         (bytes, sent_at)
     }
 
-    /// Removes the ranges that `ack` acknowledges; its frame arrived at `arrived_at`. Returns the time at
-    /// which the latest of them was sent.
+    /// Removes the ranges that `ack` acknowledges. The frame of this acknowledgement arrived at `arrived_at`.
+    /// Returns the time at which the latest of them was sent.
     #[inline]
     fn write_ranges(&mut self, arrived_at: Instant, ack: SeqNumber) -> Instant {
         // RACK reads the other fields only for retransmitted ranges.
@@ -208,8 +208,8 @@ impl Recovery {
         self.duplicates.reset();
     }
 
-    /// Passes a sample of the path to the estimators: `bytes` were acknowledged, after which `in_flight`
-    /// bytes are in flight.
+    /// Passes the measurements of an acknowledgement to the round-trip estimate and to congestion control: the
+    /// acknowledgement covers `bytes` bytes, and `in_flight` bytes are in flight after it.
     #[inline(always)]
     fn sample(
         &mut self,

@@ -1,9 +1,9 @@
 //! F-RTO detects spurious timeouts (RFC 5682, sections 2.1 and 3.1) for connections without timestamps; with
 //! timestamps, Eifel detects them earlier (`spurious.rs`).
 //!
-//! After a timeout one segment is retransmitted. When it is acknowledged, two new segments are sent instead
-//! of more old ones. The next ACK decides: if it covers data that was not retransmitted, the originals arrive
-//! late; if it is a duplicate, they are lost.
+//! After a timeout one segment is retransmitted. When it is acknowledged, two new segments are sent instead of
+//! more old ones. The next ACK decides. If this ACK covers data that was not retransmitted, the original
+//! segments were only late. If it is a duplicate, they are lost.
 
 use rxo_wire::SeqNumber;
 
@@ -21,7 +21,7 @@ pub(crate) enum Frto {
     Second { new_bytes: u32 },
 }
 
-/// The conclusion from an acknowledgement about the last timeout.
+/// The conclusion about the last timeout that an acknowledgement permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
     /// The acknowledgement allows no conclusion yet, or no timeout is being examined.

@@ -1,10 +1,10 @@
 //! Loss recovery: detects lost data and chooses what to retransmit.
 //!
-//! Separate from the steps of RFC 9293, which only see that an acknowledgement advances SND.UNA. [`Recovery`]
-//! processes each acknowledgement separately and in order, including those of an aggregate, so aggregation
-//! does not change the result. The files: `scoreboard.rs` tracks sent data, `rtt.rs` is RFC 6298,
-//! `rack.rs` and `tail_probe.rs` RFC 8985, `prr.rs` RFC 9937, `newreno.rs` RFC 6582 and 3042,
-//! `spurious.rs` RFC 3522, `f_rto.rs` RFC 5682.
+//! Separate from the steps of RFC 9293, for which an acknowledgement only advances SND.UNA. [`Recovery`]
+//! processes each acknowledgement separately and in order, including those of an aggregate, so aggregation does
+//! not change the result. The files: `scoreboard.rs` tracks sent data, `rtt.rs` is RFC 6298, `rack.rs` and
+//! `tail_probe.rs` RFC 8985, `prr.rs` RFC 9937, `newreno.rs` RFC 6582 and 3042, `spurious.rs` RFC 3522,
+//! `f_rto.rs` RFC 5682.
 
 mod expected;
 mod f_rto;
@@ -55,14 +55,14 @@ pub(crate) struct Recovery {
     is_urgent: bool,
     /// The time at which RACK checks for losses again; `None` if no check is due.
     look_again: Option<Instant>,
-    /// SND.NXT at the last reduction of the congestion window; `None` before the first reduction. Until it is
-    /// acknowledged, ECN marks cause no further reduction.
+    /// SND.NXT at the last reduction of the congestion window; `None` before the first reduction. Until this
+    /// number is acknowledged, ECN marks cause no further reduction.
     reduced_until: Option<SeqNumber>,
     /// `true` once the window is reduced; cleared by [`Recovery::take_reduction`].
     has_reduced: bool,
     /// The number of segments retransmitted so far.
     resent_segments: u32,
-    /// The number of loss events so far, at most one a flight; it wraps.
+    /// The number of loss events so far, at most one per flight. The counter wraps.
     loss_events: u32,
 }
 
@@ -123,7 +123,7 @@ impl Recovery {
         self.board.set_limit(ranges);
     }
 
-    /// Returns `true` if progress must not restart the retransmission timer.
+    /// Returns `true` if an acknowledgement of new data must not restart the retransmission timer.
     pub(crate) fn keeps_timer(&self) -> bool {
         self.duplicates.keeps_timer()
     }
@@ -156,8 +156,9 @@ impl Recovery {
         self.board.lost() > 0
     }
 
-    /// Returns two flags that apply after a timeout that may have been spurious (RFC 5682): `true` if new
-    /// segments must be sent before lost ones, and `true` if the new segments have been sent.
+    /// Returns two flags for F-RTO, which examines whether a timeout was spurious (RFC 5682). The first is
+    /// `true` if new segments must be sent before lost ones; the second is `true` if these new segments have
+    /// been sent.
     pub(crate) fn asks_by_new(&self) -> (bool, bool) {
         (self.frto.prefers_new(), self.frto.waits())
     }
@@ -226,8 +227,8 @@ impl Recovery {
         self.rtt.back_off();
     }
 
-    /// Marks segments that do not fit the path as lost. This does not indicate congestion: slow start begins
-    /// again, up to the previous window (RFC 1191, section 6.5).
+    /// Marks segments that do not fit the path as lost. Such a loss does not indicate congestion: slow start
+    /// begins again, and its threshold is the previous window (RFC 1191, section 6.5).
     pub(crate) fn on_packet_too_big(&mut self, nxt: SeqNumber, congestion: &mut Congestion) {
         let mss = self.mss;
         let lost = self.board.lose(|range| range.bytes() > mss);
@@ -278,7 +279,7 @@ impl Recovery {
         core::mem::take(&mut self.has_reduced)
     }
 
-    /// Returns the number of loss events so far, at most one a flight; it wraps.
+    /// Returns the number of loss events so far, at most one per flight. The counter wraps.
     #[inline]
     pub(crate) fn loss_events(&self) -> u32 {
         self.loss_events
@@ -343,9 +344,9 @@ impl Recovery {
         self.probe.sent(nxt, true);
     }
 
-    /// Returns FlightSize (RFC 5681), without the additions of limited transmit: the bytes in flight before
-    /// the acknowledgements that show the loss. A peer that aggregates acknowledges at once everything that
-    /// arrived before the loss.
+    /// Returns FlightSize (RFC 5681), without the segments of limited transmit: the bytes in flight before the
+    /// acknowledgements that show the loss. The current number would be too low, because a peer that aggregates
+    /// acknowledges at once everything that arrived before the loss.
     fn flight_size(&self, congestion: &Congestion) -> u32 {
         let outstanding = self.board.in_flight() + self.board.sacked() + self.board.lost();
         outstanding.max(congestion.flight()).min(congestion.cwnd())
@@ -372,7 +373,7 @@ impl Recovery {
         self.phase = Phase::Recovery { recover: nxt };
     }
 
-    /// Sets the congestion window by PRR after the data `more` has arrived. Used only with SACK.
+    /// Sets the congestion window by PRR (RFC 9937) after an acknowledgement that reports `more`. Used only with SACK.
     fn limit_by_prr(&mut self, more: Arrived, congestion: &mut Congestion) {
         let pipe = self.board.in_flight();
         let window = self.prr.window(more, pipe, congestion.ssthresh(), self.mss);
@@ -380,7 +381,7 @@ impl Recovery {
     }
 }
 
-/// Returns the start of the millisecond that contains `at`, which is the precision of timestamps.
+/// Returns `at`, rounded down to a millisecond, which is the precision of timestamps.
 fn to_millis(at: Instant) -> Instant {
     Instant::from_nanos(at.as_nanos() / NANOS_PER_MILLI * NANOS_PER_MILLI)
 }

@@ -1,8 +1,8 @@
 //! Recovery without SACK (RFC 5681, section 3.2; RFC 6582): each duplicate ACK counts as one segment that has
 //! left the network.
 //!
-//! The RFC inflates the window by each duplicate. Here the same number is subtracted from the bytes in
-//! flight, so that the window keeps its meaning. This also implements limited transmit (RFC 3042).
+//! The RFC adds a segment to the window for each duplicate. This code subtracts the segment from the bytes in
+//! flight instead, so that the window keeps its meaning. This also implements limited transmit (RFC 3042).
 
 /// Counts duplicate acknowledgements.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,8 +15,7 @@ pub(crate) struct Duplicates {
 }
 
 impl Duplicates {
-    /// Counts a duplicate ACK. Returns `true` for the third and every later one (RFC 5681, section 3.2, step
-    /// 2).
+    /// Counts a duplicate ACK. Returns `true` for the third and every later duplicate (RFC 5681, section 3.2, step 2).
     pub(crate) fn count(&mut self, mss: u32) -> bool {
         self.count = self.count.saturating_add(1);
         self.credit = self.credit.saturating_add(mss);
@@ -43,9 +42,9 @@ impl Duplicates {
         }
     }
 
-    /// Returns `true` if the retransmission timer must not be restarted. Only the first partial
-    /// acknowledgement restarts it: with many losses, a timeout is faster than repairing one loss per round
-    /// trip (RFC 6582, section 3.2, step 3).
+    /// Returns `true` if the retransmission timer must not be restarted. Only the first partial acknowledgement
+    /// restarts the timer: with many losses, a timeout is faster than repairing one loss per round trip (RFC
+    /// 6582, section 3.2, step 3).
     pub(crate) fn keeps_timer(&self) -> bool {
         self.partials > 1
     }

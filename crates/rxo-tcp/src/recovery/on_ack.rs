@@ -149,10 +149,10 @@ impl Recovery {
         delivered
     }
 
-    /// Takes a round-trip sample from data that was sent only once (RFC 6298, section 3), or from the
-    /// timestamp (RFC 7323, section 4). If the ACK also covers a retransmission, data that was sent only once
-    /// gives no sample, because it may have waited for that retransmission. An echo older than the last
-    /// retransmission gives no sample either: if an ACK was lost, the next ACK repeats its echo (RFC 7323,
+    /// Takes a round-trip sample from data that was sent only once (RFC 6298, section 3), or from the timestamp
+    /// (RFC 7323, section 4). If the ACK also covers a retransmission, data that was sent only once gives no
+    /// sample, because it may have waited for that retransmission. An echo older than the last retransmission
+    /// gives no sample either: if an ACK was lost, the next ACK repeats the echo of the lost one (RFC 7323,
     /// section 5.3, R2). Such a sample would measure our own timeout and double the next timeout, up to two
     /// minutes.
     fn sample_round_trip(&mut self, news: &AckNews<'_>, delivered: &Delivered) {
@@ -252,8 +252,8 @@ impl Recovery {
         }
     }
 
-    /// Ends the recovery if `ack` reaches the end of the data that it covers. Returns `true` if fast recovery
-    /// has ended.
+    /// Ends the recovery if `ack` acknowledges all data that was outstanding when the recovery began. Returns
+    /// `true` if fast recovery has ended.
     fn leave_phase(&mut self, ack: SeqNumber, congestion: &mut Congestion) -> bool {
         let (Phase::Recovery { recover } | Phase::Loss { recover, .. }) = self.phase else {
             return false;
@@ -274,8 +274,8 @@ impl Recovery {
         was_recovery
     }
 
-    /// Returns the congestion window after fast recovery, in bytes. RFC 9937 leaves it at the threshold;
-    /// without SACK it is smaller, so that not all of it is sent at once (RFC 6582, section 3.2, step 3).
+    /// Returns the congestion window after fast recovery, in bytes. With SACK the window is the threshold (RFC
+    /// 9937). Without SACK the window is smaller, to avoid a burst of segments (RFC 6582, section 3.2, step 3).
     fn window_after(&self, ssthresh: u32) -> u32 {
         let in_flight = self.board.in_flight().max(self.mss);
         if self.uses_sack { ssthresh } else { ssthresh.min(in_flight + self.mss) }

@@ -12,9 +12,9 @@ pub(crate) struct Prr {
 }
 
 impl Prr {
-    /// Begins a recovery with `flight` bytes in flight. `delivered` further bytes were reported by
-    /// acknowledgements that arrived together with the first one, so nothing has been sent in exchange for
-    /// them yet.
+    /// Begins a recovery with `flight` bytes in flight. `delivered` is the number of further bytes that
+    /// acknowledgements reported which arrived together with the first one. Nothing has been sent in exchange
+    /// for these bytes yet.
     pub(crate) fn start(flight: u32, delivered: u32) -> Self {
         Self { flight_at_start: flight.saturating_add(delivered).max(1), delivered, out: 0 }
     }

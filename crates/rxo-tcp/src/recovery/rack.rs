@@ -1,4 +1,4 @@
-//! RACK: a segment is lost if one sent later has arrived, and enough time for reordering has passed (RFC
+//! RACK: a segment is lost if a segment sent later has arrived, and enough time for reordering has passed (RFC
 //! 8985, section 6.2).
 
 use rxo_frame::{Duration, Instant};
@@ -7,7 +7,7 @@ use rxo_wire::SeqNumber;
 use super::scoreboard::{Scoreboard, Sent};
 use crate::sequence::later;
 
-/// The state of RACK, with the most recently sent segment of all that have arrived.
+/// The state of RACK. It describes the most recently sent segment among all segments that have arrived.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rack {
     latest: Option<Latest>,
@@ -38,7 +38,7 @@ struct Latest {
     arrived_at: Instant,
 }
 
-/// The circumstances in which a range of sent data was delivered.
+/// The values that RACK needs about the arrival of a range of sent data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) at: Instant,
@@ -76,13 +76,12 @@ impl Rack {
         self.fack.is_none_or(|fack| start.is_at_or_after(fack))
     }
 
-    /// Records that retransmitted data had not been lost, only reordered.
+    /// Records a reordering: retransmitted data had not been lost.
     pub(crate) fn was_reordering(&mut self) {
         self.reordered = self.reordered.saturating_add(1);
     }
 
-    /// Lengthens the wait for reordering because the peer has received data twice (RFC 8985, section 6.2,
-    /// step 4).
+    /// Lengthens the reordering window because the peer has received data twice (RFC 8985, section 6.2, step 4).
     pub(crate) fn duplicate_arrived(&mut self, nxt: SeqNumber) {
         self.duplicates_reported = self.duplicates_reported.saturating_add(1);
         if self.round_ends.is_none() {
@@ -126,8 +125,8 @@ impl Rack {
         (least * (self.more_quarters + 1) / 4).min(srtt)
     }
 
-    /// Marks segments as lost (RFC 8985, section 6.2, step 5). Returns the time of the next check; `None` if
-    /// no more segments can be lost by time.
+    /// Marks segments as lost (RFC 8985, section 6.2, step 5). Returns the time of the next check; `None` if no
+    /// further segment can become lost by the passage of time.
     pub(crate) fn detect_loss(
         &self,
         board: &mut Scoreboard,

@@ -1,7 +1,7 @@
 //! The round-trip estimate and the retransmission timeout (RFC 6298).
 //!
-//! Times are plain numbers of nanoseconds: `Duration` stores seconds and nanoseconds separately, and dividing
-//! it for each acknowledgement costs more than all other steps.
+//! Times are plain numbers of nanoseconds. `Duration` stores seconds and nanoseconds separately, and dividing a
+//! `Duration` for each acknowledgement costs more than all other steps.
 
 use rxo_frame::Duration;
 
@@ -149,12 +149,12 @@ fn nanos(duration: Duration) -> u64 {
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// The largest retransmission timeout in nanoseconds; it must be at least 60 seconds (RFC 6298, section 2.5).
+/// The largest retransmission timeout in nanoseconds. RFC 6298, section 2.5 requires at least 60 seconds.
 const MAX_RTO_NS: u64 = 120 * SECOND_NS;
 /// G, the granularity of the timers in nanoseconds. The clock counts nanoseconds, but the timers are exact
 /// only to milliseconds.
 const GRANULARITY_NS: u64 = 1_000_000;
-/// The longest round-trip sample in nanoseconds, one year: eight times this value does not overflow.
+/// The longest round-trip sample in nanoseconds: one year. Eight times this value still fits 64 bits.
 pub(crate) const MOST_SAMPLE_NS: u64 = 365 * 24 * 3600 * SECOND_NS;
 const MAX_BACKOFF: u32 = 16;
 

@@ -1,9 +1,10 @@
 //! The scoreboard: the ranges of sent data and the state of each.
 //!
-//! Separate because all parts of loss recovery use it: it records which bytes are in flight, held by the
-//! peer, or lost, and when each was last sent. A large send is one range until an acknowledgement splits it.
-//! The number of ranges is limited, and memory is allocated on use. If a split finds no free slot, the SACK
-//! that caused it is ignored, which costs a needless retransmission and nothing else.
+//! Separate because all parts of loss recovery use the scoreboard. It records which bytes are in flight, held
+//! by the peer, or lost, and the time at which each byte was last sent. A GSO frame is one range until an
+//! acknowledgement splits the range. The number of ranges is limited, and memory is allocated on use. If there
+//! is no free slot for a split, the SACK block that requires the split is ignored, which only costs a needless
+//! retransmission.
 
 use alloc::collections::VecDeque;
 
@@ -55,7 +56,7 @@ impl Scoreboard {
         Self { ranges: VecDeque::new(), limit: ranges, in_flight: 0, sacked: 0, lost: 0 }
     }
 
-    /// Changes the maximum number of ranges to `ranges`; existing ranges stay.
+    /// Changes the maximum number of ranges to `ranges`. Existing ranges are kept, even if there are more.
     pub(crate) fn set_limit(&mut self, ranges: usize) {
         self.limit = ranges;
         self.ranges.shrink_to(ranges);
@@ -133,8 +134,8 @@ impl Scoreboard {
         }
     }
 
-    /// Removes everything before `ack`, as [`Scoreboard::acknowledge`] does, for data that is all in flight
-    /// and was sent once.
+    /// Removes everything before `ack`, as [`Scoreboard::acknowledge`] does. All removed data must be in flight
+    /// and must have been sent once.
     #[inline]
     pub(crate) fn acknowledge_in_flight(&mut self, ack: SeqNumber, mut gone: impl FnMut(&Sent)) {
         while let Some(first) = self.ranges.front_mut().filter(|it| it.start.is_before(ack)) {
@@ -224,7 +225,7 @@ impl Scoreboard {
         }
     }
 
-    /// Marks lost data as in flight again, because it proved not to be lost.
+    /// Marks all lost data as in flight again, because the data proved not to be lost.
     pub(crate) fn find_all(&mut self) {
         for index in 0..self.ranges.len() {
             if self.ranges[index].fate == Fate::Lost {
@@ -292,7 +293,8 @@ impl Scoreboard {
     }
 }
 
-/// Returns `true` if `next` can be merged into `last`: it follows directly and was sent and treated alike.
+/// Returns `true` if `next` can be merged into `last`: `next` begins at the end of `last`, and both have the
+/// same send time and state. Either both were retransmitted, or neither was.
 fn continues(last: &Sent, next: &Sent) -> bool {
     last.end == next.start
         && last.sent_at == next.sent_at

@@ -1,8 +1,8 @@
 //! Eifel: detects spurious retransmissions (RFC 3522) and undoes their effect (RFC 4015).
 //!
 //! If the first acknowledgement after a retransmission echoes a timestamp that was sent before the
-//! retransmission, the original segment had arrived. Then nothing was lost, and the congestion window is
-//! restored.
+//! retransmission, the original segment had arrived. In this case nothing was lost, and the congestion window
+//! is restored.
 
 use rxo_frame::Instant;
 

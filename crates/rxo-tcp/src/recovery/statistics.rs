@@ -38,7 +38,7 @@ pub enum RecoveryPhase {
     Open,
     /// Data is out of order, but none is marked lost.
     Disorder,
-    /// ECN has reduced the window, and the marked flight is not acknowledged yet.
+    /// An ECN mark has reduced the window, and the marked flight is not acknowledged yet.
     Reduced,
     /// Lost data is retransmitted by fast recovery.
     Recovery,

@@ -1,5 +1,5 @@
-//! Tail loss probes (RFC 8985, section 7): if the last segments of a flight are lost, no later segment
-//! reveals it. A probe makes the peer answer before the retransmission timeout.
+//! Tail loss probes (RFC 8985, section 7): if the last segments of a flight are lost, no later segment reveals
+//! the loss. A probe causes an answer of the peer before the retransmission timeout.
 
 use rxo_wire::SeqNumber;
 
@@ -30,7 +30,7 @@ impl TailProbe {
         self.end.is_some()
     }
 
-    /// Records that the probe is sent; `nxt` is SND.NXT afterwards (RFC 8985, section 7.3).
+    /// Records that the probe is sent (RFC 8985, section 7.3). `nxt` is the value of SND.NXT after the probe.
     pub(crate) fn sent(&mut self, nxt: SeqNumber, is_retransmission: bool) {
         *self = Self { end: Some(nxt), is_retransmission, is_due: false };
     }

@@ -1,5 +1,5 @@
-//! The send buffer: text that the application has written, or lent without a copy, and that the peer has not
-//! acknowledged.
+//! The send buffer: text that the peer has not acknowledged. The application has written the text, which is
+//! then copied, or has lent it without a copy.
 
 use core::fmt;
 
@@ -40,7 +40,7 @@ impl SendBuffer {
         self.copied.resize(self.size);
     }
 
-    /// Frees the memory that holds no text. It is allocated again on use.
+    /// Frees the memory that holds no text. The memory is allocated again on use.
     pub(crate) fn free_unused(&mut self) {
         self.copied.free_unused();
         self.lent.free_unused();
@@ -67,8 +67,8 @@ impl SendBuffer {
     }
 
     /// Appends as much of `text` as fits and removes that part from `text`. Returns the number of bytes
-    /// taken. Copies only a part that is shorter than 2 KiB and does not continue the previous part, so that
-    /// the size bounds the number of parts.
+    /// appended. Copies only a part that is shorter than 2 KiB and does not continue the previous part. Thus
+    /// the number of parts is limited by the size of the buffer.
     pub fn append_shared(&mut self, text: &mut SharedBytes) -> usize {
         self.append_shared_at_most(text, self.room())
     }
@@ -87,15 +87,15 @@ impl SendBuffer {
         taken
     }
 
-    /// Removes the first `bytes` bytes of the text, or all if there are fewer. Drops lent parts that are used
-    /// up.
+    /// Removes the first `bytes` bytes of the text, or all if there are fewer. Drops lent parts whose bytes are
+    /// all removed.
     #[inline]
     pub fn advance(&mut self, bytes: u32) {
         let from_copied = if self.lent.is_empty() { bytes } else { self.lent.advance(bytes) };
         self.copied.advance(from_copied);
     }
 
-    /// Returns the text from the index `from` up to `to`, cut to the text that exists.
+    /// Returns the text from the index `from` up to `to`, without indices at which the buffer has no text.
     pub fn text(&self, from: u32, to: u32) -> Text<'_> {
         let to = to.min(self.len());
         let from = from.min(to);
@@ -192,8 +192,8 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Returns the contiguous text from `from` up to `to`. The lookup happens once for each piece, not for each
-/// segment. Arguments are by value, so that a [`Text`] that is split can stay in registers.
+/// Returns the contiguous text from `from` up to `to`. Called once for each piece, not for each segment. The
+/// arguments are passed by value, so that the compiler keeps a [`Text`] in registers while it is split.
 #[cold]
 #[inline(never)]
 fn look_ahead(buffer: Option<&SendBuffer>, from: u32, to: u32) -> &[u8] {
@@ -226,7 +226,7 @@ impl<'a> Iterator for Slices<'a> {
     }
 }
 
-/// The length in bytes below which lent text is copied, which costs less than tracking it.
+/// The length in bytes below which lent text is copied, because a copy costs less than tracking the part.
 const LEAST_LENT_BYTES: usize = 2 << 10;
 
 #[cfg(test)]

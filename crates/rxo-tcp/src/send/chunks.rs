@@ -32,7 +32,7 @@ impl Chunks {
         self.free.truncate(most_chunks(self.size).saturating_sub(self.used.len()));
     }
 
-    /// Frees the memory that holds no text. It is allocated again on use.
+    /// Frees the memory that holds no text. The memory is allocated again on use.
     pub(super) fn free_unused(&mut self) {
         self.free = Vec::new();
         if self.length == 0 {
@@ -69,8 +69,8 @@ impl Chunks {
         taken
     }
 
-    /// Returns a new chunk for the queue. The first chunk grows with the data; further chunks are allocated
-    /// whole, because then the queue is large.
+    /// Returns a new chunk for the queue. The first chunk grows with the data. Further chunks are allocated in
+    /// full size, because the queue is then large.
     fn new_chunk(&self) -> Vec<u8> {
         if self.used.is_empty() { Vec::new() } else { Vec::with_capacity(CHUNK_BYTES) }
     }
@@ -93,7 +93,7 @@ impl Chunks {
         }
     }
 
-    /// Recycles the chunks before the text; the last chunk stays.
+    /// Moves the chunks without text to the free chunks, except the last chunk of the queue.
     #[inline(never)]
     fn free_used_up(&mut self) {
         while self.used.len() > 1 && (self.length == 0 || self.head >= CHUNK_BYTES) {
@@ -102,8 +102,8 @@ impl Chunks {
         }
     }
 
-    /// Returns the bytes from the index `from` up to `to`, which must be in the queue. If they lie in several
-    /// chunks, returns only the part in the first.
+    /// Returns the bytes from the index `from` up to `to`, which must be in the queue. If the bytes lie in
+    /// several chunks, returns only the part in the first chunk.
     #[inline]
     pub(super) fn slice(&self, from: u32, to: u32) -> &[u8] {
         let at = self.head + from as usize;
@@ -123,7 +123,8 @@ pub(super) const fn most_chunks(bytes: usize) -> usize {
     bytes.div_ceil(CHUNK_BYTES) + 1
 }
 
-/// The size of a chunk in bytes: one entry of a gathered write, and small compared with a buffer of 64 KiB.
+/// The size of a chunk in bytes: small compared with a buffer of 64 KiB. A gathered write needs one entry for
+/// each chunk.
 pub(super) const CHUNK_BYTES: usize = 16 << 10;
 
 #[cfg(test)]

@@ -82,8 +82,8 @@ impl Lent {
         self.start.wrapping_add(copied).wrapping_add(self.bytes)
     }
 
-    /// Removes the first `bytes` bytes of the send buffer from the lent parts. Returns how many of these
-    /// bytes are not lent: they are copied, or beyond the end.
+    /// Removes the first `bytes` bytes of the send buffer from the lent parts. Returns the number of these
+    /// bytes that are not lent: copied bytes, and bytes beyond the end.
     pub(super) fn advance(&mut self, bytes: u32) -> u32 {
         let (mut left, mut from_copied) = (bytes, 0);
         while let Some(part) = self.parts.front_mut().filter(|_| left > 0) {

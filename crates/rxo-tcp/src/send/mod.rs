@@ -42,8 +42,8 @@ pub(crate) struct Send {
     pub(crate) fin: Fin,
     /// The time of the last send of data, new or retransmitted.
     pub(crate) last_sent_at: Instant,
-    /// The number of times that acknowledged sequence numbers have wrapped. Together with SND.UNA it gives
-    /// the number of acknowledged bytes, in a quarter of the memory of a 64-bit counter.
+    /// The number of times that acknowledged sequence numbers have wrapped. This counter and SND.UNA together
+    /// give the number of acknowledged bytes, in a quarter of the memory of a 64-bit counter.
     acked_rounds: u16,
 }
 
@@ -129,7 +129,7 @@ impl Send {
         self.most_unsent < u32::MAX
     }
 
-    /// Limits unsent text to `bytes` from now on; `None` removes the limit. Returns `true` if it has risen.
+    /// Limits unsent text to `bytes` from now on; `None` removes the limit. Returns `true` if the limit has risen.
     pub(crate) fn limit_unsent(&mut self, bytes: Option<u32>) -> bool {
         let bytes = bytes.unwrap_or(u32::MAX);
         core::mem::replace(&mut self.most_unsent, bytes) < bytes
@@ -141,7 +141,7 @@ impl Send {
     }
 
     /// Returns SEG.SEQ for a segment without text: SND.NXT, or the right edge of the peer's window if window
-    /// probes have gone beyond it. The peer would ignore a reset beyond the edge (RFC 5961, section 3).
+    /// probes were sent beyond the edge. The peer would ignore a reset beyond the edge (RFC 5961, section 3).
     pub(crate) fn acceptable(&self) -> SeqNumber {
         earlier(self.nxt, self.una + self.wnd)
     }
@@ -161,8 +161,8 @@ impl Send {
         self.buffer.text(distance(self.una, start), distance(self.una, end))
     }
 
-    /// Advances SND.UNA to `ack`, which must be valid, and frees the text. Records whether the FIN is
-    /// acknowledged.
+    /// Advances SND.UNA to `ack`, which must be valid, and frees the acknowledged text. Records the
+    /// acknowledgement of the FIN if `ack` covers it.
     pub(crate) fn acknowledge(&mut self, ack: SeqNumber) {
         if self.fin == Fin::Queued && ack == self.end() {
             self.fin = Fin::Acknowledged;
@@ -193,9 +193,9 @@ impl Send {
         ack.is_at_or_after(oldest) && self.nxt.is_at_or_after(ack)
     }
 
-    /// Applies the scaled `window` of a segment unless a newer one was seen (RFC 9293, section 3.10.7.4,
-    /// fifth step). In addition to the RFC's rule, a segment with a higher ACK number than any before is
-    /// newer even if it repeats old text. Otherwise the old window would be counted from the new ACK number.
+    /// Applies the scaled `window` of a segment unless a newer one was seen (RFC 9293, section 3.10.7.4, fifth
+    /// step). In addition to the RFC's rule, a segment with a higher ACK number than any before counts as newer
+    /// even if it repeats old text. Otherwise the old window would be added to the new ACK number.
     #[inline]
     pub(crate) fn update_window(&mut self, seq: SeqNumber, ack: SeqNumber, window: u32) {
         let is_newer = self.wl1.is_before(seq)

@@ -1,19 +1,19 @@
 //! The size of the next send: silly window avoidance and the Nagle algorithm, as one decision.
 //!
-//! Separate because it is pure: it needs a few numbers, and every rule of the RFC is tested alone.
+//! Separate because the decision depends only on a few numbers, so every rule of the RFC can be tested alone.
 
 /// The input of the sender's algorithm (RFC 9293, sections 3.7.4 and 3.8.6.2.1), in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizing {
     /// D: the number of bytes to send, including the FIN.
     pub(crate) unsent: u32,
-    /// U: the usable part of the peer's window.
+    /// U: the usable part of the peer's window, in bytes.
     pub(crate) usable: u32,
     /// The usable part of the congestion window, in bytes.
     pub(crate) allowed: u32,
     /// Eff.snd.MSS: the length of a full segment's text, in bytes.
     pub(crate) mss: u32,
-    /// Max(SND.WND): the largest window of the peer so far.
+    /// Max(SND.WND): the largest window of the peer so far, in bytes.
     pub(crate) max_window: u32,
     /// The largest text of a GSO frame, in bytes.
     pub(crate) large_send: u32,
@@ -23,7 +23,7 @@ pub(crate) struct Sizing {
     pub(crate) nagle: bool,
 }
 
-/// The reason for which nothing may be sent.
+/// The reason why nothing may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
     /// There is nothing to send.

@@ -1,7 +1,7 @@
 //! Pacing: the number of bytes that may be sent at once, and the time of the next release.
 //!
-//! One millisecond's worth is sent at once, because timers are not more exact than that. A late timer
-//! releases more, up to a few milliseconds' worth.
+//! The bytes of one millisecond are sent at once, because timers are not more exact. A late timer releases the
+//! bytes of up to a few milliseconds.
 
 use rxo_frame::{Duration, Instant};
 
@@ -15,7 +15,7 @@ pub(super) struct Pacer {
     largest_mss: u32,
     /// The number of bytes that may be sent now.
     burst: u32,
-    /// The number of bytes that may be sent now.
+    /// The time at which more bytes are released.
     due: Instant,
 }
 

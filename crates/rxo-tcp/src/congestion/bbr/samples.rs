@@ -121,8 +121,8 @@ impl Samples {
         self.limited_until = (self.delivered + u64::from(in_flight)).max(1);
     }
 
-    /// Returns `true` if the application limited the sending rate and the data that it sent then has not all
-    /// arrived.
+    /// Returns `true` if the application limited the sending rate and not all data that was in flight at that
+    /// time has arrived.
     pub(super) fn is_limited(&self) -> bool {
         self.limited_until > 0
     }
