@@ -23,20 +23,21 @@ use crate::{ETHERNET_HEADER_BYTES, Offsets, ethernet};
 /// ```
 #[derive(Clone, Copy, Eq, Default)]
 pub struct FlowKey {
-    /// Source address (2 words), destination address (2 words), then VLANs and ports. Except for the VLANs, the words
-    /// are composed of native reads of 32 bits each, so that no byte is swapped to make a key or to sum its addresses.
+    /// Source address (2 words), destination address (2 words), then one word with VLANs and ports. Addresses
+    /// and ports keep the byte order of the network within each half word of 32 bits. Thus creating a key and
+    /// summing its addresses swap no bytes.
     words: [u64; 5],
 }
 
 /// The upper half of the second word of an IPv4-mapped address.
 const MAPPED: u64 = (0xffff_u32.to_be() as u64) << 32;
 
-/// The bit that marks a VLAN tag that a device removed from the packet, to distinguish it from an equal tag
-/// in the bytes.
+/// The bit that marks a VLAN tag that a device removed from the packet. It distinguishes this tag from an equal
+/// tag in the bytes of the packet.
 const DEVICE_VLAN: u32 = 1 << 31;
 /// The number that is added to the VLANs of a key for each tag.
 const ONE_TAG: u32 = 1 << 24;
-/// The bit that marks a flow inside a tunnel, whose network identifier then replaces the VLANs.
+/// The bit that marks a flow inside a tunnel. In its key, the network identifier of the tunnel replaces the VLANs.
 const IN_TUNNEL: u32 = 1 << 30;
 /// The bit that distinguishes Geneve from VXLAN in the key of a flow inside a tunnel.
 const IN_GENEVE: u32 = 1 << 29;
@@ -45,7 +46,7 @@ impl FlowKey {
     /// The key that belongs to no flow: all zeros.
     pub const NOBODY: Self = Self { words: [0; 5] };
 
-    /// Creates the key of an IPv4 flow. `ports` has the source port in its upper half; `vlan` is
+    /// Creates the key of an IPv4 flow. `ports` has the source port in its upper half; `vlan` is the result of
     /// [`crate::VlanStack::key`].
     #[inline]
     #[must_use]
@@ -90,8 +91,8 @@ impl FlowKey {
         }
     }
 
-    /// Encodes the key in bytes that are the same on every machine and that sort by address: source and
-    /// destination as IPv6 addresses, VLANs, then source and destination port.
+    /// Encodes the key in 40 bytes: source and destination as IPv6 addresses, VLANs, then source and
+    /// destination port. The encoding is the same on every machine, and encoded keys sort by address.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 40] {
         let mut bytes = [0; 40];
@@ -117,9 +118,9 @@ impl FlowKey {
         Self::v6(&both, tail as u32, (tail >> 32) as u32)
     }
 
-    /// Returns the key of the TCP or UDP flow of `frame`, whose headers are at `at`; equals the key from
-    /// [`parse`](crate::parse()). Parses no header but VLAN tags. `None` if `frame` is too short for the offsets, or
-    /// its VLAN tags do not end at the offset of the IP header.
+    /// Returns the key of the TCP or UDP flow of `frame`. `at` contains the offsets of its headers. The key
+    /// equals the one from [`parse`](crate::parse()), but only the VLAN tags are parsed. `None` if `frame` is
+    /// too short for the offsets, or if its VLAN tags do not end at the offset of the IP header.
     #[must_use]
     pub fn read(frame: &[u8], at: Offsets) -> Option<Self> {
         let vlan = match at.network as usize {
@@ -156,15 +157,16 @@ impl FlowKey {
         u32::from_be(self.words[4] as u32)
     }
 
-    /// Returns the key with `ports`; the key has no ports so far.
+    /// Returns the key with `ports`. Both ports of the key must be 0 before the call.
     #[inline]
     pub(crate) const fn with_ports(mut self, ports: u32) -> Self {
         self.words[4] |= ports.to_be() as u64;
         self
     }
 
-    /// Returns the key with the VLAN tag that a device removed from the frame. It was the outermost tag, so a
-    /// tag in the bytes follows it. A key has space for two tags; a third is not distinguished.
+    /// Returns the key with the VLAN tag that a device removed from the frame. The removed tag was the
+    /// outermost one, so tags in the bytes of the frame come after it. A key contains the identifiers of two
+    /// tags; the identifier of a third tag is left out.
     #[inline]
     #[must_use]
     pub const fn on_device_vlan(mut self, vlan_id: u16) -> Self {
@@ -176,8 +178,8 @@ impl FlowKey {
         self
     }
 
-    /// Returns the key as if the device had left its VLAN tag in the bytes, so that devices that remove tags
-    /// and devices that do not give a flow the same key.
+    /// Returns the key as if the device had left the VLAN tag in the bytes of the frame. With this key, a flow
+    /// is recognised on devices that remove tags and on devices that keep them.
     #[inline]
     #[must_use]
     pub const fn with_tag_in_bytes(mut self) -> Self {

@@ -5,7 +5,7 @@ use crate::{FlowKey, Offsets};
 
 pub(crate) const MIN_HEADER_BYTES: usize = 20;
 
-/// Reads the IPv4 header at the start of `packet`. `vlans` are those of the flow key.
+/// Reads the IPv4 header at the start of `packet`. `vlans` is the VLAN part of the flow key.
 #[inline]
 pub(crate) fn read(packet: &[u8], vlans: u32) -> Result<IpHeader, Malformed> {
     let fixed: &[u8; MIN_HEADER_BYTES] = packet.first_chunk().ok_or(Malformed::Truncated)?;
@@ -51,9 +51,9 @@ const fn check_lengths(have: usize, header: usize, total: usize) -> Result<usize
     }
 }
 
-/// Returns `true` if the checksum of the IP header in `frame` is right; `at` has its offset. Does what
-/// [`Ip::checksum_ok`] does, for a caller without a parsed frame. IPv6 has no checksum, so it counts as
-/// right. `false` if `frame` ends before the header.
+/// Returns `true` if the checksum of the IP header in `frame` is right. `at` contains the offset of the header.
+/// The result equals [`Ip::checksum_ok`], but the caller need not parse the frame. An IPv6 header has no
+/// checksum and counts as right. `false` if `frame` ends before the header.
 #[inline]
 #[must_use]
 pub fn verify_ip_header(at: Offsets, frame: &[u8]) -> bool {

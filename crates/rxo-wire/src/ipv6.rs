@@ -14,11 +14,10 @@ const DESTINATION: u8 = 60;
 /// section 6.3).
 const PAD1: u8 = 0;
 const HOME_ADDRESS: u8 = 201;
-/// The maximum number of extension headers that are followed, which bounds the loop: more than any real packet has.
+/// The maximum number of extension headers that the loop parses. Real packets have fewer.
 const MAX_EXTENSIONS: usize = 8;
 
-/// Reads the IPv6 header and its extension headers at the start of `packet`. `vlans` are those of the flow
-/// key.
+/// Reads the IPv6 header and its extension headers at the start of `packet`. `vlans` is the VLAN part of the flow key.
 #[inline]
 pub(crate) fn read(packet: &[u8], vlans: u32) -> Result<IpHeader, Malformed> {
     let fixed: &[u8; HEADER_BYTES] = packet.first_chunk().ok_or(Malformed::Truncated)?;

@@ -140,9 +140,10 @@ pub const fn data(version: IpVersion) -> Layout {
     Layout::new(version, TCP_WINDOW.1, &[IPV4_COUNTING], &[TCP_SEQ])
 }
 
-/// Returns the masks of the last two words of a TCP data segment, starting at its checksum, by the length of
-/// its TCP header. Separate from [`data`], so that segments with and without a timestamp share its code.
-/// `None` unless the header has no options or only a timestamp.
+/// Returns the masks of the last two header words of a TCP data segment; the first word starts at the checksum.
+/// `header_bytes` is the length of the TCP header in bytes. `None` unless it is 20 (no options) or 32 (a
+/// timestamp only). Separate from [`data`], so that segments with and without a timestamp share the code of
+/// [`data`].
 #[inline]
 #[must_use]
 pub const fn data_tail(header_bytes: usize) -> Option<[u64; 2]> {
@@ -175,8 +176,8 @@ pub const fn datagram(version: IpVersion) -> Layout {
     Layout::new(version, UDP_CHECKSUM.1, &[IPV4_COUNTING], &[UDP_CHECKSUM])
 }
 
-/// Returns IPv4 identification to header checksum as a number, the identification in the upper 16 bits. 0 for
-/// IPv6, which has neither.
+/// Returns the eight bytes of an IPv4 header from the identification to the checksum as a number, with the
+/// identification in the upper 16 bits. Returns 0 for IPv6, which has neither field.
 #[inline]
 #[must_use]
 pub fn counting(version: IpVersion, headers: &[u8]) -> u64 {

@@ -7,7 +7,7 @@
 //!
 //! * [`parse()`] reads a frame once, from the link layer to the payload, into a [`Parsed`] view that is the
 //!   same for IPv4 and IPv6. No layer above parses a header again.
-//! * [`Offsets`] has the offsets of the headers, and accompanies the frame from then on.
+//! * [`Offsets`] contains the offsets of the headers. Later layers receive it together with the frame.
 //! * [`plain_v4`] and [`plain_v6`] recognise ordinary TCP segments several times faster.
 //! * [`checksum`] is the Internet checksum: portable and SIMD, verified, combined, updated.
 //! * [`SeqNumber`] compares modulo 2³², and has no `Ord`.

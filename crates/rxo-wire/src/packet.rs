@@ -4,9 +4,9 @@
 
 use crate::ipv6;
 
-/// Reads the traffic class, including the ECN bits, and the length in bytes, including the IP header, of the
-/// packet at the start of `packet`. Every version but 4 is read as version 6. `None` if there are fewer than
-/// 6 bytes; nothing else is checked.
+/// Returns two values from the IP header at the start of `packet`: the traffic class (with the ECN bits), and
+/// the length of the whole packet in bytes. Every version but 4 is read as version 6. `None` if there are fewer
+/// than 6 bytes; nothing else is checked.
 #[inline]
 #[must_use]
 pub fn class_and_length(packet: &[u8]) -> Option<(u8, usize)> {

@@ -73,7 +73,7 @@ pub enum Transport {
     Tcp(TcpSegment),
     /// The packet contains a UDP datagram.
     Udp(UdpDatagram),
-    /// A fragment of a packet, which may be the first: its transport header is not read.
+    /// A fragment of a packet. Its transport header is not read, not even in the first fragment.
     Fragment,
     /// Another protocol, with its IP protocol number.
     Other(u8),
@@ -114,14 +114,14 @@ impl Transport {
 /// A frame that could not be parsed, with as much of its flow key as could be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unparsed {
-    /// The reason for which the frame could not be parsed.
+    /// The reason why the frame could not be parsed.
     pub why: Malformed,
-    /// The addresses and VLANs of the packet (ports 0): packets of a flow must stay in order even if the rest
-    /// is not readable. `None` if the IP header was not readable.
+    /// The addresses and VLANs of the packet, with ports 0. A caller needs them to keep the packets between two
+    /// hosts in order. `None` if the IP header was not readable.
     pub addresses: Option<FlowKey>,
 }
 
-/// The reason for which the headers of a frame cannot be parsed.
+/// The reason why the headers of a frame cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Malformed {
     /// The frame is valid but does not contain IP (ARP and the like).

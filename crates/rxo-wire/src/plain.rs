@@ -30,9 +30,9 @@ const ALIGNED_TIMESTAMP: [u8; 4] = [1, 1, 8, 10];
 const V4_BYTES: usize = ipv4::MIN_HEADER_BYTES + tcp::MIN_HEADER_BYTES;
 const V6_BYTES: usize = ipv6::HEADER_BYTES + tcp::MIN_HEADER_BYTES;
 
-/// Reads a TCP segment from a packet that begins with an IPv4 header, if it is plain. `vlan` is
-/// [`crate::VlanStack::key`]. `None` means only that the packet is not plain. Does not verify the header checksum; see
-/// [`plain_v4_checksum`].
+/// Reads a TCP segment from a packet that begins with an IPv4 header, if it is plain. `vlan` is the result of
+/// [`crate::VlanStack::key`]. `None` means only that the packet is not plain. Does not verify the header
+/// checksum; see [`plain_v4_checksum`].
 #[inline(always)]
 #[must_use]
 pub fn plain_v4(packet: &[u8], vlan: u32) -> Option<Plain> {
@@ -47,8 +47,8 @@ pub fn plain_v4(packet: &[u8], vlan: u32) -> Option<Plain> {
     segment(packet, headers.last_chunk()?, ipv4::MIN_HEADER_BYTES, total, key)
 }
 
-/// Returns the flow key of an IPv4 packet that may be plain: of every packet that [`plain_v4`] accepts, and of some
-/// others. `None` if a few bytes show that it is not plain.
+/// Returns the flow key of an IPv4 packet that may be plain. Checks only a few bytes: it returns a key for
+/// every packet that [`plain_v4`] accepts, and for some others. `None` if the packet is certainly not plain.
 #[inline(always)]
 #[must_use]
 pub fn plain_v4_key(packet: &[u8], vlan: u32) -> Option<FlowKey> {

@@ -1,10 +1,10 @@
 //! Assigns each connection to one of several shards.
 //!
-//! Separate because two independent sides must agree on it: a device that distributes frames to shards, and a
-//! host that chooses a local port such that the answers arrive at its own shard. So the function is
-//! symmetric, has no secret, and needs only the operations of a packet socket's filter: 32-bit words,
-//! exclusive or, one multiplication. A peer that chooses its ports can put all its connections on one shard;
-//! it can overload that one, not the others.
+//! Separate because two independent sides must compute the same shard: a device that distributes frames to
+//! shards, and a host that chooses a local port such that the answers arrive at its own shard. Therefore the
+//! function is symmetric, has no secret, and needs only the operations of a packet socket's filter: 32-bit
+//! words, exclusive or, one multiplication. A peer that chooses its ports can put all its connections on one
+//! shard. Such a peer can overload this shard, but no other.
 
 use crate::FlowKey;
 

@@ -82,10 +82,10 @@ impl Tunnel {
         }
     }
 
-    /// Parses the packet inside the datagram of this tunnel in `frame`, whose outer headers are `outer`.
-    /// `None` if the tunnel header has reserved bits, or for Geneve OAM or critical options, or if it does
-    /// not contain an Ethernet frame with a valid IP packet. The inner flow key includes the tunnel and its
-    /// network identifier.
+    /// Parses the packet inside the datagram of this tunnel in `frame`, whose outer headers are `outer`. The
+    /// inner flow key includes the tunnel and its network identifier. `None` if a VXLAN header has unknown
+    /// flags, if a Geneve header marks a control packet or critical options, or if the datagram does not
+    /// contain an Ethernet frame with a valid IP packet.
     #[must_use]
     pub fn inside(self, frame: &[u8], outer: &Parsed) -> Option<Inside> {
         let at = outer.at.payload as usize;
@@ -106,9 +106,10 @@ impl Tunnel {
 }
 
 impl Inside {
-    /// Returns `true` if the checksum of the outer UDP header is right or absent, provided that the inner one
-    /// is right: then the inner segment with its pseudo-header sums to zero, and no payload is read. Returns
-    /// `false` if the tunnel does not use UDP. `frame` and `outer` must be those from which this was parsed.
+    /// Returns `true` if the checksum of the outer UDP header is right or absent. The inner checksum must be
+    /// right: then the inner segment with its pseudo-header sums to zero, so the payload need not be read.
+    /// Returns `false` if the tunnel does not use UDP. `frame` and `outer` must be the arguments from which
+    /// this value was parsed.
     #[must_use]
     pub fn outer_checksum_holds(&self, frame: &[u8], outer: &Parsed) -> bool {
         let Carrier::Udp { has_checksum } = self.carrier else { return false };

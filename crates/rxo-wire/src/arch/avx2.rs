@@ -46,7 +46,8 @@ fn sum(bytes: &[u8]) -> Sum {
     Sum::from_raw(total) + Sum::of(rest)
 }
 
-/// Returns the sum of a block, in four accumulators, so that an addition need not wait for the one before.
+/// Returns the sum of a block, in four accumulators, so that an addition need not wait for the result of the
+/// previous addition.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn sum_block(block: &[[u8; VECTOR_BYTES]]) -> u64 {

@@ -42,7 +42,8 @@ fn sum(bytes: &[u8]) -> Sum {
     Sum::from_raw(total)
 }
 
-/// Returns the sum of a block, in four accumulators, so that an addition need not wait for the one before.
+/// Returns the sum of a block, in four accumulators, so that an addition need not wait for the result of the
+/// previous addition.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn sum_block(block: &[u8]) -> u64 {

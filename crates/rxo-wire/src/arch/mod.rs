@@ -51,7 +51,7 @@ mod absent {
             None
         }
 
-        /// Is never called, because no value of this type exists on this target.
+        /// Never called, because no value of this type exists on this target.
         pub(crate) const fn sum(self, _bytes: &[u8]) -> Sum {
             match self {}
         }

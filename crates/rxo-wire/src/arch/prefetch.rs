@@ -1,7 +1,7 @@
 //! Prefetches cache lines.
 //!
-//! Only a hint: it changes no value and cannot fault. On processors for which this module has no instruction,
-//! it does nothing.
+//! A prefetch is only a hint: it changes no value and cannot fault. On processors for which this module has no
+//! prefetch instruction, the functions do nothing.
 #![allow(unsafe_code, reason = "a prefetch instruction takes an address")]
 
 /// The size of a cache line on the processors for which this is tuned, in bytes.

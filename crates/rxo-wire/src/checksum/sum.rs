@@ -43,7 +43,8 @@ impl Sum {
         Self(field.to_be() as u64)
     }
 
-    /// Returns the sum of several 32-bit fields; cheaper than one by one, because no carry is needed.
+    /// Returns the sum of several 32-bit fields. Cheaper than adding a [`Sum::long`] for each, because no carry
+    /// is needed.
     #[inline]
     #[must_use]
     pub const fn longs<const N: usize>(fields: [u32; N]) -> Self {
@@ -70,17 +71,17 @@ impl Sum {
         Self(sum + carry as u64)
     }
 
-    /// Returns this sum minus `other`, which must be a part of it.
+    /// Returns this sum minus `other`, which must be the sum of a part of the same bytes.
     ///
-    /// If nothing is left, the result is the negative zero, which folds to 0xffff.
+    /// If both sums are equal, the result is the negative zero, which folds to 0xffff.
     #[inline]
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         self.plus(Self(!other.0))
     }
 
-    /// Returns the sum of the same bytes moved by one: each byte is then in the other half of its 16-bit
-    /// word.
+    /// Returns the sum of the same bytes after a shift by one byte, which moves each byte to the other half of
+    /// a 16-bit word.
     #[inline]
     #[must_use]
     pub const fn swapped(self) -> Self {
@@ -88,15 +89,16 @@ impl Sum {
         Self(self.0.rotate_left(8))
     }
 
-    /// Returns the sum that these bytes contribute to a larger packet in which they begin at `offset`: at an
-    /// odd offset they are swapped (RFC 1071, section 2 (B)).
+    /// Returns the sum that the summed bytes contribute to a larger packet in which they begin at `offset`. At
+    /// an odd offset the result is [`Sum::swapped`] (RFC 1071, section 2 (B)).
     #[inline]
     #[must_use]
     pub const fn at(self, offset: usize) -> Self {
         if offset & 1 == 0 { self } else { self.swapped() }
     }
 
-    /// Folds the sum to 16 bits. 0 and 0xffff are the same number; 0 results only if all bytes are 0.
+    /// Folds the sum to 16 bits. In one's complement, 0 and 0xffff are the same number. The result is 0 only if
+    /// all summed bytes are 0.
     #[inline]
     #[must_use]
     pub const fn fold(self) -> u16 {

@@ -4,11 +4,11 @@ use super::{Sum, Summer};
 use crate::{FlowKey, IpVersion, Offsets, PROTOCOL_TCP, PROTOCOL_UDP, Parsed, Transport};
 
 /// Returns the sum of the pseudo-header (RFC 9293, section 3.1; RFC 8200, section 8.1) for a transport header
-/// and payload of `bytes` bytes together. Never 0 for TCP and UDP. Folded, it is the value that a device
-/// expects in the checksum field of a packet whose checksum it completes.
+/// and payload of `bytes` bytes together. Never 0 for TCP and UDP. If a device completes the checksum of a
+/// packet, it expects the folded sum in the checksum field.
 ///
-/// The destination is the one in the IP header. With an unfinished routing header the final destination
-/// differs, and such a packet's checksum counts as wrong.
+/// The destination address is that of the IP header. A packet with an unfinished routing header has another
+/// final destination, so its checksum counts as wrong.
 #[inline]
 #[must_use]
 pub fn pseudo_header(key: &FlowKey, protocol: u8, bytes: u32) -> Sum {
@@ -19,8 +19,7 @@ pub fn pseudo_header(key: &FlowKey, protocol: u8, bytes: u32) -> Sum {
 /// Returns `true` if the checksum of the TCP segment or UDP datagram in `frame`, which `parsed` describes, is
 /// right. A UDP datagram over IPv4 without a checksum (field 0) counts as right.
 ///
-/// Returns `false` for a fragment and for any other protocol, because it cannot be verified. Reads the whole
-/// segment.
+/// Returns `false` for a fragment and for any other protocol, because neither can be verified. Reads the whole segment.
 #[inline]
 #[must_use]
 pub fn verify_transport(parsed: &Parsed, frame: &[u8], summer: Summer) -> bool {
@@ -54,8 +53,8 @@ fn is_right(key: &FlowKey, protocol: u8, bytes: &[u8], summer: Summer) -> bool {
 /// Computes the checksum for a packet whose checksum is partial, as a device would: sums from `start` to the
 /// end of `packet` and returns the value to write at `start + offset`. The caller must cut off padding first.
 ///
-/// Returns 0xffff instead of 0, which is the same number and does not mean "no checksum" in UDP. `None` if
-/// the field is not inside `packet`.
+/// Returns 0xffff instead of 0: both are the same number in one's complement, but in UDP 0 means "no checksum".
+/// `None` if the field is not inside `packet`.
 ///
 /// # Examples
 /// ```

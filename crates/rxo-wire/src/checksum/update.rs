@@ -4,8 +4,8 @@ use super::Sum;
 
 /// Returns the checksum after a 16-bit field changed from `old` to `new` (RFC 1624, equation 3).
 ///
-/// The field must be at an even offset. Equals a new sum unless all bytes are zero, which is impossible in an
-/// IP header or with a pseudo-header.
+/// The field must be at an even offset. The result equals a newly computed checksum unless all summed bytes are
+/// zero, which is impossible in an IP header or with a pseudo-header.
 ///
 /// # Examples
 /// ```

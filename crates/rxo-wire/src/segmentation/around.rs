@@ -47,9 +47,9 @@ impl Around {
         self
     }
 
-    /// Writes the outer headers of the segment `part` into `headers`, which already contain its inner
-    /// headers. The sum of the inner segment follows from its checksum, complete or partial, without reading
-    /// it.
+    /// Writes the outer headers of the segment `part` into `headers`, which already contain the inner headers
+    /// of the segment. The sum of the inner segment is derived from the inner pseudo-header, so the payload is
+    /// not read.
     pub(super) fn write(&self, headers: &mut [u8], part: Part) -> Result<(), BuildError> {
         let Offsets { network, transport, .. } = self.outer;
         let end = headers.len() + part.bytes;
@@ -89,8 +89,9 @@ impl Around {
         }
     }
 
-    /// Changes `headers`, which end with the outer UDP header, to the headers of a UDP GSO frame. Its payload
-    /// is `carried` bytes: the segments that start with number `index`. The checksum is left partial.
+    /// Changes `headers`, which end with the outer UDP header, to the headers of a UDP GSO frame. The payload
+    /// of this frame has `carried` bytes and begins with the segment number `index`. The checksum is left
+    /// partial.
     pub(super) fn write_train(
         &self,
         headers: &mut [u8],
@@ -112,8 +113,9 @@ impl Around {
         Ok(())
     }
 
-    /// Returns the folded sum of the inner pseudo-header of a segment that ends at `end`. Added to it, the
-    /// inner segment sums to zero (RFC 1071; Linux calls this local checksum offload).
+    /// Returns the folded sum of the inner pseudo-header of a segment that ends at `end`. This value plus the
+    /// sum of the inner segment is zero in one's complement (RFC 1071; Linux calls this local checksum
+    /// offload).
     fn inner_sum(&self, end: usize) -> u16 {
         (self.inner_pseudo + Sum::long((end - self.inner.transport as usize) as u32)).fold()
     }

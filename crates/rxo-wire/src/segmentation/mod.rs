@@ -94,14 +94,14 @@ pub enum Checksums {
     Partial,
 }
 
-/// The reason for which a frame cannot be segmented into several.
+/// The reason why a frame cannot be segmented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotSegmentable {
     /// The frame is not TCP or UDP over IPv4 or IPv6, the UDP length is not that of the packet, or the frame
     /// ends before its payload.
     Transport,
-    /// An IPv6 extension header covers the whole packet or may change the addresses (routing, authentication,
-    /// Home Address), so that it would be wrong in the segments.
+    /// An IPv6 extension header covers the whole packet (authentication) or may change the addresses (routing,
+    /// Home Address). A copy of such a header would be wrong in the segments.
     Extensions,
     /// The frame has no payload. It is complete as it is.
     NoPayload,

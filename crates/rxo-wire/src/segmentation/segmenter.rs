@@ -9,8 +9,8 @@ use crate::Offsets;
 use crate::build::BuildError;
 use crate::checksum::Sum;
 
-/// Computes the headers of segments from those of their GSO frame. It reads once what all segments share, and
-/// computes once what all segments of equal length share. The default protocol is TCP.
+/// Computes the headers of segments from those of their GSO frame. The fields that all segments share are read
+/// once, and the values that all full segments share are computed once. The default protocol is TCP.
 ///
 /// # Examples
 /// Payload in a separate buffer, as for `writev`:

@@ -145,7 +145,8 @@ impl Either {
     }
 }
 
-/// The segments of a GSO frame that were not taken yet; [`segment`] returns it.
+/// A GSO frame that is being segmented: contains the segments that were not written yet. [`segment`] returns
+/// this value.
 #[derive(Clone, Debug)]
 pub struct Segments<'f> {
     segmenter: Either,
@@ -184,12 +185,14 @@ impl<'f> Segments<'f> {
     }
 
     /// Writes the headers of a UDP GSO frame over `out`, a copy of a segment's outer headers up to the end of
-    /// the UDP header. The frame contains the last `count` segments that were taken, with `carried` bytes in
-    /// all after their UDP headers. The checksum is partial: the code that divides the frame completes it.
+    /// the UDP header. The frame contains the last `count` segments that were written. `carried` is the total
+    /// number of bytes after their UDP headers. The checksum is partial: the code that later divides the frame
+    /// completes it.
     ///
     /// # Errors
-    /// [`BuildError::PacketTooLong`] if the frame exceeds an IP packet, [`BuildError::NoRoom`] if `out` is
-    /// too short or the segments are not such datagrams. If there is an error, nothing is written.
+    /// [`BuildError::PacketTooLong`] if the frame exceeds an IP packet, [`BuildError::NoRoom`] if `out` is too
+    /// short, if [`Segments::datagrams`] returns `None`, or if fewer than `count` segments were written. If
+    /// there is an error, nothing is written.
     pub fn train_headers(
         &self,
         out: &mut [u8],
@@ -202,7 +205,7 @@ impl<'f> Segments<'f> {
         around.ok_or(no_room)?.write_train(out, first, carried)
     }
 
-    /// Returns the number of segments of the frame that were not taken yet.
+    /// Returns the number of segments of the frame that were not written yet.
     #[inline]
     #[must_use]
     pub fn remaining(&self) -> usize {
@@ -220,8 +223,8 @@ impl<'f> Segments<'f> {
     /// last segment.
     ///
     /// # Errors
-    /// [`BuildError::NoRoom`] if `out` is shorter than [`Segments::header_bytes`]. The segment is then still
-    /// the next.
+    /// [`BuildError::NoRoom`] if `out` is shorter than [`Segments::header_bytes`]. The next call then writes
+    /// the same segment.
     #[inline]
     pub fn next_headers(&mut self, out: &mut [u8]) -> Result<Option<&'f [u8]>, BuildError> {
         // A copy, so that the segment stays the next one if an error occurs.
@@ -243,7 +246,7 @@ impl<'f> Segments<'f> {
     /// `None` after the last segment.
     ///
     /// # Errors
-    /// [`BuildError::NoRoom`] if the segment does not fit into `out`. The segment is then still the next.
+    /// [`BuildError::NoRoom`] if the segment does not fit into `out`. The next call then writes the same segment.
     #[inline]
     pub fn next_into(&mut self, out: &mut [u8]) -> Result<Option<usize>, BuildError> {
         let Some(part) = self.parts.clone().next() else { return Ok(None) };

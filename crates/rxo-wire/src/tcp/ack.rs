@@ -3,7 +3,7 @@
 use super::{FixedHeader, MIN_HEADER_BYTES, TcpFlags, Timestamp};
 use crate::SeqNumber;
 
-/// One pure ACK in 32 bytes: all that a sender learns from it. A receive engine keeps one record per
+/// One pure ACK in 32 bytes: all values that a sender needs from an ACK. A receive engine keeps one record per
 /// aggregated ACK, and an endpoint processes the record instead of the ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]

@@ -99,7 +99,7 @@ pub struct TcpOption<'a> {
 }
 
 impl TcpOption<'_> {
-    /// Returns the timestamp if this is the timestamp option, and of the right length.
+    /// Returns the timestamp if this option is a timestamp and has the right length; otherwise `None`.
     #[inline]
     #[must_use]
     pub fn timestamp(&self) -> Option<Timestamp> {
