@@ -1,10 +1,10 @@
 //! Desk: lets any thread ask a question of a thread that works in turns (passes of its loop), which answers
 //! between two turns.
 //!
-//! This module is separate from the questions, because workers and hosts answer in the same way. Contract:
-//! the working thread never blocks here and, while no question is waiting, reads one flag per turn. A
-//! question that is not answered in time is withdrawn, so that it has no effect later. Only one thread asks
-//! at a time; others block until it has its answer.
+//! This module is separate from the questions, because workers and hosts answer in the same way. Contract: the
+//! working thread never blocks here and, while no question is waiting, reads one flag per turn. A question that
+//! is not answered in time is withdrawn, so that it has no effect later. Only one thread asks at a time; other
+//! threads that ask block until that thread has received its answer.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,8 +19,8 @@ pub struct Desk<Q> {
 }
 
 struct Shared<Q> {
-    /// The lock that a thread holds from its question until it has the answer, so that one thread asks at a
-    /// time.
+    /// The lock that a thread holds from its question until it has received the answer. The lock lets only one
+    /// thread ask at a time.
     asks: Mutex<()>,
     is_asked: AtomicBool,
     question: Mutex<Option<Q>>,
@@ -57,8 +57,9 @@ impl<Q> Desk<Q> {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Asks the question that `question` builds with a reply, calls `wake`, and waits at most `patience`
-    /// until the working thread has begun to answer. `None` if it has not; the question is then withdrawn.
+    /// Asks the question that `question` builds with a reply, calls `wake`, and waits at most `patience` until
+    /// the working thread has begun to answer. If the thread has not begun by then, withdraws the question and
+    /// returns `None`.
     pub fn ask<A>(
         &self,
         question: impl FnOnce(Reply<A>) -> Q,
@@ -71,9 +72,9 @@ impl<Q> Desk<Q> {
         self.await_answer(&answer, patience)
     }
 
-    /// Puts the question that `question` builds on all `desks` and calls `wake`, so that the working threads
-    /// answer at the same time, then waits for each answer at most `patience`. Returns the answers in the
-    /// order of the desks; `None` for each thread that has not begun to answer, as for [`Desk::ask`].
+    /// Puts the question that `question` builds on all `desks` and calls `wake`, so that all working threads
+    /// answer at the same time. Waits for each answer at most `patience`. Returns the answers in the order of
+    /// the desks. The answer is `None` for a thread that has not begun to answer in time, as for [`Desk::ask`].
     pub fn ask_all<A>(
         desks: &[Self],
         question: impl Fn(Reply<A>) -> Q,
@@ -104,8 +105,8 @@ impl<Q> Desk<Q> {
         answer
     }
 
-    /// Puts a question on the desk without waiting, for a desk at which only this thread asks. Returns the
-    /// question if the previous one has not been taken yet.
+    /// Puts a question on the desk without waiting. Only for a desk at which no other thread asks. Returns the
+    /// question if the working thread has not taken the previous question yet.
     pub(crate) fn post(&self, question: Q) -> Option<Q> {
         match self.shared.question.try_lock() {
             Ok(mut place) if place.is_none() => {

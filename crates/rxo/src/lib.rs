@@ -21,20 +21,23 @@
 //! * `driver` (feature `driver`): packet sockets, TAP and TUN.
 //! * `capture` (feature `capture`): capture files, read and written.
 //!
-//! This crate adds seven modules. [`io`] has the two ends of a tunnel: single packets in and few writes out, and the reverse. [`desk`] passes questions of other threads to a running worker or host. [`worker`] is
-//! the loop between two devices: it coalesces the frames for the host and passes on the frames from the host.
-//! [`switch`] chooses the guest for each frame if there are several. `live` (feature `driver`) runs that loop between
-//! devices of the system, opened by name; `live::host` runs a host with its own TCP on one of them. `tracer` (feature
-//! `capture`) writes the packets of a device to a capture file. `figures` (feature `figures`) turns counters into
-//! rates, ratios and losses, to be printed or serialized.
+//! This crate adds seven modules. [`io`] has a writer that coalesces single packets into few writes, and a
+//! reader that splits GSO frames into single packets, as a tunnel needs them. [`desk`] passes questions of
+//! other threads to a running worker or host. [`worker`] is the loop between two devices: it coalesces the
+//! frames for the host and passes on the frames from the host. [`switch`] chooses the guest for each frame if
+//! there are several. `live` (feature `driver`) runs that loop between devices of the system, opened by name;
+//! `live::host` runs a host with its own TCP on one of them. `tracer` (feature `capture`) writes the packets of
+//! a device to a capture file. `figures` (feature `figures`) turns counters into rates, ratios and losses, to
+//! be printed or serialized.
 //!
 //! A program that already has packets needs only the engine: `examples/vpn.rs` shows all of it. A program
 //! that has two devices needs only the worker. This crate contains no rule of coalescing: the rules are data,
 //! in a [`Policy`].
 //!
 //! # Features
-//! All except `tokio` and `bytes` (frames in `bytes::Bytes`) are on by default. `default-features = false` leaves the engine, the endpoint's state
-//! machine and the worker, without decompression and without the operating system.
+//! All features except `tokio` and `bytes` (frames in `bytes::Bytes`) are on by default.
+//! `default-features = false` leaves the engine, the endpoint's state machine and the worker, without
+//! decompression and without the operating system.
 //!
 //! # Examples
 //! ```

@@ -18,7 +18,7 @@ pub struct Switched {
     pub switched_off: u64,
     /// The number of times that coalescing was switched on again, because it saved more than it cost.
     pub switched_on: u64,
-    /// The number of times that coalescing was probed while it was off.
+    /// The number of times that coalescing was switched on for a probe while it was off.
     pub probes: u64,
     /// The number of frames that passed unchanged while coalescing was off.
     pub passed: u64,

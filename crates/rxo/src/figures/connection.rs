@@ -25,8 +25,8 @@ pub struct ConnectionFigures {
     pub send_q: u64,
     /// The congestion control algorithm: `cubic`, `reno` or `bbr`.
     pub congestion: &'static str,
-    /// The window scales of both directions, in bits: first the peer's, then that of this host; left out if the option
-    /// was not negotiated.
+    /// The window scales of both directions, in bits: first the peer's scale, then the scale of this host; left
+    /// out if the option was not negotiated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wscale: Option<(u8, u8)>,
     /// The negotiated TCP options: `ts` (timestamps), `sack`, `ecn`.

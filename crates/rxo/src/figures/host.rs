@@ -24,10 +24,10 @@ pub struct HostFigures {
     pub frames_per_delivery: f64,
     /// Counters of pure ACKs among the frames from the device.
     pub acks: PureAcks,
-    /// The current numbers of connections and bytes of memory. `resident_bytes` is the resident memory of
-    /// this process; `pooled_bytes` is the part of it that was freed and is kept for later allocations.
+    /// The current numbers of connections and bytes of memory. `resident_bytes` is the resident memory of this
+    /// process; `pooled_bytes` is the part of this memory that was freed and is kept for later allocations.
     pub now: BTreeMap<&'static str, u64>,
-    /// Events of segments and connections, by name.
+    /// Counters of the events of TCP segments and connections, by name.
     pub tcp: BTreeMap<&'static str, u64>,
     /// Counters of the protocols below TCP: ARP, neighbour discovery, ICMP and others.
     pub link: BTreeMap<String, u64>,
@@ -35,7 +35,7 @@ pub struct HostFigures {
     pub bypass: BTreeMap<&'static str, u64>,
     /// Deliveries of held packets, by reason; reasons that did not occur are left out.
     pub flush: BTreeMap<&'static str, u64>,
-    /// The figures of each worker; empty if there is one.
+    /// The figures of each worker; empty if the host has only one worker.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<HostWorkerFigures>,
 }
@@ -57,7 +57,7 @@ pub struct HostWorkerFigures {
     pub dropped: u64,
     /// Deliveries for connections of other workers. More than a few mean that the device does not keep flows apart.
     pub misplaced: u64,
-    /// Number of connections that the worker has now.
+    /// The current number of the worker's connections.
     pub connections: u64,
     /// The processor time of the worker's thread in seconds.
     pub cpu_s: f64,
@@ -135,8 +135,8 @@ fn now(of: &HostCounters) -> BTreeMap<&'static str, u64> {
     ])
 }
 
-/// Returns the counters of the link layer (ARP, neighbour discovery, ICMP), without those about multicast
-/// groups, and the frames that were refused because they are not for this host.
+/// Returns the counters of the link layer (ARP, neighbour discovery, ICMP), and of the frames that were refused
+/// because they are not for this host. Leaves out the counters of multicast groups.
 fn of_link(of: &LinkCounters) -> BTreeMap<String, u64> {
     let is_shown =
         |name: &str| !matches!(name, "group_queries" | "older_queriers" | "group_reports");

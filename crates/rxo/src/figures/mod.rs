@@ -59,7 +59,7 @@ pub struct Figures {
     /// Number of frames from the device that were dropped because more arrived than could be processed.
     pub overload: u64,
     /// Number of frames that the device's ring lost while rxo was not scheduled, because other processes used
-    /// its core. They are part of the ring drops of `nic_in`.
+    /// its core. The ring drops of `nic_in` include these frames.
     pub not_scheduled: u64,
     /// Number of frames that arrived at the device by the system's count, but that rxo counts neither as
     /// received nor as lost.
@@ -111,7 +111,7 @@ pub struct Figures {
     /// The figures of each guest; left out without guests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub guests: Vec<GuestFigures>,
-    /// The figures of each worker; left out if there is one.
+    /// The figures of each worker; left out if there is only one worker.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerFigures>,
 }
@@ -131,10 +131,10 @@ pub struct GuestFigures {
     pub bytes_copied: u64,
     /// The average number of times that each byte was copied.
     pub copies: f64,
-    /// Number of bytes that were copied but not into the guest's memory: all frames of the guest once between
-    /// its thread and the thread of the nic, and the frames that wait for free space.
+    /// Number of bytes that were copied to other memory than the guest's: each frame once between the nic's
+    /// thread and the guest's thread, and each frame that waits for free space.
     pub bytes_copied_aside: u64,
-    /// The average number of pieces of memory of which a packet consists.
+    /// The average number of separate pieces of memory (buffers) per packet.
     pub pieces: f64,
     /// Average number of coalescable segments per delivery to the guest.
     pub packets_per_aggregate: f64,
@@ -142,7 +142,7 @@ pub struct GuestFigures {
     pub hold_p50_us: f64,
     /// The 99th percentile of the hold time of a delivery's first segment, in microseconds.
     pub hold_p99_us: f64,
-    /// Number of frames for the guest that were lost because it did not read them.
+    /// Number of frames for the guest that were lost because the guest did not read them.
     pub dropped: u64,
     /// Number of packets that the guest sent.
     pub sent: u64,
@@ -151,8 +151,8 @@ pub struct GuestFigures {
     /// The number of times that the guest broke a rule of its rings, by a chain of buffers or by a frame's
     /// header.
     pub invalid: u64,
-    /// Frames from the guest that waited because of its `rate=`, or went to fewer ports than they were
-    /// addressed to because of its `storm=`.
+    /// Frames from the guest that waited because of its `rate=`, or that were forwarded to fewer ports than
+    /// their address requires because of its `storm=`.
     pub over_budget: u64,
     /// The number of times that the guest's thread did not run its loop for 5 ms although frames were waiting
     /// for the guest.
@@ -213,11 +213,11 @@ pub struct Incoming {
 pub struct PureAcks {
     /// Number of pure ACKs that arrived.
     pub packets: u64,
-    /// Deliveries of pure ACKs; equal to `packets` if they are not aggregated.
+    /// Deliveries of pure ACKs; equal to `packets` if pure ACKs are not aggregated.
     pub deliveries: u64,
     /// Average number of pure ACKs per delivery.
     pub per_delivery: f64,
-    /// Pure ACKs in deliveries of two or more.
+    /// Number of pure ACKs that were delivered together with other pure ACKs.
     pub aggregated: u64,
 }
 
@@ -238,7 +238,7 @@ pub struct Outgoing {
     pub copies: f64,
     /// Number of bytes that were copied to keep packets while the sink was full.
     pub bytes_copied_aside: u64,
-    /// The average number of pieces of memory of which a packet consists; 0 if the sink is not a guest.
+    /// The average number of separate pieces of memory (buffers) per packet; 0 if the sink is not a guest.
     pub pieces: f64,
     /// Number of system calls made for the packets that were sent.
     pub submissions: u64,
@@ -249,18 +249,19 @@ pub struct Outgoing {
     /// Number of frames in the packets that could not be sent.
     pub dropped_frames: u64,
     /// Additional segments from GSO frames that were cut because the device cannot segment them; the first
-    /// segment of each is not counted.
+    /// segment of each GSO frame is not counted.
     pub segments_added: u64,
 }
 
 impl Figures {
-    /// Computes the figures of a whole run up to `now`; the guests get the names in `guests`. Allocates.
+    /// Computes the figures of a whole run up to `now`. `guests` contains the guests' names. Allocates.
     #[must_use]
     pub fn totals(now: &Readings, guests: &[String]) -> Self {
         Self::new("totals", now, guests)
     }
 
-    /// Computes the figures of the interval between two readings of a run. Allocates.
+    /// Computes the figures of the interval between the readings `then` and `now` of a run. `guests` contains
+    /// the guests' names. Allocates.
     #[must_use]
     pub fn between(then: &Readings, now: &Readings, guests: &[String]) -> Self {
         let elapsed_s = rounded(now.all.elapsed.as_secs_f64(), 3);

@@ -269,7 +269,7 @@ fn format_outgoing(to: &Outgoing) -> String {
     )
 }
 
-/// Formats a count, or nothing if it is zero.
+/// Formats `count` and the words in `what`; returns an empty string if `count` is zero.
 fn extra(count: u64, what: &str) -> String {
     if count > 0 { format!(", {} {what}", grouped(count)) } else { String::new() }
 }

@@ -1,4 +1,5 @@
-//! The ends of a tunnel in a program that has packets of its own: single packets in and few writes out, and the reverse.
+//! Reader and writer for a program that processes single packets, such as a tunnel. The writer makes few writes
+//! from many packets. The reader makes single packets from large frames.
 //!
 //! ```text
 //!  decrypted packets ── push ──▶ PacketWriter: Engine ──▶ aggregates ──▶ TUN
@@ -6,13 +7,14 @@
 //! ```
 //!
 //! * [`PacketWriter`] coalesces packets before a sink.
-//! * [`PacketReader`] splits the GSO frames of a source, and completes checksums. [`PacketSplitter`] is this step alone.
+//! * [`PacketReader`] splits the GSO frames of a source, and completes checksums. [`PacketSplitter`] does only
+//!   this, for frames that the program receives itself.
 //! * [`Ordered`] restores the order of batches that several threads have decrypted.
 //!
-//! Both are [`Send`], work with any sink and source, and neither block nor read a clock. With the feature `driver`,
-//! `Tap::from_fd` makes source and sink of a descriptor that the program has opened, and `driver::udp` moves the datagrams
-//! in trains. Contract: packets leave in the order in which they came within each flow, none is lost or changed, and
-//! nothing is allocated after construction.
+//! Reader and writer are [`Send`], work with any sink and source, and neither block nor read a clock. With the
+//! feature `driver`, `Tap::from_fd` makes a source and a sink from a descriptor that the program has opened,
+//! and `driver::udp` receives and sends datagrams in batches. Contract: within each flow, packets leave in the
+//! order in which they arrived; no packet is lost or changed; nothing is allocated after construction.
 //!
 //! # Examples
 //! ```
@@ -47,9 +49,10 @@ use rxo_driver::{DeviceSink, SubmitMode, Tap, TapSource};
 pub use splitter::PacketSplitter;
 pub use writer::PacketWriter;
 
-/// Makes both ends of a TUN or TAP that the caller has opened and keeps: duplicates the descriptor, enables its offloads,
-/// and makes it non-blocking, as [`Tap::from_fd`] does. The caller no longer reads or writes it. The writer holds at most
-/// `batch` packets. Both ends may move to other threads.
+/// Creates a reader and a writer for a TUN or TAP device that the caller has opened. Duplicates the descriptor,
+/// enables the device's offloads, and makes the descriptor non-blocking, as [`Tap::from_fd`] does. The caller
+/// keeps its descriptor, but must no longer read from it or write to it. The writer holds at most `batch`
+/// packets. Reader and writer may move to different threads.
 ///
 /// # Errors
 /// Returns the errors of [`Tap::from_fd`] and [`PacketWriter::new`].

@@ -1,14 +1,15 @@
-//! Restores the order of batches behind work that several threads do side by side.
+//! Restores the order of batches that several threads process in parallel.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// An exit through which batches leave in the order of their tickets.
 ///
-/// A tunnel that decrypts on several threads receives each batch with a [`Ticket`], decrypts it beside other threads, and
-/// waits with [`Ticket::wait`] before it passes the packets to the exit, such as a [`PacketWriter`](super::PacketWriter). A
-/// thread that has one batch at a time works on it at most `n - 1` batches too early, where `n` is the number of threads. That
-/// bounds the window of reordering: nothing is queued here, and nothing is dropped because it is late. Allocates nothing.
+/// A tunnel that decrypts on several threads receives each batch with a [`Ticket`] and decrypts it in parallel
+/// with other threads. It then waits with [`Ticket::wait`] before it passes the packets to the exit, such as a
+/// [`PacketWriter`](super::PacketWriter). If each of `n` threads processes one batch at a time, a batch is
+/// finished at most `n - 1` batches before its turn. This bounds the reordering: this type queues no batches,
+/// and drops none that are late. It does not allocate.
 ///
 /// # Examples
 /// ```
@@ -42,25 +43,26 @@ struct Place<E> {
     tickets: u64,
     /// The number of the ticket whose batch leaves next.
     next: u64,
-    /// The number of threads that wait for their turn. Without any, nobody is woken, which would cost a system call.
+    /// The number of threads that wait for their turn. If it is 0, no thread is woken, which saves a system
+    /// call.
     waiting: usize,
     exit: E,
 }
 
-/// The place of a batch in the order. A ticket that is dropped waits until all batches before it have left, and then lets the
-/// next one leave. So a thread that fails or panics holds up nobody.
+/// The position of a batch in the order. A dropped ticket waits until all batches before it have left, and then
+/// lets the next batch leave. A thread that fails or panics therefore does not block the others.
 #[derive(Debug)]
 pub struct Ticket<'o, E> {
     ordered: &'o Ordered<E>,
     number: u64,
 }
 
-/// The exit, locked.
+/// The lock on the exit. Dereferences to the exit, and unlocks it when dropped.
 #[derive(Debug)]
 pub struct Exit<'t, E>(MutexGuard<'t, Place<E>>);
 
 impl<E> Ordered<E> {
-    /// Creates the order of batches that leave by `exit`.
+    /// Creates the order for batches that leave through `exit`.
     pub const fn new(exit: E) -> Self {
         let place = Place { tickets: 0, next: 0, waiting: 0, exit };
         Self { place: Mutex::new(place), left: Condvar::new() }
@@ -73,7 +75,7 @@ impl<E> Ordered<E> {
         Ticket { ordered: self, number: place.tickets - 1 }
     }
 
-    /// Locks the exit outside the order, to look at it.
+    /// Locks the exit at once, without a ticket, for example to inspect the exit.
     pub fn lock(&self) -> Exit<'_, E> {
         Exit(self.place.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,4 +1,4 @@
-//! Reader: the packets of a source as they are on the network.
+//! Reader: returns the packets of a source in the form that they have on the network.
 
 #[cfg(unix)]
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -8,11 +8,11 @@ use rxo_frame::Frame;
 
 use super::PacketSplitter;
 
-/// Reads packets: splits the GSO frames of a source, and completes partial checksums. A VLAN tag that a device has taken
-/// out of the bytes is not put back.
+/// Reads single packets from a source: splits GSO frames, and completes partial checksums. Does not restore a
+/// VLAN tag that the device has removed from the bytes.
 ///
-/// A GSO frame costs one system call for all its packets, which is what a program gains that reads them one by one
-/// otherwise.
+/// All packets of a GSO frame cost one system call. A program that reads packet by packet pays one call for
+/// each.
 #[derive(Debug)]
 pub struct PacketReader<S: FrameSource> {
     source: S,
@@ -29,25 +29,28 @@ impl<S: FrameSource> PacketReader<S> {
         Self { source, batch: Vec::new(), splitter, invalid: 0 }
     }
 
-    /// Passes GSO frames of TCP whole from now on, with a complete checksum: for a program with a TCP of its own, which then
-    /// processes one segment of up to 64 KiB in place of 45. Other GSO frames are split as before.
+    /// Makes the reader pass TCP GSO frames whole from now on, with a complete checksum. For a program with its
+    /// own TCP, which then processes one segment of up to 64 KiB instead of 45 segments. Other GSO frames are
+    /// still split, including TCP in tunnels and TCP frames whose checksum is not partial.
     #[must_use]
     pub fn keep_tcp(mut self) -> Self {
         self.splitter = self.splitter.keep_tcp();
         self
     }
 
-    /// Reads at most `budget` frames, and passes each packet in them to `each`, in order. Returns the number of frames:
-    /// fewer than `budget` mean that no more are available now. Does not block.
+    /// Reads at most `budget` frames, and passes each packet in them to `each`, in order. Returns the number of
+    /// frames that were read. A number below `budget` means that no more frames are available now. Does not
+    /// block.
     ///
     /// # Errors
-    /// If the device was removed or the system refuses.
+    /// If the device was removed, or the system refuses to receive.
     pub fn read(
         &mut self,
         budget: usize,
         mut each: impl FnMut(&[u8]),
     ) -> Result<usize, DeviceError> {
-        // A source that is out of memory gives fewer frames than it has, so it is asked for no more than it lends.
+        // A source that runs out of buffers returns fewer frames than it has. So the reader requests at most as
+        // many frames as the source has buffers to lend.
         let most = self.source.lends().unwrap_or(usize::MAX).max(1);
         let mut read = 0;
         while read < budget {
@@ -65,7 +68,8 @@ impl<S: FrameSource> PacketReader<S> {
         Ok(read)
     }
 
-    /// Returns the number of frames that could not be split, because their headers contradict their description.
+    /// Returns the number of frames that could not be split, because their headers contradict their GSO or
+    /// checksum metadata.
     pub const fn invalid(&self) -> u64 {
         self.invalid
     }
@@ -83,7 +87,7 @@ impl<S: FrameSource + AsFd> AsFd for PacketReader<S> {
     }
 }
 
-/// The descriptor by number, as the asynchronous runtimes ask for it.
+/// Returns the descriptor as a raw number, because asynchronous runtimes require it.
 #[cfg(unix)]
 impl<S: FrameSource + AsFd> AsRawFd for PacketReader<S> {
     fn as_raw_fd(&self) -> RawFd {

@@ -1,4 +1,4 @@
-//! Splitter: the packets in a frame as they are on the network.
+//! Splitter: turns a frame into packets in the form that they have on the network.
 
 use rxo_frame::{ChecksumStatus, Frame, Gso, GsoKind, LinkKind};
 use rxo_vnet::segments;
@@ -8,8 +8,8 @@ use rxo_wire::segmentation::Checksums;
 /// The length of the largest frame, in bytes: an IP packet with its Ethernet header and two VLAN tags.
 const MOST_BYTES: usize = 65_535 + 22;
 
-/// Splits GSO frames, and completes partial checksums. It is what [`PacketReader`](super::PacketReader) does, for a program
-/// that receives frames itself, because it locks or waits between both steps.
+/// Splits GSO frames, and completes partial checksums, as [`PacketReader`](super::PacketReader) does. For a
+/// program that receives frames itself, for example because it locks or waits between receiving and splitting.
 #[derive(Debug)]
 pub struct PacketSplitter {
     link: LinkKind,
@@ -27,16 +27,18 @@ impl PacketSplitter {
         Self { link, packet, summer: Summer::detect(), keeps_tcp: false }
     }
 
-    /// Passes GSO frames of TCP whole from now on, with a complete checksum.
+    /// Makes the splitter pass TCP GSO frames whole from now on, with a complete checksum. Other GSO frames are
+    /// still split, including TCP in tunnels and TCP frames whose checksum is not partial.
     #[must_use]
     pub const fn keep_tcp(mut self) -> Self {
         self.keeps_tcp = true;
         self
     }
 
-    /// Passes each packet in `frame` to `each`, in order. Returns `None` if the frame cannot be split, because its headers
-    /// contradict its description; `each` may have had some packets then. The headers that are split are those that the
-    /// description names: the inner ones of a tunnel's packet. Does not allocate.
+    /// Passes each packet in `frame` to `each`, in order. Returns `None` if the frame cannot be split, because
+    /// its headers contradict its GSO or checksum metadata; `each` may have received some packets before.
+    /// Splits by the headers that the metadata name; in a tunnel's packet these are the inner headers. Does not
+    /// allocate.
     pub fn split<B: AsRef<[u8]>>(
         &mut self,
         frame: &Frame<B>,

@@ -1,4 +1,4 @@
-//! Writer: single packets, coalesced before a sink.
+//! Writer: coalesces single packets, and passes the aggregates to a sink.
 
 use std::iter;
 use std::mem;
@@ -9,31 +9,35 @@ use rxo_frame::{Frame, Instant, Pool, PoolBuf};
 
 use crate::worker::carried;
 
-/// Bytes of a buffer beyond the MTU: a cipher writes its padding and its tag after the packet.
+/// The number of bytes of a buffer beyond the MTU. A cipher writes its padding and its authentication tag
+/// there.
 const SPARE_BYTES: usize = 64;
 
-/// Number of packets that the engine takes at a time. Complete aggregates leave after each part, with their bytes still in
-/// the cache; the others grow until the flush. With one part for 1,024 packets, one flow took nearly twice the time
-/// (`cargo xtask bench tun`).
+/// The number of packets that the engine receives at a time. Complete aggregates leave after each part, while
+/// their bytes are still in the cache; other aggregates grow until the flush. With one part of 1,024 packets
+/// instead, processing one flow took nearly twice the time (`cargo xtask bench tun`).
 const PART: usize = 64;
 
 /// Coalesces single packets, and passes the aggregates to a sink.
 ///
-/// Packets are held until [`flush`](Self::flush) or until the batch is full, never longer, so a program flushes when its
-/// socket has no more datagrams. Aggregates that are complete leave before that, while their bytes are in the cache. The policy is [`Policy::linux_gro`]. UDP datagrams and tunnels are coalesced if the sink
-/// segments them, and nothing is if it segments nothing. Checksums are verified before packets are merged.
+/// Packets are held until [`flush`](Self::flush) or until the batch is full, never longer. A program should
+/// therefore flush when its socket has no more datagrams. Complete aggregates leave before that, while their
+/// bytes are in the cache. The policy is [`Policy::linux_gro`]. UDP datagrams and tunnelled packets are
+/// coalesced only if the sink can segment them. A sink that cannot segment gets single packets. Checksums are
+/// verified before packets are merged.
 ///
-/// It allocates its memory at construction: about 110 KiB for the engine, and `batch` buffers of the sink's MTU.
+/// The writer allocates its memory at construction: about 110 KiB for the engine, and `batch` buffers of the
+/// sink's MTU.
 #[derive(Debug)]
 pub struct PacketWriter<S> {
     /// The number of buffers.
     batch: usize,
     engine: Engine<PoolBuf>,
     pool: Pool,
-    /// The packets that the engine has not taken yet, at most [`PART`].
+    /// The packets that were not passed to the engine yet, at most [`PART`].
     part: Vec<Frame<PoolBuf>>,
     sink: S,
-    /// The first error of the sink since the last flush.
+    /// The first error of the sink since the last flush; `Ok` if there was none.
     sent: Result<(), DeviceError>,
 }
 
@@ -46,14 +50,16 @@ impl<S: FrameSink> PacketWriter<S> {
         Self::with_policy(sink, batch, Policy::linux_gro())
     }
 
-    /// Creates a writer as [`new`](Self::new) does, with a policy of the caller, whose rule of holding is ignored: nothing is held beyond a flush. [`Policy::none`] writes packets one by one.
+    /// Creates a writer as [`new`](Self::new) does, but with the caller's `policy`. The policy's rule for
+    /// holding packets is ignored: no packet is held beyond a flush. [`Policy::none`] writes packets one by
+    /// one.
     ///
     /// # Errors
     /// If `batch` is out of its range.
     pub fn with_policy(sink: S, batch: usize, policy: Policy) -> Result<Self, DeviceError> {
         let takes = sink.capabilities();
         let policy = carried(policy, takes).unwrap_or(Policy::none());
-        // A writer has no clock: what `flush` ends is never held longer.
+        // A writer has no clock, so it cannot hold a packet beyond a flush.
         let policy = Policy { hold: Hold::EndOfPoll, ..policy };
         let config = Config {
             link: takes.link,
@@ -65,8 +71,9 @@ impl<S: FrameSink> PacketWriter<S> {
         Ok(Self { batch, engine, pool, part: Vec::with_capacity(PART), sink, sent: Ok(()) })
     }
 
-    /// Returns a buffer for one packet, with 64 bytes more than the sink's MTU, and passes what is held to the sink if no
-    /// other buffer is free. Write a packet to it, truncate it, and [`push`](Self::push) it.
+    /// Returns a buffer for one packet, with 64 bytes more than the sink's MTU. If no buffer is free, passes
+    /// the held packets to the sink first. Write a packet to the buffer, truncate it, and [`push`](Self::push)
+    /// it.
     ///
     /// # Errors
     /// If the device was removed, or the caller itself holds all buffers.
@@ -80,19 +87,19 @@ impl<S: FrameSink> PacketWriter<S> {
         })
     }
 
-    /// Returns the pool of the buffers that [`buffer`](Self::buffer) gives. Other threads can take buffers from a clone of it,
-    /// and a packet in one of them may be [pushed](Self::push).
+    /// Returns the pool of buffers from which [`buffer`](Self::buffer) takes. Other threads can take buffers
+    /// from a clone of the pool. A packet in such a buffer may be [pushed](Self::push).
     pub const fn pool(&self) -> &Pool {
         &self.pool
     }
 
-    /// Makes new buffers for packets of at most `mtu` bytes, because the MTU of the sink has grown. Buffers that are held stay
-    /// valid. Allocates.
+    /// Makes new buffers for packets of at most `mtu` bytes, for a sink whose MTU has changed. Buffers that are
+    /// held stay valid. Allocates.
     pub fn set_mtu(&mut self, mtu: u32) {
         self.pool = pool(self.batch, mtu);
     }
 
-    /// Adds a packet. The next flush returns the error, if there is one.
+    /// Adds a packet. An error of the sink is returned by the next flush.
     pub fn push(&mut self, packet: PoolBuf) {
         self.part.push(Frame::new(packet, Instant::ZERO));
         if self.part.len() == PART {
@@ -101,10 +108,11 @@ impl<S: FrameSink> PacketWriter<S> {
         }
     }
 
-    /// Adds a copy of `packet`. One longer than a buffer is passed to the sink at once, behind those that are held.
+    /// Adds a copy of `packet`. A packet that is longer than a buffer is passed to the sink at once, after the
+    /// held packets.
     ///
     /// # Errors
-    /// Returns the errors of [`flush`](Self::flush), which a full batch needs.
+    /// Returns the errors of [`buffer`](Self::buffer), and those of the sink.
     pub fn write(&mut self, packet: &[u8]) -> Result<(), DeviceError> {
         if packet.len() > self.pool.bytes_each() {
             self.flush()?;
@@ -117,11 +125,12 @@ impl<S: FrameSink> PacketWriter<S> {
         Ok(())
     }
 
-    /// Coalesces what is held, and passes it to the sink. A sink that is full keeps it; [`FrameSink::is_blocked`] then says
-    /// so.
+    /// Coalesces the held packets, and passes them to the sink. A full sink keeps them;
+    /// [`FrameSink::is_blocked`] then returns `true`.
     ///
     /// # Errors
-    /// If the device was removed. The first error since the last flush counts; a batch may be passed in several parts.
+    /// If the device was removed. Returns the first error since the last flush, because a batch may be passed
+    /// in several parts.
     pub fn flush(&mut self) -> Result<(), DeviceError> {
         let Self { engine, part, sink, sent, .. } = self;
         engine.poll(part, Instant::ZERO, pass_to(sink, sent));
@@ -133,7 +142,7 @@ impl<S: FrameSink> PacketWriter<S> {
         &self.sink
     }
 
-    /// Returns the sink, to resume it.
+    /// Returns the sink, for example to resume it.
     pub const fn sink_mut(&mut self) -> &mut S {
         &mut self.sink
     }

@@ -1,9 +1,9 @@
 //! Alarm: the lines that notify the user that an invariant of the run is violated, for example that a frame
 //! is not accounted for.
 //!
-//! Separate so that the rate of lines can be tested. The first violation of each kind causes a line. The next
-//! line follows only after more violations, and at least [`REST`] later, so that a fault that repeats every
-//! second does not fill a disk.
+//! This module is separate so that the rate of lines can be tested. The first violation of each kind causes a
+//! line. The next line follows only after more violations, and at least [`REST`] later, so that a fault that
+//! repeats every second does not fill a disk.
 
 use std::time::Duration;
 

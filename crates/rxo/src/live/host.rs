@@ -4,18 +4,18 @@
 //! returns its [`Handle`] and stops it. [`start_threads`] runs a host with several workers, on a thread each.
 //! The device belongs to the network namespace of the thread that calls [`start`].
 //!
-//! On `packet:IF` the interface must have no addresses of the system, not even the link-local address of
-//! IPv6, otherwise both stacks answer. While the host runs, [`start`] keeps frames for the host's addresses
-//! (up to 16) from the kernel, and only those, which saves a fifth of the processor time of receiving. On
-//! `tap:NAME` and `tun:NAME` the peers are the system and the networks behind it.
+//! On `packet:IF` the interface must have no addresses of the system, not even the link-local address of IPv6,
+//! otherwise both stacks answer. While the host runs, [`start`] keeps the frames for the host's addresses (up
+//! to 16), and no others, from the kernel. This saves a fifth of the processor time of receiving. On `tap:NAME`
+//! and `tun:NAME` the peers are the system and the networks behind it.
 //!
 //! [`start`] probes the addresses for 400 ms, those of a cast for 100 ms, before the host uses them
 //! ([`rxo_host::link::Probe`]), and refuses an address that another station, or another host of this system on
-//! the same interface, already has. [`HostConfig::probe`] changes that.
+//! the same interface, already uses. [`HostConfig::probe`] changes how the addresses are probed.
 //!
-//! [`Listeners`] combines listeners on several addresses; [`wait_until_delivered()`] waits until a peer has received
-//! everything, [`linger()`] until no peer needs the last acknowledgement again. [`cast_sender`] and
-//! [`cast_receiver`] configure the hosts of a cast.
+//! [`Listeners`] combines listeners on several addresses; [`wait_until_delivered()`] waits until a peer has
+//! received everything; [`linger()`] waits until no peer needs the last acknowledgement again. [`cast_sender`]
+//! and [`cast_receiver`] configure the hosts of a cast.
 //!
 //! # Examples
 //! ```no_run

@@ -32,7 +32,7 @@ pub(super) type LiveSink = TracedSink<DeviceSink, FileLog, Clock>;
 pub(super) type Ends = Duplex<DeviceSource, LiveSink>;
 type Clock = fn() -> Instant;
 
-/// Returns the source and the sink of a device. If there is a `log`, it gets the packets of both directions.
+/// Returns the source and the sink of a device. A `log` records the packets of both directions.
 pub(super) fn ends(Device { source, sink }: Device, log: Option<FileLog>) -> Ends {
     let sink = TracedSink::new(sink, log.clone(), clock::now as Clock);
     let source = match log {

@@ -2,9 +2,9 @@
 //!
 //! [`Device::open`] takes a name as a user types it. A [`Station`] puts a worker between two devices, or a
 //! switch between one device and several, optionally with [`Middleware`] around the devices; [`Workers`] put
-//! several workers between the queues of two devices. `host` runs a host with its own TCP on one device. This
-//! module knows no kind of device: the table of kinds is [`rxo_driver::KINDS`]. [`defaults`] has the policy
-//! of a live path.
+//! several workers between the queues of two devices. `host` runs a host with its own TCP on one device. The
+//! kinds of devices are not defined here, but in the table [`rxo_driver::KINDS`]. [`defaults`] contains the
+//! default policy of a live path.
 
 mod alarm;
 pub mod defaults;

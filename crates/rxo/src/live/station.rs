@@ -43,8 +43,8 @@ pub struct Outcome {
 
 /// The memory of workers that have ended, with the devices that they have [left](rxo_driver::SystemSource::leave).
 ///
-/// Freeing it takes milliseconds. A process that hands over its devices does that before; one that opens them
-/// again must drop it first.
+/// Freeing this memory takes milliseconds. A process that hands its devices over to another process should do
+/// that before it drops this value. A process that opens the devices again must drop this value first.
 #[derive(Default)]
 pub struct Remains(pub(super) Vec<Box<dyn Any + Send>>);
 
@@ -79,12 +79,12 @@ pub struct Station {
     config: WorkerConfig,
 }
 
-/// The settings of a network card, beyond moving frames.
+/// The settings of a station that acts as a network card; see [`Station::card`].
 #[derive(Clone, Debug)]
 pub struct Card {
     /// `true` if the card validates the checksums of frames for the guest.
     pub validates: bool,
-    /// `true` if the card expands ACK templates of the guest. The guest's device must offer that.
+    /// `true` if the card expands ACK templates of the guest. The guest's device must offer ACK templates.
     pub expands: bool,
     /// The interval between two readings for the observer, at least 1 ms; `None` for no readings.
     pub report_every: Option<Duration>,
@@ -108,10 +108,10 @@ impl Station {
         Self { nic: ends(nic, None), hosts: Hosts::One(Box::new(ends(host, None))), config }
     }
 
-    /// Creates a station that acts as a network card between a wire and a guest. It does the work that the
-    /// wire's peer and the guest leave to their devices: in both directions it segments TCP GSO frames and
-    /// completes partial checksums; it expands ACK templates of the guest. It coalesces nothing. It drops
-    /// only packets that exceed a ring, and invalid ACK templates.
+    /// Creates a station that acts as a network card between a wire and a guest. The station does the work that
+    /// the wire's peer and the guest leave to their devices: in both directions it segments TCP GSO frames and
+    /// completes partial checksums, and it expands ACK templates of the guest. It does not coalesce. It drops
+    /// only packets for which a ring has no space, and invalid ACK templates.
     #[must_use]
     pub fn card(wire: Device, guest: Device, card: Card) -> Self {
         let config = WorkerConfig {
@@ -197,10 +197,11 @@ impl Station {
     }
 
     /// Runs as [`Station::run`] does, and returns the memory of the workers too. The positions of the devices
-    /// can be read ([`DeviceHandle::position`](rxo_driver::DeviceHandle::position)) before it is dropped.
+    /// can be read ([`DeviceHandle::position`](rxo_driver::DeviceHandle::position)) until that memory is
+    /// dropped.
     ///
     /// # Errors
-    /// As [`Station::run`].
+    /// Returns the errors of [`Station::run`].
     pub fn run_keeping(
         self,
         stop: &AtomicBool,

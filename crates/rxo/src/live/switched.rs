@@ -1,7 +1,7 @@
 //! Switched: the lines that notify the user that coalescing has switched itself off or on.
 //!
-//! Separate so that its contract can be tested: one line for each change, and none for a probe after which
-//! coalescing stays off. The worker limits how often coalescing changes.
+//! This module is separate so that its contract can be tested: one line for each change, and no line for a
+//! probe after which coalescing stays off. The worker limits how often coalescing changes.
 
 use crate::worker::Coalescing;
 

@@ -26,9 +26,8 @@ impl SystemWaiter {
         Self { rest: None }
     }
 
-    /// Creates a waiter that waits for no descriptor. Whenever there are no frames, it sleeps for `time`, so
-    /// that frames accumulate. For measurements of the cost per frame, in which turns without frames must be
-    /// rare.
+    /// Creates a waiter that waits for no descriptor. Whenever there are no frames, the waiter sleeps for `time`, so
+    /// that frames accumulate. For measurements of the cost per frame, in which turns without frames must be rare.
     #[must_use]
     pub fn resting(time: Duration) -> Self {
         let mut waiter = Self::new();
@@ -38,7 +37,7 @@ impl SystemWaiter {
 }
 
 impl SystemWaiter {
-    /// Waits until a descriptor is ready, or `bell` is rung.
+    /// Waits until a descriptor is ready, `bell` is rung, or `timeout` has passed.
     fn wait_also_for<NI, NO, HI, HO>(
         self,
         bell: Option<&Bell>,

@@ -5,10 +5,10 @@
 //!  nic, queue 1 ── worker 1 ── host, queue 1        directions of a connection meet in one worker.
 //! ```
 //!
-//! On the path of a frame, workers share nothing. The calling thread carries no frames: it collects the
-//! reports of the workers, and checks that all of them run. Contract: either all workers begin, or none. A
-//! worker that fails or panics ends the others in order: each delivers all packets that it holds. The totals
-//! include all workers; for a worker that has panicked, its last report.
+//! On the path of a frame, workers share nothing. The calling thread carries no frames: it collects the reports
+//! of the workers, and checks that all of them run. Contract: either all workers begin, or none. A worker that
+//! fails or panics ends the others in order: each worker delivers all packets that it holds. The totals include
+//! all workers. For a worker that has panicked, the totals include its last report.
 
 use std::any::Any;
 use std::fmt;
@@ -31,8 +31,8 @@ use crate::worker::{Crew, Misfit, Reading, Report, Worker, WorkerConfig};
 /// The queues of two devices, and the workers between them.
 pub struct Workers {
     seats: Vec<Seat>,
-    /// The counter of turns that another process watches; `None` if none does. It grows only when all workers have
-    /// made a turn.
+    /// The counter of turns that another process watches; `None` if no process does. The counter grows only
+    /// when all workers have made a turn.
     pulse: Option<&'static AtomicU64>,
 }
 
@@ -112,8 +112,8 @@ impl Workers {
     /// Runs the workers until `stop` is set or a device fails.
     ///
     /// # Errors
-    /// [`Misfit`] before the first frame is received. A later failure is in the [`Outcome`], together with
-    /// the totals: of a device, or of the system to start a thread or to bind it to a processor.
+    /// [`Misfit`] before the first frame is received. A later failure is in the [`Outcome`], together with the
+    /// totals. It is the failure of a device, or of the system to start a thread or to bind one to a processor.
     pub fn run(self, stop: &AtomicBool, observe: impl FnMut(Event<'_>)) -> Result<Outcome, Misfit> {
         self.run_keeping(stop, observe).map(|(outcome, _)| outcome)
     }
@@ -122,7 +122,7 @@ impl Workers {
     /// [`Station::run_keeping`](super::Station::run_keeping) does.
     ///
     /// # Errors
-    /// As [`Workers::run`].
+    /// Returns the errors of [`Workers::run`].
     pub fn run_keeping(
         self,
         stop: &AtomicBool,
@@ -221,8 +221,8 @@ impl Watch {
         }
     }
 
-    /// Waits until `workers` workers have reported that their devices fit the configuration, or that they do
-    /// not. Returns `true` if all fit.
+    /// Waits until `workers` workers have reported whether their devices fit the configuration. Returns `true`
+    /// if all devices fit.
     fn all_fit(&mut self, workers: usize) -> bool {
         for _ in 0..workers {
             match self.heard.recv() {
@@ -334,8 +334,8 @@ impl Drop for EndsAll<'_> {
 }
 
 impl Seat {
-    /// Runs the worker on this thread until `halt` is set, once `started` reports that all workers fit. The bell wakes it
-    /// then.
+    /// Runs the worker on this thread until `halt` is set, once `started` reports that all workers fit. Another
+    /// thread that sets `halt` can ring `bell` to wake the worker.
     fn work(
         self,
         voice: &WorkerSender,

@@ -1,4 +1,4 @@
-//! Header of a frame as far as a switch reads it: both addresses and the outer VLAN tag.
+//! The part of a frame's header that a switch reads: both addresses and the outer VLAN tag.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,16 +1,16 @@
 //! Learning switch: decides by which ports a frame leaves.
 //!
-//! The switch is between a nic and several guests, before the engines: each guest has its own engine after
-//! its port, so that the polls of one guest do not affect the aggregates of another. The switch is separate
-//! from the worker because it only decides, without input or output: the addresses of a frame and the time go
-//! in, ports come out. It learns from source addresses and knows VLANs (IEEE 802.1Q, clauses 8.6 and 8.7),
-//! but no spanning tree. Ports may have a [`Guard`], which decides what their devices may claim, and frames
-//! of multicast groups go only to ports that have joined the group (`snooping`).
+//! The switch is between a nic and several guests, before the engines: each guest has its own engine after its
+//! port, so that the polls of one guest do not affect the aggregates of another. The switch is separate from
+//! the worker because it only decides, without input or output: the addresses of a frame and the time go in,
+//! ports come out. The switch learns from source addresses and supports VLANs (IEEE 802.1Q, clauses 8.6 and
+//! 8.7), but no spanning tree. Ports may have a [`Guard`], which decides what their devices may claim, and
+//! frames of multicast groups are forwarded only to ports that have joined the group (`snooping`).
 //!
 //! # Contract
-//! No input or output, no clock: time is an argument. The address table is bounded for each port: a port that
-//! has sent from too many addresses learns no more, and takes no space from other ports. Frames for an
-//! unknown address go to all ports of their VLAN. No bytes cause a panic.
+//! No input or output, no clock: time is an argument. The address table is bounded for each port: no more
+//! addresses are learned at a port that has sent from too many, and other ports keep their space. Frames for an
+//! unknown address are forwarded to all ports of their VLAN. No content of a frame causes a panic.
 
 mod guard;
 mod header;
@@ -194,9 +194,9 @@ impl Switch {
         self.guards[port.index()] = Some(guard);
     }
 
-    /// Decides about a frame that arrived by port `from` at time `now`, and learns its source address. O(1),
-    /// except that for a port with too many addresses the table is searched for expired ones, at most once
-    /// per second.
+    /// Decides about a frame that arrived by port `from` at time `now`, and learns its source address. Takes
+    /// O(1) time, except for a port with too many addresses: for such a port, the table is searched for expired
+    /// addresses, at most once per second.
     ///
     /// # Panics
     /// If the switch has no port `from`.
@@ -221,7 +221,7 @@ impl Switch {
         &self.counters
     }
 
-    /// Returns the number of learned addresses. An expired address counts until it is looked up or replaced.
+    /// Returns the number of learned addresses. An expired address counts until the address is looked up or replaced.
     #[must_use]
     pub fn address_count(&self) -> usize {
         self.table.len()
@@ -292,8 +292,8 @@ impl Switch {
         Ok(Some(packet))
     }
 
-    /// Returns the ports of a VLAN that get a frame of a multicast group: those whose devices have joined the
-    /// group, and those that get every group.
+    /// Returns the ports of a VLAN that receive a frame of a multicast group: the ports whose devices have
+    /// joined the group, and the ports that receive the frames of every group.
     fn wanted(
         &mut self,
         from: Port,
@@ -311,8 +311,8 @@ impl Switch {
         }
     }
 
-    /// Returns the ports to which no frame from `from` goes: `from` itself and, if it is isolated, all
-    /// isolated ports.
+    /// Returns the ports to which no frame from port `from` is forwarded: `from` itself and, if it is isolated,
+    /// all isolated ports.
     const fn out_of_reach(&self, from: Port) -> PortSet {
         let own = PortSet::only(from);
         if self.isolated.contains(from) { own.plus(self.isolated) } else { own }
@@ -349,7 +349,7 @@ impl Switch {
         self.ports.iter().position(is_it).map(Port::nth)
     }
 
-    /// Returns the ports of a VLAN for which `is_meant` is true.
+    /// Returns the ports of a VLAN for whose settings `is_meant` returns `true`.
     fn members(&self, vlan: u16, is_meant: impl Fn(&PortSettings) -> bool) -> PortSet {
         let ports = self.ports.iter().enumerate();
         ports

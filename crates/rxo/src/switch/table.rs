@@ -1,9 +1,9 @@
 //! Table of learned addresses, bounded for each port, whose entries expire.
 //!
-//! A port with its maximum number of addresses learns no more, and takes no space from other ports. An
-//! expired address is not found, but keeps its entry until the port needs the space. Then the table is
-//! searched for expired addresses, at most once per second, so that a sender with many addresses costs
-//! little.
+//! At a port with its maximum number of addresses, no more addresses are learned, so that the port takes no
+//! space from other ports. An expired address is not found, but keeps its entry until the port needs the space.
+//! Then the table is searched for expired addresses, at most once per second, so that a sender with many
+//! addresses costs little.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -89,7 +89,7 @@ impl<'a> Tagged<'a> {
     }
 }
 
-/// Adapts the GSO description to a frame without its tag: the offsets of a tunnel become smaller.
+/// Adapts the GSO metadata to a frame without its tag: the offsets of a tunnel become smaller.
 fn stripped_gso(gso: Gso) -> Gso {
     let earlier = |at: u8| at.saturating_sub(VLAN_TAG_BYTES as u8);
     let tunnel = gso.tunnel.map(|tunnel| {

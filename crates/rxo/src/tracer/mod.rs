@@ -43,8 +43,8 @@ pub struct TracePoint<W: Write> {
 struct Shared<W: Write> {
     file: File<W>,
     counters: TracerCounters,
-    /// The line for the user about the first packet that could not be written; `None` if there is none, or it
-    /// was already taken.
+    /// The line for the user about the first packet that could not be written; `None` if there is no such line,
+    /// or it was already returned.
     notice: Option<String>,
 }
 

@@ -16,8 +16,7 @@ use rxo_frame::Instant;
 
 #[derive(Debug, Default)]
 pub(super) struct Account {
-    /// The number of frames that had arrived at the device when it was last read; `None` once it was
-    /// compared.
+    /// The number of frames that had arrived at the device, as last read; `None` once this number was compared.
     arrived: Option<u64>,
     /// The number of missing frames that each of the last comparisons found, latest first.
     missed: [u64; COMPARISONS - 1],
@@ -54,8 +53,8 @@ const COMPARISONS: usize = 3;
 pub(super) struct Sendings {
     /// The time of the last comparison with the system's count of departed packets; `None` before the first.
     looked_at: Option<Instant>,
-    /// The number of packets that the interface had sent, minus the number of packets written, when both were first
-    /// known; `None` before that.
+    /// The difference between the number of packets that the interface had sent and the number that the worker
+    /// had written, when both were first known; `None` before that.
     before: Option<u64>,
     /// The numbers of written packets at the last checks at which they had grown, oldest first.
     written: [u64; LAG],
@@ -93,8 +92,8 @@ impl Sendings {
     }
 }
 
-/// The number of checks between writing and comparing: enough for drivers that read their counters from the card only
-/// now and then.
+/// The number of checks between writing and comparing: enough for drivers that read their counters from the
+/// card only occasionally.
 const LAG: usize = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(900);
 

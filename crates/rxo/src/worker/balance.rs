@@ -1,9 +1,9 @@
 //! Balance: checks that each frame that a worker received was passed on, dropped for a reason, or is held.
 //!
 //! This module is separate from the counting, because it must find errors of the counting. Each stage of a
-//! worker has its own counters: frames that leave one stage must enter the next. The function compares two
+//! worker has its own counters: frames that leave one stage must enter the next. The check compares two
 //! snapshots without side effects, each taken at one instant between two turns. Contract: with consistent
-//! counters it finds nothing, whatever the traffic.
+//! counters, the check finds nothing, whatever the traffic.
 
 use rxo_coalesce::Counters;
 use rxo_device::SinkCounters;
@@ -30,8 +30,8 @@ rxo_frame::counters! {
     }
 }
 
-/// The frames that entered a stage, and those that it accounts for, at one instant. Both are zero for a
-/// direction that does not run.
+/// The numbers of frames that entered a stage, and of frames that the stage accounts for, at one instant. Both
+/// are zero for a direction that does not run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stage {
     /// Number of frames that entered the stage from the previous one, and of frames that the stage added.
@@ -58,7 +58,8 @@ pub(super) struct Balance {
 }
 
 impl Stage {
-    /// Creates the stage before the engine, which drops `dropped` frames and passes on `taken`.
+    /// Creates the stage before the engine. Of the frames that entered it, it drops `dropped` and passes
+    /// `taken` to the engine.
     pub(super) const fn before(entered: u64, dropped: u64, taken: u64) -> Self {
         Self { entered, accounted: dropped + taken }
     }
@@ -68,7 +69,8 @@ impl Stage {
         Self { entered: engine.frames, accounted: engine.delivered_frames() + held as u64 }
     }
 
-    /// Creates the stage of a sink that got `given` frames and keeps `kept`.
+    /// Creates the stage of a sink that received `given` frames. It still keeps `kept` frames, because the
+    /// device is full.
     pub(super) const fn of_sink(given: u64, sink: &SinkCounters, kept: u64) -> Self {
         Self {
             entered: given + sink.segments_added,

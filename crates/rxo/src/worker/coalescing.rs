@@ -1,14 +1,13 @@
-//! Coalescing that switches itself off and on: a judge decides whether it saves more than it costs.
+//! Coalescing that switches itself off and on: a judge decides whether coalescing saves more than it costs.
 //!
-//! This module is separate from what it switches, because it is a decision over a time series. The
-//! computation has no side effects: samples of intervals go in, and the decision whether to use the engine
-//! comes out.
+//! This module is separate from the engine that it switches, because it decides over a time series. The computation
+//! has no side effects: samples of intervals go in, and the decision whether to use the engine comes out.
 //!
-//! The engine costs a fixed time per frame, and saves the cost of a delivery, here and in the host. So the
-//! criterion is frames per delivery. While the engine is off that cannot be measured: it is tried again (a
-//! probe) after a pause that doubles each time, or as soon as much more traffic arrives. Hysteresis comes
-//! from three sources: two limits, the number of intervals in a row, and the pause, which becomes short again
-//! only after coalescing has paid for long.
+//! The engine costs a fixed time per frame. Each delivery that the engine saves would cost time here and in the
+//! host. So the criterion is frames per delivery. While the engine is off, this number cannot be measured. So
+//! the engine is switched on again for a probe after a pause that doubles each time, or as soon as much more
+//! traffic arrives. Hysteresis comes from three sources: two limits, the number of intervals in a row, and the
+//! pause, which becomes short again only after coalescing has paid for long.
 //!
 //! Contract: the number of switches is bounded whatever arrives. Intervals with little traffic, or with a
 //! nearly idle worker, decide nothing, because nothing could be gained.
@@ -90,7 +89,7 @@ impl Default for Coalescing {
     }
 }
 
-/// Combines the counts of two states with `apply`; everything else is taken from the first.
+/// Combines the counts of two states with `apply`; all other values come from the first state.
 impl Count for Coalescing {
     fn zip(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
         Self {
@@ -127,7 +126,7 @@ pub(super) struct Judge {
     last: Option<(Instant, Sample)>,
     /// The time for which the engine stays off before the next probe.
     pause: Duration,
-    /// Maximum number of frames so far in an interval that showed that coalescing does not pay, or in an
+    /// The largest number of frames so far in any interval that showed that coalescing does not pay, or in any
     /// interval of a probe.
     most_frames: u64,
     pub(super) switched_off: u64,
@@ -273,7 +272,8 @@ impl Sample {
         if self.is_enough(time) { yielded(self.frames, self.deliveries) } else { Yield::Unknown }
     }
 
-    /// Returns `true` if there was enough traffic and work in `time` that coalescing could save something.
+    /// Returns `true` if in `time` there was enough traffic, and enough work for the worker, for coalescing to
+    /// save something.
     fn is_enough(self, time: Duration) -> bool {
         self.frames >= LEAST_FRAMES && self.cpu * LEAST_SHARE >= time
     }

@@ -20,8 +20,9 @@ pub struct WorkerConfig {
     /// cannot be larger than a batch, which many flows share. Must be well below the number of slots in the nic's ring,
     /// because the frames of a batch occupy their slots until the batch is processed.
     pub budget_frames: usize,
-    /// The maximum number of frames in a batch from the host, 1 to 32,768. They may be GSO frames of 64 KiB, and the
-    /// nic is not read while they are sent.
+    /// The maximum number of frames in a batch from the host, 1 to 32,768. A small number keeps the nic
+    /// responsive, because each frame may be a GSO frame of 64 KiB, and the worker does not read the nic while
+    /// it sends the batch.
     pub host_budget_frames: usize,
     /// The limits beyond which frames are dropped because the queue before the worker is too long. `None` drops no
     /// frames; then only the size of the ring limits the queue.
@@ -34,11 +35,11 @@ pub struct WorkerConfig {
     pub directions: Directions,
     /// The interval between two reports to the observer, at least 1 ms; `None` sends no reports.
     pub report_every: Option<Duration>,
-    /// The maximum time between two calls of the observer, at least 1 ms: it is also called between reports, so that it
-    /// can check the sinks for notices. `None` calls it for reports only.
+    /// The maximum time between two calls of the observer, at least 1 ms: the observer is also called between reports,
+    /// so that it can check the sinks for notices. With `None`, the observer is called for reports only.
     pub look_every: Option<Duration>,
-    /// The mode of coalescing. [`Coalesce::Auto`] decides once per [`WorkerConfig::look_every`], so it
-    /// requires that.
+    /// The mode of coalescing. [`Coalesce::Auto`] decides once per [`WorkerConfig::look_every`], so it requires
+    /// that field to be set.
     pub coalesce: Coalesce,
     /// The desk on which other threads put questions to the running worker; `None` for no questions.
     pub desk: Option<Desk<Question>>,
@@ -48,8 +49,9 @@ pub struct WorkerConfig {
 }
 
 impl WorkerConfig {
-    /// Returns the default configuration: both directions, 256 frames per batch from the nic and 64 from the host, the
-    /// default pause, target and interval of RFC 8289, no inserted ACKs, no reports. The engine's seed is random.
+    /// Returns the default configuration: both directions, 256 frames per batch from the nic and 64 from the
+    /// host, the default pause, the target and interval of RFC 8289, no inserted ACKs, and no reports. The
+    /// engine's seed is random.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self {

@@ -1,8 +1,8 @@
-//! Crew: the workers of one run, which are asked together.
+//! Crew: the workers of one run, to which questions are put together.
 //!
-//! This module is separate because the workers share nothing. Each worker answers at its own desk, between
-//! two of its turns, and the answers are combined here, on the thread that asks. A run with one worker is a
-//! crew of one, whose answers stay as they are.
+//! This module is separate because the workers share nothing. Each worker answers at its own desk, between two
+//! of its turns, and the answers are combined here, on the thread that asks. A run with one worker is a crew of
+//! one, whose answers are not changed.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -13,8 +13,8 @@ use rxo_coalesce::Policy;
 use super::{Coalesce, Misfit, Moment, PolicyInForce, Question, Readings, WorkerConfig};
 use crate::desk::{Desk, Reply};
 
-/// The workers of a run as other threads ask them: a desk for questions for each. Clones refer to the same
-/// workers.
+/// The desks of the workers of a run, one for each worker. Other threads use them to put questions to all
+/// workers. Clones refer to the same workers.
 #[derive(Clone, Debug)]
 pub struct Crew {
     desks: Arc<[Desk<Question>]>,

@@ -88,7 +88,7 @@ pub enum Misfit {
         /// The name of the policy.
         policy: &'static str,
     },
-    /// One device receives GSO frames that the other cannot send, because it does not segment.
+    /// One device receives GSO frames that the other device cannot send, because the other device does not segment.
     #[error(
         "the {from} gives GSO frames, and the {to} cannot segment them; switch them off with \
          `ethtool -K NAME gro off gso off tso off` or choose another device"

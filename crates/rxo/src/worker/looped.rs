@@ -21,15 +21,15 @@ pub(super) trait Looped<NI, NO, HI, HO> {
 
     fn times(&mut self) -> &mut Times;
 
-    /// Processes a batch in each direction whose source may have frames. If one direction fails, the others
-    /// are still served.
+    /// Processes a batch in each direction whose source may have frames. If one direction fails, the other
+    /// directions are still served.
     fn take_turn<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,
         awake: Awake,
     ) -> Result<Turn, DeviceError>;
 
-    /// Returns the time at which a turn is due even if nothing arrives; `None` if none is.
+    /// Returns the time at which a turn is due even if nothing arrives; `None` if no turn is due.
     fn deadline(&self) -> Option<Instant>;
 
     /// Waits for the next event: frames in a source, or free space in a sink.
@@ -50,7 +50,7 @@ pub(super) trait Looped<NI, NO, HI, HO> {
         Ok(())
     }
 
-    /// Sends everything that the engines hold and the sinks keep.
+    /// Sends all frames that the engines hold and the sinks keep.
     fn flush(&mut self, now: Instant) -> Result<(), DeviceError>;
 
     /// Compares the counters of all stages. Called between two turns.
@@ -70,18 +70,18 @@ pub(super) trait Answers {
     /// Changes the policy of all engines, or of none.
     fn change_policy(&mut self, policy: Policy) -> Result<Moment, Misfit>;
 
-    /// Sets the mode of coalescing, unless `when` is `None`. Returns when a change takes effect.
+    /// Sets the mode of coalescing, unless `when` is `None`. Returns the moment at which the change takes effect.
     fn coalesce(&mut self, when: Option<Coalesce>) -> Moment;
 
     /// Changes the time between two reports.
     fn report_every(&mut self, time: Option<Duration>) -> Result<(), Misfit>;
 }
 
-/// Maximum number of turns after a stop: in these, the worker forwards the frames that the devices still
-/// have. It is enough for a full ring, and limited so that a busy link cannot keep the worker from stopping.
+/// Maximum number of turns after a stop. In these turns, the worker forwards the frames that the devices still hold.
+/// The number is enough for a full ring, and limited so that a busy link cannot keep the worker from stopping.
 const LAST_ROUNDS: usize = 64;
 
-/// Runs `it`, a worker or the hub of several guests, until `stop` is set or a device fails. Calls `report`
+/// Runs `it` (a worker, or the hub of several guests) until `stop` is set or a device fails. Calls `report`
 /// when a report or a check for notices is due, and passes the reason.
 ///
 /// # Errors

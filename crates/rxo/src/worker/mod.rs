@@ -5,21 +5,21 @@
 //!  nic.sink   <--frames, as they are-----------  host.source    (ToNic)
 //! ```
 //!
-//! In a turn (one pass of its loop), the worker receives a batch from the nic, the engine coalesces it, and
-//! the host's sink gets the deliveries. Then the worker forwards the frames from the host. Last, `next`
-//! decides whether to start the next turn at once, to pause so that the next batch is full, or to wait until
-//! frames arrive or a deadline passes.
+//! In a turn (one pass of its loop), the worker receives a batch from the nic, the engine coalesces it, and the
+//! host's sink receives the deliveries. Then the worker forwards the frames from the host. Last, `next` decides
+//! whether to start the next turn at once, to pause so that the next batch is full, or to wait until frames
+//! arrive or a deadline passes.
 //!
 //! The worker is generic over the devices and over [`Waiter`], which provides the clock. Tests run the same
 //! loop on links in memory and virtual time.
 //!
 //! # Contract
-//! A direction reorders nothing, and drops nothing that its sink accepts, with one exception: if more frames
-//! arrive than the worker can process, it drops frames by the rules of [`Overload`]. A direction does not
-//! wait for the other's sink: a blocked sink only stops reading from its own source. A source that is not
-//! read is attended in each turn, because its device may have to answer messages. A buffer is dropped once
-//! the delivery of its frame was sent. When the loop ends, by a stop or by a failed device, every held
-//! segment has been passed to the host's sink. After construction a turn allocates nothing of its own.
+//! A direction reorders nothing, and drops nothing that its sink accepts, with one exception: if more frames arrive
+//! than the worker can process, it drops frames by the rules of [`Overload`]. A direction does not wait for the sink
+//! of the other direction: a blocked sink only stops reading from its own source. A source that is not read still gets
+//! a call of its `attend` in each turn, because its device may have to answer messages. A buffer is dropped once the
+//! delivery of its frame was sent. When the loop ends, by a stop or by a failed device, every held segment has been
+//! passed to the host's sink. After construction a turn allocates nothing of its own.
 
 mod account;
 mod balance;
@@ -105,9 +105,10 @@ pub struct Report<'a, NO, HO> {
     /// `true` if the interval between two reports has passed; `false` if only [`WorkerConfig::look_every`]
     /// has.
     pub is_due: bool,
-    /// The nic's sink, to check it for notices.
+    /// The nic's sink, which the observer can check for notices.
     pub nic_sink: &'a mut NO,
-    /// The host's sink, or those of all guests that have no threads of their own.
+    /// The host's sink, or the sinks of all guests that have no threads of their own, which the observer can
+    /// check for notices.
     pub host_sinks: Vec<&'a mut HO>,
     /// Lines about guests for the user, each reported once.
     pub lines: Vec<String>,
@@ -223,8 +224,8 @@ where
         Coalescing { asked, is_on, is_probe, switched_off, switched_on, probes, passed }
     }
 
-    /// Makes frames go through the engine or, if `is_on` is `false`, bypass it, from the next turn. Returns
-    /// the moment at which that takes effect.
+    /// Makes frames go through the engine or, if `is_on` is `false`, bypass it, from the next turn. Returns the
+    /// moment at which the change takes effect.
     fn use_engine(&mut self, is_on: bool) -> Moment {
         if self.to_host.will_pass == is_on {
             self.to_host.will_pass = !is_on;
@@ -334,7 +335,7 @@ where
         Ok(policy)
     }
 
-    /// Returns the host's source and sink, as far as the worker waits for them.
+    /// Returns the host's source and sink, each only if the worker waits for it.
     fn wanted_host(&self) -> WantedHost<'_, HI, HO> {
         let Self { to_host, to_nic, config, .. } = self;
         let reads = config.directions.to_nic()
@@ -351,7 +352,7 @@ where
     }
 
     /// Makes the engine follow `policy`, which [`carried`](Self::carried) has returned. Returns the moment at
-    /// which that takes effect.
+    /// which the change takes effect.
     fn follow(&mut self, policy: Policy) -> Moment {
         self.config.engine.policy = policy;
         self.to_host.next_policy = Some(policy);

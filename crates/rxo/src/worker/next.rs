@@ -1,5 +1,5 @@
 //! Next: decides what a worker does between two turns: start another at once, pause or wait. The function has
-//! no side effects, and is tested as a table.
+//! no side effects, and is tested with a table of cases.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Outlet: the sink of one direction of a worker, which knows whether the sink accepts packets now, and when
-//! to try again.
+//! Outlet: the sink of one direction of a worker, with a record of whether the sink accepts packets now, and
+//! when to try again.
 //!
 //! This module is separate because each direction has an outlet. Neither direction may wait for its sink,
 //! because the other direction would wait too. A direction whose sink is blocked does not read its source.

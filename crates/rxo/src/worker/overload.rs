@@ -5,9 +5,10 @@
 //! that does not become shorter than [`Overload::target`] within an [`Overload::interval`] only adds delay.
 //! Then single frames are dropped, oldest first and increasingly often, until the senders slow down.
 //!
-//! RFC 8289 leaves open what to do about senders that do not slow down, or are too many: hundreds of
-//! connections outrun its square root. If the queue persists for another interval, all frames that have
-//! waited longer than the target are dropped, which bounds the delay whatever arrives.
+//! RFC 8289 does not say what to do about senders that do not slow down, or that are too many: its interval
+//! between drops shrinks with a square root, which is too slow for hundreds of connections. If the queue
+//! persists for another interval, all frames that have waited longer than the target are dropped, which bounds
+//! the delay whatever arrives.
 //!
 //! Only the part of a frame's waiting time in which the worker ran counts ([`WorkClock`]), and none of it if
 //! the worker ran for less than half of the time. Otherwise a worker that is late because other processes use
@@ -16,10 +17,10 @@
 //!
 //! Flows send different amounts: if all flows lost frames alike, a flow that sends ten times what the worker
 //! can process would cost every other flow nine tenths of its frames. So the queue determines the number of
-//! drops, but only flows with more than their share of the batch lose frames ([`Weights`]): if a frame of
-//! another flow is due, it is spared, and a frame of a heavy flow is dropped instead. If many flows send
-//! equal amounts, all are heavy. A frame is spared only up to [`MOST_TARGETS`] times the target, which still
-//! bounds the delay whatever arrives.
+//! drops, but only flows with more than their share of the batch lose frames ([`Weights`]): if a drop would hit
+//! a frame of another flow, that frame is spared, and a frame of a heavy flow is dropped instead. If many flows
+//! send equal amounts, all are heavy. A frame is spared only up to [`MOST_TARGETS`] times the target, which
+//! still bounds the delay whatever arrives.
 //!
 //! While the host's device is blocked, nothing is read, and that time does not count, because the worker does
 //! not cause the queue. Frames that accumulated are old when reading continues, and are dropped only if the
@@ -118,8 +119,8 @@ impl FairCoDel {
 #[derive(Clone, Copy, Debug)]
 struct CoDel {
     config: Overload,
-    /// The instant at which the delay will have been at least the target for an interval (`first_above_time`
-    /// in RFC 8289); `None` while it is less.
+    /// The instant at which the delay will have been at least the target for an interval (`first_above_time` in
+    /// RFC 8289); `None` while the delay is less.
     standing_at: Option<Instant>,
     dropping: Option<Dropping>,
     /// The value of `count` at the end of the last phase of dropping single frames; 0 before the first.
@@ -137,15 +138,16 @@ struct Dropping {
     patience_ends_at: Instant,
     /// The instant at which the next drop of this phase is due (`drop_next` in RFC 8289).
     next_at: Instant,
-    /// The number of drops in this phase, which determines the time to the next one. If the last phase ended recently,
-    /// it begins near that phase's number.
+    /// The number of drops in this phase, which determines the time to the next one. If the last phase ended
+    /// recently, the count begins near the last count of that phase.
     count: u32,
     /// The value of `count` at the start of this phase.
     first_count: u32,
 }
 
-/// The number of intervals for which a phase of dropping is remembered. Within that time, the next phase continues at
-/// its pace (RFC 8289, section 5.4), and after a cut, all frames older than the target are dropped.
+/// The number of intervals for which a phase of dropping is remembered. Within that time, a new phase of single
+/// drops continues at the pace of the last phase (RFC 8289, section 5.4). After a frame was dropped because it
+/// was older than the target, further such frames are dropped for the same number of intervals.
 const MEMORY_INTERVALS: u32 = 16;
 
 impl CoDel {
@@ -199,8 +201,8 @@ impl CoDel {
         now >= standing_at
     }
 
-    /// Returns a new phase of dropping, whose first drop is at `now`. If the last phase ended recently, the
-    /// new one continues at its pace.
+    /// Returns a new phase of dropping, whose first drop is at `now`. If the last phase ended recently, the new
+    /// phase continues at the pace of the last one.
     fn begin(&self, now: Instant) -> Dropping {
         let is_recent = now < self.last_drop_at + self.config.interval * MEMORY_INTERVALS;
         let count = if is_recent && self.last_count > 2 { self.last_count - 2 } else { 1 };
@@ -218,8 +220,8 @@ impl CoDel {
         self.dropping = None;
     }
 
-    /// Returns `true` if a frame that has waited for `sojourn` must be dropped because that is longer than
-    /// the target. Each such frame extends the time in which frames are dropped for this reason, because
+    /// Returns `true` if a frame that has waited for `sojourn` must be dropped because it has waited longer
+    /// than the target. Each such frame extends the time in which frames are dropped for this reason, because
     /// senders that did not react would fill the queue again at once.
     fn cuts(&mut self, now: Instant, sojourn: Duration) -> bool {
         let is_too_old = sojourn >= self.config.target;

@@ -7,8 +7,8 @@ use rxo_coalesce::Policy;
 use super::{Coalesce, Coalescing, Misfit, Readings};
 use crate::desk::Reply;
 
-/// A question to a running worker, or to the workers of several guests. It goes to the
-/// [`Desk`](crate::desk::Desk) of [`WorkerConfig::desk`](super::WorkerConfig::desk).
+/// A question to a running worker, or to the workers of several guests. Put it on the
+/// [`Desk`](crate::desk::Desk) in [`WorkerConfig::desk`](super::WorkerConfig::desk).
 #[derive(Debug)]
 pub enum Question {
     /// Asks for all counters since the worker was created.
@@ -16,11 +16,11 @@ pub enum Question {
     /// Asks for the policy of each engine, in the order of the guests.
     Policies(Reply<Vec<PolicyInForce>>),
     /// Changes the policy of all engines. An engine changes at the start of the next turn in which its host's
-    /// device accepts packets: it delivers everything that it holds, and then follows the new policy. If the
-    /// policy does not fit one engine, none changes.
+    /// device accepts packets: the engine delivers all frames that it holds, and then follows the new policy.
+    /// If the policy does not fit one of the engines, no engine changes.
     ChangePolicy(Policy, Reply<Result<Moment, Misfit>>),
     /// Changes the mode of coalescing; `None` changes nothing. An engine that is switched off first delivers
-    /// everything that it holds, as for a new policy.
+    /// all frames that it holds, as for a new policy.
     Coalesce(Option<Coalesce>, Reply<Moment>),
     /// Changes the interval between two reports; `None` for no reports. The next report is due one interval
     /// from now.
@@ -44,8 +44,8 @@ pub struct PolicyInForce {
 pub enum Moment {
     /// The change takes effect at the start of the next turn.
     NextTurn,
-    /// The change takes effect later at this many hosts, once their devices accept packets again; at the
-    /// others in the next turn.
+    /// The change takes effect at this number of hosts later, once their devices accept packets again; at the
+    /// other hosts it takes effect in the next turn.
     WhenThereIsRoom(usize),
 }
 

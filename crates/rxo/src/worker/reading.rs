@@ -10,8 +10,8 @@ use rxo_frame::Instant;
 use super::{Coalescing, Imbalance, Misfit, WorkerConfig, fit};
 
 rxo_frame::counters! {
-    /// All counters of a worker at one instant. They are totals; [`Reading::since`] gives those of an
-    /// interval.
+    /// All counters of a worker at one instant. The counters are totals since the start; [`Reading::since`]
+    /// returns those of an interval.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct Reading {
         /// The time since the worker began to run.
@@ -31,18 +31,18 @@ rxo_frame::counters! {
         /// Frames from the nic that were dropped because more arrived than the worker could process.
         pub overload: u64,
         /// Frames among the `ring_drops` of `nic_in` that were lost while the worker's thread did not run,
-        /// because other threads used its core or it was stopped.
+        /// because other threads used its core or the thread was stopped.
         pub not_scheduled: u64,
         /// The number of frames that the system counts as arrived at the nic, but `nic_in` counts neither as
         /// received nor as lost; computed for each report while the source is empty. 0 if the system does not
         /// count arrivals. Any other number is a loss that no counter shows.
         pub unaccounted: u64,
         /// Packets that were written to the nic, but that the system counts neither as sent nor as dropped;
-        /// compared at every report when nothing waits. 0 if the system does not count what leaves; too low
-        /// if other programs send by the nic.
+        /// computed for each report while no packet waits to be sent. 0 if the system does not count the
+        /// packets that leave the nic. Too low if other programs send through the nic.
         pub unsent: u64,
-        /// Frames from guests that waited because of a `rate`, or went to fewer ports than they were
-        /// addressed to because of a `storm`, both set in a [`Budget`](super::Budget). 0 without a switch.
+        /// Frames from guests that waited because of a `rate`, or that were forwarded to fewer ports than their
+        /// address requires because of a `storm`, both set in a [`Budget`](super::Budget). 0 without a switch.
         pub over_budget: u64,
         /// The number of times that a guest's thread did not run its loop for 5 ms although frames were
         /// waiting for the guest. 0 without threads.
@@ -83,7 +83,7 @@ impl Every {
         Self { time, at: time.map(|time| now + time) }
     }
 
-    /// Returns `true` if the event is due. It is then due again one interval later; missed intervals are
+    /// Returns `true` if the event is due. The event is then due again one interval later; missed intervals are
     /// skipped.
     fn is_due(&mut self, now: Instant) -> bool {
         let (Some(time), Some(at)) = (self.time, self.at.filter(|at| now >= *at)) else {
@@ -116,7 +116,7 @@ impl Times {
         }
     }
 
-    /// Changes the time between two reports. The next report is due that long after now.
+    /// Changes the time between two reports. The next report is due after the new time.
     ///
     /// # Errors
     /// If the time is too short.
@@ -143,7 +143,7 @@ impl Times {
         self.cpu.saturating_sub(self.cpu_at_start)
     }
 
-    /// Returns the instant of the next call of the observer; `None` if none is planned.
+    /// Returns the instant of the next call of the observer; `None` if no call is planned.
     pub(super) fn due_at(&self) -> Option<Instant> {
         [self.reports.at, self.looks.at].into_iter().flatten().min()
     }

@@ -3,7 +3,7 @@
 use super::{Coalescing, Reading};
 use crate::switch::SwitchCounters;
 
-/// The counters of a run or of an interval. A [`Reading`] of a single host can be converted to it.
+/// The counters of a run or of an interval. A [`Reading`] of a single host can be converted to `Readings`.
 #[derive(Clone, Debug, Default)]
 pub struct Readings {
     /// The counters of the nic, and the sums over all hosts.
@@ -22,8 +22,8 @@ impl From<Reading> for Readings {
     }
 }
 
-/// Combines the state of coalescing of all guests: it is on if it is on for any guest, and the counts are
-/// those of `all`.
+/// Combines the state of coalescing of all guests: coalescing is on if it is on for any guest, and the counts
+/// are those of `all`.
 fn together(all: &Coalescing, guests: &[Reading]) -> Coalescing {
     let states = || guests.iter().map(|guest| guest.coalescing);
     let asked = states().next().unwrap_or_default().asked;

@@ -1,8 +1,8 @@
 //! Splitting of stretch ACKs, which involves both directions of a worker.
 //!
-//! This module is separate because both directions use the splitter: the direction to the host reports
-//! deliveries to it, and the direction to the nic asks it for the ACKs to insert before a frame. Inserted
-//! ACKs are written into preallocated slots, and are sent in the same batch as the frame that they precede.
+//! This module is separate because both directions use the splitter: the direction to the host reports deliveries to
+//! the splitter, and the direction to the nic asks the splitter for the ACKs to insert before a frame. Inserted ACKs
+//! are written into preallocated slots, and are sent in the same batch as the frame that they precede.
 
 use rxo_ack::{AckSlot, Delivered, MAX_ACKS_PER_STRETCH, SplitConfig, SplitCounters, Splitter};
 use rxo_coalesce::{Aggregate, Delivery, OptionRule, PayloadRule, Policy};

@@ -125,7 +125,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         sent.result
     }
 
-    /// Sends the batch unchanged, past the engine, which holds nothing at that time.
+    /// Sends the batch unchanged, without the engine. The engine must hold no frames at that time.
     ///
     /// # Errors
     /// If the sink failed.

@@ -12,7 +12,7 @@ use super::work_clock::WorkClock;
 /// sources and sinks of nic and host. A waiter on the system uses their descriptors; a waiter on virtual time
 /// does not use them.
 pub trait Waiter<NI, NO, HI, HO> {
-    /// Returns the time. It never goes back, and is on the same clock as the frames' arrival times.
+    /// Returns the time, which never decreases, on the same clock as the frames' arrival times.
     fn now(&mut self) -> Instant;
 
     /// Returns the processor time that this thread has used so far.
@@ -21,9 +21,9 @@ pub trait Waiter<NI, NO, HI, HO> {
     /// Waits for at most `time`.
     fn pause(&mut self, time: Duration);
 
-    /// Waits until a wanted source may have frames, a wanted sink may have free space, or `timeout` has
-    /// passed; may return earlier. Returns which sources may have frames. A failed device counts as having
-    /// some, so that reading from it returns its error.
+    /// Waits until a wanted source may have frames, a wanted sink may have free space, or `timeout` has passed;
+    /// may return earlier. Returns which sources may have frames. The source of a failed device is among them,
+    /// so that reading from it returns the error.
     ///
     /// # Errors
     /// If the system refuses to wait.
@@ -59,8 +59,8 @@ pub(super) fn wait<NI, NO, HI, HO, W: Waiter<NI, NO, HI, HO>>(
     Ok(if asks_all { Awake::ALL } else { awake })
 }
 
-/// The maximum wait while the system may not report an event: held memory is returned without one, and some devices
-/// have free space before their descriptor shows it.
+/// The maximum wait while the system may not report an event: memory that is held elsewhere becomes free
+/// without an event, and some devices have free space before their descriptor shows it.
 const BRIEF_WAIT: Duration = Duration::from_millis(1);
 
 /// The sources and sinks for which a worker waits.
@@ -107,7 +107,7 @@ pub struct Awake {
 }
 
 impl Awake {
-    /// The result that all sources may have frames, because none was checked.
+    /// The result that all sources may have frames, because no source was checked.
     pub const ALL: Self = Self { nic: true, hosts: u64::MAX };
     /// The result that no source has frames, because the timeout has passed.
     pub const NONE: Self = Self { nic: false, hosts: 0 };

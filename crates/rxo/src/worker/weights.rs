@@ -1,9 +1,9 @@
 //! Weights: determines the flows of a batch that have more than their share of its bytes.
 //!
-//! Separate from the decision how many frames to drop ([`overload`](super::overload)), and used only if
-//! frames are dropped. No side effects; the random seed prevents senders from choosing flows that share a
-//! counter. Contract: a share is max-min fair: flows below it need no more than half of the batch together,
-//! and at least one flow is above it. Flows that share a counter count as one.
+//! This module is separate from the decision how many frames to drop ([`overload`](super::overload)), and is
+//! used only if frames are dropped. No side effects; the random seed prevents senders from choosing flows that
+//! share a counter. Contract: a share is max-min fair: flows below it need no more than half of the batch
+//! together, and at least one flow is above it. Flows that share a counter count as one.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -32,7 +32,7 @@ impl Weights {
         Self { link, hasher, bytes, share: 0, sorted }
     }
 
-    /// Weighs a batch in place of the last one.
+    /// Counts the bytes of each flow in `batch`, and replaces the counts of the previous batch.
     pub(super) fn record_batch<B: AsRef<[u8]>>(&mut self, batch: &[Frame<B>]) {
         self.bytes.fill(0);
         for frame in batch {

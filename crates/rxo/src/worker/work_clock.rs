@@ -4,9 +4,9 @@
 //! late in both cases, but only in overload was the worker running while the frame waited. The kernel's count
 //! of time on the run queue cannot be used: it omits the time of a stopped process or a paused machine.
 //!
-//! The computation has no side effects, and gets times as arguments. Contract: the result is never more than
-//! the time that passed, and exceeds the time that the worker ran by at most [`SPACING`]. After construction
-//! it allocates nothing.
+//! The computation has no side effects; times are arguments. Contract: the result is never more than the time
+//! that passed, and exceeds the time that the worker ran by at most [`SPACING`]. After construction it
+//! allocates nothing.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(super) struct WorkClock {
     /// The samples of processor time, oldest first.
     samples: VecDeque<Sample>,
     /// The time before the newest sample, divided into time in which the worker ran and time in which it did
-    /// not; `None` once it was read.
+    /// not; `None` once this value was read.
     idle: Option<Idle>,
 }
 
@@ -71,8 +71,8 @@ impl WorkClock {
         self.idle.take().map(|idle| idle.not_worked > idle.worked)
     }
 
-    /// Returns the time for which a frame that arrived at `then` has waited until `now` because of the
-    /// worker's work: the time in which the worker ran, or zero if it did not run for most of the wait.
+    /// Returns the time for which a frame that arrived at `then` has waited until `now` because of the worker's
+    /// work: the time in which the worker ran, or zero if the worker did not run for most of the wait.
     pub(super) fn wait_by_work(&self, then: Instant, now: Instant) -> Duration {
         let worked = self.worked(then, now);
         if worked * 2 < now.since(then) { Duration::ZERO } else { worked }

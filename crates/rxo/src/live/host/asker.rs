@@ -10,7 +10,7 @@ use rxo_host::{ConnectionPage, FastModules, Handle, Host, HostCounters, HostErro
 use super::HostReading;
 use crate::desk::{Desk, Reply};
 
-/// Sends questions to a running host, which answers between two rounds of its loop.
+/// Sends questions to a running host, which answers between two turns of its loop.
 #[derive(Clone, Debug)]
 pub struct HostAsker {
     desks: Arc<[Desk<Question>]>,
@@ -27,7 +27,7 @@ pub(super) enum Question {
 }
 
 impl Question {
-    /// Answers the question from the state of `host`, between two rounds of its loop.
+    /// Answers the question from the state of `host`, between two turns of its loop.
     pub(super) fn answer<I, O>(self, host: &mut Host<I, O>)
     where
         I: FrameSource,
@@ -49,7 +49,7 @@ impl HostAsker {
         Self { desks, handle }
     }
 
-    /// Returns the host's counters, the sum of all workers; `None` if it has ended.
+    /// Returns the host's counters, the sum of all workers; `None` if the host has ended.
     #[must_use]
     pub fn counters(&self) -> Option<HostCounters> {
         self.readings().map(|workers| HostReading::sum(&workers))
@@ -84,7 +84,7 @@ impl HostAsker {
         self.handle.fast_path()
     }
 
-    /// Turns `modules` of the host's fast path on, and all others off.
+    /// Turns the `modules` of the host's fast path on, and all other modules off.
     pub fn set_fast_path(&self, modules: FastModules) {
         self.handle.set_fast_path(modules);
     }
@@ -108,9 +108,9 @@ impl HostAsker {
     }
 }
 
-/// Maximum wait for an answer; a host runs at least ten rounds per second.
+/// Maximum wait for an answer; a host runs at least ten turns of its loop per second.
 const LONGEST_ANSWER: Duration = Duration::from_secs(1);
-/// The number of bits of a slot's index within its worker; the bits above are the worker's number. A host has
+/// The number of bits of a slot's index within its worker; the higher bits are the worker's number. A host has
 /// at most 2^20 connections, and 256 workers.
 const SLOT_BITS: u32 = 24;
 const MOST_SLOT: u32 = (1 << SLOT_BITS) - 1;

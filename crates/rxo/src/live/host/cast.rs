@@ -7,9 +7,9 @@ use rxo_host::HostConfig;
 use rxo_host::link::Probe;
 use rxo_tcp::{AckPolicy, KeepAlive};
 
-/// Changes `config` for the sender of a cast. Each of its connections has small buffers, because the data is
-/// in the group's buffer. The timers suit a local network, and a handshake with a receiver that has gone is
-/// soon abandoned. ECN is off, because a group cannot respond to congestion marks.
+/// Changes `config` for the sender of a cast. Each of its connections has small buffers, because the data is in
+/// the group's buffer. The timers suit a local network, and the sender soon abandons a handshake with a
+/// receiver that has gone. ECN is off, because a group cannot respond to congestion marks.
 pub fn cast_sender(config: &mut HostConfig) {
     config.tcp.ecn = false;
     config.tcp.nagle = false;
@@ -21,9 +21,9 @@ pub fn cast_sender(config: &mut HostConfig) {
     config.tcp.handshake_timeout = HANDSHAKE;
 }
 
-/// Changes `config` for a receiver of a cast. The receiver sends few ACKs, and not for the same segments as
-/// most other receivers; its window does not limit the group; and it detects a sender that has gone. ECN is
-/// off, because a group cannot respond to congestion marks.
+/// Changes `config` for a receiver of a cast. The receiver sends few ACKs, and most other receivers send theirs
+/// for other segments. Its window does not limit the group. It detects a sender that has gone. ECN is off,
+/// because a group cannot respond to congestion marks.
 pub fn cast_receiver(config: &mut HostConfig) {
     // The secret is random, so receivers have different offsets.
     let offset = (config.secret[0] % u64::from(CAST_SEGMENTS_FOR_AN_ACK)) as u16;
@@ -38,7 +38,7 @@ pub fn cast_receiver(config: &mut HostConfig) {
     join_soon(config);
 }
 
-/// Shortens the timers of joining: all hosts of a cast are near.
+/// Shortens the timers of joining: all hosts of a cast are on one local network.
 fn join_soon(config: &mut HostConfig) {
     config.tcp.initial_rto = INITIAL_TIMEOUT;
     config.probe = config.probe.map(|probe| Probe { interval: PROBE_INTERVAL, ..probe });
@@ -63,9 +63,10 @@ pub const CAST_BUFFER_BYTES: u32 = 4 << 20;
 /// The buffer of each of the sender's connections for its own data, in each direction, in bytes.
 const OWN_BYTES: u32 = 32 << 10;
 const LEAST_TIMEOUT: Duration = Duration::from_millis(50);
-/// The timeout of each segment of a handshake: a lost one delays the cast by this time instead of a second.
+/// The timeout of each segment of a handshake: a lost segment delays the cast by this time instead of a second.
 const INITIAL_TIMEOUT: Duration = Duration::from_millis(100);
-/// The time to wait for an answer after each probe of the host's addresses: two take a tenth of a second.
+/// The time to wait for an answer after each probe of the host's addresses: two probes take a tenth of a
+/// second.
 const PROBE_INTERVAL: Duration = Duration::from_millis(50);
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Maximum number of segments in the receive buffer: as many segments of 1,448 bytes as fill the window, and

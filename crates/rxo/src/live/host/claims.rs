@@ -1,9 +1,9 @@
 //! Claims: locks that show whether another rxo process of this system uses an address on the same interface.
 //!
-//! Probes on the link cannot show that: both hosts have the interface's Ethernet address, and a packet socket
-//! does not receive what another one on its interface sends. If an earlier host still waited for late ACKs at
-//! the same address, it would reset the connections of the new host. So each address on an interface has a
-//! [`Lock`], which no other user of the system can take.
+//! Probes on the link cannot show this, because both hosts have the interface's Ethernet address, and a packet
+//! socket does not receive the frames that another packet socket on its interface sends. An earlier host that
+//! still waits for late ACKs at the same address would reset the connections of the new host. So each address
+//! on an interface has a [`Lock`], which no other user of the system can take.
 
 use std::net::IpAddr;
 
@@ -18,8 +18,8 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// Claims `addresses` on `interface`. An address whose lock cannot be taken although nobody holds it
-    /// counts as free.
+    /// Claims `addresses` on `interface`. If a lock cannot be taken although no other host holds it, its
+    /// address counts as free.
     ///
     /// # Errors
     /// [`StartError::Taken`] if another host has claimed one of the addresses.

@@ -15,7 +15,7 @@ use super::HostAsker;
 pub struct Lingering {
     /// The number of connections that no application uses any more and that are not yet closed.
     pub closing: usize,
-    /// The remaining time during which a peer may repeat its FIN; zero if none may.
+    /// The remaining time during which a peer may repeat its FIN; zero if no peer may.
     pub last_acks_left: Duration,
 }
 
@@ -29,9 +29,9 @@ impl Lingering {
 }
 
 /// Waits while connections without an application are closing, and while a peer may still repeat its FIN:
-/// usually 400 ms after the last acknowledgement of a FIN, and at most three seconds in total. Returns at
-/// once if this side was never the first to close a connection, and early once `is_over` returns `true`,
-/// which is called at least every 20 ms. Calls `still` once if waiting takes more than half a second.
+/// usually 400 ms after the last acknowledgement of a FIN, and at most three seconds in total. Returns at once
+/// if this side was never the first to close a connection. Returns early once `is_over` returns `true`;
+/// `is_over` is called at least every 20 ms. Calls `still` once if waiting takes more than half a second.
 pub fn linger(host: &HostAsker, is_over: impl Fn() -> bool, still: impl FnOnce(Lingering)) {
     let begun = Instant::now();
     let mut still = Some(still);

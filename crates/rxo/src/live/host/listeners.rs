@@ -18,10 +18,11 @@ pub struct Listeners {
 }
 
 impl Listeners {
-    /// Listens on all `addresses` of `host`. On each, up to `backlog` connections may wait to be accepted.
+    /// Listens on all `addresses` of `host`. On each address, up to `backlog` connections may wait to be
+    /// accepted.
     ///
     /// # Errors
-    /// If a port is taken, or the host has ended; the text names the address.
+    /// If a port is in use, or the host has ended; the text names the address.
     pub fn open(
         host: &Handle,
         addresses: impl IntoIterator<Item = SocketAddr>,
@@ -38,7 +39,7 @@ impl Listeners {
         Ok(Self { all, calls: AtomicUsize::new(0) })
     }
 
-    /// Accepts the next connection; `None` if none arrives within `time`, or a signal interrupts the wait.
+    /// Accepts the next connection; `None` if no connection arrives within `time`, or a signal interrupts the wait.
     ///
     /// # Errors
     /// If the host has ended.
@@ -60,7 +61,7 @@ impl Listeners {
         self.all.iter().try_for_each(|listener| readiness.watch_listener(listener, token))
     }
 
-    /// Accepts the next connection; `None` if none is waiting. Does not block.
+    /// Accepts the next connection; `None` if no connection is waiting. Does not block.
     ///
     /// # Errors
     /// If the host has ended.

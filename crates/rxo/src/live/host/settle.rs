@@ -47,8 +47,9 @@ pub fn wait_until_delivered(
     Ok(())
 }
 
-/// A stream that is shut down for writing, until its peer has acknowledged everything: as [`wait_until_delivered`], for an
-/// owner of many streams that waits for events itself, and that discards what the peers still send.
+/// A check, without blocking, of whether the peer of a stream that is shut down for writing has acknowledged
+/// everything. It replaces [`wait_until_delivered`] for an owner of many streams that waits for events itself.
+/// The owner must discard the data that the peers still send.
 #[derive(Debug)]
 pub struct Settling {
     left: u32,

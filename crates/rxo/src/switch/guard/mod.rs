@@ -1,13 +1,13 @@
 //! Guards a port: decides whether its device may send a packet.
 //!
-//! A device may claim only its own addresses: ARP and neighbour discovery are checked, and with `ips` also
-//! the source of each packet. Messages that direct the traffic of a whole link, those of routers and DHCP
-//! servers, are accepted only from ports that may send them (RFC 6105, RFC 7113, RFC 7610). Separate from the
-//! switch, because it is a decision about one frame that needs neither the table of addresses nor the time.
+//! A device may claim only its own addresses: ARP and neighbour discovery are checked, and with `ips` also the
+//! source of each packet. Messages that direct the traffic of a whole link (those of routers and DHCP servers)
+//! are accepted only from ports that may send them (RFC 6105, RFC 7113, RFC 7610). This module is separate from
+//! the switch, because a guard decides about one frame, and needs neither the table of addresses nor the time.
 //!
 //! # Contract
-//! No side effects and no panics. A packet that cannot be read as far as the decision requires is refused.
-//! Packets inside tunnels are not read: the end of the tunnel decides about them.
+//! No side effects and no panics. A packet is refused if the headers that the decision requires cannot be read.
+//! Packets inside tunnels are not checked, because that is the task of the tunnel's end.
 
 mod neighbour;
 
@@ -23,8 +23,8 @@ pub struct Guard {
     /// The only IP addresses of the device; empty to allow any. A port that is fixed to an Ethernet address
     /// also has the link-local address that follows from it (RFC 4291, appendix A).
     pub ips: Vec<IpAddr>,
-    /// `true` if the device may send what routers send: router advertisements, redirects, and queries of IGMP and MLD.
-    /// Its port also gets the frames of all multicast groups.
+    /// `true` if the device may send the messages of routers: router advertisements, redirects, and queries of
+    /// IGMP and MLD. The device's port also receives the frames of all multicast groups.
     pub routes: bool,
     /// `true` if the device may answer DHCP and DHCPv6 clients.
     pub serves_dhcp: bool,
@@ -120,8 +120,8 @@ impl Guard {
     }
 }
 
-/// Returns the destination port of a UDP header; `None` if the header is incomplete, as in a fragment that is
-/// made to hide it.
+/// Returns the destination port of a UDP header; `None` if the header is incomplete, as in a fragment that was
+/// made to hide the port.
 fn destination_port(udp: &[u8]) -> Option<u16> {
     let [_, _, high, low, ..] = udp else { return None };
     Some(u16::from_be_bytes([*high, *low]))

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use super::super::MacAddress;
 
-/// The statement of an ARP or RARP packet about its sender's addresses.
+/// The addresses that the sender of an ARP or RARP packet claims, and the address that the packet asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::switch) struct Arp {
     pub(in crate::switch) sender_mac: MacAddress,
@@ -15,8 +15,8 @@ pub(in crate::switch) struct Arp {
 }
 
 impl Arp {
-    /// Parses a packet of ARP or RARP for IPv4 over Ethernet; `None` for any other, which no IPv4 host could
-    /// use.
+    /// Parses a packet of ARP or RARP for IPv4 over Ethernet; `None` for any other packet, which no IPv4 host
+    /// could use.
     pub(super) fn read(packet: &[u8], is_reverse: bool) -> Option<Self> {
         let packet: &[u8; PACKET_BYTES] = packet.first_chunk()?;
         let (head, rest) = packet.split_first_chunk::<6>()?;

@@ -23,7 +23,7 @@ pub(in crate::switch) struct Ip<'f> {
 /// The upper-layer part of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::switch) enum Upper<'f> {
-    /// A whole packet, or its first fragment.
+    /// A whole packet, or the first fragment of a packet.
     First {
         protocol: u8,
         /// `true` if the packet is a first fragment, which more fragments follow.
@@ -58,8 +58,8 @@ impl<'f> Ip<'f> {
         Some(Self { source: source.into(), destination: destination.into(), upper })
     }
 
-    /// Parses an IPv6 packet; `None` if its chain of headers is incomplete. RFC 7112, section 5, forbids that
-    /// also in a first fragment.
+    /// Parses an IPv6 packet; `None` if its chain of headers is incomplete. RFC 7112, section 5, forbids an
+    /// incomplete chain even in a first fragment.
     pub(super) fn read_v6(packet: &'f [u8]) -> Option<Self> {
         let fixed: &[u8; 40] = packet.first_chunk()?;
         let (source, destination) = fixed[8..].split_first_chunk::<16>()?;
@@ -74,18 +74,18 @@ impl<'f> Ip<'f> {
     }
 }
 
-/// Returns the packet without the padding that the link added. Returns it unchanged if `total` is more than
-/// the frame has, or no more than the header: the latter means that the packet is too large for the length
-/// field.
+/// Returns the packet without the padding that the link added. `total` is the length by the packet's header, in
+/// bytes. Returns the packet unchanged if `total` exceeds the length of the frame, or is not greater than
+/// `header_bytes`. The second case means that the packet is too large for the length field.
 fn without_padding(packet: &[u8], header_bytes: usize, total: usize) -> &[u8] {
     packet.get(..total).filter(|_| total > header_bytes).unwrap_or(packet)
 }
 
-/// Follows the extension headers; the first has the type `next`. `None` if they end early or are too
-/// many, and also if a fragment has further ones after its fragment header: a receiver that accepts
-/// overlapping fragments would take the upper-layer header from a later fragment, which cannot be checked.
-/// Without further ones, the upper-layer header begins the first fragment, and only another first fragment
-/// can overlap it.
+/// Follows the extension headers; the first has the type `next`. Returns `None` if the headers end early or are
+/// too many. Also returns `None` if a first fragment has further extension headers after its fragment header: a
+/// receiver that accepts overlapping fragments would read the upper-layer header from a later fragment, which
+/// cannot be checked. Without such further headers, the upper-layer header begins the first fragment, and only
+/// another first fragment can overlap it.
 fn follow(mut next: u8, mut bytes: &[u8]) -> Option<Upper<'_>> {
     let mut is_fragment = false;
     for _ in 0..=MOST_HEADERS {

@@ -1,12 +1,13 @@
-//! The packet in a frame, as far as guards and snooping read it: ARP, or IP up to the upper-layer header.
+//! The packet in a frame, parsed as far as guards and snooping need: ARP, or IP up to the upper-layer header.
 //!
-//! Separate from `rxo_wire::parse`, which reads what can be coalesced and gives up on everything else. A
-//! guard must know of every frame of a guest that it contains no message that only others may send. So this
-//! module follows VLAN tags, SNAP headers and extension headers to their end, as the most tolerant receiver
-//! would. A frame that ends before that is known is [`Packet::Malformed`] (RFC 7113, section 3; RFC 7112).
+//! This module is separate from `rxo_wire::parse`, which parses only packets that can be coalesced. A guard
+//! must be sure that no frame of a guest contains a message that only others may send. So this module follows
+//! VLAN tags, SNAP headers and extension headers to their end, as the most tolerant receiver would. A frame
+//! that ends before the upper-layer header is [`Packet::Malformed`] (RFC 7113, section 3; RFC 7112).
 //!
 //! # Contract
-//! Nothing panics or allocates, whatever the bytes. The work is bounded: [`MOST_TAGS`], [`ip::MOST_HEADERS`].
+//! Nothing panics or allocates, whatever bytes a frame contains. The work is bounded by [`MOST_TAGS`] and
+//! [`ip::MOST_HEADERS`].
 
 mod arp;
 mod ip;
@@ -45,7 +46,7 @@ impl<'f> Packet<'f> {
     }
 }
 
-/// Returns the type of the packet and its bytes, after all tags; `None` if the frame ends before that.
+/// Returns the type of the packet and its bytes, after all tags; `None` if the frame ends before the packet begins.
 fn network(frame: &[u8]) -> Option<(u16, &[u8])> {
     let mut rest = frame.get(ADDRESSES_BYTES..)?;
     for _ in 0..=MOST_TAGS {
@@ -60,8 +61,8 @@ fn network(frame: &[u8]) -> Option<(u16, &[u8])> {
 }
 
 /// Returns the type and the packet of an IEEE 802.3 frame, which has a length in place of the type. Some
-/// systems accept IP and ARP after a SNAP header (RFC 1042). Other such frames have no type that a guard must
-/// know.
+/// systems accept IP and ARP after a SNAP header (RFC 1042). For any other 802.3 frame returns type 0, because
+/// a guard need not check it.
 fn snap(behind: &[u8]) -> (u16, &[u8]) {
     match behind {
         [0xaa, 0xaa, 0x03, 0, 0, 0 | 0xf8, high, low, packet @ ..] => {

@@ -28,7 +28,7 @@ pub(super) enum MembershipMessage<'m> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Member {
     pub(super) group: MacAddress,
-    /// `true` if the group is wanted, `false` if it is left.
+    /// `true` if the host joins the group, `false` if it leaves the group.
     pub(super) joins: bool,
 }
 
@@ -44,8 +44,8 @@ pub(super) enum Members<'m> {
     },
 }
 
-/// Parses the message in a packet; `None` if it does not concern memberships. `None` also for a query for one
-/// group, which is forwarded like other frames of the group.
+/// Parses the message in a packet; `None` if the message does not concern memberships. Also returns `None` for
+/// a query for one group, because such a query is forwarded like other frames of the group.
 pub(super) fn read<'m>(packet: &Packet<'m>) -> Option<MembershipMessage<'m>> {
     let Packet::Ip(Ip { source, destination, upper }) = *packet else { return None };
     let Upper::First { protocol, is_fragment: false, bytes } = upper else { return None };
@@ -108,8 +108,8 @@ impl Iterator for Members<'_> {
     }
 }
 
-/// Parses the record at the start of `bytes`. Returns its change, if it has one, and the bytes after it.
-/// `None` if the record is incomplete.
+/// Parses the record at the start of `bytes`. Returns the membership change in the record, if there is one, and
+/// the bytes after the record. Returns `None` if the record is incomplete.
 fn record(family: Family, bytes: &[u8]) -> Option<(Option<Member>, &[u8])> {
     let (head, rest) = bytes.split_first_chunk::<4>()?;
     let sources = usize::from(u16::from_be_bytes([head[2], head[3]]));

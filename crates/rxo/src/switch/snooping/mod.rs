@@ -1,15 +1,15 @@
-//! Snooping of IGMP and MLD: frames of a multicast group go only to ports whose devices have joined it (RFC
-//! 4541).
+//! Snooping of IGMP and MLD: frames of a multicast group are forwarded only to ports whose devices have joined
+//! the group (RFC 4541).
 //!
-//! Separate from the table of addresses, because a group can be at many ports, each with its own expiry time,
-//! and is learned from messages instead of source addresses. Ports of routers, and ports that may route, get
-//! every group. All memberships would expire while no router asks for them, so without a querier every group
-//! goes to all ports.
+//! This module is separate from the table of addresses, because a group can be at many ports, each with its own expiry
+//! time, and is learned from messages instead of source addresses. Ports of routers, and ports that may route, receive
+//! the frames of every group. Without a querier (a router that asks for memberships), all memberships would expire. So
+//! while there is no querier, the frames of every group are forwarded to all ports.
 //!
 //! # Contract
 //! No clock: time is an argument. Memory is bounded: [`MOST_GROUPS`] for each port. A port that joins more
-//! gets all groups for a while, at no cost to other ports. Groups are distinguished by their Ethernet
-//! address, which 32 IPv4 groups share: a port may get too many frames, never too few.
+//! groups receives the frames of all groups for a while, at no cost to other ports. Groups are distinguished by
+//! their Ethernet address, which 32 IPv4 groups share: a port may get too many frames, never too few.
 
 mod messages;
 
@@ -53,8 +53,8 @@ pub(super) struct Snooping {
     queries: HashMap<(u16, Family), Instant>,
     /// The number of groups of each port.
     counts: Vec<usize>,
-    /// The time until which each port gets all groups, because it has joined too many; `None` for a port that
-    /// has not.
+    /// The time until which each port receives the frames of all groups, because it has joined too many groups;
+    /// `None` for a port that has not joined too many.
     overflows: Vec<Option<Instant>>,
     next_search: Instant,
 }
@@ -118,7 +118,7 @@ impl Snooping {
         self.overflows[port.index()] = None;
     }
 
-    /// Returns the number of memberships. Expired ones count until their space is needed.
+    /// Returns the number of memberships. Expired memberships count until their space is needed.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.counts.iter().sum()

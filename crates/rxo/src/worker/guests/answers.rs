@@ -1,7 +1,7 @@
 //! Answers questions to all guests, and gathers their reports, for the hub: the loop that runs the nic and
 //! the switch.
 //!
-//! Separate from the turns of the hub. Contract: the hub asks its guests and continues to run;
+//! This module is separate from the turns of the hub. Contract: the hub asks its guests and continues to run;
 //! [`gather`](super::gather) collects the answers until all have arrived, or some guests have been silent for
 //! too long. A silent guest is represented by its last reading.
 
@@ -148,8 +148,8 @@ where
     }
 }
 
-/// Returns the moment at which a guest changes its policy. A guest that has not answered (`None`) changes it
-/// once it runs again.
+/// Returns the moment at which a guest changes its policy. A guest that has not answered (`None`) changes its
+/// policy once it runs again.
 fn or_later(moment: Option<Moment>) -> Moment {
     moment.unwrap_or(Moment::WhenThereIsRoom(1))
 }

@@ -1,10 +1,9 @@
-//! Wake-up of a thread (its door): other threads knock on the door after they have queued something for the
-//! thread.
+//! Wake-up of a thread (its door). Other threads wake the thread (they knock) after they have queued something for it.
 //!
-//! It is separate because each guest has a door, and so has the hub, the loop with the nic and the switch. A
-//! knock costs a system call only if the thread has found nothing to do and may be waiting. Contract: a knock
-//! never blocks. A frame that was queued before a knock is found by the check that follows [`Door::arm`], or
-//! the bell wakes the thread.
+//! This module is separate because each guest has a door, and so does the hub, the loop with the nic and the
+//! switch. A knock costs a system call only if the thread has found nothing to do and may be waiting. Contract:
+//! a knock never blocks. A frame that was queued before a knock is found by the check that follows
+//! [`Door::arm`], or the bell wakes the thread.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -21,8 +20,7 @@ pub trait Bell: Descriptors + Send + Sync {
     fn clear(&self);
 }
 
-/// The wake-up of one thread. Without a bell, the thread needs no wake-up, because it does the work of all
-/// others itself.
+/// The wake-up of one thread. Without a bell, the thread needs no wake-up, because that thread does all work itself.
 #[derive(Default)]
 pub(super) struct Door {
     /// `true` if the thread has found nothing to do, and may be waiting.
@@ -42,14 +40,14 @@ impl Door {
         fence(Ordering::SeqCst);
     }
 
-    /// Ends the state that [`Door::arm`] announced. The thread calls it before it checks for work again.
+    /// Ends the state that [`Door::arm`] announced. The thread calls this function before it checks for work again.
     pub(super) fn disarm(&self) {
         self.is_armed.store(false, Ordering::Relaxed);
         self.bell.get().into_iter().for_each(|bell| bell.clear());
     }
 
-    /// Wakes the thread if it may be waiting. Other threads call it after they have queued something for the
-    /// thread.
+    /// Wakes the thread if it may be waiting. Other threads call this function after they have queued something
+    /// for the thread.
     pub(super) fn wake(&self) {
         fence(Ordering::SeqCst);
         let is_armed = &self.is_armed;
@@ -58,7 +56,7 @@ impl Door {
         }
     }
 
-    /// Wakes the thread, whether it has found something to do or not.
+    /// Wakes the thread, even if it has work and is not waiting.
     pub(super) fn ring(&self) {
         self.bell.get().into_iter().for_each(|bell| bell.ring());
     }

@@ -1,15 +1,15 @@
-//! Limits of what a guest may use of the resources that it shares with others, as token buckets.
+//! Limits of a guest's use of resources that it shares with other guests, as token buckets.
 //!
-//! It is separate so that its bounds can be tested alone. No side effects: the time goes in, and a decision
-//! comes out. Contract: in any time `t` a bucket gives at most `rate · t` tokens, its depth, and the amount
-//! by which one request exceeds the depth.
+//! This module is separate so that its bounds can be tested alone. No side effects: the time goes in, and a
+//! decision comes out. Contract: in any time `t` a bucket gives at most the sum of `rate · t` tokens, its
+//! depth, and the amount by which one request exceeds the depth.
 
 use std::time::Duration;
 
 use rxo_frame::Instant;
 
-/// The limits of a guest's use of resources that it shares with others. The default does not limit the rate
-/// at which the guest sends, and has the usual limit for frames to several others.
+/// The limits of a guest's use of resources that it shares with other guests. The default does not limit the
+/// rate at which the guest sends, and limits frames to several receivers to [`Budget::STORM`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Maximum rate at which the guest sends, in bytes per second; frames beyond it wait in the guest's own
@@ -18,9 +18,10 @@ pub struct Budget {
     /// Maximum number of bytes that the guest may send at once after a pause. Has an effect only with a
     /// `rate`. One frame, even a GSO frame that is larger, may always be sent.
     pub burst: u64,
-    /// Maximum number of frames per second to several others (broadcasts, groups, unknown addresses), and
-    /// also the maximum at once. Frames beyond it are dropped; a frame to an unknown address leaves only by
-    /// the nic instead. A GSO frame counts as the segments that it becomes. `None` for no limit.
+    /// Maximum number of frames per second to several receivers (broadcasts, groups, unknown addresses), and
+    /// also the maximum number of such frames at once. Frames beyond the limit are dropped, except that a frame
+    /// to an unknown address leaves by the nic alone. A GSO frame counts as the segments that it becomes.
+    /// `None` for no limit.
     pub storm: Option<u64>,
 }
 
@@ -59,8 +60,8 @@ impl Bucket {
         Self { rate: rate.max(1), depth, level: i128::from(depth) * BILLION, at: Instant::ZERO }
     }
 
-    /// Takes `tokens`. If they exceed the bucket's depth, the bucket gives them once it is full, and its
-    /// level becomes negative.
+    /// Takes `tokens` from the bucket. If the tokens exceed the bucket's depth, the bucket gives them once it
+    /// is full, and its level becomes negative.
     ///
     /// # Errors
     /// The time at which the tokens will be available, if they are not at `now`; nothing is taken.

@@ -1,9 +1,10 @@
 //! Departures: frames of guests that wait for free space at the nic, in a queue for each guest.
 //!
-//! Separate from the queues between threads (lanes), so that a guest's frames for other guests do not wait
-//! behind them. Contract: the frames of each guest keep their order, and the queues are served in fair turns
-//! by bytes. A guest whose queue is full is not read, so its own rings fill up. If the nic has accepted
-//! nothing for [`STUCK`], frames that exceed the queue are dropped and counted, and the guest is read again.
+//! This module is separate from the queues between threads (lanes), so that a guest's frames for other guests
+//! do not wait behind its frames for the nic. Contract: the frames of each guest keep their order, and the
+//! queues are served in fair turns by bytes. A guest whose queue is full is not read, so its own rings fill up.
+//! If the nic has accepted nothing for [`STUCK`], frames that exceed the queue are dropped and counted, and the
+//! guest is read again.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -99,7 +100,7 @@ impl Departures {
         true
     }
 
-    /// Removes and returns the frame that is sent to the nic next; `None` if none waits.
+    /// Removes and returns the frame that is sent to the nic next; `None` if no frame waits.
     pub(super) fn pop(&mut self) -> Option<Frame<Copied>> {
         let Self { queues, fair, .. } = self;
         let cost = |frame: &Frame<Copied>| frame.bytes().len() as u64 + FRAME_COST_BYTES;

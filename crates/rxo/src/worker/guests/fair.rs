@@ -1,19 +1,19 @@
 //! Fair turns: which of several queues may send its next frame (deficit round robin; Shreedhar and Varghese, SIGCOMM 1995).
 //!
-//! It is separate so that its fairness can be tested alone. No side effects: the costs of the first frames go
-//! in, a queue comes out. Contract: of two queues that always have frames, neither gets more than the other
-//! by more than a [`QUANTUM`] and the cost of one frame. A queue earns no credit while it has no frames. A
-//! decision takes O(queues), and eight times as long for the largest frames.
+//! This module is separate so that its fairness can be tested alone. No side effects: the costs of the first
+//! frames go in, a queue comes out. Contract: of two queues that always have frames, neither gets ahead of the
+//! other by more than a [`QUANTUM`] and the cost of one frame. A queue earns no credit while it has no frames.
+//! A decision takes O(queues), and eight times as long for the largest frames.
 
-/// The credit that a queue gets in each round, in units of cost: enough for some full frames, or for eight of
-/// the smallest.
+/// The credit that a queue gets each time that its turn comes, in units of cost: enough for some full frames,
+/// or for eight of the smallest frames.
 pub(super) const QUANTUM: u64 = 9 << 10;
-/// The largest cost of a frame; a higher cost counts as this.
+/// The largest cost of a frame; a higher cost counts as this value.
 const MOST_COST: u64 = 8 * QUANTUM;
 
 #[derive(Clone, Debug)]
 pub(super) struct FairTurns {
-    /// The credit that each queue has left in its round.
+    /// The remaining credit of each queue.
     credits: Vec<u64>,
     /// The index of the queue that may send now.
     at: usize,

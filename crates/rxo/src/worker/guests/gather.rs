@@ -1,8 +1,8 @@
 //! Gather: collects the answers of guests' workers while the hub, the loop with the nic and the switch,
 //! continues to run.
 //!
-//! It is separate because the hub is asked one question, and each guest knows a part of the answer. Contract:
-//! no thread blocks. A guest that has not answered within [`PATIENCE`] counts as silent.
+//! This module is separate because the hub is asked one question, and each guest knows a part of the answer.
+//! Contract: no thread blocks. A guest that has not answered within [`PATIENCE`] counts as silent.
 
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
@@ -23,14 +23,14 @@ pub(super) struct Asked<A> {
     until: Instant,
 }
 
-/// The answer of one guest, as far as it has arrived.
+/// The state of one guest's answer: awaited, received, or missing because the guest is silent.
 pub(super) enum Place<A> {
     Awaited(Receiver<A>),
     Has(A),
     Silent,
 }
 
-/// The question whose answers are being collected, and the reply to give when they are complete.
+/// The question whose answers are being collected, and the reply to give when the answers are complete.
 pub(super) enum Gathering {
     Report(Due, Asked<Readings>),
     Counters(Reply<Readings>, Asked<Readings>),

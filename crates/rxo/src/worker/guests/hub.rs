@@ -41,7 +41,7 @@ pub(super) struct Hub<I: FrameSource, O> {
     pub(super) switch: Switch,
     /// The state that the hub keeps of each guest: the ends of its lanes, and its budget.
     pub(super) sides: Vec<Side>,
-    /// The hub's wake-up: guests knock on it when they have queued a frame.
+    /// The hub's wake-up, which guests use after they have queued a frame.
     pub(super) door: Arc<Door>,
     /// The number of frames dropped because more arrived than the hub could process.
     pub(super) overload_drops: u64,
@@ -63,9 +63,9 @@ pub(super) struct Hub<I: FrameSource, O> {
     now: Instant,
 }
 
-/// Returns the ports for a frame to several others that exceeds its guest's budget. A broadcast goes to none.
-/// A frame to an unknown address may belong to a stream without answers, so it leaves only by the nic, where
-/// it costs other guests nothing.
+/// Returns the ports for a frame to several receivers that exceeds its guest's budget. A broadcast or multicast
+/// frame is forwarded to no port. A frame to an unknown address may belong to a stream without answers, so it
+/// leaves only by the nic, where it costs other guests nothing.
 fn beyond_budget<B: AsRef<[u8]>>(ports: PortSet, frame: &Frame<B>) -> PortSet {
     let is_group = frame.bytes().first().is_some_and(|first| first & 1 != 0);
     if is_group || !ports.contains(NIC) { PortSet::default() } else { PortSet::only(NIC) }
@@ -102,7 +102,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         }
     }
 
-    /// Receives a batch from the nic and puts each frame into the queues (lanes) to the guests that get it.
+    /// Receives a batch from the nic and puts each frame into the queues (lanes) to the guests that receive it.
     /// Returns the number of frames in the batch. If `is_worth_a_look` is `false`, only receives frames that
     /// the source has delayed.
     ///

@@ -69,7 +69,7 @@ impl Copied {
         }
     }
 
-    /// Returns the bytes of the frame that count against [`MOST_SHARED_BYTES`].
+    /// Returns the number of bytes of the frame that count against [`MOST_SHARED_BYTES`].
     fn shared_bytes(&self) -> usize {
         match self {
             Self::Pooled(_) => 0,
@@ -87,8 +87,8 @@ pub(super) struct LaneSize {
     pub(super) small_bytes: usize,
 }
 
-/// Maximum number of frames that a thread has taken from the lane and still uses; their buffers come in
-/// addition.
+/// Maximum number of frames that a thread has taken from the lane and still uses; the lane has additional
+/// buffers for these.
 const IN_HAND: usize = 256;
 /// The number of large buffers of a lane; [`LARGE_BYTES`] is the size of each: a GSO frame of the largest IP
 /// packet, with its Ethernet header and tags.

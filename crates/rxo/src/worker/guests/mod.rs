@@ -17,11 +17,11 @@
 //!   that cannot move to a thread.
 //!
 //! # Contract
-//! The contract of the worker, for each guest. A guest that does not accept its frames loses the frames for
-//! which its lane has no space, which are counted as `ring_drops` of its reading; it delays no other guest.
-//! Guests send in fair turns, each within its [`Budget`]. A full nic does not stop guests from sending to
-//! each other: a few frames of each guest wait for the nic, and a guest with more is not read for a tenth of
-//! a second; after that, its frames are dropped and counted.
+//! The contract of the worker holds for each guest. A guest that does not accept its frames loses the frames
+//! for which its lane has no space, which are counted as `ring_drops` of its reading; it delays no other guest.
+//! Guests send in fair turns, each within its [`Budget`]. A full nic does not stop guests from sending to each
+//! other: a few frames of each guest wait for the nic, and a guest with more is not read for a tenth of a
+//! second; after that, its frames are dropped and counted.
 
 mod answers;
 mod bell;
@@ -80,7 +80,7 @@ pub struct Guests<NI: FrameSource<Buffer: PortBuffer>, NO, HI: FrameSource, HO> 
     lines: Vec<String>,
     config: WorkerConfig,
     times: Times,
-    /// The balance of the hub. Each worker has its own.
+    /// The balance of the hub. Each worker has a balance of its own.
     balance: Balance,
 }
 
@@ -169,7 +169,7 @@ where
     /// [`WorkerConfig::report_every`].
     ///
     /// # Errors
-    /// The first failure of a device, after the guests got everything that was held or queued for them.
+    /// The first failure of a device, after the frames that were held or queued for the guests were delivered.
     /// Frames for a guest without free space are dropped and counted then.
     pub fn run<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
@@ -215,8 +215,8 @@ where
         });
     }
 
-    /// Returns the numbers of frames that were put into the queues between threads (lanes), and of those that
-    /// were taken out or are still in one. Valid only while no other thread uses the lanes.
+    /// Returns the numbers of frames that were put into the queues between threads (lanes), and of frames that
+    /// were taken out of a lane or are still in one. Valid only while no other thread uses the lanes.
     fn crossing(&self) -> Stage {
         let mut stage = Stage::default();
         for (side, worker) in self.hub.sides.iter().zip(&self.workers) {
@@ -244,8 +244,8 @@ where
         &mut self.times
     }
 
-    /// Receives a batch from the nic, lets every guest's worker run a turn, and passes on what the guests
-    /// sent. If one worker fails, the others still run their turn.
+    /// Receives a batch from the nic, lets every guest's worker run a turn, and passes on the frames that the
+    /// guests sent. If one worker fails, the other workers still run their turn.
     fn take_turn<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,

@@ -1,8 +1,8 @@
-//! Ends of a switch port: the source and the sink that a guest's worker has in place of a nic.
+//! Ends of a switch port: the source and the sink through which a guest's worker uses the switch in place of a nic.
 //!
-//! They may be on another thread than the hub. Contract: neither end waits for the hub, and the hub waits for
-//! neither. Frames from the guest for which the lane has no space are kept, at most a batch, and the worker
-//! reads no more from the guest until they are moved.
+//! Source and sink may be on another thread than the hub. Contract: neither end waits for the hub, and the hub
+//! waits for neither. Frames from the guest for which the lane has no space are kept, at most a batch, and the
+//! worker reads no more from the guest until they are moved.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -24,7 +24,7 @@ use crate::switch::Tagged;
 /// thread only.
 #[derive(Default)]
 pub(super) struct PortState {
-    /// The wake-up of the guest's worker: the hub knocks when the worker waits for frames or for free space.
+    /// The wake-up of the guest's worker: the hub wakes the worker when the worker waits for frames or for free space.
     pub(super) door: Door,
     /// The number of times that the guest's worker has checked its port.
     pub(super) turns: AtomicU64,
@@ -34,10 +34,10 @@ pub(super) struct PortState {
     pub(super) lost: AtomicU64,
     /// The number of bytes copied for frames to the guest.
     pub(super) copied_bytes: AtomicU64,
-    /// The number of the guest's frames that were sent to no port, or not to the nic because it had no space.
+    /// The number of the guest's frames that were sent to no port, or not to the nic because the nic had no space.
     pub(super) refused: AtomicU64,
     pub(super) refused_bytes: AtomicU64,
-    /// Frames from the guest that waited, or went to fewer ports, because of its budget.
+    /// Frames from the guest that waited, or were forwarded to fewer ports, because of its budget.
     pub(super) over_budget: AtomicU64,
     /// The number of times that the guest's worker did not check its port in time although frames were
     /// waiting.
@@ -98,8 +98,8 @@ pub(super) struct HubEnds {
     pub(super) state: Arc<PortState>,
 }
 
-/// Maximum number of frames that wait for a guest: several batches of the nic, because several guests may
-/// send to one.
+/// Maximum number of frames that wait for a guest: several batches of the nic, because several guests may send
+/// to the same guest.
 pub(super) const MOST_FRAMES: usize = 1_024;
 /// Maximum number of frames from a guest that wait for the hub, which passes on 64 in a turn. The sender
 /// could not see the length of a longer queue.
@@ -197,8 +197,7 @@ impl<B: PortBuffer> FrameSource for PortSource<B> {
         }
     }
 
-    /// Returns a time in the past if frames wait, because the system need not report an event for them;
-    /// otherwise `None`.
+    /// Returns a time in the past if frames wait, because the system may report no event for them; otherwise `None`.
     fn poll_at(&self) -> Option<Instant> {
         (!self.lane.is_empty()).then_some(Instant::ZERO)
     }

@@ -1,7 +1,7 @@
 //! The hub's side of a guest's port: the ends of its lanes, and its budget.
 //!
-//! It is separate from the hub, so that the limits of one guest are in one place. Contract: never waits for
-//! the guest.
+//! This module is separate from the hub, so that the limits of one guest are in one place. Contract: never
+//! waits for the guest.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -49,7 +49,7 @@ impl Side {
         side
     }
 
-    /// Sets the guest's budget; all of it is available at first.
+    /// Sets the guest's budget; the whole budget is available at first.
     pub(super) fn limit(&mut self, Budget { rate, burst, storm }: Budget) {
         self.rate = rate.map(|rate| Bucket::new(rate, burst));
         self.storm = storm.map(|storm| Bucket::new(storm, storm));
@@ -85,8 +85,7 @@ impl Side {
         Some(frame)
     }
 
-    /// Charges a frame to several others to the guest's budget. Returns `false` if the budget does not
-    /// suffice.
+    /// Charges a frame with several receivers to the guest's budget. Returns `false` if the budget does not suffice.
     pub(super) fn may_flood<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) -> bool {
         let segment_bytes = frame.gso.map_or(usize::MAX, |gso| gso.size.get().into());
         let segments = frame.bytes().len().div_ceil(segment_bytes).max(1) as u64;

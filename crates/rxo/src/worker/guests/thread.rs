@@ -1,8 +1,8 @@
 //! The thread of one guest, as the hub sees it.
 //!
-//! Separate from [`threads`](super::threads), which manages all of them. Contract: the hub sends questions
-//! and changes, and never waits. Changes for which a thread has no space are stored and sent later; a thread
-//! that hangs is never joined.
+//! This module is separate from [`threads`](super::threads), which manages the threads of all guests. Contract:
+//! the hub sends questions and changes, and never waits. Changes for which a thread has no space are stored and
+//! sent later; a thread that hangs is never joined.
 
 use std::collections::VecDeque;
 use std::io;

@@ -51,15 +51,15 @@ impl Descriptors for HubDoor {
     }
 }
 
-/// Maximum number of lines for the user that wait for the next report. More are dropped, so that guests
-/// cannot fill memory.
+/// Maximum number of lines for the user that wait for the next report. Further lines are dropped, so that
+/// guests cannot fill memory.
 const MOST_LINES: usize = 64;
 /// Maximum time for which the hub waits for the guests' threads at the end. A guest's worker needs a few
 /// turns to end.
 const LONGEST_END: Duration = Duration::from_millis(500);
 /// Time between two checks of the guests' threads while frames wait for them.
 const BETWEEN_LOOKS: Duration = LATE;
-/// Maximum time between two checks of a guest's device for lines, so that the next report has them.
+/// Maximum time between two checks of a guest's device for lines, so that the next report includes them.
 const BETWEEN_LINES: Duration = Duration::from_millis(250);
 /// Time between two checks for answers, or for threads that have ended.
 const BETWEEN_ANSWERS: Duration = Duration::from_micros(200);
@@ -72,7 +72,7 @@ where
     HO: FrameSink + Send + 'static,
 {
     /// Runs as [`Guests::run`] does, with each guest's worker on a thread of its own and the hub on this one.
-    /// Observers get no sinks of guests, but the lines of the guests' devices.
+    /// Observers receive the lines of the guests' devices instead of the guests' sinks.
     ///
     /// # Errors
     /// The first failure of a device, or of the system to start a thread.
@@ -139,7 +139,7 @@ pub(super) struct Threaded<'g, NI: FrameSource<Buffer: PortBuffer>, NO, HI: Fram
     stop_guests: Arc<AtomicBool>,
     heard: Receiver<String>,
     lines: Vec<String>,
-    /// The report for which the observer is to be called; `None` if none is due.
+    /// The reason for which the observer must be called; `None` if no call is due.
     pub(super) due: Option<Due>,
     pub(super) question: Option<Question>,
     pub(super) gathering: Option<Gathering>,
@@ -252,7 +252,7 @@ where
         self.times
     }
 
-    /// Receives a batch from the nic, and passes on what the guests sent.
+    /// Receives a batch from the nic, and passes on the frames that the guests sent.
     fn take_turn<W: Waiter<NI, NO, HubDoor, HubDoor>>(
         &mut self,
         waiter: &mut W,

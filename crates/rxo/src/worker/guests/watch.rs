@@ -1,8 +1,8 @@
 //! Watch: decides whether a guest's thread hangs.
 //!
-//! It is separate, and has no clock, so that it can be tested alone. Nobody waits for a guest, so a guest
-//! that is late costs others nothing; the watch only finds out which guest is to blame if frames for it are
-//! lost. Contract: time counts only while frames wait for the guest and the hub itself runs, so neither a
+//! This module is separate, and has no clock, so that it can be tested alone. No thread waits for a guest, so a
+//! guest that is late costs others nothing; the watch only finds out which guest is to blame if frames for it
+//! are lost. Contract: time counts only while frames wait for the guest and the hub itself runs, so neither a
 //! guest without traffic nor a machine that was suspended seems to hang.
 
 use std::time::Duration;
@@ -12,10 +12,10 @@ use rxo_frame::Instant;
 /// The time without a turn of its thread after which a guest is late. Lateness is only counted, and not
 /// reported to the user, because the thread may have been waiting for a processor.
 pub(super) const LATE: Duration = Duration::from_millis(5);
-/// The time without a turn of its thread after which a guest hangs: it is reported to the user, and frames
-/// for it are dropped until the thread runs again.
+/// The time without a turn of its thread after which a guest counts as hanging. The user is then notified, and
+/// frames for the guest are dropped until the thread runs again.
 pub(super) const HANGS: Duration = Duration::from_secs(1);
-/// Maximum time between two checks that counts.
+/// The maximum time that is counted between two checks.
 const LONGEST_STEP: Duration = Duration::from_millis(10);
 
 /// The time for which one guest's thread has not run although frames were waiting for it.
