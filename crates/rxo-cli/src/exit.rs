@@ -21,12 +21,12 @@ const USAGE: u8 = 2;
 const PARTIAL: u8 = 3;
 const BREAKS: u8 = 4;
 
-/// The error of a check that found that a run would break something. The text says what.
+/// The error of a check that found that a run would break something. The text describes what would break.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(crate) struct BreaksError(String);
 
-/// Creates a [`BreaksError`]; `why` says what a run would break.
+/// Creates a [`BreaksError`]; `why` describes what a run would break.
 pub(crate) fn breaks(why: impl Into<String>) -> Error {
     BreaksError(why.into()).into()
 }
@@ -52,7 +52,8 @@ pub fn of_result(result: Result<()>) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Prints `error` and ends this process at once. Nothing is closed in order, because another process uses it.
+/// Prints `error` and ends this process at once. Does not close devices and sockets in order, because another
+/// process uses them.
 pub(crate) fn at_once(error: Error) -> ! {
     let code = report(Err(error));
     log::finish();

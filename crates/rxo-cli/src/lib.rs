@@ -98,10 +98,11 @@ pub fn definition() -> clap::Command {
     Cli::command()
 }
 
-/// Runs `experiment` with a flag that SIGINT and SIGTERM set, and that it must check.
+/// Runs `experiment`. Its argument is a flag that SIGINT and SIGTERM set; `experiment` must check the flag and
+/// end soon after it is set.
 ///
 /// # Errors
-/// The errors of `experiment`, and if the handlers of signals cannot be installed.
+/// The errors of `experiment`, and an error if the signal handlers cannot be installed.
 pub fn until_stopped(experiment: impl FnOnce(&AtomicBool) -> Result<()>) -> Result<()> {
     experiment(stop::on_request()?.as_ref())
 }

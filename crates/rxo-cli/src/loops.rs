@@ -1,8 +1,8 @@
 //! Loops of an application: one for each worker of its host, with a thread and connections of its own.
 //!
-//! Separate because `sink`, `source` and `serve` differ only in the work of a loop. Contract: the first loop
-//! is on the calling thread; with one worker it is the only loop. A loop that fails or panics ends the others
-//! in order.
+//! This module is separate because `sink`, `source` and `serve` differ only in the work of a loop. Contract:
+//! the first loop is on the calling thread; with one worker it is the only loop. A loop that fails or panics
+//! ends the others in order.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -26,10 +26,10 @@ impl Drop for EndsAll<'_> {
     }
 }
 
-/// Runs a loop of the application for each of `parts`, one part for each worker of the host. Binds each loop
-/// to its processor in `cpus`, if `cpus` is not empty. `work` is the loop; it gets a function that it must
-/// call at least ten times a second. For the first loop that function is `tick`, which is also called while
-/// only other loops run. Returns the results in the order of the workers.
+/// Runs a loop of the application for each of `parts`, one part for each worker of the host. Binds each loop to
+/// its processor in `cpus`, if `cpus` is not empty. `work` is the loop. Its argument is a function that the
+/// loop must call at least ten times a second. For the first loop this function is `tick`, which is also called
+/// while only other loops run. Returns the results in the order of the workers.
 ///
 /// # Errors
 /// The first failure of a loop; `stop` is set then, which ends the other loops.

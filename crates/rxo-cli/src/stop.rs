@@ -24,9 +24,9 @@ pub(crate) fn on_request() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Returns a flag that is set by every signal that requests the end: another process decides whether this one ends at
-/// once. Ctrl-Z, which reaches both processes, does not stop this one. If `reloads` is `true`, SIGHUP does not set the
-/// flag, because the other process decides about it.
+/// Returns a flag that is set by every signal that requests the end: another process decides whether this
+/// process ends at once. Ctrl-Z, which reaches both processes, does not stop this process. If `reloads` is
+/// `true`, SIGHUP does not set the flag, because the other process handles SIGHUP.
 ///
 /// # Errors
 /// If the signals cannot be caught.

@@ -62,8 +62,8 @@ impl WorkersPlan {
         Ok(Self { count, cpus })
     }
 
-    /// Returns `true` if the flags ask for several workers; `false` for `auto`, which may still choose
-    /// several.
+    /// Returns `true` if the flags request several workers. Returns `false` for `auto`, although `auto` may
+    /// choose several workers.
     pub(crate) fn are_several(&self) -> bool {
         self.count.is_some_and(|count| count > 1)
     }
@@ -71,7 +71,8 @@ impl WorkersPlan {
     /// Checks that several workers can share each of `devices`, and that they may use their processors.
     ///
     /// # Errors
-    /// If a device has a single queue, or this process may not use a processor: the first such one is named.
+    /// If a device has a single queue, or this process may not use a processor. The message names the first
+    /// such device or processor.
     pub(crate) fn check(&self, devices: &[&DeviceName]) -> Result<()> {
         let used = self.cpus.iter().take(self.count.unwrap_or(MOST) as usize);
         if let Some(cpu) = used.copied().find(|&cpu| !may_use_cpu(cpu)) {
@@ -94,9 +95,9 @@ impl WorkersPlan {
         }
     }
 
-    /// Returns the workers of a run between `devices`; the first is the nic. For `auto`, queries the
-    /// system; the number is then 1 if the nic does not report its number of queues, or if another device has
-    /// only one queue.
+    /// Returns the workers of a run between `devices`; the first is the nic. For `auto`, queries the system;
+    /// the number of workers is then 1 if the nic does not report its number of queues, or if another device
+    /// has only one queue.
     pub(crate) fn resolve(&self, devices: &[&DeviceName]) -> Workers {
         let count = self.count.unwrap_or_else(|| {
             let queues = devices.first().and_then(|nic| queues(nic)).unwrap_or(1);

@@ -1,11 +1,12 @@
 //! `rxo analyze --live`: studies what an interface receives, for a limited time.
 //!
-//! A packet socket gets a copy of each frame; nothing about the interface changes, and the host's stack receives as before.
-//! Memory is bounded: the ring of the socket has [`RING_BYTES`], and the study the memory of any study. Frames that come
-//! faster than they are studied are lost to the study alone, and are counted.
+//! A packet socket receives a copy of each frame. Nothing about the interface changes, and the host's stack
+//! receives as before. Memory is bounded: the socket's ring has [`RING_BYTES`], and the study needs no more
+//! memory than a study of captures. If frames arrive faster than they can be studied, some are missing in the
+//! study, and are counted; the host still receives them.
 //!
-//! The socket is opened before the costs are measured: a process without root enters a user namespace for the measuring,
-//! from which it could not reach the interface.
+//! The socket is opened before the costs are measured. To measure the costs, a process without root enters a
+//! user namespace, from which it could not reach the interface.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -24,8 +25,8 @@ use super::study_of;
 use crate::exit::usage;
 use crate::{output, stop};
 
-/// Watches `interface` for `time`, or until a signal. Measures the costs of receiving before, unless the user gave them.
-/// Returns the report.
+/// First measures the costs of receiving, unless the user has given them. Then watches `interface` for `time`,
+/// or until a signal. Returns the report.
 ///
 /// # Errors
 /// If the interface cannot be opened, or the settings are invalid.
@@ -85,8 +86,8 @@ impl Watch {
         Ok(Self { source: PacketSource::open(name, options)?, time, watched })
     }
 
-    /// Studies all frames that arrive from now on until the time is over. Returns the reason why it ended earlier; `None`
-    /// if it did not.
+    /// Studies all frames that arrive from now on until the time is over. Returns the reason if it ended
+    /// earlier; otherwise `None`.
     fn run(&mut self, study: &mut Study, stop: &AtomicBool) -> Option<String> {
         let begin = clock::now();
         self.source.discard_before(begin);
@@ -133,14 +134,14 @@ impl Watch {
         }
     }
 
-    /// Waits for frames, at most until `end`. An error is found by the next reading.
+    /// Waits for frames, at most until `end`. Ignores errors, because the next read returns them.
     fn wait(&self, end: Instant) {
         let mut list = WaitList::new();
         list.add(Some(&self.source), Interest::Readable);
         _ = list.wait(Some(end.since(clock::now()).min(LONGEST_WAIT)));
     }
 
-    /// Returns the number of packets that the socket did not get, or that could not be read.
+    /// Returns the number of packets that the socket did not receive, or that could not be read.
     fn lost(&mut self) -> u64 {
         let counters = self.source.counters();
         counters.ring_drops + counters.truncated + counters.invalid
@@ -167,13 +168,14 @@ fn since_1970() -> Duration {
     wall.saturating_sub(Duration::from_nanos(clock::now().as_nanos()))
 }
 
-/// The size of the socket's ring in bytes: it bridges 8 ms of full-size packets at a million a second.
+/// The size of the socket's ring in bytes: enough for 8 ms at a million full-size packets a second.
 const RING_BYTES: u32 = 16 << 20;
-/// The space in a slot beside the packet, in bytes, rounded up.
+/// The space in a slot of the ring besides the packet, in bytes, rounded up.
 const SLOT_OVERHEAD_BYTES: u32 = 512;
 const FEWEST_SLOTS: u32 = 256;
 const MOST_SLOTS: u32 = 8_192;
-/// Few, because a GSO frame may have 65,000 segments, which are all in memory at once.
+/// The maximum number of frames per batch. It is small because a GSO frame may have 65,000 segments, and all
+/// segments of a batch are in memory at once.
 const BATCH_FRAMES: usize = 32;
-/// The longest wait for frames, after which signals are looked for.
+/// The longest wait for frames between two checks for signals.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);

@@ -123,12 +123,13 @@ impl Opened<'_> {
     }
 }
 
-/// The captures as far as they were read.
+/// The result of reading the captures, completely or until reading was interrupted.
 struct Read {
     study: Study,
     /// The text for the signal that ended the reading; `None` if none arrived.
     interrupted: Option<String>,
-    /// The first error if no capture could be opened; `None` if one could, or there are none.
+    /// The first error if no capture could be opened; `None` if at least one could be opened, or there are no
+    /// captures.
     none_opened: Option<CaptureError>,
 }
 

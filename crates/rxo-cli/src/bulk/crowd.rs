@@ -1,8 +1,8 @@
 //! Crowd: opens or accepts all connections of one worker, on one thread, and continues the work of each
 //! connection when its stream is ready.
 //!
-//! Separate from the [`session`](super::session), the work of one connection. A turn costs time only for the
-//! connections that are ready, not for all of them.
+//! This module is separate from the [`session`](super::session), which does the work of one connection. A turn
+//! costs time only for the connections that are ready, not for all of them.
 
 use std::mem;
 use std::sync::Arc;
@@ -84,8 +84,8 @@ impl<'a> Crowd<'a> {
         self.shared.round_trips.take()
     }
 
-    /// Continues the work of all connections that are ready. If none is ready, waits for one, at most for
-    /// `most`. Returns `false` once all sessions have ended.
+    /// Continues the work of all connections that are ready. If no connection is ready, waits for one, at most
+    /// for `most`. Returns `false` once all sessions have ended.
     pub(super) fn turn(&mut self, most: Duration) -> bool {
         if self.endpoint.should_stop() {
             self.interrupt();
@@ -232,8 +232,8 @@ impl<'a> Crowd<'a> {
 const DOOR: u64 = u64::MAX;
 /// Maximum number of connections that are being opened at a time.
 const MOST_OPENING: usize = 256;
-/// The time between two checks of the sessions that wait for a point in time, if these are at most
-/// [`MOST_LOOKED_AT_OFTEN`].
+/// The time between two checks of the sessions that wait for a point in time, for at most
+/// [`MOST_LOOKED_AT_OFTEN`] such sessions.
 const LOOK: Duration = Duration::from_millis(1);
 /// The largest number of sessions for which [`LOOK`] applies; the time between two checks grows in proportion
 /// beyond it.

@@ -57,7 +57,7 @@ pub(super) struct WorkerFigures {
     pub(super) bytes: u64,
     pub(super) gbit_per_s: f64,
     pub(super) exchanges: u64,
-    /// The figures of the worker that only totals have; left out of intervals.
+    /// The figures of the worker that appear only in totals; left out of intervals.
     #[serde(flatten)]
     pub(super) totals: Option<WorkerTotals>,
 }
@@ -153,7 +153,7 @@ impl WorkerFigures {
 }
 
 impl WorkerTotals {
-    /// Returns the totals of a worker, `connections` of whose connections ended.
+    /// Returns the totals of a worker. `connections` is the number of its connections that ended.
     pub(super) fn new(connections: usize, of: &HostReading) -> Self {
         Self {
             connections,

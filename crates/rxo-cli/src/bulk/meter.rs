@@ -87,7 +87,7 @@ impl Meters {
         self.begun.get().map(|&moment| Reading { moment, workers })
     }
 
-    /// Returns the present values of all counters, with the processor time.
+    /// Returns the current values of all counters, with the processor time.
     pub(super) fn read(&self) -> Reading {
         let workers = self.each.iter().map(|meter| meter.read()).collect();
         Reading { moment: Moment::now(), workers }

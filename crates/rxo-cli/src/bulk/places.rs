@@ -1,7 +1,7 @@
 //! Places: counts the connections that are yet to come, for one worker or for all workers.
 //!
-//! Separate because workers that accept connections share one count, and workers that open connections have a
-//! count each. A count changes once for each connection, never for a packet.
+//! This module is separate because workers that accept connections share one count, and workers that open
+//! connections have a count each. A count changes once for each connection, never for a packet.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,8 @@ pub(super) struct Places(AtomicUsize);
 
 impl Places {
     /// Returns the count of connections to come for each of `workers` workers, `connections` in total: one
-    /// count for all workers if `are_shared`, as for accepting; otherwise an equal part for each worker.
+    /// count for all workers if `are_shared` is `true`, as for accepting; otherwise a count for each worker,
+    /// with about equal shares.
     pub(super) fn divided(connections: usize, workers: usize, are_shared: bool) -> Vec<Arc<Self>> {
         let new = |places| Arc::new(Self(AtomicUsize::new(places)));
         if are_shared {
@@ -22,7 +23,7 @@ impl Places {
         (0..workers).map(|n| new(part(n))).collect()
     }
 
-    /// Takes one connection off the count. Returns `false` if none is yet to come.
+    /// Decrements the count. Returns `false` if no connection is yet to come.
     pub(super) fn take(&self) -> bool {
         let one_less = |places: usize| places.checked_sub(1);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok()

@@ -1,7 +1,7 @@
 //! Session: does the work of one connection, as far as possible without waiting.
 //!
-//! Separate from the [`crowd`](super::crowd) because it knows only one stream: the crowd calls
-//! [`Session::proceed`] whenever the stream is ready. State that a session needs only during a call is in
+//! This module is separate from the [`crowd`](super::crowd) because a session knows only one stream: the crowd
+//! calls [`Session::proceed`] whenever the stream is ready. State that a session needs only during a call is in
 //! [`Shared`], once for all sessions, so that 10,000 sessions do not need 10,000 buffers.
 
 use std::io::{self, Read, Write};
@@ -26,7 +26,7 @@ use crate::exit::partial;
 pub(super) struct Done {
     pub(super) peer: SocketAddr,
     pub(super) bytes: u64,
-    /// CRC-32 of the bytes received, or sent by a source; `None` without `--hash`.
+    /// CRC-32 of the received bytes, or for a source of the sent bytes; `None` without `--hash`.
     pub(super) crc32: Option<u32>,
     /// `true` if a signal arrived before the work was done.
     pub(super) was_interrupted: bool,
@@ -76,7 +76,7 @@ enum Stage {
     Opening(Opening),
     /// The host's thread receives and counts the data, until the peer closes.
     Receiving,
-    /// The session sends back what it receives. `rest` is the part that did not fit into the send buffer.
+    /// The session sends the received bytes back. `rest` is the part that did not fit into the send buffer.
     Answering { rest: Vec<u8> },
     /// The session sends the pattern, continuing at offset `at`.
     Sending { at: usize },
@@ -143,7 +143,7 @@ impl Session {
         matches!(self.stage, Stage::Opening(_))
     }
 
-    /// Returns `true` if a timeout may end the current stage; the stream does not report that.
+    /// Returns `true` if a timeout may end the current stage; the stream does not report such a timeout.
     pub(super) const fn is_watched(&self) -> bool {
         matches!(self.stage, Stage::Opening(_) | Stage::Settling(_))
     }
@@ -252,7 +252,7 @@ impl Session {
         Ok(Step::Pauses)
     }
 
-    /// Checks whether the peer has closed. The data itself goes to the reader on the host's thread.
+    /// Checks whether the peer has closed. Receives no data, because the reader on the host's thread does that.
     fn await_end(&self) -> Result<Step> {
         match self.read(&mut [0])? {
             None => Ok(Step::Waits),
@@ -351,7 +351,7 @@ impl Session {
         self.counted().count(bytes);
     }
 
-    /// Locks the byte counter. A panic cannot leave it half changed.
+    /// Locks the byte counter. A panic cannot leave the counter half changed.
     fn counted(&self) -> MutexGuard<'_, Counted> {
         lock(&self.counted)
     }
@@ -365,7 +365,7 @@ impl Session {
         }
     }
 
-    /// Writes once. Returns the number of bytes that the send buffer accepted; 0 if it is full.
+    /// Writes once. Returns the number of bytes that the send buffer accepted; 0 if the buffer is full.
     fn write(&self, from: &[u8]) -> Result<usize> {
         taken((&self.stream).write(from))
     }
@@ -405,14 +405,14 @@ fn lock(counted: &Mutex<Counted>) -> MutexGuard<'_, Counted> {
     counted.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ignores the error that the connection is already closed: the peer has closed it completely, after
-/// everything that it sent was received.
+/// Ignores the error that the connection is already closed. The peer has then closed the connection completely,
+/// and all data from the peer was received.
 fn closed_is_fine(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::NotConnected { Ok(()) } else { Err(error) }
 }
 
-/// Pseudo-random bytes whose period is not a power of two. All connections send from this memory: nothing is
-/// copied before the device takes it.
+/// Pseudo-random bytes whose period is not a power of two. All connections send from this memory: no data is
+/// copied before the device reads it.
 static PATTERN: LazyLock<Vec<u8>> = LazyLock::new(|| Pattern::of_port(0).file(PATTERN_BYTES));
 
 fn nanos(time: Duration) -> u64 {

@@ -42,7 +42,8 @@ type OfWorker = (Vec<Done>, Vec<Error>, Option<Histogram<u64>>);
 /// Runs all sessions; returns when every connection has ended, or after a signal.
 ///
 /// # Errors
-/// If the port is taken, a thread has failed, or figures have no form as JSON. Failures of connections are in the result.
+/// If the port is in use, a thread has failed, or the figures cannot be written as JSON. Failures of
+/// connections are in the result.
 pub(super) fn until_done(
     plan: &Plan,
     endpoint: &Endpoint,

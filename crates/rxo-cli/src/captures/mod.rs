@@ -29,7 +29,8 @@ pub(crate) fn open(input: &Input, stop: &Arc<AtomicBool>) -> Result<(Batches, St
     Ok((batches, step))
 }
 
-/// Returns the reason why a capture was not read to its end, given its last `step`; `None` if it was.
+/// Returns the reason why a capture was not read to its end, given its last `step`; `None` if the capture was
+/// read to its end.
 pub(crate) fn partial_reason(step: &Step) -> Option<String> {
     match step {
         Step::More | Step::Over => None,

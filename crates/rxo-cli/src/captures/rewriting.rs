@@ -51,7 +51,7 @@ impl<'i> Rewriting<'i> {
         self.target.name().to_owned()
     }
 
-    /// Returns the reason why the capture was not read to its end; `None` if it was.
+    /// Returns the reason why the capture was not read to its end; `None` if the capture was read to its end.
     pub(crate) fn missing(&self) -> Option<String> {
         partial_reason(&self.step)
     }

@@ -1,9 +1,9 @@
 //! Requests for blocks of a cast's file: a receiver asks the sender again for each block whose content from
 //! the group differs from its hash.
 //!
-//! Separate from the cast: a receiver asks over an ordinary connection to the port after the cast's, whose
-//! sequence numbers no other receiver knows. A request is the number of a block, 8 bytes big endian; the
-//! answer is the block. The number [`MANIFEST`] asks for the manifest.
+//! This module is separate from the cast: a receiver asks over an ordinary connection to the port after the
+//! cast's, whose sequence numbers no other receiver knows. A request is the number of a block, 8 bytes big
+//! endian; the answer is the block. The number [`MANIFEST`] asks for the manifest.
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;

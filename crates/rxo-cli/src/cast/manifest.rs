@@ -1,9 +1,9 @@
-//! The manifest of a cast, which comes before the file: its length, its name, and the hash of each block of
-//! it (docs/cast-protocol.md).
+//! The manifest of a cast, which comes before the file: its length, its name, and the hash of each of its
+//! blocks (docs/cast-protocol.md).
 //!
-//! Separate from the stream, because a receiver may get the manifest again over another connection
-//! (`again.rs`). A receiver that knows the [root](Manifest::root) detects a wrong manifest, and with the
-//! manifest each wrong block.
+//! This module is separate from the stream, because a receiver may get the manifest again over another
+//! connection (`again.rs`). A receiver that knows the [root](Manifest::root) detects a wrong manifest. With the
+//! right manifest, the receiver detects each wrong block.
 
 use std::io::Read;
 
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::stream::{StreamError, array, fill};
 
-/// A SHA-256.
+/// A SHA-256 hash.
 pub(super) type Hash = [u8; 32];
 
 /// The manifest of a file.

@@ -3,7 +3,8 @@
 //! * `plan` reads the flags of the sender; `addresses` parses the addresses of all three commands.
 //! * `send` sends to a group; `outgoing` makes its stream, and `tally` counts the results of receivers.
 //! * `receive` receives on a host of rxo's own; `stream` reads the stream.
-//! * `manifest` has the hashes of the file's blocks; `again` asks for blocks that differ from them, and answers.
+//! * `manifest` contains the hashes of the file's blocks; `again` requests blocks that differ from their hash,
+//!   and answers such requests.
 //! * `join` lets a host whose TCP does not support groups receive a cast.
 
 mod addresses;

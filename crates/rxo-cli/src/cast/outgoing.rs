@@ -1,7 +1,7 @@
 //! The byte stream of a cast, as the sender writes it: manifest, file (docs/cast-protocol.md).
 //!
-//! Separate from the cast: this module only reads the file, once for its hashes, then in order for the group,
-//! and again for late receivers and for blocks that receivers request.
+//! This module is separate from the cast. It only reads the file, once for its hashes, then in order for the
+//! group, and again for late receivers and for blocks that receivers request.
 
 use std::fs::File;
 use std::io;
@@ -22,13 +22,13 @@ use crate::exit::usage;
 #[derive(Debug)]
 pub(super) struct Original {
     file: File,
-    /// The name that receivers get; `None` if the file is sent without a manifest.
+    /// The name that receivers see; `None` if the file is sent without a manifest.
     name: Option<String>,
     /// The length of the file, in bytes.
     pub(super) bytes: u64,
 }
 
-/// The file of a cast with its manifest, as all threads that send it read it.
+/// The file of a cast with its manifest, shared by all threads that send the file.
 #[derive(Debug)]
 pub(super) struct Source {
     file: File,

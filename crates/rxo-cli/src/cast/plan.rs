@@ -93,7 +93,8 @@ fn slow(text: &str) -> Result<Slow> {
     }
 }
 
-/// Parses `--late`. Returns the treatment of late receivers, and the time limit that they share, if one is given.
+/// Parses `--late`. Returns the treatment of late receivers, and the time limit that they share; `None` if the
+/// user has given no limit.
 fn late(text: &str, is_raw: bool) -> Result<(Late, Option<Duration>)> {
     let (how, time) =
         text.split_once(':').map_or((text, None), |(how, time)| (how, Some(parse_time(time))));
@@ -142,7 +143,7 @@ fn pace(text: &str) -> Result<Control> {
 const MOST_RECEIVERS: usize = 65_536;
 /// Number of sockets in addition to one per receiver: for connections that are opening, refused, or just ended.
 const MORE_SOCKETS: usize = 1_024;
-/// Assumed rate at which a late receiver gets the file, in bytes per second.
+/// Assumed rate at which a late receiver receives the file, in bytes per second.
 const LATE_BYTES_A_SECOND: u64 = 10_000_000;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! `rxo cast receive`: joins the group, opens its connection to the sender, and writes the file.
 //!
-//! The file appears under its name when it is complete and its hash is right; until then the older file, if
-//! any, remains. The receiver's FIN, sent after that, reports to the sender that the receiver is done. If
-//! anything fails, the connection is reset.
+//! The file appears under its name when it is complete and its hash is right; until then an existing file of
+//! this name remains. After that, the receiver sends a FIN, which reports to the sender that the receiver is
+//! done. If anything fails, the connection is reset.
 
 use std::io::{self, BufReader, Chain, Cursor, Read};
 use std::net::{Shutdown, SocketAddr};
@@ -309,7 +309,7 @@ impl Read for Incoming<'_> {
 type FileStream<R> = Chain<Cursor<Vec<u8>>, R>;
 
 /// Reads the manifest from the group's stream. Returns the manifest, and the rest of the stream, which is the
-/// file. If `root` is given and the manifest has another hash, requests the right manifest by `again`.
+/// file. If `root` is given and the manifest has another hash, requests the right manifest through `again`.
 ///
 /// # Errors
 /// If the stream does not begin with a manifest, or the hash of the manifest from `again` also differs from

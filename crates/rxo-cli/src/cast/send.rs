@@ -390,7 +390,7 @@ impl Total {
     }
 }
 
-/// Maximum number of lines that wait to be printed. Each receiver has one, and many may end at once.
+/// Maximum number of lines that wait to be printed. Each receiver causes one line, and many receivers may end at once.
 const MOST_WAITING: usize = 4_096;
 const PAUSE: Duration = Duration::from_millis(50);
 /// Pause while the send buffer is full.

@@ -1,6 +1,7 @@
 //! The byte stream of a cast, as a receiver reads it: the manifest, then the file (docs/cast-protocol.md).
 //!
-//! Separate from connections and files: this module reads from any reader, writes to any writer, and returns errors.
+//! This module is separate from connections and files: it reads from any reader, writes to any writer, and
+//! returns errors.
 
 use std::io::{self, Read, Write};
 
@@ -51,9 +52,8 @@ pub(super) struct Copied {
     pub(super) again: u64,
 }
 
-/// Copies the file of `manifest` from the stream to `to`. A block that differs from its hash, or that the
-/// stream does not have, is requested by `again`, which gets the index of the block. Calls `progress` with
-/// the number of bytes so far.
+/// Copies the file of `manifest` from the stream to `to`. A block that differs from its hash, or that is missing in
+/// the stream, is requested through `again` by its index. Calls `progress` with the number of bytes so far.
 ///
 /// # Errors
 /// If reading fails, a block cannot be requested, or the file cannot be written.

@@ -86,9 +86,9 @@ impl Tally {
         self.refused.len()
     }
 
-    /// Returns one line with the reason why the cast did not reach `expected` receivers; `None` if it did. A refused
-    /// host is named only if a receiver is missing, because any host can connect. A receiver that restarted and has the
-    /// file is not missing.
+    /// Returns one line with the reason why the cast did not reach `expected` receivers; `None` if the cast
+    /// reached them. A refused host is named only if a receiver is missing, because any host can connect. A
+    /// receiver that restarted and has the file is not missing.
     pub(super) fn shortfall(&self, expected: usize, wait: Duration) -> Option<String> {
         let (joined, lacking) = (self.joined, self.lacking(expected));
         let absent = (joined < expected)

@@ -1,9 +1,9 @@
 //! `rxo cat`: sends standard input to the peer, and writes the peer's data to standard output.
 //!
-//! The end of standard input closes that half of the connection, as `nc -N` does; the command ends when the peer has
-//! closed the other half. A separate thread reads standard input, because such a read cannot be interrupted; the thread
-//! ends with the process. If the peer did not get everything, or did not close its half, the exit code is 3. The totals
-//! of the fast path, if it was on, go to standard error.
+//! The end of standard input closes that half of the connection, as `nc -N` does; the command ends when the
+//! peer has closed the other half. A separate thread reads standard input, because such a read cannot be
+//! interrupted; the thread ends with the process. If the peer did not receive everything, or did not close its
+//! half, the exit code is 3. The totals of the fast path, if it was on, go to standard error.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;

@@ -22,7 +22,7 @@ struct Done<'a> {
     poll: String,
     #[serde(flatten)]
     figures: Coalesced,
-    /// The reason why part of the capture was not read; `None` if all was read.
+    /// The reason why part of the capture was not read; `None` if all of the capture was read.
     partial: Option<String>,
 }
 

@@ -1,7 +1,7 @@
 //! `rxo compare`: the effect of several policies on the traffic in captures, in one table.
 //!
-//! All policies see the packets in one pass. A damaged capture, or a signal, ends only the reading: the command
-//! prints the table so far, and marks it as partial.
+//! The captures are read once for all policies. A damaged capture, or a signal, ends only the reading: the
+//! command prints the table so far, and marks it as partial.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -50,8 +50,8 @@ impl Entry {
         }
     }
 
-    /// Returns the position of the value that `message` contains, if the entry has several; otherwise the
-    /// position of the whole value.
+    /// Returns the position of the value that `message` contains, if the entry has several values; otherwise
+    /// the position of the whole value.
     pub(super) fn place_in(&self, message: &str) -> Place {
         match &self.given {
             EntryValue::Texts(texts) => {
@@ -89,7 +89,7 @@ impl fmt::Display for Fault {
 /// Parses the configuration file `text`. Returns its entries in the order of their keys. `command` defines the flags.
 ///
 /// # Errors
-/// If `text` is no TOML, a key is no flag of `command`, or a value has another type than its flag.
+/// If `text` is not valid TOML, a key is not a flag of `command`, or a value has another type than its flag.
 pub(super) fn parse(text: &str, command: &clap::Command) -> Result<Vec<Entry>, Fault> {
     let place = |byte| Place::of(text, byte);
     let root = toml_span::parse(text).map_err(|error| {
@@ -121,7 +121,7 @@ fn flag<'a>(command: &'a clap::Command, key: &str) -> Result<&'a Arg, String> {
     })
 }
 
-/// Returns the long name that is most similar to `key`, as clap suggests it; `None` if none is similar.
+/// Returns the long name that is most similar to `key`, as clap suggests it; `None` if no name is similar.
 fn nearest(command: &clap::Command, key: &str) -> Option<String> {
     let wrong = ["run".to_owned(), format!("--{key}")];
     let error = command.clone().try_get_matches_from(wrong).err()?;

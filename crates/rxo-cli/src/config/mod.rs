@@ -1,8 +1,9 @@
 //! `rxo run --config FILE`: reads flags from a TOML file.
 //!
-//! A key is the long name of a flag. [`mod@file`] turns entries into arguments, which clap parses together with the
-//! typed ones, so every flag works in the file without a second definition. A typed flag overrides the file's.
-//! [`places`] puts line and column before an error about an entry. The file can be read again during the run.
+//! A key is the long name of a flag. [`mod@file`] turns entries into arguments, which clap parses together with
+//! the typed ones, so every flag works in the file without a second definition. A typed flag overrides the same
+//! flag in the file. [`places`] puts line and column before an error about an entry. The file can be read again
+//! during the run.
 
 mod file;
 mod places;
@@ -135,8 +136,8 @@ impl TypedFlags {
     }
 }
 
-/// Parses the typed flags alone; `None` if they are not those of `rxo run`. A missing flag is no error, because the
-/// file may contain it.
+/// Parses the typed flags alone; `None` if the flags are not those of `rxo run`. A missing flag is not an
+/// error, because the file may contain it.
 fn typed(arguments: &[OsString]) -> Option<ArgMatches> {
     let matches = Cli::command().ignore_errors(true).try_get_matches_from(arguments).ok()?;
     matches.subcommand_matches(RUN).cloned()

@@ -36,7 +36,7 @@ pub(crate) struct Doors {
     pub(crate) metrics: Option<Address>,
 }
 
-/// The name of the control socket, when a process hands its sockets over.
+/// The name of the control socket among the sockets that a process hands over to another.
 const CONTROL: &str = "--control";
 const METRICS: &str = "--metrics";
 
@@ -56,8 +56,8 @@ pub(crate) struct Served {
 
 #[derive(Debug)]
 struct Control {
-    /// The server that answers requests. Declared before the listener, so that it is dropped first: as long
-    /// as the socket's file exists, the process answers.
+    /// The server that answers requests. This field is declared before the listener, so that it is dropped
+    /// first: as long as the socket's file exists, the process answers.
     _server: Server,
     _listener: Listener,
 }
@@ -164,8 +164,8 @@ impl Sockets {
     }
 }
 
-/// Runs `command`, and removes the files of sockets after the command has ended, in whatever way: those of
-/// `doors`, and that of a device `vhost:PATH`.
+/// Runs `command`. After the command has ended in any way, removes the files of its sockets: the sockets of
+/// `doors`, and the socket of a device `vhost:PATH`.
 ///
 /// # Errors
 /// The errors of [`with_files_removed`].

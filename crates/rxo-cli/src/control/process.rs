@@ -20,11 +20,11 @@ pub(crate) struct Process {
     pub(crate) command: &'static str,
     /// The function that reads all counters, as totals since the start.
     pub(crate) counters: Counters,
-    /// The engines that coalesce for the command; `None` if it coalesces nothing.
+    /// The engines that coalesce for the command; `None` if the command coalesces nothing.
     pub(crate) engines: Option<Box<dyn Engines>>,
     /// The function that confirms the run; `None` if the command runs without `--confirm`.
     pub(crate) confirmer: Option<Confirmer>,
-    /// The function that reads the command's configuration file again; `None` if it has no such file.
+    /// The function that reads the command's configuration file again; `None` if the command has no such file.
     pub(crate) reload: Option<Reload>,
     /// `true` if the engines can be switched off by the request `coalesce`.
     pub(crate) can_pass: bool,
@@ -58,8 +58,8 @@ pub(crate) trait Engines: Send {
     /// If an engine cannot follow the policy; then no engine changes.
     fn change(&self, policy: Policy) -> Result<String, Refusal>;
 
-    /// Sets the mode of coalescing: frames go through the engines always, never, or while that pays. Returns
-    /// a text for the user: the time at which the change takes effect.
+    /// Sets the mode of coalescing: frames go through the engines always, never, or while coalescing pays.
+    /// Returns a text for the user: the time at which the change takes effect.
     ///
     /// # Errors
     /// If the command's engines cannot be switched off, or the worker does not answer.
@@ -81,7 +81,7 @@ pub(crate) struct EngineState {
 
 /// Access to the interval between the lines of figures that a command prints.
 pub(crate) trait Stats: Send {
-    /// Returns the interval between two lines of figures; `None` if none are printed.
+    /// Returns the interval between two lines of figures; `None` if no lines are printed.
     fn every(&self) -> Option<Duration>;
 
     /// Changes the interval between two lines of figures; `None` stops them.

@@ -23,8 +23,8 @@ fn first(row: &Value) -> String {
     line(&text("state"), &number("recv_q"), &number("send_q"), &text("local"), &text("peer"))
 }
 
-/// Formats the second line of a connection, with the abbreviations of `ss`. Like `ss`, it leaves out values
-/// that are zero or unknown.
+/// Formats the second line of a connection, with the abbreviations of `ss`. Like `ss`, leaves out values that
+/// are zero or unknown.
 fn rest(row: &Value) -> String {
     let mut words = Words { row, said: Vec::new() };
     for field in ["congestion", "options"] {
@@ -110,8 +110,8 @@ fn millis(value: &Value) -> Option<String> {
     value.as_f64().map(|us| ((us).round() / 1e3).to_string())
 }
 
-/// Formats the congestion window or threshold in `field` as a number of segments, as Linux counts it; `None` if it is
-/// missing.
+/// Formats the congestion window or threshold in `field` as a number of segments, as Linux counts the window;
+/// `None` if the field is missing.
 fn segments(row: &Value, field: &str) -> Option<String> {
     let (bytes, mss) = (row[field].as_u64()?, row["mss"].as_u64().filter(|mss| *mss > 0)?);
     Some((bytes / mss).to_string())

@@ -1,7 +1,7 @@
 //! One end of a TCP connection on rxo's own stack: `rxo cat`, `rxo sink` and `rxo source`.
 //!
-//! The flags become an [`EndpointPlan`]; an [`Endpoint`] is a running host that connects or accepts until
-//! it is asked to stop.
+//! The flags become an [`EndpointPlan`]; an [`Endpoint`] is a running host that connects or accepts until the
+//! user requests its end.
 
 mod open;
 mod plan;

@@ -110,7 +110,7 @@ impl Endpoint {
     /// Connects to the peer.
     ///
     /// # Errors
-    /// If the peer refuses, does not answer in time, or a signal came first.
+    /// If the peer refuses, does not answer in time, or a signal arrived first.
     fn connect(&self, handle: &Handle) -> Result<TcpStream> {
         let (stream, opening) = self.begin_to_connect(handle)?;
         while !opening.is_connected(&stream)? {

@@ -19,7 +19,7 @@ struct Done<'a> {
     output: &'a str,
     #[serde(flatten)]
     figures: Expanded,
-    /// The reason why part of the coalesced capture was not read; `None` if all was read.
+    /// The reason why part of the coalesced capture was not read; `None` if all of the capture was read.
     partial: Option<String>,
 }
 
@@ -71,7 +71,7 @@ fn print(report: Report, json: bool, done: &Done<'_>) -> Result<()> {
     report.text(&text)
 }
 
-/// Returns the file format that the extension of `name` stands for; `None` if it stands for none.
+/// Returns the file format that the extension of `name` stands for; `None` if the extension stands for no format.
 fn format(name: &Path) -> Option<FileFormat> {
     let extension = name.extension()?.to_str()?.to_ascii_lowercase();
     match extension.as_str() {

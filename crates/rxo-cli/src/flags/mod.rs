@@ -1,8 +1,8 @@
 //! The flags of all commands, as they are typed.
 //!
-//! Separate from their meaning: help and parsing come from these definitions alone. Each command makes its
-//! plan from its flags; the plan refuses an invalid value, and names the values that are accepted. The flags
-//! of `rxo demo` and `rxo calibrate` are in [`rxo_demo::flags`].
+//! This module is separate from the meaning of the flags: help and parsing come from these definitions alone.
+//! Each command makes its plan from its flags; the plan refuses an invalid value, and names the values that are
+//! accepted. The flags of `rxo demo` and `rxo calibrate` are in [`rxo_demo::flags`].
 
 mod analyze;
 mod bulk;

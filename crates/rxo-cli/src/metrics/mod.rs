@@ -27,8 +27,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// A metrics socket that is served until this value is dropped, which removes the socket's file.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    /// The server that answers clients. Declared before the door, so that it is dropped first: as long as the
-    /// socket's file exists, the process answers.
+    /// The server that answers clients. This field is declared before the door (the socket), so that it is
+    /// dropped first: as long as the socket's file exists, the process answers.
     _server: Server,
     _door: Door,
 }

@@ -1,6 +1,6 @@
 //! Makes series from JSON: finds the values of a row of the table, and gives them names and labels.
 //!
-//! Separate from the table because it does not depend on any counter. No side effects.
+//! This module is separate from the table because it does not depend on any counter. No side effects.
 
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ pub(super) enum Kind {
 /// All series with one name, with their kind and help.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Family {
-    /// The family's name, without `_total`, which every counter gets.
+    /// The family's name, without the ending `_total` of every counter.
     pub(super) name: String,
     pub(super) is_counter: bool,
     pub(super) help: &'static str,

@@ -19,7 +19,7 @@ pub(super) const CONTENT_TYPE: &str = prometheus_text::CONTENT_TYPE;
 /// Returns `families` in the text format, preceded by a series with the version of rxo and the name of the command.
 ///
 /// # Errors
-/// Never: writing to a string cannot fail.
+/// Never returns an error, because writing to a string cannot fail.
 pub(super) fn written(
     version: &str,
     command: &str,

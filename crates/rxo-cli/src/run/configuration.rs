@@ -47,19 +47,19 @@ pub(super) struct Configuration {
     cpus: Vec<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tap: Option<String>,
-    /// The impairments of frames to the host; left out without any. Those of frames from the host are in
-    /// `impair_back`.
+    /// The impairments of frames to the host; left out without any. The impairments of frames from the host are
+    /// in `impair_back`.
     #[serde(skip_serializing_if = "Option::is_none")]
     impair: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     impair_back: Option<String>,
-    /// The work of the emulated network card; left out if there is none.
+    /// The work of the emulated network card; left out if the run emulates no card.
     #[serde(skip_serializing_if = "Option::is_none")]
     card: Option<CardPlan>,
-    /// The socket of `rxo ctl`; left out if there is none.
+    /// The socket of `rxo ctl`; left out without a socket.
     #[serde(skip_serializing_if = "Option::is_none")]
     control: Option<String>,
-    /// The address of the metrics; left out if there is none.
+    /// The address of the metrics; left out without `--metrics`.
     #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<String>,
     /// Mechanism that keeps the kernel's own stack off packet interfaces.

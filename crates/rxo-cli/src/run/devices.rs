@@ -55,7 +55,7 @@ impl Handles {
     /// Attaches to the devices of `plan` that another process hands over.
     ///
     /// # Errors
-    /// If the devices are not those of `plan`, or have another number of queues.
+    /// If the devices are not those of `plan`, or have a different number of queues.
     pub(super) fn inherit(plan: &Plan, workers: &Workers, estate: &mut Estate) -> Result<Self> {
         let mut inherit = |device: &DeviceName| -> Result<Box<dyn DeviceHandle>> {
             let handed = estate.take(&device.to_string());
@@ -83,7 +83,8 @@ impl Handles {
         self.open_with(DeviceOptions::default(), host).map_err(Error::new)
     }
 
-    /// Returns the indices of the interfaces of the nic and of the first host, as far as they are open and have one.
+    /// Returns the indices of the interfaces of the nic and of the first host; `None` for a device that is not
+    /// open, or that is not an interface.
     pub(super) fn interfaces(&self) -> [Option<u32>; 2] {
         [self.nic.interface(), self.hosts.first().and_then(|host| host.interface())]
     }
@@ -96,7 +97,7 @@ impl Handles {
         self.estate(plan, |device| device.hand_over())
     }
 
-    /// Returns the positions at which the devices, which are closed, have stopped.
+    /// Returns the positions at which the devices have stopped. The devices must be closed.
     ///
     /// # Errors
     /// If a device cannot be handed over now.

@@ -49,7 +49,7 @@ pub(super) struct GuestConfiguration {
     #[serde(skip_serializing_if = "Option::is_none")]
     memory_bytes: Option<u64>,
     sparse: bool,
-    /// The guest's rights on the link as text, without that to its own address.
+    /// The guest's rights on the link as text, without the right to use its own address.
     #[serde(skip)]
     rights: String,
     /// Maximum rate at which the guest sends, in bytes per second; left out without a limit.
@@ -57,7 +57,7 @@ pub(super) struct GuestConfiguration {
     rate_bytes_per_s: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     burst_bytes: Option<u64>,
-    /// Maximum number of frames per second to several others; `None` for no limit.
+    /// Maximum number of frames per second to several receivers; `None` for no limit.
     storm_frames_per_s: Option<u64>,
     /// The part of QEMU's command line for this guest.
     qemu: String,

@@ -35,9 +35,9 @@ pub(super) struct Plan {
     pub(super) host: DeviceName,
     /// The work of the emulated network card; `None` for other runs.
     pub(super) card: Option<CardPlan>,
-    /// The guests of `rxo guest`; none for `rxo run`.
+    /// The guests of `rxo guest`; empty for `rxo run`.
     pub(super) guests: Vec<Guest>,
-    /// The memory that the only guest may share, if the host's device or the nic is one.
+    /// The limits of the memory that a guest may share, if the nic or the host's device belongs to a guest.
     pub(super) memory: GuestMemory,
     pub(super) policy: Policy,
     /// The setting of `--coalesce`.
@@ -64,7 +64,7 @@ pub(super) struct Plan {
     pub(super) confirm: Option<Duration>,
     /// The addresses of the sockets for requests (`--control`) and for metrics (`--metrics`).
     pub(super) doors: Doors,
-    /// The socket by which a later rxo takes over; `None` if none may.
+    /// The socket by which a later rxo takes over; `None` without `--upgrade`.
     pub(super) upgrade: Option<PathBuf>,
     pub(super) json: bool,
     /// The form of the log.

@@ -89,7 +89,7 @@ impl Reloader {
         Ok(json!({ "file": file, "changed": changed, "takes_effect": moment }))
     }
 
-    /// Makes the worker follow `plan`. Returns a text for the user: the time at which that takes effect.
+    /// Makes the worker follow `plan`. Returns a text for the user: the time at which the change takes effect.
     /// Changes by `rxo ctl` since the last reload are undone, and their flags are added to `changed`.
     fn change(&self, plan: &Plan, changed: &mut Vec<String>) -> Result<String, Refusal> {
         let mut name = |key: &str, is_among: &[&str]| {

@@ -1,5 +1,5 @@
 //! Remote: the parts of a run that answer requests (counters, engines, the interval of the figures), and the
-//! turn counter by which the keeper checks that the worker is alive.
+//! turn counter by which the keeper checks that the worker still runs.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,7 +46,7 @@ impl Remote {
         Self { crew, pulse, guests, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Returns the workers of the run, for questions to all of them.
+    /// Returns the crew of the run, through which questions reach all workers.
     pub(super) const fn crew(&self) -> &Crew {
         &self.crew
     }
@@ -78,7 +78,7 @@ impl Remote {
     }
 
     /// Creates the process description with which the run of `plan` answers `rxo ctl`. With `--confirm`,
-    /// `confirmer` takes the confirmation.
+    /// `confirmer` receives the confirmation.
     pub(super) fn process(&self, plan: &Plan, confirmer: Option<Confirmer>) -> Process {
         let counting = self.clone();
         let command = match (plan.card, plan.guests.is_empty()) {

@@ -105,8 +105,8 @@ impl Session {
         worked?.map_or(Ok(()), |ended| ended.print())
     }
 
-    /// Lets the keeper prepare the interfaces. For a process that succeeds another one, they are prepared
-    /// already. Returns `None` if the keeper is gone or refuses the run.
+    /// Lets the keeper prepare the interfaces. If this process succeeds another one, the interfaces are
+    /// prepared already. Returns `None` if the keeper is gone or refuses the run.
     fn begin(&self, held: &Handles, keeper: &mut Control) -> Result<Option<Begun>> {
         if self.claim.is_some() {
             return Ok(Some(Begun { closed_at: Instant::ZERO, is_recorded: true }));
@@ -123,7 +123,7 @@ impl Session {
     }
 
     /// Gives up the privileges that carrying frames does not need. Must come before the first thread is
-    /// started, so that no thread keeps more. Then starts threads, such as that of the log.
+    /// started, so that no thread keeps more privileges. Then starts threads, such as that of the log.
     fn confine(&mut self, keeper: &mut Control, is_recorded: bool) -> Result<()> {
         // A process that hands over must open the nic again if no other process takes over.
         let reopens = self.plan.wait_for_nic || self.plan.upgrade.is_some();
@@ -151,7 +151,7 @@ impl Session {
     }
 
     /// Sets the nice value of this thread, which carries frames or starts the workers that do. The other
-    /// threads of this process inherit it too, but they do little.
+    /// threads of this process inherit the value too, but they do little work.
     fn set_nice(&self, nice: i8) -> io::Result<()> {
         set_nice(nice, self.survey.workers.are_several())
     }
@@ -297,8 +297,8 @@ impl Session {
     }
 }
 
-/// Time between two checks for a deleted nic. Short, because a starting guest sends some forty messages and
-/// waits for the reply to each.
+/// Time between two checks for a deleted nic. The time is short, because a starting guest sends some forty
+/// messages and waits for the reply to each.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// The output of a run, and its counters, after the devices were closed.
@@ -320,8 +320,8 @@ impl Ended {
     }
 }
 
-/// Prints the totals and ends this process. Does not close anything in order: shutting down a socket would
-/// affect the process that took it over, too.
+/// Prints the totals and ends this process. Does not close anything in order, because shutting down a socket
+/// would also affect the process that took the socket over.
 fn end_at_once(ended: Ended) -> ! {
     if let Err(error) = ended.print() {
         output::note(&format!("{error:#}"));

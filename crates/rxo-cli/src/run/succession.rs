@@ -27,7 +27,7 @@ use crate::{exit, stop};
 /// The time within which the running rxo must hand over.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Returns the keeper of a run that listens at the plan's socket; `None` if none does.
+/// Returns the keeper of a run that listens at the plan's socket; `None` if no run does.
 pub(super) fn find(plan: &Plan) -> Result<Option<Successor>> {
     let find = |path: &Path| Successor::find(path).with_context(|| label(path));
     Ok(plan.upgrade.as_deref().map(find).transpose()?.flatten())
@@ -75,9 +75,9 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// Makes the other process stop, continues at the positions of its devices, and reports that to the
-    /// keeper. If any of this fails, the other process continues, and this process ends at once, without
-    /// closing anything in order: that would close it for the other process too.
+    /// Makes the other process stop, continues at the positions of its devices, and reports that to the keeper.
+    /// If any of this fails, the other process continues, and this process ends at once, without closing
+    /// anything in order, because closing in order would also affect the other process.
     pub(super) fn enforce(mut self, (held, plan): (&Handles, &Plan), keeper: &Control) {
         let mut enforce = || -> io::Result<()> {
             succession::prepared(&mut self.socket)?;

@@ -89,8 +89,8 @@ impl Survey {
     }
 
     /// Returns the policy, limited to the aggregates that the host's device can carry. Every kind of device
-    /// accepts TCP GSO frames. Whether it accepts UDP and tunnels is known only once it is open, so the
-    /// policy is checked again before the first frame.
+    /// accepts TCP GSO frames. Support for UDP and tunnels is known only once the device is open, so the policy
+    /// is checked again before the first frame.
     ///
     /// # Errors
     /// If the device cannot carry the policy's aggregates at all.

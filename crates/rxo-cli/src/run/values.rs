@@ -19,7 +19,8 @@ pub(super) fn device(flag: &'static str, text: &str) -> Result<DeviceName> {
     text.parse().context(flag)
 }
 
-/// Returns the memory that the guest behind one of these devices may share: without holes, unless `--sparse` allows them.
+/// Returns the limits of the memory that the guest behind one of these devices may share. The memory may have
+/// no holes unless `--sparse` allows them.
 pub(super) fn guest_memory(flags: &RunFlags, devices: [&DeviceName; 2]) -> Result<GuestMemory> {
     let Some(memory) = &flags.memory else {
         return Ok(GuestMemory { may_be_sparse: false, ..GuestMemory::default() });
@@ -58,7 +59,7 @@ pub(super) fn ack_split(text: &str) -> Result<Option<u16>> {
     }
 }
 
-/// Reads the value of `--stats`; `None` if no lines are wanted.
+/// Reads the value of `--stats`; `None` if the user wants no lines.
 pub(super) fn stats(text: &str) -> Result<Option<Duration>> {
     match parse_time(text) {
         Some(Duration::ZERO) => Ok(None),
@@ -96,7 +97,7 @@ pub(super) fn confirm(text: &str) -> Result<Duration> {
 /// Minimum value of `--watchdog`. An idle worker makes ten turns per second.
 const LEAST_SILENCE: Duration = Duration::from_millis(300);
 const MOST_SILENCE: Duration = Duration::from_secs(60);
-/// The nice values of Linux.
+/// The smallest nice value of Linux; `LAST` is the largest.
 const FIRST: i8 = -20;
 const LAST: i8 = 19;
 /// Minimum value of `--confirm`: no user can confirm sooner than this after the start.

@@ -115,7 +115,7 @@ fn open_root(directory: &Path) -> Result<Root> {
     })
 }
 
-/// Returns the last line, with the totals of the fast path; `None` if it was never on.
+/// Returns the last line, with the totals of the fast path; `None` if the fast path was never on.
 fn fast_path(plan: &Plan, totals: Option<FastTotals>) -> Result<Option<String>> {
     #[derive(Serialize)]
     struct Totals {
@@ -150,9 +150,9 @@ fn announcement(plan: &Plan, in_force: &InForce) -> Result<String> {
 }
 
 /// Maximum number of access lines that wait to be printed. A line can be long, because it contains the
-/// request's target: 16 KiB, or three times as much if all of it is escaped.
+/// request's target: at most 16 KiB, or three times as much if every character is escaped.
 const MOST_LINES_WAITING: usize = 1_024;
-/// Descriptors besides the files that are being sent.
+/// Number of descriptors besides those of the files that are being sent.
 const OTHER_FILES: usize = 64;
 
 #[cfg(test)]

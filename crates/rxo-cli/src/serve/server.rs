@@ -51,7 +51,7 @@ impl Client for Guest {
     }
 }
 
-/// The loop of the server: its listeners, its clients, and what the loop waits for.
+/// The loop of the server: its listeners, its clients, and the events for which the loop waits.
 pub(super) struct Loop {
     listeners: Listeners,
     readiness: Readiness,

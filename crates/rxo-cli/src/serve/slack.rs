@@ -1,13 +1,13 @@
 //! Slack: decides when the memory of departed clients is returned to the system.
 //!
-//! Separate because it needs only a count and a time. While clients come and go, new clients reuse the memory
-//! of departed ones. Once the count has stayed below half of its maximum for a while, the free memory is
-//! returned; so a shrinking crowd costs only a few calls.
+//! This module is separate because it needs only a count and a time. While clients come and go, new clients
+//! reuse the memory of departed clients. Once the count has stayed below half of its maximum for a while, the
+//! free memory is returned; so a shrinking crowd costs only a few calls.
 
 use std::time::{Duration, Instant};
 
 /// Decides when memory is returned. Stores the largest number of clients since memory was last returned, and
-/// the time since which there are few.
+/// the time since which the number of clients is low.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slack {
     most: usize,

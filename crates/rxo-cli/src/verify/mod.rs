@@ -19,7 +19,7 @@ struct ComparisonReport<'a> {
     b: &'a str,
     #[serde(flatten)]
     verdict: &'a ComparisonResult,
-    /// The reason why part of the captures was not compared; `None` if all was.
+    /// The reason why part of the captures was not compared; `None` if everything was compared.
     partial: Option<&'a str>,
 }
 
@@ -63,7 +63,7 @@ fn limits(flags: &VerifyFlags) -> Result<Limits> {
 }
 
 /// Reads and compares both captures in parallel. Returns the result, and the reason why part of the captures
-/// was not compared; `None` if all was compared.
+/// was not compared; `None` if everything was compared.
 fn compare(
     limits: Limits,
     mut sides: [(Batches, Step); 2],

@@ -34,5 +34,5 @@ fn answer(process: &Process, request: &Request) -> Result<Value, Refusal> {
     Ok(answer)
 }
 
-/// Maximum number of connections in one answer, so that it is smaller than 300 KB.
+/// Maximum number of connections in one answer, so that the answer is smaller than 300 KB.
 const PAGE: usize = 256;

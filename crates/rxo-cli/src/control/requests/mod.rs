@@ -40,8 +40,8 @@ fn engines(process: &Process) -> Result<&dyn Engines, Refusal> {
     process.engines.as_deref().ok_or_else(none)
 }
 
-/// Checks that a request has no parts that it may not have: a value only if `takes_value` is `true`, and only
-/// the fields `known`.
+/// Checks that a request has only permitted parts: a value only if `takes_value` is `true`, and no fields other
+/// than `known`.
 fn takes_only(request: &Request, takes_value: bool, known: &[&str]) -> Result<(), Refusal> {
     let name = &request.name;
     if let Some(value) = request.value.as_ref().filter(|_| !takes_value) {

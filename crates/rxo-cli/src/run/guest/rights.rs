@@ -83,7 +83,7 @@ impl Rights {
         Ok(())
     }
 
-    /// Formats the guest's rights on the link, without that to its own address.
+    /// Formats the guest's rights on the link, without the right to use its own address.
     pub(super) fn text(&self) -> String {
         let Guard { ips, routes, serves_dhcp, is_isolated } = &self.guard;
         let ips = ips.iter().map(|ip| format!(", {ip}"));
