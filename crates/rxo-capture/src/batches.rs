@@ -1,4 +1,4 @@
-//! Batches: reads a capture in batches of bounded size, until it ends, is damaged, or a flag is set.
+//! Reads a capture in batches of bounded size, until the capture ends, is found damaged, or a stop flag is set.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,8 @@ use crate::{Capture, CaptureError, Record};
 
 /// The maximum number of records in a batch.
 const BATCH_RECORDS: usize = 1_024;
-/// The maximum number of bytes in a batch, including options, because a record may be a long aggregate.
+/// The maximum number of bytes in a batch, including options. A limit on records alone would not bound the
+/// memory, because a record may be a long aggregate.
 const BATCH_BYTES: usize = 1 << 20;
 /// The number of records that are read between two checks of the batch's size.
 const STEP_RECORDS: usize = 16;
@@ -36,8 +37,7 @@ pub struct Batches {
     pub records: Vec<Record>,
     stop: Arc<AtomicBool>,
     packets: u64,
-    /// The result that ends the reading, which is reported after the last batch; `None` while reading
-    /// continues.
+    /// The reason why reading has ended, reported after the last batch; `None` while reading continues.
     ended: Option<Step>,
 }
 
@@ -55,15 +55,15 @@ pub enum Step {
 }
 
 impl Batches {
-    /// Creates a reader of `capture`, which stops when the flag `stop` is set. Allocates space for a batch.
+    /// Creates a reader of `capture` that stops when the flag `stop` is set. Allocates space for a batch.
     #[must_use]
     pub fn new(capture: Capture, stop: Arc<AtomicBool>) -> Self {
         let records = Vec::with_capacity(BATCH_RECORDS);
         Self { capture, records, stop, packets: 0, ended: None }
     }
 
-    /// Reads the next batch: adds records to it until there are 1,024, or 1 MiB. Returns the result of the
-    /// reading.
+    /// Appends the next records of the capture to [`records`](Self::records), until `records` contains 1,024
+    /// records or 1 MiB was read. Returns the result of reading them.
     pub fn step(&mut self) -> Step {
         if self.ended.is_none() {
             self.fill();

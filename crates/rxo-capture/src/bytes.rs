@@ -1,4 +1,4 @@
-//! Shared bytes: parts of a chunk of memory that has several owners.
+//! Byte ranges that share one reference-counted chunk of memory.
 
 use core::fmt;
 use std::rc::Rc;
@@ -27,19 +27,19 @@ impl SharedBytes {
     }
 
     /// Returns the length of the underlying chunk in bytes, and `true` if these bytes are its only part.
-    /// Callers that keep many parts need both to count the memory.
+    /// Callers that keep many parts need both values to compute the memory in use.
     #[must_use]
     pub fn chunk(&self) -> (usize, bool) {
         self.chunk.as_ref().map_or((0, true), |chunk| (chunk.len(), Rc::strong_count(chunk) == 1))
     }
 
-    /// Returns a copy of the bytes in a chunk of their own, so that the shared chunk can be freed. Allocates.
+    /// Returns a copy of the bytes in a new chunk, so that the shared chunk can be freed. Allocates.
     #[must_use]
     pub fn detached(&self) -> Self {
         Self::from(self.as_ref().to_vec())
     }
 
-    /// Returns the part of these bytes that starts at offset `at`; empty if there are not so many bytes.
+    /// Returns the part of these bytes that starts at offset `at`; empty if there are at most `at` bytes.
     /// Shares the chunk.
     #[must_use]
     pub fn from_offset(&self, at: usize) -> Self {

@@ -1,10 +1,10 @@
 //! Cuts a capture file into parts that are read independently, without reading the records before them.
 //!
-//! A capture file has no index. The search for a cut begins where the file would be cut into equal lengths.
-//! It finds the first position from which a mebibyte of bytes can be a chain of records, and then the record
-//! after the longest pause within some mebibytes. The result is the same for every caller. If bytes only look
-//! like records, the part before the cut ends within a record and is reported as damaged, so no loss goes
-//! unnoticed.
+//! A capture file has no index. The caller passes a position at which the file would be cut into equal lengths.
+//! From there, the search finds the first position from which a mebibyte of bytes can be a chain of records.
+//! Among the records of the next mebibytes, it chooses the one after the longest pause in traffic. Every caller
+//! gets the same cut for the same arguments. If the chosen bytes only look like a record, the part before the
+//! cut ends within a real record and is reported as damaged, so the error is noticed.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
@@ -18,22 +18,22 @@ use super::{Capture, CaptureError, Compression, Fault};
 
 /// The number of bytes that must form a chain of records before a position counts as the start of a record.
 const CHAIN_BYTES: usize = 1 << 20;
-/// The number of bytes that are searched for a chain of records. No packet is longer, so the contents of one
-/// packet cannot hide all records.
+/// The number of bytes that are searched for a chain of records. No packet is longer, so this range contains
+/// the start of a record even if it begins within a packet.
 const SEARCHED_BYTES: usize = PACKET_BYTES as usize + 64;
 /// The number of bytes that are searched for the longest pause between records.
 const PAUSE_BYTES: u64 = 8 << 20;
 
 impl Capture {
-    /// Finds the best position to cut the file at `path`, at or after byte `near`: before the record that
-    /// follows the longest pause in the next `within` bytes, at most 8 MiB. Returns the file's length if no
+    /// Finds the best position to cut the file at `path`, at or after byte `near`: the start of the record that
+    /// follows the longest pause in the next `within` bytes (at most 8 MiB). Returns the file's length if no
     /// record follows, and `None` if the file is compressed and cannot be cut.
     ///
     /// # Errors
     /// If the file cannot be read, or is not a capture.
     ///
     /// # Examples
-    /// Two halves of a capture, to be read by two threads:
+    /// Cuts a capture into two halves, which two threads can read:
     /// ```no_run
     /// use rxo_capture::Capture;
     ///
@@ -62,8 +62,8 @@ impl Capture {
         }
     }
 
-    /// Opens the part of the file at `path` from byte `from` up to `to`. Both must be results of
-    /// [`cut`](Self::cut), or 0 and the file's length.
+    /// Opens the part of the file at `path` from byte `from` up to byte `to`. Each of the two must be a result
+    /// of [`cut`](Self::cut), 0, or the file's length.
     ///
     /// # Errors
     /// If the file cannot be read, or is not a capture.
@@ -107,8 +107,8 @@ impl Capture {
         Ok(best)
     }
 
-    /// Returns `true` if this part of a file describes an interface or a section after its first packet. Readers of
-    /// later parts do not get these descriptions.
+    /// Returns `true` if this part of a file describes an interface or a section after its first packet.
+    /// Readers of later parts of the file do not see these descriptions.
     #[must_use]
     pub fn describes_later(&self) -> bool {
         self.ends_early && self.described().iter().any(|described| described.records_before > 0)
@@ -203,7 +203,8 @@ impl Form {
         true
     }
 
-    /// Returns the length in bytes of the record at the start of `bytes`; `None` if there cannot be a record.
+    /// Returns the length in bytes of the record at the start of `bytes`; `None` if `bytes` cannot begin with a
+    /// record.
     fn length(&self, bytes: &[u8]) -> Option<usize> {
         match self {
             Self::Pcap(shape) => shape.record_bytes(bytes),

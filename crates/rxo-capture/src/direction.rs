@@ -1,4 +1,5 @@
-//! The direction of a captured packet. Separate from the record, because options and link types depend on it.
+//! The direction of a captured packet. This module is separate from the record, because options and link types
+//! need the direction, too.
 
 /// The direction of a packet, as the capturing machine saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -46,7 +46,7 @@ impl CaptureError {
         Self(Box::new(Inner { file: file.to_owned(), offset, compression, fault }))
     }
 
-    /// Returns the name of the file, as it was given.
+    /// Returns the name of the file, as the caller gave it.
     #[must_use]
     pub fn file(&self) -> &str {
         &self.0.file
@@ -65,8 +65,8 @@ impl CaptureError {
         &self.0.fault
     }
 
-    /// Returns `true` if the file was a valid capture up to the position of the error, so that the part
-    /// before that position is worth reporting.
+    /// Returns `true` if the file was a valid capture up to the position of the error. The records before that
+    /// position are then worth reporting.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         !matches!(self.0.fault, Fault::Open(_) | Fault::Foreign(_)) && self.0.offset > 0

@@ -1,26 +1,26 @@
 //! Capture files: streaming readers for pcap and pcapng, and writers.
 //!
 //! [`Capture`] reads files, plain or compressed (gzip, zstd, xz, lz4, bzip2). It recognizes them by their first
-//! bytes, never by their name. [`CaptureWriter`] writes pcapng. The types between them are a [`Record`]
-//! (one packet), the [`Interface`] that it was seen on, and the [`LinkType`], which locates the IP
-//! packet in it. [`Batches`] reads until a flag is set.
+//! bytes, never by their name. [`CaptureWriter`] writes pcapng. Readers and writers share three types: a
+//! [`Record`] is one packet, an [`Interface`] is the interface on which the packet was captured, and a
+//! [`LinkType`] locates the IP packet in the record. [`Batches`] reads until a flag is set.
 //!
 //! A file that is not compressed can be cut into parts ([`Capture::cut`]), which are read on different machines.
 //!
-//! Memory is bounded whatever the file contains. It is read in chunks, and records share the chunk
-//! that they were read in ([`SharedBytes`]), so several readers of one record copy nothing. A chunk
-//! is reused when none of its records is left. [`limits`] bounds the lengths that a file may claim.
+//! Memory is bounded whatever the file contains. A file is read in chunks, and each record shares the chunk
+//! that it was read into ([`SharedBytes`]), so several readers of one record copy nothing. A chunk is reused
+//! when all its records have been dropped. [`limits`] bounds the lengths that a file may claim.
 //!
 //! ```text
 //!  file, pipe -> input: magic -> [thread: decompression] -> stream: chunks -> pcap | pcapng -> Record
 //! ```
 //!
-//! Both formats are parsed here rather than by a crate, because the maintained crates have gaps.
-//! `pcap-file` returns the error of a bad record forever, and without a position. `pcap-parser`
-//! 0.17 collects the options of a block into a vector of any size, refuses every resolution that is
-//! a power of two, reads the time offset of big-endian sections in the wrong order, does not know
-//! the obsolete packet block, and gives no offsets in its errors. It is the second opinion in the
-//! tests. `pcap-file` writes well, but needs each packet in one piece, and an aggregate has many.
+//! Both formats are parsed here rather than by a crate, because the maintained crates have gaps. `pcap-file`
+//! returns the error of a bad record on every further call, and without a position. `pcap-parser` 0.17 collects
+//! the options of a block into a vector of any size, refuses every resolution that is a power of two, reads the
+//! time offset of big-endian sections in the wrong order, does not know the obsolete packet block, and gives no
+//! offsets in its errors. The tests compare the parsers of this crate with `pcap-parser`. `pcap-file` writes
+//! well, but needs each packet in one piece, whereas an aggregate consists of many pieces.
 //!
 //! # Examples
 //! ```

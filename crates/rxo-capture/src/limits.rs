@@ -1,7 +1,7 @@
 //! Limits for the lengths that a capture file may claim.
 //!
-//! A length in a file is only a claim. Lengths above these limits are refused as damage, so no file
-//! makes the reader hold much more memory than the file has bytes.
+//! A damaged file may state any length. Lengths above these limits are reported as damage, so that no file
+//! makes the reader allocate much more memory than the file has bytes.
 
 /// The size of a chunk, in bytes. All records that are read into a chunk share it.
 pub const CHUNK_BYTES: usize = 128 * 1024;
@@ -9,8 +9,8 @@ pub const CHUNK_BYTES: usize = 128 * 1024;
 /// The maximum length of a record or block that is kept, in bytes. Skipped blocks may be longer.
 pub const RECORD_BYTES: usize = 16 * 1024 * 1024;
 
-/// The maximum length of a packet that any pcap file may contain, in bytes, whatever its snap length: libpcap's limit.
-/// A file with a longer snap length may contain packets of that length, up to [`RECORD_BYTES`].
+/// The maximum length in bytes of a packet in a pcap file whose snap length is not larger: libpcap's limit. A
+/// file with a larger snap length may contain packets of that length, up to [`RECORD_BYTES`].
 pub const PACKET_BYTES: u32 = 256 * 1024;
 
 /// The maximum number of interfaces in all sections of a file.

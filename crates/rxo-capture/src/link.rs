@@ -28,17 +28,17 @@ impl LinkType {
     /// Linux cooked capture, version 2: a header of 20 bytes.
     pub const LINUX_SLL2: Self = Self(276);
 
-    /// The link type [`Self::RAW`] under the numbers that BSD and OpenBSD use in memory, and that some
-    /// programs write to files.
+    /// The numbers of the link type [`Self::RAW`] that BSD and OpenBSD use in memory. Some programs also write
+    /// them to files.
     const RAW_IN_MEMORY: [Self; 2] = [Self(12), Self(14)];
 
-    /// Returns the frame or IP packet inside a captured `packet` of this type, for the engine. `None` if there is no IP
-    /// packet, or the type is unknown. Copies nothing.
+    /// Returns the frame or IP packet inside a captured `packet` of this link type, in the form that the engine
+    /// needs. `None` if `packet` contains no IP packet, or the link type is not supported. Copies nothing.
     ///
     /// * An Ethernet frame is returned unchanged.
     /// * In a cooked frame, the protocol field decides. A VLAN tag before the packet is moved to
-    ///   [`Network::vlan`], as a device does, so that VLANs stay separate. A frame with a second
-    ///   tag gives `None`, because two removed tags would look like one.
+    ///   [`Network::vlan`], as a device does, so that VLANs stay separate. The result is `None` for a frame
+    ///   with a second tag, because two removed tags would look like one.
     /// * In a loopback frame, the address family decides: 2 is IPv4; 10, 24, 28 and 30 are IPv6 on
     ///   Linux, NetBSD and OpenBSD, FreeBSD, and macOS. [`Self::NULL`] is read in both byte orders.
     ///
@@ -98,7 +98,7 @@ impl LinkType {
 
     /// Returns the direction of the packet `bytes`; `None` if the link header does not contain the direction.
     pub(super) fn direction(self, bytes: &[u8]) -> Option<Direction> {
-        /// The packet type in cooked headers that means that the machine sent the packet.
+        /// The packet type in a cooked header of a packet that the capturing machine sent.
         const OUTGOING: u8 = 4;
         let packet_type = match self {
             Self::LINUX_SLL => *bytes.get(1)?,
@@ -118,8 +118,8 @@ pub struct Network {
     pub packet: SharedBytes,
     /// The VLAN tag of a cooked frame, which precedes the packet; `None` if the frame has no tag.
     pub vlan: Option<VlanTag>,
-    /// The number of bytes in the record before `packet`, the link header. An aggregate that is written with
-    /// the same link type begins with these bytes.
+    /// The length in bytes of the link header, which precedes `packet` in the record. A writer must begin an
+    /// aggregate of the same link type with these header bytes.
     pub header_bytes: usize,
 }
 

@@ -14,8 +14,8 @@ pub(super) const INTERFACE_NUMBERS: [u16; 5] = [8, 10, 14, 16, 17];
 /// the option into a new file, and one does not.
 const CUSTOM: [u16; 4] = [2988, 2989, 19372, 19373];
 
-/// The options of one packet, as they are in the file; none for a pcap file. Creating a value copies and allocates
-/// nothing.
+/// The options of one packet, as they are in the file. A packet of a pcap file has none. Creating a value
+/// copies and allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     bytes: SharedBytes,
@@ -50,8 +50,8 @@ impl Options {
         self.iter().each_little_endian(&NUMBERS, show);
     }
 
-    /// Returns an iterator over all comments of the packet, in the order of the file. The comments are UTF-8
-    /// if the writer followed the format.
+    /// Returns an iterator over all comments of the packet, in the order of the file. The comments are UTF-8 if
+    /// the writer of the file followed the format.
     pub fn comments(&self) -> impl Iterator<Item = &[u8]> {
         self.iter().filter(|(code, _)| *code == COMMENT).map(|(_, value)| value)
     }
@@ -98,7 +98,7 @@ impl<'a> OptionIter<'a> {
     }
 
     /// Calls `show` for every option of the block, with the value converted for a little-endian file. Options
-    /// whose codes are in `numbers` have numbers as values.
+    /// whose codes are in `numbers` have numbers as values, which are byte-swapped if the file is big-endian.
     fn each_little_endian(self, numbers: &[u16], mut show: impl FnMut(u16, Vec<u8>)) {
         let is_big_endian = self.is_big_endian;
         for (code, value) in self {
@@ -122,7 +122,8 @@ impl<'a> OptionIter<'a> {
         bytes
     }
 
-    /// Returns the length of the option list without its end mark, in bytes; `None` if an option exceeds the list.
+    /// Returns the length of the option list without its end mark, in bytes; `None` if an option extends beyond
+    /// the end of the block.
     pub(super) fn sound_bytes(&self) -> Option<usize> {
         let mut left = self.clone();
         while left.next().is_some() {}
@@ -139,8 +140,8 @@ impl<'a> OptionIter<'a> {
     }
 }
 
-/// Appends an option as in a little-endian file: code, length, value, padding. A value that is too
-/// long for the length field is truncated.
+/// Appends an option to `to`, encoded as in a little-endian file: code, length, value, padding. A value that is
+/// too long for the length field is truncated.
 pub fn put_option(to: &mut Vec<u8>, code: u16, value: &[u8]) {
     let value = value.get(..usize::from(u16::MAX)).unwrap_or(value);
     to.extend(code.to_le_bytes());

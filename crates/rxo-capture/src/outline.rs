@@ -1,4 +1,4 @@
-//! Outline: the descriptions of a file's sections and interfaces, complete enough to write them again.
+//! The outline of a file: the descriptions of its sections and interfaces, complete enough to write them again.
 //!
 //! [`Interface`](super::Interface) has only the fields that readers of packets need; an outline has all
 //! fields, for writing the file again. Memory is bounded by [`limits`](super::limits).
@@ -19,7 +19,7 @@ pub struct Described {
 /// four bytes, without the end mark of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// A section of a pcapng file. The interfaces after it belong to it.
+    /// A section of a pcapng file. The interfaces that follow, up to the next section, belong to this section.
     Section {
         /// The options of the section.
         options: Vec<u8>,
@@ -30,12 +30,12 @@ pub enum Part {
         link: LinkType,
         /// The maximum number of bytes that are captured of a packet, as in the file; 0 means no limit.
         snap_bytes: u32,
-        /// The options of the interface: name, resolution of time and all others.
+        /// The options of the interface, such as its name and the resolution of its clock.
         options: Vec<u8>,
     },
 }
 
-/// The descriptions of sections and interfaces in a file so far, in order.
+/// The descriptions of the sections and interfaces that were read so far, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outline {
     pub(super) parts: Vec<Described>,

@@ -1,9 +1,9 @@
 //! The pcap format: a header of 24 bytes, then records of 16 bytes and a packet
 //! (draft-ietf-opsawg-pcap).
 //!
-//! Supports the usual magic numbers in both byte orders, with microseconds and nanoseconds, and the
-//! one of the patched libpcap ("modified"), whose records have 8 more bytes. Files of libpcap
-//! before 0.4 (version 2.2 and older, some of 2.3) have the two lengths of a record swapped.
+//! Supports the usual magic numbers in both byte orders, with microseconds and nanoseconds, and the magic
+//! number of the patched libpcap ("modified"), whose record headers have 8 more bytes. Files of libpcap before
+//! 0.4 (version 2.2 and older, some of 2.3) have the two lengths of a record swapped.
 
 use super::limits::{PACKET_BYTES, RECORD_BYTES};
 use super::outline::{Outline, Part};
@@ -54,8 +54,8 @@ impl Shape {
         Some(Self { is_big_endian, nanos_each, header_bytes })
     }
 
-    /// Returns the length in bytes of the record at the start of `bytes`; `None` if there cannot be a record.
-    /// A run of zeros would look like records without bytes, so such records are refused.
+    /// Returns the length in bytes of the record at the start of `bytes`; `None` if `bytes` cannot begin with a
+    /// record. Records without bytes are refused, because a run of zeros would look like a series of them.
     pub(super) fn record_bytes(self, bytes: &[u8]) -> Option<usize> {
         let header = bytes.get(..self.header_bytes)?;
         let (fraction, kept) = (self.number(header, 4), self.number(header, 8));
@@ -152,8 +152,8 @@ impl Pcap {
         RecordHeader { ticks, kept_bytes, original_bytes }
     }
 
-    /// Returns `true` if the header of a record has more to keep than time and lengths: swapped lengths, or
-    /// the fields of the patched libpcap.
+    /// Returns `true` if the header of a record must be kept to write the record again, because time and
+    /// lengths are not enough: the lengths may be swapped, or the patched libpcap added fields.
     #[inline]
     fn has_extra_fields(&self) -> bool {
         self.minor == 3 || self.shape.header_bytes == MODIFIED_RECORD_HEADER_BYTES

@@ -38,7 +38,7 @@ pub struct Capture {
     compression: Option<Compression>,
     file_bytes_read: Arc<AtomicU64>,
     file_bytes: Option<u64>,
-    /// The number of bytes between the head of the file and the first record of this part. They are not read.
+    /// The number of bytes between the head of the file and the first record of this part, which are not read.
     skipped: u64,
     /// `true` if this capture is a part of a file that continues after it.
     pub(super) ends_early: bool,
@@ -79,8 +79,8 @@ impl Capture {
         Self::start(name.to_owned(), Input::new(name, reader)?, 0)
     }
 
-    /// Reads a capture from standard input until the input ends or `stop` is set. A thread does the reading, and ends
-    /// with the input.
+    /// Reads a capture from standard input until the input ends or `stop` is set. A separate thread reads the
+    /// input and ends when the input ends.
     ///
     /// # Errors
     /// The errors of [`from_reader`](Self::from_reader).
@@ -109,9 +109,9 @@ impl Capture {
         })
     }
 
-    /// Appends up to `most` of the next records to `into` and returns their number, which is 0 only at the end of the
-    /// capture (or if `most` is 0). Allocates only if `into` must grow, or if records of all existing chunks are still
-    /// held.
+    /// Appends up to `most` of the next records to `into` and returns their number, which is 0 only at the end
+    /// of the capture (or if `most` is 0). Allocates only if `into` must grow, or if the caller still holds
+    /// records of every existing chunk.
     ///
     /// # Errors
     /// If the file is damaged or truncated. Earlier calls have returned all records before that
@@ -152,12 +152,13 @@ impl Capture {
         self.failed = Some(CaptureError::new(&self.name, offset, self.compression, fault));
     }
 
-    /// Returns the position of the next record in the file, in bytes. Meaningful only if the file is not compressed.
+    /// Returns the position of the next record in the file, in bytes. The value is meaningful only if the file
+    /// is not compressed.
     pub(super) fn offset(&self) -> u64 {
         self.stream.offset() + self.skipped
     }
 
-    /// Returns the name of the file, as it was given.
+    /// Returns the name of the file, as the caller gave it.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -180,7 +181,8 @@ impl Capture {
         &self.outline().parts
     }
 
-    /// Returns `true` if the file has more descriptions of sections and interfaces than are kept.
+    /// Returns `true` if the file contains more descriptions of sections and interfaces than
+    /// [`described`](Self::described) returns.
     #[must_use]
     pub fn describes_too_much(&self) -> bool {
         self.outline().is_cut
@@ -209,8 +211,9 @@ impl Capture {
         }
     }
 
-    /// Returns the bytes of a truncated last record in a pcap file, so that the file can be written again unchanged.
-    /// Known at the end of the capture; otherwise empty.
+    /// Returns the bytes of a truncated last record in a pcap file, so that the file can be written again
+    /// unchanged. The result is empty if the last record is complete, and before the end of the capture is
+    /// reached.
     #[must_use]
     pub fn cut_record(&self) -> &[u8] {
         &self.cut_record

@@ -6,9 +6,9 @@ use super::{Direction, LinkType, Options, SharedBytes};
 
 /// One packet of a capture.
 ///
-/// The record shares the chunk of memory that it was read into, and keeps the whole chunk alive; if packets
-/// are a small part of the file, the record has a copy instead. To keep few records for long, use
-/// [`SharedBytes::detached`].
+/// The record shares the chunk of memory that it was read into, and the whole chunk stays allocated until the
+/// record is dropped. If packets are a small part of the file, the record owns a copy instead. Use
+/// [`SharedBytes::detached`] to keep a few records for a long time.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// The captured bytes of the packet, from its first link-layer byte.
@@ -17,14 +17,15 @@ pub struct Record {
     pub original_bytes: u32,
     /// The index of the packet's interface in the reader's list.
     pub interface: u32,
-    /// The time of the packet in nanoseconds since 1970 UTC: the instant nearest to the time in the file. A
-    /// simple packet block of pcapng has no time, and gets the time of the record before it.
+    /// The time of the packet in nanoseconds since 1970 UTC. A finer time in the file is rounded down. A simple
+    /// packet block of pcapng has no time; its record gets the time of the record before it.
     pub at: Instant,
-    /// The time of the packet as the file counts it: ticks of its interface's [`Clock`](super::Clock); in pcap the
-    /// seconds in the upper 32 bits and the fraction in the lower. `None` for a simple packet block, which has no time.
+    /// The time of the packet as it is in the file: ticks of the [`Clock`](super::Clock) of the packet's
+    /// interface. In pcap, the upper 32 bits are the seconds and the lower 32 bits are the fraction. `None` for
+    /// a simple packet block, which has no time.
     pub ticks: Option<u64>,
-    /// The record's header as in the file, if it contains more than the other fields here: in pcap files of
-    /// version 2.3 and of the patched libpcap. Otherwise empty.
+    /// The header of the record as it is in the file, if the header contains more than the other fields of this
+    /// struct. This is so in pcap files of version 2.3 and of the patched libpcap. Otherwise empty.
     pub head: SharedBytes,
     /// The options of the packet in the file.
     pub options: Options,

@@ -1,4 +1,4 @@
-//! Standard input, read so that a command can stop at any time.
+//! Reads standard input in such a way that a command can stop at any time.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -13,8 +13,8 @@ const CHUNK_BYTES: usize = 256 << 10;
 /// The time between two checks of the flag that stops the reading.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Standard input, read by a separate thread: a read from a silent pipe cannot be interrupted, and the command must not
-/// wait for it.
+/// Standard input, read by a separate thread. A read from a pipe without data cannot be interrupted, and the
+/// command must not wait for the read.
 pub(crate) struct Stoppable {
     chunks: Receiver<io::Result<Vec<u8>>>,
     chunk: io::Cursor<Vec<u8>>,
@@ -29,7 +29,7 @@ impl Stoppable {
     }
 }
 
-/// Sends all of standard input in chunks to the consumer. Ends with the input, or when the consumer was
+/// Sends all of standard input in chunks to the consumer. Returns when the input ends or the consumer was
 /// dropped.
 fn send_all(sender: &SyncSender<io::Result<Vec<u8>>>) {
     let mut input = io::stdin().lock();

@@ -1,9 +1,9 @@
 //! A stream of bytes, read in chunks that records share.
 //!
-//! Separate from the formats so that they do not depend on the source of the bytes. If a chunk ends within a
-//! record, only the part of that record in the chunk is copied. Contract: shared bytes never change, and
-//! records that are held keep not much more memory than they have bytes: if little of a chunk would be
-//! shared, the bytes are copied instead.
+//! This module is separate from the formats, so that the formats do not depend on the source of the bytes. If a
+//! chunk ends within a record, only the part of that record in the chunk is copied. Contract: shared bytes
+//! never change. Records keep not much more memory allocated than they have bytes: if little of a chunk would
+//! be shared, the bytes are copied instead.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -26,7 +26,7 @@ pub(super) struct Stream {
     chunk: Rc<Vec<u8>>,
     /// The range of `chunk` that was read from the source and not yet consumed.
     unread: Range<usize>,
-    /// The position of `unread`, in bytes from the start of the stream.
+    /// The position in the stream of the first byte of `unread`, in bytes from the start.
     offset: u64,
     /// The position in the stream at which `is_sparse` was decided last, in bytes.
     decided_at: u64,
@@ -57,14 +57,14 @@ impl Stream {
         self.chunk.get(self.unread.clone()).unwrap_or_default()
     }
 
-    /// Reads until `wanted` bytes are available. Returns `false` if the stream ends before.
+    /// Reads until `wanted` bytes are available. Returns `false` if the stream has fewer bytes.
     #[inline]
     pub(super) fn has(&mut self, wanted: usize) -> io::Result<bool> {
         if self.unread.len() >= wanted { Ok(true) } else { self.read_until(wanted) }
     }
 
-    /// Returns the available bytes in `range`, which counts from the next byte and is cut at the end of the available
-    /// bytes. They share the chunk, or are copied if little of the chunk would be shared.
+    /// Returns the available bytes in `range`, which counts from the next byte and is cut at the end of the
+    /// available bytes. The result shares the chunk. It is a copy if little of the chunk would be shared.
     #[inline]
     pub(super) fn share(&mut self, range: Range<usize>) -> SharedBytes {
         let start = self.unread.start;
@@ -81,7 +81,8 @@ impl Stream {
         self.offset += count as u64;
     }
 
-    /// Skips `count` bytes, whether they were read already or not. Returns `false` if the stream ends before.
+    /// Skips `count` bytes, including bytes that were not read yet. Returns `false` if the stream has fewer
+    /// bytes.
     pub(super) fn skip(&mut self, mut count: u64) -> io::Result<bool> {
         while count > 0 {
             if !self.has(1)? {
@@ -97,7 +98,8 @@ impl Stream {
     #[cold]
     fn read_until(&mut self, wanted: usize) -> io::Result<bool> {
         self.make_room(wanted);
-        // A long record gets a chunk of its own: a short record after it would keep all of it alive.
+        // A long record gets a chunk of its own, because a short record after it would keep the whole large
+        // chunk allocated.
         let end = if wanted > CHUNK_BYTES { wanted } else { CHUNK_BYTES };
         while self.unread.len() < wanted {
             // The chunk is not shared: `make_room` ensured it, and nothing was shared since.
@@ -114,8 +116,8 @@ impl Stream {
     }
 
     /// Replaces `chunk`, if necessary, by a chunk that is not shared, begins with the unread bytes, and has
-    /// space for `wanted` bytes. The chunk of a long record is not kept, because a short record in it would
-    /// keep all of it alive.
+    /// space for `wanted` bytes. The chunk of a long record is not reused, because a short record in it would
+    /// keep the whole large chunk allocated.
     fn make_room(&mut self, wanted: usize) {
         let unread = self.unread.clone();
         self.decide();
@@ -154,8 +156,8 @@ impl Stream {
         }
     }
 
-    /// Stores a chunk for reuse once its records are dropped. A chunk of another size, or one too many, is
-    /// freed with its last record.
+    /// Stores a chunk for reuse once its records are dropped. If the chunk has an unusual size, or
+    /// [`MOST_KEPT`] chunks are stored already, the chunk is freed with its last record instead.
     fn keep(&mut self, chunk: Rc<Vec<u8>>) {
         if chunk.len() == CHUNK_BYTES && self.lent.len() < MOST_KEPT {
             self.lent.push(chunk);

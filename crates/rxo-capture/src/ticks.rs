@@ -1,4 +1,4 @@
-//! Clocks: convert between the ticks of a file and instants in nanoseconds.
+//! Clocks, which convert between the ticks of a file and instants in nanoseconds.
 
 use rxo_frame::Instant;
 
@@ -12,8 +12,8 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// The clock of an interface: the length of a tick, and its zero.
 ///
-/// Ticks are the unit of a file ([`Record::ticks`](super::Record::ticks)). Instants are nanoseconds
-/// in 64 bits, which cannot represent every time of every file.
+/// A tick is the unit in which a file counts time ([`Record::ticks`](super::Record::ticks)). An instant is a
+/// number of nanoseconds in 64 bits, which cannot represent every time of every file.
 ///
 /// # Examples
 /// ```
@@ -86,8 +86,9 @@ impl Clock {
         Self { length, offset_s }
     }
 
-    /// Returns the instant of `ticks`. A time that does not fit into 64 bits of nanoseconds since 1970
-    /// becomes the nearest time that fits. An invalid fraction of a second or more is added.
+    /// Returns the instant of `ticks`. A time that does not fit into 64 bits of nanoseconds since 1970 becomes
+    /// the nearest time that fits. If the fraction in a pcap time is invalid (a second or more), it is still
+    /// added to the seconds.
     #[inline]
     #[must_use]
     pub fn instant(self, ticks: u64) -> Instant {
@@ -105,9 +106,9 @@ impl Clock {
         Instant::from_nanos(self.shifted(nanos))
     }
 
-    /// Converts the instant `at` to ticks, as a writer with this clock would; `None` if no tick has this
-    /// instant. Ticks that are converted to an instant and back stay unchanged, except for an invalid
-    /// fraction, a time finer than a nanosecond, or a time that an instant cannot represent.
+    /// Converts the instant `at` to ticks, as a writer with this clock would; `None` if no number of ticks has
+    /// this instant. Converting ticks to an instant and back gives the same ticks, with three exceptions: an
+    /// invalid fraction, a time finer than a nanosecond, and a time that an instant cannot represent.
     #[inline]
     #[must_use]
     pub fn ticks(self, at: Instant) -> Option<u64> {
@@ -153,8 +154,8 @@ impl Clock {
     }
 }
 
-/// Returns the first tick at or after `nanos`, for ticks that are a second halved `halvings` times; `None` if
-/// that does not fit into 64 bits.
+/// Returns the number of the first tick at or after `nanos` nanoseconds, for ticks that are a second halved
+/// `halvings` times; `None` if the number does not fit into 64 bits.
 fn halved(nanos: u64, halvings: u8) -> Option<u64> {
     let scaled = u128::from(nanos).checked_mul(1_u128.checked_shl(halvings.into())?)?;
     u64::try_from(scaled.div_ceil(NANOS_PER_SECOND.into())).ok()

@@ -1,7 +1,7 @@
 //! Unpacks bzip2: a file of consecutive streams. A block of at most 900 kB is unpacked whole or not at all.
 //!
-//! `bzip2`'s own reader of several streams would discard what was unpacked in the step that found damage, and how
-//! much that is depends on the sizes of reads.
+//! The `bzip2` crate's reader of several streams would discard the data that was unpacked in the step that
+//! found damage. The amount of discarded data would depend on the sizes of reads.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -21,9 +21,10 @@ pub(super) fn unpack(packed: impl Read, output: &mut Filler) -> io::Result<()> {
 struct Streams<R> {
     packed: BufReader<R>,
     decoder: Decompress,
-    /// `true` behind the end of a stream.
+    /// `true` if the reader is between two streams: after the end of one, and before the start of the next.
     is_between: bool,
-    /// The damage that follows the bytes returned last, reported by the next read; `None` if there is none.
+    /// The damage found after the bytes that were returned last, which the next read reports; `None` if there
+    /// is no damage.
     failed: Option<io::Error>,
 }
 

@@ -1,8 +1,8 @@
 //! Unpacks gzip: a file of consecutive members.
 //!
-//! `flate2`'s decoder reads the members' headers, and the inflater below it reads their bodies. The
-//! decoder would discard the bytes of the step that found damage, but that part is worth
-//! reporting.
+//! `flate2`'s decoder reads the members' headers, and the inflater below it reads their bodies. The decoder is
+//! not used for bodies, because it would discard the bytes that were unpacked in the step that found damage,
+//! and these bytes are worth reporting.
 
 use std::io::{self, BufRead, BufReader, Read};
 

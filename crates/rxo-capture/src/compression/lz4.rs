@@ -30,7 +30,7 @@ pub(super) fn unpack(packed: impl Read, output: &mut Filler) -> io::Result<()> {
 /// Returns the length of the skippable frame whose head the decoder has read, in bytes.
 ///
 /// # Errors
-/// Any other error of the decoder, as one of the file.
+/// Any other error of the decoder, converted into an error of the file.
 fn skippable(error: io::Error) -> io::Result<u64> {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
     match cause {

@@ -1,8 +1,8 @@
 //! Unpacks compressed captures on a separate thread.
 //!
 //! All decoders are written in Rust, so that building needs no C compiler: `flate2` on `zlib-rs`, and `ruzstd`,
-//! which unpacks captures at 1-2 GB/s, faster than the analysis. Those of bzip2, lz4 and xz are features of the
-//! crate.
+//! which unpacks captures at 1-2 GB/s, faster than the analysis. The decoders for bzip2, lz4 and xz are
+//! features of the crate.
 
 #[cfg(feature = "bzip2")]
 mod bzip2;
@@ -90,7 +90,7 @@ pub(super) fn unpack(
     })
 }
 
-/// Returns the error for compressed data that no program writes.
+/// Returns the error for compressed data that is invalid.
 fn damaged(what: impl fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_string())
 }

@@ -2,8 +2,8 @@
 //! empty buffers back.
 //!
 //! Contract: the reader gets every byte, and then the error if there was one. At most [`QUEUED`] + 2 buffers
-//! exist. When the reader is dropped, the thread ends at its next buffer, but the reader does not wait for
-//! it: a thread that waits for a pipe ends with the pipe.
+//! exist. When the reader is dropped, the thread ends at its next buffer. The reader does not wait for that,
+//! because a thread that waits for input from a pipe only continues when the pipe delivers data or is closed.
 
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

@@ -1,6 +1,7 @@
-//! The packed bytes of a capture, as a reader that remembers how it failed.
+//! A reader of the packed bytes of a capture, which remembers its first error.
 //!
-//! Decoders wrap an error of their input in one of their own, or take the end of the input for the end of the data.
+//! This is needed because decoders wrap an error of their input in an error of their own, or mistake the end of
+//! the input for the end of the data.
 
 use std::io::{self, BufReader, Read};
 

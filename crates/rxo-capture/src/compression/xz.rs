@@ -1,5 +1,5 @@
-//! Unpacks xz: a file of consecutive streams, with padding between them. Of a damaged stream the last 256 KiB before the
-//! damage may be missing.
+//! Unpacks xz: a file of consecutive streams, with padding between them. If a stream is damaged, the last 256
+//! KiB before the damage may be missing in the output.
 
 use std::io::{self, Read};
 
@@ -10,8 +10,8 @@ use super::watched::Watched;
 use super::{damaged, unsupported};
 use crate::limits::WINDOW_BYTES;
 
-/// Unpacks every xz stream of `packed`. `xz -9` needs a dictionary of 64 MiB; a larger one than the limit for windows is
-/// refused.
+/// Unpacks every xz stream of `packed`. Refuses a dictionary that is larger than the limit for windows; `xz -9`
+/// needs 64 MiB.
 pub(super) fn unpack(packed: impl Read, output: &mut Filler) -> io::Result<()> {
     let mut packed = Watched::new(packed);
     let limit_kib = (WINDOW_BYTES / 1_024) as u32;

@@ -10,7 +10,7 @@ use super::watched::Watched;
 use super::{damaged, unsupported};
 use crate::limits::WINDOW_BYTES;
 
-/// The number of bytes that are decoded before they are passed on.
+/// The number of bytes that are decoded before they are passed to the reader.
 const STEP_BYTES: usize = 256 * 1024;
 
 /// Unpacks every Zstandard frame of `packed`.
@@ -52,8 +52,9 @@ fn unpack_frame<R: Read>(
     }
 }
 
-/// Makes the decoder return the window of data that it keeps for decoding, because no more input follows and
-/// that data is worth reporting. For this it gets an empty last block, and a checksum if one is due.
+/// Makes the decoder return the window of data that it keeps for decoding. No more input follows, and that data
+/// is worth reporting. For this purpose, the decoder gets an empty last block, and a checksum if the frame
+/// should have one.
 fn give_up_window(decoder: &mut FrameDecoder) {
     const EMPTY_LAST_BLOCK_AND_CHECKSUM: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
     // If even this fails, everything possible has been returned.

@@ -1,6 +1,7 @@
-//! libpcap as it is installed: its functions for filters, found by name.
+//! The filter functions of the installed libpcap, which is loaded at run time and searched by name.
 //!
-//! Safety rests on libpcap's documented interface (pcap_compile(3PCAP), pcap-bpf.h), which has not changed since 1.0.
+//! The unsafe code relies on libpcap's documented interface (pcap_compile(3PCAP), pcap-bpf.h), which has not
+//! changed since version 1.0.
 #![allow(unsafe_code, reason = "calls a library in C")]
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -9,7 +10,7 @@ use core::ptr;
 use std::borrow::Cow;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// The names of the library: in Debian, and elsewhere.
+/// The file names of the library: first Debian's, then the name in other distributions.
 const NAMES: [&CStr; 2] = [c"libpcap.so.0.8", c"libpcap.so.1"];
 /// The snap length that programs are compiled for, in bytes, as in tcpdump.
 const SNAP_BYTES: c_int = 262_144;
@@ -48,12 +49,13 @@ pub(super) struct Library {
     free: unsafe extern "C" fn(*mut Compiled),
     close: unsafe extern "C" fn(*mut c_void),
     run: unsafe extern "C" fn(*const Instruction, *const u8, c_uint, c_uint) -> c_uint,
-    /// Versions before 1.8 compile one filter at a time.
+    /// A lock that is held while a filter is compiled, because libpcap before 1.8 can only compile one filter
+    /// at a time.
     compiling: Mutex<()>,
 }
 
 impl Library {
-    /// Returns the library, which the first call loads.
+    /// Returns the library. The first call loads it.
     ///
     /// # Errors
     /// If the library cannot be loaded, or lacks a function; the text has the system's reason.
@@ -124,11 +126,12 @@ impl Library {
     }
 }
 
-/// The reason of libpcap why a filter that no packet of a link type can match does not compile.
+/// The error text of libpcap for a filter that no packet of a link type can match. libpcap refuses to compile
+/// such a filter.
 pub(super) const REJECTS_ALL: &str = "expression rejects all packets";
 
 impl Program {
-    /// Accepts no packet: it returns 0.
+    /// A program that accepts no packet: it returns 0.
     pub(super) const NOTHING: Self = Self(Cow::Borrowed(&[Instruction {
         code: 0x06,
         jump_if_true: 0,
@@ -136,13 +139,13 @@ impl Program {
         operand: 0,
     }]));
 
-    /// Returns `true` if the program loads a fact that only the kernel has of a packet. For `inbound`, libpcap compiles such a load
-    /// where the link header does not have the direction. Outside the kernel it is out of bounds, and would accept
-    /// nothing.
+    /// Returns `true` if the program loads metadata of a packet that only the kernel has. For `inbound`,
+    /// libpcap compiles such a load if the link header does not contain the direction. Outside the kernel, the
+    /// load would be out of bounds and the filter would accept no packet.
     fn asks_kernel(&self) -> bool {
         const LOAD_ABSOLUTE: u16 = 0x20;
         const CLASS_AND_MODE: u16 = 0xe7;
-        /// `SKF_AD_OFF` of Linux, from which on offsets mean such facts.
+        /// `SKF_AD_OFF` of Linux: offsets from here on address the kernel's metadata instead of packet bytes.
         const FACTS: u32 = 0xffff_f000;
         self.0.iter().any(|it| it.code & CLASS_AND_MODE == LOAD_ABSOLUTE && it.operand >= FACTS)
     }

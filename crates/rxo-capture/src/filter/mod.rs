@@ -1,7 +1,8 @@
-//! Packet filters as of tcpdump (pcap-filter(7)): libpcap compiles them, and libpcap runs them.
+//! Packet filters in the syntax of tcpdump (pcap-filter(7)), which libpcap compiles and runs.
 //!
-//! libpcap is loaded when the first filter is made, so that nothing is needed to build this crate, or to run programs
-//! that filter nothing. A filter is compiled for each link type, because the offsets of its fields depend on it.
+//! libpcap is loaded when the first filter is created, so it is needed neither to build this crate nor to run
+//! programs that filter nothing. A filter is compiled for each link type, because the offsets of its fields
+//! depend on it.
 
 mod libpcap;
 
@@ -32,17 +33,18 @@ use super::{LinkType, Record};
 pub struct Filter {
     library: &'static Library,
     text: CString,
-    /// The program for each link type so far, or the reason why the filter cannot be compiled for it.
+    /// The compiled program for each link type that occurred so far, or the reason why the filter cannot be
+    /// compiled for that link type.
     programs: Vec<(LinkType, Result<Program, FilterError>)>,
 }
 
 /// The reason why a filter cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FilterError {
-    /// libpcap cannot be loaded; the text has the system's reason.
+    /// libpcap cannot be loaded. The text is the system's reason.
     #[error("libpcap cannot be loaded ({0}): {REMEDY}")]
     Missing(String),
-    /// libpcap cannot compile the filter; the text has its reason.
+    /// libpcap cannot compile the filter. The text is libpcap's reason.
     #[error("{0} (`man pcap-filter` describes the language)")]
     Invalid(String),
     /// The filter cannot be compiled for packets of this link type, although it can for others.
@@ -50,7 +52,7 @@ pub enum FilterError {
     Unfit {
         /// The link type.
         link: LinkType,
-        /// The reason of libpcap.
+        /// The reason that libpcap gave.
         why: String,
     },
 }
@@ -63,11 +65,12 @@ const REMEDY: &str = if cfg!(target_feature = "crt-static") {
 };
 
 impl Filter {
-    /// Makes a filter of `text`, which must compile for one of `links`. Loads libpcap. Names of hosts in the text are
-    /// looked up.
+    /// Creates a filter from `text`, which must compile for at least one of `links`. Loads libpcap. Host names
+    /// in the text are resolved.
     ///
     /// # Errors
-    /// If libpcap cannot be loaded, or the filter compiles for none of the link types; the reason is that for the first.
+    /// If libpcap cannot be loaded, or the filter compiles for none of the link types. The error then contains
+    /// the reason for the first link type.
     pub fn new(text: &str, links: &[LinkType]) -> Result<Self, FilterError> {
         let text = CString::new(text)
             .map_err(|_| FilterError::Invalid("a filter has no zero bytes".to_owned()))?;
@@ -101,7 +104,8 @@ impl Filter {
     #[cold]
     fn add(&mut self, link: LinkType) -> usize {
         let program = match self.library.compile(&self.text, data_link(link)) {
-            // It compiled for another link type, and no packet of this one can match: that is an answer.
+            // The filter compiled for another link type, and no packet of this type can match. This is a valid
+            // result.
             Err(why) if why == libpcap::REJECTS_ALL => Ok(Program::NOTHING),
             program => program.map_err(|why| FilterError::Unfit { link, why }),
         };
@@ -110,14 +114,15 @@ impl Filter {
     }
 }
 
-/// Returns the length of what precedes IP in packets of the BSD loopback. Its numbers of address families differ between
-/// systems, and libpcap without a file knows only those of this one, so filters begin behind it.
+/// Returns the length in bytes of the header that precedes IP in packets of the BSD loopback; 0 for other link
+/// types. The header contains the number of an address family, which differs between systems. Without a file,
+/// libpcap knows only the numbers of this system, so filters are applied to the bytes after this header.
 fn family_bytes(link: LinkType) -> usize {
     if matches!(link, LinkType::NULL | LinkType::LOOP) { 4 } else { 0 }
 }
 
-/// Returns the number by which libpcap knows a link type in memory on Linux. It differs from the number in files only for
-/// old types (tcpdump.org/linktypes.html).
+/// Returns the number that libpcap uses for a link type in memory on Linux. For some old types, this number
+/// differs from the number in files (tcpdump.org/linktypes.html).
 fn data_link(link: LinkType) -> c_int {
     match link {
         LinkType::RAW | LinkType(14) | LinkType::NULL | LinkType::LOOP => 12,

@@ -6,13 +6,13 @@ use crate::Fault;
 use crate::limits::RECORD_BYTES;
 use crate::stream::Stream;
 
-/// The length of the shortest block in bytes: type and two lengths.
+/// The length of the shortest block in bytes: a type and two length fields of 4 bytes each.
 pub(crate) const LEAST_BYTES: u32 = 12;
 
 /// The offset of the body in a block, in bytes.
 pub(crate) const BODY_AT: usize = 8;
 
-/// A block that is completely available, and whose two lengths agree.
+/// A block that was read completely, and whose two length fields are equal.
 pub(crate) struct Block<'a> {
     /// The body of the block: the bytes between its two length fields.
     pub(crate) body: &'a [u8],
@@ -116,7 +116,8 @@ pub(crate) fn skip(stream: &mut Stream, length: u32, is_big_endian: bool) -> Res
     Ok(())
 }
 
-/// Returns the result for a stream with too few bytes for a block: the end of the file, or a truncated block.
+/// Returns the result for a stream that has too few bytes left for a block: `None` at the end of the file, or
+/// the error for a truncated block.
 #[cold]
 pub(crate) fn end<T>(stream: &Stream) -> Result<Option<T>, Fault> {
     match stream.bytes().len() {

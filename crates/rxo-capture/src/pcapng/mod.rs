@@ -1,8 +1,8 @@
 //! Reads the pcapng format: blocks that state their length twice (draft-ietf-opsawg-pcapng).
 //!
-//! Packets come in enhanced, simple and obsolete packet blocks. Other blocks that are not needed are skipped
-//! without being kept. A section's length is not used, because every block has its own length, and many
-//! writers leave the section's length open (-1).
+//! Packets come in enhanced, simple and obsolete packet blocks. Blocks that are not needed are skipped. A
+//! section's length is not used, because every block has its own length, and many writers leave the section's
+//! length open (-1).
 
 pub(super) mod block;
 mod interface;
@@ -102,7 +102,8 @@ impl PcapNg {
         Ok(Some(block::head(stream.bytes(), self.is_big_endian)))
     }
 
-    /// Reads a section header. From then on, another byte order and other interfaces may apply.
+    /// Reads a section header. The blocks after a section header may use another byte order, and they refer to
+    /// interfaces of the new section.
     fn section(&mut self, stream: &mut Stream) -> Result<(), Fault> {
         self.is_big_endian = block::section_order(stream.bytes())?;
         let (_, length) = block::head(stream.bytes(), self.is_big_endian);

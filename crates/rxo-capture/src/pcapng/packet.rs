@@ -76,8 +76,8 @@ impl PcapNg {
         Ok(PacketFields { packet, options, original_bytes, interface, at, ticks })
     }
 
-    /// Returns the range of the options in `place` of the block, up to their end mark. Any bytes may follow the end
-    /// mark.
+    /// Returns the part of `place`, the range of the options in the block, that precedes the end mark of the
+    /// options. Any bytes may follow the end mark.
     fn sound_options(&self, block: &Block<'_>, place: Range<usize>) -> Result<Range<usize>, Fault> {
         let bytes = block.body.get(place.start - BODY_AT..).unwrap_or_default();
         match OptionIter::new(bytes, self.is_big_endian).sound_bytes() {
@@ -86,7 +86,8 @@ impl PcapNg {
         }
     }
 
-    /// Returns the index among all interfaces of the current section's interface `number`.
+    /// Converts `number`, the number of an interface within the current section, to its index in the list of
+    /// all interfaces of the file.
     #[inline]
     fn place(&self, number: u32) -> Result<u32, Fault> {
         let place = self.first_interface + number as usize;

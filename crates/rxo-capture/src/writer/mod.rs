@@ -1,5 +1,5 @@
-//! Writes pcapng: one section, with times in nanoseconds and packets in any number of pieces; or, in
-//! [`verbatim`], everything as in another file.
+//! Writes pcapng files. A file has one section, with times in nanoseconds and packets in any number of pieces.
+//! The module [`verbatim`] writes files with the same sections, interfaces and times as another file.
 
 mod verbatim;
 
@@ -15,7 +15,7 @@ pub use self::verbatim::Verbatim;
 
 /// A pcapng file that is being written, in little-endian byte order.
 ///
-/// Output is buffered. [`finish`](Self::finish) writes the rest and reports errors; dropping the
+/// Output is buffered. [`finish`](Self::finish) writes the buffered rest and reports errors; dropping the
 /// writer does neither.
 #[derive(Debug)]
 pub struct CaptureWriter<W: Write> {
@@ -46,7 +46,8 @@ pub struct Packet<'a> {
     pub custom: &'a [Custom<'a>],
 }
 
-/// A custom option: bytes under an enterprise number. It is marked so that tools that change the packet do not copy it.
+/// A custom option: bytes under an enterprise number. The option is marked so that tools that change the packet
+/// do not copy it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Custom<'a> {
     /// The private enterprise number that IANA has assigned to the writer.
@@ -61,7 +62,7 @@ impl Custom<'_> {
     pub const MOST_BYTES: usize = MOST_OPTION_BYTES - 4;
 }
 
-/// The reason for which a capture cannot be written.
+/// The reason why a capture cannot be written.
 #[derive(Debug, Error)]
 pub enum WriteError {
     /// The system refused to write.
@@ -74,15 +75,15 @@ pub enum WriteError {
     /// A packet has this number of bytes, which are too many: a reader would refuse the block.
     #[error("a block of {0} bytes is longer than the {RECORD_BYTES} that are read back")]
     PacketTooLong(usize),
-    /// An interface with this number was not added before.
+    /// The packet names an interface with this number, which was not added before.
     #[error("interface {0} was not added to the capture")]
     UnknownInterface(u32),
-    /// The maximum number of interfaces is reached: a reader would refuse one more.
+    /// The file has the maximum number of interfaces: a reader would refuse another one.
     #[error("a capture has at most {INTERFACES} interfaces")]
     TooManyInterfaces,
 }
 
-/// The size of the output buffer, in bytes. Longer packets are written without it.
+/// The size of the output buffer, in bytes. Longer packets are written directly to the output.
 const BUFFER_BYTES: usize = 32 * 1024;
 
 /// The maximum length of an option's value, in bytes.
@@ -99,7 +100,7 @@ mod code {
 }
 
 impl<W: Write> CaptureWriter<W> {
-    /// Begins a file on `output`. Its section names `application` as the writer.
+    /// Begins a file on `output`. The section of the file names `application` as the writer.
     ///
     /// # Errors
     /// If `output` cannot be written, or `application` is too long for an option.
@@ -129,7 +130,7 @@ impl<W: Write> CaptureWriter<W> {
         Self::with_section(output, application, &[], &[])
     }
 
-    /// Begins a file as [`new`](Self::new) does, whose section also has comments and custom options.
+    /// Begins a file like [`new`](Self::new), and adds comments and custom options to the section.
     ///
     /// # Errors
     /// If `output` cannot be written, or an option is too long.
@@ -168,8 +169,8 @@ impl<W: Write> CaptureWriter<W> {
     /// Writes one packet. The pieces of the packet are not joined first.
     ///
     /// # Errors
-    /// If the output cannot be written, the interface was not added, or a comment, a custom option
-    /// or the whole packet is too long. A refused packet leaves nothing in the file.
+    /// If the output cannot be written, the interface was not added, or a comment, a custom option or the whole
+    /// packet is too long. Nothing of a refused packet is written to the file.
     pub fn write(&mut self, packet: &Packet<'_>) -> Result<(), WriteError> {
         self.write_with(packet, &[])
     }

@@ -1,8 +1,8 @@
-//! Writes a pcapng file in the form in which it was read: sections, interfaces, times in ticks, packets
-//! without a time.
+//! Writes a pcapng file with the sections, interfaces and times in ticks of the file that was read, including
+//! packets without a time.
 //!
-//! Separate from the other methods of the writer, which choose all of this themselves. In this module the
-//! caller decides, and interfaces are numbered within their section.
+//! The other methods of the writer create the section and choose the resolution of time themselves. In this
+//! module the caller decides, and interfaces are numbered within their section.
 
 use std::io::{BufWriter, Write};
 
