@@ -1,10 +1,10 @@
 //! Measures processor time, by thread and by core.
 //!
-//! Sampling `/proc/stat` misses up to a quarter of short work. The meter reads the scheduler's own sum for
-//! each thread, and that of the `ksoftirqd` threads, which do deferred work. Work that the kernel does in the
-//! context of a running thread (the other end of a veth, TCP's receive path) counts as that thread's time.
-//! With the sender on core 0 and all receivers on core 1, the total is the cost of a path. The figures of the
-//! cores show where the time was spent, but not for which process.
+//! Sampling `/proc/stat` misses up to a quarter of short work. The meter therefore reads the run time that the
+//! scheduler counts for each thread, and for the `ksoftirqd` threads, which do deferred work. Work that the
+//! kernel does in the context of a running thread (the other end of a veth, TCP's receive path) counts as that
+//! thread's time. With the sender on core 0 and all receivers on core 1, the total is the cost of a path. The
+//! values of [`CoreUse`] show on which core the time was spent, but not for which process.
 
 use std::fs;
 use std::io;
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use crate::error::{Context, Result};
 use crate::sys;
 
-/// A meter of processor time. It counts the selected threads of this process by name, the selected other processes, and
-/// always `ksoftirqd` and the rest of this process.
+/// A meter of processor time. The meter counts the selected threads of this process and the selected other
+/// processes, each under a name. It always counts `ksoftirqd` and the rest of this process.
 #[derive(Clone, Debug)]
 pub struct CpuMeter {
     parts: Vec<(String, Part)>,
@@ -55,9 +55,9 @@ pub struct CoreUse {
     pub core: usize,
     /// The time of the core's `ksoftirqd` thread, which does deferred work.
     pub ksoftirqd: Duration,
-    /// The time in which the core was not idle, in steps of 10 ms, whatever program ran. It includes
-    /// interrupts while nothing else ran, which belong to no thread. On a quiet machine it is the total cost
-    /// of all work that is bound to this core.
+    /// The time in which the core was not idle, in steps of 10 ms, whatever program ran. The time includes
+    /// interrupts while nothing else ran, which belong to no thread. On a quiet machine, this time is the total
+    /// cost of all work that is bound to this core.
     pub busy: Duration,
 }
 
@@ -66,8 +66,8 @@ pub struct CoreUse {
 pub struct CpuUse {
     /// The time of each thread or process that the meter counts by name, in the order of their selection.
     pub parts: Vec<(String, Duration)>,
-    /// The time of the `ksoftirqd` threads of all cores. They serve the whole machine, so the network use of
-    /// other processes is included. 0 if they are not visible (in a PID namespace).
+    /// The time of the `ksoftirqd` threads of all cores. These threads serve the whole machine, so the network
+    /// use of other processes is included. 0 if the threads are not visible (in a PID namespace).
     pub ksoftirqd: Duration,
     /// The time of all other threads of this process.
     pub rest: Duration,
@@ -222,7 +222,8 @@ fn run_time(thread: u32) -> Option<Duration> {
     text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
 }
 
-/// Returns how often the thread with this id has slept, and was woken; `None` if it has ended.
+/// Returns the number of times that the thread with this id has slept and was woken; `None` if the thread has
+/// ended.
 #[must_use]
 pub fn times_slept(thread: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
@@ -231,7 +232,7 @@ pub fn times_slept(thread: u32) -> Option<u64> {
     count.trim().parse().ok()
 }
 
-/// Returns the ids of the processes, threads of the kernel among them, whose names begin with `name`.
+/// Returns the ids of the processes whose names begin with `name`. Kernel threads are included.
 pub(crate) fn named(name: &str) -> Vec<u32> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = processes.filter_map(|entry| number(&entry));
@@ -242,9 +243,9 @@ fn comm(process: u32) -> Option<String> {
     fs::read_to_string(format!("/proc/{process}/comm")).ok()
 }
 
-/// Returns the idle time of a core, which includes waiting for devices; `None` if `stat` does not contain it.
-/// It is not sampled: the kernel records when idling begins and ends, except for interrupts, and reports it
-/// in hundredths of a second.
+/// Returns the idle time of a core, which includes waiting for devices; `None` if `stat` does not contain the
+/// core. The idle time is not sampled: the kernel records the instants at which idling begins and ends, except
+/// for interrupts, and reports the time in hundredths of a second.
 fn idle(stat: &str, core: usize) -> Option<Duration> {
     let name = format!("cpu{core}");
     let mut columns = stat

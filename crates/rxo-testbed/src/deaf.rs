@@ -1,11 +1,11 @@
-//! Deaf socket: from a chosen moment on, it loses every segment that arrives, not a random part.
+//! A socket that loses all arriving segments from a chosen moment on, instead of a random part of the segments.
 
 use std::io;
 use std::net::TcpStream;
 
 use crate::sys;
 
-/// A socket that loses every arriving segment until this value is dropped. It can still send.
+/// A socket that loses every arriving segment until this value is dropped. The socket can still send.
 #[derive(Debug)]
 pub struct Deaf<'a>(&'a TcpStream);
 

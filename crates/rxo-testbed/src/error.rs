@@ -1,4 +1,4 @@
-//! Errors of a lab (a test network), sorted by their cause. Every message is one line.
+//! Errors of a lab (a test network), classified by their cause. Every message is one line.
 
 use std::io;
 
@@ -13,7 +13,7 @@ pub enum LabError {
     /// The system refused an operation.
     #[error("{message}: {source}")]
     System {
-        /// The operation, its object, and a remedy if there is one.
+        /// The message: the operation, its object, and a remedy if there is one.
         message: String,
         /// The error that the system returned.
         source: io::Error,
@@ -21,7 +21,7 @@ pub enum LabError {
     /// The kernel of this machine does not support the operation.
     #[error("{0}")]
     Unsupported(String),
-    /// A connection failed or made no progress, or a guest did not answer as it should.
+    /// A connection failed or made no progress, or a guest (an emulated machine) did not answer as expected.
     #[error("{0}")]
     Transfer(String),
 }
@@ -34,14 +34,14 @@ pub(crate) fn usage(message: impl Into<String>) -> LabError {
     LabError::Usage(message.into())
 }
 
-/// Creates the error for a guest or a connection that did not answer as it should.
+/// Creates the error for a guest (an emulated machine) or a connection that did not answer as expected.
 pub fn failed(message: String) -> LabError {
     LabError::Transfer(message)
 }
 
 /// A trait that adds the failed operation to a system error.
 pub trait Context<T> {
-    /// Adds `message` to the error; it names the object, the value and the remedy.
+    /// Adds `message` to the error. The message names the object, the value and the remedy.
     ///
     /// # Errors
     /// Returns the original error as [`LabError::System`], with the message.

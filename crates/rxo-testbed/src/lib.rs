@@ -1,8 +1,9 @@
 //! Private networks with real Linux TCP peers, built and removed from Rust.
 //!
 //! rxo must work between a real sender and a real receiver. This crate creates both in network namespaces of
-//! this process. It does not touch the machine's own network and needs no installed tool. It does not depend
-//! on rxo: it provides interfaces to open, and reports the received data. From the bottom up:
+//! this process. The crate does not touch the machine's own network and needs no installed tool. It does not
+//! depend on rxo: it provides interfaces that rxo opens, and reports the received data. The parts, from the
+//! bottom up:
 //!
 //! * [`become_root_in_user_namespace`] must be called first by a program that may not be root.
 //! * [`Namespace`] is a network that this process holds open. The kernel removes it when the

@@ -1,15 +1,17 @@
-//! Other load of the machine: the processor time of other processes, and the time that a hypervisor takes.
+//! Measures the other load of the machine: the processor time of other processes, and the time that a
+//! hypervisor takes.
 //!
-//! Separate from the [meter](crate::CpuMeter), which counts the cost of an experiment: this module counts the
-//! load that disturbs it. All descendants of this process, such as emulated machines and programs that are
+//! This module counts the load that disturbs an experiment, whereas the [meter](crate::CpuMeter) counts the
+//! cost of the experiment. All descendants of this process, such as emulated machines and programs that are
 //! measured, are part of the experiment. Two independent sums are compared, and the larger one is used. The
 //! first is the time of all visible processes. The second is the time in which the cores were not idle, minus
-//! everything that is accounted for: it also includes invisible processes (in another PID namespace).
+//! the time of this process and its descendants, kernel threads, interrupts and the hypervisor. This sum also
+//! includes invisible processes (in another PID namespace).
 //!
-//! A process may be confined to some cores (a cpuset), or to the time of some (a quota). Only cores that it
-//! may use count. On fewer cores than the machine has only the second sum is used, because it is unknown on
-//! which cores other processes ran. Under a quota, the visible processes are assumed to share it, and the
-//! rest to be spread evenly.
+//! A process may be confined to some cores (a cpuset), or to the time of some cores (a quota). Only the cores
+//! that this process may use are counted. If these are fewer cores than the machine has, only the second sum is
+//! used, because it is unknown on which cores other processes ran. Under a quota, the visible processes are
+//! assumed to share the quota, and the rest to be spread evenly.
 
 use std::collections::HashMap;
 use std::thread;
@@ -52,7 +54,7 @@ struct Totals {
     cores: u32,
     /// `true` if the machine has more cores than this process may use.
     is_part: bool,
-    /// The number of cores whose time the quota covers; at most `cores`.
+    /// The number of cores whose time the quota permits this process to use; at most `cores`.
     quota: u32,
     /// The idle time of the cores that this process may use, which includes waiting for devices.
     idle: Duration,
@@ -65,7 +67,7 @@ impl MachineReading {
     /// process, and allocates.
     ///
     /// # Errors
-    /// If `/proc` cannot be read or is not that of Linux.
+    /// If `/proc` cannot be read or is not the `/proc` of Linux.
     pub fn now() -> Result<Self> {
         let own = sys::process_cpu_time().context(|| "cannot read the processor time".into())?;
         let stat = fs::read_to_string(STAT).context(|| format!("cannot read {STAT}"))?;
@@ -135,7 +137,8 @@ impl MachineReading {
 
 impl Totals {
     /// Computes the sums of the lines of `stat` for the cores in `allowed`, or for all cores if `allowed` is
-    /// `None`. `quota` is the number of cores whose time the process may use. `None` if `stat` is invalid.
+    /// `None`. `quota` is the number of cores whose time the process may use. Returns `None` if `stat` is
+    /// invalid.
     fn of(stat: &str, allowed: Option<&str>, quota: usize) -> Option<Self> {
         let mut totals = Self::default();
         for line in stat.lines() {
@@ -225,15 +228,15 @@ impl Process {
     }
 }
 
-/// Returns the duration of `count` hundredths of a second, the unit in which the kernel reports times
-/// whatever the rate of its clock.
+/// Returns the duration of `count` hundredths of a second. The kernel reports times in this unit, whatever its
+/// own tick rate.
 fn ticks(count: u64) -> Duration {
     Duration::from_millis(count.saturating_mul(10))
 }
 
 const STAT: &str = "/proc/stat";
 const STATUS: &str = "/proc/self/status";
-/// The flag `PF_KTHREAD` of a process: it is a kernel thread.
+/// The flag `PF_KTHREAD`, which is set if a process is a kernel thread.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! A network namespace: its own interfaces, addresses, routes and sockets.
 //!
-//! A namespace has no name in the file system. It lives as long as this process holds it open. When the last
-//! handle is gone, the kernel removes it with all its interfaces, also when the process is killed. So no run
-//! leaves anything behind that could disturb the next run.
+//! A namespace has no name in the file system, and exists as long as this process holds it open. When the last
+//! handle is closed, the kernel removes the namespace with all its interfaces. This also happens when the
+//! process is killed, so no run leaves anything behind that could disturb the next run.
 
 use std::fs::{self, File};
 use std::io;
@@ -22,9 +22,10 @@ use crate::sys;
 pub struct Namespace {
     label: String,
     handle: File,
-    /// A netlink socket that was opened inside the namespace. It acts on the namespace from any thread.
+    /// A netlink socket that was opened inside the namespace. Requests on this socket act on the namespace from
+    /// any thread.
     netlink: Netlink,
-    /// A socket of the namespace, of any kind, by which offloads are set.
+    /// A socket of the namespace through which offloads are set. Any kind of socket would do.
     control: UdpSocket,
 }
 
@@ -74,8 +75,8 @@ impl Namespace {
         Interface::new(self, name)
     }
 
-    /// Runs `work` on a thread inside the namespace, and waits for its end. Sockets that `work` opens belong
-    /// to the namespace permanently, and may then be used from any thread.
+    /// Runs `work` on a thread inside the namespace, and waits until `work` returns. Sockets that `work` opens
+    /// belong to the namespace permanently, and may then be used from any thread.
     ///
     /// # Errors
     /// If the namespace cannot be entered.
@@ -87,9 +88,9 @@ impl Namespace {
         on_new_thread("lab-inside", work).context(|| self.cannot_enter())
     }
 
-    /// Runs `work` as [`Namespace::run`] does, with a separate table of descriptors: descriptors that `work`
-    /// opens do not count against the limit of the process, and are closed at the end. The table begins with
-    /// copies of the descriptors that are already open.
+    /// Runs `work` as [`Namespace::run`] does, with a separate table of file descriptors: descriptors that
+    /// `work` opens do not count against the limit of the process, and are closed when `work` returns. The
+    /// table begins with copies of the descriptors that are already open.
     ///
     /// # Errors
     /// The errors of [`Namespace::run`].
@@ -101,7 +102,8 @@ impl Namespace {
             .context(|| self.cannot_enter())
     }
 
-    /// Starts an independent thread inside the namespace. The thread keeps the namespace alive.
+    /// Starts an independent thread inside the namespace. The namespace exists at least as long as the thread
+    /// runs.
     ///
     /// # Errors
     /// If the thread cannot be started, or the namespace cannot be entered.
@@ -123,7 +125,7 @@ impl Namespace {
             .context(|| format!("cannot start the thread {thread_name}"))
     }
 
-    /// Sets a kernel setting of this namespace, such as `net.ipv4.tcp_rmem`. It disappears with the
+    /// Sets a kernel setting of this namespace, such as `net.ipv4.tcp_rmem`. The setting disappears with the
     /// namespace. Settings of the whole machine cannot be changed.
     ///
     /// # Errors
@@ -160,8 +162,8 @@ impl Namespace {
             .context(|| format!("{interface} gets no link-local address in \"{}\"", self.label))
     }
 
-    /// Binds receive processing of the namespace to one core (0 to 31), or to none, by receive
-    /// packet steering. Applies to interfaces created later. No effect on kernels before 6.3.
+    /// Binds receive processing of the namespace to one core (0 to 31) by receive packet steering; `None` binds
+    /// it to no core. Applies to interfaces created later. No effect on kernels before 6.3.
     ///
     /// # Errors
     /// If there is no such core, or the kernel refuses.
@@ -201,8 +203,8 @@ fn is_usable(line: &str, interface: &str) -> bool {
     *name == interface && flags.is_ok_and(|flags| flags & TENTATIVE == 0)
 }
 
-/// Calls `is_so` every 10 ms until it returns `true`. The inner error means that it did not return `true`
-/// within a minute.
+/// Calls `is_so` every 10 ms until the function returns `true`. The inner error means that the function did not
+/// return `true` within a minute.
 ///
 /// # Errors
 /// Returns the first error of `is_so`.
@@ -216,12 +218,12 @@ pub fn until(is_so: impl Fn() -> Result<bool>) -> Result<io::Result<()>> {
     Ok(Err(io::ErrorKind::TimedOut.into()))
 }
 
-/// IPv6 settings that are switched off: router solicitations and similar messages would disturb the measured
-/// traffic, and a link-local address would become usable only after a random delay of up to a second.
+/// IPv6 settings that are switched off. Otherwise, router solicitations and similar messages would disturb the
+/// measured traffic, and a link-local address would become usable only after a random delay of up to a second.
 const IPV6_SWITCHED_OFF: [&str; 4] =
     ["dad_transmits", "accept_ra", "router_solicitations", "router_solicitation_delay"];
 
-/// The number of times that [`until`] calls its function in a minute, with its pause between calls.
+/// The number of times that [`until`] calls its function: one call every 10 ms for a minute.
 const LOOKS: u32 = 6_000;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 

@@ -1,4 +1,4 @@
-//! All routes and rules of a namespace, to be compared before and after a program ran.
+//! Lists all routes and rules of a namespace, so that tests can compare them before and after a program ran.
 
 use rxo_netlink::{Netlink, Request, attributes};
 

@@ -11,8 +11,8 @@ use crate::sys;
 /// Totals of the network stack of a namespace since it was created, for IPv4 and IPv6 together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackCounters {
-    /// The number of packets that reached IP. An aggregate counts as one, whether rxo or the kernel made it,
-    /// because each delivery costs the host's time only once.
+    /// The number of packets that reached IP. An aggregate counts as one packet, whether rxo or the kernel made
+    /// it, because the stack processes it once.
     pub deliveries: u64,
     /// The number of packets that IP sent. A GSO frame counts as one.
     pub sends: u64,
@@ -23,8 +23,8 @@ pub struct StackCounters {
     /// The number of acknowledgements that reported a duplicate segment to this stack's TCP (D-SACK, RFC
     /// 2883).
     pub duplicates_told: u64,
-    /// The number of packets marked CE that reached IP. In packets that the kernel coalesced itself, each segment
-    /// counts.
+    /// The number of packets marked CE that reached IP. A packet that the kernel coalesced counts once for each
+    /// of its segments.
     pub ce_marks: u64,
     /// The number of datagrams that found the receive buffer of their IPv4 socket full: the application was too slow.
     pub datagrams_not_taken: u64,

@@ -1,7 +1,7 @@
-//! TAP and monitor, which show how the kernel treats frames that this process writes.
+//! TAPs and monitors, which show how the kernel treats frames that this process writes.
 //!
 //! Both exchange frames with the kernel, each after a `virtio_net_hdr` of ten bytes (virtio 1.2, section
-//! 5.1.6). This crate does not interpret the bytes.
+//! 5.1.6). This crate does not interpret these ten bytes.
 
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
@@ -11,8 +11,9 @@ use crate::error::{Context, Result};
 use crate::link::Interface;
 use crate::sys::{self, MonitorSocket};
 
-/// A TAP: an interface whose other side is this process. It has no offloads, so the kernel segments the
-/// frames that it sends and completes their checksums. The interface is removed when this value is dropped.
+/// A TAP: an interface whose other side is this process. The TAP has no offloads, so the kernel segments sent
+/// frames and completes their checksums before this process reads them. The interface is removed when this
+/// value is dropped.
 #[derive(Debug)]
 pub struct Tap(pub File);
 
@@ -26,7 +27,7 @@ impl Interface<'_> {
     }
 
     /// Creates this interface as a TAP that receives by polls (NAPI), so that the kernel coalesces written
-    /// frames. Each write is a poll of its own; with [`Interface::coalescing_hold`], the kernel coalesces
+    /// frames. Each write causes a separate poll. With [`Interface::coalescing_hold`], the kernel coalesces
     /// across several writes.
     ///
     /// # Errors

@@ -7,9 +7,9 @@
 //!            peer [eth0 10.77.0.1] ===veth=== [eth1 10.77.0.2, or no address yet] host
 //! ```
 //!
-//! The peer's kernel segments what it sends to the MTU, so that frames on the wire look as if a network card
-//! had sent them. In the second network, `wire0` has no address and answers no request: the peer learns
-//! everything about the host, including its MAC address, through rxo.
+//! The peer's kernel segments sent data to the MTU, so that frames on the wire look as if a network card had
+//! sent them. In the second network, `wire0` has no address and answers no request: the peer learns everything
+//! about the host, including its MAC address, through rxo.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -35,13 +35,14 @@ pub struct LabOptions {
     pub partial_checksums: bool,
     /// The limit of the peer's sending rate, in bytes per second; `None` for no limit.
     pub limit_bytes_per_s: Option<u64>,
-    /// The core on which the peer's kernel processes received frames (0 to 31), as if its card's interrupt were bound
-    /// there. The core of the peer's sender is best. With `None`, acknowledgements are processed on the core that sent
-    /// them, data leaves from two cores at once, and the veth reorders it. No effect on kernels before 6.3.
+    /// The core on which the peer's kernel processes received frames (0 to 31), as if the interrupt of the
+    /// peer's card were bound to this core. The core of the peer's sender is the best choice. With `None`,
+    /// acknowledgements are processed on the core that sent them; data then leaves from two cores at once, and
+    /// the veth reorders the data. No effect on kernels before 6.3.
     pub peer_core: Option<usize>,
     /// The core on which the host's kernel processes frames from the wire; `None` leaves the choice to the
-    /// kernel. Frames from a TAP are processed on the core on which they are written. Only useful for
-    /// measuring the host's cost of sending.
+    /// kernel. Frames from a TAP are processed on the core on which they are written. This option is only
+    /// useful for measuring the host's cost of sending.
     pub host_core: Option<usize>,
     /// The rate at which the peer acknowledges data from the host.
     pub acks: AckRate,
@@ -50,14 +51,14 @@ pub struct LabOptions {
 /// The rate at which the peer's kernel acknowledges received segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckRate {
-    /// Linux's default. On a veth that is one ACK for 10 to 100 segments, because windows seldom open and GSO
-    /// frames arrive whole.
+    /// The default of Linux. On a veth, the default is one ACK for 10 to 100 segments, because windows seldom
+    /// open and GSO frames arrive whole.
     Default,
-    /// An ACK for every segment that TCP receives, like hosts without GRO. While the receiving thread uses a
-    /// connection, all segments that arrive share an ACK: 0.3 to 0.6 ACKs per segment were observed.
+    /// One ACK for every segment that TCP receives, like hosts without GRO. All segments that arrive while the
+    /// receiving thread uses the connection share one ACK: 0.3 to 0.6 ACKs per segment were observed.
     EachSegment,
-    /// The peer's kernel sends one ACK for up to this number of full segments: it coalesces as many, and
-    /// acknowledges each aggregate. 1 means the same as [`AckRate::EachSegment`].
+    /// One ACK for up to this number of full segments: the peer's kernel coalesces up to this number of
+    /// segments, and acknowledges each aggregate. The value 1 is equivalent to [`AckRate::EachSegment`].
     Groups(u16),
 }
 
@@ -88,7 +89,8 @@ impl Lab {
     pub const PEER_INTERFACE: &'static str = "eth0";
     /// The name of the host's interface in a direct lab, in [`Lab::host`].
     pub const HOST_INTERFACE: &'static str = "eth0";
-    /// The name of the interface from which rxo receives, in [`Lab::host`] of a lab made by [`Lab::through`].
+    /// The name of the interface from which rxo receives, in the namespace [`Lab::host`] of a lab that
+    /// [`Lab::through`] created.
     pub const WIRE_INTERFACE: &'static str = "wire0";
     /// The name of the host's nic in labs that are set up like a user's machine: [`Lab::with_addressed_nic`],
     /// [`Lab::with_bare_nic`].
@@ -122,8 +124,8 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Creates a lab with a gap for rxo between peer and host: open `packet:wire0` and a TAP in [`Lab::host`], then
-    /// call [`Lab::attach_host`] with the TAP's name.
+    /// Creates a lab in which peer and host are not connected, so that rxo can connect them. The caller opens
+    /// `packet:wire0` and a TAP in [`Lab::host`] for rxo, then calls [`Lab::attach_host`] with the TAP's name.
     ///
     /// # Errors
     /// If the system refuses; see [`Namespace::new`].
@@ -131,7 +133,7 @@ impl Lab {
         Self::through_with(LabOptions::default())
     }
 
-    /// Creates a lab with a gap for rxo between peer and host, with `options`; see [`Lab::through`].
+    /// Creates a lab with `options` in which rxo must connect peer and host; see [`Lab::through`].
     ///
     /// # Errors
     /// The errors of [`Lab::through`].
@@ -149,9 +151,10 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Creates a lab in which the host is set up like a user's machine before rxo starts: its `eth1` has the host's
-    /// addresses, and default routes via the peer. Everything else is the kernel's default: the kernel answers ARP,
-    /// IPv6 has its link-local address, and packets for the host are accepted on any interface.
+    /// Creates a lab in which the host is set up like a user's machine before rxo starts: the host's `eth1` has
+    /// the host's addresses, and default routes via the peer. All other settings are the kernel's defaults: the
+    /// kernel answers ARP, `eth1` has a link-local IPv6 address, and packets for the host are accepted on any
+    /// interface.
     ///
     /// # Errors
     /// If the system refuses; see [`Namespace::new`].
@@ -166,8 +169,8 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Creates a lab in which the host is set up like a user's machine before rxo starts, but its `eth1` has
-    /// no address; see [`Lab::with_addressed_nic`].
+    /// Creates a lab in which the host is set up like a user's machine before rxo starts, but the host's `eth1`
+    /// has no address; see [`Lab::with_addressed_nic`].
     ///
     /// # Errors
     /// If the system refuses; see [`Namespace::new`].
@@ -258,7 +261,8 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Waits until the peer's end of the wire can send. It was switched on before the host's end.
+    /// Waits until the peer's end of the wire can send. This is not immediate, because the peer's end was
+    /// switched on before the host's end.
     fn await_wire(&self) -> Result<()> {
         self.peer.interface(Self::PEER_INTERFACE).await_wire()
     }

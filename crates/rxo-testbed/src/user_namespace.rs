@@ -39,8 +39,8 @@ pub fn become_root_in_user_namespace() -> Result<Privilege> {
     Ok(Privilege::UserNamespace)
 }
 
-/// Gives this process, and those that it starts, an empty `/run` of their own, in which programs put their sockets. Call
-/// it after [`become_root_in_user_namespace`], before any thread is started.
+/// Gives this process, and the processes that it starts, a private, empty `/run`, in which programs put their
+/// sockets. Call it after [`become_root_in_user_namespace`], before any thread is started.
 ///
 /// # Errors
 /// If the system refuses.
@@ -75,11 +75,11 @@ fn refused(source: io::Error) -> LabError {
     LabError::System { message, source }
 }
 
-/// The numbers of the needed capabilities: CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN.
+/// The numbers of the capabilities that this crate needs: CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN.
 const NEEDED_CAPABILITIES: [u32; 3] = [12, 13, 21];
 
-/// The kernel settings that can forbid user namespaces: for each its file, the value that forbids them, and
-/// the remedy.
+/// The kernel settings that can forbid user namespaces. Each entry has the setting's file, the value that
+/// forbids user namespaces, and the remedy.
 const SWITCHES: [(&str, &str, &str); 3] = [
     (
         "/proc/sys/user/max_user_namespaces",

@@ -11,7 +11,7 @@ use crate::namespace::until;
 /// The totals of an interface since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceCounters {
-    /// The number of frames received. An aggregate that was written to a TAP counts as one.
+    /// The number of frames received. An aggregate that was written to a TAP counts as one frame.
     pub received_frames: u64,
     /// The number of bytes received.
     pub received_bytes: u64,

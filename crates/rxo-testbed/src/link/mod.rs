@@ -24,15 +24,15 @@ pub use tunnel::Vxlan;
 /// A MAC address.
 pub type Mac = [u8; 6];
 
-/// An interface of a namespace, by name. Dropping this handle does not remove it; its namespace or
-/// [`Interface::delete`] does.
+/// A handle of an interface of a namespace, identified by its name. Dropping the handle does not remove the
+/// interface. The interface exists until [`Interface::delete`] is called or its namespace is removed.
 #[derive(Clone, Debug)]
 pub struct Interface<'n> {
     namespace: &'n Namespace,
     name: String,
 }
 
-/// Creates a veth pair: frames sent on one interface arrive at the other. Both are down.
+/// Creates a veth pair: frames sent on one interface arrive at the other. Both interfaces are down.
 ///
 /// # Errors
 /// If a name is taken, or the kernel has no veth.
@@ -94,8 +94,8 @@ impl<'n> Interface<'n> {
         self.create(self.of_kind("bridge", &[]))
     }
 
-    /// Creates this interface as a bridge that queries group memberships. From one second after it is
-    /// switched on, the bridge forwards frames of a group only to members.
+    /// Creates this interface as a bridge that queries group memberships. From one second after the bridge is
+    /// switched on, it forwards frames of a group only to members of the group.
     ///
     /// # Errors
     /// If the name is taken, or the kernel has no bridges.
@@ -117,8 +117,8 @@ impl<'n> Interface<'n> {
         self.create_on(parent, self.of_kind("vlan", &[(VLAN_ID, &id.to_ne_bytes())]))
     }
 
-    /// Creates this interface as a macvlan on `parent`: both share a wire, but each has a MAC address of its
-    /// own.
+    /// Creates this interface as a macvlan on `parent`: both interfaces share a wire, but each has a MAC
+    /// address of its own.
     ///
     /// # Errors
     /// If the name is taken, or the kernel has no macvlan.
@@ -126,7 +126,7 @@ impl<'n> Interface<'n> {
         self.create_on(parent, self.of_kind("macvlan", &[]))
     }
 
-    /// Removes the interface. Removing one end of a veth removes the other.
+    /// Removes the interface. Removing one end of a veth also removes the other end.
     ///
     /// # Errors
     /// If it does not exist.
@@ -231,8 +231,8 @@ impl<'n> Interface<'n> {
             .context(|| self.cannot(&format!("add the route to {destination} by")))
     }
 
-    /// Limits the size of the packets into which the kernel's GRO coalesces, in bytes from the IP header. No
-    /// effect on IPv4 before Linux 6.3.
+    /// Limits the size of the aggregates that the kernel's GRO builds, in bytes from the start of the IP
+    /// header. No effect on IPv4 before Linux 6.3.
     ///
     /// # Errors
     /// If the interface does not exist.
@@ -240,11 +240,11 @@ impl<'n> Interface<'n> {
         self.set_number(libc::IFLA_GRO_MAX_SIZE, bytes, "limit what is coalesced on")
     }
 
-    /// Limits the size of the GSO packets that the stack sends, in bytes. Packets above 65,536 bytes are what
-    /// Linux calls BIG TCP. No effect on IPv4 before Linux 6.3.
+    /// Limits the size of the GSO packets that the stack sends, in bytes. Linux calls packets above 65,536
+    /// bytes BIG TCP. No effect on IPv4 before Linux 6.3.
     ///
     /// # Errors
-    /// If the interface does not exist, or rejects packets that large.
+    /// If the interface does not exist, or rejects packets of this size.
     pub fn set_large_send_bytes(&self, bytes: u32) -> Result<()> {
         self.set_number(libc::IFLA_GSO_MAX_SIZE, bytes, "limit what is segmented on")?;
         self.set_number(GSO_IPV4_MAX_SIZE, bytes, "limit what is segmented on")
@@ -284,7 +284,7 @@ impl<'n> Interface<'n> {
         self.coalescing_hold()?.set(at_most).context(|| self.cannot("hold what is coalesced on"))
     }
 
-    /// Opens the setting of [`Interface::hold_coalesced`], for a caller that changes it repeatedly.
+    /// Opens the setting of [`Interface::hold_coalesced`], for a caller that changes the setting repeatedly.
     ///
     /// # Errors
     /// If the interface does not exist.
@@ -292,9 +292,10 @@ impl<'n> Interface<'n> {
         CoalescingHold::open(self)
     }
 
-    /// Lets a kernel thread process received frames (threaded NAPI, since Linux 5.12). Without this, the
-    /// kernel processes the frames of a veth inside the sender's system call, and charges the sending thread. Returns the
-    /// thread's id; `None` if the kernel's threads are hidden from this process.
+    /// Lets a kernel thread process received frames (threaded NAPI, since Linux 5.12). Without such a thread,
+    /// the kernel processes the frames of a veth inside the sender's system call, and charges the processor
+    /// time to the sending thread. Returns the thread's id; `None` if kernel threads are not visible to this
+    /// process.
     ///
     /// # Errors
     /// If the interface does not exist, or its kind or the kernel does not allow it.
@@ -315,7 +316,7 @@ impl<'n> Interface<'n> {
         self.namespace.netlink().change(request)
     }
 
-    /// Returns the beginning of an error message: "cannot", then `verb`, then this interface.
+    /// Returns the beginning of an error message: "cannot", `verb`, and the interface.
     pub fn cannot(&self, verb: &str) -> String {
         format!("cannot {verb} {} in namespace \"{}\"", self.name, self.namespace.label())
     }

@@ -16,21 +16,21 @@ pub enum Offload {
     /// The interface segments large TCP sends (TSO). A veth does not segment, so the other end gets packets larger than
     /// its MTU.
     TransmitSegmentation,
-    /// The stack segments large sends just before it passes them to the interface (GSO). On a veth, it does
-    /// not.
+    /// The stack keeps GSO frames whole until just before it passes them to the interface, and segments them
+    /// there (GSO). On a veth, the frames are not segmented.
     GenericSegmentation,
     /// The interface completes TCP and UDP checksums. A veth does not, so frames with partial checksums cross
     /// it.
     TransmitChecksum,
     /// The kernel coalesces received frames (GRO). On a veth this also switches on polling (NAPI), without
-    /// which there would be nothing to coalesce.
+    /// which the kernel would not coalesce.
     GenericReceive,
     /// With [`Offload::GenericReceive`], the kernel also coalesces UDP datagrams for sockets that did not ask
     /// for it (`rx-udp-gro-forwarding`, since Linux 5.12).
     UdpForwarding,
 }
 
-/// The way in which the ethtool interface of the kernel addresses an offload.
+/// The form in which the kernel's ethtool interface identifies an offload.
 enum Known {
     /// The offload has two commands: one that reads it, and one that sets it.
     Commands(u32, u32),
@@ -71,7 +71,8 @@ pub(crate) fn get(interface: &Interface<'_>, which: Offload) -> Result<bool> {
     .context(|| interface.cannot(&format!("read {which:?} of")))
 }
 
-/// The setting for how long the kernel holds coalesced packets beyond a poll, kept open because it is changed often.
+/// The open file of a setting: the time for which the kernel holds coalesced packets beyond the end of a poll.
+/// The file stays open because tests change the setting often.
 #[derive(Debug)]
 pub struct CoalescingHold(File);
 
@@ -84,17 +85,18 @@ impl CoalescingHold {
         opened.map(Self).context(|| interface.cannot("hold what is coalesced on"))
     }
 
-    /// Lets the kernel hold coalesced packets for at most this time plus the time until its next clock tick
-    /// (1 to 10 ms). With zero, the kernel delivers everything at the end of the next poll.
+    /// Lets the kernel hold coalesced packets for at most `at_most` plus the time until the kernel's next clock
+    /// tick (1 to 10 ms). With a time of zero, the kernel delivers all packets at the end of the next poll.
     ///
     /// # Errors
-    /// If the interface is gone.
+    /// If the interface was removed.
     pub fn set(&self, at_most: Duration) -> io::Result<()> {
         self.0.write_all_at(at_most.as_nanos().to_string().as_bytes(), 0)
     }
 }
 
-/// Lets a separate kernel thread process the interface's received frames. Returns the thread's id, if it is visible.
+/// Lets a separate kernel thread process the interface's received frames. Returns the thread's id; `None` if
+/// kernel threads are not visible to this process.
 pub(crate) fn receive_in_thread(interface: &Interface<'_>) -> Result<Option<u32>> {
     // A veth has no NAPI unless GRO is on.
     set(interface, Offload::GenericReceive, true)?;

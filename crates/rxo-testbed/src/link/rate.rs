@@ -12,8 +12,8 @@ use crate::error::{Context, LabError, Result, usage};
 pub struct RateLimit {
     /// The rate in bytes per second, including link-layer headers.
     pub bytes_per_s: u64,
-    /// The number of bytes that may leave at once after a pause. Must exceed both the largest packet and the
-    /// bytes that the rate allows while a kernel timer is late (50 to 100 µs).
+    /// The number of bytes that may be sent at once after a pause. Must exceed both the largest packet and the
+    /// bytes that the rate allows during the delay of a kernel timer (50 to 100 µs).
     pub burst_bytes: u32,
     /// The number of bytes that may wait before frames are dropped.
     pub queue_bytes: u32,
@@ -21,14 +21,14 @@ pub struct RateLimit {
 
 impl RateLimit {
     /// Creates a rate limit with a burst of 256 KiB and a queue of 2 MiB. The burst exceeds the largest GSO
-    /// frame, so that none gets stuck.
+    /// frame, so that the token bucket can pass every frame.
     #[must_use]
     pub const fn new(bytes_per_s: u64) -> Self {
         Self { bytes_per_s, burst_bytes: 256 * 1024, queue_bytes: 2 * 1024 * 1024 }
     }
 
-    /// Creates a rate limit that is as even as a wire: at once leave at most two full frames, or the bytes
-    /// that the rate allows in 100 µs if these are more. For interfaces that carry no GSO frames.
+    /// Creates a rate limit that is as even as a wire: the interface sends at most two full frames at once, or
+    /// the bytes that the rate allows in 100 µs if that is more. For interfaces that carry no GSO frames.
     #[must_use]
     pub fn even(bytes_per_s: u64, queue_bytes: u32) -> Self {
         let late = u32::try_from(bytes_per_s / 10_000).unwrap_or(u32::MAX);
@@ -52,9 +52,9 @@ pub(crate) fn limit_rate(interface: &Interface<'_>, limit: RateLimit) -> Result<
     }
 }
 
-/// Returns the request for a token bucket (`tbf`, linux/pkt_sched.h). Its header is the structure `tcmsg` in
-/// words: family, index, handle, parent, and a word without meaning here. The kernel computes the zero fields
-/// of the parameter block from the 64-bit rate and the burst.
+/// Returns the request for a token bucket (`tbf`, linux/pkt_sched.h). The header of the request is the
+/// structure `tcmsg` in words: family, index, handle, parent, and a word that is not used here. The kernel
+/// computes the fields of the parameter block that are 0 from the 64-bit rate and the burst.
 fn request(index: u32, limit: RateLimit) -> Request {
     let header = [0, index, 0, TC_H_ROOT, 0].map(u32::to_ne_bytes);
     let options: [(u16, &[u8]); 3] = [

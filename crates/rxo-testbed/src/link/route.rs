@@ -6,7 +6,8 @@ use rxo_netlink::Request;
 
 use super::Mac;
 
-/// Returns the request that gives an interface an address, which is usable at once.
+/// Returns the request that adds an address to an interface. The address is usable at once, without duplicate
+/// address detection.
 pub(crate) fn address(index: u32, address: IpAddr, prefix_bits: u8) -> Request {
     let (family, address) = octets(address);
     let header = [[family, prefix_bits, libc::IFA_F_NODAD as u8, 0], index.to_ne_bytes()];
@@ -38,7 +39,8 @@ pub(crate) fn route(
         .attributes(gateway.as_slice())
 }
 
-/// Adds to the request for a route that TCP acknowledges data on this route at once, without delay.
+/// Returns the request for a route with an addition: TCP acknowledges data on this route at once, without
+/// delay.
 pub(crate) fn with_quick_acks(route: Request) -> Request {
     route.nest(libc::RTA_METRICS, &[(QUICK_ACK, &1_u32.to_ne_bytes())])
 }

@@ -1,5 +1,5 @@
-//! Waits on many sockets with level-triggered epoll. A thread that reads a little from each socket in turn is
-//! notified again of the rest. Edge-triggered libraries do not repeat the notification.
+//! Waits on many sockets with level-triggered epoll. A thread that reads a part of the data of each socket in
+//! turn is notified again of the rest. Edge-triggered libraries would not repeat the notification.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -30,7 +30,8 @@ impl Epoll {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Adds a socket to the set. It must be removed before it is closed, or be closed together with the set.
+    /// Adds a socket to the set. The socket must be removed from the set before the socket is closed, or be
+    /// closed together with the set.
     pub(crate) fn add(&self, fd: &impl AsRawFd, token: u64, interest: Interest) -> io::Result<()> {
         let events = match interest {
             Interest::Read => libc::EPOLLIN,

@@ -19,7 +19,7 @@ pub(crate) fn get_offload(socket: &impl AsRawFd, name: &str, get: u32) -> io::Re
     Ok(value[1] != 0)
 }
 
-/// Switches a feature that is addressed by a name instead of a command.
+/// Switches on or off a feature that is identified by a name instead of a command.
 pub(crate) fn set_feature(
     socket: &impl AsRawFd,
     name: &str,
@@ -67,8 +67,8 @@ fn halves(word: u64) -> [u32; 2] {
     [0, 4].map(|at| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]))
 }
 
-/// Runs the command in the first of `words`. The kernel reads and writes as many words as the command and the
-/// counts in `words` imply. All callers are in this file.
+/// Runs the command in the first of `words`. The kernel reads and writes the number of words that follows from
+/// the command and the counts in `words`. All callers are in this file.
 fn call(socket: &impl AsRawFd, name: &str, words: &mut [u32]) -> io::Result<()> {
     // SAFETY: ifreq consists of bytes and integers, for which all zeros is valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

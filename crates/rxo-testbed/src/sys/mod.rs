@@ -1,5 +1,5 @@
-//! Safe wrappers of system calls that neither the standard library nor `rxo-netlink` offers. All unsafe code
-//! of this crate is here, and no decisions are.
+//! Safe wrappers of system calls that neither the standard library nor `rxo-netlink` offers. All unsafe code of
+//! this crate is in this module, which contains no logic of its own.
 #![allow(unsafe_code, reason = "system calls that have no safe face elsewhere")]
 
 mod epoll;

@@ -52,8 +52,8 @@ impl MonitorSocket {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Receives the next packet. Returns its length, and the bytes of the VLAN tag that the kernel removed
-    /// from it. `None` if no packet waits. A packet longer than the buffer is truncated.
+    /// Receives the next packet. Returns its length, and the bytes of the VLAN tag that the kernel removed from
+    /// it. `None` if no packet waits. A packet that is longer than the buffer is truncated.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, Option<[u8; 4]>)>> {
         let mut room = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         let mut control = [0_u64; 16];
@@ -107,5 +107,5 @@ fn removed_tag(message: &libc::msghdr) -> Option<[u8; 4]> {
 const OPTIONS: [libc::c_int; 3] =
     [libc::PACKET_VNET_HDR, libc::PACKET_AUXDATA, libc::PACKET_IGNORE_OUTGOING];
 
-/// The size of the receive buffer, in bytes: space for everything that arrives while the reader is busy.
+/// The size of the receive buffer, in bytes. The buffer holds the packets that arrive while the reader is busy.
 const BUFFER_BYTES: usize = 8 << 20;

@@ -47,7 +47,7 @@ pub(crate) fn unacknowledged_bytes(socket: &impl AsRawFd) -> io::Result<usize> {
     Ok(usize::try_from(bytes).unwrap_or(0))
 }
 
-/// Returns the number of bytes that the kernel has allocated for a socket's queues or set aside for them.
+/// Returns the number of bytes that the kernel has allocated or reserved for a socket's queues.
 pub(crate) fn memory_bytes(socket: &impl AsRawFd) -> io::Result<u64> {
     let mut values = [0_u32; MEMORY_VALUES];
     let mut length = socklen(size_of_val(&values));
@@ -62,8 +62,8 @@ pub(crate) fn memory_bytes(socket: &impl AsRawFd) -> io::Result<u64> {
 
 /// The number of values of `SO_MEMINFO` (`SK_MEMINFO_VARS` of linux/sock_diag.h).
 const MEMORY_VALUES: usize = 9;
-/// The indices of those values of `SO_MEMINFO` that are memory in use: received, set aside, queued to be
-/// sent, options, and backlog.
+/// The indices of the values of `SO_MEMINFO` that count memory in use: received data, reserved memory, data
+/// queued to be sent, options, and backlog.
 const MEMORY_HELD: [usize; 5] = [0, 4, 5, 6, 7];
 
 /// Sets the congestion control algorithm of a TCP socket.

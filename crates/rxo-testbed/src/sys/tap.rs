@@ -1,4 +1,4 @@
-//! Attaches a descriptor of `/dev/net/tun` to a TAP or a TUN.
+//! Opens `/dev/net/tun` and attaches the file descriptor to a TAP or a TUN.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,14 +8,15 @@ use std::os::unix::fs::OpenOptionsExt;
 use super::check;
 
 /// Creates the TAP `name` in the calling thread's network namespace. A `virtio_net_hdr` of ten bytes precedes
-/// each frame. Reads do not wait. With `is_polled` the kernel receives by polls (NAPI), so that it coalesces.
+/// each frame. Reads do not wait. If `is_polled` is `true`, the kernel receives written frames by polls (NAPI),
+/// so that it coalesces them.
 pub(crate) fn open_tap(name: &str, is_polled: bool) -> io::Result<File> {
     attach(name, libc::IFF_TAP | if is_polled { libc::IFF_NAPI } else { 0 })
 }
 
 /// Creates the TUN `name` in the calling thread's network namespace. A `virtio_net_hdr` of ten bytes precedes
-/// each packet. Reads do not wait. The kernel leaves the completion of checksums to the reader, and with
-/// `sends_large` also the segmentation of TCP.
+/// each packet. Reads do not wait. The reader must complete checksums. If `sends_large` is `true`, the reader
+/// must also segment TCP.
 pub fn open_tun(name: &str, sends_large: bool) -> io::Result<File> {
     let file = attach(name, libc::IFF_TUN)?;
     let large = if sends_large { libc::TUN_F_TSO4 | libc::TUN_F_TSO6 } else { 0 };

@@ -25,25 +25,26 @@ use crate::worker::Worker;
 pub struct BulkConfig {
     /// The number of connections, 1 to 400, distributed over the threads.
     pub connections: usize,
-    /// The number of sending threads, and also that of receiving threads.
+    /// The number of sending threads. The number of receiving threads is equal.
     pub threads_per_side: usize,
-    /// The number of bytes after which each connection ends; `None` sends until stopped.
+    /// The number of bytes after which each connection ends; `None` sends until the transfer is stopped.
     pub bytes_per_connection: Option<u64>,
     /// The number of bytes that the application writes at once, 1 byte to 128 KiB.
     pub write_bytes: usize,
     /// `true` if the accepting side sends, as in a download.
     pub is_download: bool,
     /// `true` if each write waits until the previous one is acknowledged. Each write is then one GSO frame,
-    /// whose last segment carries PSH. If `false`, the kernel joins waiting data, and sets PSH where the data
-    /// runs out.
+    /// whose last segment carries PSH. If `false`, the kernel joins waiting data, and sets PSH on the segment
+    /// after which no more data waits.
     pub one_write_at_a_time: bool,
     /// The fixed size of the send buffer in bytes; `None` lets the kernel choose.
     pub send_buffer_bytes: Option<usize>,
     /// The fixed size of the receive buffer in bytes; `None` lets the kernel choose.
     pub receive_buffer_bytes: Option<usize>,
-    /// The number of bytes that must have arrived before a receiver is woken; `None` for any number. With a
-    /// value, Linux acknowledges every second full segment while the receiver waits (RFC 9293). With `None`,
-    /// Linux leaves most ACKs to the reader, and then sends one for everything that the reader has read.
+    /// The number of bytes that must have arrived before a receiver is woken; with `None`, any number of bytes
+    /// wakes it. With a value, Linux acknowledges every second full segment while the receiver waits (RFC
+    /// 9293). With `None`, Linux delays most ACKs until the receiver reads, and then sends one ACK for all data
+    /// that was read.
     pub receive_low_water_bytes: Option<usize>,
     /// The rate limit of all connections together in bytes per second, shared equally and enforced by the senders'
     /// kernel; `None` for no limit.
@@ -82,7 +83,7 @@ impl Default for BulkConfig {
     }
 }
 
-/// A running bulk transfer. Dropping the value stops it, and its threads end by themselves.
+/// A running bulk transfer. Dropping the value stops the transfer, and the threads end by themselves.
 #[derive(Debug)]
 pub struct BulkTransfer {
     senders: Vec<Worker<Vec<SendingEnd>>>,
@@ -293,9 +294,9 @@ impl BulkConfig {
         Ok(())
     }
 
-    /// Returns the fixed size of the send buffer in bytes; `None` leaves it to the kernel. A write that must
-    /// leave as one GSO frame must fit into the buffer as a whole; otherwise a part of it leaves with a PSH
-    /// of its own.
+    /// Returns the fixed size of the send buffer in bytes; `None` lets the kernel choose. A write that must be
+    /// sent as one GSO frame must fit into the buffer as a whole. Otherwise, a part of the write is sent
+    /// separately, with its own PSH.
     pub(crate) fn send_buffer(&self) -> Option<usize> {
         let whole = self.one_write_at_a_time.then_some(2 * self.write_bytes + 64 * 1024);
         self.send_buffer_bytes.or(whole)
@@ -340,7 +341,7 @@ pub(super) fn deal<T>(all: Vec<T>, shares: usize) -> impl Iterator<Item = Vec<T>
     dealt.into_iter()
 }
 
-/// Maximum number of connections: with more, a two-core machine would measure its scheduler.
+/// The maximum number of connections. With more, a two-core machine would mainly measure its scheduler.
 const MOST_CONNECTIONS: usize = 400;
 /// The pause between two checks of the received bytes.
 const PAUSE: Duration = Duration::from_millis(1);

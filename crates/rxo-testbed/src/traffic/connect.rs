@@ -8,10 +8,11 @@ use crate::error::{Context, LabError, Result};
 use crate::namespace::Namespace;
 use crate::sys::{self, Interest};
 
-/// Both ends of a connection. A socket belongs to its namespace, even if a thread outside uses it.
+/// Both ends of a connection. A socket belongs to its namespace, even if a thread outside the namespace uses
+/// the socket.
 #[derive(Debug)]
 pub(crate) struct Ends {
-    /// The end that sends the data: the one that has connected, before [`Ends::reverse`].
+    /// The end that sends the data: the connecting end, or after [`Ends::reverse`] the accepting end.
     pub(crate) sender: TcpStream,
     pub(crate) receiver: TcpStream,
 }
@@ -33,8 +34,8 @@ pub fn listen(namespace: &Namespace, address: IpAddr) -> Result<TcpListener> {
 /// Opens connections one after the other from the namespaces to the listener. If the number does not divide
 /// evenly, the first namespaces get one connection more.
 ///
-/// Waits until each connection is accepted, so that the handshakes of 400 connections do not overrun a small
-/// ring.
+/// Waits until each connection is accepted, so that the handshakes of 400 connections do not overflow a small
+/// packet ring.
 pub(crate) fn open(
     from: &[&Namespace],
     listener: &TcpListener,
@@ -92,8 +93,8 @@ pub fn set_low_water(socket: &TcpStream, bytes: Option<usize>) -> Result<()> {
         .context(|| format!("cannot set a low-water mark of {bytes} bytes"))
 }
 
-/// Sets the size of the receive buffer for the sockets that the listener will accept. The size must be known
-/// before the handshake, which announces the window scale.
+/// Sets the size of the receive buffer for the sockets that the listener will accept. The size must be set
+/// before the handshake, because the handshake announces the window scale.
 pub(crate) fn set_receive_buffer(listener: &TcpListener, bytes: usize) -> Result<()> {
     sys::set_buffer_bytes(listener, Interest::Read, bytes)
         .context(|| format!("cannot set a receive buffer of {bytes} bytes"))
@@ -105,5 +106,6 @@ fn open_one(target: SocketAddr, listener: &TcpListener) -> Result<Ends> {
     Ok(Ends { sender, receiver })
 }
 
-/// Timeout of a handshake: longer than two lost segments take (1 s and 2 s).
+/// The timeout of a handshake. It is longer than the retransmission timeouts of two lost segments (1 s and 2
+/// s).
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! Traffic of real Linux TCP between two namespaces, by threads of this process.
+//! Traffic of real Linux TCP between two namespaces. Threads of this process send and receive.
 //!
 //! * [`BulkTransfer`]: 1 to 400 connections that send as fast as they can. Every byte is checked.
 //! * [`Outgoing`] and [`exchange`]: Linux peers for a host that is not Linux.

@@ -15,7 +15,8 @@ use crate::error::{Context, LabError, Result};
 use crate::namespace::Namespace;
 use crate::worker::Worker;
 
-/// Connections that send as fast as they can until they are stopped. Each sends the [`Pattern`] of its port.
+/// Connections that send as fast as they can until they are stopped. Each connection sends the [`Pattern`] of
+/// its port.
 #[derive(Debug)]
 pub struct Outgoing {
     senders: Vec<Worker<Vec<SendingEnd>>>,
@@ -25,7 +26,8 @@ pub struct Outgoing {
 /// The result of connections that have ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutgoingReport {
-    /// Each connection, as the client's port and the number of bytes sent, in no particular order.
+    /// One element for each connection, in no particular order: the client's port, and the number of bytes
+    /// sent.
     pub connections: Vec<(u16, u64)>,
     /// The number of segments that the senders' kernel retransmitted.
     pub retransmitted_segments: u64,

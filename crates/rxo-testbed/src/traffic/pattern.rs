@@ -1,14 +1,15 @@
-//! The contents of a test connection: a stream of bytes that is free to generate and cheap to check.
+//! The contents of a test connection: a stream of bytes that costs nothing to generate and little to check.
 //!
-//! All streams are windows on one block of pseudo-random bytes that repeats every [`PERIOD`] bytes. Each connection
-//! starts at its own offset in the block. The period is a prime, so bytes that are lost, repeated or swapped by whole
-//! segments appear where the block has other bytes. Comparing a received stream with the block finds every wrong byte
-//! and its position, costs less than a good hash, and costs the same on every path that is compared.
+//! All streams are parts of one block of pseudo-random bytes that repeats every [`PERIOD`] bytes. Each
+//! connection starts at its own offset in the block. The period is a prime, so if whole segments are lost,
+//! repeated or swapped, the received bytes differ from the expected bytes of the block. Comparing a received
+//! stream with the block finds every wrong byte and its position, costs less than a good hash, and costs the
+//! same on every path that is compared.
 
 use std::fmt;
 use std::sync::OnceLock;
 
-/// The byte stream of one connection, identified by its client's port. Free to copy.
+/// The byte stream of one connection, identified by its client's port. Copying this value is cheap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
     start: u64,
@@ -78,8 +79,7 @@ impl Pattern {
     }
 }
 
-/// Returns one period of the pseudo-random block, followed by as much of its repetition as the longest slice
-/// needs.
+/// Returns one period of the pseudo-random block, followed by enough of the next period for the longest slice.
 fn block() -> &'static [u8] {
     static BLOCK: OnceLock<Box<[u8]>> = OnceLock::new();
     BLOCK.get_or_init(|| {
@@ -88,7 +88,7 @@ fn block() -> &'static [u8] {
     })
 }
 
-/// Returns a number that is spread over 64 bits (the finalizer of SplitMix64, Steele et al. 2014).
+/// Returns a hash of `value` over 64 bits (the finalizer of SplitMix64, Steele et al. 2014).
 fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -96,8 +96,8 @@ fn mix(value: u64) -> u64 {
     value ^ value >> 31
 }
 
-/// The number of bytes after which the stream repeats. Below 64 KiB, so that one period stays in a core's own cache; a
-/// prime, so that no usual length of reads and segments divides it.
+/// The number of bytes after which the stream repeats. The number is below 64 KiB, so that one period stays in
+/// a core's own cache. It is a prime, so that it is no multiple of a usual length of reads or segments.
 const PERIOD: usize = 65_521;
 
 #[cfg(test)]

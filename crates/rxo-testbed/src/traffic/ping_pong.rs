@@ -103,7 +103,8 @@ fn answer(mut socket: TcpStream) -> Result<()> {
     Ok(())
 }
 
-/// Creates a histogram of round-trip times from one nanosecond to [`PATIENCE`], with three digits.
+/// Creates a histogram of round-trip times from one nanosecond to [`PATIENCE`], with a precision of three
+/// significant digits.
 fn new_histogram() -> Result<Histogram<u64>> {
     Histogram::new_with_bounds(1, PATIENCE.as_nanos() as u64, 3)
         .map_err(|error| usage(error.to_string()))

@@ -1,4 +1,4 @@
-//! A thread that reads its connections and checks every byte.
+//! Receiving threads, which read their connections and check every byte.
 
 use std::io::{self, Read};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use crate::sys::{Epoll, Interest};
 /// The receiving end of one connection.
 #[derive(Debug)]
 pub struct ReceivingEnd {
-    /// The socket from which the stream is read, without waiting.
+    /// The non-blocking socket from which the stream is read.
     pub socket: TcpStream,
     /// The client's port, which identifies the connection.
     pub port: u16,
@@ -25,7 +25,7 @@ pub struct ReceivingEnd {
     pub mismatch: Option<Mismatch>,
 }
 
-/// Reads all connections in turn until the streams end. Adds the bytes read to `total` at once.
+/// Reads all connections in turn until the streams end. Adds the number of bytes to `total` after each read.
 pub fn receive_all(mut ends: Vec<ReceivingEnd>, total: &AtomicU64) -> Result<Vec<ReceivingEnd>> {
     let cannot = || "the receiving thread cannot wait for its sockets".to_owned();
     let epoll = Epoll::new().context(cannot)?;
@@ -105,7 +105,8 @@ fn stalled(open: usize, ends: &[ReceivingEnd]) -> LabError {
     ))
 }
 
-/// Maximum number of bytes of one read: as many as arrive on a connection while the others are read.
+/// The maximum number of bytes of one read: about the number that arrives on a connection while the others are
+/// read.
 const READ_BYTES: usize = 128 * 1024;
-/// The time between two checks whether the transfer makes progress.
+/// The time between two checks of the transfer's progress.
 const TICK: Duration = Duration::from_millis(100);

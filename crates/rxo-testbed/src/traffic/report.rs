@@ -14,11 +14,11 @@ pub struct BulkReport {
     pub sent_bytes: u64,
     /// The number of bytes that the receivers read, and compared with the bytes that were sent.
     pub received_bytes: u64,
-    /// The time from the first byte to the last end of a stream.
+    /// The time from the first byte to the end of the last stream.
     pub duration: Duration,
     /// The number of segments that the senders' kernels retransmitted.
     pub retransmitted_segments: u64,
-    /// The first wrong byte of the first connection that had one; `None` if there was none.
+    /// The first wrong byte of the first connection that received a wrong byte; `None` if no byte was wrong.
     pub mismatch: Option<Mismatch>,
 }
 

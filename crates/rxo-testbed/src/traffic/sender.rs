@@ -1,4 +1,4 @@
-//! A thread that keeps the send buffers of its connections full.
+//! Sending threads, which keep the send buffers of their connections full.
 
 use std::io::{self, Write};
 use std::net::{Shutdown, TcpStream};
@@ -16,11 +16,12 @@ pub(crate) struct SendingEnd {
     pub(crate) socket: TcpStream,
     pub(crate) pattern: Pattern,
     pub(crate) sent_bytes: u64,
-    /// The number of bytes to send; `None` sends until stopped.
+    /// The number of bytes to send; `None` sends until the stop flag is set.
     pub(crate) limit_bytes: Option<u64>,
     /// The number of bytes of each write.
     pub(crate) write_bytes: usize,
-    /// The position of a byte that is sent wrong, to test that the receiver finds it; `None` for none.
+    /// The position in the stream of a byte that is sent wrong, to test that the receiver finds the error;
+    /// `None` sends no wrong byte.
     pub(crate) wrong_byte_at: Option<u64>,
 }
 

@@ -1,8 +1,9 @@
-//! A thread whose connections write one payload at a time: each waits until the previous payload is
-//! acknowledged.
+//! Sending threads whose connections write one payload at a time: each connection waits until its previous
+//! payload is acknowledged.
 //!
 //! The kernel does not report that all data is acknowledged, so the thread polls its sockets in turn, with a
-//! short pause after each round. Sockets that became ready during the pause write one after the other.
+//! short pause after each pass over all sockets. Sockets that became ready during the pause write one after the
+//! other.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -13,7 +14,8 @@ use super::sender::{SendingEnd, stalled};
 use crate::error::{Context, Result};
 use crate::sys;
 
-/// Sends on all connections, one write at a time, until each reaches its limit or `stop` is set; then ends the streams.
+/// Sends on all connections, one write at a time, until each connection reaches its limit or `stop` is set.
+/// Then ends the streams.
 pub(crate) fn send_one_at_a_time(
     mut ends: Vec<SendingEnd>,
     stop: &AtomicBool,
@@ -43,5 +45,6 @@ impl SendingEnd {
     }
 }
 
-/// The pause between two rounds over the sockets: short compared with the time that a payload takes on the link.
+/// The pause between two passes over all sockets. It is short compared with the time that a payload takes on
+/// the link.
 const PAUSE: Duration = Duration::from_micros(50);

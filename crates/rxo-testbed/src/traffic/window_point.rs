@@ -9,7 +9,7 @@ pub struct WindowPoint {
     pub at: Duration,
     /// The congestion window of the sender, in bytes of payload.
     pub cwnd_bytes: u64,
-    /// The payload delivered so far, in bytes, as far as the sender knows. The receiving application may have
-    /// read less.
+    /// The payload that the peer has acknowledged so far, in bytes. The receiving application may have read
+    /// less.
     pub delivered_bytes: u64,
 }
