@@ -6,20 +6,20 @@
 //!  two captures ── Comparison ──▶ ComparisonResult
 //! ```
 //!
-//! The engine is the one that runs live, unchanged: the report predicts the result of `rxo run` for the same
-//! packets at the same times.
+//! The engine is the same code that `rxo run` uses on live traffic. The report predicts the result of `rxo run`
+//! for the same packets at the same times.
 //!
 //! * [`advice`] chooses the smallest settings that come close to the best, and translates them for
 //!   a Linux host.
-//! * [`html`] makes a self-contained page of a report.
+//! * [`html`] makes a self-contained HTML page from a report.
 //! * `parquet` writes the tables of a report as files (feature `parquet`).
-//! * [`projection`] computes from costs the savings of coalescing at other rates.
+//! * [`projection`] computes the savings of coalescing at other rates from the costs of receiving.
 //! * [`report`] is the result of a study, as data. Text, JSON, HTML and Parquet are made from it.
 //! * [`rewrite`] writes captures as the host's stack would see them, and restores the originals.
 //! * [`study`] runs engines over the records of captures and fills a report; [`study::compare`] runs several
 //!   policies over the same packets and fills one table.
 //! * [`sweep`] lists the other settings to try in the same pass.
-//! * `tables` makes tables of a report for further computation (feature `arrow`).
+//! * `tables` makes tables from a report for further computation (feature `arrow`).
 //! * [`text`] writes a report as text, with tables.
 //! * [`verify`] compares two captures, flow by flow.
 //!

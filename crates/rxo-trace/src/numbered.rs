@@ -1,10 +1,10 @@
-//! The packet type of all engines in this crate. Studies and coalesced captures share it, so that the engine
-//! is compiled once: it takes longer to compile than the rest of this crate.
+//! The packet type of all engines in this crate. Studies and coalesced captures share this type, so that the
+//! generic engine is compiled only once. The engine takes longer to compile than the rest of this crate.
 
 use rxo_capture::SharedBytes;
 use rxo_frame::FrameBuffer;
 
-/// The bytes of a packet, with a number by which its owner finds it again.
+/// The bytes of a packet, with a number by which the code that passed it to an engine recognizes it afterwards.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Numbered {
     pub(crate) bytes: SharedBytes,

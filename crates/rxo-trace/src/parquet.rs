@@ -1,7 +1,9 @@
-//! A report as Parquet files, for Spark, DuckDB, pandas, Polars and others.
+//! Writes a report as Parquet files, for Spark, DuckDB, pandas, Polars and other programs.
 //!
-//! Each table of [`crate::tables`] becomes a folder of its name with one file, because readers of data sets take a folder
-//! for one table. A file is written under a temporary name and renamed when it is complete. The metadata of a file contains the origin of its rows, and a note if they are incomplete.
+//! Each table of [`crate::tables`] becomes a folder with the name of the table, which contains one file.
+//! Programs that read data sets treat a folder as one table. A file is written under a temporary name and
+//! renamed when it is complete. The metadata of a file contains the origin of its rows, and a note if the rows
+//! are incomplete.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,8 +21,8 @@ use rxo_console::files;
 use crate::report::{FlowReport, Report};
 use crate::tables::{self, Table};
 
-/// Maximum number of flow rows in memory at a time, which become a row group. It is large enough to make
-/// skipping row groups worthwhile for readers.
+/// The maximum number of flow rows in memory at a time. These rows become a row group, which is large enough to
+/// make skipping row groups worthwhile for readers.
 const PART_ROWS: usize = 65_536;
 
 /// The name of the file in the folder of each table.
@@ -60,8 +62,8 @@ pub fn write(report: &Report, folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a table as a file, completely or not at all. Each part of the table is made after the previous one is
-/// written.
+/// Writes a table as a file, completely or not at all. Each part of the table is created after the previous
+/// part was written.
 fn table(
     report: &Report,
     folder: &Path,
@@ -98,7 +100,7 @@ fn fill(
     Ok(())
 }
 
-/// Returns the metadata of a file: the origin of its rows, and the reason if they are incomplete.
+/// Returns the metadata of a file: the origin of its rows, and the reason if the rows are incomplete.
 fn origin(report: &Report) -> Vec<KeyValue> {
     let sources = report.sources.iter().map(|source| source.name.as_str());
     vec![

@@ -28,15 +28,16 @@ impl<'a> Candidates<'a> {
         self.values.iter().map(|(_, outcome)| gain(outcome)).fold(0.0, f64::max)
     }
 
-    /// Returns the share of the setting's best outcome that the value at `index` keeps; 1 if the best is 0.
+    /// Returns the share of the setting's best outcome that the value at `index` keeps, from 0 to 1; 1 if even
+    /// the best value eliminates no packets.
     fn share(&self, index: usize) -> f64 {
         let best = self.best();
         let gain = self.values.get(index).map_or(0.0, |(_, outcome)| gain(outcome));
         if best > 0.0 { gain / best } else { 1.0 }
     }
 
-    /// Returns the index of the smallest value that keeps at least `share` of the best outcome, starting at
-    /// index `from`; `None` if there is none.
+    /// Returns the index of the smallest value, from index `from` on, that keeps at least `share` of the best
+    /// outcome; `None` if there is no such value.
     fn first_with(&self, from: usize, share: f64) -> Option<usize> {
         (from..self.values.len()).find(|index| self.share(*index) >= share)
     }
@@ -69,7 +70,8 @@ const fn gain(outcome: &Outcome) -> f64 {
     outcome.eliminated_per_10_000
 }
 
-/// Returns the indices of `values` in ascending order of the values; in their given order if some cannot be compared.
+/// Returns the indices of `values` in ascending order of the values; in their original order if some of the
+/// values cannot be compared.
 fn by_size(values: &[&str]) -> Vec<usize> {
     let mut places: Vec<usize> = (0..values.len()).collect();
     if values.iter().all(|value| size_of(value).is_some()) {
@@ -78,9 +80,9 @@ fn by_size(values: &[&str]) -> Vec<usize> {
     places
 }
 
-/// Chooses on every axis the smallest value that keeps `wanted` of the axis' best outcome. Then, while the
-/// product of all shares is less than `wanted`, changes the axis that loses most to its next better value.
-/// Returns the product.
+/// Chooses on every axis the smallest value that keeps at least the share `wanted` of the axis' best outcome.
+/// Then, while the product of all axes' shares is less than `wanted`, changes the axis with the smallest share
+/// to the smallest value with a better outcome. Returns the product.
 pub(super) fn enough(axes: &mut [Candidates<'_>], wanted: f64) -> f64 {
     for axis in &mut *axes {
         axis.chosen = axis.first_with(0, wanted).unwrap_or_default();
@@ -100,10 +102,10 @@ pub(super) fn enough(axes: &mut [Candidates<'_>], wanted: f64) -> f64 {
     }
 }
 
-/// Chooses a combination of values from a grid: the smallest that keeps at least the share `wanted` of the
-/// best outcome. A combination is smaller if the sum of its values' ranks is smaller; among equal sums, the
-/// one with the best outcome counts. Returns the chosen value on each axis, and the share that is kept;
-/// `None` for an empty grid.
+/// Chooses a combination of values from a grid: the smallest combination that keeps at least the share `wanted`
+/// of the best outcome. A combination is smaller if the sum of its values' ranks is smaller. Among combinations
+/// with equal sums, the one with the best outcome is chosen. Returns the chosen value on each axis, and the
+/// share that the combination keeps; `None` for an empty grid.
 pub(super) fn from_grid(sweep: &Sweep, wanted: f64) -> Option<(Vec<Candidates<'_>>, f64)> {
     let best = sweep.outcomes.iter().map(gain).fold(0.0, f64::max);
     let share = |place: usize| {
@@ -119,8 +121,8 @@ pub(super) fn from_grid(sweep: &Sweep, wanted: f64) -> Option<(Vec<Candidates<'_
     Some((axes, share(chosen)))
 }
 
-/// Returns the sum of the ranks of the values, one on each axis, with which the outcome at index `place` was
-/// made. The smallest value of an axis has rank 0.
+/// Returns the sum of the ranks of the values that produced the outcome at index `place`, one value on each
+/// axis. The smallest value of an axis has rank 0.
 fn ranks(sweep: &Sweep, place: usize) -> usize {
     let axes = sweep.axes.iter().zip(sweep.places_at(place));
     axes.map(|(axis, own)| {

@@ -1,4 +1,4 @@
-//! Decides whether coalescing is worth it: the headline figures, and one sentence.
+//! Decides whether coalescing is worth it: computes the headline figures and one sentence.
 
 use super::load::Cores;
 use super::polls;
@@ -7,11 +7,12 @@ use crate::projection::Costs;
 use crate::report::{Checksums, Decision, Outcome, Receiver, Traffic};
 use crate::words::{count, duration, percent};
 
-/// The share of a core that coalescing must save to be worth it.
+/// The share of a core that coalescing must save to be worth using.
 pub(super) const WORTH_CORES: f64 = 0.01;
 
-/// Returns the decision for `outcome`. `better_poll` is a poll rule with a longer wait that would save more, if there
-/// is one. `receivers` are the addresses that receive most, the capturing host first; empty if the host receives all.
+/// Returns the decision for `outcome`. `better_poll` is a poll rule with a longer wait that would save more, if
+/// there is one. `receivers` are the addresses that receive most packets, the capturing host first; empty if
+/// the host receives all packets.
 pub(crate) fn decision(
     traffic: &Traffic,
     outcome: &Outcome,
@@ -49,7 +50,7 @@ pub(crate) fn decision(
     }
 }
 
-/// Returns the reason why the capture permits no decision, with the remedy; `None` if it permits one.
+/// Returns the reason why the capture permits no decision, with the remedy; `None` if a decision is possible.
 fn unanswerable_reason(traffic: &Traffic, scope: &Scope) -> Option<String> {
     nothing_received(traffic, scope)
         .or_else(|| merged(traffic))
@@ -57,7 +58,8 @@ fn unanswerable_reason(traffic: &Traffic, scope: &Scope) -> Option<String> {
         .or_else(|| sealed(traffic))
 }
 
-/// Returns a refusal if the host on which the capture was taken receives nothing in it.
+/// Returns the reason to refuse a decision if the host on which the capture was taken receives no packets in
+/// the capture; otherwise `None`.
 fn nothing_received(traffic: &Traffic, scope: &Scope) -> Option<String> {
     let sent = traffic.sent_packets.saturating_add(traffic.packets);
     (scope.packets == 0 && sent > 0).then(|| {
@@ -69,7 +71,7 @@ fn nothing_received(traffic: &Traffic, scope: &Scope) -> Option<String> {
     })
 }
 
-/// Returns a refusal if the capture contains many packets twice.
+/// Returns the reason to refuse a decision if the capture contains many packets twice; otherwise `None`.
 pub(super) fn twice(traffic: &Traffic) -> Option<String> {
     let Traffic { duplicate_packets, are_duplicates_left_out, packets, .. } = *traffic;
     (!are_duplicates_left_out && is_significant(duplicate_packets, packets)).then(|| {
@@ -81,7 +83,8 @@ pub(super) fn twice(traffic: &Traffic) -> Option<String> {
     })
 }
 
-/// Returns a refusal if most packets are in an encapsulation that cannot be read.
+/// Returns the reason to refuse a decision if most packets are in an encapsulation that cannot be read;
+/// otherwise `None`.
 pub(super) fn sealed(traffic: &Traffic) -> Option<String> {
     let Traffic { sealed_packets, packets, .. } = *traffic;
     (sealed_packets > packets / 2).then(|| {
@@ -93,7 +96,7 @@ pub(super) fn sealed(traffic: &Traffic) -> Option<String> {
     })
 }
 
-/// Returns a refusal if many packets were merged before the capture.
+/// Returns the reason to refuse a decision if many packets were merged before the capture; otherwise `None`.
 fn merged(traffic: &Traffic) -> Option<String> {
     let Traffic { super_packets, super_bytes, merged_packets, merged_bytes, bytes, .. } = *traffic;
     let all_bytes = super_bytes.saturating_add(merged_bytes);
@@ -113,7 +116,7 @@ fn merged(traffic: &Traffic) -> Option<String> {
 }
 
 /// Returns a sentence on checksums that were accepted although they could not be verified; an empty text if
-/// they were few.
+/// these checksums were few, or if the checksum mode is not `auto`.
 fn accepted(traffic: &Traffic) -> String {
     let Checksums { ref mode, unfinished, cut, right, wrong, .. } = traffic.checksums;
     let all = right + wrong + unfinished + cut;
@@ -127,8 +130,8 @@ fn accepted(traffic: &Traffic) -> String {
     format!(" Checksums {what} when the capture was taken count as right.")
 }
 
-/// Returns a sentence about the pauses without packets if they take much of the capture's time; otherwise an
-/// empty text.
+/// Returns a sentence about the pauses without packets if the pauses take much of the capture's time; otherwise
+/// an empty text.
 fn while_packets_come(traffic: &Traffic, cores: Option<Cores>) -> String {
     let Traffic { duration_ns, active_ns, .. } = *traffic;
     let pauses_ns = duration_ns.saturating_sub(active_ns);
@@ -142,7 +145,8 @@ fn while_packets_come(traffic: &Traffic, cores: Option<Cores>) -> String {
     )
 }
 
-/// Returns `true` if `part` is at least a tenth of `all`, so that a reader must know of it before the result.
+/// Returns `true` if `part` is at least a tenth of `all`. The reader of a report must know of such a part
+/// before the result.
 pub(super) const fn is_significant(part: u64, all: u64) -> bool {
     part > 0 && part >= all / 10
 }

@@ -1,15 +1,16 @@
 //! Translates a poll rule in time into settings of a Linux host.
 //!
-//! * `rx-usecs` is the time of the poll rule: the card waits this long after the first packet before it interrupts.
-//! * `rx-frames` ends the wait early after this many packets. It is set to a number that 99 % of the polls do
-//!   not exceed at this capture's rates, so that the time decides.
-//! * `gro_flush_timeout` with `napi_defer_hard_irqs` does in the kernel what `rx-usecs` does in the
-//!   card: after a poll the interrupt stays off, and a timer starts the next poll. The timer has
-//!   the same time.
-//! * `napi_defer_hard_irqs` is the number of empty polls in a row after which the interrupt is
-//!   switched on again. It is set so that three of four pauses in this capture, from the end of a
-//!   poll to the next packet, are bridged; at most [`MOST_EMPTY_POLLS`], because an idle host
-//!   should sleep.
+//! * `rx-usecs` is the time of the poll rule: the network card waits for this time after the first packet
+//!   before it raises an interrupt.
+//! * `rx-frames` ends the wait early after this number of packets. The value is a number that 99 % of the polls
+//!   do not exceed at this capture's rates, so that usually the time ends the wait.
+//! * `gro_flush_timeout` with `napi_defer_hard_irqs` does in the kernel what `rx-usecs` does in the card: after
+//!   a poll the interrupt stays off, and a timer starts the next poll. The timer is also set to the time of the
+//!   poll rule.
+//! * `napi_defer_hard_irqs` is the number of empty polls in a row after which the interrupt is switched on
+//!   again. The value is chosen so that interrupts stay off during three of four pauses in this capture; a
+//!   pause is the time from the end of a poll to the next packet. The value is at most [`MOST_EMPTY_POLLS`],
+//!   because an idle host should sleep.
 
 use super::load::fewer_packets;
 use crate::report::{LinuxAdvice, Outcome};

@@ -1,7 +1,8 @@
 //! The decision for a live interface: the chosen policy compared with the host as it is, at three rates.
 //!
-//! A capture cannot show how its host took the packets, so the decision on a capture compares with no coalescing at all. A
-//! live interface shows the deliveries that its host really had; what counts is the difference to these.
+//! A capture does not show how the host received the packets, so the decision on a capture compares coalescing
+//! with no coalescing at all. A live interface shows the host's actual deliveries, so the decision compares the
+//! chosen policy with these deliveries.
 
 use super::decide::{WORTH_CORES, is_significant, sealed, twice};
 use super::load::Load;
@@ -11,14 +12,16 @@ use crate::report::{Live, LiveRate, LiveReceiver, Report, Traffic};
 use crate::study::{Merged, RateCourse, RateStep, Rates, Watched};
 use crate::words::{count, percent};
 
-/// The rates of a decision: their names, and the share of the steps of time that are not faster.
+/// The rates of a decision. Each has a name, and the share of the time steps whose packet rate is not higher.
 const RATES: [(&str, f64); 3] = [("median", 0.5), ("p95", 0.95), ("peak", 1.0)];
-/// A receiver is listed if it receives at least one packet in this number.
+/// The threshold for listing receivers: a receiver is listed if it receives at least one of this number of
+/// packets.
 const LISTED: u64 = 10;
-/// The shortest step that a watch which ended early is measured by, in nanoseconds.
+/// The shortest time step for computing rates if the measurement was ended early, in nanoseconds.
 const SHORTEST_STEP_NS: u64 = 100_000_000;
 
-/// Adds what was watched to the report of a live interface, and replaces its decision.
+/// Adds the measurements in `watched` to the report of a live interface, and replaces the decision of the
+/// report.
 pub(crate) fn decide_live(report: &mut Report, watched: &Watched, merged: Merged, rates: &Rates) {
     let live = live(watched, merged, rates, report.decision.costs);
     let verdict = verdict(&live, &report.traffic, &report.outcome.poll);
@@ -62,7 +65,8 @@ fn live(watched: &Watched, merged: Merged, rates: &Rates, costs: Costs) -> Live 
     }
 }
 
-/// Returns the effect on one course at all rates. Steps without packets count: `steps` is the number of steps watched.
+/// Returns the effect of coalescing on the receiver of `course` at all rates. `steps` is the number of measured
+/// time steps, including steps without packets.
 fn receiver(course: &RateCourse, steps: usize, step_ns: u64, costs: Costs) -> LiveReceiver {
     let sum = |of: fn(&RateStep) -> u64| course.steps.iter().map(of).sum();
     let mut sorted: Vec<RateStep> = course.steps.iter().take(steps).copied().collect();
@@ -162,7 +166,7 @@ fn busy(receiver: &LiveReceiver) -> bool {
     receiver.rates.iter().any(|rate| rate.rate == "p95" && rate.is_worth_it)
 }
 
-/// Formats what each rate saves.
+/// Formats the savings at each rate, as a part of a sentence.
 fn savings(rates: &[LiveRate]) -> String {
     let saved = |rate: &LiveRate| (rate.cores_today - rate.cores_with).max(0.0);
     if rates.iter().all(|rate| saved(rate) == 0.0) {
@@ -173,7 +177,8 @@ fn savings(rates: &[LiveRate]) -> String {
     format!("saves of a core {}", all.join(", "))
 }
 
-/// Returns the number of frames that arrived. The socket counts lost frames; a frame may be many packets.
+/// Returns the number of frames that arrived, including frames that the socket lost. A frame may consist of
+/// many merged packets.
 fn arrived(live: &Live) -> u64 {
     live.frames.saturating_add(live.lost_packets).max(1)
 }

@@ -1,4 +1,4 @@
-//! The load: the share of a core that receiving the traffic takes, at its mean rate.
+//! The load: the number of cores that are busy with receiving the traffic at its mean rate.
 
 use crate::projection::Costs;
 use crate::report::{Outcome, Receiver, Traffic};
@@ -19,7 +19,7 @@ pub(super) struct Cores {
 }
 
 impl Cores {
-    /// Returns these cores with `cores` more in both cases: what coalescing does not change.
+    /// Returns these values, both increased by `cores`: a cost that does not depend on coalescing.
     pub(super) const fn plus(self, cores: f64) -> Self {
         Self { without: self.without + cores, with: self.with + cores }
     }
@@ -30,8 +30,8 @@ impl Cores {
 }
 
 impl Load {
-    /// Returns the load of `traffic` during the time in which packets arrive; `None` if no time passes
-    /// between the first packet and the last, because then there is no rate.
+    /// Returns the load of `traffic` during the time in which packets arrive; `None` if no time passes between
+    /// the first packet and the last, because the traffic has no rate then.
     pub(super) fn of(traffic: &Traffic, costs: Costs) -> Option<Self> {
         let Traffic { packets, bytes, active_ns, .. } = *traffic;
         (packets > 0 && active_ns > 0).then(|| Self {
@@ -53,8 +53,8 @@ impl Load {
     }
 }
 
-/// Returns the effect on an address that receives `packets` packets with `bytes` bytes in `deliveries` deliveries while
-/// `traffic` lasts. Address and host are left empty.
+/// Returns the effect of coalescing on an address that receives `packets` packets with `bytes` bytes in
+/// `deliveries` deliveries during `traffic`. The fields `address` and `is_host` keep their defaults.
 pub(crate) fn receiver(
     traffic: &Traffic,
     costs: Costs,

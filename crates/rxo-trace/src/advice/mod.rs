@@ -3,7 +3,7 @@
 //! * `decide`: decides whether coalescing is worth it, from the cost of receiving (`load`).
 //! * `scope`: the packets that the decision is for.
 //! * `polls`: the results of other poll rules.
-//! * `axes`: the settings that are tried if the user sweeps none.
+//! * `axes`: the settings that are tried if the user does not request a sweep.
 //! * `choose`: the smallest values that together keep [`WANTED_SHARE`] of the best.
 //! * `live`: the decision for a live interface.
 //! * `linux`: the settings of a Linux host for a poll rule.
@@ -27,11 +27,12 @@ use crate::report::{Advice, Outcome, Sweep, Traffic};
 use crate::study::{Point, PollRule};
 use crate::sweep::SweepAxis;
 
-/// The share of the best result that counts as enough.
+/// The share of the best result that counts as enough, from 0 to 1.
 pub const WANTED_SHARE: f64 = 0.95;
 
-/// Returns the settings to try one at a time around `chosen`: segments per aggregate, and flows held at once. They
-/// include the values of `chosen`, and begin at 1, so that a figure shows from where on nothing more is gained.
+/// Returns the settings to try, of which one at a time differs from `chosen`: segments per aggregate, and flows
+/// held at once. The values begin at 1 and include the value of `chosen`, so that a figure shows the value from
+/// which larger values gain nothing more.
 #[must_use]
 pub(crate) fn axes(chosen: &Point) -> Vec<SweepAxis> {
     let policy = &chosen.policy;
@@ -51,16 +52,18 @@ pub(crate) fn axes(chosen: &Point) -> Vec<SweepAxis> {
     ]
 }
 
-/// Returns the poll rules to try around `chosen`, which is among them.
+/// Returns the poll rules to try instead of the rule of `chosen`, which is included in the result. Empty if
+/// `chosen` does not coalesce.
 #[must_use]
 pub(crate) fn polls(chosen: &Point) -> Vec<PollRule> {
     if chosen.policy.coalesce { polls::rules(chosen.poll) } else { Vec::new() }
 }
 
-/// The attempts with other settings for advice, by the indices of their outcomes.
+/// The settings that were tried for advice, and the indices of their outcomes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Attempts {
-    /// The limits of segments whose outcomes are computed; `None` if none are.
+    /// The limits on segments per aggregate whose outcomes are computed; `None` if no such outcomes are
+    /// computed.
     pub(crate) limits: Option<SweepAxis>,
     /// The settings that were tried; each value with the index of its outcome.
     pub(crate) axes: Vec<(SweepAxis, Vec<usize>)>,
@@ -68,8 +71,8 @@ pub(crate) struct Attempts {
     pub(crate) polls: Vec<usize>,
 }
 
-/// Returns advice from settings that were tried one at a time around the first of `outcomes`. `limited` are the outcomes of
-/// the limits of segments. `None` if nothing was tried.
+/// Returns advice from settings that were tried one at a time; all other settings were those of the first of
+/// `outcomes`. `limited` are the outcomes of the limits on segments per aggregate. `None` if nothing was tried.
 pub(crate) fn from_tried(
     attempts: &Attempts,
     outcomes: &[Outcome],
@@ -104,8 +107,8 @@ pub(crate) fn from_tried(
     })
 }
 
-/// Returns advice from the user's sweep: the combination with the smallest values that is enough. `None` for an empty
-/// sweep.
+/// Returns advice from the user's sweep: the smallest combination of values that keeps [`WANTED_SHARE`] of the
+/// best result. `None` for an empty sweep.
 pub(crate) fn from_sweep(sweep: &Sweep, chosen: &Outcome) -> Option<Advice> {
     let (axes, expected_share) = choose::from_grid(sweep, WANTED_SHARE)?;
     let linux = axes.iter().find_map(|axis| linux::advice(axis.chosen()?));

@@ -1,17 +1,18 @@
-//! Poll rules to compare with the chosen one: a host that does not wait, as most hosts today, and longer
-//! waits.
+//! The poll rules that are compared with the chosen rule: a host that does not wait, like most hosts today, and
+//! longer waits.
 
 use super::decide::WORTH_CORES;
 use super::load::{Load, fewer_packets, packets_per_delivery};
 use crate::report::{Outcome, TriedPoll};
 use crate::study::PollRule;
 
-/// The poll rule of most hosts today: no wait, and packets that came meanwhile are taken together.
+/// The poll rule of most hosts today: a poll does not wait, and delivers all packets that have arrived since
+/// the previous poll.
 const TODAY: &str = "host:1us";
 
-/// The poll rules to try: from a host that takes packets as soon as it can, to the longest wait that still
-/// suits traffic that somebody waits for. Few, because each costs as much processor time as the report
-/// itself.
+/// The poll rules to try: from a host that receives packets as soon as it can, to the longest wait that is
+/// acceptable for interactive traffic. There are only a few, because computing each one takes as much processor
+/// time as the report itself.
 const RULES: [&str; 5] = [TODAY, "time:20us", "time:50us", "time:100us", "time:500us"];
 
 /// Returns the poll rules to try, including `chosen`, shortest wait first.
@@ -42,16 +43,16 @@ pub(super) fn tried(outcomes: &[&Outcome], chosen: &str, load: Option<&Load>) ->
     tried.collect()
 }
 
-/// Returns `true` if no host uses this poll rule: with polls of a number of packets, a host would wait for
-/// these packets without limit. That is no upper bound of the savings, because such a poll may end between
-/// two packets that other poll rules take together.
+/// Returns `true` if no host uses this poll rule. With polls of a fixed number of packets, a host would wait
+/// for these packets without limit. The savings under such a rule are no upper bound either, because such a
+/// poll may end between two packets that another poll rule puts into one poll.
 pub(super) fn is_hypothetical(poll: &str) -> bool {
     matches!(poll.parse(), Ok(PollRule::Packets(_)))
 }
 
-/// Returns the first poll rule of `tried` that is nearly the best: no rule that polls by time needs fewer cores
-/// by [`WORTH_CORES`] or more. `None` if the chosen rule is nearly the best, too, is not in `tried`, or does
-/// not poll by time.
+/// Returns the first poll rule of `tried` that polls by time and needs less than [`WORTH_CORES`] more cores
+/// than the best such rule. `None` if this is also true of the chosen rule, or if the chosen rule is not in
+/// `tried` or does not poll by time.
 pub(super) fn better(tried: &[TriedPoll]) -> Option<String> {
     let wait = |poll: &TriedPoll| match poll.poll.parse() {
         Ok(PollRule::Time(_)) => poll.cores_with,

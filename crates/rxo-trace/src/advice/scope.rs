@@ -1,8 +1,8 @@
-//! Scope: the packets that a decision is for.
+//! The scope of a decision: the packets that the decision is for.
 //!
 //! A host does not receive the packets that it sends. If the capture shows on which host it was taken, the
-//! decision is for the packets that this host receives. If it does not, and several addresses receive much,
-//! the decision may depend on the receiving host.
+//! decision is for the packets that this host receives. If the capture does not show this, and several
+//! addresses receive many packets, the decision may depend on the receiving host.
 
 use super::decide::{WORTH_CORES, format_savings};
 use super::load::{Cores, Load};
@@ -15,7 +15,8 @@ use crate::words::{count, percent};
 pub(super) struct Scope {
     pub(super) packets: u64,
     pub(super) deliveries: u64,
-    /// The cores that are busy with receiving; `None` if the capture has no rate.
+    /// The cores that are busy with receiving; `None` if the capture has no rate, because no time passes
+    /// between its first and last packet.
     pub(super) cores: Option<Cores>,
     /// The sentence that names the packets, preceded by a space; empty if the decision is for all packets.
     pub(super) remark: String,
@@ -80,8 +81,8 @@ fn cores(receiver: &Receiver) -> Option<Cores> {
     Some(Cores { without: receiver.cores_without?, with: receiver.cores_with? })
 }
 
-/// Returns a sentence about the packets that the capturing host sent, by their records; an empty text if
-/// there are none.
+/// Returns a sentence about the packets that the capturing host sent, as stated in their records; an empty text
+/// if the host sent none.
 fn sent(traffic: &Traffic) -> String {
     match traffic.sent_packets {
         0 => String::new(),
@@ -89,8 +90,8 @@ fn sent(traffic: &Traffic) -> String {
     }
 }
 
-/// Returns the decision for each receiving address as one text, if coalescing is worth it for some and not
-/// for others, or for all together but not for each; `None` if one decision suffices.
+/// Returns the decisions for all receiving addresses as one text, if coalescing is not worth it for at least
+/// one of several addresses. `None` if one decision suffices, or if the capturing host is known.
 pub(super) fn by_receiver(receivers: &[Receiver]) -> Option<String> {
     let [first, _, ..] = receivers else { return None };
     let decided: Vec<(&Receiver, Cores)> =

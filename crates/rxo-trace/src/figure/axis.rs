@@ -9,9 +9,9 @@ pub(crate) struct Axis {
     pub(crate) scale: Scale,
     /// The range of values on the axis; `None` derives it from the data, and lets a y axis begin at 0.
     pub(crate) range: Option<(f64, f64)>,
-    /// The values at which the axis is labelled; `None` chooses round ones.
+    /// The values at which the axis is labelled; `None` chooses round values.
     pub(crate) ticks: Option<Vec<f64>>,
-    /// `true` if the values are whole numbers; then only whole numbers are labelled.
+    /// `true` if the values are whole numbers. The labels are then whole numbers, too.
     pub(crate) is_whole: bool,
     /// `true` if the values are shares from 0 to 1, which are shown as percentages.
     pub(crate) is_share: bool,

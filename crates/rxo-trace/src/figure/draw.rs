@@ -1,4 +1,4 @@
-//! The parts that all figures share: their size, and the document around the drawing.
+//! The parts that all figures share: the size of the drawing, and the document around it.
 
 use super::svg::{Escaped, Svg};
 
@@ -7,8 +7,8 @@ pub(crate) trait Draw {
     /// Returns the figure's title, in a few words.
     fn title(&self) -> &str;
 
-    /// Returns the figure in `size` as SVG, for a page that has [`STYLE`](super::STYLE) and shows the title itself. Equal
-    /// data gives equal bytes.
+    /// Returns the figure in `size` as SVG, for a page that has [`STYLE`](super::STYLE) and shows the title
+    /// itself. The same data always gives the same bytes.
     fn draw(&self, size: Size) -> String;
 }
 

@@ -1,4 +1,4 @@
-//! The frame of a plot: positions of values, axes, and labels.
+//! The frame of a plot, which maps values to positions and draws axes and labels.
 
 use super::axis::{Axis, Scale};
 use super::draw::{EDGE, text_width};
@@ -90,8 +90,8 @@ impl<'a> Frame<'a> {
         svg.line("fig-axis", at(self.area.x, ground), at(self.area.right(), ground));
     }
 
-    /// Marks every labelled value on the axis, and writes its label unless that would touch the previous
-    /// label.
+    /// Marks every labelled value on the axis, and writes its label unless the label would touch the previous
+    /// one.
     fn draw_names(&self, svg: &mut Svg) {
         let mut taken = f64::NEG_INFINITY;
         for (&tick, name) in self.x.ticks.iter().zip(&self.x.names) {
@@ -193,7 +193,7 @@ fn names(axis: &Axis, ticks: &[f64]) -> Vec<String> {
     }
 }
 
-/// Returns the name at index `place` of an axis of names; empty if there is none.
+/// Returns the name at index `place` of an axis of names; empty if the axis has no such index.
 fn category(axis: &Axis, place: f64) -> String {
     match &axis.scale {
         Scale::Categories(names) => names.get(place.max(0.0) as usize).cloned().unwrap_or_default(),
@@ -210,8 +210,8 @@ fn extent(values: impl Iterator<Item = f64>, otherwise: (f64, f64)) -> (f64, f64
     if low <= high { (low, high) } else { otherwise }
 }
 
-/// Returns the range of a linear axis. The y axis begins at 0, unless there are negative values, and ends at
-/// a round value.
+/// Returns the range of a linear axis. A y axis begins at 0, unless there are negative values, and ends at a
+/// round value.
 fn linear_range((low, high): (f64, f64), is_y: bool, wanted: usize) -> (f64, f64) {
     if !is_y {
         return (low, high);

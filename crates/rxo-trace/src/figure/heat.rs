@@ -11,11 +11,11 @@ pub(crate) struct HeatMap {
     pub(crate) title: String,
     /// A sentence that describes the heat map for readers who cannot see it.
     pub(crate) description: String,
-    /// The quantity by which columns differ.
+    /// The label of the x axis: the quantity that differs between columns.
     pub(crate) x_label: String,
     /// The names of the columns, from left to right.
     pub(crate) columns: Vec<String>,
-    /// The quantity by which rows differ.
+    /// The label of the y axis: the quantity that differs between rows.
     pub(crate) y_label: String,
     /// The names of the rows, from top to bottom.
     pub(crate) rows: Vec<String>,

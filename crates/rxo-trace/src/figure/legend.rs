@@ -12,7 +12,7 @@ pub(super) enum Entry<'a> {
         series: &'a Series,
         colour: usize,
     },
-    /// The sample of a horizontal guide, with its name.
+    /// A horizontal guide, with its name.
     Guide(String),
 }
 
@@ -25,7 +25,8 @@ impl Entry<'_> {
     }
 }
 
-/// Draws the entries of the legend in lines of at most `width`, and moves the top of the canvas below them.
+/// Draws the entries of the legend in lines of at most `width`, and moves the top of the canvas below these
+/// lines.
 pub(super) fn draw(canvas: &mut Canvas, entries: &[Entry<'_>], width: f64) {
     let mut x = EDGE;
     for (index, entry) in entries.iter().enumerate() {

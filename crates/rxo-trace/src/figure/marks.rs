@@ -1,4 +1,4 @@
-//! Draws the marks of series: lines with their points.
+//! Draws the series of a figure: their lines and points.
 
 use super::frame::Frame;
 use super::series::Series;
@@ -16,7 +16,7 @@ pub(super) fn draw(svg: &mut Svg, frame: &Frame<'_>, all: &[Series]) {
     }
 }
 
-/// Draws one point of a series, in the shape that goes with its colour.
+/// Draws one point of a series, in the shape that belongs to the colour.
 pub(super) fn point(svg: &mut Svg, colour: usize, at: Point, tip: &str) {
     svg.path("fig-solid", &outline(colour, at), tip);
 }
@@ -34,15 +34,17 @@ fn draw_line(svg: &mut Svg, frame: &Frame<'_>, series: &Series) {
     }
 }
 
-/// Returns the points of a line that goes in steps: horizontally from each point to the next x, then vertically.
+/// Returns the points of a stepped line through `points`: the line goes horizontally from each point to the
+/// next x coordinate, then vertically to the next point.
 fn stepped(points: &[Point]) -> Vec<Point> {
     let corners =
         points.windows(2).flat_map(|pair| [pair[0], Point { x: pair[1].x, y: pair[0].y }]);
     corners.chain(points.last().copied()).collect()
 }
 
-/// Draws the points of a series. A long series shows only a few of them, so that the line has the shape that the legend
-/// shows; the other points appear when pointed at, because they would hide the line.
+/// Draws the points of a series. A long series shows only a few points, so that the line can be recognized by
+/// the shape in the legend. The other points are hidden until the reader points at them, because they would
+/// cover the line.
 fn draw_points(svg: &mut Svg, frame: &Frame<'_>, series: &Series, colour: usize) {
     let is_crowded = series.points.len() > MOST_POINTS;
     let every = if is_crowded { series.points.len() / SHOWN_POINTS } else { 1 };

@@ -1,12 +1,13 @@
 //! Figures: lines, rankings and heat maps as SVG, for pages.
 //!
 //! A figure is data ([`Figure`], [`Ranking`], [`HeatMap`]), and [`Draw::draw`] draws it. Colours are style
-//! classes, so a figure follows the reader's light or dark scheme. Every mark shows its value when pointed
-//! at, every figure has a title and a description for readers who cannot see it, and series differ in shape
-//! as well as in colour. Equal data gives equal bytes.
+//! classes, so a figure follows the reader's light or dark scheme. Every mark shows its value when pointed at.
+//! Every figure has a title and a description for readers who cannot see it. Series differ in shape as well as
+//! in colour. The same data always gives the same bytes.
 //!
-//! The SVG writer is our own, because `plotters` writes colours into every element, so that a
-//! figure cannot follow the reader's scheme, and supports neither titles nor descriptions.
+//! The SVG writer is part of this crate, because `plotters` does not suit: it writes colours into every
+//! element, so that a figure could not follow the reader's colour scheme, and it supports neither titles nor
+//! descriptions.
 
 mod axis;
 mod draw;

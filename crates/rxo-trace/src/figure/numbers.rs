@@ -9,7 +9,7 @@ pub(crate) fn short(value: f64) -> String {
 }
 
 /// Formats the round values of an axis with one unit and equally many digits after the point, except 0, which
-/// has neither. If `is_logarithmic`, values up to ten million are written with all their digits.
+/// has neither unit nor point. If `is_logarithmic`, values up to ten million are written with all their digits.
 pub(super) fn ticks(values: &[f64], is_logarithmic: bool) -> Vec<String> {
     let largest = values.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
     if is_logarithmic {
@@ -32,8 +32,8 @@ pub(super) fn ticks(values: &[f64], is_logarithmic: bool) -> Vec<String> {
     values.iter().map(text).collect()
 }
 
-/// Returns the unit in which a value has few digits, with its suffix. `None` for values up to 9,999, which
-/// are short enough.
+/// Returns the unit in which a value has few digits, with its suffix. `None` for values up to 9,999, which are
+/// short enough without a unit.
 fn unit_of(value: f64) -> Option<(f64, &'static str)> {
     const UNITS: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
     UNITS.into_iter().find(|(unit, _)| value.abs() >= unit.max(1e4))
@@ -64,7 +64,8 @@ pub(super) fn percent(share: f64) -> String {
     format!("{} %", digits(share * 100.0))
 }
 
-/// The maximum number of digits after the point. Values of an axis are round, so more are never needed.
+/// The maximum number of digits after the point. The values of an axis are round, so they never need more
+/// digits.
 const MOST_DIGITS: usize = 9;
 
 /// Formats a value with three significant digits, without trailing zeros.

@@ -57,8 +57,8 @@ impl Figure {
         Self { description: description.into(), ..self }
     }
 
-    /// Returns the entries of the legend. A single series has no entry, because the title names it. Horizontal guides
-    /// are named in the legend, where their names cannot cover data.
+    /// Returns the entries of the legend. A single series has no entry, because the title of the figure names
+    /// the series. Horizontal guides are named in the legend, where their names cannot cover data.
     fn legend(&self) -> Vec<Entry<'_>> {
         let series = self.series.iter().enumerate();
         let series = series.map(|(index, series)| Entry::Series {

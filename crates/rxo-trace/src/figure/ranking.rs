@@ -1,4 +1,5 @@
-//! Horizontal bars, one below the other, with their names: for few values with long names.
+//! Rankings: horizontal bars, one below the other, with their names. A ranking suits a few values with long
+//! names.
 
 use super::draw::{Canvas, Draw, EDGE, Naming, Size, document, text_width};
 use super::style::series_class;

@@ -5,12 +5,12 @@
 pub(crate) struct Series {
     /// The name of the series in the legend.
     pub(super) name: String,
-    /// `true` for a line that stays horizontal until the next point and rises or falls there: for counts, and for shares of
-    /// whole numbers.
+    /// `true` for a stepped line, which stays horizontal until the next point and rises or falls there. A
+    /// stepped line suits counts and shares of whole numbers.
     pub(super) is_stepped: bool,
     /// The points (x, y) of the series. A point without a position on the axes is omitted, and a line has a gap there.
     pub(super) points: Vec<(f64, f64)>,
-    /// The number of the colour, 0 to 7; `None` for the next unused one.
+    /// The number of the colour, 0 to 7; `None` for the next unused colour.
     pub(super) colour: Option<usize>,
 }
 
@@ -31,7 +31,7 @@ impl Series {
         Self { is_stepped: true, ..Self::line(name, points) }
     }
 
-    /// Creates a line with one value for each name of the x axis, in its order.
+    /// Creates a line with one value for each name of the x axis, in the order of the names.
     pub(crate) fn over_categories(
         name: impl Into<String>,
         values: impl IntoIterator<Item = f64>,

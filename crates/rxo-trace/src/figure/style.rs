@@ -1,7 +1,7 @@
-//! The colours and type of figures, as style classes. Their names begin with `fig-`, so that figures inside a page do
-//! not affect the page.
+//! The colours and fonts of figures, as style classes. The names of the classes begin with `fig-`, so that
+//! figures do not affect the rest of the page.
 
-/// The number of colours of series; further series use the first ones again.
+/// The number of colours of series. Further series use the first colours again.
 pub(super) const COLOURS: usize = 8;
 
 /// Returns the style class of a series with this colour: `fig-s0` to `fig-s7`.
@@ -9,7 +9,7 @@ pub(super) fn series_class(colour: usize) -> String {
     format!("fig-s{}", colour % COLOURS)
 }
 
-/// The style rules of all figures, which a page needs once.
+/// The style rules of all figures. A page contains them once.
 ///
 /// In both schemes, marks have a contrast of 3:1 and text one of 4.5:1 (WCAG 2.2, 1.4.11 and
 /// 1.4.3). Neighbouring colours differ in lightness as well as in hue.

@@ -106,8 +106,7 @@ impl Svg {
         self.close("rect", tip);
     }
 
-    /// Draws a shape of `class` from its outline. It shows `tip` when pointed at, unless `tip` is
-    /// empty.
+    /// Draws a shape of `class` from its outline. The shape shows `tip` when pointed at, unless `tip` is empty.
     pub(super) fn path(&mut self, class: &str, outline: &str, tip: &str) {
         self.write(format_args!(r#"<path class="{class}" d="{outline}""#));
         self.close("path", tip);

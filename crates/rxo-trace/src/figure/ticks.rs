@@ -1,15 +1,15 @@
 //! Chooses round values for axes.
 
-/// Returns round values from `low` to `high`, about `wanted` of them. Their distance is `1`, `2` or `5` times a power
-/// of ten.
+/// Returns round values from `low` to `high`, about `wanted` of them. The distance between neighbouring values
+/// is `1`, `2` or `5` times a power of ten.
 pub(super) fn linear(low: f64, high: f64, wanted: usize) -> Vec<f64> {
     let step = round_step((high - low) / wanted.max(1) as f64);
     let (first, last) = ((low / step - 1e-9).ceil() as i64, (high / step + 1e-9).floor() as i64);
     (first..=last).take(MOST).map(|index| index as f64 * step).collect()
 }
 
-/// Returns round values from `low` to `high` for a logarithmic axis: 1, 2 and 5 times each power of ten, or only the
-/// powers if there are many.
+/// Returns round values from `low` to `high` for a logarithmic axis: 1, 2 and 5 times each power of ten, or
+/// only the powers of ten if there are many.
 pub(super) fn logarithmic(low: f64, high: f64) -> Vec<f64> {
     let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let within: &[f64] = if last - first <= 3 { &[1.0, 2.0, 5.0] } else { &[1.0] };

@@ -5,7 +5,7 @@ use crate::figure::{Axis, Figure, Guide, Series, number};
 use crate::report::{Advice, Choice, LinuxAdvice};
 use crate::words::{duration, percent};
 
-/// Returns the section on advice; `None` if no other settings were tried, or if none gains anything.
+/// Returns the section on advice; `None` if no other settings were tried, or if no setting eliminates packets.
 pub(super) fn section(advice: Option<&Advice>) -> Option<Section> {
     let advice = advice.filter(|advice| advice.gains())?;
     let mut text = vec![sentence(advice)];
@@ -42,7 +42,7 @@ fn sentence(advice: &Advice) -> String {
     )
 }
 
-/// Returns `true` if a figure of the choice is useful: a single tried value gives no curve.
+/// Returns `true` if a figure of the choice is useful. A single tried value gives no curve.
 fn has_course(choice: &&Choice) -> bool {
     choice.tried.len() > 1
 }

@@ -79,10 +79,10 @@ fn sentence(outcome: &Outcome) -> String {
 struct ShownDistribution<'a> {
     what: &'a Distribution,
     title: &'static str,
-    /// The total of the shares in the figure, such as "of the aggregates".
+    /// The quantity whose shares the figure shows, such as "of the aggregates".
     whose: &'static str,
     unit: &'static str,
-    /// The number by which values are divided for the unit of the x axis.
+    /// The number by which values are divided to convert them to the unit of the x axis.
     one: f64,
     /// `true` if only whole numbers of the unit occur.
     is_whole: bool,
@@ -93,8 +93,8 @@ fn drawings(all: &[ShownDistribution<'_>]) -> Vec<Drawing> {
     some.map(|shown| Drawing::of(&figure(shown))).collect()
 }
 
-/// Returns the figure with the share of values up to each value. The line is horizontal between two values
-/// that occur.
+/// Returns the figure of a cumulative distribution: for each value, the share of values up to it. The line is
+/// horizontal between two values that occur.
 fn figure(
     &ShownDistribution { what, title, whose, unit, one, is_whole }: &ShownDistribution<'_>,
 ) -> Figure {
@@ -112,7 +112,7 @@ fn figure(
         ))
 }
 
-/// Returns the values in ascending order, each with the largest share known not to exceed it.
+/// Returns the values in ascending order. Each has the largest known share of values that do not exceed it.
 fn risers(what: &Distribution) -> Vec<(u64, f64)> {
     let steps = what.every_5_percent.iter().enumerate();
     let steps = steps.map(|(step, &value)| (value, step as f64 / 20.0));

@@ -1,7 +1,7 @@
 //! The part of a report that a notebook shows: the decision, the headline figures, the notes, and the figures.
 //!
-//! A notebook puts the fragment into a page of its own, so every style rule stands below one class, and the
-//! colours follow the theme of the notebook. There are no scripts and no links.
+//! A notebook puts the fragment into a page of its own, so every style rule is limited to the elements below
+//! one class, and the colours follow the theme of the notebook. There are no scripts and no links.
 
 use std::sync::OnceLock;
 
@@ -59,10 +59,10 @@ impl<'a> Fragment<'a> {
     }
 }
 
-/// Returns the style rules of the fragment, all below its class.
+/// Returns the style rules of the fragment, all limited to the elements below its class.
 ///
-/// A notebook says by an attribute (Jupyter) or a class (VS Code) whether its theme is dark. Elsewhere the
-/// browser's setting decides.
+/// A notebook marks a dark theme by an attribute (Jupyter) or a class (VS Code). Elsewhere the browser's
+/// setting decides.
 fn style() -> &'static str {
     static RULES: OnceLock<String> = OnceLock::new();
     RULES.get_or_init(|| {

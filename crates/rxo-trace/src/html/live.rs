@@ -1,4 +1,5 @@
-//! The page section on a live interface: its host as it is, and the effect of coalescing at the rates that the interface had.
+//! The page section on a live interface: the host's current settings, and the effect of coalescing at the
+//! measured rates.
 
 use super::page::Tile;
 use super::table::{Cell, Drawing, Section, Table};
@@ -7,7 +8,7 @@ use crate::report::{Live, LiveRate, LiveReceiver};
 use crate::text;
 use crate::words::{count, percent};
 
-/// Returns the section; `None` if the report is not of a live interface, or no packets came.
+/// Returns the section; `None` if the report is not of a live interface, or no packets arrived.
 pub(super) fn section(live: Option<&Live>) -> Option<Section> {
     let live = live?;
     let all = live.receivers.first().filter(|all| all.packets > 0)?;
@@ -35,8 +36,8 @@ pub(super) fn section(live: Option<&Live>) -> Option<Section> {
     })
 }
 
-/// Returns the tile with the cores that the host takes today and with coalescing; `None` if the report is not of a live
-/// interface.
+/// Returns the tile with the number of cores that receiving takes with the host's current settings, and with
+/// the chosen policy; `None` if the report is not of a live interface.
 pub(super) fn cores(live: Option<&Live>, range: fn(f64, f64) -> String) -> Option<Tile> {
     let rate = live?.receivers.first()?.rates.first()?;
     Some(Tile {
@@ -46,7 +47,7 @@ pub(super) fn cores(live: Option<&Live>, range: fn(f64, f64) -> String) -> Optio
     })
 }
 
-/// Returns the share of packets that the host as it is merges away.
+/// Returns the share of packets that the host's current settings eliminate by merging, as text.
 pub(super) fn today(live: &Live) -> String {
     let all = live.receivers.first().map_or(0, |all| all.packets);
     percent(1.0 - live.frames.min(all) as f64 / all.max(1) as f64)

@@ -1,9 +1,10 @@
 //! A report as a single HTML file, which is readable without network access and without scripts.
 //!
-//! [`page()`] builds it from sections, one module each; [`fragment()`] is what a notebook shows of it. The sections have the text;
-//! `templates/report.{html,css,js}` decide how it looks. All numbers come from the report, and are only
-//! formatted here. The template and `figure` escape everything that comes from file names or
-//! captures, and the page's content security policy forbids all requests and all scripts but its own.
+//! [`page()`] builds the file from sections, one module each; [`fragment()`] makes the part that a notebook
+//! shows. The sections contain the text, and `templates/report.{html,css,js}` determine the layout. All numbers
+//! come from the report, and are only formatted here. The template and `figure` escape everything that comes
+//! from file names or captures, and the page's content security policy forbids all requests and all scripts but
+//! its own.
 
 mod advice;
 mod aggregates;

@@ -14,7 +14,7 @@ use crate::figure::STYLE;
 use crate::report::{Decision, Outcome, Report, Source};
 use crate::words::{count, duration, percent};
 
-/// Error: the HTML page of a report cannot be made.
+/// The error of an HTML page that cannot be created from a report.
 #[derive(Debug, Error)]
 #[error("cannot make the HTML report: {0}")]
 pub struct HtmlError(String);
@@ -62,7 +62,7 @@ struct Page<'a> {
     headline: String,
     lead: Vec<Span>,
     sources: Vec<Origin<'a>>,
-    /// The number of captures that the headline does not name; see `sources`.
+    /// The number of captures that the headline does not name, in addition to those in `sources`.
     more_sources: usize,
     command: Option<&'a str>,
     partial: Option<&'a str>,
@@ -198,7 +198,7 @@ fn cores(decision: &Decision) -> Tile {
     Tile { label: "Cores busy with receiving", value, detail }
 }
 
-/// Formats the number of cores before and after.
+/// Formats the numbers of cores without and with coalescing.
 fn range(before: f64, after: f64) -> String {
     if before < 0.001 {
         return "< 0.001".to_owned();
@@ -207,8 +207,8 @@ fn range(before: f64, after: f64) -> String {
     format!("{before:.digits$} → {after:.digits$}")
 }
 
-/// Returns the number of decimals with which `cores` has three significant digits, and at most three decimals. Both
-/// numbers of a tile have the same decimals, so that they can be compared at a glance.
+/// Returns the number of decimals that gives `cores` three significant digits, at most three. Both numbers of a
+/// tile have the same number of decimals, so that they can be compared at a glance.
 const fn digits(cores: f64) -> usize {
     match cores {
         100.0.. => 0,
@@ -230,5 +230,5 @@ const SCRIPT: &str = include_str!("../../templates/report.js");
 /// The hash of [`SCRIPT`], so that the browser runs only this script. If the hash is wrong, the
 /// browser prints the right one in its console, and the test with a real browser fails.
 const SCRIPT_HASH: &str = "sha256-p6EUCgW8hinuwgCfRIaPLLn2cIgwEP2trsxVX1ty4ro=";
-/// The maximum number of file names under the headline; the table of captures has all.
+/// The maximum number of file names under the headline. The table of captures contains all names.
 const MOST_NAMES: usize = 6;

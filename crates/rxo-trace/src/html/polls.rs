@@ -1,4 +1,5 @@
-//! The page section on poll rules: results by the time for which a host gathers packets before it takes them.
+//! The page section on poll rules: the results for different times for which a host gathers packets before it
+//! processes them.
 
 use super::table::{Cell, Drawing, Section, Table};
 use crate::figure::{Bar, Ranking, number};

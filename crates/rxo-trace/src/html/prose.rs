@@ -1,4 +1,4 @@
-//! Splits sentences into text and code, which stands between backticks.
+//! Splits sentences into plain text and code. Code is enclosed in backticks.
 
 /// A part of a sentence: plain text or code.
 #[derive(Debug, PartialEq, Eq)]

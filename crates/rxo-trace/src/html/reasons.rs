@@ -35,7 +35,7 @@ pub(super) fn section(outcome: &Outcome) -> Section {
     section
 }
 
-/// Returns the figure of the most frequent reasons; the table has the rest.
+/// Returns the figure of the most frequent reasons. The table contains all reasons.
 fn ranking(title: &str, reasons: &[ReasonCount], colour: usize) -> Ranking {
     let bars = reasons.iter().take(MOST_BARS).map(|reason| Bar {
         name: reason.reason.replace('_', " "),

@@ -5,12 +5,12 @@ use crate::figure::{Draw, Size};
 
 /// A section of the page: text, figures and tables.
 pub(super) struct Section {
-    /// The name of the section in links. A constant of this crate, so it is not escaped.
+    /// The name of the section in links. The name is a constant of this crate, so it is not escaped.
     pub(super) id: &'static str,
     pub(super) title: &'static str,
-    /// The text of the section, in paragraphs of a sentence or two. Commands stand between backticks.
+    /// The text of the section, in paragraphs of a sentence or two. Commands are enclosed in backticks.
     pub(super) text: Vec<String>,
-    /// The commands to type, one per line.
+    /// The commands of the section that the reader can type, one per line.
     pub(super) code: Vec<String>,
     pub(super) drawings: Vec<Drawing>,
     pub(super) tables: Vec<Part>,
@@ -30,10 +30,10 @@ pub(super) struct Drawing {
     pub(super) narrow: String,
 }
 
-/// A table of a section with its caption, shown or folded away.
+/// A table of a section with its caption, either shown or collapsed.
 pub(super) struct Part {
     pub(super) caption: String,
-    /// `true` if the table is folded away because a figure shows its data.
+    /// `true` if the table is initially collapsed, because a figure shows its data.
     pub(super) behind_figure: bool,
     pub(super) table: Table,
 }
@@ -95,7 +95,7 @@ impl Table {
         self.head.get(*column).map_or("", |head| head.name)
     }
 
-    /// Creates a table. Columns whose heads begin with `#` have numbers.
+    /// Creates a table. Columns whose heads begin with `#` contain numbers.
     pub(super) fn new(heads: &[&'static str], rows: Vec<Vec<Cell>>) -> Self {
         let head = heads.iter().map(|name| Head {
             name: name.trim_start_matches('#'),
@@ -120,7 +120,7 @@ impl Table {
         Part { caption: caption.into(), behind_figure: false, table: self }
     }
 
-    /// Returns the table with a caption, to be folded away because a figure shows the same data.
+    /// Returns the table with a caption, initially collapsed, because a figure shows the same data.
     pub(super) fn behind(self, caption: impl Into<String>) -> Part {
         Part { caption: caption.into(), behind_figure: true, table: self }
     }

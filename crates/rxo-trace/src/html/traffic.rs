@@ -68,7 +68,8 @@ fn tunnels(outcome: &Outcome) -> Option<Table> {
 
 type Count = fn(&Traffic) -> u64;
 
-/// The counts that get a row only if they are not 0: the text of the row, and the function that reads the count.
+/// The counts that get a row only if they are not 0. Each entry has the text of the row, and the function that
+/// reads the count.
 const ODD: [(&str, Count); 10] = [
     ("shorter than their IP header says", |traffic| traffic.short_packets),
     ("larger than any link's packets", |traffic| traffic.super_packets),
@@ -97,7 +98,7 @@ fn sources(sources: &[Source]) -> Part {
     Table::new(&heads, rows.collect()).shown("Files")
 }
 
-/// Formats the time at which a capture began; `-` if it has no packet.
+/// Formats the time at which a capture began; `-` if the capture has no packets.
 pub(super) fn started(source: &Source) -> String {
     if source.packets == 0 { "-".to_owned() } else { utc(source.started_at_ns) }
 }
@@ -114,7 +115,7 @@ fn offload(report: &Report) -> Part {
         .shown("Senders whose cards were to fill checksums in")
 }
 
-/// The largest number that a setting can have, which stands for no limit.
+/// The largest value of a setting as text, which means that there is no limit.
 const NONE: &str = "4294967295";
 
 fn settings(report: &Report) -> Part {

@@ -3,7 +3,7 @@
 
 use super::costs::Costs;
 
-/// One measurement: the processor time of receiving, per packet on the wire.
+/// One measurement of the processor time for receiving, per packet on the wire.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observation {
     /// The number of deliveries to the stack per packet: 1 without coalescing, 1/k with `k` packets per delivery.
@@ -28,8 +28,8 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// Returns the costs with the smallest sum of squared relative errors. A cost that would be negative is
-    /// set to 0, and the others are computed without it. `None` if the measurements cannot distinguish the
+    /// Returns the costs with the smallest sum of squared relative errors. A cost that would be negative is set
+    /// to 0, and the other costs are computed without it. `None` if the measurements cannot distinguish the
     /// costs (fewer than three kinds), or if a measurement is not a number.
     ///
     /// # Examples
@@ -72,8 +72,8 @@ impl Fit {
         Some(Self { packet_ns, byte_ns, fixed_ns, worst_error })
     }
 
-    /// Returns the result as [`Costs`]. The fixed cost is divided into `coalesce_ns`, the cost of coalescing,
-    /// and the device's cost, the rest. Wake-ups are not part of the fit.
+    /// Returns the result as [`Costs`]. The fixed cost is split: `coalesce_ns` is the cost of coalescing, and
+    /// the rest is the cost of the device. Wake-ups are not part of the fit.
     #[must_use]
     pub fn costs(&self, coalesce_ns: f64) -> Costs {
         Costs {
@@ -90,8 +90,8 @@ const fn row(one: &Observation) -> [f64; 3] {
     [one.deliveries, one.wire_bytes, 1.0]
 }
 
-/// Returns the three equations of least squares with their right sides. Relative errors are minimized,
-/// because large packets would dominate otherwise. Costs that are not used are held at 0.
+/// Returns the three normal equations of least squares with their right sides. The equations minimize relative
+/// errors, because large packets would dominate otherwise. Costs that are not used are fixed at 0.
 fn normal_equations(observations: &[Observation], is_used: [bool; 3]) -> [[f64; 4]; 3] {
     let mut equations = [[0.0; 4]; 3];
     for one in observations {
@@ -109,7 +109,8 @@ fn normal_equations(observations: &[Observation], is_used: [bool; 3]) -> [[f64; 
     equations
 }
 
-/// Solves the equations by Gauss-Jordan elimination with the largest pivot first. `None` if they are dependent.
+/// Solves the equations by Gauss-Jordan elimination with the largest pivot first. Returns `None` if the
+/// equations are linearly dependent.
 fn solve(equations: &[[f64; 4]; 3]) -> Option<[f64; 3]> {
     // Bytes are thousands and deliveries are fractions: with equal scales a small pivot shows dependent equations.
     let scale: [f64; 3] = std::array::from_fn(|i| equations[i][i].sqrt());

@@ -1,4 +1,4 @@
-//! Costs that a user gives: as text, or as JSON, which a calibration saves in a file.
+//! Costs that a user specifies: as text, or as JSON from a file that a calibration has saved.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ pub struct Given {
     pub from: String,
 }
 
-/// The content of a file of `rxo calibrate --save`. Its other fields are ignored here.
+/// The content of a file that `rxo calibrate --save` wrote. Other fields of the file are ignored.
 #[derive(Deserialize)]
 struct Saved {
     costs: Costs,
@@ -29,8 +29,9 @@ struct Machine {
 }
 
 impl Given {
-    /// Returns the costs that `text` states. Text with `=` is read as costs, unless a file has that name; other text is
-    /// the path of a saved calibration. `origin` is the origin of costs that stand in the text.
+    /// Returns the costs that `text` specifies. Text with `=` is parsed as costs, unless a file has that name.
+    /// Other text is the path of a saved calibration. `origin` becomes the origin of costs that are parsed from
+    /// `text`.
     ///
     /// # Errors
     /// If the text is invalid, or the file cannot be read; the message begins with the text.
@@ -52,12 +53,12 @@ impl Given {
         saved.given(|cpu| format!("measured on {cpu}, {text}")).map_err(|error| named(&error))
     }
 
-    /// Returns the costs that the JSON object `text` states: the content of a saved calibration, or
-    /// [`Costs`] alone, such as `{"packet_ns": 800, "byte_ns": 0.3, "coalesce_ns": 30}`. `origin` is the origin of costs
-    /// that name none.
+    /// Returns the costs that the JSON object `text` contains: the content of a saved calibration, or [`Costs`]
+    /// alone, such as `{"packet_ns": 800, "byte_ns": 0.3, "coalesce_ns": 30}`. `origin` becomes the origin of
+    /// [`Costs`] alone, which have none.
     ///
     /// # Errors
-    /// If the text is no such object, or a cost is out of range.
+    /// If `text` is not such an object, or a cost is out of range.
     ///
     /// # Examples
     /// ```
@@ -80,8 +81,8 @@ impl Given {
 }
 
 impl Saved {
-    /// Returns the costs if they are valid. `measured_on` makes the origin from a processor's name, for a calibration that
-    /// states none.
+    /// Returns the saved costs with their origin, if the costs are valid. If the calibration contains no
+    /// origin, `measured_on` creates it from the name of the processor.
     fn given(self, measured_on: impl Fn(&str) -> String) -> Result<Given, CostsError> {
         let cpu = self.machine.map_or("an unknown machine".to_owned(), |machine| machine.cpu);
         let from = self.from.unwrap_or_else(|| measured_on(&cpu));

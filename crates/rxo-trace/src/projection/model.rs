@@ -125,10 +125,11 @@ fn ratio(whole: u64, parts: u64) -> Option<f64> {
     (whole > 0 && parts > 0).then(|| whole as f64 / parts as f64)
 }
 
-/// The rates of Ethernet in Gbit/s, for which the projection is made.
+/// The rates for which the projection is computed, in Gbit/s: the common rates of Ethernet.
 const RATES_GBIT_PER_S: [f64; 10] = [1.0, 2.5, 5.0, 10.0, 25.0, 40.0, 50.0, 100.0, 200.0, 400.0];
 
-/// The values of `k` for the curve. Menon's figure 11 goes to 35; a Linux aggregate of full-size segments has up to 45.
+/// The values of `k`, the number of packets per delivery, for the curve. Menon's figure 11 ends at 35; a Linux
+/// aggregate of full-size segments has up to 45 segments.
 const STEPS: [f64; 14] =
     [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 32.0, 45.0];
 

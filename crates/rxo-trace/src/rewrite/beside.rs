@@ -1,4 +1,4 @@
-//! Beside: the parts of a record that neither its bytes nor the fields of the coalesced file express.
+//! The extra parts of a record, which neither its bytes nor the fields of the coalesced file express.
 //!
 //! The coalesced file counts nanoseconds, in which nearly every time of nearly every file can be written.
 //! Other times are kept in their original ticks.
@@ -12,7 +12,7 @@ use super::{ENTERPRISE, NAME, VERSIONS};
 /// Packet options as bytes, encoded as in a little-endian file.
 pub(super) type PacketOptions = Vec<u8>;
 
-/// The parts of a record that would otherwise be lost in the coalesced file.
+/// The parts of a record that would be lost in the coalesced file if they were not stored separately.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Beside {
     pub(super) time: Time,
@@ -72,17 +72,19 @@ const OPTIONS: u8 = 8;
 const ALL: u8 = NO_TIME | TICKS | HEAD | OPTIONS;
 
 impl Beside {
-    /// Returns the parts of `record` that a coalesced packet cannot hold, including its `options`.
+    /// Returns the parts of `record` that a packet of the coalesced file cannot express, including its
+    /// `options`.
     pub(super) fn of(record: &Record, clock: Clock, options: PacketOptions) -> Self {
         Self { time: Time::of(record, clock), head: record.head.as_ref().to_vec(), options }
     }
 
-    /// Returns `true` if a coalesced packet holds all parts of the record.
+    /// Returns `true` if a packet of the coalesced file expresses all parts of the record, so that nothing must
+    /// be stored.
     pub(super) fn is_empty(&self) -> bool {
         self.time == Time::AsClock && self.head.is_empty() && self.options.is_empty()
     }
 
-    /// Appends the parts to `to`: flags for those that exist, then the parts themselves.
+    /// Appends the parts to `to`: flags for the parts that exist, then the parts themselves.
     pub(super) fn put(&self, to: &mut Vec<u8>) {
         let time = match self.time {
             Time::AsClock => 0,
@@ -132,8 +134,8 @@ pub(super) fn bytes(reader: &mut Reader<'_>) -> Result<Vec<u8>, BadNote> {
     Ok(reader.bytes(count)?.to_vec())
 }
 
-/// Splits the options of a packet: returns the original ones, and the contents of all options that rxo has
-/// written, joined.
+/// Splits the options of a packet. Returns the original options, and the joined contents of all options that
+/// rxo has written.
 pub(super) fn split(options: &Options) -> (PacketOptions, Vec<u8>) {
     let (mut before, mut ours) = (PacketOptions::new(), Vec::new());
     options.each_little_endian(|code, value| {
@@ -149,7 +151,7 @@ pub(super) fn split(options: &Options) -> (PacketOptions, Vec<u8>) {
     (before, ours)
 }
 
-/// Returns `true` if these bytes begin as the options of any version of rxo do.
+/// Returns `true` if `bytes` begin like an option that any version of rxo has written.
 fn begins_as_ours(bytes: &[u8]) -> bool {
     let version = bytes.strip_prefix(NAME).and_then(<[u8]>::first);
     version.is_some_and(|version| VERSIONS.contains(version))
@@ -160,5 +162,5 @@ pub(super) fn is_ours(options: &Options) -> bool {
     !options.is_empty() && !split(options).1.is_empty()
 }
 
-/// The code of a custom option whose value is bytes that must not be copied.
+/// The code of a custom option whose value is bytes, and which programs that change the packet must not copy.
 const CUSTOM_CODE: u16 = 19_373;

@@ -23,7 +23,7 @@ pub struct Settings {
     pub point: Point,
     /// The treatment of TCP checksums. Truncated packets are never coalesced, because their bytes are missing.
     pub checksums: ChecksumMode,
-    /// The seed of the engines' hashes. The result does not depend on it.
+    /// The seed of the engines' hashes. The result does not depend on the seed.
     pub seed: u64,
 }
 
@@ -38,20 +38,21 @@ pub struct Coalesced {
     pub aggregates: u64,
     /// The number of packets in the aggregates.
     pub aggregated_packets: u64,
-    /// The number of pure ACKs that the policy aggregates, and that are written one by one: a file has a packet for each
-    /// acknowledgement of the peer.
+    /// The number of pure ACKs that the policy would aggregate, but that are written one by one. The file
+    /// contains a packet for each acknowledgement of the peer.
     pub single_acks: u64,
     /// The number of captured bytes of the packets read.
     pub captured_bytes: u64,
     /// The number of bytes of notes about properties that aggregates cannot express.
     pub remembered_bytes: u64,
-    /// The number of early flushes of everything, because a packet had waited for too many others.
+    /// The number of times that all held packets were flushed early, because too many packets had arrived after
+    /// the oldest held packet.
     pub early_flushes: u64,
-    /// The number of packets of interfaces beyond the maximum number of engines, which passed unchanged.
+    /// The number of packets of interfaces beyond the maximum number of engines, which were written unchanged.
     pub unserved_packets: u64,
 }
 
-/// Coalesces one capture into a file; records go in, packets are written.
+/// Coalesces one capture into a file: processes records and writes packets.
 #[derive(Debug)]
 pub struct Coalescer<'w> {
     settings: Settings,
@@ -131,8 +132,8 @@ impl<'w> Coalescer<'w> {
     /// Processes `records`, which were read from `capture`.
     ///
     /// # Errors
-    /// If the output cannot be written, a record has a note of `rxo coalesce`, or the capture
-    /// describes more than can be kept.
+    /// If the output cannot be written, a record has a note of `rxo coalesce`, or the descriptions of sections
+    /// and interfaces exceed the limits.
     pub fn take(
         &mut self,
         capture: &Capture,
@@ -159,7 +160,7 @@ impl<'w> Coalescer<'w> {
     /// read completely.
     ///
     /// # Errors
-    /// If the output cannot be written, or the capture describes more than can be kept.
+    /// If the output cannot be written, or the descriptions of sections and interfaces exceed the limits.
     pub fn finish(
         mut self,
         capture: &Capture,
@@ -216,8 +217,8 @@ impl<'w> Coalescer<'w> {
     }
 }
 
-/// Returns the engine for the record's interface, with the replay that feeds it (a lane). Creates it if
-/// necessary; `None` if there are too many interfaces.
+/// Returns the lane of the record's interface: an engine, with the replay that passes packets to it. Creates
+/// the lane if necessary. `None` if there are too many interfaces.
 fn lane<'a>(
     lanes: &'a mut Vec<Option<Replay>>,
     count: &mut usize,
@@ -237,7 +238,7 @@ fn lane<'a>(
     lane.as_mut()
 }
 
-/// Creates the engine and the replay (a lane) for packets whose first header is `link`.
+/// Creates a lane, an engine with its replay, for packets whose first header is `link`.
 fn new_lane(settings: &Settings, link: LinkKind) -> Result<Replay, ConfigError> {
     let trust = settings.checksums == ChecksumMode::Trust;
     let config = settings.point.config(link, trust, settings.seed);

@@ -1,4 +1,5 @@
-//! Digest: a checksum over all data that is restored, in order. Any change of the data changes the checksum.
+//! The digest: a checksum over all data that is restored, in order. Any change of the data changes the
+//! checksum.
 
 use rxo_capture::Described;
 use rxo_frame::Instant;
@@ -7,14 +8,14 @@ use super::beside::put_bytes;
 use super::crc::Crc;
 use super::outline;
 
-/// The number of records so far, and the CRC-32 over them.
+/// The number of records that were added so far, and the CRC-32 over these records.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Digest {
     check: Crc,
     pub(super) records: u64,
 }
 
-/// The parts of a record that the digest covers, which are all parts that are restored.
+/// The parts of a record that the digest covers. These are all parts that are restored.
 pub(super) struct Summed<'a> {
     pub(super) interface: u32,
     pub(super) at: Instant,
@@ -25,7 +26,7 @@ pub(super) struct Summed<'a> {
     pub(super) options: &'a [u8],
 }
 
-/// The parts of a file, besides its records, that the digest covers, which are all parts that are restored.
+/// The parts of a file, besides its records, that the digest covers. These are all parts that are restored.
 pub(super) struct Around<'a> {
     pub(super) pcap_header: Option<&'a [u8; 24]>,
     pub(super) described: &'a [Described],

@@ -15,7 +15,7 @@ pub enum RewriteError {
     /// The output cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The capture to coalesce has aggregates already.
+    /// The capture was already written by `rxo coalesce`, so it cannot be coalesced again.
     #[error(
         "it was written by `rxo coalesce` already; `rxo expand` gives back what it was made of"
     )]
@@ -46,14 +46,14 @@ pub enum RewriteError {
         /// The fault of the note.
         why: BadNote,
     },
-    /// A compressed capture is damaged. A decompressor notices damage late, so none of its output can be
+    /// A compressed capture is damaged. A decompressor detects damage late, so none of its output can be
     /// trusted.
     #[error(
         "it is damaged at byte {offset} of what is unpacked, and what stands before may be wrong too; \
          nothing of it is given back, get the file again"
     )]
     DamagedPacked {
-        /// The position at which the damage was noticed, in bytes from the start of the unpacked capture.
+        /// The position at which the damage was detected, in bytes from the start of the unpacked capture.
         offset: u64,
     },
     /// Packets are missing, were added, or were changed. The text names the difference.

@@ -24,7 +24,7 @@ pub struct Expanded {
     pub aggregates: u64,
     /// The number of original packets written.
     pub originals: u64,
-    /// The number of original packets that were read and not written, because an earlier packet is missing.
+    /// The number of original packets that were read but not written, because an earlier packet is missing.
     pub left_out: u64,
     /// `true` if the original capture had not been read to its end when it was coalesced.
     pub original_was_partial: bool,
@@ -48,8 +48,8 @@ pub struct Expander<'w> {
 }
 
 impl<'w> Expander<'w> {
-    /// Begins the restored file. The first batch of `capture` must have been read. `format` is the format to
-    /// write; `None` for that of the original capture.
+    /// Begins the restored file. The first batch of `capture` must have been read. `format` is the format of
+    /// the restored file; `None` means the format of the original capture.
     ///
     /// # Errors
     /// If the capture was not written by `rxo coalesce`, or the output cannot be written.
@@ -119,7 +119,7 @@ impl<'w> Expander<'w> {
     /// Writes the rest of the restored capture, and checks it against the totals of the original. Returns the totals.
     ///
     /// # Errors
-    /// If something is missing or was changed, or the output cannot be written.
+    /// If packets are missing or were changed, or the output cannot be written.
     pub fn finish(mut self) -> Result<Expanded, RewriteError> {
         let end = self.end.take().ok_or(RewriteError::Changed("its last packets are missing"))?;
         if !self.order.is_empty() || end.records != self.digest.records {
@@ -140,12 +140,13 @@ impl<'w> Expander<'w> {
         Ok(self.figures)
     }
 
-    /// Ends the restored file before the first missing packet, for a coalesced capture that was not read to its end.
-    /// `damage` is the error that ended reading; `None` if the caller stopped. The checksum of all data is at the
-    /// unread end, so the written packets are not verified.
+    /// Ends the restored file before the first missing packet, for a coalesced capture that was not read to its
+    /// end. `damage` is the error that ended reading; `None` if the caller stopped. The checksum of all data is
+    /// at the end, which was not read, so the written packets are not verified.
     ///
     /// # Errors
-    /// If the output cannot be written, or a compressed capture is damaged: what was unpacked before may be wrong.
+    /// If the output cannot be written, or if a compressed capture is damaged, because the data that was
+    /// unpacked before the damage may be wrong.
     pub fn finish_partial(
         mut self,
         damage: Option<&CaptureError>,
@@ -159,7 +160,8 @@ impl<'w> Expander<'w> {
         Ok(self.figures)
     }
 
-    /// Records further sections and interfaces of the original capture, and describes them in the restored file.
+    /// Stores further sections and interfaces of the original capture, and writes their descriptions to the
+    /// restored file.
     fn learn(&mut self, described: Vec<Described>) -> Result<(), RewriteError> {
         if self.described.len() + described.len() > limits::DESCRIBED {
             return Err(RewriteError::Changed("it describes more than can be"));

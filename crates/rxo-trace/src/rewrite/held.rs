@@ -6,7 +6,7 @@ use rxo_capture::Record;
 #[derive(Debug)]
 pub(super) struct Carried {
     pub(super) record: Record,
-    /// The number of the record's bytes before the part that is passed to the engine.
+    /// The number of bytes of the record before the part that was passed to the engine.
     pub(super) link_bytes: usize,
     pub(super) place: u64,
 }
@@ -19,8 +19,8 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Stores the record `carried` and returns its number. There are at most
-    /// [`MOST_RECORDS`](super::MOST_RECORDS) at a time.
+    /// Stores the record `carried` and returns its number. At most [`MOST_RECORDS`](super::MOST_RECORDS)
+    /// records are stored at a time.
     pub(super) fn keep(&mut self, carried: Carried) -> u32 {
         if let Some(number) = self.free.pop() {
             self.slots[number as usize] = Some(carried);

@@ -1,8 +1,8 @@
 //! Writes an aggregate as one contiguous packet with a complete checksum.
 //!
 //! The checksum is computed over the payload, and not combined from the checksums of the segments. Under
-//! `--checksum trust` those may be wrong, and a capture must not show a wrong checksum that was not in the
-//! original.
+//! `--checksum trust`, the checksums of the segments may be wrong, and a capture must not show a wrong checksum
+//! that was not in the original.
 
 use super::note::Outer;
 use rxo_coalesce::{Aggregate, Kind};
@@ -11,9 +11,9 @@ use rxo_wire::build::{write_tcp_checksum, write_udp_checksum};
 use rxo_wire::checksum::{Sum, Summer, pseudo_header};
 use rxo_wire::{Offsets, PROTOCOL_TCP, PROTOCOL_UDP};
 
-/// Replaces the contents of `packet` by `link` and the bytes of `aggregate`. Returns the offsets of the
-/// headers and, if there is a tunnel, of the tunnel headers before them. `link` is the link header that was
-/// not passed to the engine; empty if the whole frame was.
+/// Replaces the contents of `packet` by `link` and the bytes of `aggregate`. Returns the offsets of the headers
+/// and, if there is a tunnel, of the tunnel headers before them. `link` is the link header that was not passed
+/// to the engine; empty if the whole frame was passed to it.
 pub(crate) fn write<B: AsRef<[u8]>>(
     aggregate: &Aggregate<'_, B>,
     link: &[u8],
@@ -67,8 +67,8 @@ fn write_outer_checksum(packet: &mut [u8], link_bytes: usize, tunnel: UdpTunnel,
     let _is_whole = write_udp_checksum(datagram, pseudo, summer);
 }
 
-/// Returns `true` if the checksums of a merged packet are correct, both outside and inside a tunnel. The
-/// outer datagram of a tunnel may have none.
+/// Returns `true` if the checksums of a merged packet are correct, both outside and inside a tunnel. The outer
+/// datagram of a tunnel may have no checksum.
 #[cfg(test)]
 pub(crate) fn has_right_checksums(packet: &[u8], parsed: &rxo_wire::Parsed) -> bool {
     use rxo_wire::checksum::verify_transport;

@@ -1,4 +1,4 @@
-//! Order: restores the order of arrival of the original packets when a capture is expanded.
+//! Restores the order of arrival of the original packets when a capture is expanded.
 
 use std::collections::VecDeque;
 
@@ -32,16 +32,17 @@ impl RestoredRecord {
 /// Restored records that wait for records at earlier positions.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    /// The position of the record that is returned next, the first of `waiting`.
+    /// The position of the record that is returned next. This record is the first element of `waiting`.
     next: u64,
     waiting: VecDeque<Option<RestoredRecord>>,
-    /// The memory of the waiting records, in bytes. A shared chunk counts fully until its last record is returned.
+    /// The memory of the waiting records, in bytes. The whole length of a shared chunk is counted until the
+    /// last of its records is returned.
     bytes: usize,
 }
 
 impl Order {
-    /// Returns the position of the record that is returned next. If no record waits, the position of the
-    /// first record that has not arrived.
+    /// Returns the position of the record that is returned next. If no record waits, returns the position of
+    /// the first record that has not arrived.
     pub(super) const fn next_place(&self) -> u64 {
         self.next
     }
@@ -95,7 +96,7 @@ impl Order {
         Some(record)
     }
 
-    /// Returns the number of records that wait for earlier ones.
+    /// Returns the number of records that wait for earlier records.
     pub(super) fn waiting(&self) -> u64 {
         self.waiting.iter().flatten().count() as u64
     }

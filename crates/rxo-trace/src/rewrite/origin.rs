@@ -1,4 +1,5 @@
-//! Origin: the custom option of the section header, which describes the file that was coalesced.
+//! The origin of a coalesced file: the custom option of the section header, which describes the file that was
+//! coalesced.
 
 use rxo_capture::{Capture, Described};
 
@@ -12,8 +13,8 @@ use super::{MAGIC, RewriteError, outline};
 pub(super) struct Origin {
     /// The header of the file if it was a pcap file; `None` for pcapng.
     pub(super) pcap_header: Option<[u8; 24]>,
-    /// The totals over all records, if the file has no records; `None` if it has, because then the last
-    /// packet carries the totals.
+    /// The totals over all records, if the file has no records. `None` if the file has records, because then
+    /// the last packet contains the totals.
     pub(super) end: Option<End>,
     /// The sections and interfaces that were described before the first packet.
     pub(super) described: Vec<Described>,
@@ -50,8 +51,9 @@ impl Origin {
             .map_err(|_| RewriteError::Changed("what the file says of itself cannot be read"))
     }
 
-    /// Encodes the description with a checksum of its own. The checksum of all data is at the end of the file, which
-    /// may be missing, and a restored file must not begin with changed bytes.
+    /// Encodes the description with a checksum of its own. The checksum of all data does not suffice, because
+    /// it is at the end of the file, which may be missing, and a restored file must not begin with changed
+    /// bytes.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut to = MAGIC.to_vec();
         match &self.pcap_header {

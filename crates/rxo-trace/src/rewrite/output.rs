@@ -1,8 +1,8 @@
 //! Writes the coalesced file.
 //!
-//! Each packet is written when the next one is known, because the last packet carries the totals. The file's
-//! beginning is written together with its first packet, because the section header states whether there is
-//! one.
+//! Each packet is written when the next packet arrives, because the last packet contains the totals. The
+//! beginning of the file is written together with the first packet, because the section header contains the
+//! totals if there are no packets.
 
 use rxo_capture::{CaptureWriter, Clock, Described, Interface, Packet, SharedBytes};
 use rxo_frame::Instant;
@@ -46,7 +46,7 @@ pub(super) struct Output<'w> {
 enum File<'w> {
     NotBegun(RewriteOutput<'w>),
     Begun(CaptureWriter<RewriteOutput<'w>>),
-    /// Beginning the file has failed, so nothing more is written.
+    /// An error occurred while the beginning of the file was written, so nothing more is written.
     Lost,
 }
 
@@ -66,8 +66,8 @@ impl<'w> Output<'w> {
         }
     }
 
-    /// Records the sections and interfaces of the capture that are not yet known. Returns the timestamp clock
-    /// of each new interface.
+    /// Stores the sections and interfaces of the capture that were described since the last call. Returns the
+    /// timestamp clock of each new interface.
     pub(super) fn learn(&mut self, described: &[Described]) -> Vec<Clock> {
         let new = described.get(self.described.len()..).unwrap_or_default();
         self.described.extend_from_slice(new);
@@ -80,8 +80,8 @@ impl<'w> Output<'w> {
         (self.origin.pcap_header.as_ref(), &self.described)
     }
 
-    /// Writes the previous packet, and keeps this one for the next call. `interfaces` are the interfaces that
-    /// the capture has described so far.
+    /// Writes the packet of the previous call, and keeps `packet` until the next call. `interfaces` are the
+    /// interfaces that the capture has described so far.
     pub(super) fn write(
         &mut self,
         interfaces: &[Interface],
@@ -123,8 +123,8 @@ impl<'w> Output<'w> {
         self.described.get(told..).unwrap_or_default().to_vec()
     }
 
-    /// Begins the file, unless it has begun. `of_no_packet` are the totals of a capture without packets;
-    /// `None` if the capture has packets.
+    /// Writes the beginning of the file, unless it was written already. `of_no_packet` are the totals of a
+    /// capture without packets; `None` if the capture has packets.
     fn begin(&mut self, of_no_packet: Option<End>) -> Result<(), RewriteError> {
         if let File::NotBegun(_) = self.file
             && let File::NotBegun(file) = std::mem::replace(&mut self.file, File::Lost)
@@ -141,7 +141,7 @@ impl<'w> Output<'w> {
     }
 
     /// Adds descriptions of new interfaces to the file, without a snap length, because aggregates may exceed
-    /// any.
+    /// the snap length of the original capture.
     fn add_interfaces(&mut self, interfaces: &[Interface]) -> Result<(), RewriteError> {
         let File::Begun(writer) = &mut self.file else { return Err(LOST) };
         for interface in interfaces.get(self.interfaces..).unwrap_or_default() {

@@ -1,9 +1,9 @@
 //! A remark: the custom option of a packet in a coalesced capture.
 //!
-//! Packets are in the order of their first records, so a single packet needs no remark: it is the
-//! first record that has not been restored. Otherwise a remark is a sequence of tags, in ascending
-//! order and each at most once, each followed by its value. So reading takes no more memory than
-//! one list of each kind.
+//! Packets are in the order of their first records, so a single packet needs no remark: it is the first record
+//! that has not been restored yet. Otherwise a remark is a sequence of tags, each followed by its value. Tags
+//! are in ascending order, and each occurs at most once, so reading a remark takes no more memory than one list
+//! of each kind.
 
 use rxo_capture::{Custom, Described, Record};
 
@@ -16,10 +16,10 @@ use super::{ENTERPRISE, MAGIC, outline};
 pub(super) struct Remark {
     /// The sections and interfaces that were described since the previous remark.
     pub(super) described: Vec<Described>,
-    /// The note of an aggregate; `None` for another packet.
+    /// The note of an aggregate; `None` for a single packet.
     pub(super) note: Option<Vec<u8>>,
-    /// The parts of the aggregate's records that would otherwise be lost, each with the record's number in
-    /// the aggregate. Records without such parts are omitted.
+    /// The extra parts of the records, each with the record's number in the aggregate. These parts are
+    /// expressed neither by the packet nor by its note. Records without such parts are omitted.
     pub(super) beside: Vec<(usize, Beside)>,
     /// The totals over all records, in the last packet of the file; otherwise `None`.
     pub(super) end: Option<End>,
@@ -61,7 +61,7 @@ const NOTE: u8 = 2;
 const BESIDE: u8 = 3;
 const END: u8 = 4;
 
-/// The maximum number of segments of a note: more than the number of records in any aggregate.
+/// The maximum number of segments of a note. No aggregate has so many records.
 const MOST_SEGMENTS: usize = 1 << 16;
 
 impl Remark {
@@ -125,8 +125,8 @@ impl Remark {
     }
 }
 
-/// Restores the records of a packet from its note; `None` for a packet without a note. The positions of the
-/// records are relative to the packet's position.
+/// Restores the records of a packet from its note; `None` for a packet without a note. The position of each
+/// record is relative to the position of the packet.
 pub(crate) fn restored(record: &Record) -> Option<Result<Vec<Restored>, BadNote>> {
     if record.options.is_empty() {
         return None;

@@ -29,7 +29,7 @@ pub(super) struct Sink<'w> {
     digest: Digest,
     span: Span,
     pub(super) held: Held,
-    /// The deliveries that wait until an older record is delivered, by the position of their first record.
+    /// The deliveries that wait until all older records are delivered, by the position of their first record.
     ready: BTreeMap<u64, Written>,
     /// `true` while the engines deliver everything early, because too many records are held.
     is_early: bool,
@@ -55,7 +55,7 @@ impl<'w> Sink<'w> {
         }
     }
 
-    /// Records the sections and interfaces that the capture has described so far.
+    /// Stores the sections and interfaces that the capture has described so far.
     pub(super) fn learn(&mut self, capture: &Capture) -> Result<(), RewriteError> {
         if capture.describes_too_much() {
             return Err(RewriteError::DescribesTooMuch);
@@ -94,23 +94,23 @@ impl<'w> Sink<'w> {
         self.span.enter(bytes.len() + options.len() + record.head.as_ref().len())
     }
 
-    /// Returns `true` if everything held must be delivered now, because too many records are held.
+    /// Returns `true` if all held packets must be delivered now, because too many records are held.
     pub(super) fn is_full(&self) -> bool {
         self.span.is_full()
     }
 
-    /// Records that the deliveries from now on are early: the limit of held records forces them.
+    /// Marks the following deliveries as early, because the limit on held records forces them.
     pub(super) const fn begin_early(&mut self) {
         self.figures.early_flushes += 1;
         self.is_early = true;
     }
 
-    /// Records that the deliveries from now on are not forced by the limit of held records.
+    /// Marks the following deliveries as normal: the limit on held records does not force them.
     pub(super) const fn end_early(&mut self) {
         self.is_early = false;
     }
 
-    /// Checks that the file was written so far.
+    /// Checks that all writes to the file have succeeded so far.
     ///
     /// # Errors
     /// The first error of writing since the last call of this function.
@@ -118,7 +118,7 @@ impl<'w> Sink<'w> {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Writes the rest of the file, after everything was delivered.
+    /// Writes the rest of the file, after all packets were delivered.
     pub(super) fn finish(
         mut self,
         cut_record: &[u8],
@@ -213,8 +213,8 @@ impl<'w> Sink<'w> {
         format!("rxo: {segments} segments, {bytes} bytes of payload, flushed: {reason}")
     }
 
-    /// Returns the remark of an aggregate of the records `all`. `network_at` is the offset of their IP headers in the
-    /// bytes that were passed to the engine.
+    /// Returns the remark of an aggregate of the records `all`. `network_at` is the offset of the records' IP
+    /// headers in the bytes that were passed to the engine.
     fn remark(
         &self,
         merged: Merged<'_>,
@@ -242,8 +242,8 @@ impl<'w> Sink<'w> {
         Ok(Remark { note: Some(note), beside: beside.collect(), ..Remark::default() })
     }
 
-    /// Returns the parts of a record that neither its bytes nor the file's fields express; `None` if there
-    /// are none.
+    /// Returns the parts of a record that neither its bytes nor the file's fields express; `None` if there are
+    /// no such parts.
     fn beside(&self, record: &Record, options: PacketOptions) -> Option<Beside> {
         let clock = *self.clocks.get(record.interface as usize)?;
         let beside = Beside::of(record, clock, options);
@@ -276,11 +276,12 @@ impl<'w> Sink<'w> {
     }
 }
 
-/// The name of the reason for a flush that no rule of the policy requested.
+/// The name of the flush reason for early deliveries, which the limit on held records forces and no rule of the
+/// policy.
 const EARLY: &str = "order_limit";
 
-/// Returns the bytes of a packet in memory of their own. The bytes of an aggregate already are, and are not
-/// copied.
+/// Returns the bytes of a packet in a chunk that only this packet uses. The bytes of an aggregate already have
+/// their own chunk, so they are not copied.
 fn detached(written: &Written) -> SharedBytes {
     if written.remark.note.is_some() { written.bytes.clone() } else { written.bytes.detached() }
 }

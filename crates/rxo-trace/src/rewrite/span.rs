@@ -1,16 +1,18 @@
-//! Span: bounds how far deliveries deviate from the order of arrival when a capture is coalesced.
+//! The span of a coalescer: the records since the oldest undelivered record. It limits the difference between
+//! the order of delivery and the order of arrival.
 //!
-//! When the capture is expanded, everything that arrived after the oldest undelivered record must be kept. The limit of
-//! the span bounds that memory.
+//! When the capture is expanded, all records that arrived after the oldest undelivered record must be kept in
+//! memory. The limit of the span bounds that memory.
 
 use std::collections::VecDeque;
 
 use super::{MOST_BYTES, MOST_RECORDS};
 
-/// The records from the oldest undelivered one to the newest, delivered or not.
+/// All records from the oldest undelivered record to the newest record, including delivered records between
+/// them.
 #[derive(Debug, Default)]
 pub(super) struct Span {
-    /// The position in the capture of the oldest undelivered record, which is the first of `records`.
+    /// The position in the capture of the oldest undelivered record, which is the first element of `records`.
     first: u64,
     /// The length of each record in bytes, and `true` if it was delivered.
     records: VecDeque<(usize, bool)>,
@@ -38,12 +40,13 @@ impl Span {
         }
     }
 
-    /// Returns the position of the oldest undelivered record, or of the next to arrive if all are delivered.
+    /// Returns the position of the oldest undelivered record. If all records are delivered, returns the
+    /// position of the next record to arrive.
     pub(super) const fn oldest(&self) -> u64 {
         self.first
     }
 
-    /// Returns `true` if everything held must be delivered now, because the span has reached its limit.
+    /// Returns `true` if all held packets must be delivered now, because the span has reached its limit.
     pub(super) fn is_full(&self) -> bool {
         self.records.len() >= MOST_RECORDS || self.bytes >= MOST_BYTES
     }

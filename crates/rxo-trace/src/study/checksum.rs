@@ -1,8 +1,9 @@
 //! Classifies the TCP and UDP checksums of a capture.
 //!
-//! A capture from the sending machine shows packets before the card has completed their checksums. These
-//! packets look corrupted but are not; they are recognized by the value that the sender's system leaves in
-//! the checksum field. Separate from the engine, because one check serves all engines of a study.
+//! A capture from the sending machine shows packets before the network card has completed their checksums.
+//! These packets look corrupted but are not; they are recognized by the value that the sender's system leaves
+//! in the checksum field. This module is separate from the engine, because all engines of a study use the
+//! result of one check.
 
 use core::fmt;
 use core::str::FromStr;
@@ -18,11 +19,12 @@ use crate::report::Protocol;
 /// The treatment of TCP and UDP checksums in a study.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChecksumMode {
-    /// Verify the checksums that can be verified. Checksums that the sender's card was to complete, and those
-    /// of truncated packets, are accepted. Segments with a wrong checksum are not coalesced.
+    /// Verify the checksums that can be verified. Unfinished checksums, which the sender's card was to
+    /// complete, and the checksums of truncated packets are accepted. Segments with a wrong checksum are not
+    /// coalesced.
     #[default]
     Auto,
-    /// Verify checksums. Only segments with a right one are coalesced.
+    /// Verify checksums. Only segments with a correct checksum are coalesced.
     Verify,
     /// Verify checksums, but accept unfinished ones, which the sender's card was to complete.
     Partial,
@@ -31,7 +33,7 @@ pub enum ChecksumMode {
 }
 
 impl ChecksumMode {
-    /// Returns `true` if the checksums of truncated packets are accepted, which nobody can verify.
+    /// Returns `true` if the mode accepts the checksums of truncated packets, which cannot be verified.
     pub(super) const fn accepts_cut(self) -> bool {
         matches!(self, Self::Auto | Self::Trust)
     }
@@ -68,12 +70,12 @@ impl FromStr for ChecksumMode {
 pub(super) enum Finding {
     Right,
     Wrong,
-    /// The checksum is unfinished: only the sum of the pseudo-header.
+    /// The checksum is unfinished: the field contains only the sum of the pseudo-header.
     Unfinished,
 }
 
-/// Returns the result of checking the checksum of the segment in `bytes`. Reads its payload. `None` for a datagram
-/// without a checksum.
+/// Checks the checksum of the segment in `bytes` and returns the result. Reads the whole payload. `None` for a
+/// datagram without a checksum.
 #[inline]
 pub(super) fn check(segment: &Segment, bytes: &[u8], summer: Summer) -> Option<Finding> {
     if segment.protocol == Protocol::Udp && segment.checksum(bytes) == 0 {
@@ -84,9 +86,9 @@ pub(super) fn check(segment: &Segment, bytes: &[u8], summer: Summer) -> Option<F
     Some(if is_right { Finding::Right } else { unfinished(segment, bytes) })
 }
 
-/// Returns [`Finding::Unfinished`] if the checksum field holds only the folded sum of the pseudo-header, as
-/// the sender's system leaves it; otherwise [`Finding::Wrong`]. For a GSO frame some systems (NDIS) count the
-/// length as 0, because each segment has its own.
+/// Returns [`Finding::Unfinished`] if the checksum field contains only the folded sum of the pseudo-header,
+/// which the sender's system leaves there; otherwise [`Finding::Wrong`]. For a GSO frame, some systems (NDIS)
+/// use a length of 0 in the pseudo-header, because each segment has its own length.
 #[cold]
 fn unfinished(segment: &Segment, bytes: &[u8]) -> Finding {
     let field = segment.checksum(bytes);
@@ -108,7 +110,7 @@ fn pseudo(segment: &Segment, length: u32) -> Sum {
     pseudo_header(&segment.key, protocol, length)
 }
 
-/// Returns the checksum status of `segment`, as it is passed to the engine.
+/// Returns the checksum status of `segment`, in the form that the engine needs.
 #[inline]
 pub(super) const fn status(
     mode: ChecksumMode,
@@ -128,7 +130,7 @@ pub(super) const fn status(
     }
 }
 
-/// Returns the checksum status of a captured packet of any kind, as it is passed to the engine.
+/// Returns the checksum status of a captured packet of any kind, in the form that the engine needs.
 pub(crate) fn checksum_status(
     network: &Network,
     mode: ChecksumMode,

@@ -12,7 +12,7 @@ use super::runs::Runs;
 pub(super) struct Chosen {
     pub(super) flows: Flows,
     pub(super) course: Steps,
-    /// The clock of the packets, which gives their times on the course.
+    /// The clock of the packets, which provides the times for the course.
     pub(super) clock: Clock,
     /// The rates of a live interface; `None` for captures.
     pub(super) rates: Option<Rates>,
@@ -33,7 +33,7 @@ impl Chosen {
         self.course.packet(self.clock.of_records(now), wire_bytes);
     }
 
-    /// Counts a packet that no engine received, and that is delivered at `at` on the clock.
+    /// Counts a packet that bypasses all engines, and is delivered unchanged at `at` on the clock.
     pub(super) fn deliver_alone(&mut self, at: Instant) {
         self.deliver(at, 1);
         if let Some(rates) = &mut self.rates {

@@ -1,22 +1,22 @@
-//! The clock of a capture: converts the times of records to times that never go back.
+//! The clock of a capture, which converts the times of records to times that never go back.
 //!
-//! Separate because the times of a capture are unreliable: packets of several processors are
-//! slightly out of order, clocks are set back during a capture, and the next file may be older than
-//! the last. Engine and polls need time that never goes back.
+//! The times in captures are unreliable: packets of several processors are slightly out of order, clocks are
+//! set back during a capture, and the next file may be older than the previous one. The engines and polls need
+//! time that never goes back.
 
 use rxo_frame::Instant;
 use serde::{Deserialize, Serialize};
 
-/// The longest step back, in nanoseconds, after which a packet counts as written late. A longer step means
+/// The longest step back, in nanoseconds, after which a packet counts as written late. A longer step back means
 /// that the clock was set, or that another capture begins.
 const LATE_NS: u64 = 1_000_000_000;
 
 /// A clock that converts the times of records to times that never go back.
 ///
-/// After a step back of at most a second, time stands still until the records have caught up. After a larger
-/// step, time continues from the current time: later records keep their distances, so polls and holds
-/// continue normally. A capture unrelated to the previous one is treated in the same way: see
-/// [`Clock::rejoin`].
+/// After a step back of at most a second, the time of the clock stays constant until the times of records
+/// exceed it again. After a larger step, the clock continues from its current time: the time differences
+/// between later records stay correct, so polls and holds continue normally. A capture that does not continue
+/// the previous one is treated like a larger step: see [`Clock::rejoin`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Clock {
     /// The number of nanoseconds that is added to record times since the last restart.
@@ -52,7 +52,7 @@ impl Clock {
         at.as_nanos().saturating_add_signed(self.shift_ns)
     }
 
-    /// Returns the time that records have at the instant `at` of this clock.
+    /// Converts the instant `at` of this clock to the time of records.
     #[inline]
     pub(super) const fn of_records(&self, at: Instant) -> Instant {
         Instant::from_nanos(at.as_nanos().saturating_add_signed(self.shift_ns.saturating_neg()))
@@ -64,13 +64,13 @@ impl Clock {
         self.shifted(at).checked_sub(self.now_ns)
     }
 
-    /// Returns `true` if a capture that begins at `at` does not continue after the last record: it begins before that
-    /// record, or more than a second later.
+    /// Returns `true` if a capture that begins at `at` does not continue the previous capture: it begins before
+    /// the last record, or more than a second after it.
     pub(super) fn is_far(&self, at: Instant) -> bool {
         self.gap_ns(at).is_none_or(|gap_ns| gap_ns > LATE_NS)
     }
 
-    /// Restarts the clock so that a record with the time `at` has the current time.
+    /// Restarts the clock so that the time `at` of a record is converted to the current time of the clock.
     pub(super) const fn rejoin(&mut self, at: Instant) {
         let (now_ns, at_ns) = (self.now_ns, at.as_nanos());
         self.shift_ns = 0_i64.saturating_add_unsigned(now_ns.saturating_sub(at_ns));
@@ -83,7 +83,7 @@ impl Clock {
         Instant::from_nanos(self.now_ns)
     }
 
-    /// Returns the number of records that were older than the previous one.
+    /// Returns the number of records that were older than the record before them.
     pub(super) const fn steps_back(&self) -> u64 {
         self.steps_back
     }

@@ -9,18 +9,20 @@ use super::intake::ParsedRecord;
 use super::packet_kind::Segment;
 use crate::report::Protocol;
 
-/// The payload, in bytes, beyond which a packet cannot come from a link.
+/// The largest payload that a link can carry, in bytes. A packet with more payload was merged, or is not yet
+/// segmented.
 const SUPER_BYTES: u32 = 9_216;
 
-/// The longest time without packets that rates include, in nanoseconds. A longer one is a pause, or a mistake of the
-/// capture's clock.
+/// The longest time without packets that rates include, in nanoseconds. A longer time is a pause, or an error
+/// of the capture's clock.
 const PAUSE_NS: u64 = 1_000_000_000;
-/// The time that rates include for a pause, in nanoseconds. With none, a lone packet would have an endless rate.
+/// The time that rates include for a pause, in nanoseconds. If this were 0, a single packet between two pauses
+/// would have an infinite rate.
 const PAUSE_COUNTS_NS: u64 = 10_000_000;
 
 rxo_frame::counters! {
-    /// The counts so far, all of which are sums. The names of the fields are those of the report, and part of
-    /// the format of saved parts.
+    /// The counts so far, all of which are sums. The fields have the names of the report's fields, and these
+    /// names are part of the format of saved parts.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     pub(super) struct Count {
         pub(super) packets: u64,
@@ -76,7 +78,7 @@ impl Count {
         self.named().map(|(_, count)| count).fold(0, u64::max)
     }
 
-    /// Counts the time between two packets that the filter accepts.
+    /// Adds the time between two packets that the filter accepts.
     #[inline]
     pub(super) const fn gap(&mut self, gap_ns: u64) {
         if gap_ns > PAUSE_NS {
@@ -96,7 +98,8 @@ impl Count {
         self.short_packets += u64::from(taken.is_short);
     }
 
-    /// Counts the TCP segment or UDP datagram of a packet. `finding` is the result for its checksum, if it was checked.
+    /// Counts the TCP segment or UDP datagram of a packet. `finding` is the result of the checksum check;
+    /// `None` if the checksum was not checked.
     #[inline]
     pub(super) fn segment(
         &mut self,
@@ -143,7 +146,7 @@ impl Count {
         self.sealed_packets += !is_read as u64;
     }
 
-    /// Returns the number of packets in each kind of encapsulation, as reports name it.
+    /// Returns the number of packets in each kind of encapsulation, with the name that reports use.
     pub(super) const fn encapsulations(&self) -> [(&'static str, u64); 9] {
         [
             ("MPLS", self.mpls),

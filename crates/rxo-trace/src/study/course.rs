@@ -1,16 +1,16 @@
 //! The course of the traffic over time, in equal steps.
 //!
-//! The length of a capture is known only at its end. So steps are short at first (2^10 ns), and whenever
-//! there would be more than [`MOST_STEPS`], each pair of steps is joined. Memory is bounded, and at the end
-//! there are between half of `MOST_STEPS` and all of it. Steps begin at multiples of their length since 1970,
-//! so the steps of two parts of a capture can be added, in any order.
+//! The length of a capture is known only at its end. Therefore steps are short at first (2^10 ns), and whenever
+//! there would be more than [`MOST_STEPS`], each pair of neighbouring steps is joined. This bounds the memory,
+//! and leaves between half of `MOST_STEPS` and `MOST_STEPS` steps at the end. Steps begin at multiples of their
+//! length since 1970, so the steps of two parts of a capture can be added, in any order.
 
 use rxo_frame::Instant;
 use serde::{Deserialize, Serialize};
 
 use crate::report::{Course, CourseStep};
 
-/// The maximum number of steps: as many as a figure can show.
+/// The maximum number of steps, which is the number that a figure can show.
 const MOST_STEPS: usize = 128;
 /// The length of the first steps, as a power of two in nanoseconds: 2^10 ns.
 const FIRST_SHIFT: u32 = 10;

@@ -1,20 +1,20 @@
-//! Duplicates: packets that the capture has twice, as from a mirror port that copies both directions of a
-//! switch, or from the interface `any` on a bridge.
+//! Finds duplicates: packets that a capture contains twice. Such captures come from a mirror port that copies
+//! both directions of a switch, or from the interface `any` on a bridge.
 //!
-//! Two packets are duplicates if they are alike from the IP header on, except for fields that routers and
-//! network cards change (hop limit and checksums), and at most [`WITHIN_NS`] apart. A retransmission comes
-//! later, or has another IP identification. Pure ACKs without an identification are never duplicates, because
-//! a TCP sends equal ones.
+//! Two packets are duplicates if they arrive at most [`WITHIN_NS`] apart and are equal from the IP header on,
+//! except for fields that routers and network cards change (hop limit and checksums). A retransmission arrives
+//! later, or has another IP identification. Pure ACKs without an identification are never counted as
+//! duplicates, because a host may send several equal ACKs.
 //!
-//! Memory is a table of fixed size; a packet replaces the earliest one of its set, so a duplicate after very
+//! Memory is a table of fixed size; a packet replaces the earliest packet of its set, so a duplicate after very
 //! many other packets may be missed. All operations are O(1).
 
 use rxo_frame::Instant;
 
 use super::packet_kind::Segment;
 
-/// The number of sets in the table, a power of two. At a million packets a second it keeps nearly all of the last
-/// millisecond.
+/// The number of sets in the table, a power of two. At a million packets a second, the table contains nearly
+/// all packets of the last millisecond.
 const SETS: usize = 1_024;
 /// The number of packets in a set.
 const WAYS: usize = 4;
@@ -26,7 +26,8 @@ const COMPARED: usize = 60;
 /// The latest packets, by the hash of their contents.
 #[derive(Debug)]
 pub(super) struct Duplicates {
-    /// The hashes and times of packets: in each set, which a hash determines, the latest first.
+    /// The hashes and arrival times of packets. The hash of a packet determines its set; each set begins with
+    /// its latest packet.
     latest: Box<[[(u64, Instant); WAYS]]>,
 }
 
@@ -51,8 +52,8 @@ impl Duplicates {
     }
 }
 
-/// Returns a hash of the fields that duplicates share, never 0; `None` for segments that cannot be told apart
-/// from later ones.
+/// Returns a hash of the fields in which duplicates are equal; the hash is never 0. `None` for segments that
+/// cannot be distinguished from later, equal segments.
 #[inline]
 fn hash(segment: &Segment, bytes: &[u8]) -> Option<u64> {
     let network = bytes.get(segment.at.network as usize..)?;

@@ -1,11 +1,13 @@
-//! Encapsulations: the headers before an IP packet that neither the capture's link type nor the engine reads.
+//! Removes encapsulations: headers before an IP packet that neither the code for the capture's link type nor
+//! the engine reads.
 //!
-//! A host that ends a tunnel coalesces the packets inside, after it has removed the outer headers. A study
-//! does so too: [`strip`] finds the inner IP packet. Separate from parsing, because only packets that are no
-//! TCP or UDP on the outside come here.
+//! A host at the end of a tunnel removes the outer headers, and then coalesces the inner packets. A study does
+//! so too: [`strip`] finds the inner IP packet. This module is separate from parsing, because it is needed only
+//! for packets whose outer headers are not TCP or UDP.
 //!
-//! The engine itself coalesces what is inside VXLAN and Geneve, so they are removed only from packets that
-//! the capture cut, whose inner checksums it could not verify, and inside other encapsulations.
+//! The engine itself coalesces packets inside VXLAN and Geneve. Therefore these headers are removed in two
+//! cases only: inside other encapsulations, and from packets that the capture truncated, whose inner checksums
+//! the engine could not verify.
 
 use rxo_capture::LinkType;
 use rxo_frame::LinkKind;
@@ -14,7 +16,7 @@ use rxo_wire::{ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6};
 
 /// The maximum number of headers that are removed before the IP packet.
 const MOST_HEADERS: usize = 12;
-/// The lengths of an Ethernet frame's addresses, and of an IPv6 header, in bytes.
+/// The length of the addresses of an Ethernet frame, in bytes.
 const ADDRESSES_BYTES: usize = 12;
 const IPV6_BYTES: usize = 40;
 
@@ -27,7 +29,7 @@ pub(super) enum Encapsulation {
     Pppoe,
     /// More than two VLAN tags.
     Tags,
-    /// GRE (RFC 2784 and 2890), and a mirror port's ERSPAN in it.
+    /// GRE (RFC 2784 and 2890), including the ERSPAN of a mirror port inside GRE.
     Gre,
     /// IP in IP (RFC 2003 and 4213).
     IpInIp,
@@ -41,16 +43,16 @@ pub(super) enum Encapsulation {
     Wireless,
 }
 
-/// The header at which the search for the IP packet stands.
+/// The next header to read in the search for the inner IP packet.
 #[derive(Clone, Copy)]
 enum Header {
     Ethernet,
-    /// The header that this Ethernet type announces.
+    /// The header of this Ethernet type.
     Type(u16),
     Ppp,
     Radiotap,
     Wireless,
-    /// The bytes behind the last MPLS label: IP, or an Ethernet frame.
+    /// The bytes after the last MPLS label: an IP packet or an Ethernet frame.
     Labelled,
 }
 
@@ -89,7 +91,7 @@ pub(super) fn of_port(port: u16) -> Option<Encapsulation> {
 }
 
 /// Returns the inner packet at the offset `ip` of the captured packet as a frame of the kind `link`: with the
-/// addresses of the outer frame if that is an Ethernet frame.
+/// addresses of the outer frame if the outer frame is an Ethernet frame.
 pub(super) fn inner(link: LinkKind, bytes: &[u8], ip: usize) -> Vec<u8> {
     let packet = bytes.get(ip..).unwrap_or_default();
     let mut frame = Vec::with_capacity(ETHERNET_HEADER_BYTES + packet.len());
@@ -107,7 +109,7 @@ pub(super) fn inner(link: LinkKind, bytes: &[u8], ip: usize) -> Vec<u8> {
 /// Returns the offset and the kind of the first header of a captured packet; `None` if its link type is unknown or
 /// the packet is too short.
 fn begin(link: LinkType, bytes: &[u8]) -> Option<(usize, Header)> {
-    /// Link types of PPP, of 802.11, and of 802.11 behind a radiotap header.
+    /// The link types of PPP.
     const PPP: [u16; 2] = [9, 50];
     const WIRELESS: u16 = 105;
     const RADIOTAP: u16 = 127;
@@ -123,8 +125,8 @@ fn begin(link: LinkType, bytes: &[u8]) -> Option<(usize, Header)> {
     })
 }
 
-/// Reads `header` at the beginning of `rest`. Returns the encapsulation that it is, if it is one, its length
-/// in bytes, and the next header. `None` if no header that is known follows.
+/// Reads `header` at the beginning of `rest`. Returns the kind of encapsulation if the header is an
+/// encapsulation, the length of the header in bytes, and the next header. `None` if no known header follows.
 fn read(header: Header, rest: &[u8]) -> Option<(Option<Encapsulation>, usize, Header)> {
     match header {
         Header::Ethernet => {
@@ -189,8 +191,8 @@ fn behind_ip(
     Some((Some(kind), length + more, next))
 }
 
-/// Returns the tunnel in a datagram, the length of its headers, and the next header. `None` if the datagram is of
-/// no known tunnel, or too short.
+/// Returns the tunnel in a datagram, the length of its headers in bytes, and the next header. `None` if the
+/// datagram belongs to no known tunnel, or is too short.
 fn udp(rest: &[u8]) -> Option<(Encapsulation, usize, Header)> {
     const UDP_BYTES: usize = 8;
     const TUNNEL_BYTES: usize = 8;
@@ -209,8 +211,8 @@ fn udp(rest: &[u8]) -> Option<(Encapsulation, usize, Header)> {
     Some((kind, UDP_BYTES + TUNNEL_BYTES + options, next))
 }
 
-/// Returns the length of a GRE header of version 0, and the next header. `None` if the header has another version,
-/// has routing fields, or is too short.
+/// Returns the length of a GRE header of version 0 in bytes, and the next header. `None` if the header has
+/// another version, has routing fields, or is too short.
 fn gre(rest: &[u8]) -> Option<(usize, Header)> {
     const CHECKSUM: u16 = 0x8000;
     const ROUTING: u16 = 0x4000;
@@ -230,8 +232,9 @@ fn gre(rest: &[u8]) -> Option<(usize, Header)> {
     }
 }
 
-/// Returns the length of a PPP header, and the next header. Address and control may be left out, and the
-/// protocol may have one byte. `None` if the protocol is neither IP nor MPLS, or the header too short.
+/// Returns the length of a PPP header in bytes, and the next header. The fields for address and control may be
+/// absent, and the protocol field may have one byte. `None` if the protocol is neither IP nor MPLS, or the
+/// header is too short.
 fn ppp(rest: &[u8]) -> Option<(usize, Header)> {
     let before = if rest.starts_with(&[0xff, 0x03]) { 2 } else { 0 };
     let first = *rest.get(before)?;
@@ -248,8 +251,8 @@ fn ppp(rest: &[u8]) -> Option<(usize, Header)> {
     Some((before + length, next))
 }
 
-/// Returns the length of the headers of an 802.11 data frame before its payload, and the next header. `None`
-/// for other frames, and for encrypted ones.
+/// Returns the length in bytes of the headers of an 802.11 data frame before its payload, and the next header.
+/// `None` for other frames, and for encrypted frames.
 fn wireless(rest: &[u8]) -> Option<(usize, Header)> {
     const DATA: u16 = 0x0008;
     const QOS: u16 = 0x0080;

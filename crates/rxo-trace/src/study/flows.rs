@@ -1,8 +1,8 @@
 //! The flows of a capture, with their figures.
 //!
-//! Designed for a million flows in little memory: records of fixed size in slabs that never move, and an index of nine
-//! bytes per slot. Only the index is reallocated. Beyond [`MAX_FLOWS`] no flow is added; the packets of further flows
-//! count in the totals and as untracked.
+//! The table is designed for a million flows in little memory: it has records of fixed size in slabs that never
+//! move, and an index of nine bytes per slot. Only the index is reallocated. Beyond [`MAX_FLOWS`] no flow is
+//! added; the packets of further flows are counted in the totals and as untracked.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::packet_kind::Segment;
 use super::part::Numbering;
 use crate::report::{FlowReport, Protocol};
 
-/// The maximum number of flows with figures of their own, which take about 240 MB.
+/// The maximum number of flows with figures of their own. This number of flows takes about 240 MB.
 pub const MAX_FLOWS: usize = 1_500_000;
 /// The flow number for packets whose flow has no figures of its own.
 pub(super) const NO_FLOW: u32 = u32::MAX;
@@ -42,8 +42,8 @@ pub(super) struct Flow {
     /// The number of packets of the flow minus the number of deliveries.
     eliminated: u64,
     aggregates: u64,
-    /// The time of the flow's earliest packet in nanoseconds, as its record has it; the next field has the
-    /// time of the latest packet.
+    /// The time of the flow's earliest packet in nanoseconds, as in its record. The next field is the time of
+    /// the latest packet.
     first_ns: u64,
     last_ns: u64,
     first_ack: u32,
@@ -56,21 +56,21 @@ pub(super) struct Flow {
     unfinished: u32,
     /// The smallest hop limit (TTL) of the flow's packets.
     hops: u8,
-    /// The last data packet, by which merged ones are found. A part has it for itself: the first packet of a part is
-    /// compared with none.
+    /// The state for finding packets that were merged before the capture. Each part of a study has its own
+    /// state: the first packet of a part is not compared with packets of the previous part.
     #[serde(skip)]
     pub(super) merges: Merges,
-    /// `true` if the flow's last packet was a plain ACK: a pure ACK that differs from its neighbours only in number and
-    /// window.
+    /// `true` if the flow's last packet was a plain ACK: a pure ACK without flags other than ACK and without
+    /// options other than timestamps.
     after_plain_ack: bool,
     /// `true` if the flow's first packet was a plain ACK.
     begins_with_plain_ack: bool,
 }
 
-/// The time of a packet, and the capture that contains it.
+/// The time of a packet, and the capture that contains the packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sighting {
-    /// The time of the packet in nanoseconds, as its record has it.
+    /// The time of the packet in nanoseconds, as in its record.
     pub(super) at_ns: u64,
     /// The number of the capture that contains the packet.
     pub(super) file: u32,
@@ -84,8 +84,8 @@ pub(super) struct PlainAck {
 }
 
 impl PlainAck {
-    /// Returns `true` if the pure ACK `next`, which differs only in number and window, could be aggregated with this
-    /// one.
+    /// Returns `true` if the pure ACK `next`, which differs only in ACK number and window, could be aggregated
+    /// with this ACK.
     pub(super) const fn is_followed_by(self, next: Self) -> bool {
         let advances =
             next.ack != self.ack && SeqNumber(next.ack).is_at_or_after(SeqNumber(self.ack));
@@ -122,7 +122,7 @@ impl Flow {
         }
     }
 
-    /// Returns `true` if this is the flow with this key and protocol. A key does not contain the protocol.
+    /// Returns `true` if the flow has this key and this protocol. A key does not contain the protocol.
     #[inline]
     fn is(&self, key: &FlowKey, protocol: Protocol) -> bool {
         self.key == *key && self.protocol == protocol
@@ -158,8 +158,8 @@ impl Flow {
         follows
     }
 
-    /// Records the time of a packet. Captures are read in order, so among packets with equal times the first
-    /// and the last one count.
+    /// Records the time of a packet. Captures are read in order, so among packets with equal times, the one
+    /// that is read first is the earliest, and the one that is read last is the latest.
     #[inline]
     fn see(&mut self, Sighting { at_ns, file }: Sighting) {
         if at_ns < self.first_ns {
@@ -232,8 +232,8 @@ impl Flow {
         traffic.into_iter().chain(others).fold(0, u64::max)
     }
 
-    /// Clears the record of the flow's first and last packet, which has no meaning once its figures are added
-    /// to others.
+    /// Clears the fields on the flow's first and last packet, which have no meaning once the flow's figures are
+    /// added to those of another part.
     pub(super) fn forget_ends(&mut self) {
         self.merges = Merges::default();
         (self.first_ack, self.first_window, self.ack, self.window) = (0, 0, 0, 0);
@@ -314,9 +314,9 @@ const fn spread(tag: u32) -> u64 {
 }
 
 impl Flows {
-    /// Creates a table for `limit` flows. Its hashes have a random seed of their own: with a known seed, a capture
-    /// could be made whose flows all have the same slot in the index, and each look-up would pass all of them. The
-    /// report does not depend on the seed.
+    /// Creates a table for `limit` flows. The hashes of the table have a random seed. With a known seed,
+    /// someone could create a capture whose flows all have the same slot in the index, so that each look-up
+    /// would visit all flows. The report does not depend on the seed.
     pub(super) fn new(limit: usize) -> Self {
         Self {
             hasher: FlowHasher::new(RandomState::new().hash_one(0)),
@@ -327,7 +327,8 @@ impl Flows {
         }
     }
 
-    /// Returns the number of the segment's flow, which is added if it is new; [`NO_FLOW`] if the table is full.
+    /// Returns the number of the segment's flow. Adds the flow if it is new. Returns [`NO_FLOW`] if the flow is
+    /// new and the table is full.
     #[inline]
     pub(super) fn find_or_add(&mut self, segment: &Segment, seen: Sighting) -> u32 {
         let (key, protocol) = (segment.key, segment.protocol);
@@ -405,8 +406,8 @@ impl Flows {
         self.slabs.iter().flatten()
     }
 
-    /// Returns the `most` flows with the most packets, in descending order. Flows with equally many are
-    /// ordered by their first packet, and then by key.
+    /// Returns the `most` flows with the most packets, in descending order. Flows with an equal number of
+    /// packets are ordered by their first packet, and then by key.
     pub(super) fn top(&self, most: usize) -> Vec<&Flow> {
         let mut heap = std::collections::BinaryHeap::with_capacity(most.min(self.len()) + 1);
         for (number, flow) in self.iter().enumerate() {

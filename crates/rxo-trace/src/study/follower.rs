@@ -1,11 +1,11 @@
-//! Followers: points that share the first engine of their group, as long as their results must be equal to its
-//! results.
+//! Followers: points that share the first engine of their group, as long as their results must equal the
+//! results of that engine.
 //!
-//! A point is one choice of settings. Two points with different limits have equal results until a poll exceeds the
-//! smaller limit: a limit of 16 flows has no effect while each poll has packets of at most 16 flows, and a limit
-//! of 64 segments none while each poll has fewer than 64 packets. At the first poll that could make a difference,
-//! the follower gets an engine of its own, which continues from the counts of the first. That is exact only if
-//! nothing is held or remembered between polls.
+//! A point is one choice of settings. Two points with different limits have equal results until a poll exceeds
+//! the smaller limit: a limit of 16 flows has no effect while each poll has packets of at most 16 flows, and a
+//! limit of 64 segments has no effect while each poll has fewer than 64 packets. At the first poll that could
+//! make a difference, the follower gets an engine of its own, which continues from the counts of the first
+//! engine. The results are exact only if the engine holds and remembers nothing between polls.
 
 use rxo_coalesce::{Config, Hold, Policy, PureAckRule};
 use rxo_frame::Frame;
@@ -15,7 +15,8 @@ use super::point::{Point, Runner, Tally};
 use crate::numbered::Numbered;
 use crate::report::Protocol;
 
-/// The largest limit of flows that is compared with the flows of a poll.
+/// The largest limit on flows for which a point can be a follower. Flows of a poll are counted only up to this
+/// number.
 const MOST_FLOWS: usize = 64;
 
 /// A point that follows the first engine of its group.
@@ -28,12 +29,12 @@ pub(super) struct Follower {
     limit: Limit,
 }
 
-/// The polls in which a follower may differ from the first engine.
+/// The condition for polls in which a follower may differ from the first engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limit {
-    /// Polls with packets of more flows.
+    /// The poll has packets of more than this number of flows.
     Flows(usize),
-    /// Polls with as many packets or more.
+    /// The poll has at least this number of packets.
     Packets(usize),
 }
 
@@ -56,7 +57,8 @@ impl Follower {
         Some(Self { number, point: *point, config, limit })
     }
 
-    /// Returns `true` if a poll of `packets` packets of `flows` flows may have another result than for the first engine.
+    /// Returns `true` if a poll of `packets` packets of `flows` flows may have another result for the follower
+    /// than for the first engine.
     const fn may_differ(&self, packets: usize, flows: usize) -> bool {
         match self.limit {
             Limit::Flows(most) => flows > most,
@@ -64,14 +66,14 @@ impl Follower {
         }
     }
 
-    /// Returns the counts, which are those of the first engine.
+    /// Returns the counts of the follower, which equal the counts of the first engine.
     pub(super) fn tally(&self, first: &Runner) -> Tally {
         Tally { point: self.number, ..first.tally() }
     }
 }
 
-/// Gives every follower an engine that may differ in the poll of the frames `batch`. `runners` are the engines of the group,
-/// before that poll.
+/// Creates an engine for every follower whose result may differ in the poll of the frames `batch`. `runners`
+/// are the engines of the group, before that poll.
 pub(super) fn part_ways(
     followers: &mut Vec<Follower>,
     runners: &mut Vec<Runner>,
@@ -96,8 +98,8 @@ pub(super) fn part_ways(
     });
 }
 
-/// Returns the number of flows that an engine may hold for these frames, at most one more than [`MOST_FLOWS`]. A datagram
-/// counts as a flow, because a tunnel has many.
+/// Returns the number of flows that an engine may hold for these frames, at most one more than [`MOST_FLOWS`].
+/// Each datagram counts as a flow of its own, because the datagrams of a tunnel may contain many flows.
 fn flows_of(batch: &[Frame<Numbered>], known: &Flows) -> usize {
     let mut seen = [NO_FLOW; MOST_FLOWS];
     let (mut count, mut others, mut last) = (0, 0, NO_FLOW);

@@ -8,14 +8,15 @@ use super::intake;
 use super::packet_kind::PacketKind;
 use crate::report::Protocol;
 
-/// The headers of a packet: those of the packet inside, if it is in an encapsulation that can be read.
+/// The headers of a packet. If the packet is in an encapsulation that can be read, these are the headers of the
+/// inner packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Headers {
     /// The length of the packet on the wire in bytes, with the link-layer header.
     pub(crate) wire_bytes: u64,
     /// The addresses, and the ports of TCP and UDP; `None` if the packet is not IP or unreadable.
     pub(crate) key: Option<FlowKey>,
-    /// TCP or UDP; `None` for others and for fragments.
+    /// The transport protocol, TCP or UDP; `None` for other protocols and for fragments.
     pub(crate) protocol: Option<Protocol>,
     pub(crate) vlan: Option<u16>,
     pub(crate) payload_bytes: Option<u32>,
@@ -30,12 +31,12 @@ pub(crate) struct Tcp {
     pub(crate) ack: u32,
     /// The flags of byte 13 of the header, from FIN (1) to CWR (128).
     pub(crate) flags: u8,
-    /// SEG.WND, unscaled.
+    /// The window field of the header (SEG.WND), unscaled.
     pub(crate) window: u16,
 }
 
 impl Headers {
-    /// Parses a record of an interface with the link type `link`. The fields that the capture cut off are 0.
+    /// Parses a record of an interface with the link type `link`. Fields that the capture truncated are 0.
     #[inline]
     pub(crate) fn read(record: &Record, link: LinkType) -> Self {
         let taken = intake::take(record, link, ChecksumMode::Verify);

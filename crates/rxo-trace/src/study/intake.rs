@@ -1,12 +1,12 @@
-//! Prepares a record for counting: the packet for the engines, and its
-//! headers.
+//! Prepares a record for counting: finds the packet for the engines, and parses its headers.
 //!
-//! A truncated record is parsed as if it were whole, with zeros for the missing bytes, so that its flow and sizes are
-//! counted as they were. The engines get it truncated, and bypass it; they get it whole only if its checksum is accepted,
-//! because then the payload does not matter. A packet that is shorter than its IP header says was truncated by the
+//! A truncated record is parsed as if it were whole, with zeros for the missing bytes, so that its flow and
+//! sizes are counted as they were on the wire. The engines receive the truncated packet, and bypass it. If the
+//! checksum of truncated packets is accepted, the engines receive the padded packet instead, because the
+//! payload does not matter then. A packet that is shorter than its IP header states was truncated by the
 //! program that wrote the capture, and is treated in the same way.
 //!
-//! A packet in an encapsulation that the engine does not read is taken out of it.
+//! If a packet is in an encapsulation that the engine does not read, the engines receive the inner packet.
 
 use rxo_capture::{LinkType, Network, Record, SharedBytes};
 use rxo_frame::LinkKind;
@@ -25,13 +25,14 @@ pub(super) struct ParsedRecord {
     /// The packet for the engines; `None` if it is not IP, or its link type is unknown.
     pub(super) network: Option<Network>,
     pub(super) kind: PacketKind,
-    /// The encapsulation of the packet, and `true` if the packet inside was found; `None` if there is none.
+    /// The encapsulation of the packet, and `true` if the inner packet was found; `None` if the packet has no
+    /// encapsulation.
     pub(super) encapsulation: Option<(Encapsulation, bool)>,
     /// The length of the packet on the wire in bytes, with the link-layer header.
     pub(super) wire_bytes: u64,
     /// `true` if the capture truncated the packet.
     pub(super) is_cut: bool,
-    /// `true` if the packet is shorter than its IP header says, although the record claims to be complete.
+    /// `true` if the packet is shorter than its IP header states, although the record claims to be complete.
     pub(super) is_short: bool,
     /// `true` if the whole IP packet is in the record, so that its checksum can be verified.
     pub(super) is_whole: bool,
@@ -78,7 +79,8 @@ fn read(bytes: &SharedBytes, link: LinkType) -> ParsedRecord {
     }
 }
 
-/// Returns the tunnel of a datagram that the engine reads itself; `None` for other segments.
+/// Returns the kind of tunnel of a datagram whose inner packet the engine reads itself; `None` for other
+/// segments.
 #[inline]
 fn tunnel(segment: &Segment, bytes: &[u8]) -> Option<Encapsulation> {
     match segment.protocol {
@@ -87,7 +89,7 @@ fn tunnel(segment: &Segment, bytes: &[u8]) -> Option<Encapsulation> {
     }
 }
 
-/// Returns the packet at the offset `ip` of `bytes`, in the form that the lane of its interface needs.
+/// Returns the inner packet at the offset `ip` of `bytes`, in the form that the lane of its interface needs.
 #[cold]
 fn inside(bytes: &SharedBytes, link: LinkType, ip: usize, outer: Option<Network>) -> ParsedRecord {
     let link = if link == LinkType::ETHERNET { LinkKind::Ethernet } else { LinkKind::RawIp };
@@ -97,7 +99,8 @@ fn inside(bytes: &SharedBytes, link: LinkType, ip: usize, outer: Option<Network>
     plain(Some(Network { link, packet, vlan, header_bytes: ip }), kind)
 }
 
-/// Returns the packet inside a tunnel that the engine reads; other packets unchanged.
+/// Returns the inner packet if `taken` is in a tunnel that the engine reads; otherwise returns `taken`
+/// unchanged.
 fn opened(taken: ParsedRecord) -> ParsedRecord {
     let (Some(encapsulation), Some(network)) = (taken.encapsulation, &taken.network) else {
         return taken;
@@ -150,7 +153,7 @@ fn short(taken: ParsedRecord, record: &Record, link: LinkType, mode: ChecksumMod
     whole(taken, padded(record, wire_bytes, link), mode)
 }
 
-/// Parses the record as if it had `bytes` bytes, with zeros for the missing ones.
+/// Parses the record as if it had `bytes` bytes, with zeros for the missing bytes.
 fn padded(record: &Record, bytes: u32, link: LinkType) -> ParsedRecord {
     let mut whole = Vec::with_capacity(bytes as usize);
     whole.extend_from_slice(record.bytes.as_ref());
@@ -158,8 +161,9 @@ fn padded(record: &Record, bytes: u32, link: LinkType) -> ParsedRecord {
     read(&whole.into(), link)
 }
 
-/// Returns `taken` with the sizes of `whole`, and also with its bytes if its checksum is accepted. The engine would verify
-/// the checksum inside a tunnel, so that packet is taken out.
+/// Returns `taken` with the sizes of `whole`, and also with the bytes of `whole` if the checksum is accepted.
+/// The engine would verify the checksum inside a tunnel, so a packet in a tunnel is replaced by its inner
+/// packet.
 fn whole(taken: ParsedRecord, whole: ParsedRecord, mode: ChecksumMode) -> ParsedRecord {
     let whole = if mode.accepts_cut() { opened(whole) } else { whole };
     let network = if mode.accepts_cut() { whole.network } else { taken.network };

@@ -1,7 +1,7 @@
 //! A lane: one interface of the capture, with its poll rules, and for each rule the engines that share it.
 //!
-//! A frame is added once to the queue of every poll rule. When a poll ends, each engine of the rule gets the same
-//! batch. Frames share the bytes that were read, so another engine needs no copy of them.
+//! A frame is added once to the queue of every poll rule. When a poll ends, each engine of the rule receives
+//! the same batch. Frames share the bytes that were read, so a further engine needs no copy of the bytes.
 
 use rxo_coalesce::Histogram;
 use rxo_frame::{ConfigError, Duration, Frame, Instant, LinkKind};
@@ -42,13 +42,13 @@ pub(super) struct Group {
     first: Option<Instant>,
     last: Instant,
     ended: Option<Instant>,
-    /// `true` once packets before the first one of this part can no longer influence the result.
+    /// `true` once packets before the first packet of this part can no longer influence the result.
     is_settled: bool,
     figures: PollFigures,
     runners: Vec<Runner>,
-    /// The points that need no engine yet.
+    /// The points that share the first engine of this group, as long as their results are equal.
     followers: Vec<Follower>,
-    /// The number of the oldest waiting packets that have memory of their own.
+    /// The number of waiting packets, oldest first, whose bytes were copied out of the shared chunks.
     owned: usize,
     /// The number of packets that waited at the last call of [`Group::detach`].
     waited: usize,
@@ -103,14 +103,14 @@ impl Lane {
         }
     }
 
-    /// Runs the remaining polls and delivers everything held, because no more packets will come.
+    /// Runs the remaining polls and delivers all held packets, because no more packets will arrive.
     pub(super) fn finish(&mut self, now: Instant, chosen: &mut Chosen) {
         for group in &mut self.groups {
             group.finish(now, chosen);
         }
     }
 
-    /// Prepares the lane for packets of another time. No packet may be held.
+    /// Prepares the lane for packets of another capture, whose times are unrelated. No packet may be held.
     pub(super) fn rejoin(&mut self) {
         self.groups.iter_mut().for_each(Group::rejoin);
     }
@@ -134,7 +134,7 @@ impl Group {
         }
     }
 
-    /// Returns the counts of all points with this poll rule, those of the first point first.
+    /// Returns the counts of all points with this poll rule, beginning with the first point.
     pub(super) fn tallies(&self) -> impl Iterator<Item = Tally> {
         let first = self.runners.first();
         let following = first
@@ -143,7 +143,8 @@ impl Group {
         self.runners.iter().map(Runner::tally).chain(following)
     }
 
-    /// Returns the results of the poll rule, and the number of packets that the host's ring had no room for.
+    /// Returns the results of the poll rule, and the number of polls that began early because the ring of the
+    /// simulated host was full.
     pub(super) fn figures(&self) -> (&PollFigures, u64) {
         (&self.figures, self.polls.overruns())
     }
@@ -197,8 +198,8 @@ impl Group {
         }
     }
 
-    /// Detects whether packets before the first one of this part can still influence the result, when a packet arrives
-    /// at `at`.
+    /// Detects whether packets before the first packet of this part can still influence the result, when a
+    /// packet arrives at `at`.
     #[cold]
     fn detect_influence(&mut self, at: Instant, chosen: &mut Chosen) {
         let pause = Duration::from_nanos(at.nanos_since(self.last));
@@ -215,8 +216,8 @@ impl Group {
         self.is_settled = is_settled;
     }
 
-    /// Returns the arrival time of the group's first packet, and the time of its last poll; each is `None` if the group
-    /// had no packet or poll.
+    /// Returns the arrival time of the group's first packet, and the time of its last poll; each is `None` if
+    /// there was no packet or no poll.
     pub(super) const fn ends(&self) -> (Option<Instant>, Option<Instant>) {
         (self.first, self.ended)
     }
@@ -238,14 +239,15 @@ impl Group {
         }
     }
 
-    /// Prepares the group for packets of another time.
+    /// Prepares the group for packets of another capture, whose times are unrelated.
     fn rejoin(&mut self) {
         self.polls.rejoin();
         self.runners.iter_mut().for_each(Runner::restart);
     }
 
-    /// Moves frames that have waited since the last call into memory of their own, once, so that a quiet interface does
-    /// not keep the chunks that its packets were read into.
+    /// Copies frames that have waited since the last call out of the shared chunks, once for each frame, so
+    /// that an interface with little traffic does not keep the chunks allocated that its packets were read
+    /// into.
     fn detach(&mut self) {
         for frame in self.waiting.iter_mut().take(self.waited).skip(self.owned) {
             frame.bytes.bytes = frame.bytes.bytes.detached();

@@ -1,8 +1,9 @@
-//! The lanes of all interfaces: their engines are created when an interface's first packet arrives.
+//! The lanes of all interfaces. The engines of a lane are created when the first packet of its interface
+//! arrives.
 //!
-//! An interface is identified by number, type and name, so captures written one after the other on one machine continue
-//! where the previous one ended. The number of lanes is limited by a memory budget. Packets of further interfaces reach
-//! no engine, and are counted.
+//! An interface is identified by number, link type and name, so the lanes continue across consecutive captures
+//! of one machine. The number of lanes is limited by a memory budget. Packets of further interfaces reach no
+//! engine, and are counted.
 
 use rxo_capture::Interface;
 use rxo_frame::{Frame, Instant, LinkKind};
@@ -67,7 +68,7 @@ impl Lanes {
         })
     }
 
-    /// Forgets which lane each interface has, because another capture begins.
+    /// Removes the assignment of lanes to interface numbers, because another capture begins.
     pub(super) fn forget_interfaces(&mut self) {
         self.current.clear();
     }
@@ -128,12 +129,13 @@ impl Lanes {
         self.all.iter_mut().for_each(|named| named.lane.advance(now, chosen));
     }
 
-    /// Delivers everything that is held on any interface, because no more packets will come.
+    /// Delivers all packets that are held on any interface, because no more packets will arrive.
     pub(super) fn finish(&mut self, now: Instant, chosen: &mut Chosen) {
         self.all.iter_mut().for_each(|named| named.lane.finish(now, chosen));
     }
 
-    /// Delivers everything that is held on any interface at `now`, because the next packets are of another time.
+    /// Delivers all packets that are held on any interface at `now`, because the next packets belong to another
+    /// capture, whose times are unrelated.
     pub(super) fn rejoin(&mut self, now: Instant, chosen: &mut Chosen) {
         self.finish(now, chosen);
         self.all.iter_mut().for_each(|named| named.lane.rejoin());

@@ -1,11 +1,12 @@
 //! Studies the frames of a live interface.
 //!
-//! A host that merges packets (GRO, LRO) shows its packet sockets the merged ones. They are segmented here as they must have
-//! arrived, so that the engines see what the wire carried, and the report has both: the deliveries of the host as it is, and
-//! those of the chosen policy. A VLAN tag that the device removed is put back.
+//! A host that merges packets (GRO, LRO) passes the merged packets to packet sockets. This module segments them
+//! again into the packets that must have arrived, so that the engines receive the packets of the wire. The
+//! report contains both the deliveries of the host with its current settings, and the deliveries of the chosen
+//! policy. A VLAN tag that the device removed is inserted again.
 //!
-//! Separate from `read` because a live interface has no file: its frames are copied once, in chunks that are freed as soon
-//! as nothing is held of them.
+//! This module is separate from `read`, because a live interface has no file: its frames are copied once, into
+//! chunks that are freed as soon as none of their packets is held.
 
 use core::ops::Range;
 use core::time::Duration;
@@ -24,7 +25,7 @@ use crate::report::{HostSettings, Report};
 const TAG_AT: usize = 12;
 const TAG_BYTES: usize = 4;
 
-/// The facts of a live interface that its frames do not show.
+/// The properties of a live interface that its frames do not contain.
 #[derive(Clone, Debug, Default)]
 pub struct Watched {
     /// The name of the interface.
@@ -33,13 +34,15 @@ pub struct Watched {
     pub settings: HostSettings,
     /// The time for which the interface was watched.
     pub time: Duration,
-    /// The number of frames that arrived while this process was behind, and that it did not see.
+    /// The number of frames that this process did not receive, because they arrived faster than it processed
+    /// them.
     pub lost_packets: u64,
-    /// `true` if the frames come from memory of this machine, so that a sender may have passed them on unsegmented.
+    /// `true` if the interface is virtual: its frames come from this machine, so a sender may have sent them
+    /// unsegmented.
     pub is_virtual: bool,
 }
 
-/// The frames that the host had merged, and the packets that they were.
+/// The number of frames that the host had merged, and the number of packets in these frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Merged {
     pub(crate) frames: u64,
@@ -50,15 +53,15 @@ pub(crate) struct Merged {
 #[derive(Debug, Default)]
 struct Packets {
     bytes: Vec<u8>,
-    /// The place of each packet, and the index of its frame.
+    /// The range of each packet in the chunk, and the index of its frame.
     spans: Vec<(Range<usize>, usize)>,
     scratch: Vec<u8>,
 }
 
 impl Study {
-    /// Studies frames that a live Ethernet interface received, in order. `since_1970` is the time on the wall clock at the
-    /// zero of their arrival times. [`Settings::live`](super::Settings::live) must be set, and a source begun. Copies the
-    /// frames.
+    /// Studies frames that a live Ethernet interface received, in order. `since_1970` is the time of the wall
+    /// clock at the zero of the frames' arrival times. [`Settings::live`](super::Settings::live) must be set,
+    /// and a source must have been begun. Copies the frames.
     pub fn receive<B: AsRef<[u8]>>(&mut self, frames: &[Frame<B>], since_1970: Duration) {
         let mut packets = Packets::default();
         packets.bytes.reserve(frames.iter().map(|frame| frame.bytes().len()).sum());
@@ -91,9 +94,9 @@ impl Study {
         self.lanes.advance(self.clock.now(), &mut self.chosen);
     }
 
-    /// Ends the study of a live interface and returns the report, whose decision compares the chosen policy with the host
-    /// as it is, at the median, the 95th percentile and the peak of the rate. `partial` is the reason why watching stopped
-    /// early; `None` if it did not.
+    /// Ends the study of a live interface and returns the report, whose decision compares the chosen policy
+    /// with the host's current settings, at the median, the 95th percentile and the peak of the rate. `partial`
+    /// is the reason why the measurement stopped early; `None` if it was complete.
     #[must_use]
     pub fn finish_live(mut self, watched: &Watched, partial: Option<String>) -> Report {
         self.end_source("live", None);
@@ -110,7 +113,8 @@ impl Study {
 }
 
 impl Packets {
-    /// Adds the packets of a frame: its segments if the host or a sender on this machine had merged them, otherwise itself.
+    /// Adds the packets of a frame: the segments of the frame if the host or a sender on this machine had
+    /// merged them, otherwise the frame itself.
     fn add(&mut self, frame: Frame<&[u8]>, index: usize, summer: Summer) {
         let mut scratch = core::mem::take(&mut self.scratch);
         let frame = match frame.vlan {
@@ -125,7 +129,8 @@ impl Packets {
         self.scratch = scratch;
     }
 
-    /// Adds the segments of a GSO frame. Returns `false` if the frame is none, or cannot be segmented.
+    /// Adds the segments of a GSO frame. Returns `false` if the frame is not a GSO frame, or cannot be
+    /// segmented.
     fn add_segments(&mut self, frame: Frame<&[u8]>, index: usize, summer: Summer) -> bool {
         let Some(gso) = frame.gso else { return false };
         let checksums = Checksums::Complete(summer);

@@ -1,26 +1,27 @@
 //! Finds packets that were merged before the capture although a link could carry them.
 //!
-//! A packet beyond any link's length shows by itself that it was merged. One of two segments of 700 bytes does not. But a
-//! sender numbers its IPv4 packets, and GRO keeps the number of the first: after a packet of three segments, the number
-//! advances by three. So the segments of a packet are counted by the number of the next one, where that continues its
-//! sequence numbers; and if packets of different counts agree on the length of a segment, they were merged. Senders that
-//! number the packets of all their flows together give counts that agree on nothing.
+//! A packet that is longer than any link allows was obviously merged. A packet that was merged from two
+//! segments of 700 bytes is not obvious. But a sender numbers its IPv4 packets (the IPv4 identification), and
+//! GRO keeps the number of the first segment: after a packet of three segments, the number advances by three.
+//! Therefore the segments of a packet are counted by the number of the next packet, if the next packet
+//! continues its sequence numbers. If packets with different counts agree on the length of a segment, they were
+//! merged. If a sender numbers the packets of all its flows together, the counts do not agree on a length.
 //!
-//! Without numbers (IPv6, or always the same number) only packets beyond 1,500 bytes are found, as multiples of a length
-//! that is that of full segments. Smaller ones cannot be known.
+//! Without numbers (IPv6, or a constant number), only packets of more than 1,500 bytes are found, if their
+//! payload is a multiple of the length of full segments. Smaller merged packets cannot be recognized.
 
 use super::packet_kind::Segment;
 
 /// The largest number of segments that GRO merges.
 const MOST_SEGMENTS: u16 = 64;
-/// The number of times that packets must agree before they count.
+/// The number of times that packets must agree on the length of a segment before merged packets are counted.
 const ENOUGH: u8 = 3;
-/// The payload beyond which a packet exceeds the most frequent links, in bytes.
+/// The largest payload of a packet on the most frequent links, in bytes.
 const FULL_BYTES: u16 = 1_460;
-/// The payload from which a segment counts as full, in bytes.
+/// The smallest payload with which a segment counts as full, in bytes.
 const LEAST_FULL_BYTES: u16 = 1_200;
 
-/// The facts about the last data packet of a flow, and the length of its segments.
+/// The state of one flow: the properties of its last data packet, and the length of its segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Merges {
     /// The sequence number after the last packet.
@@ -31,15 +32,15 @@ pub(super) struct Merges {
     payload: u16,
     /// The length of a segment in bytes on which packets have agreed so far.
     unit: u16,
-    /// The number of segments of the last packet that agreed.
+    /// The number of segments of the last packet that agreed with `unit`.
     segments: u8,
     /// The number of times that packets with different numbers of segments agreed; at most [`ENOUGH`].
     agreed: u8,
 }
 
 impl Merges {
-    /// Takes the next packet of a TCP flow. Returns the payload of the packet before it, in bytes, if that one was merged;
-    /// otherwise 0.
+    /// Processes the next packet of a TCP flow. Returns the payload of the previous packet in bytes if the
+    /// previous packet was merged; otherwise 0.
     #[inline]
     pub(super) fn take(&mut self, segment: &Segment, bytes: &[u8]) -> u64 {
         let payload = segment.at.payload_bytes();
@@ -75,7 +76,8 @@ impl Merges {
         segments > 1 && self.agreed == ENOUGH && is_consistent
     }
 
-    /// Returns the number of segments of the last packet, which only its length shows; 1 if it may be a single one.
+    /// Returns the number of segments of the last packet, computed from its length alone; 1 if the packet may
+    /// be a single segment.
     const fn by_length(&self) -> u16 {
         let is_full = self.unit >= LEAST_FULL_BYTES && self.unit <= FULL_BYTES;
         if is_full && self.payload > FULL_BYTES && self.payload.is_multiple_of(self.unit) {

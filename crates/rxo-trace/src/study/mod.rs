@@ -1,33 +1,33 @@
-//! A study: the effect of one policy, and of any number of others, on captured packets.
+//! Studies, which compute the effect of one policy, and of any number of other policies, on captured packets.
 //!
-//! Batches of records go in, from one capture after the other; a [`Report`] comes out. The path of
-//! a record, in the order of the modules:
+//! A study processes batches of records, from one capture after the other, and produces a [`Report`]. The
+//! modules, in the order in which a record passes through them:
 //!
 //! * `clock`: the record's time, corrected so that it never goes back.
 //! * [`Filter`]: decides whether the record is included.
 //! * `intake`: the packet for the engines. Truncated packets are padded if their checksums are accepted.
-//! * `packet_kind`: the facts that are counted, parsed once.
+//! * `packet_kind`: the properties of the packet that are counted, parsed once.
 //! * `encapsulation`: the packet inside a tunnel or a link that the engine does not read.
-//! * `duplicates`: finds packets that the capture has twice.
+//! * `duplicates`: finds packets that the capture contains twice.
 //! * `merges`: finds packets that were merged before the capture, although a link could carry them.
 //! * `checksum`: checks the record's TCP or UDP checksum, once for all engines.
 //! * `count`, `chosen`: totals of the traffic; the `flows`, and the `course` over time.
 //! * `lane`: the engines of the record's interface, grouped by poll rule ([`Polls`]).
-//! * `follower`: a point without an engine, as long as it has the results of another.
-//! * `runs`: the deliveries that other limits of segments would give.
+//! * `follower`: a point without an engine, as long as its results equal those of another point.
+//! * `runs`: the deliveries that would result from other limits on segments per aggregate.
 //! * `point`: one engine, and the counts of its deliveries.
 //! * [`Part`]: the counts, which can be merged with those of other parts of the traffic. [`slices()`]: the bytes that
 //!   each part reads.
 //! * [`compare`]: several policies over the same packets, in one table.
 //! * `headers`: the headers of a record as fields, for tables of packets.
-//! * `receivers`: the host on which the capture was taken, and the addresses that receive most.
+//! * `receivers`: the host on which the capture was taken, and the addresses that receive most packets.
 //! * `live`, `rates`: the frames of a live interface, and its rates over time.
 //! * `outcome`, `notes`: the report. `read` does all of this for a capture file.
 //!
 //! # Contract
-//! Equal records give equal reports. Memory is bounded by the flows ([`MAX_FLOWS`]), by the engines (a
-//! budget), and by what their policies hold. No record causes a panic or ends the study, whatever its bytes
-//! or time.
+//! Equal records give equal reports. Memory is bounded by the flows ([`MAX_FLOWS`]), by the engines (a budget),
+//! and by the packets that the engines hold. No record causes a panic or ends the study, whatever its bytes or
+//! time.
 
 mod checksum;
 mod chosen;
@@ -111,13 +111,13 @@ pub struct Settings {
     pub chosen: Point,
     /// Other settings to try in the same pass; `None` for no sweep.
     pub sweep: Option<Grid>,
-    /// `true` to try the important settings, one at a time, for advice. A sweep replaces this.
+    /// `true` to try the important settings, one at a time, for advice. Ignored if there is a sweep.
     pub advise: bool,
     /// The treatment of TCP and UDP checksums.
     pub checksums: ChecksumMode,
-    /// The filter for the packets to include, as [`Filter`] reads it; `None` includes all.
+    /// The filter for the packets to include, in the syntax of [`Filter`]; `None` includes all packets.
     pub filter: Option<String>,
-    /// The time for which a live interface is watched, so that its rates are counted; `None` for captures.
+    /// The time for which a live interface is watched. Its rates are then counted. `None` for captures.
     pub live: Option<Duration>,
     /// `true` to leave out duplicates: packets that the capture has twice, as from a mirror port.
     pub dedup: bool,
@@ -167,7 +167,7 @@ pub enum StudyError {
     /// The filter cannot be used.
     #[error(transparent)]
     Filter(FilterError),
-    /// The engines would need more memory than permitted.
+    /// The engines would need more memory than is permitted.
     #[error(
         "the engines of this sweep need {} MB; at most {} MB: sweep fewer values, or smaller flows, hold and poll",
         needed_bytes.div_ceil(1_000_000),
@@ -186,7 +186,8 @@ pub enum StudyError {
 pub struct Study {
     settings: Settings,
     filter: Option<Filter>,
-    /// The reason why the filter cannot be used for the first such packet; `None` if it can be for all so far.
+    /// The reason why the filter cannot be used for a packet, for the first such packet; `None` if the filter
+    /// could be used for all packets so far.
     refused: Option<FilterError>,
     summer: Summer,
     points: Points,
@@ -199,9 +200,10 @@ pub struct Study {
     recipe: Recipe,
     /// The timestamp of the first record; `None` until a record is read.
     first_at: Option<Instant>,
-    /// The times of the first and the last packet that the filter accepted, on the clock; `None` before the first.
+    /// The times of the first and the last packet that the filter accepted, on the clock; `None` if the filter
+    /// has accepted no packet yet.
     accepted: Option<(Instant, Instant)>,
-    /// The time of the earliest accepted packet in nanoseconds, as its record has it.
+    /// The time of the earliest accepted packet in nanoseconds, as in its record.
     started_at_ns: u64,
     /// `true` if the next record is the first of a second or later capture.
     is_between: bool,
@@ -256,9 +258,9 @@ impl Study {
         })
     }
 
-    /// Begins a capture; `name` is the user's name for it. If its first packet was captured within a second after the
-    /// last one, it continues the previous capture. Otherwise nothing is held across the boundary, and the time between
-    /// does not count.
+    /// Begins a capture; `name` is the user's name for the capture. If its first packet was captured at most a
+    /// second after the last packet of the previous capture, the capture continues the previous one. Otherwise
+    /// no packets are held across the boundary, and the time between the captures is not counted.
     pub fn begin_source(&mut self, name: &str) {
         self.lanes.forget_interfaces();
         self.is_between = self.packets() > 0;
@@ -273,7 +275,8 @@ impl Study {
         }
     }
 
-    /// Studies `records` of the current capture. `interfaces` are those that the capture has described so far.
+    /// Studies `records` of the current capture. `interfaces` are the interfaces that the capture has described
+    /// so far.
     pub fn take(&mut self, interfaces: &[Interface], records: &mut Vec<Record>) {
         self.note(records);
         if self.is_between
@@ -287,7 +290,7 @@ impl Study {
         self.lanes.advance(self.clock.now(), &mut self.chosen);
     }
 
-    /// Notes the times of records that are to be studied.
+    /// Records the times of records that are to be studied.
     fn note(&mut self, records: &[Record]) {
         if let Some(source) = self.sources.last_mut() {
             note_times(source, records);
@@ -370,7 +373,8 @@ impl Study {
         }
     }
 
-    /// Returns `true` if the filter accepts the packet, or there is none. It accepts no packet whose interface is unknown.
+    /// Returns `true` if the filter accepts the packet, or if there is no filter. A filter accepts no packet
+    /// whose interface is unknown.
     #[inline]
     fn is_accepted(&mut self, record: &Record, interface: Option<&Interface>) -> bool {
         let Some(filter) = &mut self.filter else { return true };
@@ -381,7 +385,8 @@ impl Study {
         })
     }
 
-    /// Counts the packet if it is a duplicate. Returns `true` if it is, and duplicates are to be left out.
+    /// Counts the packet if it is a duplicate. Returns `true` if the packet is a duplicate and the settings
+    /// exclude duplicates.
     #[inline]
     fn is_left_out(&mut self, taken: &ParsedRecord, now: Instant) -> bool {
         let (PacketKind::Segment(segment), Some(network)) = (&taken.kind, &taken.network) else {
@@ -442,8 +447,8 @@ impl Study {
     }
 }
 
-/// Makes the filter of the settings. It must compile for Ethernet if a live interface is watched, otherwise for one of the link
-/// types whose fields filters can name.
+/// Creates the filter of the settings. The filter must compile for Ethernet if a live interface is watched,
+/// otherwise for at least one of the link types whose fields filters can name.
 fn filter(settings: &Settings) -> Result<Option<Filter>, FilterError> {
     const LINKS: [LinkType; 4] =
         [LinkType::ETHERNET, LinkType::LINUX_SLL, LinkType::LINUX_SLL2, LinkType(105)];
@@ -451,8 +456,8 @@ fn filter(settings: &Settings) -> Result<Option<Filter>, FilterError> {
     settings.filter.as_deref().map(|text| Filter::new(text, links)).transpose()
 }
 
-/// Counts the records of a capture, and extends the capture's time span. Records slightly out of order change the span
-/// little.
+/// Counts the records of a capture, and extends the capture's time span. The span may be slightly wrong if
+/// records are slightly out of order.
 fn note_times(source: &mut Source, records: &[Record]) {
     let (Some(first), Some(last)) = (records.first(), records.last()) else { return };
     if source.packets == 0 {

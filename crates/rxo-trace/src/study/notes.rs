@@ -3,8 +3,8 @@
 use crate::report::{Checksums, Encapsulation, Report, Traffic};
 use crate::words::count;
 
-/// The minimum number of unfinished checksums that is noted. Fewer may be chance, because one in 32,768 wrong checksums
-/// looks unfinished.
+/// The minimum number of unfinished checksums for which the report has a note. Fewer may be a coincidence,
+/// because one in 32,768 wrong checksums looks unfinished.
 const MANY: u64 = 3;
 
 /// Returns the notes for a report that is otherwise complete.
@@ -102,7 +102,7 @@ fn cut(traffic: &Traffic) -> Option<String> {
         .then(|| format!("the capture truncated {} packets: {done}", count(*cut_packets)))
 }
 
-/// Returns the note that not every host accepts coalesced datagrams; `None` if there are none.
+/// Returns the note that not every host accepts coalesced datagrams; `None` if no datagrams were coalesced.
 fn udp(report: &Report) -> Option<String> {
     let setting = report.outcome.settings.iter().find(|(name, _)| name == "udp");
     let is_on = setting.is_some_and(|(_, value)| value == "equal");
@@ -114,7 +114,8 @@ fn udp(report: &Report) -> Option<String> {
     })
 }
 
-/// Returns the note that not every host accepts TCP that is coalesced inside tunnels; `None` if there is none.
+/// Returns the note that not every host accepts TCP that is coalesced inside tunnels; `None` if no TCP was
+/// coalesced inside tunnels.
 fn tunnels(report: &Report) -> Option<String> {
     let outcome = &report.outcome;
     (outcome.tunnelled > outcome.tunnelled_deliveries).then(|| {
@@ -124,7 +125,8 @@ fn tunnels(report: &Report) -> Option<String> {
     })
 }
 
-/// Returns the note that packets were taken out of an encapsulation, unless the engine itself reads it.
+/// Returns the note that encapsulations were removed from packets; `None` if there were only encapsulations
+/// that the engine itself reads.
 fn encapsulations(traffic: &Traffic) -> Option<String> {
     let is_removed = |one: &&Encapsulation| !matches!(one.name.as_str(), "VXLAN" | "Geneve");
     let removed: Vec<String> = traffic
@@ -167,8 +169,8 @@ fn untracked(traffic: &Traffic) -> Option<String> {
     })
 }
 
-/// Returns the note that polls of a number of packets wait for them however long that takes; `None` for other poll
-/// rules.
+/// Returns the note that polls of a fixed number of packets wait for these packets without a time limit; `None`
+/// for other poll rules.
 fn waiting(report: &Report) -> Option<String> {
     const LONG_NS: u64 = 1_000_000;
     let outcome = &report.outcome;

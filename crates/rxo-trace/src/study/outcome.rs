@@ -1,4 +1,4 @@
-//! Makes the report of a study from the counts of all engines, summed by point.
+//! Creates the report of a study from the counts of all engines, summed by point.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -116,8 +116,9 @@ fn traffic(sums: &Sums, settings: &Settings) -> Traffic {
     }
 }
 
-/// Returns the receiving addresses with the effect of the chosen policy. None if most records say whether the host
-/// sent their packets, because then all counted packets were received; none if too many flows have no figures.
+/// Returns the receiving addresses with the effect of the chosen policy. The list is empty if most records
+/// state whether the host sent their packets, because then all counted packets were received by the host. The
+/// list is also empty if too many flows have no figures.
 fn receivers(sums: &Sums, traffic: &Traffic, costs: Costs) -> Vec<Receiver> {
     let count = &sums.count;
     if count.marked_packets > count.packets / 2 || count.untracked_packets > count.packets / 20 {
@@ -138,7 +139,7 @@ fn receivers(sums: &Sums, traffic: &Traffic, costs: Costs) -> Vec<Receiver> {
         .collect()
 }
 
-/// Returns the encapsulations of the traffic, most packets first.
+/// Returns the encapsulations of the traffic, beginning with the encapsulation that has the most packets.
 fn encapsulations(count: &Count) -> Vec<Encapsulation> {
     let mut all: Vec<Encapsulation> = count
         .encapsulations()
@@ -216,8 +217,8 @@ fn outcome(count: &Count, sums: &PointSums, point: &Point) -> Outcome {
     }
 }
 
-/// Returns the outcomes of the limits of segments that were computed from the runs of the chosen engine. Only the numbers of
-/// deliveries are known.
+/// Returns the outcomes for other limits on segments per aggregate, which were computed from the runs of the
+/// chosen engine. Only the numbers of deliveries are known.
 fn limited(count: &Count, attempts: &Attempts, chosen: &Outcome) -> Vec<Outcome> {
     let runs = [count.limit_1, count.limit_4, count.limit_16, count.limit_64];
     let is_own = |value: &String| {
@@ -237,8 +238,8 @@ fn limited(count: &Count, attempts: &Attempts, chosen: &Outcome) -> Vec<Outcome>
     attempts.limits.iter().flat_map(|axis| &axis.values).map(at_limit).collect()
 }
 
-/// Returns the number of packets that no engine received, and adds them to `bypassed`. They pass unchanged, like those
-/// that an engine bypasses.
+/// Returns the number of packets that no engine received, and adds them to `bypassed`. These packets are
+/// delivered unchanged, like packets that an engine bypasses.
 fn outside(count: &Count, bypassed: &mut Vec<(&'static str, u64)>) -> u64 {
     let reasons = [
         (BypassReason::NotIp.name(), count.not_ip_packets),

@@ -1,7 +1,7 @@
-//! The facts about a packet that are counted, parsed once.
+//! The properties of a packet that are counted, parsed once.
 //!
-//! Separate from the engine's own parsing, because it needs other fields, and is done once for all
-//! engines of a study.
+//! This parsing is separate from the engine's own parsing, because it needs other fields, and is done once for
+//! all engines of a study.
 
 use rxo_frame::{LinkKind, VlanTag};
 use rxo_wire::tcp::{CHECKSUM_AT, OptionLayout};
@@ -26,7 +26,7 @@ pub(super) enum PacketKind {
     Other,
 }
 
-/// A TCP segment or a UDP datagram, as far as it is counted.
+/// The properties of a TCP segment or a UDP datagram that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) key: FlowKey,
@@ -38,8 +38,8 @@ pub(super) struct Segment {
     /// `true` for a pure ACK: no payload, ACK set, and no SYN, FIN or RST. As in other analysers, PSH and the
     /// congestion flags do not matter.
     pub(super) is_pure_ack: bool,
-    /// `true` if the segment has no flag except ACK and no TCP option except timestamps. Two such pure ACKs
-    /// differ only in number and window.
+    /// `true` if the segment has no flag except ACK and no TCP option except timestamps. Two such pure ACKs of
+    /// a flow differ only in ACK number and window.
     pub(super) is_bare: bool,
 }
 
@@ -53,7 +53,8 @@ impl PacketKind {
         }
     }
 
-    /// Returns the flow key, possibly with the addresses only; `None` if the packet is not IP or unreadable.
+    /// Returns the flow key; `None` if the packet is not IP or unreadable. The ports are 0 if only the
+    /// addresses are known.
     pub(super) const fn key(&self) -> Option<&FlowKey> {
         match self {
             Self::Segment(segment) => Some(&segment.key),
@@ -165,7 +166,7 @@ impl Segment {
         field.and_then(|rest| rest.first_chunk()).map_or(0, |word| u16::from_be_bytes(*word))
     }
 
-    /// Returns SEG.SEQ.
+    /// Returns the sequence number of the TCP segment (SEG.SEQ).
     #[inline]
     pub(super) fn seq(&self, bytes: &[u8]) -> u32 {
         u32::from(self.word(bytes, 4)) << 16 | u32::from(self.word(bytes, 6))
@@ -178,19 +179,19 @@ impl Segment {
         (header[0] >> 4 == 4).then(|| u16::from_be_bytes([header[4], header[5]]))
     }
 
-    /// Returns SEG.ACK.
+    /// Returns the acknowledgement number of the TCP segment (SEG.ACK).
     #[inline]
     pub(super) fn ack(&self, bytes: &[u8]) -> u32 {
         u32::from(self.word(bytes, 8)) << 16 | u32::from(self.word(bytes, 10))
     }
 
-    /// Returns SEG.WND, unscaled.
+    /// Returns the window field of the TCP segment (SEG.WND), unscaled.
     #[inline]
     pub(super) fn window(&self, bytes: &[u8]) -> u16 {
         self.word(bytes, 14)
     }
 
-    /// Returns the destination port of the header.
+    /// Returns the destination port of the TCP or UDP header.
     #[inline]
     pub(super) fn destination_port(&self, bytes: &[u8]) -> u16 {
         self.word(bytes, 2)
@@ -204,7 +205,7 @@ impl Segment {
         header.get(if is_v4 { 8 } else { 7 }).copied().unwrap_or(u8::MAX)
     }
 
-    /// Returns the offset of the checksum in its header.
+    /// Returns the offset of the checksum in the TCP or UDP header, in bytes.
     pub(super) const fn checksum_at(&self) -> usize {
         match self.protocol {
             Protocol::Tcp => CHECKSUM_AT,
@@ -212,7 +213,7 @@ impl Segment {
         }
     }
 
-    /// Returns the checksum field of the header.
+    /// Returns the checksum field of the TCP or UDP header.
     #[inline]
     pub(super) fn checksum(&self, bytes: &[u8]) -> u16 {
         self.word(bytes, self.checksum_at())

@@ -1,6 +1,6 @@
 //! One point of a study: an engine, and the counts of its deliveries.
 //!
-//! The engine is the one that runs live. This module counts the rest: the
+//! The engine is the same code that runs live. This module adds the counts that the engine does not have: the
 //! distribution of aggregate sizes, and the deliveries of each flow.
 
 use rxo_coalesce::{
@@ -20,19 +20,19 @@ use crate::numbered::Numbered;
 pub struct Point {
     /// The policy of the engine.
     pub policy: Policy,
-    /// The rule that decides when a host takes packets.
+    /// The rule that determines when a host polls for packets.
     pub poll: PollRule,
 }
 
 /// The batch size of a live worker, in frames. Batches are larger only if the poll rule makes larger polls.
 const LIVE_BATCH_FRAMES: usize = 256;
 
-/// The assumed load of the receiver, which a capture does not show. For adaptive hold the receiver is always busy, so
-/// the result is the most that such a hold can gain.
+/// The assumed load of the receiver, which a capture does not show. With adaptive hold, a receiver that is
+/// always busy is assumed, so the result is the maximum that such a hold can gain.
 pub(crate) const ASSUMED_LOAD: Option<Load> = Some(Load { unread: 1 });
 
 impl Point {
-    /// Returns the point adapted to the host's sink: a device of Linux 6.17 or later, which accepts UDP GSO
+    /// Returns the point, adapted to the assumed sink: a device of Linux 6.17 or later, which accepts UDP GSO
     /// frames, and GSO frames of TCP inside tunnels.
     #[must_use]
     pub(super) fn on_host(self) -> Self {
@@ -46,8 +46,9 @@ impl Point {
         Config { link, trust_checksums, batch_frames, ..Config::new(self.policy_as_seen(), seed) }
     }
 
-    /// Returns the length of a pause after which results do not depend on earlier packets, because no packet waits or
-    /// is held any more. `None` if that may take any time, or if the engine remembers more than it holds.
+    /// Returns the length of a pause after which results do not depend on earlier packets, because no packet
+    /// waits or is held any more. `None` if this time has no limit, or if the engine keeps state beyond the
+    /// packets that it holds.
     #[must_use]
     pub fn reach(&self) -> Option<Duration> {
         let polled = self.poll.reach()?;
@@ -61,9 +62,10 @@ impl Point {
         }
     }
 
-    /// Returns the policy, adjusted for the time that a network card waits. Live, a card that gathers packets
-    /// passes them on when it interrupts; this time is their arrival, from which holds count. In a capture,
-    /// packets have their time on the wire, which is earlier by the card's wait.
+    /// Returns the policy, adjusted for the time that a network card waits. On a live interface, a card that
+    /// gathers packets delivers them when it raises an interrupt. This time is their arrival time, at which
+    /// holds begin. In a capture, packets have their times on the wire, which are earlier by the wait of the
+    /// card.
     fn policy_as_seen(&self) -> Policy {
         let PollRule::Time(wait) = self.poll else { return self.policy };
         let hold = match self.policy.hold {
@@ -132,7 +134,8 @@ pub(super) struct Tally {
     pub(super) point: usize,
     pub(super) counters: Counters,
     pub(super) aggregates: Aggregates,
-    /// The number of packets by which the number of eliminated ones may be wrong because of unknown earlier packets.
+    /// The number by which the count of eliminated packets may be wrong, because the packets before this part
+    /// are unknown.
     pub(super) error_bound: u64,
 }
 
@@ -144,13 +147,13 @@ pub(super) struct Runner {
     config: Config,
     /// The engine. Its packets carry the numbers of their flows.
     engine: Engine<Numbered>,
-    /// The counters of earlier engines, which this one has replaced.
+    /// The sum of the counters of earlier engines, which this engine has replaced.
     past: Counters,
     aggregates: Aggregates,
     /// The length of a pause after which results do not depend on earlier packets; `None` if there is no such length.
     reach: Option<Duration>,
-    /// The number of packets by which the figures may be wrong because of unknown earlier packets; `None` until it is
-    /// known.
+    /// The number of packets by which the figures may be wrong, because the packets before this part are
+    /// unknown; `None` until this number is known.
     error_bound: Option<u64>,
     is_by_boundaries: bool,
     /// The maximum number of packets in one poll.
@@ -177,7 +180,7 @@ impl Runner {
         })
     }
 
-    /// Continues from the counts of `first`, whose results would have been the same so far.
+    /// Continues from the counts of `first`, whose results so far are equal.
     pub(super) fn continue_from(&mut self, first: &Self) {
         self.past = first.counters();
         self.aggregates = first.aggregates.clone();
@@ -196,7 +199,7 @@ impl Runner {
         }
     }
 
-    /// Returns the counters of this engine and of those that it has replaced.
+    /// Returns the sum of the counters of this engine and of the engines that it has replaced.
     fn counters(&self) -> Counters {
         self.past.zip_with(self.engine.counters(), u64::saturating_add)
     }
@@ -210,8 +213,9 @@ impl Runner {
         }
     }
 
-    /// Handles a packet that arrives `pause` after the last one, once everything due before it is done.
-    /// Returns `true` if later results do not depend on packets before the first one.
+    /// Handles the arrival of a packet `pause` after the previous packet. Everything that is due before the
+    /// packet must be done. Returns `true` if later results do not depend on packets before the first packet of
+    /// this part.
     pub(super) fn on_pause(&mut self, pause: Duration) -> bool {
         if self.error_bound.is_none() && self.reach.is_some_and(|reach| pause > reach) {
             self.error_bound = Some(self.bound());
@@ -219,7 +223,7 @@ impl Runner {
         self.error_bound.is_some()
     }
 
-    /// Returns the bound of the error for everything counted so far.
+    /// Returns the maximum error of everything that was counted so far, in packets.
     fn bound(&self) -> u64 {
         let counters = self.counters();
         // An engine that remembers ACKs delivers the first ACK of an unknown flow alone, so each such ACK may
@@ -235,16 +239,18 @@ impl Runner {
         most + u64::from(self.config.policy.flows) + unknown
     }
 
-    /// Returns the bound if only the ends of polls can differ. All polls after the first packet may end at
-    /// other positions, but two ends are never less than a poll apart. In the list, "counted polls" are the
-    /// polls as counted, and "true polls" those with the unknown earlier packets.
+    /// Returns the maximum error in packets if only the ends of polls can differ. All polls after the first
+    /// packet may end at other positions, but two ends are never less than a poll apart. In the list, "counted
+    /// polls" are the polls as counted here, and "true polls" are the polls that would result with the unknown
+    /// earlier packets.
     ///
     /// * A counted poll contains at most one end of a true poll, which splits each of the counted poll's
     ///   aggregates once.
-    /// * A true poll contains at most one end of a counted poll, whose flushes may be joined. No more are
-    ///   joined, because taking as much as the rules allow gives the fewest aggregates between two ends.
-    /// * The first packets may belong to the poll before, and continue as many flows as that poll has
-    ///   packets. The smaller share of a poll is at most half of it.
+    /// * A true poll contains at most one end of a counted poll. The aggregates that were flushed at this end
+    ///   may be joined with the next ones. No other aggregates are joined, because the engine always coalesces
+    ///   as much as the rules allow, which gives the fewest aggregates between two ends.
+    /// * The first packets may belong to the poll before, and continue as many flows as that poll has packets.
+    ///   The smaller part of a split poll is at most half of the poll.
     /// * If a poll can have more flows than are held, true polls may cause evictions that counted polls do
     ///   not: once for each flow that the counted polls no longer held because its aggregate was full or
     ///   ended by a short segment.
@@ -259,7 +265,7 @@ impl Runner {
         (split + evicted).max(joined) + flows.min(self.most_packets / 2)
     }
 
-    /// Passes the frames of a poll at `at` to the engine, after everything that was due before.
+    /// Passes the frames of a poll at `at` to the engine, after handling all earlier deadlines.
     #[inline]
     pub(super) fn poll(
         &mut self,
@@ -292,7 +298,7 @@ impl Runner {
         }
     }
 
-    /// Delivers everything that is held after the last packet: each flow at its deadline, and flows without a
+    /// Delivers all packets that are held after the last packet: each flow at its deadline, and flows without a
     /// deadline at `now`.
     pub(super) fn finish(&mut self, now: Instant, chosen: &mut Chosen) {
         self.catch_up(Instant::from_nanos(u64::MAX), chosen);

@@ -1,5 +1,5 @@
-//! All points (combinations of policy and poll rule) of a study: the chosen one, those of the sweep, and
-//! those for advice. Equal points share one engine.
+//! All points (combinations of policy and poll rule) of a study: the chosen point, the points of the sweep, and
+//! the points for advice. Equal points share one engine.
 
 use rxo_coalesce::Hold;
 
@@ -13,7 +13,7 @@ pub(super) struct Points {
     pub(super) all: Vec<Point>,
     /// The points of the sweep as indices into `all`, in the order of the sweep's grid.
     pub(super) sweep: Vec<usize>,
-    /// The attempts with other settings for advice, as indices into `all`.
+    /// The settings to try for advice, as indices into `all`.
     pub(super) attempts: Attempts,
 }
 
@@ -52,8 +52,8 @@ impl Points {
         }
     }
 
-    /// Returns the index of the point, adapted to the host's sink, because engines depend on the capabilities
-    /// of their sink. Adds the point if it is new.
+    /// Returns the index of the point, which is first adapted to the assumed sink, because engines depend on
+    /// the capabilities of their sink. Adds the point if it is new.
     fn place(&mut self, point: Point) -> usize {
         let point = point.on_host();
         self.all.iter().position(|known| *known == point).unwrap_or_else(|| {

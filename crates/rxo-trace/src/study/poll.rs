@@ -1,8 +1,9 @@
-//! Poll rules: the assumption about when a host takes packets.
+//! Poll rules: assumptions about the times at which a host polls for packets.
 //!
-//! A capture has the arrival times of packets, not the times at which the host took them. A [`PollRule`] is
-//! the assumption about that, as the user types it. [`Polls`] applies it, as a pure function of the arrivals.
-//! Separate from the engine so that it can be tested as a table, and shared by several engines.
+//! A capture contains the arrival times of packets, but not the times at which the host polled for them. A
+//! [`PollRule`] is the user's assumption about these times. [`Polls`] applies the rule, as a pure function of
+//! the arrivals. This module is separate from the engine, so that it can be tested as a table, and shared by
+//! several engines.
 
 use core::fmt;
 use core::str::FromStr;
@@ -12,25 +13,26 @@ use thiserror::Error;
 
 use super::time::{parse_time, show_time};
 
-/// The maximum number of packets that a host takes in one poll: NAPI's weight.
+/// The maximum number of packets that a host processes in one poll: the weight of NAPI.
 pub const HOST_BUDGET: u32 = 64;
-/// Maximum number of packets that wait for a poll: the capacity of a large receive ring.
+/// The maximum number of packets that wait for a poll: the capacity of a large receive ring.
 pub const RING_PACKETS: u32 = 4_096;
 
 const MAX_PACKETS: u32 = 32_768;
 const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// A poll rule: the assumption about when a host takes packets.
+/// A poll rule: the assumption about the times at which a host polls for packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PollRule {
-    /// `packets:64`: a poll for every N packets, however long that takes. These are the largest polls that a budget of
-    /// N permits, as on a host that is always busy.
+    /// `packets:64`: a poll for every 64 packets (or another number), without a time limit. These are the
+    /// largest polls that a budget of this number permits, as on a host that is always busy.
     Packets(u32),
-    /// `time:50us`: a poll ends this long after its first packet, like a card's `rx-usecs`; earlier
-    /// if [`RING_PACKETS`] wait.
+    /// `time:50us`: a poll takes place this time after its first packet, like with a card's `rx-usecs`; earlier
+    /// if [`RING_PACKETS`] packets wait.
     Time(Duration),
-    /// `host:1us`: simulates a host that is busy for this time with each packet, and then takes everything that has
-    /// arrived, at most [`HOST_BUDGET`]. An idle host takes each packet at once.
+    /// `host:1us`: simulates a host that is busy for this time with each packet. When it has finished, it polls
+    /// all packets that have arrived meanwhile, at most [`HOST_BUDGET`]. An idle host polls each packet at
+    /// once.
     Host(Duration),
 }
 
@@ -98,12 +100,12 @@ impl PollRule {
     }
 }
 
-/// A poll: the host takes a number of the waiting packets, oldest first.
+/// A poll, in which the host removes a number of the waiting packets from the queue, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Poll {
-    /// The number of packets that the host takes, at least 1.
+    /// The number of packets in the poll, at least 1.
     pub packets: u32,
-    /// The time at which the host takes the packets.
+    /// The time at which the poll takes place.
     pub at: Instant,
 }
 
@@ -119,7 +121,7 @@ pub struct Polls {
     first: Instant,
     /// The arrival time of the last packet.
     last: Instant,
-    /// The time at which the host has finished processing the packets that it last took.
+    /// The time at which the host has finished processing the packets of the last poll.
     free_at: Instant,
     overruns: u64,
 }
@@ -144,14 +146,15 @@ impl Polls {
         self.waiting
     }
 
-    /// Returns the number of polls that began early because [`RING_PACKETS`] waited; a real ring would have lost
-    /// packets.
+    /// Returns the number of polls that began early because [`RING_PACKETS`] packets waited. A real ring would
+    /// have lost packets.
     #[must_use]
     pub const fn overruns(&self) -> u64 {
         self.overruns
     }
 
-    /// Returns the next poll that takes place before a packet that arrives at `at`; `None` if there is none.
+    /// Returns the next poll that takes place before a packet that arrives at `at`; `None` if there is no such
+    /// poll.
     #[inline]
     pub fn before(&mut self, at: Instant) -> Option<Poll> {
         if self.waiting == 0 {
@@ -195,7 +198,8 @@ impl Polls {
         }
     }
 
-    /// Makes the host idle, because the next packets are of another time. No packet may be waiting.
+    /// Makes the host idle, because the next packets belong to another capture, whose times are unrelated. No
+    /// packet may be waiting.
     pub(super) const fn rejoin(&mut self) {
         self.free_at = Instant::ZERO;
     }

@@ -1,8 +1,9 @@
-//! The rates of a live interface over time: of all packets, and of those for each receiving address.
+//! The rates of a live interface over time: the rate of all packets, and the rate of the packets for each
+//! receiving address.
 //!
-//! Separate from the `course`, which has no receivers and grows with a capture of unknown length. Here the length is known
-//! before, so steps have a fixed length and memory a fixed bound: [`MOST_RECEIVERS`] times [`MOST_STEPS`] steps, and a byte
-//! for each flow.
+//! This module is separate from the `course`, which has no receivers and adapts to captures of unknown length.
+//! Here the length is known in advance, so steps have a fixed length and memory has a fixed bound:
+//! [`MOST_RECEIVERS`] times [`MOST_STEPS`] steps, and a byte for each flow.
 
 use core::net::IpAddr;
 use core::time::Duration;
@@ -12,17 +13,19 @@ use rxo_wire::FlowKey;
 
 use super::flows::NO_FLOW;
 
-/// The maximum number of receiving addresses with steps of their own. Packets for others count only in the total.
+/// The maximum number of receiving addresses with steps of their own. Packets for other addresses count only in
+/// the total.
 const MOST_RECEIVERS: usize = 64;
 /// The maximum number of time steps in which a study counts packets.
 const MOST_STEPS: u64 = 300;
-/// The shortest step: shorter ones would show bursts that no host's load average shows.
+/// The shortest step. Shorter steps would show bursts that do not appear in the load average of a host.
 const SHORTEST: Duration = Duration::from_millis(100);
 /// The index of the course of all packets.
 const ALL: u8 = 0;
-/// The idle time after which whoever receives sleeps, and a packet wakes it: longer than a poll of the device takes.
+/// The idle time in nanoseconds after which the receiver is assumed to sleep, so that the next packet wakes it.
+/// This time is longer than a poll of the device.
 const IDLE_NS: u64 = 50_000;
-/// The mark of a flow whose receiver was not looked up yet.
+/// The value for a flow whose receiver was not looked up yet.
 const UNKNOWN: u8 = u8::MAX;
 
 /// The traffic in one step of time.
@@ -30,7 +33,7 @@ const UNKNOWN: u8 = u8::MAX;
 pub(crate) struct RateStep {
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
-    /// The number of deliveries to the host's stack as the host is.
+    /// The number of deliveries to the host's stack with the host's current settings.
     pub(crate) frames: u64,
     /// The number of deliveries under the chosen policy.
     pub(crate) deliveries: u64,
@@ -38,13 +41,13 @@ pub(crate) struct RateStep {
     pub(crate) wakes: u64,
 }
 
-/// The steps of all packets, or of those for one address.
+/// The steps of all packets, or of the packets for one address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RateCourse {
     /// The receiving address; `None` for all packets.
     pub(crate) address: Option<IpAddr>,
     pub(crate) steps: Vec<RateStep>,
-    /// When the last packet arrived.
+    /// The time at which the last packet arrived; `None` if no packet has arrived yet.
     pub(crate) last: Option<Instant>,
 }
 
@@ -52,12 +55,12 @@ pub(crate) struct RateCourse {
 #[derive(Clone, Debug)]
 pub(crate) struct Rates {
     pub(crate) step_ns: u64,
-    /// All packets first, then the receivers in the order of their first packets.
+    /// The courses: all packets first, then the receivers in the order of their first packets.
     pub(crate) courses: Vec<RateCourse>,
     /// The index of each flow's course, by the number of the flow.
     of_flow: Vec<u8>,
     begin: Option<Instant>,
-    /// `true` if the next packet is the first that counts of a frame that the host got.
+    /// `true` if the next packet is the first counted packet of a frame that the host received.
     pub(super) begins_frame: bool,
 }
 
@@ -95,7 +98,7 @@ impl Rates {
         self.step(course, at, |course, step| course.steps[step].deliveries += 1);
     }
 
-    /// Returns the index of the course of the flow's receiver, which is added if it is new.
+    /// Returns the index of the course of the flow's receiver. Adds a course if the receiver is new.
     fn course_of(&mut self, flow: u32, key: Option<&FlowKey>) -> u8 {
         let Some(key) = key.filter(|_| flow != NO_FLOW) else { return ALL };
         let number = flow as usize;

@@ -1,11 +1,12 @@
-//! Studies a capture to its end, or until it turns out to be damaged, or until the caller stops.
+//! Studies a capture to its end, or until damage is found, or until the caller stops.
 
 use rxo_capture::{Capture, Position};
 
 use super::Study;
 use crate::report::Source;
 
-/// The number of records per batch: enough to share the work of a batch, and few enough to stay in cache.
+/// The number of records per batch: enough to share the fixed cost of a batch, and few enough to stay in the
+/// cache.
 const BATCH_RECORDS: usize = 1_024;
 
 /// The reason why reading a capture ended.
@@ -25,7 +26,7 @@ const DESCRIBED_LATE: &str = "it describes an interface after its first packet, 
 
 impl Study {
     /// Studies all of `capture`. Between batches, `is_wanted` decides whether to continue. Returns the reason
-    /// for which reading ended.
+    /// why reading ended.
     pub fn read(
         &mut self,
         capture: &mut Capture,

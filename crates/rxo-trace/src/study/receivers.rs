@@ -1,27 +1,29 @@
 //! The receiving addresses of a capture, and the host on which it was taken.
 //!
-//! A host does not receive the packets that it sends, so they are no part of its load. Records that say that
-//! the host sent them never come here. For others, this module finds the host by the flows: an address that
-//! takes part in nearly all of them. If two do, the peers of a single conversation, the one whose packets
-//! left no router behind them (hop limit), or whose checksums its card was to complete, is the host.
+//! A host does not receive the packets that it sends, so they are no part of its load. Packets that the host
+//! sent according to their records are not counted in flows. For other captures, this module finds the host by
+//! the flows: the host is the address that takes part in nearly all packets. If two addresses do, the peers of
+//! a single conversation, the host is the address whose packets no router has forwarded (as the hop limit
+//! shows), or whose checksums its network card was to complete.
 //!
-//! Separate from the flows because it needs only their sums. Memory is bounded: addresses with a large share
-//! are found by the algorithm of Misra and Gries ("Finding repeated elements", 1982), and then counted
-//! exactly.
+//! This module is separate from the flows, because it needs only the sums of flows. Memory is bounded:
+//! addresses with a large share are found by the algorithm of Misra and Gries ("Finding repeated elements",
+//! 1982), and then counted exactly.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 
 use super::flows::{Flow, Flows};
 
-/// The number of addresses that are followed: every address with more than one 33rd of the packets is among
+/// The number of addresses that are counted. Every address with more than one 33rd of the packets is among
 /// them.
 const FOLLOWED: usize = 32;
-/// An address is listed if it receives at least one packet in this number.
+/// The threshold for listing addresses: an address is listed if it receives at least one of this number of
+/// packets.
 const LISTED: u64 = 10;
-/// The share of packets that counts as nearly all, in percent; the rest is broadcasts and strays.
+/// The share of packets that counts as nearly all, in percent. The rest are broadcasts and unrelated packets.
 const NEARLY_ALL: u64 = 95;
-/// The values of the hop limit with which systems send.
+/// The initial values of the hop limit that systems use for packets that they send.
 const FRESH_HOPS: [u8; 3] = [64, 128, 255];
 
 /// The packets that one address receives.
@@ -105,9 +107,9 @@ fn received(flows: &Flows, addresses: &[IpAddr]) -> Vec<Received> {
 struct Part {
     all: u64,
     sent: u64,
-    /// Sent packets that no router has forwarded.
+    /// The number of packets from the address that no router has forwarded.
     fresh: u64,
-    /// Sent packets whose checksums the sender's card was to complete.
+    /// The number of packets from the address whose checksums the sender's card was to complete.
     unfinished: u64,
 }
 
@@ -161,9 +163,10 @@ fn host(flows: &Flows, total: u64) -> Option<IpAddr> {
     }
 }
 
-/// Compares the shares of two senders' packets, each a count and the number of all. Returns `true` if the
-/// first has nearly all and the second nearly none, `false` for the contrary, and `None` if the shares do not
-/// tell.
+/// Compares two senders by the share of their packets with a property. Each pair is the number of packets with
+/// the property, and the number of all packets. Returns `true` if nearly all packets of the first sender and
+/// nearly none of the second have the property, `false` for the contrary, and `None` if the shares do not
+/// decide.
 fn apart(one: (u64, u64), other: (u64, u64)) -> Option<bool> {
     let is_most = |(part, all): (u64, u64)| part > 0 && part >= all - all / LISTED;
     let is_least = |(part, all): (u64, u64)| part <= all / LISTED;

@@ -1,5 +1,5 @@
-//! Replays the packets of one interface to one engine, for callers that examine every delivery. The polls are those of a
-//! study's lane.
+//! Replays the packets of one interface to one engine, for callers that examine every delivery. The polls are
+//! the same as in a lane of a study.
 
 use core::fmt;
 
@@ -11,21 +11,21 @@ use super::point::ASSUMED_LOAD;
 use super::poll::{Poll, PollRule, Polls};
 use crate::numbered::Numbered;
 
-/// A consumer of deliveries. Not a type parameter, so that the engine is compiled in this crate once, and not in each
-/// crate that chooses an output.
+/// A consumer of deliveries. It is no type parameter, so that the engine is compiled once in this crate, and
+/// not in each crate that chooses an output.
 pub(crate) type Take<'a> = &'a mut dyn FnMut(Deliveries<'_, Numbered>);
 
-/// An engine that packets are replayed to: the fast one, or that of rules.
+/// An engine to which packets are replayed: the fast engine of a policy, or the generic engine of rules.
 pub(crate) trait Receive {
     /// Receives the frames of a poll at `at`, and ends the poll.
     fn poll(&mut self, batch: &mut Vec<Frame<Numbered>>, at: Instant, sink: Take<'_>);
-    /// Returns the next deadline; `None` if there is none.
+    /// Returns the next deadline of the engine; `None` if there is none.
     fn poll_at(&self) -> Option<Instant>;
-    /// Delivers what is due at `at`.
+    /// Delivers the packets whose deadlines have passed at `at`.
     fn on_timeout(&mut self, at: Instant, sink: Take<'_>);
-    /// Delivers everything that is held.
+    /// Delivers all packets that the engine holds.
     fn flush(&mut self, at: Instant, sink: Take<'_>);
-    /// Returns the counters.
+    /// Returns the counters of the engine.
     fn counters(&self) -> &Counters;
 }
 

@@ -1,36 +1,38 @@
-//! Runs: the deliveries that other limits of segments would give, computed from the aggregates of the chosen engine.
+//! Runs, from which the deliveries under other limits on segments per aggregate are computed, without further
+//! engines.
 //!
-//! A limit of segments only cuts: what one aggregate has under a large limit is several under a small one. So no engine is
-//! needed for each limit. A run is what the engine would have put together without any limit of segments: an aggregate, and
-//! those of its flow that follow in the same poll because it was full. The limit of bytes stays, as a limit of segments for
-//! segments of this length.
+//! A limit on segments only splits: one aggregate under a large limit becomes several aggregates under a small
+//! limit. Therefore no engine is needed for each limit. A run contains the segments that the engine would have
+//! coalesced without a limit on segments: an aggregate, and the aggregates of its flow that follow in the same
+//! poll because the previous aggregate was full. The limit on bytes still applies: it is converted to a number
+//! of segments of the run's segment length.
 //!
 //! # Contract
-//! Exact if nothing is held beyond a poll, except where the engine's other rules see the beginning of an aggregate, such as
-//! whether IPv4 identifications advance.
+//! The result is exact if no packets are held beyond the end of a poll. An exception are engine rules that
+//! depend on the beginning of an aggregate, such as the rule on whether IPv4 identifications increase.
 
 use rxo_coalesce::{Deliveries, Delivery, FlushReason};
 
 use super::count::Count;
 use crate::numbered::Numbered;
 
-/// The limits whose deliveries are counted.
+/// The limits on segments per aggregate whose deliveries are counted.
 pub(crate) const LIMITS: [u16; 4] = [1, 4, 16, 64];
 
 /// The counts of all runs so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Runs {
-    /// The number of deliveries of the runs as they were.
+    /// The number of actual deliveries of the runs, under the limit of the engine.
     own: u64,
     /// The number of deliveries at each of [`LIMITS`].
     at_limits: [u64; LIMITS.len()],
-    /// The runs of this poll that may continue: the number of the flow, the segments, and how many fit into an
-    /// aggregate by their bytes.
+    /// The runs of this poll that may continue. Each has the number of the flow, the number of segments, and
+    /// the number of segments that fit into an aggregate under the limit on bytes.
     open: Vec<(u32, u64, u64)>,
 }
 
 impl Runs {
-    /// Counts deliveries. `most_bytes` is the engine's limit of bytes.
+    /// Counts deliveries. `most_bytes` is the engine's limit on the bytes of an aggregate.
     #[inline]
     pub(super) fn note(&mut self, deliveries: &Deliveries<'_, Numbered>, most_bytes: u32) {
         for delivery in deliveries.iter() {

@@ -1,9 +1,9 @@
 //! Slices: the byte ranges of the files that a part of a study reads.
 //!
 //! The files, in their order, are cut into parts of equal length; each cut is moved to a long pause
-//! ([`rxo_capture::Capture::cut`]). A compressed file belongs to the part with its first byte, and so does a file
-//! that is no capture, whose reading then says so. The result is the same for every caller, so parts need no
-//! communication.
+//! ([`rxo_capture::Capture::cut`]). A compressed file belongs to the part that contains its first byte. So does
+//! a file that is not a capture; reading it then reports the error. Every caller gets the same result, so parts
+//! need no communication.
 
 use std::path::{Path, PathBuf};
 
@@ -35,14 +35,14 @@ impl Slice {
     }
 }
 
-/// Returns the slices of `files` that part `number` of `parts` must read, counted from 1, and the span of that part.
-/// Reads a few megabytes at both ends of the part.
+/// Returns the slices of `files` that part `number` of `parts` must read, and the span of that part. `number`
+/// counts from 1. Reads a few megabytes at both ends of the part.
 ///
 /// # Errors
 /// If a file that begins like a capture cannot be read.
 ///
 /// # Examples
-/// The second of four parts:
+/// Studies the second of four parts:
 /// ```no_run
 /// use rxo_coalesce::Policy;
 /// use rxo_trace::study::{Point, Settings, Study, slices};

@@ -43,8 +43,9 @@ impl SweepAxis {
 impl FromStr for SweepAxis {
     type Err = SweepError;
 
-    /// Parses `key=v1,v2,…`. Each value may be a range: `a..b` by ones, `a..b+S` in steps of S, `a..b*F` by
-    /// factors of F. Text around the number applies to both ends (`packets:4..64*2`, `10us..80us*2`).
+    /// Parses `key=v1,v2,…`. Each value may be a range from `a` to `b`: `a..b` in steps of 1, `a..b+S` in steps
+    /// of S, `a..b*F` with each value F times the previous one. Text around the number applies to both ends
+    /// (`packets:4..64*2`, `10us..80us*2`).
     fn from_str(text: &str) -> Result<Self, SweepError> {
         let (key, list) = text
             .split_once('=')

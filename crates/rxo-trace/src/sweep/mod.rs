@@ -1,10 +1,10 @@
-//! Sweeps: the other settings to try in the same pass.
+//! Sweeps, which list the other settings that a study tries in the same pass.
 //!
 //! * `axis`: one setting and its values, as the user types them: `flows=1..8`,
 //!   `poll=time:10us,time:50us`.
-//! * [`Grid`]: one axis or two, every combination a [`Point`].
+//! * [`Grid`]: one or two axes, and a [`Point`] for every combination of their values.
 //!
-//! Separate from the study, because it only lists the points.
+//! This module is separate from the study, because it only lists the points.
 
 mod axis;
 mod values;
@@ -29,7 +29,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Creates the grid of all combinations of `axes`, with everything else as in `chosen`.
+    /// Creates the grid of all combinations of `axes`, with all other settings as in `chosen`.
     ///
     /// # Errors
     /// [`SweepError`] if there are too many axes or combinations, or a value is invalid.
@@ -80,7 +80,7 @@ pub enum SweepError {
     /// The sweep is not of the form `key=values`.
     #[error("{text}: write key=value,value or key=from..to, such as flows=1..8")]
     Form {
-        /// The sweep, as it was typed.
+        /// The sweep, as the user typed it.
         text: String,
     },
     /// A value, or a range of values, is invalid for the setting.
@@ -88,9 +88,9 @@ pub enum SweepError {
     Value {
         /// The name of the setting.
         key: String,
-        /// The value or range, as it was typed.
+        /// The value or range, as the user typed it.
         value: String,
-        /// A description of the values that would be accepted.
+        /// A description of the accepted values.
         accepted: String,
     },
     /// There are more than two axes.
@@ -99,7 +99,7 @@ pub enum SweepError {
         /// The number of axes.
         count: usize,
     },
-    /// Both axes have the same setting.
+    /// Both axes are for the same setting.
     #[error("{key} twice: give all its values in one --sweep, or another setting")]
     Twice {
         /// The name of the setting.

@@ -1,6 +1,6 @@
 //! Expands ranges of values in a sweep.
 
-/// The number of values at which the expansion of a range stops: more than any sweep may have.
+/// The number of values at which the expansion of a range stops. No sweep may have so many values.
 const TOO_MANY: usize = 1_000;
 
 /// Returns the values of `item`: the item itself, or all values of a range.
@@ -73,7 +73,8 @@ impl<'a> Numbered<'a> {
     }
 }
 
-/// Returns the number in `value`, converted to its smallest unit, for ordering values; `None` for words.
+/// Returns the number in `value`, converted to the smallest unit, so that values can be ordered; `None` if
+/// `value` contains no number.
 pub(crate) fn size_of(value: &str) -> Option<u64> {
     let Numbered { number, after, .. } = Numbered::read(value)?;
     let unit = match after {

@@ -8,7 +8,8 @@ use arrow_schema::{Field, Schema};
 
 use super::Table;
 
-/// The columns of a table so far, which have equal length, with their names and types.
+/// The columns that were added to a table so far, with their names and types. All columns must have equal
+/// length.
 #[derive(Default)]
 pub(super) struct Columns {
     fields: Vec<Field>,
@@ -56,7 +57,7 @@ impl Columns {
         self.column(name, values.collect::<StringArray>(), true)
     }
 
-    /// Adds a column of nanoseconds since 1970 UTC. Times after the year 2262 become the latest possible one.
+    /// Adds a column of nanoseconds since 1970 UTC. Times after the year 2262 become the latest possible time.
     pub(super) fn instant(self, name: &str, values: impl Iterator<Item = u64>) -> Self {
         let values = values.map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
         let values = PrimitiveArray::<TimestampNanosecondType>::from_iter_values(values);

@@ -9,7 +9,7 @@ use crate::report::{FlowReport, Report};
 /// Returns a table with a row for each flow, in the report's order.
 ///
 /// # Errors
-/// Only if this crate has a bug.
+/// Returns an error only if this crate has a bug.
 ///
 /// # Examples
 /// ```
@@ -24,7 +24,8 @@ pub fn flows(report: &Report) -> Table {
     part(report, &report.flows)
 }
 
-/// Returns the table of some flows of the report. Without flows, the table still has all columns.
+/// Returns the table of `flows`, which are some of the flows of the report. Without flows, the table still has
+/// all columns.
 pub(crate) fn part(report: &Report, flows: &[FlowReport]) -> Table {
     let count = |value: fn(&FlowReport) -> u64| flows.iter().map(value);
     let started_at_ns = report.traffic.started_at_ns;
@@ -57,7 +58,7 @@ pub(crate) fn part(report: &Report, flows: &[FlowReport]) -> Table {
         .finish()
 }
 
-/// Parses the address and the port of one side of a flow, which the report has as text.
+/// Parses the address and the port of one side of a flow from the text in the report.
 fn side(text: &str) -> SocketAddr {
     text.parse().unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0))
 }

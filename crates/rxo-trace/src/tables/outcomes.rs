@@ -20,7 +20,7 @@ const DISTRIBUTIONS: [(&str, DistributionOf); 5] = [
     ("pause_ns", |outcome| &outcome.pause_ns),
 ];
 
-/// Returns all outcomes of the report, the chosen one first.
+/// Returns all outcomes of the report, beginning with the outcome of the chosen settings.
 fn all(report: &Report) -> Vec<&Outcome> {
     if report.tried.is_empty() {
         let swept = report.sweep.iter().flat_map(|sweep| &sweep.outcomes);
@@ -29,7 +29,7 @@ fn all(report: &Report) -> Vec<&Outcome> {
     report.tried.iter().collect()
 }
 
-/// Returns a table with a row for the chosen settings, and one for every other combination that was tried.
+/// Returns a table with a row for the chosen settings, and a row for every other combination that was tried.
 ///
 /// # Errors
 /// The errors of [`flows()`](super::flows()).
@@ -165,7 +165,8 @@ pub fn reasons(report: &Report) -> Table {
         .finish()
 }
 
-/// Returns a table with a row for each bucket, if it is not empty, of each histogram of each row of [`settings`].
+/// Returns a table with a row for each bucket of each histogram of each row of [`settings`]. Empty buckets are
+/// omitted.
 ///
 /// # Errors
 /// The errors of [`flows()`](super::flows()).

@@ -1,6 +1,6 @@
 //! The packets of a capture as a stream of tables with equal columns: a row for each packet.
 //!
-//! A capture may be larger than memory, so it is read as it is asked for.
+//! A capture may be larger than memory, so it is read only as far as the caller requests tables.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -18,10 +18,11 @@ use crate::study::{Headers, UNKNOWN_LINK};
 
 /// The maximum number of rows of a table.
 const MOST_ROWS: usize = 65_536;
-/// The number of captured bytes after which a table ends. Readers keep several tables, and offsets of 32 bits are enough.
+/// The number of captured bytes after which a table ends. The limit bounds memory, because readers keep several
+/// tables, and ensures that offsets of 32 bits are enough.
 const ENOUGH_BYTES: usize = 16 << 20;
-/// The number of records that are read between two checks of the table's size: a record may have 16 MiB, and offsets of
-/// 32 bits end at 2 GiB.
+/// The number of records that are read between two checks of the table's size. A record may have 16 MiB, and a
+/// table must stay below the 2 GiB that offsets of 32 bits can address.
 const BATCH_RECORDS: usize = 16;
 
 /// The packets of a capture, as tables of up to 65,536 rows. See [`schema`](Self::schema) for the columns.
@@ -42,7 +43,7 @@ pub struct Packets {
     capture: Capture,
     records: Vec<Record>,
     columns: Columns,
-    /// The error that follows the last table; `None` if there was none.
+    /// The error that is returned after the last table; `None` if there was no error.
     failed: Option<CaptureError>,
 }
 
@@ -56,9 +57,9 @@ impl Packets {
 
     /// Returns the columns of the tables.
     ///
-    /// Times are in UTC. `is_sent` says whether the capturing host sent the packet, and is null if the
-    /// capture does not say. Columns of headers are null for packets without them. `data` has the captured bytes from the
-    /// first link-layer byte.
+    /// Times are in UTC. `is_sent` is true if the capturing host sent the packet, and null if the capture does
+    /// not state the direction. Columns of header fields are null for packets without this header. `data`
+    /// contains the captured bytes from the first link-layer byte.
     #[must_use]
     pub fn schema() -> SchemaRef {
         let empty = Columns::default().finish();
@@ -68,8 +69,8 @@ impl Packets {
     /// Returns the next table; `None` at the end of the capture. Allocates the table.
     ///
     /// # Errors
-    /// The outer error if the capture is damaged; earlier calls have returned all packets before the damage. The
-    /// inner one, of [`Table`](super::Table), only if this crate has a bug.
+    /// Returns the outer error if the capture is damaged; earlier calls have returned all packets before the
+    /// damage. Returns the inner error, of [`Table`](super::Table), only if this crate has a bug.
     pub fn next_table(&mut self) -> Result<Option<super::Table>, CaptureError> {
         if let Some(error) = self.failed.take() {
             return Err(error);
@@ -97,7 +98,7 @@ impl Packets {
     }
 }
 
-/// The columns of the table that is being made.
+/// The columns of the table that is being built.
 #[derive(Debug, Default)]
 struct Columns {
     rows: usize,
@@ -171,7 +172,8 @@ impl Columns {
     }
 }
 
-/// The addresses and ports of one side. Neighbouring packets often have the same address, so its text is kept.
+/// The addresses and ports of one side. Neighbouring packets often have the same address, so the text of the
+/// last address is kept for reuse.
 #[derive(Debug, Default)]
 struct Side {
     addresses: StringBuilder,

@@ -6,7 +6,7 @@ use super::decision::three_digits;
 use super::units::time;
 use crate::report::{Advice, Choice, LinuxAdvice, TriedPoll};
 
-/// Formats the advice; `None` if coalescing gains nothing, so that there is nothing to advise.
+/// Formats the advice; `None` if there is no advice, because coalescing gains nothing.
 pub(super) fn text(advice: &Advice) -> Option<String> {
     if !advice.gains() {
         return None;

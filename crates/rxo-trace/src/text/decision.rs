@@ -1,5 +1,5 @@
-//! The headline of a report as text: packets saved, cores before and after, waiting times, and whether coalescing is
-//! worth it.
+//! The headline of a report as text: eliminated packets, cores without and with coalescing, waiting times, and
+//! the decision whether coalescing is worth it.
 
 use rxo_console::numbers::grouped;
 

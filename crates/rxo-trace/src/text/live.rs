@@ -1,4 +1,5 @@
-//! A live interface as text: what was seen, the host's settings today, and the effect at three rates.
+//! Formats the result for a live interface as text: the frames that were received, the host's current settings,
+//! and the effect of coalescing at three rates.
 
 use rxo_console::numbers::{grouped, ratio};
 use rxo_console::table::Table;
@@ -21,7 +22,7 @@ pub(super) fn text(live: &Live) -> String {
     )
 }
 
-/// Formats what the host does today, measured.
+/// Formats the measured effect of the host's current settings.
 pub(crate) fn today(live: &Live) -> String {
     let packets = live.receivers.first().map_or(0, |all| all.packets);
     format!(
@@ -32,7 +33,7 @@ pub(crate) fn today(live: &Live) -> String {
     )
 }
 
-/// Formats the frames that were seen, and those that were lost.
+/// Formats the number of frames that were received, and the number of frames that were lost.
 pub(crate) fn watched(live: &Live) -> String {
     let lost = match live.lost_packets {
         0 => "none lost".to_owned(),

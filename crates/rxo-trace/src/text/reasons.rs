@@ -5,8 +5,8 @@ use rxo_console::table::Table;
 
 use crate::report::{Outcome, ReasonCount};
 
-/// The minimum share of a reason whose meaning is listed. Rarer reasons have only their names, which keeps the table
-/// readable.
+/// The minimum share of a reason whose meaning is listed, from 0 to 1. Rarer reasons are listed only by name,
+/// which keeps the table readable.
 const MAIN_SHARE: f64 = 0.01;
 
 pub(super) fn text(outcome: &Outcome) -> Vec<String> {

@@ -7,7 +7,7 @@ use rxo_console::numbers::{gbit_per_s, grouped, ratio};
 use super::units::{bytes, percent, time};
 use crate::report::{Checksums, Outcome, Report, Source, Traffic, utc};
 
-/// The maximum number of captures that are listed; a cluster may read thousands.
+/// The maximum number of captures that are listed. A study on a cluster may read thousands of captures.
 const MOST_SOURCES: usize = 20;
 
 pub(super) fn text(report: &Report) -> String {
@@ -60,7 +60,7 @@ fn packets(traffic: &Traffic) -> String {
     )
 }
 
-/// Formats the number of flows by protocol. UDP is named only if there is any.
+/// Formats the number of flows by protocol. UDP is mentioned only if there are UDP flows.
 fn flows(traffic: &Traffic) -> String {
     let Traffic { flows, udp_flows, .. } = *traffic;
     let tcp = format!("{} TCP flows", grouped(flows.saturating_sub(udp_flows)));

@@ -17,7 +17,7 @@ pub(super) struct Name {
     pub(super) interface: u32,
 }
 
-/// The protocol of a flow, as far as packets of different protocols are kept apart.
+/// The class of a flow: the protocols that are compared separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Class {
     Tcp,
@@ -38,8 +38,8 @@ pub(super) enum Facts {
 }
 
 impl Facts {
-    /// Decides whether an aggregate with these properties may hold `inner` at this offset of its payload, and returns
-    /// the properties that only the inner segment has.
+    /// Returns `true` if an aggregate with these properties may contain `inner` at this offset of its payload,
+    /// and the properties that only the inner segment has.
     fn hold(&self, offset: usize, inner: &Self) -> (bool, Option<(Last, TcpFlags)>) {
         match (self, inner) {
             (Self::Tcp(merged), Self::Tcp(says)) => {
@@ -60,7 +60,7 @@ impl Facts {
 pub(super) struct Whole {
     pub(super) traffic_class: u8,
     pub(super) original_bytes: u32,
-    /// `true` for a UDP datagram, or for several that were coalesced.
+    /// `true` for a UDP datagram, or for several datagrams that were coalesced.
     pub(super) is_datagram: bool,
 }
 
@@ -82,7 +82,7 @@ pub(super) struct Steady {
     pub(super) urgent: u16,
 }
 
-/// The properties that apply at the end of a segment; for an aggregate, those of its last segment.
+/// The properties that apply at the end of a segment. An aggregate has the properties of its last segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Last {
     pub(super) ack: u32,
@@ -116,8 +116,8 @@ pub(super) struct Inner {
 pub(super) struct ComparedPacket {
     pub(super) name: Name,
     pub(super) facts: Facts,
-    /// The segments or datagrams that the packet's note restores; empty for a packet without a note. An error
-    /// contains the fault of the note.
+    /// The segments or datagrams that the packet's note restores; empty for a packet without a note. The error
+    /// is the fault of the note.
     pub(super) inner: Result<Vec<Inner>, BadNote>,
     packet: SharedBytes,
     compared: Range<usize>,
@@ -143,8 +143,8 @@ impl ComparedPacket {
         seen
     }
 
-    /// Restores the segments or datagrams of an aggregate from its note. They must follow one another in the
-    /// aggregate's flow, and match the aggregate.
+    /// Restores the segments or datagrams of an aggregate from its note. The segments must follow one another
+    /// in the aggregate's flow, and match the aggregate.
     ///
     /// # Errors
     /// The fault of the note.
@@ -202,8 +202,8 @@ impl ComparedPacket {
         Self { name, facts, inner: Ok(Vec::new()), packet, compared: from..end }
     }
 
-    /// Creates a packet from a record that cannot be parsed, such as a truncated one: all its bytes are
-    /// compared.
+    /// Creates a packet from a record that cannot be parsed, for example because it is truncated. All bytes of
+    /// the record are compared.
     fn unread(record: &Record, addresses: Option<FlowKey>) -> Self {
         let class = if addresses.is_some() { Class::Ip } else { Class::Link };
         let key = addresses.unwrap_or(FlowKey::NOBODY);

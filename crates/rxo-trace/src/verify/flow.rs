@@ -1,7 +1,8 @@
 //! Compares one flow of both captures.
 //!
-//! Data that only one capture has shown waits in a queue. Only one capture can be ahead: as soon as the other
-//! shows data, that data is compared with the front of the queue, for as many bytes as both have.
+//! Data that was read from only one capture waits in a queue. Only one capture can be ahead in a flow: as soon
+//! as data is read from the other capture, it is compared with the front of the queue, for as many bytes as
+//! both captures have.
 
 use std::collections::VecDeque;
 
@@ -11,7 +12,7 @@ use super::facts::{CONGESTION, Facts, Inner, Last, Segment, Steady, Whole};
 use super::{Kind, Side};
 use crate::rewrite::note::BadNote;
 
-/// A packet that is not completely compared yet.
+/// A packet that has not been compared completely yet.
 #[derive(Debug)]
 pub(super) struct Unit<B> {
     /// The number of the packet in its capture, from 1.
@@ -23,13 +24,13 @@ pub(super) struct Unit<B> {
     /// The segments or datagrams that the packet is known to consist of, in reverse order, so that the last
     /// element is compared next.
     inner: Vec<Inner>,
-    /// The payload length of each datagram in bytes, if the packet was found to consist of several although it has no
-    /// note; 0 as long as it may be a single one.
+    /// The payload length of each datagram in bytes, if the packet was found to consist of several datagrams
+    /// although it has no note; 0 as long as the packet may be a single datagram.
     datagram_bytes: usize,
 }
 
-/// The memory of a waiting packet without its bytes, in bytes. It counts against the limit, so that packets without
-/// payload count too.
+/// The memory of a waiting packet without its bytes, in bytes. This memory counts against the limit, so that
+/// packets without payload are limited, too.
 const UNIT_BYTES: usize = size_of::<Unit<Box<[u8]>>>();
 
 impl<B: AsRef<[u8]>> Unit<B> {
@@ -49,8 +50,8 @@ impl<B: AsRef<[u8]>> Unit<B> {
         rest.get(..end.saturating_sub(self.done)).unwrap_or(rest)
     }
 
-    /// Returns `true` if a datagram of the packet may end after the next `bytes` bytes. Without a note, all datagrams
-    /// of an aggregate are as long as the first, and only the last may be shorter.
+    /// Returns `true` if a datagram of the packet may end after the next `bytes` bytes. Without a note, all
+    /// datagrams of an aggregate are assumed to be as long as the first one; only the last may be shorter.
     fn may_end_after(&self, bytes: usize) -> bool {
         let most = if self.datagram_bytes == 0 { usize::MAX } else { self.datagram_bytes };
         if bytes == self.segment().len() {
@@ -60,15 +61,15 @@ impl<B: AsRef<[u8]>> Unit<B> {
         self.is_unnoted_datagram() && (is_first || bytes == most)
     }
 
-    /// Returns `true` for a UDP packet without a note: whether it is one datagram or several is known only
-    /// from the other capture.
+    /// Returns `true` for a UDP packet without a note. Only the other capture shows whether such a packet is
+    /// one datagram or several.
     fn is_unnoted_datagram(&self) -> bool {
         let is_datagram = matches!(self.facts, Facts::Whole(says) if says.is_datagram);
         is_datagram && self.inner.is_empty()
     }
 
-    /// Records that the next datagram of the packet has `bytes` bytes. Returns `true` if the packet itself does not
-    /// show where that datagram ends.
+    /// Records that the next datagram of the packet has `bytes` bytes. Returns `true` if the end of that
+    /// datagram is not known from the packet itself.
     fn split(&mut self, bytes: usize) -> bool {
         let is_inside = matches!(self.facts, Facts::Whole(_)) && bytes < self.segment().len();
         if is_inside {
@@ -90,7 +91,7 @@ impl<B: AsRef<[u8]>> Unit<B> {
         }
     }
 
-    /// Returns the packet with a copy of the part that is not compared yet, in memory of its own.
+    /// Returns the packet with a separate copy of the bytes that are not compared yet.
     fn kept(self) -> Unit<Box<[u8]>> {
         let Self { packet, facts, bytes, done, inner, datagram_bytes } = self;
         Unit { packet, facts, bytes: bytes.as_ref().into(), done, inner, datagram_bytes }
@@ -103,7 +104,7 @@ impl<B: AsRef<[u8]>> Unit<B> {
 }
 
 /// One flow: the packets of both captures that are not compared yet. There may be a million flows, so a flow
-/// without waiting packets is only a few numbers.
+/// without waiting packets takes only a few bytes.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     waiting: Option<Box<Waiting>>,
@@ -117,7 +118,7 @@ pub(super) struct Flow {
     segment_ending: [TcpFlags; 2],
 }
 
-/// The packets of the capture that is ahead, which the other capture has not shown yet.
+/// The packets of the capture that is ahead. Their counterparts were not read from the other capture yet.
 #[derive(Debug)]
 struct Waiting {
     ahead: Side,
@@ -129,10 +130,11 @@ struct Waiting {
 pub(super) struct Tally {
     /// The number of bytes of each capture that wait for their counterpart.
     pub(super) waiting: [usize; 2],
-    /// The number of segments that end where the properties of the other capture's segment are unknown.
+    /// The number of segments that end at a byte where the properties of the other capture's segment are
+    /// unknown.
     pub(super) forgotten_segments: u64,
-    /// The last position at which the captures end datagrams differently although they may be equal, until
-    /// the caller takes it; `None` if there is none.
+    /// The last position at which the datagrams of both captures end differently although the captures may be
+    /// equal. The caller removes this value; `None` if there is no such position.
     pub(super) undecided: Option<Mismatch>,
 }
 
@@ -192,7 +194,8 @@ impl Flow {
         Ok(())
     }
 
-    /// Compares the packet of `side` with the oldest waiting packet, as far as both have a segment in common.
+    /// Compares the current segment of the packet of `side` with the oldest waiting packet, up to the nearest
+    /// end of a segment in either packet.
     fn compare_with_oldest<B: AsRef<[u8]>>(
         &mut self,
         front: &mut Unit<Box<[u8]>>,
@@ -219,7 +222,7 @@ impl Flow {
         }
     }
 
-    /// Records the properties at the ends of segments, and compares them if both captures have
+    /// Records the properties at the ends of segments, and compares these properties if both captures contain
     /// them. The pair begins with the capture that is not `side`.
     fn end_of_segments(
         &mut self,
@@ -241,8 +244,8 @@ impl Flow {
         last(there, here).or_else(|| ending(endings, side))
     }
 
-    /// Records the properties at the ends of packets, and compares them where both end. Returns the
-    /// difference, if there is one.
+    /// Records the properties at the ends of packets, and compares these properties if packets of both captures
+    /// end at this byte. Returns the difference; `None` if there is none.
     fn end_of_packets<A: AsRef<[u8]>, B: AsRef<[u8]>>(
         &mut self,
         side: Side,
@@ -306,8 +309,8 @@ impl Mismatch {
         Self { kind: Kind::Note, stream_offset, packets, texts }.seen_from(side)
     }
 
-    /// Returns the mismatch with its pairs swapped if needed: they begin with the capture that is not `side`,
-    /// and are returned with the first capture first.
+    /// Returns the mismatch with its pairs in the order of the captures. On entry, each pair begins with the
+    /// capture that is not `side`.
     fn seen_from(mut self, side: Side) -> Self {
         if side == Side::A {
             self.packets.reverse();
@@ -331,8 +334,8 @@ fn mismatch<A, B>(
     Mismatch { kind, stream_offset, packets, texts: [of_a, of_b] }
 }
 
-/// Compares the bytes that both packets have, and their properties. Returns the number of compared bytes, or the
-/// difference.
+/// Compares the bytes that both packets contain, and the properties of the packets. Returns the number of
+/// compared bytes, or the difference.
 fn compare<A: AsRef<[u8]>, B: AsRef<[u8]>>(
     a: &Unit<A>,
     b: &Unit<B>,
@@ -424,8 +427,8 @@ fn last(a: Last, b: Last) -> Option<DifferenceTexts> {
     }
 }
 
-/// Compares two whole packets, or a datagram with the next one inside an aggregate. Returns the number of equal bytes,
-/// or the difference.
+/// Compares two whole packets, or a datagram with the next datagram inside an aggregate. Returns the number of
+/// equal bytes, or the difference.
 fn wholes<A: AsRef<[u8]>, B: AsRef<[u8]>>(
     a: &Unit<A>,
     a_says: Whole,

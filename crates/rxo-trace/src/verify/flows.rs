@@ -9,8 +9,8 @@ use super::facts::{Class, ComparedPacket, Name};
 use super::flow::{Flow, Mismatch, Tally, Unit};
 use super::{ComparisonResult, Difference, Limits, Side};
 
-/// All flows, by name. The table holds only indices into the vector: with a million flows, unused slots of a
-/// table must be small.
+/// All flows, by name. The table contains only indices into the vector, because the unused slots of a table for
+/// a million flows must be small.
 #[derive(Debug)]
 pub(super) struct Flows {
     limits: Limits,
@@ -21,7 +21,7 @@ pub(super) struct Flows {
     verdict: ComparisonResult,
 }
 
-/// A flow of the table; `None` for a flow that differs and is not compared further.
+/// An entry of the table. Its flow is `None` if the flow differs and is not compared further.
 #[derive(Debug)]
 struct Entry {
     name: Name,
@@ -132,8 +132,8 @@ impl Flows {
         })
     }
 
-    /// Reports the oldest waiting packet as missing in the other capture, because the limit of waiting bytes
-    /// is reached.
+    /// Reports the oldest waiting packet as missing in the other capture, because the limit on waiting bytes is
+    /// reached.
     #[cold]
     fn give_up_oldest(&mut self) {
         let [a, b] = self.tally.waiting;
@@ -155,7 +155,7 @@ impl Flows {
         }
     }
 
-    /// Reports the difference `found` in a flow, once, and drops the flow's waiting packets.
+    /// Reports the difference `found` in a flow at most once, and drops the flow's waiting packets.
     fn report_difference(&mut self, place: usize, found: Mismatch) {
         let Some(entry) = self.flows.get_mut(place) else { return };
         if let Some(mut flow) = entry.flow.take() {

@@ -1,7 +1,8 @@
 //! Compares two captures, flow by flow.
 //!
-//! An aggregate is equal to the segments that it was made of. The comparison covers the bytes of the stream
-//! and their order, not their division into packets. For each direction of a connection, on each interface:
+//! An aggregate counts as equal to the segments that it consists of. The comparison covers the bytes of the
+//! stream and their order, but not the division of the stream into packets. For each direction of a connection,
+//! on each interface:
 //!
 //! * **bytes and order**: the same (SEQ, bytes) in the same order, including retransmitted and
 //!   reordered data;
@@ -10,20 +11,22 @@
 //! * **acknowledgements**: pure ACKs one by one; and where packets of both captures end at the same
 //!   byte, the same ACK number, window and options;
 //! * **PSH and FIN**: the same between two such positions;
-//! * **segments inside an aggregate**: if `rxo coalesce` wrote a note, the note must fit its
-//!   packet, and each segment that it restores must equal the other capture's. Without a note, the
-//!   header has only the fields of the last segment, and the other segments count as forgotten.
+//! * **segments inside an aggregate**: if `rxo coalesce` wrote a note, the note must match its packet, and each
+//!   segment that it restores must equal the segment of the other capture. Without a note, the header has only
+//!   the fields of the last segment, and the other segments count as forgotten.
 //!
-//! UDP is compared datagram by datagram. A packet with a note is compared as the datagrams that the note restores. A
-//! packet without a note that is longer than the other capture's datagram is compared as datagrams of that length, as
-//! segmentation would divide it; these count as forgotten. If the ends of datagrams differ in two packets without
-//! notes, both may be several datagrams of a smaller length: that is listed as undecided. Everything else (fragments,
-//! unreadable packets) is compared packet by packet. Times, link-layer headers, TTL, IP IDs and checksums are not
-//! compared, because they may differ between two captures of one conversation.
+//! UDP is compared datagram by datagram. A packet with a note is compared as the datagrams that the note
+//! restores. A packet without a note that is longer than the other capture's datagram is compared as several
+//! datagrams of that length, as segmentation would divide it. These datagrams count as forgotten. If the ends
+//! of datagrams differ in two packets without notes, both may be several datagrams of a smaller length: such a
+//! flow is listed as undecided. All other packets (fragments, unreadable packets) are compared packet by
+//! packet. Times, link-layer headers, TTL, IP IDs and checksums are not compared, because they may differ
+//! between two captures of one conversation.
 //!
 //! # Contract
-//! Both captures are read once, side by side. Packets that only one capture has shown so far wait; [`Limits`]
-//! bounds their number and documents what happens at the bound. Input and output belong to the caller.
+//! Both captures are read once, side by side. A packet that was read from only one capture waits for its
+//! counterpart. [`Limits`] bounds the waiting packets, and documents the behaviour at each limit. The caller
+//! does all input and output.
 
 mod difference;
 mod facts;
@@ -49,7 +52,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Returns the capture that is not this one.
+    /// Returns the other one of the two captures.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -69,8 +72,8 @@ pub struct Limits {
     /// The maximum number of bytes that wait for their counterpart, in all flows together. At this limit, the oldest
     /// waiting packet counts as missing in the other capture.
     pub waiting_bytes: usize,
-    /// The maximum number of flows. At this limit, flows without waiting packets are forgotten: no difference is
-    /// missed, but later offsets of such a flow count from that point.
+    /// The maximum number of flows. At this limit, flows without waiting packets are forgotten. No difference
+    /// is missed, but the offsets of later differences in such a flow count from this point.
     pub flows: usize,
     /// The number of differing flows after which the comparison stops.
     pub differences: usize,
@@ -122,8 +125,8 @@ impl Comparison {
         Self { flows: Flows::new(limits), packets: [0; 2], ended: [None; 2] }
     }
 
-    /// Returns the capture to read next, which is the one with fewer waiting bytes. `None` if both have
-    /// ended, or enough differences were found.
+    /// Returns the capture to read next, which is the one with fewer waiting bytes. `None` if both captures
+    /// have ended, or enough differences were found.
     #[must_use]
     pub fn next_side(&self) -> Option<Side> {
         if self.flows.has_enough() {
@@ -138,7 +141,7 @@ impl Comparison {
         }
     }
 
-    /// Compares the next record of the capture `side`. `link` is the link type of its interface.
+    /// Compares the next record of the capture `side`. `link` is the link type of the record's interface.
     pub fn push(&mut self, side: Side, record: &Record, link: LinkType) {
         let number = &mut self.packets[side.index()];
         *number += 1;
@@ -152,16 +155,16 @@ impl Comparison {
         self.ended[side.index()] = Some(End::Whole);
     }
 
-    /// Records that the rest of the capture `side` could not be read. Packets that the unread part may
-    /// contain do not count as missing in it; packets that were read from it still count as missing in the
-    /// other capture.
+    /// Records that the rest of the capture `side` could not be read. Packets that the unread rest may contain
+    /// do not count as missing in this capture. Packets that were read from this capture still count as missing
+    /// in the other one.
     pub fn cut(&mut self, side: Side) {
         self.ended[side.index()] = Some(End::Cut);
         self.flows.forget_waiting(side.other());
     }
 
     /// Returns the result of the comparison. Packets that still wait count as missing in the other capture if
-    /// that was read completely.
+    /// the other capture was read completely.
     #[must_use]
     pub fn finish(mut self) -> ComparisonResult {
         for side in [Side::A, Side::B] {

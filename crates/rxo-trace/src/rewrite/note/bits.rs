@@ -1,4 +1,4 @@
-//! The flags of a note: one byte for the note, one for each segment.
+//! The flags of a note: one byte for the whole note, and one byte for each segment.
 
 use core::ops::BitOr;
 
@@ -10,14 +10,15 @@ impl Shape {
     /// The payloads of all segments but the last have one size, which the note contains once. If the bit is
     /// clear, the note contains the size of each segment.
     pub(crate) const REGULAR: Self = Self(1);
-    /// The IPv4 ID counts up from one segment to the next; otherwise it stays equal.
+    /// The IPv4 ID increases by 1 from one segment to the next. If the bit is clear, the IPv4 ID stays equal.
     pub(crate) const COUNTING_ID: Self = Self(2);
-    /// Times in the note are in microseconds; otherwise they are in nanoseconds.
+    /// Times in the note are in microseconds. If the bit is clear, times are in nanoseconds.
     pub(crate) const MICROS: Self = Self(4);
 
     /// The link header ends with the headers of a tunnel. Their offsets follow the lengths of the headers.
     pub(crate) const TUNNEL: Self = Self(8);
-    /// The outer IPv4 ID counts up from one segment to the next; otherwise it stays equal.
+    /// The outer IPv4 ID increases by 1 from one segment to the next. If the bit is clear, the outer IPv4 ID
+    /// stays equal.
     pub(crate) const COUNTING_OUTER_ID: Self = Self(16);
 
     const ALL: u8 = 31;
@@ -30,7 +31,7 @@ impl Shape {
         self.0 & other.0 != 0
     }
 
-    /// Returns these properties, with `other` if `set` is `true`.
+    /// Returns these properties, and in addition the properties `other` if `set` is `true`.
     pub(crate) const fn with(self, other: Self, set: bool) -> Self {
         if set { Self(self.0 | other.0) } else { self }
     }

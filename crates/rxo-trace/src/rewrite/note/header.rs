@@ -1,9 +1,9 @@
-//! Predicts the IP and TCP header of a segment, or the IP and UDP header of a datagram: a transport header of 8 bytes
-//! is UDP's.
+//! Predicts the IP and TCP header of a segment, or the IP and UDP header of a datagram. A transport header of 8
+//! bytes is a UDP header.
 //!
-//! A [`Headers`] is the bytes from the start of the IP header to the last TCP option. Both
-//! checksums are 0, because they are computed from the rest. [`Plan::new`] refuses invalid offsets
-//! of a damaged note once; later reads and writes out of bounds are ignored and never panic.
+//! A [`Headers`] contains the bytes from the start of the IP header to the last TCP option. Both checksum
+//! fields are 0, because checksums are computed from the other bytes. [`Plan::new`] refuses invalid offsets of
+//! a damaged note once; later reads and writes out of bounds are ignored and never panic.
 
 use rxo_wire::checksum::{Sum, Summer, ipv4_header_checksum};
 use rxo_wire::udp::HEADER_BYTES as UDP_BYTES;
@@ -16,7 +16,7 @@ const IPV6_BYTES: usize = 40;
 const MIN_TCP_BYTES: usize = 20;
 const ENDING_FLAGS: u8 = 0x09;
 
-/// The properties of all segments of an aggregate that are known from the merged packet and the note's head.
+/// The properties of an aggregate's segments that follow from the merged packet and the beginning of the note.
 pub(super) struct Plan<'a> {
     merged: &'a [u8],
     at: Offsets,
@@ -26,8 +26,8 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Makes the plan from the bytes of the merged packet, which must end at the end of the payload that `at`
-    /// describes.
+    /// Creates the plan from the bytes of the merged packet. The bytes must end where the payload that `at`
+    /// describes ends.
     pub(super) fn new(
         merged: &'a [u8],
         (at, outer): (Offsets, Option<Outer>),
@@ -58,7 +58,7 @@ impl<'a> Plan<'a> {
         self.merged.get(..self.at.network as usize).unwrap_or_default()
     }
 
-    /// Turns `link`, the link header of the next segment, into the prediction for `segment`.
+    /// Changes `link` from the link header of the next segment to the predicted link header of `segment`.
     pub(super) fn predict_link(&self, link: &mut Headers, segment: Position) {
         if let Some(outer) = self.outer {
             let id_step = u16::from(self.shape.has(Shape::COUNTING_OUTER_ID));
@@ -94,8 +94,8 @@ impl<'a> Plan<'a> {
         Headers(merged.unwrap_or_default().to_vec())
     }
 
-    /// Turns `header` into the prediction for `segment`. Before, `header` is the header of the next segment;
-    /// for the last segment, that of the merged packet.
+    /// Changes `header` to the predicted header of `segment`. On entry, `header` is the header of the next
+    /// segment; for the last segment, it is the header of the merged packet.
     pub(super) fn predict(&self, header: &mut Headers, segment: Position) {
         let total = self.header_bytes() + segment.payload_bytes;
         if self.is_v4() {
@@ -122,7 +122,7 @@ impl<'a> Plan<'a> {
         self.clear_checksums(header);
     }
 
-    /// Removes both checksums from `header`: the IPv4 header checksum, then the TCP or UDP checksum.
+    /// Sets both checksums in `header` to 0: the IPv4 header checksum, and the TCP or UDP checksum.
     pub(super) fn clear_checksums(&self, header: &mut Headers) {
         if self.is_v4() {
             header.put(10, [0; 2]);
@@ -146,8 +146,8 @@ impl<'a> Plan<'a> {
         ipv4_header_checksum(ip).to_be_bytes()
     }
 
-    /// Computes the TCP or UDP checksum of a segment with this header, in which the checksum field is 0, and
-    /// this payload.
+    /// Computes the TCP or UDP checksum of a segment with this header and payload. The checksum field in
+    /// `header` must be 0.
     pub(super) fn tcp_checksum(&self, header: &Headers, payload: &[u8]) -> [u8; 2] {
         let addresses = if self.is_v4() { 12..20 } else { 8..40 };
         let addresses = header.0.get(addresses).map_or(Sum::ZERO, Sum::of);
@@ -173,11 +173,11 @@ impl<'a> Plan<'a> {
 pub(super) struct Position {
     /// The segment's number, counted from 0.
     pub(super) number: usize,
-    /// Number of segments of the aggregate after this one.
+    /// The number of segments of the aggregate after this segment.
     pub(super) from_end: usize,
-    /// Offset of the segment's payload in the payload of all segments, in bytes.
+    /// The offset of the segment's payload in the payload of all segments, in bytes.
     pub(super) payload_at: usize,
-    /// Length of the segment's payload, in bytes.
+    /// The length of the segment's payload, in bytes.
     pub(super) payload_bytes: usize,
 }
 
@@ -186,7 +186,7 @@ pub(super) struct Position {
 pub(super) struct Headers(pub(super) Vec<u8>);
 
 impl Headers {
-    /// Writes `field` at offset `at`; does nothing if it does not fit.
+    /// Writes `field` at offset `at`. Does nothing if the field does not fit into the header.
     pub(super) fn put<const N: usize>(&mut self, at: usize, field: [u8; N]) {
         if let Some(place) = self.0.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<N>()) {
             *place = field;

@@ -1,14 +1,14 @@
-//! A note: encodes the properties of records that a merged packet cannot express, in few bytes.
+//! Notes, which encode the properties of records that a merged packet cannot express in a few bytes.
 //!
-//! A note accompanies an aggregate in a capture. Together with the merged packet it restores every
-//! original record byte for byte: headers, arrival times, positions in the file, link headers,
-//! padding, original lengths. It is only a codec: no files, no engine.
+//! A note accompanies an aggregate in a capture. Together with the merged packet, the note restores every
+//! original record byte for byte: headers, arrival times, positions in the file, link headers, padding,
+//! original lengths. This module is only a codec, which uses neither files nor an engine.
 //!
 //! # Why a note is small
-//! Headers are predicted from the last segment to the first. The merged header is the last
-//! segment's except for sequence number, IP ID, lengths and flags, and each segment's header
-//! resembles that of the next. Checksums are computed. Only deviations from the prediction are
-//! written; a segment in a steady stream takes its arrival time and one byte.
+//! Headers are predicted from the last segment to the first. The merged header equals the last segment's header
+//! except for sequence number, IP ID, lengths and flags, and each segment's header resembles the header of the
+//! next segment. Checksums are computed. Only deviations from the prediction are written; a segment in a steady
+//! stream takes one byte in addition to its arrival time.
 //!
 //! # Contract
 //! [`write()`] and [`read()`] are inverse for every aggregate of the engine. [`read()`] refuses
@@ -17,11 +17,11 @@
 //! than an IP packet has bytes, and no header is longer than 256 bytes.
 //!
 //! # Format
-//! Numbers are LEB128; signed ones are zigzag-coded. The order is: position of the last record
-//! (signed, relative to the expected one), segment count, lengths of link, IP and TCP header, `Shape` bits,
-//! for a tunnel the offsets of its IP and UDP header, payload sizes; then for each segment, from the last to
-//! the first, `Differs` bits and the values that they announce; at the end a CRC-32 of the records, four
-//! bytes, least significant first. In the CRC, positions count from the expected one, so that a note can be
+//! Numbers are LEB128; signed ones are zigzag-coded. The order is: position of the last record (signed,
+//! relative to the expected position), segment count, lengths of link, IP and TCP header, `Shape` bits, for a
+//! tunnel the offsets of its IP and UDP header, payload sizes; then for each segment, from the last to the
+//! first, `Differs` bits and the values that they announce; at the end a CRC-32 of the records, four bytes,
+//! least significant first. In the CRC, positions are relative to the expected position, so that a note can be
 //! verified by itself.
 
 mod bits;
@@ -46,7 +46,7 @@ pub use self::outer::Outer;
 pub use self::read::{Restored, read};
 pub use self::write::write;
 
-/// A record that is part of an aggregate, or will be.
+/// An original record of an aggregate, from which a note is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Original<'a> {
     /// The captured bytes of the record, with link header and padding.
@@ -69,7 +69,8 @@ pub struct Merged<'a> {
     /// The time of the merged packet in the file in nanoseconds since 1970 UTC, which is the time of one of its
     /// segments.
     pub at_ns: u64,
-    /// A position in the file near those of the records. It is known when the note is read.
+    /// A position in the file near the positions of the records. The reader of the note knows this position,
+    /// too.
     pub expected_place: u64,
 }
 
@@ -78,18 +79,18 @@ pub struct Merged<'a> {
 #[error("what rxo remembered of it {0}")]
 pub struct BadNote(pub(crate) &'static str);
 
-/// The maximum length of a link header, and of the other headers together, in bytes. The engine coalesces no longer
-/// ones; the limit bounds the memory for a damaged note.
+/// The maximum length of a link header, and of the other headers together, in bytes. The engine does not
+/// coalesce packets with longer headers. The limit bounds the memory for reading a damaged note.
 const MAX_HEADER_BYTES: usize = 256;
 
-/// The maximum payload of an aggregate, in bytes: the largest value of the length field of an IP packet. An aggregate
-/// has no more segments than bytes.
+/// The maximum payload of an aggregate, in bytes: the largest value of the length field of an IP packet. An
+/// aggregate has at most one segment for each byte of payload.
 const MAX_PAYLOAD_BYTES: usize = u16::MAX as usize;
 
 /// The length of the CRC-32 that ends a note, in bytes.
 const CHECK_BYTES: usize = 4;
 
-/// The checksum at the end of a note. It covers all properties of the records, in order.
+/// The checksum at the end of a note. The checksum covers all properties of the records, in order.
 #[derive(Default)]
 struct Check(Crc);
 

@@ -1,7 +1,8 @@
-//! Predicts the headers of a tunnel, which stand before the IP header of a segment inside it.
+//! Predicts the headers of a tunnel, which precede the IP header of a segment inside the tunnel.
 //!
-//! Separate from the headers of the segment because few segments are in tunnels. For the rest of the note, the tunnel's
-//! headers are part of the link header: if that differs from the prediction, all of it is written.
+//! This module is separate from the headers of the segment, because few segments are in tunnels. In other
+//! modules of the note, the tunnel's headers are part of the link header. If the link header differs from the
+//! prediction, the whole link header is written.
 
 use rxo_wire::checksum::Sum;
 use rxo_wire::{Offsets, PROTOCOL_TCP, PROTOCOL_UDP};
@@ -20,10 +21,10 @@ pub struct Outer {
 const IPV6_BYTES: usize = 40;
 
 impl Outer {
-    /// Turns `link`, which contains all bytes before the IP header of the next segment, into the prediction
-    /// for `segment`. The headers at `at` and the segment's payload follow it. `merged` is the merged packet,
-    /// and `id_step` is the step by which the outer IPv4 ID counts. Fields that do not fit are left
-    /// unchanged.
+    /// Changes `link`, which contains all bytes before the IP header of the next segment, to the prediction for
+    /// `segment`. In the packet, `link` is followed by the headers at `at` and the segment's payload. `merged`
+    /// is the merged packet, and `id_step` is the difference of the outer IPv4 IDs of neighbouring segments.
+    /// Fields that do not fit are left unchanged.
     pub(super) fn predict(
         self,
         link: &mut Headers,
@@ -78,8 +79,8 @@ fn pseudo_header(packet: &[u8], network: usize, protocol: u8, bytes: usize) -> S
     addresses + Sum::word(protocol.into()) + Sum::long(bytes as u32)
 }
 
-/// Returns the sum of an inner packet with `payload_bytes` bytes of payload and correct checksums. With
-/// these, the segment and its pseudo-header add up to zero, and so does an IPv4 header.
+/// Returns the sum of an inner packet with `payload_bytes` bytes of payload and correct checksums. With correct
+/// checksums, the sum of the segment and its pseudo-header is zero, and the sum of an IPv4 header is zero, too.
 fn inside(merged: &[u8], at: Offsets, payload_bytes: usize) -> Sum {
     let (network, transport) = (at.network as usize, at.transport as usize);
     let segment_bytes = (at.payload - at.transport) as usize + payload_bytes;

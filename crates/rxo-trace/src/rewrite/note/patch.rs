@@ -1,15 +1,16 @@
 //! A patch: the differences between two headers of equal length.
 //!
-//! A patch is the number of hunks; then for each hunk the number of bytes to skip, the number of bytes that differ, and
-//! these bytes.
+//! A patch consists of the number of hunks, followed by the hunks. A hunk consists of the number of bytes to
+//! skip, the number of bytes that differ, and these bytes.
 
 use super::{BadNote, Reader, put_number};
 
-/// Maximum number of equal bytes that become part of a hunk, because a new hunk costs two numbers.
+/// The maximum number of equal bytes between two differences that are included in one hunk. Including them is
+/// shorter, because a new hunk costs two numbers.
 const GAP_BYTES: usize = 2;
 
-/// Appends the patch from the header `from` to the header `to`, which have equal length, unless they are equal. Returns
-/// `true` if they differ.
+/// Appends to `note` the patch that changes the header `from` to the header `to`, which has equal length.
+/// Appends nothing if the headers are equal. Returns `true` if the headers differ.
 pub(super) fn write(from: &[u8], to: &[u8], note: &mut Vec<u8>) -> bool {
     if from == to {
         return false;

@@ -52,8 +52,8 @@ pub fn read(merged: Merged<'_>, note: &[u8]) -> Result<Vec<Restored>, BadNote> {
     Ok(found.into_iter().map(|one| one.restored(&chunk)).collect())
 }
 
-/// A restored record while the records before it are still being read: the range of its bytes in the chunk
-/// that all records of the note share.
+/// A restored record while the records before it are still being read. `range` is the range of the record's
+/// bytes in the chunk that all records of the note share.
 struct PendingRecord {
     range: Range<usize>,
     original_bytes: u32,
@@ -74,7 +74,7 @@ impl PendingRecord {
     }
 }
 
-/// The part of a note before the segments.
+/// The contents of a note before its segments.
 struct Outline {
     last_place: u64,
     segments: usize,
@@ -107,7 +107,8 @@ impl Outline {
     }
 }
 
-/// Returns the payload sizes of all segments in bytes. Their sum is the payload of the packet.
+/// Reads and returns the payload sizes of all segments in bytes. The sum of the sizes is the payload length of
+/// the packet.
 fn sizes(outline: &Outline, mut rest: usize, note: &mut Reader<'_>) -> Result<Vec<usize>, BadNote> {
     let all_but_last = outline.segments - 1;
     let mut sizes = Vec::with_capacity(outline.segments);
@@ -126,7 +127,8 @@ fn sizes(outline: &Outline, mut rest: usize, note: &mut Reader<'_>) -> Result<Ve
     Ok(sizes)
 }
 
-/// Restores the records, from the last to the first. Returns them, and the chunk with their bytes.
+/// Restores the records, from the last to the first. Returns the chunk with the bytes of all records, and the
+/// records.
 fn segments(
     plan: &Plan<'_>,
     at_ns: u64,
@@ -177,13 +179,13 @@ fn original_bytes(
 struct SegmentReader<'a> {
     plan: &'a Plan<'a>,
     shape: Shape,
-    /// The header of the segment that was read last, which is the next one in the file; at first the header
-    /// of the merged packet.
+    /// The header of the segment that was read last, which follows the current segment in the file; at first
+    /// the header of the merged packet.
     header: Headers,
 }
 
 impl SegmentReader<'_> {
-    /// Returns the time from this segment to the next, in nanoseconds.
+    /// Reads and returns the time from this segment to the next, in nanoseconds.
     fn time(&self, differs: Differs, note: &mut Reader<'_>) -> Result<i64, BadNote> {
         if !differs.has(Differs::TIME) {
             return Ok(0);

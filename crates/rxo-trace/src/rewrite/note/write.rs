@@ -9,8 +9,8 @@ use super::{
     BadNote, Check, Differs, Merged, Original, Outer, Shape, patch, put_number, put_signed,
 };
 
-/// Appends the note of the aggregate `merged`, made of `records`, to `note`. The pair consists of the offsets
-/// of the headers of `merged` and, if there is a tunnel, of the tunnel headers before them.
+/// Appends the note of the aggregate `merged`, which consists of `records`, to `note`. The pair contains the
+/// offsets of the headers of `merged` and, if there is a tunnel, the offsets of the tunnel headers before them.
 ///
 /// # Errors
 /// If the payloads of `records` do not add up to the payload of the packet.
@@ -82,12 +82,14 @@ fn ipv4_id<'a>(record: &Original<'a>, network: usize) -> Option<&'a [u8]> {
     record.bytes.get(network + 4..network + 6)
 }
 
-/// Returns the time from `from` to `to` in nanoseconds. Negative if the capture's clock went back.
+/// Returns the time from `from` to `to` in nanoseconds. The result is negative if the capture's clock was set
+/// back.
 const fn nanos(from: u64, to: u64) -> i64 {
     to.wrapping_sub(from) as i64
 }
 
-/// Writes the sizes of all payloads except the last, which follows from the others.
+/// Writes the sizes of all payloads except the last one, which follows from the others and the length of the
+/// packet.
 fn put_sizes(shape: Shape, sizes: &[usize], note: &mut Vec<u8>) {
     let all_but_last = sizes.split_last().map_or(sizes, |(_, rest)| rest);
     let written = if shape.has(Shape::REGULAR) { 1 } else { all_but_last.len() };
@@ -121,8 +123,8 @@ struct SegmentWriter<'a, 'n> {
     shape: Shape,
     /// The time of the merged packet, in nanoseconds since 1970 UTC.
     at_ns: u64,
-    /// The header of the segment that was written last, which is the next one in the file; at first the
-    /// header of the merged packet. The next header is predicted from it.
+    /// The header of the segment that was written last, which follows the current segment in the file; at first
+    /// the header of the merged packet. The header of the current segment is predicted from this header.
     predicted: Headers,
     /// Memory for the header of the segment that is being written.
     header: Headers,

@@ -1,5 +1,5 @@
-//! Writes the restored file: in its original format, byte for byte or block for block, or in the
-//! other format, as far as that can represent it.
+//! Writes the restored file. In its original format, the file is restored byte for byte (pcap) or block for
+//! block (pcapng). It can also be written in the other format, as far as that format can represent the packets.
 
 mod pcap;
 mod pcapng;
@@ -26,14 +26,14 @@ pub enum FileFormat {
 pub(super) enum Original<'w> {
     /// A pcap file, with its original header or a new one.
     Pcap(Box<PcapFile<'w>>),
-    /// A pcapng file that is restored from pcapng.
+    /// A pcapng file whose original was pcapng.
     Same(Box<SameFile<'w>>),
-    /// A pcapng file that is made from pcap.
+    /// A pcapng file whose original was pcap.
     Fresh(Box<FreshFile<'w>>),
 }
 
 impl<'w> Original<'w> {
-    /// Begins the restored file, in `format` or, if that is `None`, in the format of the original capture.
+    /// Begins the restored file in `format`; `None` means the format of the original capture.
     pub(super) fn begin(
         output: RewriteOutput<'w>,
         origin: &Origin,
@@ -48,7 +48,7 @@ impl<'w> Original<'w> {
         })
     }
 
-    /// Records further sections and interfaces of the original capture.
+    /// Adds further sections and interfaces of the original capture.
     pub(super) fn describe(&mut self, described: &[Described]) -> Result<(), RewriteError> {
         match self {
             Self::Pcap(file) => described.iter().try_for_each(|one| file.describe(&one.part)),
@@ -60,7 +60,8 @@ impl<'w> Original<'w> {
         }
     }
 
-    /// Writes the next record. `ticks` is its time in the unit of the original capture; `None` if it has no time.
+    /// Writes the next record. `ticks` is the time of the record in the unit of the original capture; `None` if
+    /// the record has no time.
     pub(super) fn write(
         &mut self,
         record: &RestoredRecord,
@@ -99,7 +100,7 @@ impl<'w> Original<'w> {
 }
 
 /// Returns the clocks of the interfaces in `described`, in order. `header` is the header of the original file
-/// if that was a pcap file.
+/// if the original was a pcap file; otherwise `None`.
 pub(super) fn clocks<'a>(
     described: &'a [Described],
     pcap_header: Option<&[u8; 24]>,

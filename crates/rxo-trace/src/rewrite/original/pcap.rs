@@ -1,4 +1,4 @@
-//! Writes a pcap file: with its original header, or from a pcapng file.
+//! Writes a pcap file, either with its original header, or converted from a pcapng file.
 
 use std::io::{BufWriter, Write};
 
@@ -24,7 +24,7 @@ pub(in super::super) struct PcapFile<'w> {
 struct Shape {
     is_big_endian: bool,
     unit_ns: u64,
-    /// `true` if the two lengths of a record are swapped, as in files of very old libpcap.
+    /// `true` if the two lengths of a record are swapped, as in files of very old versions of libpcap.
     is_swapped: bool,
 }
 
@@ -61,7 +61,7 @@ impl<'w> PcapFile<'w> {
         Self { output, header, shape, clock: Clock::pcap(shape.unit_ns), has_begun: false }
     }
 
-    /// Takes the fields of the pcap header from the first interface.
+    /// Sets the fields of the pcap header from the description of the first interface.
     ///
     /// # Errors
     /// If there is a second interface, which a pcap file cannot have.
@@ -74,7 +74,7 @@ impl<'w> PcapFile<'w> {
         self.begin(snap_bytes, link.0.into())
     }
 
-    /// Writes the original header, or a new one of version 2.4 with nanoseconds.
+    /// Writes the original header, or a new header of version 2.4 with times in nanoseconds.
     fn begin(&mut self, snap_bytes: u32, link: u32) -> Result<(), RewriteError> {
         self.has_begun = true;
         let numbers = [u32::from_be_bytes(NANOS_MAGIC), 4 << 16 | 2, 0, 0, snap_bytes, link];
@@ -147,8 +147,8 @@ impl<'w> PcapFile<'w> {
     }
 }
 
-/// The maximum number of captured bytes of a packet that libpcap takes for no limit.
+/// The snap length in bytes that libpcap treats as no limit.
 const NO_LIMIT: u32 = 262_144;
 
-/// The size of the output buffer, in bytes. Longer packets are written directly.
+/// The size of the output buffer, in bytes. Longer packets are written directly to the output.
 const BUFFER_BYTES: usize = 32 * 1024;

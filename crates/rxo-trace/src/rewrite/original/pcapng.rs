@@ -18,7 +18,8 @@ pub(in super::super) struct SameFile<'w> {
     records: u64,
     /// The number of interfaces written, in all sections.
     interfaces: u32,
-    /// The number of the current section's first interface.
+    /// The number of interfaces in earlier sections, which is the index of the current section's first
+    /// interface.
     first_interface: u32,
 }
 

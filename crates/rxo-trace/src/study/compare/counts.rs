@@ -1,4 +1,4 @@
-//! Counts of a policy's deliveries, and the numbers of flows.
+//! Counts the deliveries of a policy, and numbers the flows.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::study::MAX_FLOWS;
 pub(super) struct FlowNumbers(HashMap<[u8; 40], u32>);
 
 impl FlowNumbers {
-    /// The number of packets that belong to no flow, or to one beyond [`MAX_FLOWS`].
+    /// The flow number for packets that belong to no flow, or to a flow beyond [`MAX_FLOWS`].
     pub(super) const NONE: u32 = u32::MAX;
 
     pub(super) fn number(&mut self, key: &FlowKey) -> u32 {
@@ -31,11 +31,11 @@ impl FlowNumbers {
 #[derive(Debug, Default)]
 pub(super) struct DeliveryCounts {
     pub(super) counters: Counters,
-    /// Payload bytes of aggregates, which a sink that cannot gather copies.
+    /// The number of payload bytes in aggregates. A sink without scatter-gather must copy these bytes.
     pub(super) copied_bytes: u64,
-    /// Segments that were delivered behind later text of their flow.
+    /// The number of segments that were delivered after later data of their flow.
     pub(super) late_segments: u64,
-    /// The end of the text that was delivered of each flow.
+    /// The sequence number after the data of each flow that was delivered so far; `None` before the first data.
     ends: Vec<Option<SeqNumber>>,
 }
 

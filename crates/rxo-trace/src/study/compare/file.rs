@@ -1,4 +1,5 @@
-//! Policies as TOML files: a base, and the settings in which the policy differs from it.
+//! Reads policies from TOML files. A file names a base policy, and the settings in which the policy differs
+//! from the base.
 //!
 //! ```toml
 //! name = "mine"           # optional: the file's name without .toml
@@ -49,7 +50,7 @@ const MOST_TIMEOUT: Duration = Duration::from_millis(100);
 /// Parses the file `text`, which was read from `path`.
 ///
 /// # Errors
-/// If it is no TOML, or a key or a value is invalid.
+/// If the file is not TOML, or a key or a value is invalid.
 pub(super) fn parse(text: &str, path: &Path) -> Result<NamedPolicy, Fault> {
     let root = toml_span::parse(text).map_err(|error| {
         let message = format!("{error}; write it as TOML, such as max_segments = 16");
@@ -82,7 +83,8 @@ fn is_ours(key: &Key<'_>) -> bool {
     [NAME, BASE].contains(&&*key.name)
 }
 
-/// Returns the text of the key `name` and its place; `None` if the file does not contain it.
+/// Returns the text of the key `name` and its offset in the file in bytes; `None` if the file does not contain
+/// the key.
 fn field(text: &str, table: &Table<'_>, name: &str) -> Result<Option<(String, usize)>, Fault> {
     let Some(value) = table.get(name) else { return Ok(None) };
     let at = value.span.start;
@@ -92,7 +94,7 @@ fn field(text: &str, table: &Table<'_>, name: &str) -> Result<Option<(String, us
     }
 }
 
-/// An error whose place is a byte of the file.
+/// An error with its position: an offset in the file in bytes, and the message.
 struct AtByte(usize, String);
 
 impl AtByte {

@@ -1,16 +1,16 @@
-//! Several policies over the same packets, in one table.
+//! Compares several policies on the same packets, in one table.
 //!
-//! A [`NamedPolicy`] is a policy, or rules that are code, under a name. [`PolicyComparison`] passes each packet of the
-//! captures to every policy, and fills a [`ComparisonTable`]; the module `text` formats it. Simpler than a study: no
-//! flows, no advice, no parts.
+//! A [`NamedPolicy`] is a policy, or rules that are code, under a name. [`PolicyComparison`] passes each packet
+//! of the captures to every policy, and fills a [`ComparisonTable`]; the module `text` formats it. A comparison
+//! is simpler than a study: it has no flows, no advice and no parts.
 //!
 //! * `named`: the policies and their names; `file`: policies as TOML files.
-//! * `counts`: what is counted of a policy's deliveries.
+//! * `counts`: the counts of a policy's deliveries.
 //! * `table`: the result as data.
 //!
 //! # Contract
 //! Equal records give equal tables. Memory is bounded by the number of interfaces, flows and policies. No
-//! record makes it panic, whatever its bytes or time.
+//! record causes a panic, whatever its bytes or time.
 
 mod counts;
 mod file;
@@ -38,7 +38,7 @@ use crate::projection::Costs;
 /// The configuration of a comparison.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The rule that decides when the host polls.
+    /// The rule that determines when the host polls.
     pub poll: PollRule,
     /// The treatment of TCP and UDP checksums.
     pub checksums: ChecksumMode,
@@ -50,7 +50,7 @@ pub struct Settings {
     pub rate_gbit_per_s: f64,
 }
 
-/// A comparison in progress: the records of captures go in, and a table comes out.
+/// A comparison in progress, which processes the records of captures and produces a table.
 ///
 /// # Examples
 /// ```no_run
@@ -98,7 +98,7 @@ impl fmt::Debug for PolicyComparison {
     }
 }
 
-/// The greatest number of interfaces with engines.
+/// The maximum number of interfaces with engines.
 const MOST_INTERFACES: usize = 16;
 const BATCH_RECORDS: usize = 1_024;
 
@@ -106,7 +106,7 @@ impl PolicyComparison {
     /// Begins a comparison.
     ///
     /// # Errors
-    /// [`PolicyError`] if two policies have one name, or a number in the policy of one is out of range.
+    /// [`PolicyError`] if two policies have the same name, or a number in a policy is out of range.
     pub fn new(policies: Vec<NamedPolicy>, settings: Settings) -> Result<Self, PolicyError> {
         let seed = RandomState::new().hash_one(0);
         let mut known = BTreeSet::new();
@@ -137,8 +137,8 @@ impl PolicyComparison {
         })
     }
 
-    /// Reads all of `capture`. Between batches, `is_wanted` decides whether to continue. Returns the reason for
-    /// which reading ended.
+    /// Reads all of `capture`. Between batches, `is_wanted` decides whether to continue. Returns the reason why
+    /// reading ended.
     pub fn read(
         &mut self,
         capture: &mut Capture,
@@ -182,7 +182,7 @@ impl PolicyComparison {
         ComparisonTable::of(&self, partial)
     }
 
-    /// Delivers everything that is held, because the next packets are those of another capture.
+    /// Delivers all held packets, because the next packets belong to another capture.
     fn leave(&mut self) {
         let now = self.clock.now();
         let Self { replays, counts, .. } = self;
@@ -234,8 +234,8 @@ impl PolicyComparison {
         }
     }
 
-    /// Returns the index of the replays of an interface, which are created if necessary; `None` if there are too
-    /// many.
+    /// Returns the index of the replays of an interface. Creates the replays if necessary. `None` if there are
+    /// too many interfaces.
     fn replays_of(&mut self, interface: u32, link: LinkKind) -> Option<usize> {
         let index = interface as usize;
         if self.replays.len() <= index {

@@ -1,4 +1,4 @@
-//! Compared policies: policies and rules under a name.
+//! The policies of a comparison: policies and rules with a name.
 
 use core::fmt;
 use std::path::Path;
@@ -12,15 +12,16 @@ use super::file;
 use crate::study::replay::Receive;
 use crate::study::{Point, PollRule};
 
-/// Creates the engine of rules with a configuration, apart from its policy.
+/// A function that creates the engine of rules with a configuration. The policy in the configuration is not
+/// used.
 type MakeEngine = Box<dyn Fn(Config) -> Result<Box<dyn Receive>, ConfigError>>;
 
 /// A policy, or rules that are code, under a name.
 pub struct NamedPolicy {
     name: String,
-    /// The policy, which for rules supplies the settings that the table lists.
+    /// The policy. For rules, the policy only provides the settings that the table lists.
     policy: Policy,
-    /// Creates the engine of rules; `None` for a policy.
+    /// The function that creates the engine of rules; `None` for a policy.
     rules: Option<MakeEngine>,
 }
 
@@ -36,12 +37,12 @@ impl fmt::Debug for NamedPolicy {
     }
 }
 
-/// The reason why a policy is invalid. The message names it and says what would be accepted.
+/// The reason why a policy is invalid. The message names the policy and the accepted values.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct PolicyError(pub(super) String);
 
-/// The name that stands for every built-in policy.
+/// The name that selects every built-in policy.
 const ALL: &str = "all";
 /// The name of the rules of Juggler.
 pub(super) const JUGGLER: &str = "juggler";
@@ -53,8 +54,8 @@ impl NamedPolicy {
         Self { name: name.to_owned(), policy, rules: None }
     }
 
-    /// Creates a policy that the generic tier runs. `make` creates the rules for one engine; it is called
-    /// for each interface.
+    /// Creates a policy that the generic tier runs. `make` creates the rules for one engine, and is called for
+    /// each interface.
     #[must_use]
     pub fn of_rules<R: Rules + 'static>(name: &str, make: impl Fn() -> R + 'static) -> Self {
         let policy = *make().policy();
@@ -75,7 +76,7 @@ impl NamedPolicy {
     }
 
     /// Returns the policies that `names` lists, separated by commas: `all`, the name of a policy, or the path
-    /// of a TOML file that ends in `.toml`. Files are read.
+    /// of a TOML file that ends in `.toml`. Reads the files.
     ///
     /// # Errors
     /// [`PolicyError`] if a name is unknown, or a file is unreadable or invalid.
@@ -114,13 +115,13 @@ impl NamedPolicy {
         file::parse(&text, path).map_err(|fault| PolicyError(format!("{name}:{fault}")))
     }
 
-    /// Returns the name.
+    /// Returns the name of the policy.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the policy; that of the rules if the policy is rules.
+    /// Returns the policy. For rules, returns the policy that provides the settings in tables.
     #[must_use]
     pub const fn policy(&self) -> &Policy {
         &self.policy

@@ -18,13 +18,14 @@ pub struct ComparisonTable {
     pub packets: u64,
     /// The number of bytes on the wire.
     pub bytes: u64,
-    /// The number of packets that reached no engine, because they are not IP or came on too many interfaces.
+    /// The number of packets that reached no engine, because they are not IP, or arrived on an interface beyond
+    /// the maximum number.
     pub unserved_packets: u64,
     /// The rate for which the cores are predicted, in 10^9 bits per second.
     pub rate_gbit_per_s: f64,
     /// The origin of the costs from which the cores are predicted.
     pub costs_from: String,
-    /// A row for each policy.
+    /// The results of the policies, one row for each.
     pub policies: Vec<PolicyOutcome>,
     /// The reason why the table is incomplete; `None` if it is complete.
     pub partial: Option<String>,
@@ -45,14 +46,14 @@ pub struct PolicyOutcome {
     pub packets_per_delivery: f64,
     /// The time from arrival to delivery of each aggregate or single candidate, in nanoseconds.
     pub hold_ns: Distribution,
-    /// The payload bytes of all aggregates: what a sink that cannot gather must copy.
+    /// The number of payload bytes in all aggregates. A sink without scatter-gather must copy these bytes.
     pub copied_bytes: u64,
-    /// The number of segments with payload that were delivered behind later text of their flow: out of order, or sent
-    /// again.
+    /// The number of segments with payload that were delivered after later data of their flow: out of order, or
+    /// retransmitted.
     pub late_segments: u64,
     /// The number of cores that are busy with receiving at the rate of the table.
     pub cores: f64,
-    /// All settings of the policy, as names and values. Rules may decide otherwise.
+    /// All settings of the policy, as names and values. Rules may ignore these settings.
     pub settings: Vec<(String, String)>,
 }
 

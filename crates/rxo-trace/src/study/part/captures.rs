@@ -1,8 +1,8 @@
 //! The captures that a part has read, and the numbers by which its flows refer to them.
 //!
-//! A flow refers to captures by their numbers, which count the order in which they were added to this part. A
-//! number takes four bytes, and no flow changes when an earlier capture is added. A saved part has the ranks
-//! of the captures instead, which do not depend on the order of merging.
+//! A flow refers to captures by their numbers. Captures are numbered in the order in which they were added to
+//! this part. A number takes four bytes, and flows need no change when an earlier capture is added. A saved
+//! part contains the ranks of the captures instead, which do not depend on the order of merging.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ impl Captures {
     }
 }
 
-/// The translation of another part's capture numbers to those of this part.
+/// The translation of another part's capture numbers to the numbers in this part.
 pub(in super::super) struct Numbering<'a> {
     /// The numbers in this part, indexed by the numbers in the other part.
     pub(super) numbers: &'a [u32],
@@ -91,7 +91,7 @@ impl Numbering<'_> {
         self.numbers.get(there as usize).copied().unwrap_or(there)
     }
 
-    /// Returns the identity of the capture with the number `here`; `None` if there is none.
+    /// Returns the identity of the capture with the number `here`; `None` if there is no such capture.
     pub(in super::super) fn place(&self, here: u32) -> Option<Place> {
         self.captures.places.get(here as usize).copied()
     }

@@ -1,23 +1,24 @@
-//! Parts of a study: the counts of a part of a capture, or of some of many captures.
+//! Parts of a study. A part contains the counts of a section of a capture, or of some of many captures.
 //!
-//! [`Part::merge`] adds two parts. The sum is the same, byte by byte ([`Part::to_bytes`]), whatever the order
-//! and the grouping. Merged parts of one series give the same as one pass over it.
+//! [`Part::merge`] adds two parts. The bytes of the sum ([`Part::to_bytes`]) do not depend on the order and the
+//! grouping of merges. Merged parts of a series give the same result as one pass over the series.
 //!
 //! * `sums`: the figures that are simply added: counts, flows by key, the course over time.
 //! * `captures`: the files, and the numbers by which flows refer to them.
-//! * `run`: the beginning and the end of a part. Everything that spans the cut between neighbours (a pause,
-//!   two ACKs that could be aggregated) is counted when they are joined, like the possible error of a cut
-//!   without a long pause.
+//! * `run`: the beginning and the end of a part. Everything that spans the cut between neighbouring parts (a
+//!   pause, two ACKs that could be aggregated) is counted when the parts are joined. So is the possible error
+//!   of a cut without a long pause.
 //! * `recipe`: the settings that all parts must share.
 //! * `save`: parts as bytes.
 //!
 //! # Contract
 //! Merging is associative and commutative, as long as there are at most [`super::MAX_FLOWS`] flows: beyond
-//! that, only the flows merged first have figures of their own. The sum is exact for a point of settings
-//! where every cut is a pause longer than [`super::Point::reach`]; otherwise [`crate::report::Outcome`]
-//! contains a bound of the error. A duplicate is not found if the packet that it repeats is in another part, which a
-//! pause of a millisecond rules out. A packet that was merged before the capture is found only after a few others of its
-//! flow in the same part. A part's memory is that of its flows, twice that if it is cut at both ends.
+//! that, only the flows merged first have figures of their own. The sum is exact for a point of settings where
+//! every cut is a pause longer than [`super::Point::reach`]; otherwise [`crate::report::Outcome`] contains a
+//! bound of the error. A duplicate is not found if the packet that it repeats is in another part, which cannot
+//! happen if the cut is at a pause of a millisecond or more. A packet that was merged before the capture is
+//! found only after a few other packets of its flow in the same part. The memory of a part is the memory of its
+//! flows, or twice as much if the part is cut at both ends.
 
 mod captures;
 mod recipe;
@@ -49,7 +50,8 @@ use crate::report::Report;
 pub struct Span {
     /// The number of the series, for example a hash of its files' names.
     pub series: u64,
-    /// The beginning of the part: the number of a file, and a byte in it. A series begins with (0, 0).
+    /// The beginning of the part: the number of a file from 0, and an offset in the file in bytes. A series
+    /// begins at (0, 0).
     pub from: (u32, u64),
     /// The beginning of the next part: byte 0 of the next file if this part reads its last file to the end.
     pub to: (u32, u64),
@@ -58,13 +60,14 @@ pub struct Span {
 }
 
 impl Span {
-    /// Returns `true` if the part is the whole series, so that no neighbours will come.
+    /// Returns `true` if the part is the whole series, so that there are no neighbouring parts.
     pub(super) fn is_whole(&self) -> bool {
         self.from == (0, 0) && self.is_last
     }
 }
 
-/// The user's choices for a report, which are applied after everything was counted.
+/// The user's choices for a report. They are applied after counting, so parts with different choices can be
+/// merged.
 #[derive(Clone, Debug)]
 pub struct Terms {
     /// The costs of receiving, from which the decision is computed.
@@ -86,7 +89,8 @@ impl Default for Terms {
 pub struct Part {
     pub(super) recipe: Recipe,
     pub(super) sums: Sums,
-    /// The runs of the part: stretches without a gap, in order. No two are neighbours.
+    /// The runs of the part, in order. A run is a section of the series without a gap. No two runs are
+    /// adjacent.
     runs: Vec<Run>,
 }
 
@@ -110,11 +114,11 @@ impl Part {
         part
     }
 
-    /// Returns the sum of this part and `other`. Allocates for flows that are new. The cost grows with the smaller of
-    /// both, and with the number of stretches that are not adjacent.
+    /// Returns the sum of this part and `other`. Allocates for new flows. The cost grows with the size of the
+    /// smaller part, and with the number of runs that are not adjacent.
     ///
     /// # Errors
-    /// [`MergeError`] if the parts do not belong together. Both are then dropped.
+    /// [`MergeError`] if the parts do not belong together. Both parts are then dropped.
     ///
     /// # Examples
     /// ```
@@ -151,7 +155,7 @@ impl Part {
         Ok(self)
     }
 
-    /// Inserts a run between its neighbours, and joins it with those that are adjacent.
+    /// Inserts a run between its neighbours, and joins it with the neighbours that are adjacent.
     fn insert(&mut self, run: Run, points: &[Point]) -> Result<(), MergeError> {
         let at = self.runs.partition_point(|known| known.span < run.span);
         let before = at.checked_sub(1).and_then(|at| self.runs.get(at));
@@ -171,7 +175,7 @@ impl Part {
         Ok(())
     }
 
-    /// Drops the end states of runs that will get no neighbours.
+    /// Drops the end states of runs that cannot get a neighbour any more.
     fn close(&mut self) {
         self.runs.iter_mut().for_each(Run::close);
     }
@@ -188,7 +192,8 @@ impl Part {
         self.sums.count.packets.saturating_add(self.sums.count.filtered_packets)
     }
 
-    /// Returns the report on all packets counted so far. If parts of the series are missing, the report says so.
+    /// Returns the report on all packets counted so far. If parts of the series are missing, the report states
+    /// this.
     #[must_use]
     pub fn report(&self, terms: &Terms) -> Report {
         // The settings were checked when the part was made or read.
@@ -212,8 +217,9 @@ impl Part {
 }
 
 impl Study {
-    /// Ends the study of a part of a series, and returns the part. `span` is its place; `None` if the part is the whole
-    /// series. `partial` is the reason why reading stopped early, other than damage.
+    /// Ends the study of a part of a series, and returns the part. `span` is the place of the part in the
+    /// series; `None` if the part is the whole series. `partial` is the reason why reading stopped early, other
+    /// than damage.
     #[must_use]
     pub fn into_part(mut self, span: Option<Span>, partial: Option<String>) -> Part {
         self.deliver_all();
@@ -227,7 +233,7 @@ impl Study {
         (self.counted(None, partial), rates)
     }
 
-    /// Delivers everything that is held, because no more packets come.
+    /// Delivers all held packets, because no more packets arrive.
     fn deliver_all(&mut self) {
         self.lanes.finish(self.clock.now(), &mut self.chosen);
     }
@@ -247,7 +253,8 @@ impl Study {
     }
 }
 
-/// A 64-bit FNV-1a hash: the same on every machine. Not safe for keys that an attacker chooses.
+/// A 64-bit FNV-1a hash, which is equal on every machine. The hash is not safe for keys that an attacker
+/// chooses.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(pub u64);
 

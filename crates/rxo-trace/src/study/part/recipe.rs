@@ -1,4 +1,4 @@
-//! Recipe: the settings that all parts of a study must share, as text.
+//! The recipe of a study: the settings that all parts must share, as text.
 
 use rxo_coalesce::Policy;
 use serde::{Deserialize, Serialize};
@@ -56,8 +56,8 @@ impl Recipe {
         (Self::of(&settings) == *self).then_some(settings)
     }
 
-    /// Returns all points of the settings; none if this version does not know the settings, which reading a part rules
-    /// out.
+    /// Returns all points of the settings. The result is empty if this version does not know the settings. This
+    /// does not happen for a part that was read from bytes, because reading such a part fails.
     pub(super) fn points(&self) -> Vec<Point> {
         self.read().map(|settings| points_of(&settings).all).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! A run: a stretch of a series without a gap, and the state at its two ends.
+//! A run: a section of a series without a gap, and the state at its two ends.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,28 +15,28 @@ use super::super::point::Point;
 use super::{Span, Sums};
 use crate::report::Protocol;
 
-/// A stretch of a series without a gap, and the state at its ends.
+/// A section of a series without a gap, and the state at its two ends.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Run {
     pub(super) span: Span,
-    /// The state at the ends of the run; `None` if there are no packets, or if no neighbours will come.
+    /// The state at the ends of the run; `None` if there are no packets, or if the run has no neighbours.
     pub(super) ends: Option<Ends>,
 }
 
-/// The state at the ends of a run that its neighbours need. Times are on the run's own clock, as distances
-/// from its ends.
+/// The state at the ends of a run, which is needed to join the run with its neighbours. Times are on the run's
+/// own clock, relative to the ends of the run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Ends {
     pub(super) inner: Core,
-    /// The first and the last packet of each TCP flow, if these are plain ACKs.
+    /// The first and the last packet of each TCP flow, if these packets are plain ACKs.
     #[serde(with = "saved_ends")]
     pub(super) flows: FlowEnds,
 }
 
-/// The state at the ends of a run, without that of its flows.
+/// The state at the ends of a run, without the state of its flows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Core {
-    /// The time of the run's first packet in nanoseconds, as its record has it.
+    /// The time of the run's first packet in nanoseconds, as in its record.
     pub(super) first_at_ns: u64,
     /// The state of the clock at the run's last packet.
     pub(super) clock: Clock,
@@ -47,7 +47,7 @@ pub(crate) struct Core {
     pub(super) accepted_ns: Option<(u64, u64)>,
     /// The state at the ends of the run of each interface and poll rule, in order.
     pub(super) lanes: Vec<LaneEnds>,
-    /// For each point, the maximum error of its figures, in packets, if other packets came shortly before the
+    /// For each point, the maximum error of its figures in packets, if other packets arrived shortly before the
     /// run.
     pub(super) error_bounds: Vec<u64>,
 }
@@ -60,7 +60,8 @@ pub(crate) struct LaneEnds {
     pub(super) point: u32,
     /// The time from the beginning of the run to the first packet of the interface, in nanoseconds.
     pub(super) first_ns: u64,
-    /// The time from the end of the run to the end of the last poll, in nanoseconds; negative if the poll ended before.
+    /// The time from the end of the run to the end of the last poll, in nanoseconds; negative if the poll ended
+    /// before the end of the run.
     pub(super) ended_ns: i64,
 }
 
@@ -69,12 +70,13 @@ impl Run {
         self.span.is_whole()
     }
 
-    /// Returns `true` if the run `next`, which is later in order, has packets of this run.
+    /// Returns `true` if the run `next`, which is later in order, contains packets of this run.
     pub(super) fn overlaps(&self, next: &Self) -> bool {
         self.span.series == next.span.series && self.span.to > next.span.from
     }
 
-    /// Returns `true` if the run of a saved part with this number of points is possible, and no count exceeds `most`.
+    /// Returns `true` if the contents of the run, which was read from a saved part with `points` points, are
+    /// consistent, and no count exceeds `most`.
     pub(super) fn is_valid(&self, points: usize, most: u64) -> bool {
         let is_sound = |Ends { inner, flows }: &Ends| {
             inner.error_bounds.len() == points
@@ -84,7 +86,7 @@ impl Run {
         self.span.from < self.span.to && self.ends.as_ref().is_none_or(is_sound)
     }
 
-    /// Drops the state at the ends if the run will get no neighbours.
+    /// Drops the state at the ends if the run cannot get a neighbour any more.
     pub(super) fn close(&mut self) {
         if self.is_complete() {
             self.ends = None;
@@ -97,7 +99,7 @@ impl Run {
         mine.series == its.series && mine.to == its.from && !mine.is_last
     }
 
-    /// Appends the run `next`, and adds to `sums` everything that lies across the cut.
+    /// Appends the run `next`, and adds to `sums` everything that spans the cut between the two runs.
     pub(super) fn join(&mut self, next: Self, points: &[Point], sums: &mut Sums) {
         self.span.to = next.span.to;
         self.span.is_last = next.span.is_last;
@@ -110,8 +112,8 @@ impl Run {
 }
 
 impl Ends {
-    /// Returns this end state joined with that of the next run, which begins with a file if `is_file`. Adds to `sums`
-    /// everything that lies across the cut.
+    /// Returns this end state joined with that of the next run, which begins with a file if `is_file`. Adds to
+    /// `sums` everything that spans the cut.
     fn join(self, next: Self, is_file: bool, points: &[Point], sums: &mut Sums) -> Self {
         let first_at = Instant::from_nanos(next.inner.first_at_ns);
         let clock = self.inner.clock;
@@ -238,7 +240,8 @@ fn join_flows(mut earlier: FlowEnds, mut later: FlowEnds, sums: &mut Sums) -> Fl
 }
 
 impl Study {
-    /// Returns the state at the ends of the run; `None` without packets. Everything must be delivered.
+    /// Returns the state at the ends of the run; `None` if there were no packets. All packets must have been
+    /// delivered before.
     pub(super) fn ends(&self) -> Option<Ends> {
         let first_at = self.first_at?;
         let end = self.clock.now();

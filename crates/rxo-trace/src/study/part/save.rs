@@ -4,8 +4,9 @@
 //!  "rxo-part"   version (u16)   names (u64)   fields (postcard 1)   CRC-32 of all before (u32)
 //! ```
 //!
-//! Numbers outside the fields are little-endian. `names` is a hash of the names of all counts and reasons: it
-//! changes when one is added, and then no part is misread. Equal parts have equal bytes.
+//! Numbers outside the fields are little-endian. `names` is a hash of the names of all counts and reasons: the
+//! hash changes when a name is added, so that a part of another version is not misread. Equal parts have equal
+//! bytes.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +24,7 @@ use crate::report::Source;
 const VERSION: u16 = 7;
 const HEAD_BYTES: usize = Part::MAGIC.len() + 2 + 8;
 const CRC_BYTES: usize = 4;
-/// Maximum count that is accepted in a saved part, so that many counts can be added without overflow.
+/// The maximum count that is accepted in a saved part. The limit allows adding many counts without overflow.
 const MOST: u64 = 1 << 56;
 
 /// The reason why bytes cannot be read as a part.
@@ -32,7 +33,7 @@ pub enum PartError {
     /// The bytes do not begin like a saved part.
     #[error("it is not a part of a study")]
     Foreign,
-    /// The bytes were written by a version of rxo that has other counts.
+    /// The bytes were written by a version of rxo with other counts.
     #[error("it is a part made by another version of rxo; make it again")]
     Version,
     /// The bytes of the part are truncated or were changed.
@@ -75,8 +76,8 @@ impl Part {
         bytes
     }
 
-    /// Reads a part from the bytes that [`Part::to_bytes`] returned. Allocates at most a few times their
-    /// length.
+    /// Reads a part from the bytes that [`Part::to_bytes`] returned. Allocates at most a few times the length
+    /// of `bytes`.
     ///
     /// # Errors
     /// [`PartError`] if the bytes are not a part that this version can read.
@@ -98,11 +99,11 @@ impl Part {
         Self::from_fields(fields)
     }
 
-    /// Reads a part from its encoded fields: the bytes of a saved part without its head and its CRC, so changed bytes
-    /// may go unnoticed.
+    /// Reads a part from its encoded fields: the bytes of a saved part without its head and its CRC. Without
+    /// the CRC, changed bytes may go undetected.
     ///
     /// # Errors
-    /// [`PartError::Damaged`] if the fields are not those of a valid part.
+    /// [`PartError::Damaged`] if the fields do not form a valid part.
     pub fn from_fields(fields: &[u8]) -> Result<Self, PartError> {
         let (saved, rest) =
             postcard::take_from_bytes::<Saved>(fields).map_err(|_| PartError::Damaged)?;

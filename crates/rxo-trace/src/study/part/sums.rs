@@ -1,4 +1,4 @@
-//! The sums of a part: figures that are simply added when parts are merged.
+//! The sums of a part: the figures that are simply added when parts are merged.
 
 use std::collections::BTreeSet;
 
@@ -21,14 +21,14 @@ pub(crate) struct Sums {
     pub(in super::super) points: Vec<PointSums>,
     pub(in super::super) flows: Flows,
     pub(in super::super) course: Steps,
-    /// Time of the earliest packet, in nanoseconds since 1970; `u64::MAX` without packets.
+    /// The time of the earliest packet, in nanoseconds since 1970; `u64::MAX` if there are no packets.
     pub(in super::super) started_at_ns: u64,
     pub(in super::super) captures: Captures,
     /// The reasons why reading stopped early.
     pub(in super::super) partial: BTreeSet<String>,
 }
 
-/// The counts of one point's engines on all interfaces. A saved part has the fields in this order.
+/// The counts of one point's engines on all interfaces. A saved part contains the fields in this order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PointSums {
     pub(in super::super) frames: u64,
@@ -36,11 +36,11 @@ pub(crate) struct PointSums {
     pub(in super::super) aggregates: u64,
     pub(in super::super) aggregated_segments: u64,
     pub(in super::super) singles: u64,
-    /// The number of packets that the ring of a simulated host had no room for.
+    /// The number of polls that began early, because the ring of a simulated host was full.
     pub(in super::super) overruns: u64,
     /// The number of packets by which `eliminated` may be wrong.
     pub(in super::super) error_bound: u64,
-    /// TCP segments inside tunnels that were coalesced or could have been.
+    /// The number of TCP segments inside tunnels that were coalesced or could have been coalesced.
     pub(in super::super) tunnelled: u64,
     pub(in super::super) tunnelled_deliveries: u64,
     /// The number of bypasses for each reason, in the order of the reasons.
@@ -95,7 +95,8 @@ impl PointSums {
         self.polls.add(&other.polls);
     }
 
-    /// Returns `true` if the counts of a saved part are possible, and none exceeds `most`.
+    /// Returns `true` if the counts, which were read from a saved part, are consistent, and no count exceeds
+    /// `most`.
     pub(super) fn is_valid(&self, most: u64) -> bool {
         // Without interfaces there was no engine, and nothing was counted by reason.
         let fits = |counts: &[u64], reasons| counts.is_empty() || counts.len() == reasons;
@@ -130,7 +131,7 @@ impl Sums {
         }
     }
 
-    /// Moves the counts and the flows out of a study that has delivered everything.
+    /// Moves the counts and the flows out of a study that has delivered all packets.
     pub(super) fn of(study: &mut Study, span: Option<&Span>, partial: Option<String>) -> Self {
         let mut points = vec![PointSums::default(); study.points.all.len()];
         for group in study.lanes.iter().flat_map(|lane| &lane.groups) {
@@ -197,7 +198,7 @@ impl Sums {
         self.partial.extend(other.partial);
     }
 
-    /// Counts a pause across a cut for every point whose poll rule is that of the point `first`.
+    /// Counts a pause across a cut for every point with the same poll rule as the point `first`.
     pub(super) fn pause(&mut self, points: &[Point], first: usize, pause_ns: u64) {
         let Some(rule) = points.get(first).map(|point| point.poll) else { return };
         for (point, sums) in points.iter().zip(&mut self.points) {
@@ -207,8 +208,9 @@ impl Sums {
         }
     }
 
-    /// Adds the error bounds of the later part of a cut capture to the points that a cut may affect: those whose
-    /// results still depend on packets before the pause of `gap_ns` nanoseconds at the cut.
+    /// Adds the error bounds of the later part of a cut capture to the points that the cut may affect. These
+    /// are the points whose results still depend on packets before the pause of `gap_ns` nanoseconds at the
+    /// cut.
     pub(super) fn add_error_bounds(&mut self, points: &[Point], gap_ns: u64, error_bounds: &[u64]) {
         let gap = rxo_frame::Duration::from_nanos(gap_ns);
         for ((point, sums), error_bound) in points.iter().zip(&mut self.points).zip(error_bounds) {
