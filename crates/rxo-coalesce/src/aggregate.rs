@@ -80,7 +80,7 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
     }
 
     /// Returns the number of payload bytes of every segment but the last, which may be shorter. If the policy
-    /// allows any sizes, returns that of the longest segment.
+    /// allows payloads of any size, returns the length of the longest payload.
     #[inline]
     #[must_use]
     pub const fn gso_size(&self) -> u16 {
@@ -119,7 +119,7 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
     }
 
     /// Returns the change of the IPv4 ID from one segment to the next: fixed or incrementing. Segmentation
-    /// needs it.
+    /// needs this pattern to restore the IDs.
     #[must_use]
     pub const fn id_pattern(&self) -> IdPattern {
         self.held.id_pattern
@@ -175,9 +175,9 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         self.frames().map(move |frame| payload(held, frame))
     }
 
-    /// Calls `visit` with each frame and its payload, in order, without padding. Cheaper than
-    /// [`Aggregate::frames`] and [`Aggregate::payloads`] for frames in consecutive slots: of segments that are
-    /// alike, only the first one's length is read.
+    /// Calls `visit` with each frame and its payload, in order, without padding. For frames in consecutive
+    /// slots this method is cheaper than [`Aggregate::frames`] and [`Aggregate::payloads`]: it reads the length
+    /// of only the first of several segments that are alike.
     #[inline]
     pub fn for_each_segment(&self, mut visit: impl FnMut(&'a Frame<B>, &'a [u8])) {
         let Some(frames) = self.slots.run_of(self.held) else {
@@ -199,8 +199,8 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         self.held.kind()
     }
 
-    /// Returns, for each segment in order, the fields that the merged header may lack. For datagrams, which
-    /// have no such fields, they are 0.
+    /// Returns, for each segment in order, the fields that the merged header may lack. For datagrams, the TCP
+    /// fields are 0.
     pub fn segments(&self) -> impl Iterator<Item = SegmentRecord> + use<'a, B> {
         let transport = usize::from(self.held.at.transport());
         let header = match self.held.at.is_datagram() {

@@ -1,6 +1,6 @@
 //! Static rules: decide whether a frame may be coalesced at all.
 //!
-//! These rules use one frame and the policy, never what is held. Separate from the verdict so that each
+//! These rules use one frame and the policy, never the held segments. Separate from the verdict so that each
 //! reason can be tested by itself.
 
 use rxo_frame::{ChecksumStatus, Frame, VlanTag};
@@ -12,12 +12,12 @@ use rxo_wire::{
 use crate::shape::Shape;
 use crate::{BypassReason, CeRule, EceRule, FinRule, Kind, OptionRule, Policy};
 
-/// The longest merged header, in bytes: Ethernet with two tags, IPv6 with extension headers, TCP
-/// with all options. A candidate with more is not coalesced.
+/// The longest merged header, in bytes: Ethernet with two tags, IPv6 with extension headers, TCP with all
+/// options. A frame with a longer header is not coalesced.
 pub const MAX_HEADER_BYTES: usize = 192;
 
-/// A segment or datagram that may be coalesced: either a new one, to be compared with what its flow holds, or
-/// the last one that the flow holds.
+/// A segment or datagram that may be coalesced: either a new one, which is compared with the held segments of
+/// its flow, or the last one that the flow holds.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
     /// The IP header.

@@ -6,7 +6,7 @@ use rxo_wire::{Parsed, Unparsed, parse, parse_ip};
 
 use crate::{ChecksumForm, Hold, Policy};
 
-/// The configuration of an engine. It determines all memory that the engine ever uses.
+/// The configuration of an engine. The configuration determines the amount of memory that the engine allocates.
 ///
 /// # Examples
 /// ```
@@ -32,11 +32,11 @@ pub struct Config {
     pub trust_checksums: bool,
     /// The form of the TCP checksum in a merged header.
     pub form: ChecksumForm,
-    /// The maximum number of frames expected in one poll. Larger batches are processed in several rounds.
+    /// The maximum number of frames expected in one poll. Larger batches are processed in several parts.
     pub batch_frames: usize,
-    /// Seed of the flow hash. A sender that knows it can aim flows at one bucket of a table, so that they are
-    /// delivered early ([`FlushReason::Collision`](crate::FlushReason::Collision)). Otherwise deliveries do
-    /// not depend on it.
+    /// Seed of the flow hash. A sender that knows the seed can choose flows that share one bucket of a table,
+    /// which makes the engine flush them early ([`FlushReason::Collision`](crate::FlushReason::Collision)).
+    /// Otherwise deliveries do not depend on the seed.
     pub seed: u64,
     /// The implementation that sums payloads for checksums.
     pub summer: Summer,
@@ -80,8 +80,8 @@ impl Config {
         ])
     }
 
-    /// Returns the number of frame slots of the engine: enough for one poll and for the frames that the
-    /// policy may hold beyond it. When they are all in use, the least recently used flow is flushed.
+    /// Returns the number of frame slots of the engine: enough for one poll and for the frames that the policy
+    /// may hold beyond it. When all slots are in use, the least recently used flow is flushed.
     pub(crate) fn frame_slots(&self) -> usize {
         let held = match self.policy.hold {
             Hold::EndOfPoll => 0,

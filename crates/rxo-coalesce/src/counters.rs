@@ -25,14 +25,14 @@ rxo_frame::counters! {
         pub ack_aggregates: u64,
         /// Number of pure ACKs in all deliveries of two pure ACKs or more.
         pub aggregated_acks: u64,
-        /// Number of UDP datagrams that were coalesced or could have been. They are included in the counts of
-        /// candidates above; datagrams that bypass are not counted here.
+        /// Number of UDP datagrams that were coalesced or could have been. These datagrams are also counted in
+        /// `singles` or `aggregated_segments`. Datagrams that bypass are not counted here.
         pub datagrams: u64,
         /// Number of deliveries of UDP datagrams that were coalesced or could have been, each counted when
         /// its first datagram is received.
         pub datagram_deliveries: u64,
-        /// Number of TCP segments inside tunnels that were coalesced or could have been. They are included in
-        /// the counts of candidates above; segments that bypass are not counted here.
+        /// Number of TCP segments inside tunnels that were coalesced or could have been. These segments are
+        /// also counted in `singles` or `aggregated_segments`. Segments that bypass are not counted here.
         pub tunnelled: u64,
         /// Number of deliveries of TCP segments inside tunnels that were coalesced or could have been, each
         /// counted when its first segment is received.
@@ -103,8 +103,8 @@ impl Counters {
         if self.deliveries == 0 { 0.0 } else { self.frames as f64 / self.deliveries as f64 }
     }
 
-    /// Returns the number of frames in all deliveries: bypassed, single and aggregated. Together with the
-    /// frames that the engine holds, they are all frames received.
+    /// Returns the number of frames in all deliveries: bypassed, single and aggregated. This number plus the
+    /// number of frames that the engine holds equals [`Counters::frames`].
     #[must_use]
     pub fn delivered_frames(&self) -> u64 {
         let candidates = self.singles + self.aggregated_segments;
@@ -156,8 +156,8 @@ impl Counters {
         }
     }
 
-    /// Counts one of several flushes for one reason; [`Counters::add`] then counts the reason and the hold
-    /// times, which they share.
+    /// Counts one of several flushes for one reason in `tally`. [`Counters::add`] then adds the totals of
+    /// `tally`, the reason and the remaining hold times.
     #[inline]
     pub(crate) fn flush_one(&mut self, tally: &mut Tally, segments: u32, held_ns: u64) {
         // Equal hold times are collected and recorded at once.

@@ -1,11 +1,11 @@
-//! Index of the held flows by the arrival time of their first segment; finds the flows that must be flushed because of
-//! their time.
+//! Index of the held flows by the arrival time of their first segment; finds the flows whose hold time has
+//! expired.
 //!
-//! Separate so that a held flow is not examined in every poll. The index is updated only when it is searched:
-//! the frames received since then name every new flow, so each flow is added once, and a policy that holds
-//! nothing beyond a poll costs nothing. The entry of a flow that was flushed remains until a search reaches
-//! it. Bounded: if there are more than two entries per flow, the index is rebuilt. Does not allocate after
-//! construction.
+//! With this index, a poll does not examine every held flow. The index is updated only when it is searched. The
+//! update examines the frames received since the last search, which name every new flow. So each flow is added
+//! once, and the index costs nothing under a policy that holds nothing beyond a poll. The entry of a flow that
+//! was flushed remains until a search reaches it. Bounded: if there are more than two entries per flow, the
+//! index is rebuilt. Does not allocate after construction.
 
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
@@ -51,8 +51,8 @@ impl Deadlines {
         self.arrivals.push(Reverse((arrival, flow)));
     }
 
-    /// Adds flows to the result of the next search: for each, the slot of its last frame and its index. At
-    /// most as many flows as the index was created for.
+    /// Adds flows to the result of the next search: for each, the slot of its last frame and its index. `flows`
+    /// must not have more elements than the number of flows that the index was created for.
     pub(crate) fn add_due(&mut self, flows: impl Iterator<Item = (u32, u16)>) {
         self.due.extend(flows);
     }

@@ -1,7 +1,7 @@
 //! Deliveries: the interface between the engine and a sink.
 //!
-//! The sink receives deliveries in order, borrowed from the engine's store without a copy. It may take the
-//! frames to own them. They are always the original frames, bit for bit.
+//! The sink receives deliveries in order, borrowed from the engine's store without a copy. The sink may take
+//! ownership of the frames. All frames are the original ones, bit for bit.
 
 use rxo_frame::{Frame, Gather, Offload, VlanTag};
 use rxo_wire::{FlowKey, Offsets};
@@ -15,8 +15,8 @@ use crate::slots::{ChainFrames, IntoFrames};
 use crate::store::{Ready, Store};
 
 /// The deliveries of one call to the sink, in order. Deliveries that the sink does not take are dropped when
-/// it returns, and their buffers go back to their owners. While other frames are held, buffers may go back
-/// with a later call: at most one buffer for every eight held frames is delayed.
+/// the sink returns, which returns each buffer to its owner. While other frames are held, the return of some
+/// buffers may be delayed until a later call: at most one buffer for every eight held frames.
 #[derive(Debug)]
 pub struct Deliveries<'a, B> {
     store: &'a mut Store<B>,

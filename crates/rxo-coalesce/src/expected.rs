@@ -38,9 +38,9 @@ pub(crate) struct Expected<'a, S: Shape> {
 }
 
 impl<'a, S: Shape> Expected<'a, S> {
-    /// Predicts the segment after `last`, the last one of `held`, whose IP header begins at `network`. If it
-    /// is not known yet whether the IPv4 ID increments, `next` decides. `None` if only the full rules can
-    /// decide. `SHORT` and `room` are explained at [`headers_in`].
+    /// Predicts the segment after `last`, the last one of `held`, whose IP header begins at `network`. If it is
+    /// not known yet whether the IPv4 ID increments, the ID of `next` decides. `None` if only the full rules
+    /// can decide. `SHORT` and `room` are explained at [`headers_in`].
     #[inline(always)]
     pub(crate) fn after<B: AsRef<[u8]>, const SHORT: bool>(
         held: &Held,
@@ -102,7 +102,8 @@ impl<'a, S: Shape> Expected<'a, S> {
     }
 
     /// Returns `true` if `next` is the expected segment, apart from its TCP checksum. `SHORT` is explained at
-    /// [`headers_in`]. `BARE` requires [`Expected::is_bare`], and then less is compared.
+    /// [`headers_in`]. `BARE` requires that [`Expected::is_bare`] returns `true`, and compares less metadata:
+    /// only the kind of the checksum status, and that `next` has no VLAN tag.
     #[inline(always)]
     pub(crate) fn matches<B: AsRef<[u8]>, const SHORT: bool, const BARE: bool>(
         &self,
@@ -152,8 +153,8 @@ impl<'a, S: Shape> Expected<'a, S> {
     }
 }
 
-/// Returns the increment of the IPv4 ID, 0 or 1, from `last` to `next`; `None` if it is any other. Both are
-/// the first eight bytes of an IPv4 header.
+/// Returns the increment of the IPv4 ID, 0 or 1, from `last` to `next`; `None` if the increment is neither.
+/// `last` and `next` are the first eight bytes of two IPv4 headers.
 #[inline(always)]
 pub(crate) fn id_step(pattern: IdPattern, last: u64, next: u64) -> Option<u16> {
     let step = match pattern {

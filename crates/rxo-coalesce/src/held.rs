@@ -1,7 +1,7 @@
 //! State of one held flow: an aggregate under construction.
 //!
-//! Kept small, because one is written for every flow in every poll. Rules that need other fields read them
-//! from the last held frame.
+//! The state is small, because it is written for every flow in every poll. Rules that need other fields read
+//! these from the last held frame.
 
 use rxo_frame::{Frame, GsoTunnel, Instant};
 use rxo_wire::checksum::{self, Sum};
@@ -41,7 +41,8 @@ pub struct Held {
     pub next_seq: SeqNumber,
     /// The number of segments.
     pub segments: u32,
-    /// The number of leading segments that are alike: the first, and those that only continue it.
+    /// The number of leading segments that are alike: the first segment, and the segments after it that only
+    /// continue the stream.
     pub(crate) alike: u32,
     /// The sum of all payload lengths, in bytes.
     pub payload_bytes: u32,
@@ -60,8 +61,8 @@ pub struct Held {
     pub version: IpVersion,
     /// The change of the IPv4 ID from segment to segment.
     pub id_pattern: IdPattern,
-    /// The outer headers of a tunnel: their offsets, and whether they have a checksum. Written after
-    /// [`Held::begin`] and only for flows in a tunnel, so that other flows do not pay for it.
+    /// The outer headers of a tunnel: their offsets, and whether they have a checksum. This field is written
+    /// after [`Held::begin`], and only for flows in a tunnel, which saves a store for all other flows.
     pub(crate) around: GsoTunnel,
     /// The reason of the flush; valid only after the flush.
     pub(crate) reason: FlushReason,
@@ -69,15 +70,15 @@ pub struct Held {
     pub(crate) link: BucketLink,
 }
 
-/// Additional state of held pure ACKs, and of data if the policy records each flow's last ACK. Separate, so
-/// that other flows do not carry it.
+/// Additional state of held pure ACKs, and of data if the policy records each flow's last ACK. This state is
+/// not part of [`Held`], which keeps the state of all other flows small.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeldAcks {
     pub(crate) flow: FlowHash,
     /// The contents of the last held ACK. If the flow holds data, only the ACK number is used.
     pub(crate) said: AckPoint,
-    /// `true` if the last held segment also has SACK blocks or payload. A pure ACK after it may repeat its
-    /// number.
+    /// `true` if the last held segment also has SACK blocks or payload. The next pure ACK may have the same ACK
+    /// number without being a duplicate.
     pub(crate) says_more: bool,
 }
 
@@ -98,7 +99,7 @@ pub(crate) struct Segment {
     pub(crate) seq: SeqNumber,
     pub(crate) payload_bytes: u32,
     /// The increment of the segment's IPv4 ID over that of the last held segment, as `verdict::regular_step`
-    /// returns it; 0 if the flow holds none.
+    /// returns it; 0 if the flow holds no segment.
     pub(crate) id_step: u16,
     pub(crate) at: Starts,
     pub(crate) header_bytes: u16,
@@ -201,7 +202,7 @@ impl Held {
         link: BucketLink::NOWHERE,
     };
 
-    /// Starts a new aggregate with this one segment. Leaves its position in the table unchanged.
+    /// Starts a new aggregate with the segment `first`. Leaves the flow's position in the table unchanged.
     ///
     /// Assigns field by field on purpose: a whole struct would be assembled elsewhere by narrow stores and
     /// copied by wide loads, which must wait for all these stores.
@@ -275,7 +276,7 @@ impl Held {
         }
     }
 
-    /// Sets the pattern of the IPv4 IDs to [`IdPattern::Mixed`] if `step` breaks it.
+    /// Sets the pattern of the IPv4 IDs to [`IdPattern::Mixed`] if the increment `step` breaks the pattern.
     fn admit_any_id(&mut self, step: u16) {
         let is_broken = match self.id_pattern {
             IdPattern::Undecided | IdPattern::Mixed => false,
@@ -325,7 +326,8 @@ impl Held {
         u32::from(self.header_bytes) - u32::from(self.at.network()) + self.payload_bytes
     }
 
-    /// Returns `true` if one more segment of the same size may be appended under `policy`.
+    /// Returns `true` if one more segment with the payload length of the last one may be appended under
+    /// `policy`.
     #[inline(always)]
     pub(crate) fn has_room(&self, policy: &Policy) -> bool {
         self.segments < u32::from(policy.max_segments)
@@ -333,8 +335,8 @@ impl Held {
             && self.payload_bytes + self.last_payload_bytes <= policy.buffer_bytes
     }
 
-    /// Returns the number of further segments, as long as the last one, that may be appended under `policy`; at
-    /// most `most`.
+    /// Returns the number of further segments with the payload length of the last one that may be appended
+    /// under `policy`; at most `most`.
     #[inline]
     pub(crate) fn room(&self, policy: &Policy, most: u32) -> u32 {
         let segments = u32::from(policy.max_segments).saturating_sub(self.segments).min(most);

@@ -8,7 +8,7 @@ use rxo_wire::TcpFlags;
 /// The content of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// TCP segments with payload, including coalesced ones inside a tunnel. A single one in a tunnel is
+    /// TCP segments with payload, including coalesced ones inside a tunnel. A single segment inside a tunnel is
     /// [`Kind::Other`].
     Data,
     /// Coalesced UDP datagrams. A single datagram is [`Kind::Other`].
@@ -20,8 +20,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Classifies a packet that may be coalesced. The payload is checked first: without payload it is a pure
-    /// ACK, because a datagram without payload may not be coalesced.
+    /// Classifies a packet that may be coalesced. The payload is checked first: a packet without payload is a
+    /// pure ACK, because a datagram without payload may not be coalesced.
     #[inline]
     pub(crate) const fn of_candidate(payload_bytes: u32, is_datagram: bool) -> Self {
         match payload_bytes {

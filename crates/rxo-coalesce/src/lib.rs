@@ -13,15 +13,15 @@
 //! * [`policy`](Policy): the rules as data; each published system is a value of [`Policy`].
 //! * `candidate`: static rules that decide whether a frame may be coalesced at all; each refusal has a
 //!   reason.
-//! * `verdict`: decides whether a candidate joins what its flow holds: a pure function of both and the
-//!   policy.
+//! * `verdict`: decides whether a candidate joins the held segments of its flow: a pure function of the
+//!   candidate, these segments and the policy.
 //! * `table`: finds the held flow of a key. Keyed hash, bounded; the least recently used flow is evicted
 //!   first.
 //! * `lists`: lists of flow indices, for `pairs` and for the exits of adaptive hold.
 //! * `pairs`: finds the held flows between two hosts.
 //! * `deadlines`: finds the flows that have been held as long as the policy allows.
 //! * `slots`: the received frames, in chains.
-//! * `store`: the aggregates made of them; nothing is copied.
+//! * `store`: the aggregates of received frames; no frame is copied.
 //! * `merge`: the header of an aggregate, its checksum in three forms.
 //! * `expected`: the header that must come next if a segment only continues the last.
 //! * `acks`: the rules for pure ACKs, and the state that they need.
@@ -35,10 +35,11 @@
 //!
 //! # Contract
 //! No input or output, no clock: time is an argument. After [`Engine::new`] nothing allocates, unless the
-//! caller changes the policy or takes a delivery out as an owned value. Nothing panics, whatever the bytes.
-//! Nothing is dropped, and nothing is reordered within a flow. Equal inputs give equal outputs; randomness is
-//! an argument, too: the seed of [`Config::new`]. Work is proportional to the number of frames that enter and
-//! leave, whatever is held and whatever arrives; see *Worst case* in [`Engine`].
+//! caller changes the policy or takes a delivery out as an owned value. Nothing panics, for any bytes. Nothing
+//! is dropped, and nothing is reordered within a flow. Equal inputs give equal outputs; randomness is an
+//! argument, too: the seed of [`Config::new`]. Work is proportional to the number of frames received and
+//! delivered. It does not depend on the number of held flows or on the content of the frames; see *Worst case*
+//! in [`Engine`].
 //!
 //! # Examples
 //! ```

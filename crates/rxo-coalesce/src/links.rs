@@ -1,12 +1,12 @@
 //! Chains of frames, and the order in which flows were used.
 //!
-//! Each frame slot has one word. It is the next slot of the frame's chain, or, for the last frame of a chain,
-//! the index of the flow that holds the chain. A new frame is linked to the slot after it; in a run this link
-//! is already right, so nothing is written. The link of a frame outside all chains only marks gaps: it is set
-//! to [`OUT`] after the sink has received the frame.
+//! Each frame slot has one word, its link. The link is the next slot of the frame's chain, or, for the last
+//! frame of a chain, the index of the flow that holds the chain. A new frame is linked to the slot after its
+//! own. In a run this link is already right, so nothing is written. The link of a frame outside all chains only
+//! marks gaps: it is set to [`OUT`] after the sink has received the frame.
 //!
-//! Slots are in order of arrival, so the last frames of all flows are in the order in which the flows were
-//! last used. No list is kept for that: a cursor that only moves forward finds the least recently used flow.
+//! Slots are in order of arrival, so the last frames of all flows are in the order in which the flows were last
+//! used. So no list of flows is needed: a cursor that only moves forward finds the least recently used flow.
 
 use alloc::boxed::Box;
 
@@ -15,7 +15,7 @@ use crate::work;
 /// The slot number that means "no frame".
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Frames in order of arrival, by their slots.
+/// A chain of frames in order of arrival: the slots of its first and last frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FrameChain {
     pub(crate) head: u32,
@@ -35,9 +35,9 @@ const LAST: u32 = 1 << 31;
 
 #[derive(Debug)]
 pub(crate) struct Links {
-    /// For each slot the next slot of its chain, or a flow index with [`LAST`], or [`OUT`].
+    /// The link of each slot: the next slot of its chain, or a flow index with [`LAST`], or [`OUT`].
     after: Box<[u32]>,
-    /// No frame before this slot is the last frame of a held flow.
+    /// The cursor: a slot before which no frame is the last frame of a held flow.
     oldest_from: u32,
 }
 
@@ -96,8 +96,8 @@ impl Links {
         links.iter().filter(|link| is_last(**link)).map(|link| *link as u16)
     }
 
-    /// Returns the slot of the next frame in the chain of `slot`; meaningless for the last frame. Slots
-    /// without a link follow one another.
+    /// Returns the slot of the next frame in the chain of `slot`; the result is meaningless for the last frame.
+    /// For a slot without a link, returns the slot after it.
     #[inline]
     pub(crate) fn next(&self, slot: u32) -> u32 {
         self.after.get(slot as usize).map_or(slot + 1, |next| *next)

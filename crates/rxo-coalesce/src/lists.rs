@@ -1,25 +1,26 @@
 //! Lists: doubly linked lists of flow indices, each index in at most one of them.
 //!
-//! Separate because two indices consist of them: that of the flows between two hosts (`pairs`), and that of the flows
-//! that adaptive hold keeps (`engine/exits`). All operations are O(1). Does not allocate after construction.
+//! Two indices consist of such lists: the index of the flows between two hosts (`pairs`), and the index of the
+//! flows that adaptive hold keeps (`engine/exits`). All operations are O(1). Does not allocate after
+//! construction.
 
 use alloc::boxed::Box;
 
 const NOBODY: u16 = u16::MAX;
 
-/// The lists. By default there are none, for no flow indices.
+/// A set of lists. The default has no lists and no flow indices.
 #[derive(Debug, Default)]
 pub(crate) struct Lists {
     /// The first flow index of each list.
     heads: Box<[u16]>,
-    /// The place of each flow index.
+    /// The list and the neighbours of each flow index.
     places: Box<[Place]>,
 }
 
 /// The list of a flow index, and the index's neighbours there.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// The number of the list; `NOBODY` if the flow index is in none.
+    /// The number of the list; `NOBODY` if the flow index is in no list.
     list: u16,
     before: u16,
     after: u16,

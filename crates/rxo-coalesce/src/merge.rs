@@ -1,11 +1,11 @@
 //! Writes the merged header of an aggregate.
 //!
 //! The merged header is the header of the last segment, so it has the last acknowledgement number, window and
-//! timestamp. The sequence number and the IP ID are those of the first segment, the lengths those of the
-//! aggregate, and the flags the union of all. The UDP length of merged datagrams covers all of them. A length
-//! beyond the range of the IP header is 0, as in Linux's BIG TCP; only a receiver of records gets such
-//! packets. In a tunnel, the outer headers get the lengths and checksums of the aggregate. The header is
-//! written once, into its own buffer; the original frames do not change.
+//! timestamp. The sequence number and the IP ID come from the first segment. The lengths are those of the
+//! aggregate, and the flags are the union of all flags. The UDP length of merged datagrams covers all
+//! datagrams. If the IP length exceeds the range of its field, the field is 0, as in Linux's BIG TCP; only a
+//! receiver of records gets such packets. In a tunnel, the outer headers get the lengths and checksums of the
+//! aggregate. The header is written once, into its own buffer; the original frames do not change.
 
 use rxo_frame::Frame;
 use rxo_wire::checksum::Sum;
@@ -30,7 +30,7 @@ pub enum ChecksumForm {
     #[default]
     PseudoHeader,
     /// The checksum of the merged segment, computed from the segments' own checksums without reading payload.
-    /// If these are partial, the pseudo-header form is written instead.
+    /// If these checksums are partial, the pseudo-header form is written instead.
     Complete,
     /// The checksum of the last segment, unchanged; the receiver is informed that it was verified. If the
     /// segments' checksums are partial, the pseudo-header form is written instead.
@@ -114,9 +114,9 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         length
     }
 
-    /// Writes the outer headers of a tunnel: lengths, the first packet's IPv4 ID, and the UDP checksum if it
-    /// is used, in the form of the inner one. A kernel that segments the packet needs the seed in this field
-    /// (virtio 1.4, section 5.1.6.2).
+    /// Writes the outer headers of a tunnel: lengths, the first packet's IPv4 ID, and the UDP checksum if it is
+    /// used, in the form of the inner checksum. A kernel that segments the packet needs the sum of the
+    /// pseudo-header in this field (virtio 1.4, section 5.1.6.2).
     fn write_around(
         &self,
         around: Around,
@@ -238,7 +238,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         }
     }
 
-    /// Computes the checksum of the merged segment from those of its segments (RFC 1071 section 2). A
+    /// Computes the checksum of the merged segment from the checksums of its segments (RFC 1071 section 2). A
     /// segment's checksum without its header and pseudo-header yields the sum of its payload.
     #[cold]
     fn complete(&self, merged: &[u8; MAX_HEADER_BYTES]) -> u16 {
@@ -263,7 +263,8 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
     }
 }
 
-/// The `N` bytes that begin at `at`. One compare checks the bounds.
+/// Returns the `N` bytes that begin at `at`, with a single check of the bounds; `None` if they are out of
+/// bounds.
 #[inline]
 fn field_mut<const N: usize>(
     bytes: &mut [u8; MAX_HEADER_BYTES],

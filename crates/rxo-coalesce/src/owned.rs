@@ -1,8 +1,8 @@
 //! Owned deliveries: the merged header and the original frames, moved out of the engine.
 //!
 //! Separate from [`delivery`](crate::delivery), whose views borrow the engine's store while the sink runs. An
-//! owned delivery has no lifetime: it can be queued, sent to another thread, and awaited there. It provides
-//! the same views, so a receiver handles both in the same way.
+//! owned delivery has no lifetime: it can be queued, sent to another thread, and awaited there. It provides the
+//! same views, so a receiver handles owned and borrowed deliveries with the same code.
 //!
 //! ```text
 //!   engine's store                          OwnedDelivery
@@ -66,8 +66,9 @@ pub struct OwnedDelivery<B: FrameBuffer> {
 }
 
 impl<'a, B: AsRef<[u8]>> Deliveries<'a, B> {
-    /// Takes all deliveries, in order, so that they outlive the call: to queue them, or to send them to another
-    /// thread. An aggregate allocates twice, a single frame not at all.
+    /// Moves all deliveries out of the engine, in order. The owned deliveries outlive the call, so the caller
+    /// can queue them or send them to another thread. Allocates twice for an aggregate or several pure ACKs,
+    /// and not at all for a single frame.
     pub fn into_owned(mut self) -> impl Iterator<Item = OwnedDelivery<B>> + use<'a, B>
     where
         B: FrameBuffer + Default,
@@ -77,8 +78,8 @@ impl<'a, B: AsRef<[u8]>> Deliveries<'a, B> {
 }
 
 impl<B: FrameBuffer + Default> Taken<'_, B> {
-    /// Moves the delivery out of the engine, header and frames. An empty buffer replaces that of each frame. An
-    /// aggregate, or several pure ACKs, take two allocations; a single frame takes none.
+    /// Moves the delivery out of the engine, header and frames. An empty buffer replaces the buffer of each
+    /// frame. Allocates twice for an aggregate or several pure ACKs, and not at all for a single frame.
     #[must_use]
     pub fn into_owned(self) -> OwnedDelivery<B> {
         let mut owned = OwnedDelivery::default();
@@ -141,8 +142,8 @@ impl<B: FrameBuffer> OwnedDelivery<B> {
         is_single.then_some(self.frame).into_iter().chain(many.into_iter().flatten())
     }
 
-    /// Replaces this by the delivery `ready` of `store`, and moves its frames here. The old frames are
-    /// dropped.
+    /// Replaces this delivery by the delivery `ready` of `store`, and moves the frames out of `store`. The old
+    /// frames are dropped.
     pub(crate) fn replace(&mut self, store: &mut Store<B>, ready: Ready)
     where
         B: Default,

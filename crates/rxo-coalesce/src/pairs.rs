@@ -4,13 +4,13 @@
 //! addresses, so all these flows are flushed before it. This index finds them without examining any other
 //! flow.
 //!
-//! Such packets are rare, so new flows must not pay for them: the index is updated only when it is searched.
-//! Every chain ends in a frame, so the frames since the last update name every new flow. The entry of a
-//! flushed flow stays until a search reaches it, or until another flow gets its index. So each frame is
-//! examined once and each entry removed once, however many flows are held. Bounded: one entry per flow index.
-//! Does not allocate after construction. A search skips at most [`MOST_OTHERS`] flows of other hosts in its
-//! bucket, and returns further ones as if they matched, to keep searches short. A bucket has so many only by
-//! a rare chance, or if senders know the seed.
+//! Such packets are rare, so the index is updated only when it is searched, which keeps the addition of a flow
+//! cheap. Every chain ends in a frame, so the frames received since the last update name every new flow. The
+//! entry of a flushed flow stays until a search reaches it, or until another flow gets its flow index. So each
+//! frame is examined once and each entry is removed once, however many flows are held. Bounded: one entry per
+//! flow index. Does not allocate after construction. To keep searches short, a search skips at most
+//! [`MOST_OTHERS`] flows of other hosts in its bucket, and returns any further flows as if they matched. A
+//! bucket has so many flows only by a rare chance, or if senders know the seed.
 
 use alloc::vec::Vec;
 

@@ -11,14 +11,14 @@ reasons! {
         CoalescingOff => "coalescing_off",
         /// The frame contains neither IPv4 nor IPv6 (ARP and the like).
         NotIp => "not_ip",
-        /// The frame ends before its headers or its packet.
+        /// The frame is shorter than its headers or its packet.
         Truncated => "truncated",
         /// A length or version field of the packet is invalid.
         Malformed => "malformed",
         /// The packet is an IP fragment.
         Fragment => "fragment",
-        /// The packet is IP, but not TCP, nor UDP if the policy coalesces UDP. Also used for the packet inside a
-        /// tunnel.
+        /// The packet is IP, but of a protocol that the policy does not coalesce: neither TCP nor, if enabled,
+        /// UDP. Also used for the packet inside a tunnel.
         NotTcp => "not_tcp",
         /// The packet has an unknown next header, after which a TCP segment may follow.
         UnknownHeader => "unknown_header",
@@ -49,9 +49,9 @@ reasons! {
         Ece => "ece",
         /// The segment is an ACK without payload, and the policy does not aggregate ACKs.
         PureAck => "pure_ack",
-        /// The segment is a pure ACK that repeats the one before, which signals loss (RFC 5681 section 2).
+        /// The segment is a pure ACK that repeats the previous ACK, which signals loss (RFC 5681 section 2).
         DuplicateAck => "duplicate_ack",
-        /// The segment is a pure ACK with a lower number than the one before.
+        /// The segment is a pure ACK with a lower number than the previous ACK.
         OldAck => "old_ack",
         /// The segment is a pure ACK of a flow without a recorded ACK, so it may be a duplicate.
         FirstAck => "first_ack",
@@ -67,10 +67,9 @@ reasons! {
         ZeroEcho => "zero_echo",
         /// The frame is already a GSO frame.
         AlreadyAggregated => "already_aggregated",
-        /// The frame's partial checksum is not the packet's own but that of an inner packet: completing it will change
-        /// the payload.
+        /// The frame's partial checksum belongs to an inner packet, so its completion will change the payload.
         ChecksumElsewhere => "checksum_elsewhere",
-        /// The PSH flag is set and nothing is held, and the policy lets such a segment bypass.
+        /// The PSH flag is set, the flow holds nothing, and the policy lets such a segment bypass.
         PshAlone => "psh_alone",
         /// The datagram is for the port of a tunnel that the engine does not parse; or the tunnel packet has an invalid
         /// or unsupported header, or no IP packet inside.
@@ -126,8 +125,8 @@ reasons! {
     FlushReason {
         /// The poll ended and the policy holds nothing beyond it.
         EndOfPoll => "end_of_poll",
-        /// The poll ended and the flow held only this segment: a policy that counts polls does not hold
-        /// single segments.
+        /// The poll ended and the flow held only one segment: a policy that counts polls does not hold single
+        /// segments.
         LoneSegment => "lone_segment",
         /// The flow was held for the maximum number of polls of the policy.
         PollLimit => "poll_limit",
@@ -139,7 +138,8 @@ reasons! {
         HoldBudget => "hold_budget",
         /// Adaptive hold: the next poll is expected to bring less than one segment of the flow.
         LittleGain => "little_gain",
-        /// The policy's number of packets has arrived since the last flush (an interrupt window).
+        /// As many packets have arrived since the last flush of all flows as the policy allows (an interrupt
+        /// window).
         PacketLimit => "packet_limit",
         /// The flow was held for the maximum time of the policy.
         Timeout => "timeout",
@@ -184,18 +184,19 @@ reasons! {
         /// The link-layer header (addresses, VLAN priority), an extension header or the outer headers of a tunnel
         /// differ in the next packet.
         Link => "link_changed",
-        /// The checksum of the next packet is complete and those of the held ones partial, or the reverse.
+        /// The checksum of the next packet is complete and the checksums of the held packets are partial, or
+        /// the reverse.
         ChecksumStatus => "checksum_status_changed",
         /// A frame of the same flow, or between the same addresses, must be delivered after the aggregate.
         Order => "order",
         /// The flow table was full, and this flow was the least recently used.
         Evicted => "evicted",
-        /// Too many flows shared a bucket of the table with this one, so searches would become long. A sender
-        /// that knows the seed ([`Config::seed`](crate::Config::seed)) can cause it.
+        /// Too many flows shared a bucket of the flow table with this flow, so searches would become long. A
+        /// sender that knows the seed ([`Config::seed`](crate::Config::seed)) can cause such flushes.
         Collision => "collision",
         /// All frame slots were in use, and this flow was the least recently used.
         Memory => "memory",
-        /// The policy was changed: everything held under the old one was delivered first.
+        /// The policy was changed: all segments held under the old policy were delivered first.
         PolicyChange => "policy_change",
         /// The caller flushed the whole engine, for example before shutting it down.
         Shutdown => "shutdown",

@@ -4,8 +4,8 @@ use rxo_frame::Instant;
 use rxo_wire::SeqNumber;
 use rxo_wire::tcp::Timestamp;
 
-/// The fields of one segment of an aggregate that may differ from the merged header. Read from the original frame on
-/// request, so keeping them costs nothing.
+/// The fields of one segment of an aggregate that may differ from the merged header. The record is read from
+/// the original frame on request, so it needs no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentRecord {
     /// The sequence number (SEG.SEQ) of the segment.

@@ -146,7 +146,7 @@ fn classify_v6(packet: &[u8], policy: &Policy) -> Option<PacketClass> {
 }
 
 /// Returns the reason to refuse a packet that is neither TCP nor a fragment. `None` if the packet is UDP and
-/// the policy coalesces UDP, or if it is a tunnel's packet and the policy coalesces TCP inside tunnels.
+/// the policy coalesces UDP, or if it is a tunnel packet and the policy coalesces TCP inside tunnels.
 #[inline]
 fn other_protocol(protocol: u8, body: &[u8], policy: &Policy) -> Option<BypassReason> {
     if protocol != PROTOCOL_UDP {
@@ -185,8 +185,8 @@ impl<'a> Segment<'a> {
         Ok(Self { header, is_empty: header_bytes == segment.len() })
     }
 
-    /// Classifies the segment, whose IP header has `ip_bytes` and is valid. Returns `None` if the full rules
-    /// must decide.
+    /// Classifies the segment, whose IP header is valid and has `ip_bytes` bytes. Returns `None` if the full
+    /// rules must decide.
     #[inline(always)]
     fn classify(&self, policy: &Policy, ip_bytes: usize) -> Option<PacketClass> {
         let refused = |reason| Some(PacketClass::Refused { reason, ip_bytes });

@@ -40,7 +40,7 @@ pub(crate) use by_ip_version;
 
 /// An IP version, for packets without IPv4 options and extension headers.
 pub(crate) trait Shape {
-    /// The bytes of the IP and TCP header, timestamp option included, present or not.
+    /// The bytes of the IP and TCP header, always with space for the timestamp option.
     type Headers: Start;
     /// The bytes of the IP and UDP header.
     type Start: Start;
@@ -64,7 +64,7 @@ pub(crate) trait Shape {
     /// Reads a plain packet; `None` if it is not plain.
     fn plain(packet: &[u8]) -> Option<Plain>;
 
-    /// Returns `true` if the IP header checksum is right, or the version has none.
+    /// Returns `true` if the IP header checksum is right, or the IP version has no header checksum.
     fn is_checksum_right(packet: &[u8]) -> bool;
 
     /// Returns `true` if the packet is a fragment or has the reserved bit set.

@@ -1,8 +1,7 @@
 //! A frame that is delivered as it arrived, with the offsets of its headers.
 //!
-//! Separate from the delivery because most receivers need only this: the headers of a single frame without
-//! parsing them again. The engine keeps two bytes per frame; everything else is read from the frame at these
-//! offsets on request.
+//! Most receivers need only the headers of a single frame, without parsing them again. The engine keeps two
+//! bytes per frame for the offsets; everything else is read from the frame at these offsets on request.
 
 use rxo_frame::Frame;
 use rxo_wire::tcp::FixedHeader;
@@ -20,8 +19,8 @@ impl Starts {
     /// The value for a frame without a TCP header, or one that was not parsed.
     pub(crate) const UNKNOWN: Self = Self(0);
 
-    /// Returns the offsets of a parsed frame. They are unknown if it is not TCP, or if its TCP header begins
-    /// beyond byte 255, after more extension headers than any real packet has.
+    /// Returns the offsets of a parsed frame. The offsets are unknown if the frame is not TCP, or if its TCP
+    /// header begins beyond byte 255, after more extension headers than any real packet has.
     #[inline]
     pub(crate) fn of(parsed: &Parsed) -> Self {
         match parsed.transport {
@@ -80,7 +79,8 @@ impl Starts {
         (self.0 & !DATAGRAM) as u8
     }
 
-    /// The offset of the transport header, in bytes; equal to that of the IP header if there is none.
+    /// The offset of the transport header, in bytes; equal to the offset of the IP header if the frame has no
+    /// transport header.
     #[inline]
     pub(crate) const fn transport(self) -> u8 {
         (self.0 >> 8) as u8
@@ -129,8 +129,8 @@ impl<'a, B: AsRef<[u8]>> Single<'a, B> {
     }
 
     /// Returns the offsets of headers and payload, as [`parse`](rxo_wire::parse()) would return them, without
-    /// parsing again; the frame's lengths are valid. `None` if the frame is not TCP, is malformed, or has its
-    /// TCP header beyond byte 255 or inside a tunnel.
+    /// parsing again. `None` if the frame is not TCP, is malformed, or has its TCP header beyond byte 255 or
+    /// inside a tunnel.
     #[inline]
     #[must_use]
     pub fn offsets(&self) -> Option<Offsets> {

@@ -12,8 +12,8 @@ pub use self::frames::{ChainFrames, IntoFrames};
 use crate::held::Held;
 use crate::links::{FrameChain, Links, NONE};
 
-/// Frames in their slots, and the links between them: all that the view of a delivery needs. Part of the
-/// store, or of an owned delivery.
+/// Frames in their slots, and the links between them: all data that the view of a delivery needs. They are part
+/// of the store, or of an owned delivery.
 #[derive(Debug)]
 pub(crate) struct Slots<B> {
     pub(crate) frames: Vec<Frame<B>>,

@@ -1,15 +1,15 @@
 //! The received frames and the aggregates made of them.
 //!
-//! All memory is here, allocated once. Frames are in order of arrival, and [`Links`] chains them. An
-//! aggregate is a chain with its [`Held`]. Frames and aggregates that are ready for the sink are in one
-//! queue. After the sink has received them, all are removed at once, unless a policy holds some frames
-//! longer: then the slots of the delivered frames are gaps. Gaps after the last held frame are removed at
-//! once. Gaps between held frames are closed when there is more than one per [`HELD_FOR_A_GAP`] held frames,
-//! so the cost per delivered frame is bounded, however many are held. There are more slots than frames that
-//! may be received: one for each possible gap.
+//! The store owns the frames' memory, which is allocated once. Frames are in order of arrival, and [`Links`]
+//! chains them. An aggregate is a chain with its [`Held`]. Frames and aggregates that are ready for the sink
+//! are in one queue. After the sink has received them, all are removed at once, unless a policy holds some
+//! frames longer: then the slots of the delivered frames are gaps. Gaps after the last held frame are removed
+//! at once. Gaps between held frames are closed when there is more than one per [`HELD_FOR_A_GAP`] held frames,
+//! so the cost per delivered frame is bounded, however many are held. The store has more slots than frames that
+//! it may contain: one additional slot for each possible gap.
 //!
-//! Two indices occur everywhere in the engine: `slot` is that of a frame, `flow` that of a flow and of its
-//! aggregate in [`Store::held`].
+//! Two indices occur everywhere in the engine: `slot` is the index of a frame, and `flow` is the index of a
+//! flow and of its aggregate in [`Store::held`].
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -36,7 +36,7 @@ pub(crate) struct Marks {
     pub(crate) pairs: u32,
     /// The slot before which the index of deadlines has processed all frames.
     pub(crate) deadlines: u32,
-    /// The slot before which all frames were received before the last end of a poll.
+    /// The slot after the last frame that was received before the last end of a poll.
     pub(crate) poll: u32,
 }
 
@@ -53,7 +53,7 @@ impl Marks {
 pub(crate) enum Ready {
     /// The frame in this slot, as it arrived, and the offsets of its headers. Its checksum was not verified.
     Frame(Starts, u32),
-    /// A frame with a right or trusted checksum that its flow held alone.
+    /// A frame with a right or trusted checksum that was the only held frame of its flow.
     Intact(Starts, u32),
     /// The aggregate of the flow with this index.
     Aggregate(u16),
@@ -194,9 +194,9 @@ impl<B: AsRef<[u8]>> Store<B> {
         }
     }
 
-    /// Queues everything held, the least recently used flow first. All held frames must be before the slot
-    /// `to`. Calls `see` with the state of each flow. Frees the indices of single frames at once only if
-    /// `reuses` is `true`. Without `ACKS`, no flow may hold pure ACKs.
+    /// Queues the held frames of all flows, the least recently used flow first. All held frames must be before
+    /// the slot `to`. Calls `see` with the state of each flow. Frees the indices of single frames at once only
+    /// if `reuses` is `true`. Without `ACKS`, no flow may hold pure ACKs.
     #[inline(always)]
     pub(crate) fn ready_all<const ACKS: bool>(
         &mut self,
@@ -342,7 +342,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         self.find_noted(core::iter::empty(), is_due)
     }
 
-    /// Does the work of [`Store::find_due`] for the flows that were held at its last call. The flows
+    /// Does the work of [`Store::find_due`], but without the flows that began since its last call. The flows
     /// `flows` are due as well, unless they were flushed.
     pub(crate) fn find_noted(
         &mut self,

@@ -3,7 +3,7 @@
 //! A sparse hash table whose chains are the held flows. Finding, adding and removing are O(1), however many
 //! flows there are. The hash is seeded, so no sender can fill one bucket on purpose. If a sender knows the
 //! seed, a bucket still has at most [`MOST_IN_BUCKET`] flows, because the caller flushes the first one before
-//! it adds another. By chance that happens once in 10¹¹ flows. The order in which flows were used follows
+//! it adds another. By chance, a bucket is full once in 10¹¹ flows. The order in which flows were used follows
 //! from their frames ([`crate::links`]).
 
 use alloc::boxed::Box;
@@ -49,8 +49,8 @@ impl Table {
         self.len == 0
     }
 
-    /// Returns the index of the first flow in the bucket of this hash, usually the right one; `None` if it is
-    /// empty.
+    /// Returns the index of the first flow in the bucket of this hash, usually the right one; `None` if the
+    /// bucket is empty.
     #[inline]
     pub(crate) fn guess(&self, hash: FlowHash) -> Option<u16> {
         let flow = self.buckets[self.bucket(hash)];
@@ -81,7 +81,7 @@ impl Table {
         flows.enumerate().last().filter(|(at, _)| at + 1 >= MOST_IN_BUCKET).map(|(_, first)| first)
     }
 
-    /// Adds `flow`. The caller must have made sure that table and bucket are not full.
+    /// Adds `flow`. Neither the table nor the flow's bucket may be full.
     #[inline]
     pub(crate) fn insert(&mut self, held: &mut Held, flow: u16, hash: FlowHash) {
         let bucket = self.bucket(hash);

@@ -38,7 +38,7 @@ const V6_BYTES: u8 = 40;
 /// Parses the packet inside the datagram `outer` of `tunnel`. The rules for the inner packet are not applied.
 ///
 /// # Errors
-/// The first rule that the outer headers break: then the inner flow is not known for sure.
+/// The first rule that the outer headers break. The flow inside is then uncertain.
 pub(crate) fn read(
     frame: &[u8],
     outer: &Parsed,
@@ -151,9 +151,9 @@ impl Around {
             && equal(transport + CHECKSUM_AT + 2, inner)
     }
 
-    /// Returns `true` if the outer headers of the next packet only continue those of the held ones. `frames`
-    /// are the first and the last held frame and the next one. The last two have equal lengths, and the inner
-    /// headers match.
+    /// Returns `true` if the outer headers of the next packet only continue the outer headers of the held
+    /// packets. `frames` are the first and the last held frame and the next one. The last two have equal
+    /// lengths, and the inner headers match.
     pub(crate) fn is_continued(self, held: &Held, frames: [&[u8]; 3], policy: &Policy) -> bool {
         let [first, last, next] = frames;
         let checksum_at = self.transport + CHECKSUM_AT;

@@ -157,8 +157,9 @@ pub(crate) fn ip_fields(last: &Candidate<'_>, candidate: &Candidate<'_>) -> Opti
     }
 }
 
-/// Returns `true` if the IPv4 ID follows the pattern: constant or incrementing by one, decided at the second
-/// segment; or if the policy allows any. Datagrams must always follow it, because their receiver segments them.
+/// Returns `true` if the IPv4 ID follows the pattern of the held packets, which the second packet decides:
+/// constant or incrementing by one. Also returns `true` for any ID if the policy allows any. Datagrams must
+/// always follow the pattern, because their receiver segments them.
 #[inline]
 fn id_follows(
     held: &Held,
@@ -180,7 +181,8 @@ fn id_follows(
 }
 
 /// Returns the increment of the IPv4 ID from `last` to `next` if it is regular: 1, or 0 with DF. Returns
-/// [`IRREGULAR`] for any other, and for equal IDs without DF, which would identify fragments of one packet.
+/// [`IRREGULAR`] for any other increment, and for equal IDs without DF, which would identify fragments of one
+/// packet.
 #[inline]
 pub(crate) const fn regular_step(last: &Candidate<'_>, next: &Candidate<'_>) -> u16 {
     match next.ip.id.wrapping_sub(last.ip.id) {

@@ -1,5 +1,5 @@
 //! Tests of the worst case: under the attacks of `rxo_testkit::adversary` the steps per frame and per poll are
-//! bounded, whatever arrives and whatever is held.
+//! bounded, for any arriving frames and any held flows.
 //!
 //! Steps are counted in every loop whose length could depend on senders ([`crate::work`]), so the figures are
 //! exact and the same on every machine. `cargo xtask bench instructions` counts the instructions of the same
@@ -42,7 +42,8 @@ fn hash_with(seed: u64, host: u32, port: Option<u16>) -> u64 {
     FlowHasher::new(seed).hash(&FlowKey::v4(source, destination, ports, 0)).0
 }
 
-/// Returns every policy with its own hold, and two policies with every hold, all with the most flows.
+/// Returns every policy with its own hold, and two policies with every hold, all with the maximum number of
+/// flows.
 fn policies() -> Vec<Policy> {
     let holds = [
         Hold::EveryNthPoll(u32::MAX),
@@ -74,7 +75,8 @@ impl Victim {
         Self { engine: Engine::new(config).expect("numbers in range"), moved: 0, polls: 0 }
     }
 
-    /// Sends polls to the engine. Under policies that hold nothing beyond a poll, all are parts of one poll.
+    /// Sends polls to the engine. Under policies that hold nothing beyond a poll, all polls are parts of a
+    /// single poll.
     fn take(&mut self, polls: &[Vec<Vec<u8>>]) {
         for frames in polls {
             self.polls += 1;
@@ -120,8 +122,8 @@ fn no_sender_makes_a_frame_or_a_poll_expensive() {
     }
 }
 
-/// Deferred work, such as closing gaps, is done in one poll. That poll may exceed the bound for its frames,
-/// but only by a few steps per slot, whatever arrives.
+/// Deferred work, such as closing gaps, is done in one poll. That poll may exceed the bound for its frames, but
+/// only by a few steps per slot, for any arriving frames.
 #[test]
 fn the_most_that_one_poll_takes_is_a_few_steps_for_each_slot() {
     let mut worst = (0, String::new());
@@ -225,7 +227,7 @@ fn flows_chosen_against_a_published_seed_cost_what_random_flows_cost() {
     }
 }
 
-/// Holds as many flows as possible, each with as much as stays held, then runs polls of one frame each.
+/// Holds as many flows as possible, each with several segments, then runs polls of one frame each.
 #[test]
 fn what_stays_held_is_not_examined_in_each_poll() {
     let holds = [

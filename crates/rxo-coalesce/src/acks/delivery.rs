@@ -13,8 +13,8 @@ use crate::store::Store;
 
 /// Several pure ACKs of one flow, delivered together. A `Copy` view: the frames stay in the engine's store.
 ///
-/// It can be read in three forms: only the last ACK, whose ACK number covers all ([`Acks::packet`]; a sink
-/// gathers this one); one record per ACK ([`Acks::records`]); the original frames ([`Acks::frames`]).
+/// It can be read in three forms: only the last ACK, whose ACK number covers all ([`Acks::packet`], the form
+/// that a sink writes); one record per ACK ([`Acks::records`]); the original frames ([`Acks::frames`]).
 #[derive(Debug)]
 pub struct Acks<'a, B> {
     slots: &'a Slots<B>,

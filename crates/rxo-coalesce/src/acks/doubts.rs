@@ -20,7 +20,7 @@ use crate::work;
 pub(super) const KEPT: u16 = 4_096;
 /// The maximum number of doubts in a bucket that a search examines.
 const MOST_IN_BUCKET: usize = 8;
-/// The epoch number that means "none": no doubt ever has it.
+/// The epoch number that means "none". No doubt has this number.
 const NEVER: u16 = 0;
 pub(super) const FIRST_EPOCH: u16 = 2;
 /// The number of epochs after which the numbers repeat. A multiple of [`KEPT`], so that an epoch always has the same
@@ -31,8 +31,8 @@ const EPOCHS: u16 = 15 * KEPT;
 pub(super) struct Doubts {
     /// The last [`KEPT`] doubts, indexed by their epoch modulo the length of the ring.
     ring: Box<[Doubt]>,
-    /// The epoch of the last doubt in each bucket; [`NEVER`] before the first. That doubt may have left the ring
-    /// already.
+    /// The epoch of the last doubt in each bucket; [`NEVER`] before the first. The doubt of that epoch may have
+    /// left the ring already.
     last: Box<[u16]>,
 }
 

@@ -1,10 +1,10 @@
 //! A fast check that a pure ACK may join the ACKs that are held, by one masked compare of both headers.
 //!
-//! It gives the same answer as [`super::ack_verdict`] for ordinary ACKs, and nearly all ACKs are ordinary.
-//! Two pure ACKs that may be aggregated differ only in IP ID and checksum, ACK number, window, TCP checksum
-//! and timestamp values. All other bytes, addresses and ports included, are equal, so an equal compare also
-//! shows that both belong to one flow and that the next is as ordinary as the last; nothing is parsed. IPv4
-//! options are impossible, because the last ACK is held. The result is `None` if only the full rules can
+//! It gives the same answer as [`super::ack_verdict`] for ordinary ACKs, and nearly all ACKs are ordinary. Two
+//! pure ACKs that may be aggregated differ only in IP ID and checksum, ACK number, window, TCP checksum and
+//! timestamp values. All other bytes, addresses and ports included, are equal, so an equal compare also shows
+//! that both ACKs belong to one flow and that the next ACK is ordinary if the last one is. No header is parsed.
+//! IPv4 options are impossible, because the last ACK is held. The result is `None` if only the full rules can
 //! decide, as for a window update.
 
 use rxo_frame::Frame;
@@ -30,8 +30,8 @@ pub(crate) struct Following {
     pub(crate) said: AckPoint,
 }
 
-/// Counts the leading `frames` that may follow `last`, each as [`follows`] decides. Returns `None` if the
-/// first may not. `is_intact` validates the checksum of a frame; it also receives the frames behind it.
+/// Counts the leading `frames` that may follow `last`, each as [`follows`] decides. Returns `None` if the first
+/// frame may not follow. `is_intact` validates the checksum of a frame; it also receives the frames behind it.
 #[inline]
 pub(crate) fn follow<S: Shape, B: AsRef<[u8]>>(
     last: &Frame<B>,

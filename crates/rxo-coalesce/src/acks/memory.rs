@@ -62,7 +62,8 @@ pub(crate) struct Memory {
     /// The doubts about recorded ACKs; `None` if the memory is off.
     doubts: Option<Doubts>,
     epoch: u16,
-    /// The index of the set that is searched for entries that are too old when the next doubt is recorded.
+    /// The index of the set that was swept last. When the next doubt is recorded, the set after it is searched
+    /// for entries that are too old.
     swept: usize,
 }
 
@@ -156,8 +157,8 @@ impl Memory {
         self.sweep();
     }
 
-    /// Reduces the entries of one set that are too old for the kept doubts to lower bounds. Each doubt sweeps
-    /// one set, so every set is swept long before the epochs of its entries repeat.
+    /// Marks entries of one set as lower bounds: the entries that are older than all kept doubts. Each new
+    /// doubt sweeps one set, so every set is swept long before the epochs of its entries repeat.
     fn sweep(&mut self) {
         self.swept = (self.swept + 1) % self.sets.len().max(1);
         let (epoch, Some(Set(entries))) = (self.epoch, self.sets.get_mut(self.swept)) else {
@@ -168,8 +169,8 @@ impl Memory {
         old.for_each(|entry| entry.epoch = DOUBTED);
     }
 
-    /// Stores `entry`: replaces the flow's own entry, else one that is only a lower bound, else the one that
-    /// was added first.
+    /// Stores `entry`: replaces the flow's own entry; if there is none, an entry that is only a lower bound;
+    /// otherwise the entry that was added first.
     #[inline]
     fn put(&mut self, entry: Entry) {
         if let Some(known) = self.find(entry.flow) {

@@ -1,4 +1,4 @@
-//! Pure ACKs: which may be aggregated, and the state that this needs.
+//! Pure ACKs: the rules that decide which may be aggregated, and the state that these rules need.
 //!
 //! Separate from the rules for data, because a pure ACK carries no payload. The latest acknowledgement must
 //! arrive, and so must every repetition of it: a second ACK with the same contents signals loss (RFC 5681

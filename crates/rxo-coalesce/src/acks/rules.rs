@@ -1,4 +1,5 @@
-//! Rules for pure ACKs: whether one may be aggregated, and whether it joins the ACKs that its flow holds.
+//! Rules for pure ACKs: they decide whether an ACK may be aggregated, and whether it joins the ACKs that its
+//! flow holds.
 //!
 //! Pure functions, like [`crate::candidate()`] and [`crate::verdict()`], and total: they return an answer
 //! with a reason for every frame.
@@ -50,7 +51,7 @@ pub(crate) fn ack_candidate<'a>(
 }
 
 /// Returns `true` if CE marks would be lost: a sink that counts them sees only the last ACK. With one record
-/// per ACK, none are lost.
+/// per ACK, no marks are lost.
 const fn loses_ce_marks(policy: &Policy) -> bool {
     matches!(policy.ce, CeRule::Bypass) && matches!(policy.pure_acks, PureAckRule::Single)
 }
@@ -72,7 +73,8 @@ fn flags(flags: TcpFlags) -> Result<(), BypassReason> {
     }
 }
 
-/// Accepts no option, the timestamp, or SACK blocks if the policy allows that later blocks cover them.
+/// Accepts an ACK without options or with only the timestamp. Accepts SACK blocks if the policy allows that
+/// later blocks cover them, unless the first block is a D-SACK.
 fn options(
     parsed: &Parsed,
     tcp: &TcpSegment,
@@ -160,7 +162,7 @@ fn are_arranged_alike(last: &Candidate<'_>, next: &Candidate<'_>) -> bool {
     next.tcp.options == last.tcp.options && old.len() == new.len() && kinds(old).eq(kinds(new))
 }
 
-/// Returns `true` if the options of `next` contain all information in those of `last`.
+/// Returns `true` if the options of `next` contain all information in the options of `last`.
 fn covers(last: &Candidate<'_>, next: &Candidate<'_>) -> bool {
     let (old, new) = (option_bytes(last.at, last.bytes), option_bytes(next.at, next.bytes));
     let (Some(old_blocks), Some(new_blocks)) = (Sack::read(old), Sack::read(new)) else {

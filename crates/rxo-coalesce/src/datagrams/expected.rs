@@ -31,9 +31,9 @@ pub(crate) struct ExpectedDatagram<'a, S: Shape> {
 }
 
 impl<'a, S: Shape> ExpectedDatagram<'a, S> {
-    /// Predicts the datagram after `last`, the last datagram of `held`, whose IP header begins at `network`.
-    /// If it is still open whether the IPv4 ID increments, `next` decides. `None` if only the full rules can
-    /// decide.
+    /// Predicts the datagram after `last`, the last datagram of `held`, whose IP header begins at `network`. If
+    /// it is not known yet whether the IPv4 ID increments, the ID of `next` decides. `None` if only the full
+    /// rules can decide.
     #[inline]
     pub(crate) fn after<B: AsRef<[u8]>>(
         held: &Held,

@@ -1,4 +1,5 @@
-//! UDP datagrams: which may be coalesced, and which continue a run that is held.
+//! UDP datagrams: the rules that decide which may be coalesced, and which continue the held datagrams of their
+//! flow.
 //!
 //! Separate from the rules for TCP because there is no byte stream: datagrams have neither sequence numbers
 //! nor flags, and only their sizes show where one ends. The rules are those of Linux

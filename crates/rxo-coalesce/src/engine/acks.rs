@@ -2,7 +2,7 @@
 //! records for later decisions.
 //!
 //! Separate from the tiers because each flow's last ACK is the only state that outlives the held segments.
-//! Under policies that do not aggregate pure ACKs into one, nothing is recorded and nothing here is used.
+//! Under policies that do not aggregate several pure ACKs into one, this module records nothing.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::{FlowKey, Parsed, TcpFlags, Transport};
@@ -15,9 +15,9 @@ use crate::held::Segment;
 use crate::{BypassReason, Kind, Verdict};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Returns the verdict on a pure ACK whose flow holds nothing. If only the last ACK is delivered, the
-    /// held one must be newer than the last recorded ACK. An ACK with SACK blocks counts as newer, unless it
-    /// was overtaken.
+    /// Returns the verdict on a pure ACK whose flow holds nothing. If only the last ACK is delivered, an ACK
+    /// may be held only if it is newer than the last recorded ACK. An ACK with SACK blocks counts as newer,
+    /// unless it was overtaken.
     #[inline(always)]
     pub(super) fn ack_alone(&self, segment: &Segment) -> Verdict {
         if self.memory.is_off() {
@@ -39,8 +39,9 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Returns `true` if the last ACK that `flow` holds still differs from the last delivered one after
-    /// `segment` is appended. A window update followed by its reversal would leave an ACK equal to the
-    /// last delivered one: if only the last ACK is delivered, that would be a duplicate which nobody sent.
+    /// `segment` is appended. A window update followed by its reversal would leave an ACK equal to the last
+    /// delivered one. If only the last ACK is delivered, the receiver would see a duplicate ACK that the peer
+    /// never sent.
     pub(super) fn adds_to(&self, flow: u16, segment: &Segment) -> bool {
         let (held, said) = (&self.store.acks[usize::from(flow)], segment.acks.said);
         if self.memory.is_off() || segment.acks.says_more || said.advances(held.said) {

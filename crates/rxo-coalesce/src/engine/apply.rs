@@ -1,4 +1,4 @@
-//! Applies a verdict, whichever tier gave it.
+//! Applies the verdicts of all tiers.
 //!
 //! The tiers decide; this module holds, appends, flushes or delivers segments. Only the Expected tier updates
 //! the held state itself before it calls `append`, because it handles several segments at once. The functions
@@ -18,14 +18,14 @@ use crate::{BypassReason, FlushReason, Kind, Verdict};
 /// The result of a tier for a frame that it processed.
 #[derive(Clone, Copy)]
 pub(super) enum Taken {
-    /// The frame is held at this index, and the frames after it may continue it.
+    /// The frame is held by the flow with this index, and later frames may be appended to the flow.
     Held(u16),
-    /// The frame was delivered, or is held and no frame after it can continue it.
+    /// The frame was delivered, or no later frame of the batch is to be appended to its flow at once.
     Left,
 }
 
 impl Taken {
-    /// Returns `Held` with the index `flow`, or `Left` if `flow` is `None`.
+    /// Returns [`Taken::Held`] with the index `flow`, or [`Taken::Left`] if `flow` is `None`.
     #[inline]
     pub(super) fn of(flow: Option<u16>) -> Self {
         flow.map_or(Self::Left, Self::Held)
@@ -87,8 +87,8 @@ impl<B: FrameBuffer> Engine<B> {
         flow
     }
 
-    /// Flushes the least recently used flow to free its slot for another. Cold, so that other callers spare
-    /// no registers.
+    /// Flushes the least recently used flow to free its slot for another. Marked cold, so that its callers
+    /// reserve no registers for it.
     #[cold]
     #[inline(never)]
     fn evict(&mut self) {
@@ -127,8 +127,8 @@ impl<B: FrameBuffer> Engine<B> {
         Some(flow)
     }
 
-    /// Delivers the frame in `slot` untouched. Everything that it would overtake must have been flushed
-    /// before.
+    /// Delivers the frame in `slot` untouched. The caller must have flushed all held segments that the frame
+    /// would overtake.
     #[inline]
     pub(super) fn deliver_untouched(&mut self, slot: u32, at: Starts, reason: BypassReason) {
         self.counters.bypass(reason);
@@ -146,9 +146,9 @@ impl<B: FrameBuffer> Engine<B> {
         self.store.ready_intact(slot, at);
     }
 
-    /// Returns the index at which the flow is held if it holds this kind. If it holds another kind, that is
-    /// flushed: data, pure ACKs and datagrams are never held together. If it returns `None`, the flow's
-    /// bucket has a free entry.
+    /// Returns the index at which the flow is held if the flow holds packets of this kind. Flushes a flow that
+    /// holds another kind, because data, pure ACKs and datagrams are never held together. If the result is
+    /// `None`, the flow's bucket has a free entry.
     #[inline(always)]
     pub(super) fn find_alike(&mut self, key: &FlowKey, hash: FlowHash, kind: Kind) -> Option<u16> {
         let Some(flow) = self.table.find(&self.store.held, key, hash) else {
@@ -164,8 +164,8 @@ impl<B: FrameBuffer> Engine<B> {
         None
     }
 
-    /// Flushes everything that the packet in `slot` would overtake, which is then delivered untouched for
-    /// `reason`.
+    /// Flushes all held segments that the packet in `slot` would overtake. The caller then delivers the packet
+    /// untouched for `reason`.
     #[inline(never)]
     pub(super) fn make_way(&mut self, reason: BypassReason, key: &FlowKey, slot: u32) {
         match reason.reach() {

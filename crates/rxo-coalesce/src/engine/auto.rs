@@ -7,9 +7,9 @@
 //!
 //! A flow is flushed at the end of a poll if
 //!
-//! * the receiver is idle, or its load is unknown (then all flows are flushed);
+//! * the receiver is idle, or its load is unknown (all flows are flushed);
 //! * the flow holds only one segment;
-//! * the flow holds [`ENOUGH_SEGMENTS`];
+//! * the flow holds [`ENOUGH_SEGMENTS`] or more;
 //! * the flow was held at the end of `most_polls` polls, this one included;
 //! * the next poll, expected after the smoothed gap between polls, would come after the flow's time budget;
 //! * the flow receives on average less than one segment per poll (smoothed).
@@ -45,7 +45,7 @@ pub(super) struct Pace {
     poll: u32,
     /// For each flow index, the flow's state at the end of the last poll in which it gained a segment.
     seen: Box<[LastGain]>,
-    /// The flows that gained no segment lately, by the poll at whose end they are flushed.
+    /// The held flows, by the poll at whose end each is flushed if it gains no segment until then.
     exits: Exits,
 }
 
@@ -116,9 +116,9 @@ impl Pace {
 }
 
 impl LastGain {
-    /// Updates the flow's state at the end of poll number `poll`, when the flow holds `segments` segments. A flow that
-    /// is not carried over began in this poll. A carried flow gained nothing in the polls since its last update, so its
-    /// share decays.
+    /// Updates the flow's state at the end of poll number `poll`, when the flow holds `segments` segments. A
+    /// flow that is not carried over began in this poll. A carried flow gained no segment in the polls since
+    /// its last update, so its share decays.
     fn update(&mut self, poll: u32, segments: u32, is_carried: bool) {
         let gained = |before: u32| (segments - before).saturating_mul(ONE_SEGMENT);
         *self = if is_carried {
@@ -141,8 +141,8 @@ impl LastGain {
 }
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Ends a poll under [`Hold::Auto`]: flushes the flows for which holding no longer pays. `load` is `None` if the
-    /// receiver's load is unknown.
+    /// Ends a poll under [`Hold::Auto`]: flushes the flows that adaptive hold does not keep. `load` is `None`
+    /// if the receiver's load is unknown.
     #[inline(never)]
     pub(super) fn hold_or_flush_by_load(&mut self, now: Instant, load: Option<Load>) {
         self.pace.advance(now);
@@ -165,8 +165,8 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Decides about the flows at the end of a poll. Examines only the flows that gained a segment in this
-    /// poll, and those that must be flushed because they gained none. So the cost of a poll depends on its
-    /// own frames, not on the number of held flows.
+    /// poll, and the flows that must be flushed because they did not gain one. So the cost of a poll depends on
+    /// its own frames, not on the number of held flows.
     fn hold_what_gains(&mut self, now: Instant) {
         if self.table.is_empty() {
             self.store.marks.deadlines = self.store.end();

@@ -8,7 +8,8 @@ use super::Engine;
 use crate::held::Held;
 use crate::shape::Shape;
 
-/// Parameters to verify the checksum of frames whose headers and length equal those of the last held one.
+/// Parameters to verify the checksum of frames whose length and constant header fields equal those of the last
+/// held frame.
 #[derive(Clone, Copy)]
 pub(super) struct Verification {
     pseudo_header: Sum,
@@ -61,8 +62,8 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Returns `true` if the checksum of a plain segment is trusted or right. Returns `false` for a partial
-    /// checksum, which slower tiers handle: checking its position would cost every segment, and few frames
-    /// here have one.
+    /// checksum, which slower tiers handle: a check of its position would slow down every segment, and few
+    /// plain segments have a partial checksum.
     #[inline(always)]
     pub(super) fn is_plain_and_right<S: Shape>(
         &self,
@@ -87,8 +88,8 @@ impl<B: FrameBuffer> Engine<B> {
     }
 }
 
-/// Returns `true` if a frame has metadata that the fast tiers do not handle: it is a GSO frame, or its
-/// partial checksum is not the one at offset `field` of the transport header at `transport`.
+/// Returns `true` if a frame has metadata that the fast tiers do not handle: it is a GSO frame, or its partial
+/// checksum is not in the field at offset `field` of the transport header at `transport`.
 #[inline]
 pub(super) const fn is_described_oddly<B>(
     frame: &Frame<B>,

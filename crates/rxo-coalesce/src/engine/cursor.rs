@@ -5,14 +5,14 @@ use alloc::vec::Vec;
 use rxo_frame::Frame;
 use rxo_wire::{ETHERNET_HEADER_BYTES, FlowKey, SeqNumber};
 
-/// The usual offsets of the IP header in a frame, in bytes: after an Ethernet header, or 0 for raw IP.
+/// The offset of the IP header after an Ethernet header without VLAN tags, in bytes.
 pub(super) const ETHERNET: usize = ETHERNET_HEADER_BYTES;
 pub(super) const RAW_IP: usize = 0;
-/// The value that means any other offset, not known at compile time.
+/// Stands for an offset of the IP header that is not known at compile time.
 pub(super) const ANYWHERE: usize = usize::MAX;
 
-/// A frame of a batch and the offset of its IP header. Borrows the frames apart from the store, so that all
-/// other state can be written meanwhile. Two words, so that calls pass it in registers.
+/// A frame of a batch and the offset of its IP header. The cursor borrows only the frames, not the store, so
+/// the engine can write all other state meanwhile. It has two words, so calls pass it in registers.
 pub(super) struct Cursor<'a, B> {
     frames: &'a Vec<Frame<B>>,
     /// The slot of the frame in the lower 32 bits; the offset of its IP header in the upper 32.
@@ -70,7 +70,7 @@ impl<'a, B: AsRef<[u8]>> Cursor<'a, B> {
         self.frames.get(self.slot() as usize)
     }
 
-    /// The bytes of the frame from the IP header on; `None` if the frame ends before.
+    /// The bytes of the frame from the IP header on; `None` if the frame ends before that offset.
     #[inline]
     pub(super) fn packet(self) -> Option<&'a [u8]> {
         self.frame()?.bytes().get(self.network()..)

@@ -1,8 +1,7 @@
 //! UDP datagrams, by the same tiers as segments: expected, fixed offsets, all rules.
 //!
-//! Separate from the tiers for TCP, so that those contain no code for UDP. A datagram is tried here after the
-//! first TCP tier could not decide; the datagrams after it that continue its run are then appended in one
-//! loop.
+//! Separate from the tiers for TCP, so that those contain no code for UDP. This tier receives a datagram after
+//! the first TCP tier could not decide, and then appends the datagrams that continue its run in one loop.
 
 use rxo_frame::FrameBuffer;
 use rxo_wire::udp::CHECKSUM_AT;
@@ -86,9 +85,9 @@ impl<B: FrameBuffer> Engine<B> {
         self.apply(verdict, found, &segment)
     }
 
-    /// Appends datagrams to those that `flow` holds: the one at `at` and those behind it, up to the first
-    /// that is not the next expected one. Returns the slot behind the last appended datagram, which is the
-    /// slot of `at` if none was appended.
+    /// Appends to `flow` the datagram at `at` and the datagrams behind it, up to the first that is not expected
+    /// next. Returns the slot behind the last appended datagram; this is the slot of `at` if no datagram was
+    /// appended.
     #[inline(never)]
     pub(super) fn run_of_datagrams<S: Shape>(&mut self, at: Cursor<'_, B>, flow: u16) -> u32 {
         let Some((count, id_step)) = self.count_datagrams::<S>(at, flow) else {
@@ -103,7 +102,7 @@ impl<B: FrameBuffer> Engine<B> {
         at.slot() + count
     }
 
-    /// Returns how many frames, from the one at `at` on, continue the datagrams that `flow` holds, and the
+    /// Returns the number of frames, starting at `at`, that continue the datagrams that `flow` holds, and the
     /// increment of their IPv4 IDs. `None` if the frame at `at` does not.
     #[inline]
     fn count_datagrams<S: Shape>(&self, at: Cursor<'_, B>, flow: u16) -> Option<(u32, u16)> {

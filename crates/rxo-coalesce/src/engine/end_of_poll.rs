@@ -29,8 +29,8 @@ impl<B: FrameBuffer> Engine<B> {
         self.store.marks.poll = self.store.end();
     }
 
-    /// Flushes every flow that holds a single segment. Only flows that began in this poll can hold one: all
-    /// others with a single segment were flushed at the end of an earlier poll.
+    /// Flushes every flow that holds a single segment. Only flows that began in this poll can hold a single
+    /// segment: older ones were flushed at the end of an earlier poll.
     fn flush_lone(&mut self, now: Instant) {
         self.flush_for(self.store.marks.poll, now, |_, held| {
             (held.segments == 1).then_some(FlushReason::LoneSegment)

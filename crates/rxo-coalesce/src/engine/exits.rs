@@ -1,9 +1,9 @@
 //! Exits: index of the flows that adaptive hold keeps, by the poll at whose end they are flushed if they gain no
 //! segment until then.
 //!
-//! Separate so that a held flow is not examined in every poll. There is one list for each of
-//! the next polls. A flow index is in at most one list, and moves when its flow gains a segment. The entry of
-//! a flushed flow remains until its index is used again or its poll ends. All operations are O(1). Does not
+//! With this index, a poll does not examine every held flow. There is one list for each of the next polls. A
+//! flow index is in at most one list, and moves to a later list when its flow gains a segment. The entry of a
+//! flushed flow remains until its index is used again or its poll ends. All operations are O(1). Does not
 //! allocate after construction.
 
 use crate::lists::Lists;
@@ -22,8 +22,8 @@ impl Exits {
         Self(Lists::new(TURNS as usize, flows))
     }
 
-    /// Records that `flow` leaves at the end of poll number `poll`, which replaces an earlier record.
-    /// `poll` must be one of the next `TURNS - 1`.
+    /// Records that `flow` is to be flushed at the end of poll number `poll`. Replaces an earlier record of the
+    /// flow. `poll` must be one of the next `TURNS - 1`.
     #[inline]
     pub(super) fn note(&mut self, poll: u32, flow: u16) {
         self.0.put((poll % TURNS) as u16, flow);

@@ -1,8 +1,8 @@
 //! The *Expected* tier: recognises the next segment of a held flow by one compare.
 //!
 //! The compare covers nearly every rule, and proves that the segment belongs to this flow. So nothing else of
-//! the segment is read, no table is searched, and little is written. If it fails, the slower tiers find the
-//! reason.
+//! the segment is read, no table is searched, and little is written. If the compare fails, the slower tiers
+//! decide.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::{FlowHash, IpVersion, SeqNumber};
@@ -96,8 +96,9 @@ impl<B: FrameBuffer> Engine<B> {
         Some(self.run_if_next::<S>(at.next(), started))
     }
 
-    /// Appends the frame to `flow` if it is the expected one, then the frames behind it that continue it.
-    /// `None` if it is not. The frame may be of any flow: the compare proves that it belongs to this one.
+    /// Appends the current frame to `flow` if it is the expected one, and then the frames behind it that
+    /// continue the flow. Returns `None` if the current frame is not the expected one. The frame may be of any
+    /// flow: the compare proves that it belongs to `flow`.
     #[inline(always)]
     fn take_next<S: Shape>(&mut self, at: Cursor<'_, B>, flow: u16) -> Option<u32> {
         let held = self.store.held.get(usize::from(flow))?;
@@ -129,9 +130,9 @@ impl<B: FrameBuffer> Engine<B> {
         is_intact.then_some(expected.id_step())
     }
 
-    /// Appends frames to `flow`, which expects `next_seq`: the frame at `at` and those behind it, up to
-    /// the first that does not continue the flow. Checks the sequence number first, because most frames
-    /// fail there. Returns the slot behind the last appended frame.
+    /// Appends to `flow`, which expects `next_seq`, the frame at `at` and the frames behind it, up to the first
+    /// that does not continue the flow. Checks the sequence number first, because most frames fail there.
+    /// Returns the slot behind the last appended frame.
     #[inline(always)]
     pub(super) fn run_if_next<S: Shape>(
         &mut self,
@@ -144,8 +145,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Appends the frames behind the one at `at` that continue its flow. The frame at `at` is the last one
-    /// that `flow` holds. Returns the slot behind the last appended frame.
+    /// Appends to `flow` the frames behind `at` that continue it. The frame at `at` is the last frame that
+    /// `flow` holds. Returns the slot behind the last appended frame.
     fn run_behind<S: Shape>(&mut self, at: Cursor<'_, B>, flow: u16) -> u32 {
         let held = &self.store.held[usize::from(flow)];
         match at.next().has_seq(held.at.transport().into(), held.next_seq) {
@@ -154,8 +155,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Appends the frames behind the one at `at` that continue its flow. The rules hold the frame at `at`,
-    /// which may be of any kind, in `flow`. Returns the slot behind the last appended frame.
+    /// Appends to `flow` the frames behind `at` that continue it. The caller has already added the frame at
+    /// `at`, which may be of any kind, to `flow`. Returns the slot behind the last appended frame.
     pub(super) fn append_following(&mut self, at: Cursor<'_, B>, flow: u16) -> u32 {
         let held = &self.store.held[usize::from(flow)];
         let (version, kind, starts) = (held.version, held.kind(), held.at);
@@ -170,9 +171,9 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Appends frames to `flow`: the frame at `at` and those behind it, up to the first that does not
-    /// continue the flow. Returns the slot behind the last appended frame. The usual offsets of the IP
-    /// header are compile-time constants, so that the loop neither stores nor adds them.
+    /// Appends to `flow` the frame at `at` and the frames behind it, up to the first that does not continue the
+    /// flow. Returns the slot behind the last appended frame. The usual offsets of the IP header are
+    /// compile-time constants, so that the loop neither stores nor adds them.
     #[inline(always)]
     fn run<S: Shape>(&mut self, at: Cursor<'_, B>, flow: u16) -> u32 {
         match usize::from(self.store.held[usize::from(flow)].at.network()) {
@@ -191,8 +192,8 @@ impl<B: FrameBuffer> Engine<B> {
         after
     }
 
-    /// Appends this segment and those after it, for a packet that may be shorter than [`Shape::Headers`].
-    /// Returns `None` if the segment is not the next expected one of its flow. Separate from
+    /// Appends the segment at `at`, which may be shorter than [`Shape::Headers`], and the frames after it that
+    /// continue its flow. Returns `None` if the segment is not the next expected one of its flow. Separate from
     /// [`Engine::take_next`] because such headers must be copied before they are compared.
     #[inline(always)]
     pub(super) fn take_short<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {

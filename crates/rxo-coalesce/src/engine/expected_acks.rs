@@ -42,9 +42,9 @@ impl<B: FrameBuffer> Engine<B> {
         })
     }
 
-    /// Appends pure ACKs to those that `flow` holds: the one at `at` and those behind it in the batch, up
-    /// to the first that may not follow. Returns the slot behind the last appended ACK. Not inlined, so
-    /// that the path for interleaved ACKs of many flows does not reserve registers for it.
+    /// Appends to `flow` the pure ACK at `at` and the pure ACKs behind it in the batch, up to the first that
+    /// may not follow. Returns the slot behind the last appended ACK. Not inlined, so that the path for
+    /// interleaved ACKs of many flows does not reserve registers for it.
     #[inline(never)]
     fn run_of_acks<S: Shape, const NETWORK: usize>(&mut self, at: Cursor<'_, B>, flow: u16) -> u32 {
         let network = if NETWORK == ANYWHERE { at.network() } else { NETWORK };
@@ -63,8 +63,8 @@ impl<B: FrameBuffer> Engine<B> {
         at.slot() + following.count
     }
 
-    /// Appends `count` pure ACKs, in the slots from `slot` on, to those that `flow` holds. Returns `false`
-    /// if all were flushed.
+    /// Appends to `flow` the `count` pure ACKs in the slots from `slot` on. Returns `false` if the flow was
+    /// then flushed.
     #[inline(always)]
     fn append_acks(&mut self, flow: u16, slot: u32, Following { count, said }: Following) -> bool {
         let held = &mut self.store.held[usize::from(flow)];

@@ -63,8 +63,8 @@ impl<B: FrameBuffer> Engine<B> {
         (!self.table.is_empty()).then(|| self.oldest_arrival + limit)
     }
 
-    /// Flushes the flows that have been held as long as the policy allows. Examines only these, and the flows
-    /// that were added since the last call.
+    /// Flushes the flows that have been held as long as the policy allows. Examines only these flows, and the
+    /// flows that were added since the last call.
     pub(super) fn flush_overdue(&mut self, now: Instant) {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return;

@@ -2,8 +2,8 @@
 //! at the same time.
 //!
 //! A pure ACK that is delivered untouched ends a run, but usually the frame after it would have continued the
-//! run. So the expectation is kept across such ACKs, and data is compared with it as in a run. Separate from
-//! runs because their frames are in consecutive slots, and need no link per frame.
+//! run. So the expectation is kept across such ACKs, and data is compared with it as in a run. This code is
+//! separate from that for runs, whose frames are in consecutive slots and need no link per frame.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::ethertype;
@@ -19,10 +19,10 @@ use crate::single::Starts;
 use crate::{BypassReason, FlushReason};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Receives a plain pure ACK under a policy that aggregates none: flushes its flow, then delivers it
-    /// untouched. Continues with the frames after it, as long as each continues the flow of the frame before
-    /// the ACK, or is a pure ACK of a flow that holds nothing. Returns the slot after the last received
-    /// frame.
+    /// Receives a plain pure ACK under a policy that does not aggregate pure ACKs: flushes its flow, then
+    /// delivers the ACK untouched. Continues with the frames after it, as long as each frame continues the flow
+    /// of the frame before the ACK, or is a pure ACK of a flow that holds nothing. Returns the slot after the
+    /// last received frame.
     #[inline(always)]
     pub(super) fn take_ack_alone<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         let frame = at.frame()?;
@@ -45,10 +45,9 @@ impl<B: FrameBuffer> Engine<B> {
         Some(self.take_in_turn::<S>(at.next(), flow).unwrap_or(after))
     }
 
-    /// Receives the frame at `first` and those behind it, as long as each continues `flow` or is a pure
-    /// ACK of a flow that holds nothing. Returns the slot behind the last received frame, or `None` if the
-    /// next frame of the flow cannot be predicted. Not inlined, so that other paths spare no registers for
-    /// it.
+    /// Receives the frame at `first` and the frames behind it, as long as each continues `flow` or is a pure
+    /// ACK of a flow that holds nothing. Returns the slot behind the last received frame, or `None` if the next
+    /// frame of the flow cannot be predicted. Not inlined, so that other paths reserve no registers for it.
     #[inline(never)]
     fn take_in_turn<S: Shape>(&mut self, first: Cursor<'_, B>, flow: u16) -> Option<u32> {
         let network = first.network();

@@ -25,7 +25,7 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Returns the verdict on a candidate. `last` is the index of the candidate's flow and the last segment
-    /// that the flow holds; `None` if it holds nothing.
+    /// that the flow holds; `None` if the flow holds nothing.
     fn verdict(
         &self,
         last: Option<(u16, &Candidate<'_>)>,

@@ -14,12 +14,13 @@ pub(super) fn memory(policy: &Policy) -> Memory {
 }
 
 /// Returns the payload, in bytes, up to which all plain segments satisfy the static rules of the policy; 0 if
-/// it also has a rule about DF or a zero timestamp echo, which plain segments may break.
+/// the policy also has a rule about DF or a zero timestamp echo, which plain segments may break.
 pub(super) fn plain_payload(policy: &Policy) -> u32 {
     if policy.refuses_plain() { 0 } else { most_payload(policy) }
 }
 
-/// Returns the longest payload, in bytes, that is within all limits of the policy; 0 if it coalesces no data.
+/// Returns the longest payload, in bytes, that is within all limits of the policy; 0 if the policy coalesces no
+/// data.
 pub(super) fn most_payload(policy: &Policy) -> u32 {
     if !policy.coalesce || policy.max_segments < 2 {
         return 0;

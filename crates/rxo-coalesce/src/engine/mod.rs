@@ -7,8 +7,8 @@
 //! * `acks`: uses and updates the last ACK of each flow.
 //! * `hosts`: flushes all flows between two hosts, for a packet that may belong to any of them.
 //! * `end_of_poll`, `auto`: choose the flows to flush at the end of a poll, `auto` under adaptive hold;
-//!   `flush`: flushes them.
-//! * `cursor`, `checksums`, `prefetch`, `limits`: helpers that all of them use.
+//!   `flush`: flushes flows.
+//! * `cursor`, `checksums`, `prefetch`, `limits`: helpers that all these modules use.
 
 mod acks;
 mod apply;
@@ -48,9 +48,9 @@ use crate::{Config, Counters, Deliveries, FlushReason, Policy};
 /// The receive engine of one worker: frames in, deliveries out. See the crate's documentation.
 ///
 /// # Worst case
-/// The table gives the maximum number of instructions to receive and deliver one frame, whatever is held and
-/// whatever arrives. It was counted with 4,096 flows and 81,920 slots under frames chosen to be expensive,
-/// some by senders that know the seed, polls included (`worst-…` of `cargo xtask bench instructions`; see
+/// The table gives the maximum number of instructions to receive and deliver one frame, for any held flows and
+/// any traffic. It was counted with 4,096 flows and 81,920 slots under frames chosen to be expensive, some by
+/// senders that know the seed, polls included (`worst-…` of `cargo xtask bench instructions`; see
 /// lab/bench/README.md).
 ///
 /// | | instructions per frame received or delivered |
@@ -72,16 +72,16 @@ pub struct Engine<B> {
     memory: Memory,
     /// Guesses the index at which the pure ACKs of a flow are held.
     recent: Recent,
-    /// The maximum number of pure ACKs held together; if it is less than 2, none are aggregated.
+    /// The maximum number of pure ACKs held together; if this limit is less than 2, no ACKs are aggregated.
     ack_limit: u32,
-    /// The payload, in bytes, up to which all plain segments satisfy the static rules of the policy; 0 if it
-    /// also has a rule about DF or a zero timestamp echo, which plain segments may break.
+    /// The payload, in bytes, up to which all plain segments satisfy the static rules of the policy; 0 if the
+    /// policy also has a rule about DF or a zero timestamp echo, which plain segments may break.
     plain_payload_bytes: u32,
     /// `true` if the policy coalesces UDP. A copy of the policy's rule for the fast tiers, which read it for
     /// every frame that is not the next expected one.
     takes_datagrams: bool,
-    /// `false` if no segment with payload is ever held. Then the fast tiers are skipped: they would only add
-    /// cost before the rules decide.
+    /// `false` if no segment with payload is ever held. The fast tiers are then skipped, because the rules
+    /// would decide about every frame anyway.
     holds_data: bool,
     /// The number of polls since the last flush of all flows.
     polls: u32,
@@ -149,12 +149,13 @@ impl<B: FrameBuffer> Engine<B> {
         &self.counters
     }
 
-    /// Changes the policy at `now`, between two polls. Everything held is delivered to `sink` first, under
-    /// the old policy. The counters continue. The last ACK of each flow is forgotten, so the next pure ACK of
-    /// each flow is delivered alone. Allocates the memory that the new policy needs, and frees the old.
+    /// Changes the policy at `now`, between two polls. All held segments are delivered to `sink` first, under
+    /// the old policy. The counters are not reset. The last ACK of each flow is forgotten, so the next pure ACK
+    /// of each flow is delivered alone. Allocates the memory that the new policy needs, and frees the old
+    /// memory.
     ///
     /// # Errors
-    /// [`ConfigError`] if a number of the policy is out of range. Then nothing is delivered or changed.
+    /// [`ConfigError`] if a number of the policy is out of range. In this case nothing is delivered or changed.
     pub fn change_policy(
         &mut self,
         policy: Policy,
@@ -175,8 +176,8 @@ impl<B: FrameBuffer> Engine<B> {
         self.table.is_empty()
     }
 
-    /// Returns the number of frames received but not delivered; call it between two polls. It counts used
-    /// slots and not [`Engine::counters`], so that each can be used to check the other.
+    /// Returns the number of frames received but not delivered; call it between two polls. The number is
+    /// derived from the used slots and not from [`Engine::counters`], so the two can be compared in a test.
     #[must_use]
     pub fn held_frames(&self) -> usize {
         self.store.undelivered()
@@ -280,7 +281,8 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Returns the time by which [`Engine::on_timeout`] must be called; `None` while nothing is held or the
-    /// policy has no time limit. It may be too early, and the call then does nothing; it is never too late.
+    /// policy has no time limit. The time may be too early, in which case the call does nothing, but it is
+    /// never too late.
     ///
     /// # Examples
     /// A policy that holds beyond the end of a poll:
@@ -320,7 +322,8 @@ impl<B: FrameBuffer> Engine<B> {
 
     /// Flushes the flows that have been held as long as the policy allows; under
     /// [`Hold::Auto`](crate::Hold::Auto) all flows if the receiver is idle. `load` is as in
-    /// [`Engine::poll_under`]. A caller that is informed of the load between polls should call it then, too.
+    /// [`Engine::poll_under`]. A caller that learns the receiver's load between polls should also call this
+    /// function then.
     pub fn on_timeout_under(
         &mut self,
         load: Option<Load>,

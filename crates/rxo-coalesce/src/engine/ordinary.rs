@@ -1,9 +1,9 @@
 //! The *Ordinary* tier: packets that are refused by a static rule, and ordinary segments that are neither
 //! expected nor plain.
 //!
-//! Both are read from fixed offsets. A segment with PSH, or with less payload than the last, gets its verdict
-//! from the full rules. If only a full parse can decide, each function in this module returns `None`. Until
-//! then it has flushed nothing that the full rules would not flush as well.
+//! Both are read from fixed offsets. The full rules judge a segment with PSH, or with less payload than the
+//! last one. If only a full parse can decide, each function in this module returns `None`. Before it returns
+//! `None`, a function flushes only what the full rules would flush, too.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::tcp::CHECKSUM_AT;

@@ -1,8 +1,9 @@
 //! The *Plain* tier: ordinary segments with no flag but ACK, read from fixed offsets.
 //!
-//! A plain segment that reaches this tier starts a new aggregate. If its flow holds one that the segment does
-//! not continue, that one is flushed first. If options, flags or the policy need more, each function in this
-//! module returns `None`; until then it has flushed nothing that the full rules would not flush as well.
+//! A plain segment that reaches this tier starts a new aggregate. If the flow already holds an aggregate, which
+//! the segment does not continue, that aggregate is flushed first. If options, flags or the policy need slower
+//! tiers, each function in this module returns `None`. Before it returns `None`, a function flushes only what
+//! the full rules would flush, too.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::{FlowHash, FlowKey, Plain, SeqNumber};
@@ -71,8 +72,8 @@ impl<B: FrameBuffer> Engine<B> {
             && (policy.zero_echo || echo.is_none_or(|echo| echo != [0; 4]))
     }
 
-    /// Starts an aggregate with a plain pure ACK, under a policy that aggregates ACKs. `None` if the segment
-    /// is not a plain pure ACK, or if its flow holds anything.
+    /// Starts an aggregate with a plain pure ACK, under a policy that aggregates ACKs. `None` if the segment is
+    /// not a plain pure ACK, or if its flow already holds packets.
     #[inline(always)]
     pub(super) fn start_acks<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<()> {
         let (frame, packet) = (at.frame()?, at.packet()?);

@@ -1,7 +1,7 @@
 //! The *Rules* tier: the full parse, `candidate`, `verdict`.
 //!
-//! Receives every frame that the faster tiers do not process. It could process all frames alone: the faster
-//! tiers decide exactly as it would.
+//! Receives every frame that the faster tiers do not process. This tier could process all frames alone: the
+//! faster tiers reach the same decisions.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::{Malformed, Parsed, Transport, Unparsed, tcp, udp};
@@ -71,8 +71,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Judges a candidate against its flow and applies the verdict. Returns the index at which it is held;
-    /// `None` if it was delivered or is a pure ACK.
+    /// Judges a candidate against its flow and applies the verdict. Returns the index at which the candidate is
+    /// held; `None` if it was delivered or is a pure ACK.
     fn join(
         &mut self,
         at: Cursor<'_, B>,

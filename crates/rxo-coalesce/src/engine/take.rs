@@ -28,7 +28,8 @@ use crate::shape::{Shape, V4, V6, by_ip_version};
 use crate::{Deliveries, FlushReason, Hold};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Receives all frames of `batch`. Delivers in between if there are not enough free slots.
+    /// Receives all frames of `batch`. If there are not enough free slots for the batch, delivers frames after
+    /// each part of it.
     pub(super) fn take(
         &mut self,
         batch: &mut Vec<Frame<B>>,
@@ -45,7 +46,7 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Receives a batch that needs more slots than are free, in several rounds. Moves each frame only once.
+    /// Receives a batch that needs more slots than are free, in several parts. Moves each frame only once.
     #[cold]
     fn take_in_rounds(
         &mut self,
@@ -72,8 +73,8 @@ impl<B: FrameBuffer> Engine<B> {
         self.store.take_back(frames);
     }
 
-    /// Frees slots when all are in use: passes the queued deliveries to the sink. If there are none, flushes
-    /// the least recently used flow first.
+    /// Frees slots when all are in use: passes the queued deliveries to the sink. If there are no queued
+    /// deliveries, flushes the least recently used flow first.
     #[cold]
     fn make_room(&mut self, now: Instant, sink: &mut impl FnMut(Deliveries<'_, B>)) {
         if self.store.ready.is_empty()
@@ -158,8 +159,8 @@ impl<B: FrameBuffer> Engine<B> {
         taken.unwrap_or_else(|| self.take_ruled(at))
     }
 
-    /// Processes a frame by the full rules, and the frames behind it that continue it. Returns the slot after
-    /// the last. Cold and not inlined, like [`Engine::take_unexpected`].
+    /// Processes a frame by the full rules, and the frames behind it that continue its flow. Returns the slot
+    /// after the last processed frame. Cold and not inlined, like [`Engine::take_unexpected`].
     #[cold]
     #[inline(never)]
     fn take_ruled(&mut self, at: Cursor<'_, B>) -> u32 {

@@ -1,10 +1,9 @@
 //! Coalesces TCP inside tunnels, by all rules.
 //!
-//! Separate from the tiers for TCP, so that those contain no code for tunnels: a tunnel packet is tried here
-//! after they could not decide. The inner segment is judged like any segment; [`crate::tunnels`] judges the
-//! outer headers. A flow inside a tunnel has its own key
-//! ([`FlowKey::in_tunnel`](rxo_wire::FlowKey::in_tunnel)). The next expected packets of a held flow are
-//! recognised by one compare of the inner and one of the outer headers.
+//! This module receives a tunnel packet after the tiers for TCP could not decide, so those tiers contain no
+//! code for tunnels. The inner segment is judged like any segment; [`crate::tunnels`] judges the outer headers.
+//! A flow inside a tunnel has its own key ([`FlowKey::in_tunnel`](rxo_wire::FlowKey::in_tunnel)). The next
+//! expected packets of a held flow are recognised by one compare of the inner and one of the outer headers.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::tunnel::Tunnel;
@@ -23,8 +22,8 @@ use crate::verdict::{regular_step, separate};
 use crate::{BypassReason, Candidate, FlushReason, Kind, Verdict, candidate, verdict};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Returns the tunnel of a packet; `None` if it is in none or the policy does not coalesce inside
-    /// tunnels.
+    /// Returns the tunnel of a packet; `None` if the packet is in no tunnel or the policy does not coalesce
+    /// inside tunnels.
     #[inline]
     pub(super) fn tunnel_of(&self, parsed: &Parsed) -> Option<Tunnel> {
         match parsed.transport {
@@ -131,8 +130,8 @@ impl<B: FrameBuffer> Engine<B> {
         Some(flow)
     }
 
-    /// Appends tunnel packets to `flow`: the packet at `at` and those behind it, up to the first that is
-    /// not the next expected one of the flow. Returns the slot behind the last appended packet.
+    /// Appends to `flow` the tunnel packet at `at` and the packets behind it, up to the first that is not
+    /// expected next. Returns the slot behind the last appended packet.
     pub(super) fn run_inside<S: Shape>(&mut self, mut at: Cursor<'_, B>, flow: u16) -> u32 {
         // The frame before is received but not yet counted, hence 1 less.
         let most = self.packets_left.saturating_sub(1).min(at.upcoming().len() as u32);

@@ -1,8 +1,8 @@
 //! The rules of coalescing, as data.
 //!
-//! One engine implements every system of the papers: each system is a value of [`Policy`]. There is no field
-//! for what no system may do: lose an ECN mark, or merge fragments, IPv4 options, SYN, RST, URG, CWR or a
-//! segment with a wrong checksum.
+//! One engine implements every system of the papers: each system is a value of [`Policy`]. No field allows
+//! actions that are always wrong: to lose an ECN mark, or to merge fragments, IPv4 options, SYN, RST, URG, CWR
+//! or a segment with a wrong checksum.
 
 mod profiles;
 mod settings;
@@ -68,13 +68,12 @@ pub struct Policy {
     pub pure_acks: PureAckRule,
     /// The greatest number of pure ACKs in one delivery.
     pub max_acks: u16,
-    /// With [`PureAckRule::Single`], at least every Nth pure ACK of a flow is delivered, so that a sender
-    /// whose congestion window grows with the number of ACKs is not starved (RFC 5681 section 3.1). The
-    /// profiles use 64: values from 2 to 64 did not slow Linux's Reno, CUBIC or BBR over 20 ms
-    /// (`docs/repro/menon.md`).
+    /// With [`PureAckRule::Single`], at least every Nth pure ACK of a flow is delivered, because the congestion
+    /// window of some senders grows with the number of ACKs (RFC 5681 section 3.1). The profiles use 64: values
+    /// from 2 to 64 did not slow Linux's Reno, CUBIC or BBR over 20 ms (`docs/repro/menon.md`).
     pub keep_every: u16,
-    /// With [`PureAckRule::Single`], `true` if a pure ACK with SACK blocks may replace the one before it,
-    /// provided that its blocks cover those of the older one.
+    /// With [`PureAckRule::Single`], `true` if a pure ACK with SACK blocks may replace the ACK before it,
+    /// provided that its blocks cover the blocks of the older ACK.
     pub sack_superset: bool,
     /// Decides whether UDP datagrams are coalesced.
     pub udp: UdpRule,
@@ -87,14 +86,14 @@ pub struct Policy {
     /// The longest time that a segment is held if `hold` counts polls or packets.
     pub max_hold: Duration,
     /// `true` if the receiver must read each segment's acknowledgement number, window and timestamp from the
-    /// records, because the merged header alone would mislead it.
+    /// records, because the merged header alone is not enough.
     pub needs_records: bool,
 }
 
 impl Policy {
-    /// The policy of `inet_lro`, the Linux kernel's first large receive offload. The other profiles are
-    /// written as differences from it. It stands next to the fields, so that a new field gets its default for
-    /// all profiles here.
+    /// The policy of `inet_lro`, the Linux kernel's first large receive offload. The other profiles are written
+    /// as differences from it. It is defined next to the fields, because it sets the default of a new field for
+    /// all profiles.
     const BASE: Self = Self {
         name: "inet-lro",
         paper: "Linux inet_lro (2007), as in Oi & Nakajima 2009, section II.B",
@@ -132,10 +131,10 @@ impl Policy {
 pub enum AckRule {
     /// The ACK number must be equal.
     Equal,
-    /// The ACK number may change in any way. The merged header has the last one.
+    /// The ACK number may change in any way. The merged header has the last number.
     Latest,
-    /// The ACK number must not decrease. The merged header has the last one, and the records have that of
-    /// each segment.
+    /// The ACK number must not decrease. The merged header has the last number, and the records have the number
+    /// of each segment.
     NotDecreasing,
 }
 
@@ -144,8 +143,8 @@ pub enum AckRule {
 pub enum WindowRule {
     /// The window must be equal.
     Equal,
-    /// The window may change in any way. The merged header has the last one, and the records have that of
-    /// each segment.
+    /// The window may change in any way. The merged header has the last window, and the records have the window
+    /// of each segment.
     Latest,
 }
 
@@ -190,12 +189,12 @@ pub enum EceRule {
     Equal,
 }
 
-/// The treatment of segments marked CE (Congestion Experienced, RFC 3168 section 5). They are never merged
-/// with segments that lack the mark.
+/// The treatment of segments marked CE (Congestion Experienced, RFC 3168 section 5). These segments are never
+/// merged with segments that lack the mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CeRule {
     /// Segments marked CE are not coalesced: a host that counts marks by packets (accurate ECN, RFC 9768
-    /// section 3.2.2) must receive as many packets as were marked. The same goes for pure ACKs with
+    /// section 3.2.2) must receive as many packets as were marked. This rule also applies to pure ACKs with
     /// [`PureAckRule::Single`].
     Bypass,
     /// Segments marked CE are coalesced, but only with each other: the receiver counts segments, not packets.
@@ -206,8 +205,8 @@ pub enum CeRule {
 /// [`IdRule::Regular`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdRule {
-    /// The IDs are equal, with DF set, or each is one more than the one before. A segment that continues neither
-    /// pattern starts another aggregate.
+    /// The IDs are equal, with DF set, or each ID is one more than the ID before. A segment that continues
+    /// neither pattern starts another aggregate.
     Regular,
     /// The IDs may be any, as in the papers, which do not compare them.
     Any,
@@ -218,13 +217,14 @@ pub enum IdRule {
 pub enum PayloadRule {
     /// Segments of any sizes may follow one another.
     Any,
-    /// All segments have the size of the first. A shorter one ends the aggregate, a longer one starts
-    /// another. So one size is enough to segment the aggregate again.
+    /// All segments have the size of the first. A shorter segment ends the aggregate, and a longer segment
+    /// starts another. So one size is enough to segment the aggregate again.
     SameThenShorter,
 }
 
-/// Decides how pure ACKs are delivered if they acknowledge more data or only change the window. All other
-/// pure ACKs are never aggregated: duplicates, SACK, decreasing ACK numbers, changing ECN marks.
+/// Decides how pure ACKs are delivered if they acknowledge more data or only change the window. All other pure
+/// ACKs are never aggregated: duplicates, most ACKs with SACK blocks (see [`Policy::sack_superset`]), and ACKs
+/// with a lower ACK number or other ECN flags than the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PureAckRule {
     /// Each pure ACK is delivered as it arrived.
@@ -236,9 +236,10 @@ pub enum PureAckRule {
 }
 
 /// Decides whether UDP datagrams are coalesced, by the rules of Linux with `rx-udp-gro-forwarding`. Datagrams
-/// of one flow are coalesced if their headers differ only in predictable fields and all have the same size,
-/// except that the last may be shorter; at most 64 together. The fields `max_bytes`, `buffer_bytes`,
-/// `extension_headers` and `hold` apply to datagrams too; the fields of [`Policy`] for TCP headers do not.
+/// of one flow are coalesced if their headers differ only in predictable fields and their sizes are equal,
+/// except that the last may be shorter. An aggregate has at most 64 datagrams. The fields `max_bytes`,
+/// `buffer_bytes`, `extension_headers` and `hold` apply to datagrams too; the fields of [`Policy`] for TCP
+/// headers do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UdpRule {
     /// Each datagram is delivered as it arrived.
@@ -279,8 +280,8 @@ pub enum Hold {
     /// Segments are held until this time after the arrival of the aggregate's first segment.
     Within(Duration),
     /// Segments are held while the receiver is busy and more segments are expected within the budget (Oi and
-    /// Nakajima 2009, section V); see [`Hold::AUTO`]. If the receiver's load is unknown, they are held until
-    /// the end of the poll. A single segment is never held beyond its poll.
+    /// Nakajima 2009, section V); see [`Hold::AUTO`]. If the receiver's load is unknown, segments are held
+    /// until the end of the poll. A single segment is never held beyond its poll.
     Auto {
         /// The longest time that a segment is held, from the arrival of the aggregate's first segment.
         budget: Duration,
@@ -298,8 +299,8 @@ impl Hold {
 const AUTO_POLLS: u32 = 8;
 /// The length of the largest IP packet, in bytes.
 const MOST_IP_BYTES: u32 = 65_535;
-/// The longest aggregate with records, in bytes: above `max_segments` jumbo frames of any profile that limits
-/// them.
+/// The longest aggregate with records, in bytes: enough for `max_segments` jumbo frames of any profile that
+/// limits the number of segments.
 const MOST_RECORDED_BYTES: u32 = 1 << 20;
 /// The greatest number of datagrams that Linux coalesces (`UDP_GRO_CNT_MAX`); a kernel refuses to segment
 /// more.
@@ -311,9 +312,9 @@ impl Policy {
     /// short remainders and an average below 16; a limit of 32 gives 18 to 20.
     pub const LIVE_MAX_SEGMENTS: u16 = 32;
 
-    /// The greatest number of segments that one `writev` takes: 1,024 pieces (`IOV_MAX`), and one is a
-    /// `virtio_net_hdr` and one the merged header. With more, the system would cut the aggregate without an error. Only
-    /// segments of fewer than 64 bytes reach this limit before that of an IP packet.
+    /// The greatest number of segments that one `writev` takes: 1,024 pieces (`IOV_MAX`) without the two pieces
+    /// for the `virtio_net_hdr` and the merged header. `writev` refuses more pieces. Only aggregates of
+    /// segments with fewer than 64 bytes reach this limit before the length limit of an IP packet.
     pub const GATHERED_SEGMENTS: u16 = 1_022;
 
     /// Returns this policy with the defaults of live paths: `linux-gro`, whose own limit is far higher, gets
@@ -334,8 +335,9 @@ impl Policy {
         self
     }
 
-    /// Returns the greatest valid value of `max_bytes`. Only a receiver of records does not need the length
-    /// in the merged IP header, and neither datagrams nor tunnels have records.
+    /// Returns the greatest valid value of `max_bytes`. It exceeds the length of an IP packet only for a
+    /// receiver of records, which does not need the length in the merged IP header. Datagrams and tunnel
+    /// packets have no records.
     #[must_use]
     pub const fn most_bytes(&self) -> u32 {
         match (self.needs_records, self.udp, self.tunnels) {
@@ -356,7 +358,7 @@ impl Policy {
             && matches!(self.psh, PshRule::AppendThenClose)
     }
 
-    /// Returns the longest time that a segment is held beyond its poll; `None` if nothing is.
+    /// Returns the longest time that a segment is held beyond its poll; `None` if no segment is held that long.
     #[must_use]
     #[inline]
     pub const fn time_limit(&self) -> Option<Duration> {
@@ -367,7 +369,7 @@ impl Policy {
         }
     }
 
-    /// Returns the greatest number of pure ACKs held together; below 2 none are held.
+    /// Returns the greatest number of pure ACKs held together. If it is below 2, no pure ACKs are held.
     #[must_use]
     pub(crate) fn ack_limit(&self) -> u32 {
         match self.pure_acks {
@@ -385,8 +387,8 @@ impl Policy {
         self.coalesce && matches!(self.udp, UdpRule::Equal)
     }
 
-    /// Replaces [`UdpRule::Auto`] by the rule for a sink that can segment UDP datagrams, or for one that
-    /// cannot. Changes nothing else.
+    /// Replaces [`UdpRule::Auto`] by [`UdpRule::Equal`] if `can_segment`, which means that the sink can segment
+    /// UDP datagrams; otherwise by [`UdpRule::Off`]. Changes nothing else.
     #[must_use]
     pub const fn with_udp_if(mut self, can_segment: bool) -> Self {
         if matches!(self.udp, UdpRule::Auto) {
@@ -402,8 +404,8 @@ impl Policy {
         self.coalesce && matches!(self.tunnels, TunnelRule::On)
     }
 
-    /// Replaces [`TunnelRule::Auto`] by the rule for a sink that can segment TCP inside tunnels, or for one
-    /// that cannot. Changes nothing else.
+    /// Replaces [`TunnelRule::Auto`] by [`TunnelRule::On`] if `can_segment`, which means that the sink can
+    /// segment TCP inside tunnels; otherwise by [`TunnelRule::Off`]. Changes nothing else.
     #[must_use]
     pub const fn with_tunnels_if(mut self, can_segment: bool) -> Self {
         if matches!(self.tunnels, TunnelRule::Auto) {

@@ -41,8 +41,8 @@ impl Policy {
     }
 
     /// Returns the policy of Linux's generic receive offload (GRO). Its aggregates can be segmented into the
-    /// original packets. The default for delivery to a kernel or a guest. Linux limits an aggregate by its bytes alone;
-    /// this policy has [`Policy::GATHERED_SEGMENTS`] as well.
+    /// original packets. This policy is the default for delivery to a kernel or a guest. Linux limits only the
+    /// bytes of an aggregate; this policy also limits its segments, to [`Policy::GATHERED_SEGMENTS`].
     #[must_use]
     pub const fn linux_gro() -> Self {
         Self {
@@ -67,7 +67,7 @@ impl Policy {
         }
     }
 
-    /// Returns the policy that merges every segment whose differences the records preserve. Meant for a
+    /// Returns the policy that merges every segment whose differences the records preserve. It is for a
     /// receiver that reads the records.
     #[must_use]
     pub const fn remember() -> Self {
@@ -112,7 +112,8 @@ impl Policy {
     }
 
     /// Returns the policy of `inet_lro` as changed for Myri10GE, which aggregates pure ACKs (Gallatin 2007).
-    /// Unlike the original, it lets duplicates, SACK and changes of ECN bypass.
+    /// Unlike the original, this policy does not aggregate duplicate ACKs, ACKs with SACK blocks, or ACKs whose
+    /// ECN flags change.
     #[must_use]
     pub const fn gallatin_2007() -> Self {
         Self {

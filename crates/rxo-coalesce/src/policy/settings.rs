@@ -119,7 +119,7 @@ fn name_of<T: PartialEq>(value: &T, words: &[(&str, T)]) -> String {
     words.iter().find(|(_, known)| known == value).map_or("", |(name, _)| *name).into()
 }
 
-/// The words for `true` and `false`; the first of each is the one that is shown.
+/// The words for `true` and `false`; the first word for each value is the one that is shown.
 const SWITCH: &[(&str, bool)] = &[("yes", true), ("no", false), ("on", true), ("off", false)];
 
 /// Returns literals as text: `a, b or c`.
@@ -167,7 +167,7 @@ macro_rules! number {
     };
 }
 
-/// Defines the setting of a field with a form of its own: a function that reads it and one that shows it.
+/// Defines the setting of a field by a function that parses its value and a function that formats it.
 macro_rules! text {
     ($field:ident, $read:expr, $show:expr, $accepted:literal) => {
         Setting {
@@ -179,8 +179,8 @@ macro_rules! text {
     };
 }
 
-/// Defines all settings, each by the name of its field and the macro that defines its form, and the list of
-/// their names.
+/// Defines all settings and the list of their names. Each setting has the name of its field and one of the
+/// macros above.
 macro_rules! settings {
     (
         $first:ident: $first_form:ident($($first_values:tt)*),

@@ -1,4 +1,4 @@
-//! The decisions of a policy, for rules that make only some of them.
+//! The decisions of a policy, for rules that make only some decisions themselves.
 //!
 //! Free functions, so that rules can call them for the cases that they do not decide themselves.
 
@@ -18,7 +18,7 @@ pub fn verdict<M>(policy: &Policy, flow: &Flow<'_, M>, next: &Candidate<'_>) -> 
     }
 }
 
-/// Returns the reason for which `run` takes no more segments by `policy`; see
+/// Returns the reason for which `run` ends by `policy`, or `None` if it stays open; see
 /// [`Rules::close`](super::Rules::close).
 pub fn close(
     policy: &Policy,
@@ -46,8 +46,8 @@ fn complete(policy: &Policy, run: &Held, last: &Candidate<'_>) -> Option<FlushRe
     (run.segments >= policy.max_segments.into()).then_some(FlushReason::SegmentLimit)
 }
 
-/// Returns how much is delivered by `policy`: closed runs at once, everything when the policy's hold ends.
-/// [`Hold::Auto`] ends at the end of the poll, because the receiver's load is unknown.
+/// Decides how many runs of the flow are delivered by `policy`: closed runs at once, and all runs when the
+/// policy's hold ends. [`Hold::Auto`] ends at the end of the poll, because the receiver's load is unknown.
 pub fn hold<M>(policy: &Policy, flow: &Flow<'_, M>, moment: Moment, now: Instant) -> Release {
     let Some(first) = flow.runs.first() else { return Release::Nothing(None) };
     if let Some(reason) = first.end {

@@ -36,10 +36,10 @@ pub struct RuleEngine<R: Rules, B> {
     now: Instant,
 }
 
-/// The number of frames that rules may hold beyond a poll, at least.
+/// The minimum number of frames that rules can hold beyond a poll.
 const HELD_FRAMES: usize = 4_096;
-/// The number of bytes within which sequence numbers are compared. A segment further away from the text that
-/// its flow delivered or holds makes the engine forget the flow's position in the stream.
+/// The number of bytes within which sequence numbers are compared. If a segment is further away from the bytes
+/// that its flow delivered or holds, the engine forgets the flow's position in the stream.
 const NEAR_BYTES: u32 = 1 << 24;
 /// The shortest time after which rules are asked again, so that a caller that waits for deadlines makes
 /// progress.
@@ -83,8 +83,8 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         &self.counters
     }
 
-    /// Returns the longest time that a segment is held, whatever the rules answer: the time limit of their
-    /// policy, or `max_hold` if the policy's hold has none.
+    /// Returns the longest time that a segment is held, independent of the rules' answers: the time limit of
+    /// their policy, or `max_hold` if the policy's hold has no time limit.
     #[must_use]
     pub const fn most_hold(&self) -> Duration {
         self.most_hold
@@ -139,8 +139,8 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         self.flows.iter().filter_map(|flow| flow.deadline(self.most_hold)).min()
     }
 
-    /// Asks the rules about every flow whose deadline has come, and delivers what was held for the longest
-    /// permitted time.
+    /// Asks the rules about every flow whose deadline has come, and delivers the segments that were held for
+    /// the longest permitted time.
     pub fn on_timeout(&mut self, now: Instant, mut sink: impl FnMut(Deliveries<'_, B>)) {
         self.now = now;
         let most_hold = self.most_hold;
@@ -150,7 +150,7 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         self.outgoing.deliver(self.config.form, &mut sink);
     }
 
-    /// Delivers everything that is held.
+    /// Delivers all held segments.
     pub fn flush(&mut self, now: Instant, mut sink: impl FnMut(Deliveries<'_, B>)) {
         self.now = now;
         for at in 0..self.flows.len() {
@@ -160,7 +160,7 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         self.outgoing.deliver(self.config.form, &mut sink);
     }
 
-    /// Receives the frames in rounds of at most the configured number.
+    /// Receives the frames in parts of at most the configured number.
     fn take_all(
         &mut self,
         batch: &mut Vec<Frame<B>>,
@@ -233,7 +233,7 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         self.deliver_untouched(frame, Starts::UNKNOWN, reason);
     }
 
-    /// Delivers a frame untouched, after everything that it might overtake.
+    /// Delivers a frame untouched, after all held segments that the frame might overtake.
     fn bypass(&mut self, frame: Frame<B>, parsed: &Parsed, key: FlowKey, reason: BypassReason) {
         let is_segment = matches!(parsed.transport, Transport::Tcp(_));
         match reason.reach() {
@@ -250,8 +250,8 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         self.deliver_untouched(frame, Starts::of(parsed), reason);
     }
 
-    /// Updates the state of a flow after a segment of it was delivered without being held. SYN and RST end
-    /// everything that is known of the flow.
+    /// Updates the state of a flow after one of its segments was delivered without being held. A segment with
+    /// SYN or RST removes all state of the flow.
     fn note_passed(&mut self, key: FlowKey, parsed: &Parsed) {
         let (Some(at), Transport::Tcp(tcp)) = (self.flows.find(&key), &parsed.transport) else {
             return;
@@ -348,7 +348,8 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         self.ask(at, Moment::Placed);
     }
 
-    /// Makes room for one more frame of the flow `key`, on the shelf and in the flow.
+    /// Frees memory for one more frame of the flow `key`, on the shelf (the memory for held frames) and in the
+    /// flow.
     fn make_room(&mut self, key: &FlowKey) {
         while self.shelf.is_full() {
             let Some(at) = self.flows.oldest_holding() else { return };
@@ -382,7 +383,7 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         }
     }
 
-    /// Returns `true` if the flow holds nothing, and its rules remember nothing of it.
+    /// Returns `true` if the flow holds nothing and has rank 0, so its state can be discarded.
     fn is_worthless(&mut self, at: usize) -> bool {
         let now = self.now;
         self.flows.get(at).runs.is_empty()
@@ -440,7 +441,7 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         flow.outlives_poll &= !flow.runs.is_empty();
     }
 
-    /// Delivers everything that flows between the addresses of `key` hold.
+    /// Delivers all held segments of the flows between the addresses of `key`.
     fn release_between(&mut self, key: &FlowKey) {
         for at in 0..self.flows.len() {
             if key.has_addresses_of(&self.flows.get(at).key) {

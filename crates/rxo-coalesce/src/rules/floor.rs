@@ -1,8 +1,8 @@
-//! Conditions that no rules can waive.
+//! Conditions that rules cannot waive.
 //!
-//! Rules are code of others and may answer anything. The floor of a policy keeps the engine's promises: it
-//! merges whatever a receiver of merged packets can still read correctly. For a policy whose aggregates can
-//! be segmented into the original packets, that is the policy itself.
+//! Rules are foreign code and may return anything. The floor of a policy keeps the engine's promises: it
+//! permits a merge only if a receiver of merged packets can still read the result correctly. For a policy whose
+//! aggregates can be segmented into the original packets, the floor is the policy itself.
 
 use rxo_wire::TcpFlags;
 
@@ -11,7 +11,7 @@ use crate::{
     Verdict, WindowRule, verdict,
 };
 
-/// The floor: the most liberal policy that rules with a given policy may apply.
+/// The floor: the most permissive policy that rules with a given policy may apply.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Floor(Policy);
 

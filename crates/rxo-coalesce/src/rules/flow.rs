@@ -12,10 +12,11 @@ pub struct Flow<'a, M> {
     pub runs: &'a [Run],
     /// The last held segment; `None` if nothing is held.
     pub last: Option<Candidate<'a>>,
-    /// The sequence number after the delivered text that is furthest in the byte stream; `None` if nothing of
-    /// the flow was delivered since it is known.
+    /// The sequence number after the last byte of the stream that was delivered; `None` if no data was
+    /// delivered since the engine began to track the flow.
     pub next_seq: Option<SeqNumber>,
-    /// The time of the flow's last delivery; the arrival of its first segment before that.
+    /// The time of the last delivery that advanced `next_seq`; before that, the time at which the engine began
+    /// to track the flow.
     pub delivered_at: Instant,
     /// The state that the rules keep for this flow ([`Rules::Memory`](super::Rules::Memory)).
     pub memory: &'a mut M,
@@ -24,12 +25,12 @@ pub struct Flow<'a, M> {
 /// Neighbouring held segments that will be one delivery.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
-    /// The totals of the run's segments, as for an aggregate that is held.
+    /// The totals of the run's segments, as for a held aggregate.
     pub held: Held,
     /// The earliest arrival among the segments.
     pub oldest: Instant,
-    /// The reason for which the run takes no more segments, or not the first segment of the run behind it.
-    /// `None` if it is the last run and takes more.
+    /// The reason for which the run ended: it accepts no further segment, or not the first segment of the run
+    /// behind it. `None` if this is the last run and it accepts further segments.
     pub end: Option<FlushReason>,
     /// The place of the run's first segment on the shelf, the memory for held frames.
     pub(super) first: u32,

@@ -38,7 +38,7 @@ impl<M: Default> Known<M> {
         }
     }
 
-    /// Forgets everything about the flow but its key. The flow must hold nothing.
+    /// Forgets everything about the flow except its key. The flow must hold nothing.
     pub(super) fn begin_anew(&mut self, now: Instant) {
         (self.next_seq, self.delivered_at, self.memory) = (None, now, M::default());
         (self.due, self.outlives_poll) = (None, false);
@@ -46,15 +46,15 @@ impl<M: Default> Known<M> {
 }
 
 impl<M> Known<M> {
-    /// Records that text up to `end` was delivered at `now`.
+    /// Records that bytes up to the sequence number `end` were delivered at `now`.
     pub(super) fn delivered(&mut self, end: SeqNumber, now: Instant) {
         if self.next_seq.is_none_or(|next| next.is_before(end)) {
             (self.next_seq, self.delivered_at) = (Some(end), now);
         }
     }
 
-    /// Returns the time at which the flow must be looked at; `None` if nothing is held, or only until the end
-    /// of the poll.
+    /// Returns the time at which the engine must examine the flow; `None` if nothing is held, or only until the
+    /// end of the poll.
     pub(super) fn deadline(&self, most_hold: Duration) -> Option<Instant> {
         let oldest = self.runs.iter().map(|run| run.oldest).min()?;
         let longest = self.outlives_poll.then_some(oldest + most_hold);
@@ -104,8 +104,8 @@ impl<M: Default> Flows<M> {
         self.iter().position(|flow| flow.key == *key)
     }
 
-    /// Returns the position of the flow `key`, which begins at `now` if it is not known. There must be a free
-    /// index.
+    /// Returns the position of the flow `key`. A flow that is not in the table is added with the time `now`;
+    /// there must be a free entry.
     pub(super) fn find_or_begin(&mut self, key: FlowKey, now: Instant) -> usize {
         self.find(&key).unwrap_or_else(|| {
             let at = self.known.min(self.order.len() - 1);

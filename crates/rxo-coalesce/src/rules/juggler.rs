@@ -9,11 +9,11 @@
 //!                                              loss recovery
 //! ```
 //!
-//! Segments are held in the order of their sequence numbers. Those that continue the delivered text wait for
-//! more of them for at most `inseq_timeout`; those behind a gap wait for it to be filled for at most
-//! `ofo_timeout`. Both times count from the last delivery of the flow. Then everything is delivered, and the
-//! flow is in loss recovery: the gap was a loss, and TCP must learn of it. A segment that precedes the
-//! delivered text is delivered at once.
+//! Segments are held in the order of their sequence numbers. Segments that continue the delivered data wait for
+//! further ones for at most `inseq_timeout`. Segments behind a gap wait for at most `ofo_timeout` until the gap
+//! is filled. Both times count from the last delivery of the flow. If a gap is not filled in time, all segments
+//! are delivered so that TCP learns of the loss, and the flow enters loss recovery. A segment that precedes the
+//! delivered data is delivered at once.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
@@ -21,7 +21,7 @@ use rxo_wire::SeqNumber;
 use super::{Flow, Moment, Placement, Release, Rules, Run};
 use crate::{Candidate, FlushReason, Policy};
 
-/// The rules of Juggler. Segments are merged by the rules of its policy, `linux-gro`.
+/// The rules of Juggler. Segments are merged by the rules of a policy, which is `linux-gro` by default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Juggler {
     /// The conditions under which segments are merged, and the limits. `hold` has no effect; `max_hold` limits
@@ -37,14 +37,14 @@ pub struct Juggler {
 /// The phase of a flow, which decides how long its segments wait for missing ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
-    /// Nothing of the flow was delivered yet, so its first byte is not known.
+    /// No segment of the flow was delivered yet, so its first byte is not known.
     #[default]
     BuildUp,
     /// The flow holds segments and is not in loss recovery.
     ActiveMerging,
     /// The flow holds nothing. It is evicted before flows in other phases.
     PostMerge,
-    /// A segment was lost: the one with this sequence number did not come in time. The phase ends when it
+    /// A segment was lost: the segment with this sequence number did not arrive in time. The phase ends when it
     /// arrives.
     LossRecovery(SeqNumber),
 }
@@ -56,8 +56,8 @@ const IDLE: Duration = Duration::from_millis(100);
 const MOST_RUNS: usize = 256;
 
 impl Juggler {
-    /// Returns the rules with the times that suit a host at 10 Gb/s: 52 µs, in which an aggregate of 64 KiB
-    /// arrives, and 100 µs for a gap.
+    /// Returns the rules with the times that suit a host at 10 Gb/s: `inseq_timeout` is 52 µs, in which an
+    /// aggregate of 64 KiB arrives, and `ofo_timeout` is 100 µs.
     #[must_use]
     pub const fn new() -> Self {
         let mut policy = Policy::linux_gro();

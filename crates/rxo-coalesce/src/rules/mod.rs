@@ -1,10 +1,10 @@
 //! Rules as code: policies that are not a value of [`Policy`], and a slow engine that runs them.
 //!
 //! A [`Policy`] is data, and the fast [`Engine`](crate::Engine) runs it. A system whose decisions cannot be
-//! data, such as [`Juggler`], which restores the order of segments, implements the trait [`Rules`]. The
-//! generic tier [`RuleEngine`] runs any rules: it has the calls and the deliveries of [`Engine`](crate::Engine),
-//! and shares headers, merging and deliveries with it, but none of its tiers. Separate, so that the fast
-//! engine pays nothing for it.
+//! data, such as [`Juggler`], which restores the order of segments, implements the trait [`Rules`]. The generic
+//! tier [`RuleEngine`] runs any rules: it has the calls and the deliveries of [`Engine`](crate::Engine), and
+//! shares headers, merging and deliveries with it, but none of its tiers. The generic tier is separate, so it
+//! does not slow down the fast engine.
 //!
 //! * [`Rules`]: the four decisions, each with a default that a policy makes.
 //! * [`by_policy`]: these defaults. [`Policy`] itself implements [`Rules`] by them.
@@ -15,7 +15,7 @@
 //! * [`Juggler`]: the rules of Juggler (Geng et al., EuroSys 2016).
 //!
 //! # Contract
-//! The promises of the engine hold whatever the rules answer:
+//! The engine keeps these promises for any answers of the rules:
 //!
 //! * **Transparent.** Every frame is delivered once and unchanged. Two frames of a flow are delivered in
 //!   another order than that of arrival only if both are segments with payload and the one that is delivered
@@ -84,7 +84,8 @@ use crate::{BypassReason, Candidate, FlushReason, Held, Policy};
 ///
 /// All methods are pure functions of their arguments: equal arguments must give equal answers.
 pub trait Rules {
-    /// The state that the rules keep for each flow, beside that in [`Flow`]. It begins with its default.
+    /// The state that the rules keep for each flow, in addition to the state in [`Flow`]. A new flow gets the
+    /// default of this type.
     type Memory: Default;
 
     /// The policy that supplies the limits, and every decision that the rules do not make themselves.
@@ -93,19 +94,21 @@ pub trait Rules {
     /// Decides by the headers of one packet whether it may be coalesced at all.
     ///
     /// # Errors
-    /// The reason to deliver the packet untouched, after everything that its flow holds. The engine refuses
-    /// the packets that no system may coalesce, whatever this method returns.
+    /// The reason to deliver the packet untouched, after the held segments of its flow. The engine also refuses
+    /// packets that no system may coalesce, even if this method accepts them.
     fn candidate(&self, parsed: &Parsed) -> Result<(), BypassReason> {
         crate::candidate(parsed, self.policy()).map(|_| ())
     }
 
-    /// Decides where the candidate `next` is placed. `flow` is the state of its flow before that.
+    /// Decides where the candidate `next` is placed. `flow` is the state of the candidate's flow before the
+    /// placement.
     fn verdict(&self, flow: &mut Flow<'_, Self::Memory>, next: &Candidate<'_>) -> Placement {
         by_policy::verdict(self.policy(), flow, next)
     }
 
-    /// Returns the reason for which a run takes no more segments: in any case if `next` is `None`, or not
-    /// `next`. `last` is the run's last segment. Returns `None` if the run stays open.
+    /// Returns the reason for which `run` ends, or `None` if it stays open. If `next` is `None`, decides
+    /// whether the run accepts any further segment; otherwise decides whether it accepts `next`. `last` is the
+    /// run's last segment.
     fn close(
         &self,
         run: &Held,
@@ -115,21 +118,20 @@ pub trait Rules {
         by_policy::close(self.policy(), run, last, next)
     }
 
-    /// Decides how much of what `flow` holds is delivered at the moment `moment`. Called again after each
-    /// delivery, until it returns [`Release::Nothing`].
+    /// Decides how many of the runs that `flow` holds are delivered at the moment `moment`. The engine calls
+    /// this again after each delivery, until the result is [`Release::Nothing`].
     fn hold(&self, flow: &mut Flow<'_, Self::Memory>, moment: Moment, now: Instant) -> Release {
         by_policy::hold(self.policy(), flow, moment, now)
     }
 
     /// Returns the rank of a flow. If there are too many flows, the least recently used of the lowest rank is
-    /// evicted. Rank 0 means that nothing of the flow is worth remembering; a flow that holds nothing is then
-    /// forgotten at once.
+    /// evicted. A flow of rank 0 that holds nothing is forgotten at once.
     fn rank(&self, flow: &Flow<'_, Self::Memory>, _now: Instant) -> u8 {
         u8::from(!flow.runs.is_empty())
     }
 
-    /// Returns the greatest number of runs that a flow holds; the engine allocates memory for them. Rules
-    /// that hold segments in the order of sequence numbers need one for each gap.
+    /// Returns the greatest number of runs that a flow holds; the engine allocates memory for them. Rules that
+    /// hold segments in the order of sequence numbers need one run for each gap.
     fn most_runs(&self) -> usize {
         2
     }
@@ -138,14 +140,15 @@ pub trait Rules {
 /// The decision where a candidate is placed in its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// Deliver everything that the flow holds for the first reason, then the candidate untouched.
+    /// Deliver the held segments of the flow for the first reason, then the candidate untouched.
     Bypass(FlushReason, BypassReason),
-    /// Deliver the candidate alone at once, and keep holding what the flow holds. Allowed only if the
-    /// candidate precedes all held segments in the byte stream; otherwise these are delivered first.
+    /// Deliver the candidate alone at once, and keep the held segments of its flow. Allowed only if the
+    /// candidate precedes all held segments in the byte stream; otherwise the held segments are delivered
+    /// first.
     Ahead(FlushReason),
-    /// Hold the candidate behind everything that the flow holds.
+    /// Hold the candidate behind all held segments of its flow.
     Last,
-    /// Hold the candidate in the order of sequence numbers; behind held segments with its own number.
+    /// Hold the candidate in the order of sequence numbers; behind held segments with the same number.
     InSequence,
 }
 
@@ -156,9 +159,9 @@ pub enum Moment {
     Placed,
     /// The policy's number of packets arrived ([`Hold::EveryNPackets`](crate::Hold::EveryNPackets)).
     PacketWindow,
-    /// A poll ended: the poll with this number, from 1.
+    /// The poll with this number ended. The first poll has the number 1.
     EndOfPoll(u64),
-    /// The time at which the rules asked for another call, by [`Release::Nothing`], has come.
+    /// The time for which the rules requested another call, by [`Release::Nothing`], has come.
     Due,
 }
 
@@ -168,7 +171,7 @@ pub enum Release {
     /// Nothing is delivered now. The rules are asked about the flow again at this time at the latest; `None`
     /// names no time.
     Nothing(Option<Instant>),
-    /// As many of the flow's first runs as this number says are delivered, for this reason.
+    /// This number of runs, the first ones of the flow, are delivered for this reason.
     Runs(usize, FlushReason),
 }
 

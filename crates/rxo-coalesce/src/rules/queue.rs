@@ -1,9 +1,9 @@
 //! The held segments of a flow, in order, and the runs that they form.
 //!
-//! The runs of a list of segments are unique: the first run takes segments from the front as long as the
-//! rules and the floor permit, the next begins behind it. Insertion keeps exactly these runs. It examines the
-//! run in which the segment is inserted, and those behind it up to the first that begins where it began
-//! before.
+//! The runs of a list of segments are unique: the first run takes segments from the front as long as the rules
+//! and the floor permit, the next begins behind it. Insertion keeps exactly these runs. It examines the run
+//! into which the segment is inserted, and the runs behind it until one begins at the same segment as before
+//! the insertion.
 
 use alloc::vec::Vec;
 

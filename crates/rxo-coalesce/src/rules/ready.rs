@@ -1,7 +1,7 @@
 //! Deliveries that wait for the sink.
 //!
 //! Frames move from the shelf into a store of the fast engine, in the order of delivery. So the sink gets the
-//! same views, and the frames of a delivery are in consecutive slots, as they must be there.
+//! same views, and the frames of a delivery are in consecutive slots, as the store requires.
 
 use rxo_frame::{Frame, FrameBuffer};
 

@@ -45,15 +45,15 @@ impl<B> Shelf<B> {
         self.held
     }
 
-    /// Returns `true` if every place is taken.
+    /// Returns `true` if every place is in use.
     pub(super) const fn is_full(&self) -> bool {
         self.free == NOWHERE
     }
 
-    /// Stores `frame` and returns the index of its place. The place is not chained to any other yet.
+    /// Stores `frame` and returns the index of its place. The place is not linked to any other place yet.
     ///
     /// # Errors
-    /// The frame, if every place is taken.
+    /// The frame, if every place is in use.
     pub(super) fn put(&mut self, frame: Frame<B>, seq: SeqNumber) -> Result<u32, Frame<B>> {
         let at = self.free;
         let Some(place) = self.places.get_mut(at as usize) else { return Err(frame) };

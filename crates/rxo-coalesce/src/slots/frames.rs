@@ -58,9 +58,8 @@ impl<'a, B> IntoFrames<'a, B> {
         all
     }
 
-    /// Borrows the next frame and skips it; `None` after the last. It stays in the engine and is dropped
-    /// after the sink has received all deliveries. Cheaper than [`Iterator::next`], which moves the frame
-    /// out.
+    /// Borrows the next frame and skips it; `None` after the last. The frame stays in the engine and is dropped
+    /// after the sink has received all deliveries. Cheaper than [`Iterator::next`], which moves the frame out.
     #[inline]
     pub fn next_ref(&mut self) -> Option<&Frame<B>> {
         while self.run.len() == 0 {
