@@ -33,7 +33,7 @@ pub enum AskError {
         /// The path of the socket.
         path: String,
     },
-    /// The process closed the connection and had not answered.
+    /// The process closed the connection before it answered.
     #[error("the process at {0} closed the connection without an answer; it may have ended")]
     Closed(String),
     /// The answer is invalid, so another program listens at the socket.
@@ -53,8 +53,8 @@ impl Session {
         Ok(Self { stream: connect(path)?, path: path.to_owned() })
     }
 
-    /// Sends a request and waits for the answer. Reconnects first if the process has dropped this session,
-    /// which it does after [`PATIENCE`] without a request.
+    /// Sends a request and waits for the answer. Reconnects first if the process has dropped this session; a
+    /// process drops a session after [`PATIENCE`] without a request.
     ///
     /// # Errors
     /// If no valid answer comes within [`PATIENCE`].

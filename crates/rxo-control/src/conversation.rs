@@ -1,9 +1,9 @@
 //! The conversation with one client: requests in, answers out, and a deadline after which the client is
 //! dropped.
 //!
-//! A request ends with its line or, for HTTP, with the empty line after its head. Sans-IO: the owner reads,
-//! writes and knows the time. A client has one request at a time; further bytes wait in its socket. So the
-//! memory per client is one request and one answer.
+//! A request ends with its line or, for HTTP, with the empty line after its head. This module is sans-IO: the
+//! server reads, writes and passes the time. A client has one request at a time, and further bytes wait in its
+//! socket. So the memory per client is one request and one answer.
 
 use std::time::Instant;
 
@@ -46,10 +46,9 @@ pub(crate) struct Conversation {
     framing: Framing,
     input: Vec<u8>,
     output: Vec<u8>,
-    /// The number of bytes of the answer that were written.
+    /// The number of bytes of the answer that were written so far.
     written: usize,
-    /// The time at which the client is dropped, unless it completes a request or accepts an answer before
-    /// this time.
+    /// The time at which the client is dropped unless it has completed its request or accepted its answer.
     due: Instant,
     /// `true` if the client sends no more bytes.
     has_ended: bool,
@@ -76,14 +75,14 @@ impl Conversation {
         if is_open { MOST_REQUEST_BYTES - self.input.len() } else { 0 }
     }
 
-    /// Returns `true` if the client must send the next bytes. `false` means that a request must be answered
-    /// first, or an answer written.
+    /// Returns `true` if the client must send the next bytes. `false` means that the server must first answer a
+    /// request or write an answer.
     pub(crate) fn is_to_send(&self) -> bool {
         self.output.is_empty() && !self.has_ended && self.framing.find(&self.input).is_none()
     }
 
-    /// Appends bytes that were read from the client, at most [`Conversation::room`]. An empty slice means that the
-    /// client sends no more.
+    /// Appends bytes that were read from the client, at most [`Conversation::room`]. An empty slice means that
+    /// the client sends no more bytes.
     pub(crate) fn on_read(&mut self, bytes: &[u8]) {
         self.has_ended |= bytes.is_empty();
         self.input.extend_from_slice(bytes);

@@ -1,8 +1,8 @@
 //! Serves one page over HTTP/1.1, for programs that poll it, such as Prometheus.
 //!
-//! Separate from the file server of `rxo serve`: a connection has one request, there is nothing to negotiate, and the
-//! text is created on request. Apart from the function that creates the page's text, the code has no side effects.
-//! Contract: no input causes a panic, and only a `GET` of the page creates its text.
+//! This module is separate from the file server of `rxo serve`: a connection has one request, nothing is
+//! negotiated, and the text is created on request. Apart from the function that creates the page's text, the
+//! code has no side effects. Contract: no input causes a panic, and only a `GET` of the page creates its text.
 
 use crate::conversation::Framing;
 use crate::service::Service;
@@ -79,7 +79,7 @@ fn response(status: &str, content_type: &str, header: &str, text: &str) -> Vec<u
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 const MOST_HEADERS: usize = 64;
-/// Maximum number of clients of a page at a time: a few programs that poll it, and a person.
+/// Maximum number of clients of a page at a time: enough for a few programs that poll it, and for a person.
 pub const MOST_READERS: usize = 8;
 
 #[cfg(test)]

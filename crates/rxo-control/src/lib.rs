@@ -7,10 +7,10 @@
 //!
 //! The modules, from the outside in:
 //!
-//! * [`Request`] and [`Answer`] are the two directions. Each can be a line of JSON or a value.
-//!   `docs/control.md` describes the lines.
-//! * [`Menu`] lists the requests that a process supports and answers them. A request is one [`Entry`]: its name, its
-//!   help, and the function that answers it. All of this is without side effects.
+//! * [`Request`] and [`Answer`] are the two directions. Both have a form as a value and a form as a line of
+//!   JSON. `docs/control.md` describes the lines.
+//! * [`Menu`] lists the requests that a process supports and answers them. A request is one [`Entry`]: its
+//!   name, its help, and the function that answers it. These types have no side effects.
 //! * [`Page`] is one page over HTTP, for programs that poll it.
 //! * `conversation` is the state of one client, sans-IO: bytes and times go in; requests and a deadline come
 //!   out.

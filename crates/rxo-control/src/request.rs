@@ -7,8 +7,9 @@ use thiserror::Error;
 
 use crate::VERSION;
 
-/// A request. Its form as a line: the request `{ name: "policy", value: "menon-2008", with: { max_segments: 8
-/// } }` is `{"version":1,"request":"policy","value":"menon-2008","with":{"max_segments":"8"}}`.
+/// A request to a running process. Its form as a line: the request `{ name: "policy", value: "menon-2008",
+/// with: { max_segments: 8 } }` is
+/// `{"version":1,"request":"policy","value":"menon-2008","with":{"max_segments":"8"}}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// The name of the request.

@@ -13,18 +13,19 @@ use crate::conversation::{Asked, Conversation};
 use crate::service::{Lines, Service};
 use crate::{Answer, MOST_REQUEST_BYTES, Page};
 
-/// A server that answers the clients of a socket, on its own thread. Dropping the value waits until the current request
-/// is answered, and ends the thread.
+/// A server that answers the clients of a socket, on its own thread. When the server is dropped, it finishes
+/// the answer to the current request and then ends its thread.
 #[derive(Debug)]
 pub struct Server {
-    /// One end of a socket pair; the thread ends when this end is closed. `None` once it was closed.
+    /// One end of a socket pair; the thread ends when this end is closed. `None` after it was closed.
     end: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Server {
     /// Starts a server for requests that are lines. `listener` must be nonblocking. `answer` is called with
-    /// each line, without its end. While it runs, the other clients wait, but no other part of the process.
+    /// each line, without its end. While `answer` runs, the other clients wait, but no other part of the
+    /// process does.
     ///
     /// # Errors
     /// If the system cannot create a thread or descriptors.
@@ -35,8 +36,8 @@ impl Server {
         Self::of("rxo-ctl", Door::Unix(listener), Lines(answer))
     }
 
-    /// Starts a server for one page over HTTP. `door` must be nonblocking. While the page is created, the
-    /// other clients wait, but no other part of the process.
+    /// Starts a server for one page over HTTP. `door` must be nonblocking. While the page is created, the other
+    /// clients wait, but no other part of the process does.
     ///
     /// # Errors
     /// The errors of [`Server::start`].
@@ -123,7 +124,7 @@ struct Client {
     talk: Conversation,
 }
 
-/// The decision about a client that was served: does it stay connected?
+/// The decision whether a client that was served stays connected.
 #[derive(PartialEq, Eq)]
 enum Fate {
     Stays,
@@ -212,8 +213,8 @@ impl Client {
         if self.talk.is_to_send() { PollFlags::IN } else { PollFlags::OUT }
     }
 
-    /// Reads from the client, answers at most one request, and writes the answer. The result tells if the
-    /// client stays connected.
+    /// Reads from the client, answers at most one request, and writes the answer. Returns whether the client
+    /// stays connected.
     ///
     /// # Errors
     /// If the connection is broken.
@@ -250,7 +251,8 @@ impl Client {
     }
 }
 
-/// Returns `true` for an error of `accept` that requires no pause: the client has gone, or a signal arrived.
+/// Returns `true` for an error of `accept` that requires no pause: the client closed the connection, or a
+/// signal arrived.
 fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted)
 }

@@ -1,4 +1,4 @@
-//! A service, which answers the requests of a server's clients: the framing of the requests, and the answers.
+//! The trait for services. A service defines how requests are framed, and answers them.
 
 use crate::conversation::Framing;
 use crate::{Answer, MOST_CLIENTS, MOST_REQUEST_BYTES};
@@ -16,7 +16,7 @@ pub(crate) trait Service {
     /// Returns the answer to a request that is longer than [`MOST_REQUEST_BYTES`].
     fn too_long(&self) -> Vec<u8>;
 
-    /// Returns the error for a client that is refused because there are too many.
+    /// Returns the error for a client that is refused because there are too many clients.
     fn too_many(&self) -> Vec<u8>;
 }
 
