@@ -80,8 +80,8 @@ pub trait Findings: Serialize {
         true
     }
 
-    /// Returns the reason why a part of the findings is missing; `None` if nothing is missing, or only
-    /// because the user interrupted.
+    /// Returns the reason why a part of the findings is missing; `None` if no part is missing, or if the user's
+    /// interruption is the only cause.
     fn damage(&self) -> Option<String> {
         None
     }
@@ -101,8 +101,8 @@ struct Report<F> {
     partial: Option<String>,
 }
 
-/// Measures `experiment` and prints its report. If `stop` is set, reports the
-/// measurements up to then.
+/// Measures `experiment` and prints its report. If `stop` is set, reports the measurements that were made
+/// before.
 ///
 /// # Errors
 /// If network namespaces cannot be created, a measurement fails, bytes arrived wrong, or a file cannot be written. A

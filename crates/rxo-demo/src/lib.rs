@@ -1,12 +1,12 @@
 //! Measures paths side by side in network namespaces: the [`demo()`], the calibration ([`calibrate()`]), and the
 //! measuring code that all experiments share.
 //!
-//! Separate from the command because the laboratory's experiments use the same measuring code. An [`experiment`] is a
-//! plan made from the typed flags ([`flags`]). It is measured in [`turns`] in a network of `rxo-testbed`; samples
-//! become rows, rows become findings, and findings a report. A measurement runs a thread of rxo ([`running`]), such as
-//! a worker between two devices ([`through`]), or a bulk sender behind such a worker ([`sending`]). Medians have a
-//! spread ([`stats`]), and the [`load`] of other processes may forbid a verdict. The network namespaces end with the
-//! process, which changes nothing else on the machine.
+//! Separate from the command because the laboratory's experiments use the same measuring code. An
+//! [`experiment`] is a plan made from the typed flags ([`flags`]). It is measured in [`turns`] in a network of
+//! `rxo-testbed`; samples become rows, rows become findings, and findings a report. A measurement runs a thread
+//! of rxo ([`running`]), such as a worker between two devices ([`through`]), or a bulk sender behind such a
+//! worker ([`sending`]). Medians have a spread ([`stats`]), and the [`load`] of other processes may forbid a
+//! verdict. The network namespaces end with the process. The process changes nothing else on the machine.
 
 mod calibrate;
 mod demo;
@@ -33,8 +33,8 @@ use self::flags::{CalibrateFlags, DemoFlags};
 
 pub use self::calibrate::costs;
 
-/// Measures the cost of receiving on this machine, prints it, and saves it with `--save`. If `stop` is set,
-/// the costs are those of the rounds up to then.
+/// Measures the cost of receiving on this machine, prints it, and saves it with `--save`. If `stop` is set, the
+/// costs come from the rounds measured before.
 ///
 /// # Errors
 /// If a flag is invalid, network namespaces cannot be created, a transfer breaks, the measurements do not determine the
@@ -51,11 +51,11 @@ pub fn calibrate(flags: &CalibrateFlags, stop: &AtomicBool) -> Result<()> {
 }
 
 /// Measures the same transfer over several paths, and prints them side by side. If `stop` is set, prints the
-/// measurements up to then.
+/// measurements that were made before.
 ///
 /// # Errors
-/// If a flag is invalid, network namespaces cannot be created, a transfer breaks, or bytes arrived wrong; after `stop`,
-/// once the partial result has been printed.
+/// If a flag is invalid, network namespaces cannot be created, a transfer breaks, or bytes arrived wrong. If
+/// `stop` was set, also returns an error after it has printed the partial result.
 pub fn demo(flags: &DemoFlags, stop: &AtomicBool) -> Result<()> {
     if flags.reverse {
         experiment::run(&demo::reverse::Plan::from_flags(flags)?, stop)

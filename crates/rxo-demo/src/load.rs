@@ -92,10 +92,10 @@ pub fn disturbance(loads: &[(String, Load)]) -> Option<String> {
     })
 }
 
-/// One turn in so many may be disturbed: medians do not follow it.
+/// At most one in this number of turns may be disturbed, because a few outliers hardly change a median.
 const TOLERATED: usize = 10;
-/// Maximum load of other processes, in percent of all cores. Above it, a difference between paths may only be
-/// a difference between the times of their measurements.
+/// Maximum load of other processes, in percent of all cores. Above this load, a difference between paths may
+/// only show that they were measured at different times.
 const MOST_PERCENT: f64 = 10.0;
 const AGAIN: &str = "Measure again when the machine is idle.";
 

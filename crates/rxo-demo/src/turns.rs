@@ -51,7 +51,8 @@ impl<'a> Turns<'a> {
         Self { progress: Progress::new(steps, json), stop, loads, repeats }
     }
 
-    /// Lets `count` turns be repeated at once if the machine was busy during them.
+    /// Permits at most `count` repetitions of turns. A turn is repeated at once if the machine was busy during
+    /// the turn.
     #[must_use]
     pub fn repeating(self, count: usize) -> Self {
         self.repeats.set(count);
@@ -63,7 +64,8 @@ impl<'a> Turns<'a> {
         self.loads.borrow().clone()
     }
 
-    /// Measures each case once. For counts and virtual time, which are the same on a busy machine.
+    /// Measures each case once. For measurements of counts and of virtual time, which other load on the machine
+    /// does not change.
     ///
     /// # Errors
     /// The first error of `measure`.
@@ -88,8 +90,9 @@ impl<'a> Turns<'a> {
         Ok(samples)
     }
 
-    /// Measures each case in each round, and returns the samples of each case. The text of `name` is shown during a
-    /// measurement, that of `line` after it. Once `stop` is set, returns the samples so far.
+    /// Measures each case in each round, and returns the samples of each case. The text of `name` is shown
+    /// during a measurement, and the text of `line` after the measurement. Once `stop` is set, returns the
+    /// samples so far.
     ///
     /// # Errors
     /// The first error of `measure`, which receives a case and the round.
@@ -119,8 +122,8 @@ impl<'a> Turns<'a> {
         Ok(samples)
     }
 
-    /// Measures one turn and judges the load meanwhile. Repeats a turn during which the machine was busy, as
-    /// long as repeats are left.
+    /// Measures one turn, and judges the load of the machine during the turn. Repeats a turn during which the
+    /// machine was busy, as long as repeats are left.
     fn judged<S>(&self, turn: &str, mut measure: impl FnMut() -> Result<S>) -> Result<S> {
         let mut again = MOST_REPEATS;
         loop {

@@ -1,9 +1,9 @@
 //! `rxo calibrate`: measures the cost of receiving on this machine, for projections.
 //!
-//! The flags become a [`plan`]. [`run`] measures the plan's settings in turn, in network namespaces of its
-//! own; [`engine`] measures the engine alone in memory, and [`wake`] what waking the kernel costs. [`result`] fits costs to the samples by least
-//! squares, and computes the spread of each cost over the rounds. [`costs`] reads a file that `--save FILE`
-//! has written, for `rxo analyze --costs FILE`.
+//! The flags become a [`plan`]. [`run`] measures the plan's settings in turn, in network namespaces of its own;
+//! [`engine`] measures the engine alone in memory, and [`wake`] measures the cost of waking the kernel.
+//! [`result`] fits costs to the samples by least squares, and computes the spread of each cost over the rounds.
+//! [`costs`] reads a file that `--save FILE` has written, for `rxo analyze --costs FILE`.
 
 pub mod costs;
 mod engine;

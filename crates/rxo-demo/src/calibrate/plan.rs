@@ -67,9 +67,8 @@ impl Plan {
     }
 }
 
-/// The settings to measure: from 1 to 1/32 delivery per packet at one packet size, and other packet sizes
-/// with equal delivery counts. Without both, the fit could not distinguish the cost of a packet from that of
-/// a byte.
+/// The settings to measure: from 1 to 1/32 delivery per packet at one packet size, and other packet sizes with
+/// equal delivery counts. The fit needs both to distinguish the cost of a packet from the cost of a byte.
 const SETTINGS: [Setting; 10] = [
     setting(1_500, 1),
     setting(1_500, 2),

@@ -45,7 +45,7 @@ pub(super) struct Spreads {
     byte_ns: Spread,
     device_ns: Spread,
     coalesce_ns: Spread,
-    /// `None` if it was not measured.
+    /// The spread of the cost of a wake-up, in nanoseconds; `None` if this cost was not measured.
     wake_ns: Option<Spread>,
 }
 

@@ -1,8 +1,9 @@
 //! Runs one measurement: a stream through rxo, and the processor time of the receiving side.
 //!
-//! The processor time of two threads is counted: that of rxo's worker, in whose system calls the host's stack processes
-//! deliveries and sends its ACKs; and that of the reader, which reads every byte of the stream once. The sender's
-//! thread is not counted, and neither is the cost of the wire, which the sender's kernel pays on the sender's core.
+//! The processor time of two threads is counted. The first thread is rxo's worker; the host's stack processes
+//! deliveries and sends ACKs in the worker's system calls. The second is the reader, which reads every byte of
+//! the stream once. The sender's thread is not counted, and neither is the cost of the wire, which the sender's
+//! kernel pays on the sender's core.
 
 use anyhow::{Context, Result, bail};
 use rxo_coalesce::Policy;

@@ -1,8 +1,9 @@
 //! Measures the cost of waking the side that receives, without rxo: the kernel's thread that polls an interface, and the
 //! reader.
 //!
-//! At a low rate each packet pays more for wake-ups than at a high one. Two rates therefore give the cost of one wake-up:
-//! the difference of their times per packet, divided by the difference of their wake-ups per packet.
+//! At a low rate there are more wake-ups per packet than at a high rate. Measurements at two rates therefore
+//! yield the cost of one wake-up: the difference of their times per packet, divided by the difference of their
+//! wake-ups per packet.
 
 use anyhow::Result;
 use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
@@ -16,7 +17,7 @@ pub(super) struct Wakes {
     rates: [Rate; 2],
 }
 
-/// One rate, per packet on the wire.
+/// The measurement at one rate, per packet on the wire.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
     deliveries: f64,
@@ -75,7 +76,8 @@ fn measure(lab: &Lab, bytes_per_s: u64, poller: u32, plan: &Plan) -> Result<Opti
     ))
 }
 
-/// The rates in bytes per second. The kernel sends what a millisecond allows at once: 14 packets, and 69.
+/// The two rates, in bytes per second. The kernel sends the packets of each millisecond at once: 14 packets at
+/// the first rate, 69 at the second.
 const RATES: [u64; 2] = [20_000_000, 100_000_000];
 const READER: &str = "reader";
 const POLLER: &str = "poller";

@@ -1,9 +1,9 @@
 //! The floor of the path through rxo: a bare loop that copies frames from the ring to the TAP.
 //!
-//! The loop writes up to 20 full segments of a flow at once; more would not be faster. It checks, holds and
-//! counts nothing, and works only for the demo's own traffic (TCP over IPv4, no VLAN, no IP options). The
-//! system calls, the pauses and the copies are those of rxo, so the additional cost of rxo is that of its
-//! engine and its worker.
+//! The loop writes up to 20 full segments of a flow at once; more would not be faster. The loop does not verify
+//! or hold frames, and works only for the demo's own traffic (TCP over IPv4, no VLAN, no IP options). Its
+//! system calls, pauses and copies are those of rxo, so the additional cost of rxo is the cost of its engine
+//! and its worker.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

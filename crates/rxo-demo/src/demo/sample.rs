@@ -30,8 +30,8 @@ pub(crate) struct HoldTime {
     pub(crate) p99: f64,
 }
 
-/// Processor time by thread, in seconds per 10^9 bytes. Kernel work for the other end that runs on a thread
-/// counts as that thread's time.
+/// Processor time by thread, in seconds per 10^9 bytes. Time that the kernel spends on one thread with work for
+/// the other end counts as time of that thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct CpuParts {
     pub(crate) sender: f64,

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::experiment::Findings;
 
-/// One way to transfer the bytes, as a row of the table.
+/// A row of the table, for one way to transfer the bytes.
 pub(super) trait Cells: Serialize {
     /// The headings of the table's columns.
     const HEAD: &'static [&'static str];

@@ -1,9 +1,10 @@
 //! Measures the sender's side: a bulk sender whose ACKs arrive by one of three [`Way`]s. [`measure()`]
 //! returns a [`Sample`]; the samples of a way make a [`Row`].
 //!
-//! Separate from the commands because `rxo demo --reverse` and `rxo-lab gallatin` measure the same. Each host
-//! has its own core: the peer's receiver and its kernel's receive work use one; the sender, rxo and their
-//! kernel's receive work use the other. So the cost of ACKs to the sender is not hidden behind the receiver.
+//! The module is separate from the commands because `rxo demo --reverse` and `rxo-lab gallatin` make the same
+//! measurements. Each host has its own core: one core runs the peer's receiver and the receive work of the
+//! peer's kernel; another core runs the sender, rxo and the receive work of their kernel. So the cost of ACKs
+//! to the sender is not hidden behind the receiver.
 
 mod measure;
 mod row;

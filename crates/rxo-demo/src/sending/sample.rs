@@ -47,8 +47,8 @@ pub struct HostCpu {
     pub rest: f64,
     /// Processor time of the kernel thread that runs deferred work on the sending host's core.
     pub ksoftirqd: f64,
-    /// Time in which the sending host's core was not idle, including interrupts that no thread is charged for
-    /// and any other process.
+    /// Time in which the sending host's core was not idle, including other processes, and interrupts that are
+    /// not charged to any thread.
     pub core_busy: f64,
 }
 
