@@ -1,7 +1,7 @@
 //! File descriptors on which the system can wait for a source or sink.
 //!
-//! A separate trait because a device may have several descriptors or none, and because middleware passes on
-//! those of the device that it wraps.
+//! The trait is separate because a device may have several descriptors or none, and because middleware passes
+//! on the descriptors of the device that it wraps.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -18,7 +18,7 @@ impl<E: Descriptors + ?Sized> Descriptors for Box<E> {
     }
 }
 
-/// A single descriptor, such as that of an alarm, which is waited for together with a device.
+/// A single descriptor, such as that of a timer, so that a caller can wait for it and a device at once.
 impl Descriptors for BorrowedFd<'_> {
     fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
         visit(self.as_fd());

@@ -1,4 +1,4 @@
-//! Errors of devices, sorted by whose fault they are.
+//! Errors of devices: faults of the user, errors of the system, and removed devices.
 
 use std::io;
 
@@ -24,8 +24,8 @@ pub enum DeviceError {
     Gone(String),
 }
 
-/// Converts the error for functions that return the standard library's. The line stays, and the system's error is the
-/// source of the source.
+/// Converts the error for functions that return an [`io::Error`]. The message stays the same. The error of the
+/// system remains in the chain of sources.
 impl From<DeviceError> for io::Error {
     fn from(error: DeviceError) -> Self {
         let kind = match &error {

@@ -1,15 +1,16 @@
 //! Inspection of frames in the device's memory, before they are received.
 //!
-//! Separate from the source because its three parts (the inspecting function, its verdict, the result for a
-//! batch) are the same for every device. Chan and Cheriton 2013, section 3.1, describe the same interface:
-//! `net_fastpath_in` returns *consumed* or *fallback*.
+//! The three parts of this interface (the inspecting function, its verdict, the result for a batch) are the
+//! same for every device. Chan and Cheriton 2013, section 3.1, describe the same interface: `net_fastpath_in`
+//! returns *consumed* or *fallback*.
 
 use rxo_frame::Frame;
 
 /// The decision on an inspected frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The inspecting function has processed the frame completely: its memory returns to the device at once.
+    /// The inspecting function has processed the frame completely. The frame's memory returns to the device at
+    /// once.
     Consumed,
     /// The frame is appended to the batch, as if the function had not inspected it.
     Fallback,

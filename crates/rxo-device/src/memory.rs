@@ -1,9 +1,9 @@
-//! A link in memory: its source provides the packets that its sink accepted. Tests may also take them
+//! A link in memory: its source provides the packets that its sink accepted. Tests may also take packets
 //! directly.
 //!
-//! Separate from the traits because it is one implementation of them, without system calls. Contract: the
-//! link is bounded; it drops and counts packets beyond its capacity, like a device with a full ring. It keeps
-//! all metadata that the sink received. It reads no clock.
+//! The link implements the traits of a device without system calls. Contract: the link is bounded; it drops and
+//! counts packets beyond its capacity, like a device with a full ring. It keeps all metadata that the sink
+//! received. It reads no clock.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -81,7 +81,7 @@ struct State {
     packets: VecDeque<Sent>,
     now: Instant,
     is_gone: bool,
-    /// The number of times that the other side of the link has gone.
+    /// The number of times that another machine has replaced the other side of the link.
     peers_gone: u64,
     refuses_aggregates: bool,
     /// The number of packets that the simulated device still accepts; `None` for no limit.
@@ -108,8 +108,8 @@ impl MemoryLink {
         MemorySink { link: self.clone() }
     }
 
-    /// Returns a source that takes packets from the link. With several sources, each packet goes to one of
-    /// them.
+    /// Returns a source that takes packets from the link. With several sources, each packet is received by one
+    /// of them.
     #[must_use]
     pub fn source(&self) -> MemorySource {
         MemorySource { link: self.clone() }
@@ -155,8 +155,9 @@ impl MemoryLink {
         self.lock().room = packets;
     }
 
-    /// Simulates, from now on, a device that refuses one packet of `every`; 0 for none. The sink sends the
-    /// original frames of a refused aggregate, and each of them may be refused too.
+    /// Simulates, from now on, a device that refuses one packet of `every`; 0 for none. The sink then sends the
+    /// original frames of a refused aggregate. The device counts each of these frames as a packet, so it may
+    /// refuse some of them, too.
     pub fn refuse_every(&self, every: usize) {
         self.lock().refuse_every = every;
     }

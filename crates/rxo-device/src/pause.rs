@@ -1,6 +1,6 @@
 //! The pause of a worker before a batch, in which frames gather.
 //!
-//! In this crate because every worker above a device needs it, and workers do not depend on each other.
+//! The rule is in this crate because every kind of worker needs it, and the kinds do not depend on each other.
 
 use core::time::Duration;
 

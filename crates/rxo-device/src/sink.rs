@@ -1,4 +1,4 @@
-//! The trait for everything that accepts packets.
+//! The trait for sinks, which accept packets.
 
 use rxo_frame::{Gather, Load};
 
@@ -24,14 +24,14 @@ pub trait FrameSink {
     /// Returns the totals of the sink since it was opened.
     fn counters(&self) -> SinkCounters;
 
-    /// Returns `true` while the sink keeps packets because the device was full. The owner of the sink must
-    /// then stop receiving packets for it, wait until the device is writable, and call [`FrameSink::resume`].
+    /// Returns `true` while the sink keeps packets because the device was full. The owner of the sink must then
+    /// stop receiving packets for this sink, wait until the device is writable, and call [`FrameSink::resume`].
     fn is_blocked(&self) -> bool {
         false
     }
 
-    /// Returns the number of frames that the sink keeps because the device was full. A sink that keeps
-    /// packets must report them: otherwise they look like lost ones.
+    /// Returns the number of frames that the sink keeps because the device was full. A sink that keeps packets
+    /// must report them; otherwise they would count as lost.
     fn kept_frames(&self) -> u64 {
         0
     }
@@ -52,8 +52,8 @@ pub trait FrameSink {
     }
 
     /// Returns the number of delivered packets that the receiver has not processed yet, including the kept
-    /// ones; `None` if the sink cannot know it, as on a network. Adaptive hold needs it: nothing is held for
-    /// an idle receiver.
+    /// ones; `None` if the sink cannot determine this number, as on a network. Adaptive hold uses it: no
+    /// segments are held for an idle receiver.
     fn load(&self) -> Option<Load> {
         None
     }
@@ -80,8 +80,9 @@ rxo_frame::counters! {
         pub frames: u64,
         /// The number of bytes passed to the system.
         pub bytes: u64,
-        /// The number of bytes of sent packets that this process copied into memory shared with their receiver, counted
-        /// once per copy: equal to `bytes` if each was copied once. 0 if the system copies.
+        /// The number of bytes of sent packets that this process copied into memory shared with their receiver,
+        /// counted once per copy: equal to `bytes` if each byte was copied once. 0 if the system copies the
+        /// bytes.
         pub bytes_copied: u64,
         /// The number of bytes of frames copied in addition to `bytes_copied`, because the device was full or to remove
         /// a tag. Counted when copied, so the frames may not have been sent.
@@ -97,8 +98,8 @@ rxo_frame::counters! {
         /// The number of original frames in the dropped packets. `frames`, `dropped_frames` and the kept frames add up
         /// to the frames that the sink received plus `segments_added`.
         pub dropped_frames: u64,
-        /// The number of additional segments from GSO frames that the sink segmented because the device cannot: all
-        /// segments of each but the first. Each segment counts as a frame.
+        /// The number of additional segments from GSO frames that the sink segmented because the device cannot:
+        /// for each GSO frame, all segments except the first. Each segment counts as a frame.
         pub segments_added: u64,
     }
 }

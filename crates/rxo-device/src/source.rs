@@ -1,4 +1,4 @@
-//! The trait for everything that provides frames.
+//! The trait for sources, which provide frames.
 
 use rxo_frame::{Frame, FrameBuffer, Instant};
 
@@ -13,11 +13,10 @@ pub trait FrameSource {
     /// Returns the properties of the frames. Constant during the source's lifetime.
     fn capabilities(&self) -> SourceCapabilities;
 
-    /// Takes at most `budget` frames from the device, in order of arrival and without waiting, and appends
-    /// them to `batch`. Returns the number appended. Fewer than `budget` means that no more frames are
-    /// available now: the worker uses this to distinguish a standing queue from an empty one. Truncated
-    /// frames are discarded and skipped; their number per call is limited, so that a peer that sends nothing
-    /// else cannot keep the worker busy.
+    /// Takes at most `budget` frames from the device, in order of arrival and without waiting, and appends them
+    /// to `batch`. Returns the number appended. A result below `budget` means that no more frames are available
+    /// now, which tells the worker that the device's queue is empty. Truncated frames are discarded. Their
+    /// number per call is limited, so that a peer cannot keep the worker busy with them.
     ///
     /// # Errors
     /// If the device was removed or the system refuses; frames already appended stay valid.
@@ -28,10 +27,10 @@ pub trait FrameSource {
     ) -> Result<usize, DeviceError>;
 
     /// Takes at most `budget` frames like [`FrameSource::receive`], but calls `look` with each of them first,
-    /// in order of arrival, and appends only those that it does not consume. If a source can, it passes each
-    /// frame in the device's memory, and frees the memory of a consumed frame before the next one; by
-    /// default, frames are received first. Fewer than `budget` frames ([`Looked::frames`]) mean that no more
-    /// frames are available now.
+    /// in order of arrival, and appends only the frames that `look` does not consume. The default
+    /// implementation receives the frames first. A source may instead pass each frame in the device's memory,
+    /// and free the memory of a consumed frame before it passes the next frame. Fewer than `budget` frames
+    /// ([`Looked::frames`]) mean that no more frames are available now.
     ///
     /// # Errors
     /// The errors of [`FrameSource::receive`]; frames appended before may not have been passed to `look`.
@@ -52,59 +51,59 @@ pub trait FrameSource {
     /// Returns the totals since the source was opened.
     fn counters(&mut self) -> SourceCounters;
 
-    /// Returns the number of frames that have arrived at the device since the source was opened, as counted
-    /// by the system: received, waiting and lost ones. `None` if the system has no such count. May be a
-    /// system call.
+    /// Returns the number of frames that have arrived at the device since the source was opened, as counted by
+    /// the system: received, waiting and lost frames. `None` if the system has no such count. May be a system
+    /// call.
     fn arrived(&mut self) -> Option<u64> {
         None
     }
 
-    /// Returns `true` if the device merges frames, so that fewer are received than arrive. Called only if
-    /// frames seem to be missing, because the system may take long to answer.
+    /// Returns `true` if the device merges frames, so the source receives fewer frames than arrive. Call this
+    /// only if frames seem to be missing, because the system may take long to answer.
     fn gives_fewer(&mut self) -> bool {
         false
     }
 
-    /// Returns the number of frames that may be held at a time before the source runs out of memory for
-    /// others; `None` if there is no limit. A ring stops at a single frame that is held for a whole lap.
+    /// Returns the number of frames that the owner may hold at a time before the source has no memory for
+    /// further frames; `None` if there is no limit. A ring also stops if a single frame is held for a whole lap
+    /// of the ring.
     fn lends(&self) -> Option<usize> {
         None
     }
 
-    /// Returns the number of frames of MTU size that the device stores until they are received; frames beyond
-    /// it are lost. `None` if unknown, or if senders wait for free space.
+    /// Returns the number of frames of MTU size that the device stores until they are received; further frames
+    /// are lost. `None` if the number is unknown, or if senders wait for free space.
     fn queue_frames(&self) -> Option<usize> {
         None
     }
 
-    /// Announces that the owner may hold frames while it waits for more. Call it once, before the first
-    /// frame. Otherwise a ring shared with the system counts as readable while its newest frame is held, and
-    /// a wait would return at once.
+    /// Announces that the owner may hold frames while it waits for more. Such an owner must call this once,
+    /// before the first frame. Otherwise the system reports a shared ring as readable while its newest frame is
+    /// held, and each wait returns at once.
     fn expect_holds(&mut self) {}
 
-    /// Returns `true` if the source has no frame because all its memory is held. A wait for it would end at
-    /// once; call `receive` again after a moment instead.
+    /// Returns `true` if the source has no frame because all its memory is held. A wait for the source would
+    /// return at once, so call `receive` again after a short time instead.
     fn is_starved(&self) -> bool {
         false
     }
 
-    /// Returns the time at which the source will have a frame even if nothing arrives; `None` for never. Do
-    /// not wait for the source beyond this time. Sources that delay frames have such a time; devices have
-    /// none.
+    /// Returns the time at which the source will have a frame even if nothing arrives; `None` for never. Do not
+    /// wait for the source beyond this time. Only sources that delay frames have such a time.
     fn poll_at(&self) -> Option<Instant> {
         None
     }
 
-    /// Returns the number of times that the other side of the device has gone, such as the machine of a
-    /// guest. State that was learned from that side, such as its addresses, should then be dropped. 0 for a
-    /// device that does not detect this.
+    /// Returns the number of times that the other side of the device was removed or replaced, such as a guest.
+    /// When this number increases, the owner should discard state about that side, such as its addresses. 0 for
+    /// a device that does not detect this.
     fn peers_gone(&self) -> u64 {
         0
     }
 
-    /// Does periodic work that the device needs even if no frames are received, such as answering messages of
-    /// a virtual machine monitor. Call it instead of [`FrameSource::receive`] while frames are not wanted.
-    /// Returns no frames, and is cheap. Most devices need nothing.
+    /// Does periodic work that the device needs even if no frames are received, such as answering messages of a
+    /// virtual machine monitor. Call this instead of [`FrameSource::receive`] while no frames are to be
+    /// received. The call is cheap. For most devices it does nothing.
     fn attend(&mut self) {}
 }
 
@@ -187,9 +186,9 @@ rxo_frame::counters! {
         pub ring_drops: u64,
         /// The number of frames that arrived truncated and were discarded.
         pub truncated: u64,
-        /// The number of frames whose metadata is wrong (a GSO kind that does not match the headers, a
-        /// checksum field outside the frame), plus the number of times that the other side of a shared ring
-        /// broke its rules. None of these frames was received.
+        /// The number of frames whose metadata is wrong (a GSO kind that does not match the headers, a checksum
+        /// field outside the frame), plus the number of times that the other side of a shared ring broke its
+        /// rules. None of these frames was passed to the worker.
         pub invalid: u64,
         /// The number of bytes of received frames that the switch between several guests copied on their way
         /// to this source. A copy that several guests share counts for the first of them. 0 if there is no

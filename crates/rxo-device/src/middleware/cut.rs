@@ -7,8 +7,8 @@ use rxo_wire::segmentation::{Checksums, Stated, segment_stated};
 use rxo_wire::{parse, parse_ip};
 
 /// Calls `give` with the segments of `frame` in order, with `checksums` and the metadata of `frame`. Returns
-/// `false` and calls nothing if `frame` is not a TCP or UDP GSO frame with payload, in a tunnel or not, or if
-/// a segment would be longer than IP allows. Allocates a buffer for one segment.
+/// `false`, without a call of `give`, if `frame` is not a TCP or UDP GSO frame with payload, in a tunnel or
+/// not, or if a segment would be longer than IP allows. Allocates a buffer for one segment.
 pub(super) fn cut(
     frame: Frame<&[u8]>,
     link: LinkKind,
@@ -30,8 +30,8 @@ pub(super) fn cut(
     is_cut
 }
 
-/// Returns the headers by which a frame is segmented: the protocol must match, and in a tunnel these are the
-/// inner headers. `None` if the kind cannot be segmented here.
+/// Returns the description of the headers by which a frame is segmented; in a tunnel these are the inner
+/// headers. `None` if the kind cannot be segmented here.
 fn stated(checksum: ChecksumStatus, kind: GsoKind) -> Option<Stated> {
     let (protocol, is_v6) = kind.segments().filter(|_| kind != GsoKind::UdpFragment)?;
     let transport = match checksum {

@@ -1,7 +1,7 @@
 //! The log interface of traced sources and sinks.
 //!
-//! It is a trait, so that this crate does not depend on a capture format; `Tracer` in the crate `rxo`
-//! implements it with a pcapng file.
+//! The interface is a trait, so that this crate does not depend on a capture format. `Tracer` in the crate
+//! `rxo` implements the trait with a pcapng file.
 
 use rxo_frame::{Gather, Instant};
 
@@ -16,7 +16,7 @@ pub enum Direction {
 
 /// A log of the packets that pass one point.
 ///
-/// Logging cannot stop the traffic: an implementation counts packets that it cannot write, and reports that
+/// Logging never stops the traffic. An implementation counts the packets that it cannot write, and reports this
 /// once with [`PacketLog::take_notice`].
 pub trait PacketLog {
     /// Writes one packet, which passed in `direction` at time `at`.

@@ -4,9 +4,9 @@
 //!
 //! * [`TracedSource`] and [`TracedSink`] pass each packet to a [`PacketLog`]; `Tracer` in the crate `rxo`
 //!   implements one that writes a capture file.
-//! * [`ImpairedSource`] is an impaired network in front of a source: an [`Impairment`] loses, delays,
-//!   reorders and duplicates frames. There is none for a sink, because a delayed frame must be sent at its
-//!   time, and a worker polls only sources for that.
+//! * [`ImpairedSource`] is an impaired network in front of a source: an [`Impairment`] loses, delays, reorders
+//!   and duplicates frames. There is no impaired sink, because a delayed frame must be sent at its time, and a
+//!   worker only polls sources for due frames.
 //! * [`WireSource`] provides frames as a network carries them: segmented, with complete checksums.
 //!
 //! Contract: the clock is an argument (a function that returns an [`Instant`]), and so is the seed. Equal

@@ -54,8 +54,8 @@ impl<S: FrameSource, L: PacketLog> FrameSource for TracedSource<S, L> {
         received
     }
 
-    /// Receives frames like the traced source, with inspection. Each frame is logged before `look` inspects
-    /// it, even if `look` then consumes it.
+    /// Receives frames of the wrapped source with inspection. Each frame is logged before `look` inspects it,
+    /// even if `look` then consumes it.
     fn receive_past(
         &mut self,
         batch: &mut Vec<Frame<S::Buffer>>,

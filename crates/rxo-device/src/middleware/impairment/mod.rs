@@ -4,13 +4,13 @@
 //!  push -> segment -> fate (lost? doubled? reordered?) -> limit -> link of a rate -> delay -> gather -> pop
 //! ```
 //!
-//! Loss, duplication and reordering are drawn from the seed, with the same number of draws for every frame.
-//! So, for example, whether the hundredth frame is lost does not depend on the other settings.
+//! Loss, duplication and reordering are drawn from the seed, with the same number of draws for every frame. So,
+//! for example, the loss of the hundredth frame does not depend on the other settings.
 //!
-//! **Segments, not GSO frames.** A TCP or UDP GSO frame, as a local sender with segmentation offload makes
-//! it, is segmented first; otherwise one loss would hit 64 KiB at once. Its segments have a partial checksum
-//! if it had one. A GSO frame that cannot be segmented here (unreadable headers) counts as one frame and
-//! keeps its metadata.
+//! **Segments, not GSO frames.** A TCP or UDP GSO frame, which a local sender with segmentation offload
+//! produces, is segmented first; otherwise one loss would remove 64 KiB at once. The segments have partial
+//! checksums if the GSO frame had one. A GSO frame that cannot be segmented here (unreadable headers) counts as
+//! one frame and keeps its metadata.
 //!
 //! Contract: sans-IO. The frames' arrival times must be on the clock with which [`Impairment::pop`] is
 //! called. Memory is bounded by [`ImpairmentSettings::limit_frames`] and [`ImpairmentSettings::limit_bytes`];
@@ -40,17 +40,17 @@ pub use text::{BadImpairment, parse_rate};
 #[derive(Clone, Debug)]
 pub struct Impairment {
     settings: ImpairmentSettings,
-    /// The first header of each frame, needed to segment GSO frames; `None` segments nothing.
+    /// The first header of each frame, needed to segment GSO frames; `None` if GSO frames are not segmented.
     cuts: Option<LinkKind>,
     dice: Dice,
     counters: ImpairmentCounters,
     /// Waiting frames, in the order of their times.
     queue: VecDeque<Waiting>,
-    /// Frames that later frames overtake, in the order in which they were set aside. All wait for equally
-    /// many frames and equally long, so the first frame set aside is also released first.
+    /// Frames that later frames overtake, in the order in which they were set aside. All of them wait for the
+    /// same number of frames and the same time, so the first frame set aside is also released first.
     aside: VecDeque<Aside>,
     stored_bytes: usize,
-    /// The number of frames that came out in order so far.
+    /// The number of frames released in order so far.
     passed: u64,
     entered_at: Instant,
     link_free_at: Instant,
@@ -71,9 +71,10 @@ struct Waiting {
 struct Aside {
     frame: Frame<Vec<u8>>,
     due_at: Instant,
-    /// The number of frames in order after which this frame is released, if that is before `deadline`.
+    /// The number of frames released in order after which this frame is released, unless `deadline` comes
+    /// first.
     after: u64,
-    /// The time at which this frame is released at the latest.
+    /// The latest time at which this frame is released.
     deadline: Instant,
 }
 
@@ -200,8 +201,8 @@ impl Impairment {
         self.queue.push_back(Waiting { frame, due_at, is_reordered: fate.is_reordered });
     }
 
-    /// Returns the time at which a frame that arrives now comes out: after the frames before it, its
-    /// transmission time, and the delay.
+    /// Returns the time at which a frame that arrives at `arrived_at` is released: after the frames before it,
+    /// its transmission time, and the delay.
     fn due_at(&mut self, arrived_at: Instant, bytes: usize, jitter: Duration) -> Instant {
         self.entered_at = self.entered_at.max(arrived_at);
         let mut sent_at = self.entered_at;
@@ -215,8 +216,8 @@ impl Impairment {
         self.last_due_at
     }
 
-    /// Returns the time at which a frame that is due at `at` comes out, together with the frames gathered
-    /// with it.
+    /// Returns the time at which a frame that is due at `at` is released. Frames that are gathered into a group
+    /// have the same time.
     fn gathered(&mut self, at: Instant) -> Instant {
         if self.settings.gather.is_zero() {
             return at;
@@ -235,7 +236,8 @@ impl Impairment {
         self.aside.push_back(Aside { frame, due_at, after, deadline: due_at + time });
     }
 
-    /// Returns the frame that comes out next, and its time; `None` if no frame is stored.
+    /// Returns the place of the frame that is released next, and the time of its release; `None` if no frame is
+    /// stored.
     fn next(&self) -> Option<(Instant, Place)> {
         let aside = self.aside.front().map(|aside| {
             let is_overtaken = aside.after <= self.passed;

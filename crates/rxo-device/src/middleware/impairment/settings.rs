@@ -3,8 +3,8 @@
 use rxo_frame::Duration;
 use thiserror::Error;
 
-/// Properties of an impaired network. The default impairs nothing; its limits are beyond the reach of a test
-/// with a few connections.
+/// Properties of an impaired network. The default impairs nothing; its limits are too high to be reached in a
+/// test with a few connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImpairmentSettings {
     /// The seed of all random decisions of the impairment.
@@ -21,8 +21,9 @@ pub struct ImpairmentSettings {
     pub delay: Duration,
     /// The maximum random delay that is added to `delay`, uniformly distributed. Frames stay in order.
     pub jitter: Duration,
-    /// The time for which frames are gathered to come out together, counted from the first of them, as behind a network
-    /// card with interrupt moderation (`rx-usecs`). With zero, each frame comes out at its own time.
+    /// The time for which frames are gathered to be released together, counted from the first of them, as
+    /// behind a network card with interrupt moderation (`rx-usecs`). With zero, each frame is released at its
+    /// own time.
     pub gather: Duration,
     /// The rate of a link that sends one frame after the other, in bytes of frames per second (without
     /// preamble and gap). `None` for no rate limit.
@@ -33,12 +34,12 @@ pub struct ImpairmentSettings {
     pub limit_bytes: usize,
 }
 
-/// The distance by which a reordered frame is set back. The frame is released when `frames` others have
+/// The distance by which a reordered frame is set back. The frame is released when `frames` other frames have
 /// overtaken it or `time` has passed, whichever is first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Displacement {
-    /// The number of later frames that overtake the frame, not counting frames that are set back themselves; `None` for
-    /// no limit but `time`.
+    /// The number of later frames that overtake the frame, not counting frames that are set back themselves;
+    /// `None` if only `time` limits the displacement.
     pub frames: Option<u32>,
     /// The maximum additional delay of the frame.
     pub time: Duration,
@@ -69,7 +70,7 @@ impl Default for Displacement {
     }
 }
 
-/// The rate that stands for all frames, in parts per million.
+/// The rate at which all frames are affected, in parts per million.
 const ALL_PPM: u32 = 1_000_000;
 
 impl ImpairmentSettings {
@@ -103,7 +104,7 @@ pub enum ImpairmentError {
         /// The value of the setting, in parts per million.
         ppm: u32,
     },
-    /// A setting is zero, so that no frame would come out.
+    /// A setting is zero, so the network would release no frame.
     #[error("a {name} of 0 lets nothing through: choose at least 1")]
     Zero {
         /// The name of the setting.

@@ -8,9 +8,8 @@ use crate::{DeviceError, FrameSource, SourceCapabilities, SourceCounters};
 /// A source whose frames pass through an [`Impairment`]. `C` returns the time, on the clock of the arrival
 /// times.
 ///
-/// Frames are copied, so that the device gets its memory back while they are delayed. The copies have the
-/// buffer type of the device, so that code that handles the device's frames also handles these, and is
-/// compiled only once.
+/// Frames are copied, so that the device's memory is free while they are delayed. The copies have the buffer
+/// type of the device, so the code that handles the device's frames is compiled only once.
 #[derive(Debug)]
 pub struct ImpairedSource<S: FrameSource, C> {
     source: S,
@@ -18,7 +17,8 @@ pub struct ImpairedSource<S: FrameSource, C> {
     clock: C,
     batch: Vec<Frame<S::Buffer>>,
     given: SourceCounters,
-    /// The error of the wrapped source. It is returned after all delayed frames have come out; `None` if there is none.
+    /// The error of the wrapped source. It is returned after all delayed frames were released; `None` if there
+    /// was no error.
     failure: Option<DeviceError>,
 }
 
@@ -52,7 +52,7 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>, C: FnMut() -> Instant> ImpairedSourc
         }
     }
 
-    /// Appends at most `most` frames that have come out of the impairment to `batch`. Returns their number.
+    /// Appends at most `most` frames that the impairment has released to `batch`. Returns their number.
     fn give(&mut self, batch: &mut Vec<Frame<S::Buffer>>, most: usize) -> usize {
         let now = (self.clock)();
         for given in 0..most {

@@ -25,8 +25,8 @@ use crate::{DeviceError, FrameSource, SourceCapabilities, SourceCounters};
 
 /// A source whose frames have the form of a network.
 ///
-/// A changed frame is a copy in the buffer type of the wrapped source, so that code that handles the source's
-/// frames also handles these, and is compiled only once.
+/// A changed frame is a copy in the buffer type of the wrapped source, so the code that handles the source's
+/// frames is compiled only once.
 #[derive(Debug)]
 pub struct WireSource<S: FrameSource> {
     source: S,
@@ -38,8 +38,8 @@ pub struct WireSource<S: FrameSource> {
     ready: VecDeque<Frame<S::Buffer>>,
     given: SourceCounters,
     wire: WireCounters,
-    /// The error that the source has returned, until it is passed on: after all frames that the source
-    /// delivered before it.
+    /// The error that the source has returned. It is passed on after all frames that the source delivered
+    /// before it; `None` if there is no error to pass on.
     failure: Option<DeviceError>,
 }
 
@@ -60,8 +60,8 @@ rxo_frame::counters! {
         pub completed: u64,
         /// The number of checksums that were validated and are right.
         pub valid: u64,
-        /// The number of ACK templates that were discarded: they are malformed, or no function to expand them
-        /// is set.
+        /// The number of ACK templates that were discarded: they are malformed, or no function was set to
+        /// expand them.
         pub not_expanded: u64,
         /// The number of single frames whose checksum was validated and is wrong. They pass with the status
         /// `Unknown`.
@@ -159,8 +159,9 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>> WireSource<S> {
         self.ready.push_back(Frame { checksum, ..frame.with_bytes(bytes.into()) });
     }
 
-    /// Validates the checksum of `frame` unless its source did, and counts the result. A GSO frame keeps its
-    /// status.
+    /// Returns the status that `frame` gets. Validates its checksum and counts the result, unless the source
+    /// has verified the checksum. A GSO frame keeps its status; without validation, and for packets other than
+    /// TCP and UDP, the status is `Unknown`.
     fn validated(&mut self, frame: Frame<&[u8]>) -> ChecksumStatus {
         if frame.gso.is_some() {
             return frame.checksum;
