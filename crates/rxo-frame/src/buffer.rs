@@ -5,14 +5,14 @@ use alloc::vec::Vec;
 
 /// The memory of a frame: it provides the bytes, and dropping it returns the memory to its owner.
 ///
-/// `impl FrameBuffer for MyBuffer {}` is enough, unless returning several buffers at once is cheaper than one
-/// by one.
+/// `impl FrameBuffer for MyBuffer {}` is enough, unless the return of several buffers at once is cheaper than
+/// their return one by one.
 pub trait FrameBuffer: AsRef<[u8]> {
     /// `true` if [`FrameBuffer::drop_all`] is faster than dropping each buffer.
     const RETURN_TOGETHER: bool = false;
 
-    /// Drops all `buffers`. Buffers of a [`Pool`](crate::Pool) return by one atomic exchange instead of one
-    /// each. Does not allocate. An implementation must consume the whole iterator.
+    /// Drops all `buffers`. A [`Pool`](crate::Pool) gets all its buffers back by a single atomic exchange. Does
+    /// not allocate. An implementation must consume the whole iterator.
     #[inline]
     fn drop_all(buffers: impl Iterator<Item = Self>)
     where

@@ -65,7 +65,7 @@ impl<B: AsRef<[u8]>> Place<B> {
     }
 }
 
-/// Error: the chain has its maximum of pieces. Returns the buffer to the caller.
+/// Error: the chain has its maximum of pieces. The error contains the buffer that was not appended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ChainFull<B>(pub B);
 
@@ -184,8 +184,8 @@ impl<B: AsRef<[u8]>> Chain<B> {
         copied
     }
 
-    /// Consumes a part of the first piece into `to`, which is too short for all of it. Returns the number of bytes
-    /// copied.
+    /// Consumes a part of the first piece into `to`, which is shorter than the piece. Returns the number of
+    /// bytes copied.
     fn read_part(&mut self, to: &mut [u8]) -> usize {
         let Some(first) = self.front() else { return 0 };
         let bytes = to.len().min(first.bytes().len());
@@ -196,7 +196,8 @@ impl<B: AsRef<[u8]>> Chain<B> {
         bytes
     }
 
-    /// Returns an iterator over the remaining bytes, piece by piece. No slice is empty, unless a buffer shrank.
+    /// Returns an iterator over the remaining bytes, one slice for each piece. A slice is empty only if its
+    /// buffer shrank.
     pub fn slices(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         let end = self.places.len().min(self.first + self.pieces);
         let (here, wrapped) = (&self.places[self.first..end], self.first + self.pieces - end);
@@ -237,7 +238,7 @@ impl<B: AsRef<[u8]>> Chain<B> {
     }
 
     /// Moves the remaining bytes of each piece to another buffer. `exchange` receives the old buffer and its
-    /// remaining bytes, and returns the new buffer; the old one is then dropped. If `exchange` returns
+    /// remaining bytes, and returns the new buffer; the old buffer is then dropped. If `exchange` returns
     /// `None`, or a buffer of another length, the piece is unchanged.
     pub fn exchange(&mut self, mut exchange: impl FnMut(&B, &[u8]) -> Option<B>) {
         for place in &mut self.places {

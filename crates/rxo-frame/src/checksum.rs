@@ -8,9 +8,10 @@ pub enum ChecksumStatus {
     Unknown,
     /// The checksum was verified by the device, or by software before.
     Verified,
-    /// The checksum is partial: its field contains only the folded sum of the pseudo-header. The frame never crossed a
-    /// network, because a local sender left the rest to a device. Its payload need not be verified, but the checksum
-    /// must be completed before the frame leaves through a device that does not do so.
+    /// The checksum is partial: its field contains only the folded sum of the pseudo-header. The frame never
+    /// crossed a network, because a local sender left the rest to a device. Its payload need not be verified,
+    /// but the checksum must be completed before the frame is sent by a device that does not complete
+    /// checksums.
     Partial {
         /// The offset at which summing starts, in bytes from the start of the frame: the transport header.
         start: u16,
@@ -20,7 +21,7 @@ pub enum ChecksumStatus {
 }
 
 impl ChecksumStatus {
-    /// Returns `true` if the payload need not be verified. A partial checksum must be known to be the
+    /// Returns `true` if the payload need not be verified. The caller must know that a partial checksum is the
     /// packet's own: see [`ChecksumStatus::covers_payload`].
     #[inline]
     #[must_use]
@@ -29,8 +30,7 @@ impl ChecksumStatus {
     }
 
     /// Returns `true` if the status guarantees the payload after the transport header at `transport`, whose
-    /// checksum is at offset `field` of that header: the checksum is verified, or exactly this one is
-    /// partial.
+    /// checksum is at offset `field` of that header: this checksum is verified or partial.
     ///
     /// # Examples
     /// ```
@@ -49,9 +49,9 @@ impl ChecksumStatus {
         }
     }
 
-    /// Returns `true` if a checksum is partial, but is not the one of the transport header at offset `transport`. Then
-    /// it belongs to an inner packet, and completing it will change the payload. `field` is the offset as in
-    /// [`ChecksumStatus::covers_payload`].
+    /// Returns `true` if the checksum is partial, but is not the checksum of the transport header at offset
+    /// `transport`. Such a checksum belongs to an inner packet, so its completion will change the payload.
+    /// `field` is the offset as in [`ChecksumStatus::covers_payload`].
     #[inline(always)]
     #[must_use]
     pub const fn is_elsewhere(self, transport: usize, field: u16) -> bool {

@@ -1,7 +1,7 @@
 //! The error of a configuration: a number that is out of its range.
 //!
-//! Separate because engines, connections and hosts check their configurations alike, and none depends on
-//! the other.
+//! This module is separate because engines, connections and hosts check their configurations in the same way,
+//! but do not depend on each other.
 
 use core::fmt;
 
@@ -19,7 +19,8 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// Checks numbers, each given with its name, its smallest and its largest valid value. Never allocates.
+    /// Checks that every number is in its range. Each number is given with its name, its smallest and its
+    /// largest valid value. Never allocates.
     ///
     /// # Errors
     /// Returns the first number that is out of its range.

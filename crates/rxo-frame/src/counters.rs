@@ -44,7 +44,7 @@ impl Count for Duration {
     }
 }
 
-/// Combines two values that exist; if only one exists, the result is that one.
+/// Combines two values that are `Some`; if only one is `Some`, returns that value.
 impl<C: Count + Clone> Count for Option<C> {
     fn zip(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
         match (self, other) {
@@ -59,8 +59,8 @@ impl<C: Count + Clone> Count for Option<C> {
 }
 
 /// Declares a struct of counters, with the names of its fields and with functions that add and subtract two
-/// such structs. A field is a `u64`, an array of them, a `Duration`, another such struct, or anything else
-/// that is a [`Count`].
+/// such structs. A field is a `u64`, an array of `u64`, a `Duration`, another such struct, or any other
+/// [`Count`].
 ///
 /// # Examples
 /// ```

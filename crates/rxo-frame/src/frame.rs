@@ -16,8 +16,8 @@ pub struct Frame<B> {
     pub arrived_at: Instant,
     /// The status of the frame's transport checksum.
     pub checksum: ChecksumStatus,
-    /// The segmentation parameters of a GSO frame, as a local sender with TCP segmentation offload produces
-    /// it. `None` for a frame that has the form in which it crossed the network.
+    /// The segmentation parameters of a GSO frame, which a local sender with TCP segmentation offload produces.
+    /// `None` for a frame as it crossed the network.
     pub gso: Option<Gso>,
     /// The outer VLAN tag, if the device removed it from the bytes. Other tags stay in the bytes.
     pub vlan: Option<VlanTag>,
@@ -44,7 +44,7 @@ impl<B: AsRef<[u8]>> Frame<B> {
 }
 
 impl<B> Frame<B> {
-    /// Returns a frame with other bytes and the metadata of this one. Does not allocate.
+    /// Returns a frame with the bytes `bytes` and the metadata of this frame. Does not allocate.
     #[inline]
     pub fn with_bytes<C>(&self, bytes: C) -> Frame<C> {
         let Self { bytes: _, arrived_at, checksum, gso, vlan } = *self;

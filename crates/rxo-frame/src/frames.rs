@@ -1,7 +1,7 @@
-//! The trait for frames in order, which are taken one by one, or many at once for their buffers.
+//! The trait for frames in order: frames are taken one by one, or only the buffers of many frames at once.
 //!
-//! Separate from [`Iterator`] because an iterator returns one element at a time, and must load and store its
-//! state for each. An implementation with frames in consecutive memory can return their buffers in one loop.
+//! An [`Iterator`] returns one element at a time, and must load and store its state for each element. An
+//! implementation with frames in consecutive memory can return their buffers in one loop.
 
 use alloc::vec;
 use core::iter::Empty;

@@ -1,7 +1,7 @@
 //! The interface that passes packets in several pieces to a sink.
 //!
-//! Defined below both the receive engine and the devices, so that neither depends on the other: the engine's
-//! deliveries and plain frames implement [`Gather`], and sinks accept `Gather`.
+//! The engine's deliveries and plain frames implement [`Gather`], and sinks accept any `Gather`. The trait is
+//! in this crate so that the receive engine and the devices do not depend on each other.
 
 use core::num::NonZeroU16;
 
@@ -15,24 +15,26 @@ pub trait Gather<'a>: Copy {
     /// Returns the checksum and segmentation metadata that the sink must pass on, or carry out itself.
     fn offload(self) -> Offload;
 
-    /// Returns the outer VLAN tag that the sink must insert; `None` if there is none, or it is in the bytes.
+    /// Returns the outer VLAN tag that the sink must insert; `None` if the packet has no tag, or has the tag in
+    /// its bytes.
     fn vlan(self) -> Option<VlanTag>;
 
     /// Returns the length of all pieces together, in bytes.
     fn byte_len(self) -> usize;
 
-    /// Calls `visit` for each piece, in order. The first contains at least all headers.
+    /// Calls `visit` for each piece, in order. The first piece contains at least all headers.
     fn for_each_slice(self, visit: impl FnMut(&'a [u8]));
 
     /// Returns the number of original frames in this packet; for a GSO frame, the number of its segments.
     fn frame_count(self) -> usize;
 
     /// Calls `visit` for each of the original frames, in order. Sinks use it if the system refuses the whole
-    /// packet. For a packet of one frame, visits that frame if it is in one piece, and nothing otherwise.
+    /// packet. For a packet of one frame, visits the frame if it is in one piece; otherwise does nothing.
     fn for_each_frame(self, visit: impl FnMut(Frame<&'a [u8]>));
 }
 
-/// The metadata of a packet that a sink writes into a `virtio_net_hdr`, or carries out in software if there is none.
+/// The offload metadata of a packet. A sink writes it into a `virtio_net_hdr`; a sink without this header does
+/// the work in software.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
     /// The status of the transport checksum in the packet's bytes.

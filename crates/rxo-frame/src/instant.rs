@@ -6,8 +6,8 @@ pub use core::time::Duration;
 
 /// A point in time: nanoseconds on a monotonic clock whose zero the caller chooses.
 ///
-/// Pure crates receive an `Instant` as an argument and never read a clock, so equal inputs give equal
-/// outputs, also on virtual time. The range is 584 years; arithmetic saturates.
+/// Pure crates receive an `Instant` as an argument and never read a clock, so equal inputs give equal outputs,
+/// also with a simulated clock. The range is 584 years; arithmetic saturates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 

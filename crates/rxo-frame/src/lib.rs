@@ -5,8 +5,8 @@
 //!             ──▶ Gather { header, pieces of payload, offload } ──▶ sink; dropped buffers return to their Pool
 //! ```
 //!
-//! Separate so that the crates above can use frames without depending on their device or on the owner of
-//! their bytes. From the bottom up:
+//! With this crate, other crates can use frames without depending on a device or on the owner of the bytes.
+//! From the bottom up:
 //!
 //! * [`Instant`] is a point on a monotonic clock. The caller reads the clock; this crate never does.
 //! * [`Pool`] owns a fixed number of buffers. A dropped [`PoolBuf`] returns to it, from any thread.

@@ -61,8 +61,8 @@ struct Shared {
     bytes_each: u32,
 }
 
-/// One cache line of the pool's memory. Two buffers never share one, so threads with neighbouring buffers do not slow
-/// each other. Its bytes are accessed through a pointer to the whole memory.
+/// One cache line of the pool's memory. Two buffers never share a line, so threads with neighbouring buffers do
+/// not slow each other. The bytes of a line are accessed through a pointer to the whole memory.
 #[repr(align(64))]
 struct Line {
     _bytes: [u8; LINE_BYTES],
@@ -108,8 +108,8 @@ impl Pool {
         Self { handles: Arc::new(Handles { shared }) }
     }
 
-    /// Takes a buffer of [`Pool::bytes_each`] bytes, which still contains the data of its last owner. `None`
-    /// if no buffer is free. Neither allocates nor waits.
+    /// Takes a buffer of [`Pool::bytes_each`] bytes, which still contains the data of its last owner. `None` if
+    /// no buffer is free. This call neither allocates nor waits.
     #[inline]
     #[must_use]
     pub fn take(&self) -> Option<PoolBuf> {
@@ -126,8 +126,8 @@ impl Pool {
         self.shared().free().is_empty()
     }
 
-    /// Returns the number of free buffers. The cost is proportional to it, and it is exact only while no
-    /// other thread takes or returns buffers.
+    /// Returns the number of free buffers. The cost is proportional to this number. The result is exact only
+    /// while no other thread takes or returns buffers.
     #[must_use]
     pub fn available(&self) -> usize {
         self.shared().free().len()
@@ -196,7 +196,8 @@ impl fmt::Debug for Pool {
 
 /// A buffer that was taken from a [`Pool`]. Dropping it returns it to the pool, from any thread.
 ///
-/// A buffer keeps the memory of the pool alive, so it may outlive the last [`Pool`] handle.
+/// The memory of the pool exists as long as any of its buffers, so a buffer may outlive the last [`Pool`]
+/// handle.
 pub struct PoolBuf {
     /// The address of the buffer's first byte. Stored here, so that reading a buffer does not access the pool.
     start: *mut u8,

@@ -3,8 +3,8 @@
 //! Everything that happens to a frame has a reason, and every reason has a counter. This module is in this
 //! crate because the crates that count do not depend on each other.
 
-/// Declares an enum of reasons, each with the stable name of its counter, so that no list can omit one. Adds
-/// `ALL`, `COUNT` and `name()`.
+/// Declares an enum of reasons together with the stable name of each reason's counter, so that no list of names
+/// can be incomplete. Adds `ALL`, `COUNT` and `name()`.
 ///
 /// # Examples
 /// ```

@@ -7,11 +7,11 @@ use core::mem;
 use core::ops::Deref;
 
 /// A range of immutable bytes with shared ownership. Clones and parts share the bytes, which are dropped with
-/// the last of them.
+/// the last clone or part.
 ///
-/// An application gives such bytes to a connection, which keeps them until the peer has acknowledged them.
-/// The owner is a `Vec<u8>`, a file's pages in memory, the `Bytes` of the crate `bytes`, or any other type
-/// that provides a slice. A part, however small, keeps the whole owner alive.
+/// An application gives such bytes to a connection, which keeps them until the peer has acknowledged them. The
+/// owner is a `Vec<u8>`, a file's pages in memory, the `Bytes` of the crate `bytes`, or any other type that
+/// provides a slice. Even a small part keeps the whole owner in memory.
 ///
 /// # Examples
 /// ```
@@ -35,9 +35,9 @@ enum Owner {
 }
 
 impl SharedBytes {
-    /// Creates a range of all bytes of `owner`, which is moved to the heap: one allocation. `owner` must
-    /// return the same bytes at each call of `as_ref`. If they change, a connection sends a mixture, or
-    /// segments with a wrong checksum; if they become fewer, the range reads as empty.
+    /// Creates a range of all bytes of `owner`, which is moved to the heap: one allocation. `owner` must return
+    /// the same bytes at each call of `as_ref`. If the bytes change, a connection sends a mixture of old and
+    /// new bytes, or segments with a wrong checksum. If the slice becomes shorter, the range reads as empty.
     ///
     /// A mapped file needs more care. If the file shrinks, reading a page beyond its end raises SIGBUS in the
     /// thread that sends, which ends the process. Share a mapping only of a file that nobody else can

@@ -1,9 +1,9 @@
 //! A lock-free set of the indices of free buffers, for processors without 64-bit atomics: one bit per index.
 //!
-//! It has the same interface as [`stack`](super::stack), which needs 64 bits to distinguish an unchanged top
-//! from one that was popped and pushed again. With 32 bits that count would be too short to be safe. A bit
-//! needs no count: the thread that clears it owns the index. Taking is O(n / 32) at worst; the lowest free
-//! index is taken first.
+//! It has the same interface as [`stack`](super::stack), which needs 64 bits for a count that distinguishes an
+//! unchanged top from one that was popped and pushed again. With 32 bits, this count would be too short to be
+//! safe. A bit needs no count: the thread that clears it owns the index. Taking is O(n / 32) at worst; the
+//! lowest free index is taken first.
 //!
 //! Next to the bits is a count of the taken indices, plus one while the set is open. The thread that
 //! decrements it to zero frees the memory.
@@ -14,8 +14,8 @@ use core::sync::atomic::{AtomicU32, Ordering};
 pub(super) type Top = AtomicU32;
 
 /// The set of the free indices among 0..n. It has the name of the lock-free stack that it replaces on targets
-/// without 64-bit atomics. It borrows only atomics: a method that returned the last index may still be
-/// running when another thread frees the pool.
+/// without 64-bit atomics. The set only borrows atomics, because a method that returned the last index may
+/// still be running when another thread frees the pool.
 #[derive(Clone, Copy)]
 pub(super) struct IndexStack<'a> {
     /// The number of taken indices, plus one while the set is open.
@@ -40,7 +40,7 @@ impl Chain {
     }
 }
 
-/// A number that exceeds every valid count of indices, so that it is never an index.
+/// A number that is never an index, because it exceeds every valid count of indices.
 pub(super) const END: u32 = u32::MAX;
 
 /// Returns the initial count of an open set that contains all its indices.
@@ -73,9 +73,9 @@ impl IndexStack<'_> {
         None
     }
 
-    /// Returns the indices of `chain` to the set. The result is `true` if the set is closed and these were the last
-    /// missing indices. Then all writes of other threads before their returns are visible, and no other thread accesses
-    /// the set any more.
+    /// Returns the indices of `chain` to the set. The result is `true` if the set is closed and these were the
+    /// last missing indices. In this case all writes that other threads made before they returned indices are
+    /// visible, and no other thread accesses the set any more.
     #[must_use = "the last one to push frees the memory"]
     pub(super) fn push(self, chain: Chain) -> bool {
         self.put(chain.first);
@@ -93,8 +93,8 @@ impl IndexStack<'_> {
         self.below[index as usize / 32].fetch_or(1 << (index % 32), Ordering::Release);
     }
 
-    /// Closes the set, after which nobody may take indices. Returns `true` if all indices are in it; otherwise the last
-    /// [`IndexStack::push`] returns `true`.
+    /// Closes the set, after which no thread may take indices. Returns `true` if all indices are in the set;
+    /// otherwise the last [`IndexStack::push`] returns `true`.
     #[must_use = "if all indices are there, the caller frees the memory"]
     pub(super) fn close(self) -> bool {
         self.top.fetch_sub(1, Ordering::AcqRel) == 1

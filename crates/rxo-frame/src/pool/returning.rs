@@ -1,7 +1,7 @@
 //! Buffers that are dropped together and return to their pool together.
 //!
-//! They are linked with plain stores, which no other thread reads before all are returned by one atomic
-//! exchange. An exchange costs as much as ten such stores.
+//! The buffers are linked with plain stores, which no other thread reads before one atomic exchange returns all
+//! of them. An exchange costs as much as ten such stores.
 
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
@@ -11,8 +11,8 @@ use super::{PoolBuf, Shared, give_back};
 
 /// Buffers of one pool that are returned when this value is dropped.
 pub(super) struct Returning {
-    /// The shared state of the pool to which the buffers belong. Valid because the buffers of `chain` are not
-    /// returned yet.
+    /// The shared state of the pool to which the buffers belong. The pointer is valid because the buffers of
+    /// `chain` are not returned yet.
     shared: NonNull<Shared>,
     chain: Chain,
 }

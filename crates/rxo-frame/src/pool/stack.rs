@@ -11,8 +11,8 @@ pub(super) type Top = AtomicU64;
 
 /// The stack of the free indices among 0..n, each of which is on it at most once.
 ///
-/// Borrows only atomics. So a method that returned the last index may still be running when another thread
-/// frees them: after its last exchange it accesses nothing.
+/// The stack only borrows atomics. A method that returned the last index may still be running when another
+/// thread frees these atomics, because the method accesses nothing after its last exchange.
 #[derive(Clone, Copy)]
 pub(super) struct IndexStack<'a> {
     /// While the stack is open: the top index in the lower half, a count of changes in the upper half. After
@@ -81,9 +81,9 @@ impl IndexStack<'_> {
         }
     }
 
-    /// Pushes the indices of `chain`. Returns `true` if the stack is closed and these were the last missing indices.
-    /// Then all writes of other threads before their pushes are visible, and no other thread accesses the stack any
-    /// more.
+    /// Pushes the indices of `chain`. Returns `true` if the stack is closed and these were the last missing
+    /// indices. In this case all writes that other threads made before their pushes are visible, and no other
+    /// thread accesses the stack any more.
     #[inline]
     #[must_use = "the last one to push frees the memory"]
     pub(super) fn push(self, chain: Chain) -> bool {
@@ -106,7 +106,7 @@ impl IndexStack<'_> {
     }
 
     /// Counts the indices of `chain` as returned to a closed stack. Returns `true` if they were the last
-    /// ones.
+    /// missing ones.
     #[cold]
     fn count_down(self, chain: Chain) -> bool {
         let mut index = chain.top;
@@ -124,8 +124,8 @@ impl IndexStack<'_> {
         self.below[index as usize].store(below, Ordering::Relaxed);
     }
 
-    /// Closes the stack, after which nobody may pop indices. Returns `true` if all indices are on it; otherwise the
-    /// last [`IndexStack::push`] returns `true`.
+    /// Closes the stack, after which no thread may pop indices. Returns `true` if all indices are on the stack;
+    /// otherwise the last [`IndexStack::push`] returns `true`.
     #[must_use = "if all indices are there, the caller frees the memory"]
     pub(super) fn close(self) -> bool {
         let mut seen = self.top.load(Ordering::Acquire);
@@ -147,14 +147,14 @@ impl IndexStack<'_> {
         self.top.load(Ordering::Relaxed) as u32 == NONE
     }
 
-    /// Returns the number of indices on the stack, at a cost in proportion to the number. Exact only while no
-    /// other thread changes the stack.
+    /// Returns the number of indices on the stack, at a cost proportional to this number. The result is exact
+    /// only while no other thread changes the stack.
     pub(super) fn len(self) -> usize {
         self.depth(self.top.load(Ordering::Acquire) as u32)
     }
 
-    /// Returns the number of indices on the stack from `index` down. Terminates even if other threads change the chain
-    /// meanwhile.
+    /// Returns the number of indices on the stack from `index` down. Terminates even if other threads change
+    /// the stack at the same time.
     fn depth(self, index: u32) -> usize {
         let below = |index: &u32| Some(self.below.get(*index as usize)?.load(Ordering::Relaxed));
         let chain = core::iter::successors(Some(index), below);
