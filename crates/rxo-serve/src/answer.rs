@@ -15,7 +15,7 @@ pub(crate) struct Answer {
 /// The content that follows the header fields.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
-    /// No content and no length, because the client already has the file (status 304).
+    /// The answer has neither content nor a length, because the client already has the file (status 304).
     Known,
     Text(String),
     /// The page of a directory that is longer than one piece. Its length is not known in advance.

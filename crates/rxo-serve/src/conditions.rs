@@ -17,8 +17,8 @@ pub(crate) struct Version {
     pub(crate) bytes: u64,
 }
 
-/// The outcome of a conditional request: the part of the file that the client gets, or the reason for which
-/// it gets none.
+/// The outcome of a conditional request: the part of the file that the client gets, or the reason for which it
+/// gets no part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Whole,
@@ -27,7 +27,7 @@ pub(crate) enum Outcome {
         bytes: u64,
     },
     NotModified,
-    /// The present version of the file is not the one that the client requires (status 412).
+    /// The present version of the file is not the version that the client requires (status 412).
     NotThatVersion,
     NoSuchRange,
 }
@@ -35,11 +35,11 @@ pub(crate) enum Outcome {
 impl Version {
     /// Returns the version of `file` for a request at the time `now`.
     ///
-    /// The tag contains the length and the time of change in nanoseconds: a copy of the directory with the
-    /// same times has the same tags, on another disk or another server.
+    /// The tag contains the length and the time of change in nanoseconds: a copy of the directory with equal
+    /// times has equal tags, even on another disk or another server.
     ///
     /// The tag is weak if the file changed in the last two seconds: it may change again within the clock's
-    /// tick without getting another time (RFC 9110, section 8.8.1).
+    /// tick, which would leave the time unchanged (RFC 9110, section 8.8.1).
     pub(crate) fn new(file: &Facts, now: SystemTime) -> Self {
         let Facts { bytes, changed } = *file;
         let since = changed.duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! The conversation with one client, from its first request to its last: the server answers requests in
-//! order, and keeps the connection while both sides want it.
+//! The conversation with one client, from its first request to its last: the server answers requests in order,
+//! and keeps the connection as long as both sides permit.
 //!
-//! A state machine without input or output: [`Conversation::next`] returns the next step, the owner performs
-//! it and reports the result.
+//! A conversation is a state machine without input or output: [`Conversation::next`] returns the next step. The
+//! owner (the code that has the connection) performs the step and reports its result.
 
 use std::mem;
 use std::sync::Arc;
@@ -71,8 +71,8 @@ pub struct Now {
 
 /// The next action of a conversation's owner, and the function that reports its result.
 ///
-/// If the connection breaks in any step, the owner calls [`Conversation::broken`]. A step with a deadline
-/// ends at `until`: the owner then asks for the next step, without a report.
+/// If the connection breaks in any step, the owner calls [`Conversation::broken`]. A step with a deadline ends
+/// at `until`: at this time the owner asks for the next step, without a report.
 #[derive(Debug)]
 pub enum Step<'c> {
     /// Read at least one byte and at most [`READ_BYTES`](crate::READ_BYTES); then call
@@ -98,12 +98,12 @@ pub enum Step<'c> {
     /// A request was answered, completely or as far as the answer could be written. The owner may close its
     /// files, and reports nothing.
     Answered(Exchange),
-    /// Report the number of written bytes that have not arrived at the client by
-    /// [`Conversation::in_flight_bytes`], if it is known; then shut down sending. Do not discard those bytes.
+    /// If the number of written bytes that have not arrived at the client is known, report it with
+    /// [`Conversation::in_flight_bytes`]. Then shut down sending, without discarding these bytes.
     Finish,
     /// Report the number of written bytes that have not arrived at the client, as in [`Step::Finish`]. If all
-    /// have arrived, or the connection is readable, read as in [`Step::Read`]; received bytes are ignored.
-    /// Otherwise wait, at most until `until`, and ask for the next step.
+    /// bytes have arrived, or the connection is readable, read as in [`Step::Read`]; the conversation ignores
+    /// the received bytes. Otherwise wait, at most until `until`, and ask for the next step.
     Drain {
         /// The deadline for the report.
         until: Instant,
@@ -117,7 +117,7 @@ pub enum Step<'c> {
 /// A request and the outcome of its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// The method of the request, `GET` or `HEAD`. Empty, like the target, if no request could be parsed.
+    /// The method of the request, `GET` or `HEAD`. Method and target are empty if no request could be parsed.
     pub method: &'static str,
     /// The request target as the client sent it.
     pub target: String,
@@ -207,8 +207,8 @@ impl Conversation {
         turned_away
     }
 
-    /// Returns the next step at the time `now`. May be called again before the step is done, and then returns
-    /// the step again, until a deadline has passed.
+    /// Returns the next step at the time `now`. Until the result of the step is reported or a deadline has
+    /// passed, further calls return the same step.
     pub fn next(&mut self, now: Now) -> Step<'_> {
         let act = loop {
             if let Some(act) = self.advance(now) {
@@ -231,7 +231,7 @@ impl Conversation {
         }
     }
 
-    /// Reports the result of [`Step::Read`]; no bytes mean that the client has closed its sending side.
+    /// Reports the result of [`Step::Read`]; an empty slice means that the client has closed its sending side.
     pub fn received(&mut self, bytes: &[u8]) {
         match self.state {
             State::Waiting { .. } if !bytes.is_empty() => self.heads.received(bytes),

@@ -1,9 +1,9 @@
 //! Limits the time in which written bytes must arrive at the client.
 //!
 //! A connection buffers more than its client has received: megabytes may be in flight when an answer is
-//! written. The client counts towards the limits until it has received all of them, so that the memory is
-//! accounted for. The connection is reset only if the client accepts no bytes for too long, or too few, by
-//! the same limits as while an answer is written.
+//! written. The client counts towards the limits until it has received all bytes, because they occupy memory
+//! until then. The connection is reset only if the client accepts no bytes for too long, or too few, by the
+//! same limits as while an answer is written.
 
 use std::mem;
 use std::time::Instant;
@@ -32,7 +32,7 @@ pub(crate) struct Drain {
 pub(crate) enum Wait {
     /// All written bytes have arrived.
     Over,
-    /// The owner must report the number of bytes in flight again, at this time at the latest.
+    /// The owner must report the number of bytes in flight again, no later than at this time.
     Until(Instant),
     /// The client accepts bytes too slowly; its connection must be reset.
     Late,

@@ -1,7 +1,8 @@
 //! Splits a byte stream into request heads: the bytes up to the empty line, one head after the other. Bytes
 //! that a client sends ahead (pipelining) stay for the next head.
 //!
-//! Bounded: the buffer holds one head of maximum length and one read beyond it. Between requests it is freed.
+//! The buffer is bounded: it holds one head of maximum length and one read beyond it. Its memory is freed
+//! between requests.
 
 use crate::limits::READ_BYTES;
 

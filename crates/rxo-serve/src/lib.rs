@@ -7,8 +7,8 @@
 //!                                   └──────────────┘ ───────────▶ Read, Finish, Drain, Close
 //! ```
 //!
-//! A [`Conversation`] is one client. Its owner calls [`Conversation::next`] for the next [`Step`], performs
-//! it, reports the result and repeats. The owner may be a blocking thread or an event loop: the conversation
+//! A [`Conversation`] is one client. Its owner calls [`Conversation::next`] for the next [`Step`], performs the
+//! step, reports the result and repeats. The owner may be a blocking thread or an event loop: the conversation
 //! never reads, writes or waits, and gets the time from its owner.
 //!
 //! The modules in the order in which a request passes them:
@@ -20,9 +20,8 @@
 //!   `conditions` evaluates the version, `ranges` the byte range, `types` the media type; `listing` renders a
 //!   directory.
 //! * `answer` is the result, `sending` writes it, `drain` waits until it has arrived.
-//! * [`files`] opens paths so that none leads out of the directory, and reads files so that no answer mixes
-//!   two versions of one. It is the only module that uses the file system, and a conversation does not depend
-//!   on it.
+//! * [`files`] opens only paths inside the directory, and reads files so that no answer mixes two versions of a
+//!   file. Only this module uses the file system, and a conversation does not depend on it.
 //! * [`Server`] is the loop over many conversations.
 //!
 //! # Contract

@@ -17,8 +17,7 @@ pub struct Limits {
     /// Minimum average rate at which a client must accept an answer, in bytes per second; 0 disables it.
     /// Without this limit, a slow client could occupy capacity for days. Default 4,000.
     pub least_rate: u64,
-    /// Time after the last answer has arrived during which further bytes of the client are ignored. Default 1
-    /// s.
+    /// Time for which further bytes of the client are ignored after the last answer has arrived. Default 1 s.
     pub linger: Duration,
 }
 

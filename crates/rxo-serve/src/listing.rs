@@ -1,8 +1,7 @@
 //! Renders a directory as a page of its names in order, piece by piece.
 //!
-//! Pure: the names come from the owner of the conversation, who reads the directory once. A page of many
-//! names would take megabytes per client, so only one piece is rendered at a time; the names themselves are
-//! shared.
+//! The code is pure: the caller reads the directory once and passes the names. A page of many names would take
+//! megabytes per client, so only one piece is rendered at a time. Clients share the names.
 
 use std::sync::Arc;
 

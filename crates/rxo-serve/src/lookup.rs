@@ -1,7 +1,7 @@
-//! Lookup: the questions of a conversation to the file system, and their results.
+//! The requests of a conversation to the file system, and their results.
 //!
-//! Plain data, so that the decisions stay pure: the owner of the conversation opens the path and keeps it
-//! open; the conversation receives only these facts.
+//! These types are plain data, so the decisions of a conversation are pure functions. The caller opens the path
+//! and keeps it open; the conversation receives only these facts.
 
 use std::path::PathBuf;
 use std::time::SystemTime;

@@ -19,7 +19,7 @@ impl Names {
     pub const MOST: usize = 10_000;
 
     /// Inserts a name; the name of a directory must end with `/`. If the list then exceeds [`Names::MOST`]
-    /// names, drops the last one. O(log n); allocates.
+    /// names, drops the last name. O(log n); allocates.
     pub fn insert(&mut self, name: Vec<u8>) {
         let (is_full, bytes) = (self.names.len() == Self::MOST, memory_of(&name));
         if is_full && self.names.last().is_some_and(|last| *last < name) {

@@ -41,8 +41,9 @@ impl Request {
     /// Parses the request head `head`, which includes the empty line.
     ///
     /// # Errors
-    /// If the head is not a request, or not one that the server supports, the answer to send. After it the
-    /// connection must be closed, because the start of the next request is unknown.
+    /// Returns the answer to send if the head is not a valid request, or if the server does not support the
+    /// request. The connection must be closed after this answer, because the start of the next request is
+    /// unknown.
     pub(crate) fn parse(head: &[u8]) -> Result<Self, Refusal> {
         let mut fields = [EMPTY_HEADER; MOST_FIELDS];
         let mut parsed = httparse::Request::new(&mut fields);
@@ -88,8 +89,8 @@ impl Request {
     }
 }
 
-/// Returns `head` with its version replaced by HTTP/1.1 if it is a later version of HTTP/1, because
-/// recipients must treat both alike (RFC 9110, section 2.5). `None` for any other version.
+/// Returns `head` with its version replaced by HTTP/1.1 if it is a later version of HTTP/1, because recipients
+/// must process both versions in the same way (RFC 9110, section 2.5). `None` for any other version.
 fn as_http_1_1(head: &[u8]) -> Option<Vec<u8>> {
     let line = head.split(|byte| *byte == b'\n').next()?;
     let line = line.strip_suffix(b"\r").unwrap_or(line);

@@ -1,8 +1,8 @@
 //! Finds the answer to a request, with one request to the file system at a time. Pure and total.
 //!
-//! A [`Search`] returns what it needs ([`Search::need`]), receives the result ([`Search::with_reply`]), and becomes
-//! the answer or the next search: first for the target, then for the index page of a directory, then for the
-//! directory's names.
+//! A [`Search`] returns the lookup that it needs ([`Search::need`]), receives the result
+//! ([`Search::with_reply`]), and becomes the answer or the next search: first for the target, then for the
+//! index page of a directory, then for the directory's names.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -61,7 +61,7 @@ impl Search {
     /// Creates the search for the request target `target`.
     ///
     /// # Errors
-    /// The answer if the target is not a path that can be served.
+    /// Returns the answer to send if the target is not a path that can be served.
     pub(crate) fn of(target: &str) -> Result<Self, Refusal> {
         Ok(Self { target: Target::parse(target)?, stage: Stage::Target })
     }

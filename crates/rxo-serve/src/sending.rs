@@ -1,7 +1,7 @@
 //! Sends an answer: its head, then its content one piece at a time.
 //!
-//! Holds one piece of rendered content, but no data of files: of a file it only tracks which part comes next.
-//! The first piece is combined with the head, so that a short answer is a single write.
+//! The state holds one piece of rendered content, but no file data, only the position in the file. The first
+//! piece is combined with the head, so that a short answer is a single write.
 
 use std::time::{Instant, SystemTime};
 
@@ -40,7 +40,7 @@ pub(crate) struct Sending {
     in_chunks: bool,
     /// The rendered bytes of the current piece, including the head of the answer.
     buffer: Vec<u8>,
-    /// The part of the current piece that comes from the file, after `buffer`; `None` if nothing comes from a
+    /// The part of the current piece that comes from the file, after `buffer`; `None` if no part comes from a
     /// file.
     part: Option<Part>,
     /// The number of bytes of the current piece that were written.

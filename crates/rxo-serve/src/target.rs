@@ -1,8 +1,8 @@
 //! Maps a request's target to names below the served directory.
 //!
-//! The first of two barriers: no resulting name is `..` or contains a `/` or a zero byte; `..` in a path goes
-//! up at most to the directory itself (RFC 3986, section 5.2.4). The second barrier is the kernel's, which
-//! also covers links ([`files`](crate::files)).
+//! This module is the first of two barriers: no resulting name is `..` or contains a `/` or a zero byte, and
+//! `..` in a path leads at most to the directory itself (RFC 3986, section 5.2.4). The kernel is the second
+//! barrier, which also covers links ([`files`](crate::files)).
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -25,7 +25,7 @@ impl Target {
     /// host is ignored.
     ///
     /// # Errors
-    /// If the target is not a path that can be served, the answer to send.
+    /// Returns the answer to send if the target is not a path that can be served.
     pub(crate) fn parse(text: &str) -> Result<Self, Refusal> {
         let path = path_of(text).ok_or(BAD_PATH)?;
         let (mut names, mut is_folder) = (Vec::new(), true);

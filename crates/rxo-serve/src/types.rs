@@ -1,7 +1,7 @@
 //! Maps file names to media types.
 //!
-//! The table is written by hand: the crates that offer such tables contain a thousand types, and fewer than
-//! forty are needed.
+//! The table is written by hand: the crates with such tables contain a thousand types, but fewer than forty are
+//! needed.
 
 /// Returns the media type of a file called `name`; `application/octet-stream` if the extension is unknown.
 pub(crate) fn of(name: &[u8]) -> &'static str {

@@ -1,10 +1,10 @@
 //! Opens and reads the files below one directory, for conversations.
 //!
-//! The only module of the crate with input and output, and with threads: `readers` has threads that wait for
-//! the disk, so that no other thread must wait. `pages` is the cache of file contents. The kernel opens every
-//! path with `openat2` and `RESOLVE_BENEATH`: whatever the path, and whatever links change meanwhile, the
-//! file is below the directory. A symbolic link is followed if it is relative and stays below the directory;
-//! an absolute link, and one that leads out, is refused.
+//! Only this module of the crate has input, output and threads: `readers` has threads that wait for the disk,
+//! so that no other thread must wait. `pages` is the cache of file contents. The kernel opens every path with
+//! `openat2` and `RESOLVE_BENEATH`: so the opened file is always below the directory, even if links change at
+//! the same time. A symbolic link is followed if it is relative and stays below the directory; an absolute
+//! link, or a link that leads out of the directory, is refused.
 
 mod pages;
 mod readers;
@@ -137,8 +137,8 @@ impl Root {
         file
     }
 
-    /// Returns the names in `folder`: the list that other conversations hold, or, if there is none, the
-    /// result of `read`.
+    /// Returns the names in `folder`: the list that other conversations hold, or the result of `read` if there
+    /// is no such list.
     fn names(
         &self,
         folder: &File,
@@ -156,8 +156,9 @@ impl Root {
         Ok(names)
     }
 
-    /// Returns the lock for reading the names of the directory `version`. This is the lock of its list, or of
-    /// a new list if no conversation holds one or the directory may still change without a new version.
+    /// Returns the lock for reading the names of the directory `version`. It is the lock of the directory's
+    /// list. If no conversation holds a list, or the directory may still change without a new version, it is
+    /// the lock of a new list.
     fn turn(&self, version: Version) -> Arc<Mutex<()>> {
         let is_stable = version.changed.elapsed().is_ok_and(|age| age >= CLOCK_TICK);
         let version = is_stable.then_some(version);
@@ -222,7 +223,7 @@ fn read(folder: &File) -> Result<Names, Problem> {
 }
 
 impl Opened {
-    /// Opens a path and keeps it open, as [`Step::Find`](crate::Step::Find) requires. `None` if that would
+    /// Opens a path and keeps it open, as [`Step::Find`](crate::Step::Find) requires. `None` if the call would
     /// have to wait for the disk and `patience` forbids it.
     ///
     /// # Errors
@@ -322,7 +323,7 @@ impl Opened {
     }
 
     /// Returns the time for which the file that was found last may still change without a new version. `None`
-    /// if its version is settled, or if that is unknown because its file system's clock is ahead.
+    /// if its version is settled, or if the time is unknown because the file system's clock is ahead.
     pub fn unstable_for(&self, now: SystemTime) -> Option<Duration> {
         match self.file.as_ref()?.1.stamp(now) {
             Stamp::Settles(rest) => Some(rest),
@@ -368,7 +369,8 @@ const MOST_ENTRIES: usize = 100_000;
 /// additional memory, at most 3 MB each.
 const MOST_HELD_BYTES: usize = 64 << 20;
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::DIRECTORY);
-/// The flags for opening a file. Nonblocking, because opening a pipe would otherwise wait for a writer.
+/// The flags for opening a file. They include nonblocking mode, because opening a pipe would otherwise wait for
+/// a writer.
 const FILE: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 /// The flags that keep every resolved path below the directory.

@@ -1,8 +1,8 @@
 //! The cache of pages: parts of files in the process's own memory, shared by all answers that send them.
 //!
-//! Copies instead of mappings: truncating a file would remove a mapped page in the middle of a send. Bounded
-//! in bytes; a page that is in use stays in memory after its eviction. Evicts with the clock algorithm: pages
-//! that were not used since the last eviction round go first.
+//! Pages are copies, not mappings, because the truncation of a file would remove a mapped page in the middle of
+//! a send. The cache is bounded in bytes, but a page that is in use stays in memory after its eviction. The
+//! clock algorithm first evicts pages that were not used since the last eviction round.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;

@@ -1,8 +1,8 @@
 //! Threads that wait for the disk, so that the loop over all clients need not wait.
 //!
-//! Data that the kernel has in memory is found and read at once, without these threads. They start when first
-//! needed, and end with their owner. A client has at most one job at a time. Replies wait in a short queue,
-//! and threads wait for space in it, so that their memory is bounded.
+//! Data that the kernel has in memory is found and read at once, without these threads. The threads start when
+//! first needed, and end when the pool is dropped. A client has at most one job at a time. Replies wait in a
+//! short queue, and threads wait for space in this queue, so the memory of replies is bounded.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,9 +1,9 @@
 //! Identifies one version of a file, and reads from exactly that version.
 //!
-//! A version consists of what the file system records; the time of the last change of anything (`ctime`) is
-//! the part that programs cannot set. Its clock advances in ticks, so a change in the same tick as the
-//! previous one is invisible. Pages read in that time are not cached; any later change has a later time,
-//! which the check after each read detects. So no page, and no answer, mixes two versions.
+//! A version consists of metadata that the file system records. Programs cannot set one part of it: the time of
+//! the file's last change of any kind (`ctime`). The clock for this time advances in ticks, so a second change
+//! within one tick is invisible. Pages read during such a tick are not cached. Any later change has a later
+//! time, which the check after each read detects. So no page and no answer mixes two versions.
 
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, IoSliceMut};
@@ -27,7 +27,7 @@ pub(super) struct FileVersion {
     changed: (i64, i64),
 }
 
-/// The reliability of a version's time of change: would a later change get a different time?
+/// The reliability of a version's time of change: it is reliable if every later change gets a different time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stamp {
     /// Every later change of the file gets a later time.
@@ -141,7 +141,7 @@ fn changed() -> io::Error {
     io::Error::new(ErrorKind::InvalidData, "the file has changed while it was sent")
 }
 
-/// The tick of the coarsest clock, that of vfat.
+/// The longest tick of a file system's clock: the tick of vfat.
 const COARSE_TICK: Duration = Duration::from_secs(2);
 /// The maximum time to wait until a version is settled. A file system's clock that is further ahead is
 /// considered a different clock.

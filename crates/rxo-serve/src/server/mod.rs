@@ -1,12 +1,13 @@
 //! The server: runs many clients in one loop, with deadlines and limits for each.
 //!
-//! Sans-IO except for [`files`](crate::files): the owner has the sockets and the clock. It admits clients,
-//! marks those that are [`ready`](Server::ready), and lets them proceed in a [`turn`](Server::turn), which
-//! never blocks. Files that are not in memory are found and read by a few threads, which wake the owner.
+//! The server is sans-IO except for [`files`](crate::files): its owner has the sockets and the clock. The owner
+//! admits clients, marks clients that are [`ready`](Server::ready), and lets them proceed in a
+//! [`turn`](Server::turn), which never blocks. Files that are not in memory are found and read by a few
+//! threads, which wake the owner.
 //!
-//! An idle client costs its entry and no buffer. A client that does not accept its answer costs the rendered
-//! piece; file data costs nothing here, because pages are in a cache of fixed size and are looked up again.
-//! Pages that a connection keeps are the owner's responsibility: see [`Text::is_most_of_its_page`].
+//! An idle client needs memory for its entry, but no buffer. A client that does not accept its answer needs
+//! memory for the rendered piece, but not for file data: pages are in a cache of fixed size and are looked up
+//! again. Pages that a connection keeps are the owner's responsibility: see [`Text::is_most_of_its_page`].
 
 mod places;
 mod seat;
@@ -29,11 +30,11 @@ use crate::limits::{Limits, READ_BYTES};
 pub struct Rules {
     /// The limits of each client.
     pub limits: Limits,
-    /// Maximum number of clients. While this number is reached, the owner should admit no further clients,
-    /// and idle clients are not kept.
+    /// Maximum number of clients. At this number, the owner should admit no further clients, and the server
+    /// keeps no idle clients.
     pub clients: usize,
-    /// Maximum number of clients per IPv4 address, or per IPv6 /64. A further client from there gets status
-    /// 503.
+    /// Maximum number of clients per IPv4 address, or per IPv6 /64. A further client from this address gets
+    /// status 503.
     pub per_peer: usize,
     /// Size of the cache of file contents, in bytes.
     pub cache_bytes: usize,
@@ -43,8 +44,8 @@ pub struct Rules {
     pub disk: Duration,
 }
 
-/// A server of one directory, with its clients. Not generic over the client type, so that the code is
-/// compiled in this crate.
+/// A server of one directory, with its clients. The type is not generic over the client type, so that the code
+/// is compiled in this crate.
 pub struct Server<'c> {
     rules: Rules,
     shared: Shared,
@@ -89,7 +90,8 @@ impl<'c> Server<'c> {
     }
 
     /// Lets this server count the clients of each address together with all servers that have a clone of
-    /// `places`. For servers of one host on several threads; call it before the first client comes.
+    /// `places`, such as the servers of one host on several threads. Call this before the first client is
+    /// admitted.
     #[must_use]
     pub fn counting_with(self, places: Places) -> Self {
         Self { places, ..self }
@@ -111,9 +113,9 @@ impl<'c> Server<'c> {
     }
 
     /// Admits a client, which `seat` creates from its token. The client counts as ready at first. If the
-    /// client's address has too many clients, it gets status 503, and its bytes are read for a moment:
-    /// closing at once would reset the connection, and the answer might be lost. If many are being turned
-    /// away already, the client is dropped. O(log n).
+    /// client's address has too many clients, it gets status 503, and its bytes are read and ignored for a
+    /// short time: closing at once would reset the connection, and the answer might be lost. If 64 clients are
+    /// being turned away already, the client is dropped. O(log n).
     pub fn admit<C: Client + 'c>(
         &mut self,
         peer: SocketAddr,
@@ -181,8 +183,8 @@ impl<'c> Server<'c> {
         self.shared.exchanges.drain(..)
     }
 
-    /// Processes one reply of a reader thread, so that only one reply is held at a time. Returns `false` if
-    /// no reply waits.
+    /// Processes one reply of a reader thread. The server holds only one reply at a time. Returns `false` if no
+    /// reply waits.
     fn take_reply(&mut self, date: SystemTime, clock: &mut dyn FnMut() -> Instant) -> bool {
         let Some((token, opened, reply)) = self.shared.readers.next() else { return false };
         // The client may have gone.

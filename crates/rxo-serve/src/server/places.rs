@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Counts the clients of each address. Clones share the counts. Servers on several threads use the shared
-/// counts only when a client comes or goes.
+/// Counts the clients of each address. Clones share the counts. Servers on several threads access the shared
+/// counts only when a client is admitted or leaves.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     of: Arc<Mutex<HashMap<IpAddr, usize>>>,

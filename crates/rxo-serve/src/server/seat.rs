@@ -21,17 +21,17 @@ pub trait Client {
     /// If the connection broke; `WouldBlock` if no bytes are available.
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize>;
 
-    /// Writes `bytes` and then `text`, whose bytes do not change while it is referenced. Returns the number
-    /// of bytes taken from both together. An implementation that keeps `text` should check
+    /// Writes `bytes` and then `text`, whose bytes do not change while it is referenced. Returns the number of
+    /// bytes accepted from `bytes` and `text` together. An implementation that keeps `text` should check
     /// [`Text::is_most_of_its_page`].
     ///
     /// # Errors
     /// If the connection broke; `WouldBlock` if the send buffer is full.
     fn write(&mut self, bytes: &[u8], text: Option<&Text>) -> io::Result<usize>;
 
-    /// Returns the number of written bytes that the client has not received; 0 if that is unknown. While it
-    /// is not 0 at the end of a connection, the client keeps its place, and this function is called every
-    /// [`Limits::linger`](crate::Limits::linger).
+    /// Returns the number of written bytes that the client has not received; 0 if that is unknown. As long as
+    /// the number is not 0 at the end of a connection, the client counts towards the limits, and the server
+    /// calls this function every [`Limits::linger`](crate::Limits::linger).
     fn in_flight_bytes(&mut self) -> u64 {
         0
     }
@@ -54,9 +54,9 @@ pub struct Text {
 }
 
 impl Text {
-    /// Returns `true` if this part is at least half of its page. Keeping any part keeps the whole page in
-    /// memory, so a client that requests many small parts could occupy a page for each. Copy a smaller part
-    /// instead.
+    /// Returns `true` if this part is at least half of its page. A `Text` that is kept keeps its whole page in
+    /// memory, so a client that requests many small parts could occupy a page for each part. Copy a smaller
+    /// part instead.
     #[must_use]
     pub fn is_most_of_its_page(&self) -> bool {
         self.range.len() >= self.page.len() / 2
@@ -74,8 +74,7 @@ pub(super) struct Seat<'c> {
     client: Box<dyn Client + 'c>,
     pub(super) peer: SocketAddr,
     conversation: Conversation,
-    /// The client's open files; `None` while a reader thread has them, which is until the time `errand` at
-    /// the latest.
+    /// The client's open files; `None` while a reader thread has these files, at most until the time `errand`.
     opened: Option<Opened>,
     /// The deadline of the job that a reader thread does for this client; `None` without a job.
     errand: Option<Instant>,
@@ -104,8 +103,8 @@ pub(super) struct Shared {
 /// The reason why a client's steps have stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
-    /// The client or a reader thread must act first. At this instant at the latest, the client is let proceed
-    /// again.
+    /// The client or a reader thread must act first. The client proceeds again at this instant even without
+    /// such an event.
     Until(Instant),
     /// The client has made its maximum number of steps for this turn.
     Turn,
@@ -257,7 +256,8 @@ impl<'c> Seat<'c> {
         self.client.finish().map(|()| None)
     }
 
-    /// Waits until the written bytes have arrived at the client, and ignores bytes that it sends meanwhile.
+    /// Waits until the written bytes have arrived at the client, and ignores bytes that the client sends during
+    /// the wait.
     fn drain(&mut self, shared: &mut Shared, until: Instant) -> Progress {
         let bytes = self.client.in_flight_bytes();
         self.conversation.in_flight_bytes(bytes);
