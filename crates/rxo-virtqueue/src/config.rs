@@ -81,7 +81,7 @@ impl QueueConfig {
         first.next_multiple_of(4) + device_bytes(layout, size)
     }
 
-    /// Returns the three areas of the queue as parts of `memory`, after validating size and alignment.
+    /// Returns the three areas of the queue as parts of `memory`, after it has validated size and alignment.
     pub(crate) fn areas(&self, memory: &Memory) -> Result<Areas, ConfigError> {
         let (layout, size) = (self.layout, self.size);
         let is_size = match layout {
@@ -164,9 +164,9 @@ pub enum ConfigError {
         /// The length of the area, in bytes.
         bytes: usize,
     },
-    /// The base is not a position in the ring of the queue.
+    /// The base, the position at which the device is to continue, is not a position in the ring of the queue.
     Base {
-        /// The base that was given.
+        /// The invalid base, in the form of `VHOST_USER_SET_VRING_BASE`.
         base: u32,
     },
 }

@@ -9,9 +9,9 @@ pub enum InvalidChain {
     AvailableIndex,
     /// The available ring or a `next` field names a descriptor outside the table.
     DescriptorIndex,
-    /// The chain has more descriptors than the queue (VIRTIO 1.2, section 2.7.5.3.1), as a chain with a loop
-    /// always has; or the chains of one packet have more than 4,096 together, which no driver needs. A packed
-    /// queue cannot be used any more, because the next chain cannot be located.
+    /// The chain has more descriptors than the queue (VIRTIO 1.2, section 2.7.5.3.1), which includes every
+    /// chain with a loop. Or the chains of one packet together have more than 4,096 descriptors, which no
+    /// driver needs. A packed queue is then unusable, because its next chain cannot be located.
     TooLong,
     /// A descriptor of the chain has length 0 (section 2.7.5).
     ZeroLength,

@@ -5,10 +5,10 @@
 //!          take_used ◀──────── └                       ┘ ◀── publish ────────
 //! ```
 //!
-//! A virtqueue passes buffers, in chains of descriptors, between a driver (a guest, or a program that acts as one) and
-//! a device (a vhost-user backend). This crate implements both sides, the split and the packed ring, indirect
-//! descriptors, the event index and mergeable receive buffers. Mapping the memory, connecting the sides and sending
-//! notifications is left to `rxo-driver`.
+//! A virtqueue passes buffers, in chains of descriptors, between a driver (a guest, or a program that acts as
+//! one) and a device (a vhost-user backend). This crate implements both sides, the split and the packed ring,
+//! indirect descriptors, the event index and mergeable receive buffers. `rxo-driver` maps the memory, connects
+//! the sides and sends notifications.
 //!
 //! * [`memory`]: regions of shared memory, and every access to them. Only this module contains unsafe code.
 //! * [`DeviceQueue`]: copies frames that the driver sends, fills buffers that the driver posts.
@@ -18,13 +18,14 @@
 //!
 //! # Contract
 //! No input or output and no clocks. Queues allocate when they are created; their vectors may grow for the
-//! first chains. The other side may be hostile: whatever it writes, no call panics, accesses memory outside
-//! the regions, or does more work than the queue size bounds. A word of the ring is read once, and only the
-//! copy is validated and used. A frame is copied before the caller sees it. A chain that breaks a rule is an
-//! [`InvalidChain`], and counted.
+//! first chains. The other side may be hostile. For any content of the memory, no call panics, accesses memory
+//! outside the regions, or does more work than the queue size bounds. A word of the ring is read once, and only
+//! the copy is validated and used. A frame is copied before the caller sees it. A chain that breaks a rule is
+//! reported as an [`InvalidChain`] and counted.
 //!
 //! Notifications may be spurious but are never lost if each side keeps this order: `publish`, then
-//! `needs_notify`; before it waits, `enable_notifications`, then work again if that returns `true`.
+//! `needs_notify`; before it waits, `enable_notifications`, then process the queue again if the result is
+//! `true`.
 //!
 //! # Examples
 //! ```

@@ -1,6 +1,6 @@
 //! The rule by which a side may omit a notification: the event index (sections 2.7.7, 2.7.10 and 2.8.10).
 //!
-//! Pure functions, separate from the rings so that they can be compared with a naive oracle.
+//! These are pure functions, which tests compare with a naive implementation.
 
 use crate::ring::Position;
 

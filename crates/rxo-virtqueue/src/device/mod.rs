@@ -1,4 +1,4 @@
-//! The device side of a queue: copies frames that a driver sends, and fills buffers that it posts.
+//! The device side of a queue: copies frames that a driver sends, and fills buffers that the driver posts.
 //!
 //! [`DeviceQueue`] processes chains (of descriptors) in the order in which they were made available, and returns them
 //! in this order. Returned chains are written at once, but become visible to the driver only by
@@ -30,7 +30,7 @@ use crate::ring::Position;
 /// The position in a ring at which a device begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
-    /// The device begins at the start of a ring that was not used before.
+    /// The device begins at the start of an unused ring.
     Start,
     /// The position at which another device stopped, in the form of `VHOST_USER_SET_VRING_BASE`. For a split
     /// ring, the used index is read from memory. For a packed ring, the used position equals the available
@@ -45,7 +45,7 @@ pub enum Taken {
     Empty,
     /// A frame was copied. The number is its length in bytes, including the virtio-net header.
     Frame(usize),
-    /// A chain broke a rule. It was counted and returned to the driver, if it could be.
+    /// A chain broke a rule. The chain was counted, and returned to the driver if that was possible.
     Invalid(InvalidChain),
 }
 
@@ -67,20 +67,22 @@ pub enum Fit {
 pub enum Refused {
     /// The driver has posted no buffers. It may post more.
     NoBuffers,
-    /// The posted buffers together are too small for the packet. They stay posted, and the driver may post more.
+    /// The posted buffers together are too small for the packet. The buffers stay posted, and the driver may
+    /// post more.
     TooFew {
         /// The total capacity of the posted buffers, in bytes.
         capacity: u32,
-        /// `true` if more buffers are unlikely: the driver has processed all returned buffers and waits, or
-        /// every descriptor of the queue is posted.
+        /// `true` if more buffers are unlikely: either the driver has processed all returned buffers and waits,
+        /// or every descriptor of the queue is posted.
         is_all: bool,
     },
-    /// The next chain is too small for the packet, and the packet may only use one. The chain stays posted.
+    /// The next chain is too small for the packet, and the packet must fit in one chain. The chain stays
+    /// posted.
     DoesNotFit {
         /// The capacity of the chain, in bytes.
         capacity: u32,
     },
-    /// A chain broke a rule. It was counted and returned to the driver empty, together with the chains
+    /// A chain broke a rule. The chain was counted and returned to the driver empty, together with the chains
     /// gathered before it. Another attempt may succeed.
     Invalid(InvalidChain),
 }
@@ -118,7 +120,7 @@ struct Head {
     descriptors: u16,
 }
 
-/// The result of reading the ring at a cursor, which then moves past the entry read.
+/// The entry that was read from the ring at a cursor. The cursor then points past this entry.
 enum RingEntry {
     Empty,
     Chain(Head),
@@ -155,18 +157,18 @@ impl DeviceQueue {
     }
 
     /// Marks all later writes of the queue in `log`: buffers, used descriptors and notification settings. The
-    /// queue's device area is marked as if it were at guest address `device_at`; if that is `None`, it is
-    /// marked at its own address. Call [`DeviceQueue::publish`] first. Allocates.
+    /// queue's device area is marked as if it were at guest address `device_at`; if `device_at` is `None`, the
+    /// area is marked at its own address. Call [`DeviceQueue::publish`] first. Allocates.
     pub fn log_to(&mut self, log: Option<DirtyLog>, device_at: Option<u64>) {
         let QueueConfig { descriptors, device, .. } = self.config;
         let device = device_at.unwrap_or(device);
         self.logged = log.map(|log| Box::new(Logged { log, descriptors, device }));
     }
 
-    /// Records the chains in flight in the region of this queue, at `offset` in `mapping`, which outlives
-    /// this device; it needs [`inflight_bytes`]. Chains that a previous device recorded there and did not
-    /// return are the next chains of the queue. Call it before any other method but [`DeviceQueue::log_to`].
-    /// Allocates.
+    /// Records the chains in flight in the region of this queue, at `offset` in `mapping`, which outlives this
+    /// device. The region needs [`inflight_bytes`]. Chains that a previous device recorded there and did not
+    /// return are the next chains of the queue. Call this before any other method except
+    /// [`DeviceQueue::log_to`]. Allocates.
     ///
     /// # Errors
     /// If the region exceeds the mapping or is unaligned, is of another version or queue size, or is
@@ -181,9 +183,10 @@ impl DeviceQueue {
         Ok(())
     }
 
-    /// Copies the readable bytes of the next chain to the start of `into` and returns the chain to the driver (visible
-    /// after [`DeviceQueue::publish`]). The driver cannot change the copy. At most as many descriptors are followed as
-    /// the queue has, and at most 4,096. Allocates only for a chain that is longer than all before.
+    /// Copies the readable bytes of the next chain to the start of `into` and returns the chain to the driver
+    /// (visible after [`DeviceQueue::publish`]). The driver cannot change the copy. At most as many descriptors
+    /// are followed as the queue has, and at most 4,096. Allocates only for a chain that is longer than all
+    /// chains before.
     #[inline]
     pub fn take(&mut self, memory: &Memory, into: &mut [u8]) -> Taken {
         self.walk.start(Access::Read);
@@ -341,8 +344,8 @@ impl DeviceQueue {
         }
     }
 
-    /// Returns the chains that were gathered so far, and the invalid one after them, to the driver, all empty. Counts
-    /// the invalid one.
+    /// Returns to the driver, empty, the chains that were gathered so far and the invalid chain after them.
+    /// Counts the invalid chain.
     #[cold]
     fn return_gathered(&mut self, kind: InvalidChain, head: Option<Head>, after: Position) {
         for chain in self.chains.drain(..) {
@@ -360,7 +363,7 @@ impl DeviceQueue {
         }
     }
 
-    /// Makes all chains that were returned visible to the driver, at one moment. Call it once per batch.
+    /// Makes all returned chains visible to the driver, at one moment. Call it once per batch.
     #[inline]
     pub fn publish(&mut self) {
         match self.logged {
@@ -378,8 +381,8 @@ impl DeviceQueue {
         }
     }
 
-    /// Marks the first `bytes` bytes of the collected buffers, which were written. Not a method of the writer, whose fields
-    /// stay in registers.
+    /// Marks the first `bytes` bytes of the collected buffers, which were written. This is not a method of the
+    /// writer, so the writer's fields can stay in registers.
     #[cold]
     #[inline(never)]
     fn mark_buffers(&self, memory: &Memory, bytes: u32) {
@@ -408,18 +411,16 @@ impl DeviceQueue {
         self.mark_setting();
     }
 
-    /// Asks the driver to notify when it makes the next chain available. Returns `true` if a chain is
-    /// available already. In that case no notification comes for it, and the caller must process it before it
-    /// waits.
+    /// Asks the driver to notify when it makes the next chain available. Returns `true` if a chain is available
+    /// already. The driver does not notify of such a chain, so the caller must process it before it waits.
     #[must_use]
     pub fn enable_notifications(&mut self) -> bool {
         let next = self.ring.cursor();
         self.enable_at(next)
     }
 
-    /// Asks the driver to notify when it posts more buffers than the last [`DeviceQueue::reserve`] found,
-    /// which were too few. Returns `true` if such a buffer is available already. In that case no notification
-    /// comes for it.
+    /// Asks the driver to notify when it posts more buffers than the last [`DeviceQueue::reserve`] found, which
+    /// were too few. Returns `true` if such a buffer is available already; the driver does not notify of it.
     #[must_use]
     pub fn enable_notifications_of_more(&mut self) -> bool {
         self.enable_at(self.looked_to)
@@ -432,9 +433,9 @@ impl DeviceQueue {
     }
 
     /// Returns the number of published chains that the driver has not processed, at most the queue size,
-    /// derived from the event index that the driver set. 0 means that the driver has processed all and waits.
-    /// A busy driver updates its index late, so the number may be too large. `None` if the event index was
-    /// not negotiated or the driver does not use it.
+    /// derived from the event index that the driver set. 0 means that the driver has processed all chains and
+    /// waits. A busy driver updates its index late, so the number may be too large. `None` if the event index
+    /// was not negotiated or the driver does not use it.
     #[must_use]
     pub fn backlog(&self) -> Option<u16> {
         self.ring.backlog()

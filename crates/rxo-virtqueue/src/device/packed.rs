@@ -23,8 +23,9 @@ pub(super) struct PackedDevice {
     used: Position,
     /// The position after the last used descriptor that the driver can see.
     published: Position,
-    /// The first used descriptor that was not published, with its index in the ring; `None` if all were. Later used
-    /// descriptors are already in the ring, but the driver reads in order, so it does not see them yet.
+    /// The first used descriptor that was not published, with its index in the ring; `None` if all used
+    /// descriptors were published. Later used descriptors are already in the ring, but the driver reads the
+    /// ring in order, so it does not see them yet.
     first: Option<(u16, u64)>,
     /// The number of descriptors in the chains that were returned but not published.
     unpublished: u32,

@@ -1,4 +1,4 @@
-//! Ring: dispatches the calls of a queue to the device side of a split or a packed ring.
+//! Dispatches the calls of a queue to the device side of a split or a packed ring.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{Chain, Head, RingEntry};
 use crate::memory::{Mapping, Memory};
 use crate::ring::Position;
 
-/// The device side of a split or a packed ring. Calls per frame are dispatched here by a predictable branch.
+/// The device side of a split or a packed ring. Calls for each frame are dispatched by a predictable branch.
 #[derive(Debug)]
 pub(super) enum Ring {
     Split(SplitDevice),
@@ -65,8 +65,8 @@ impl Ring {
         either!(self, ring => ring.put_used(head, written));
     }
 
-    /// Returns chains to the driver: as many of `chains`, which are the next chains of the ring, as `bytes`
-    /// bytes fill. Returns their number.
+    /// Returns to the driver as many of `chains` as `bytes` bytes fill. `chains` are the next chains of the
+    /// ring. Returns the number of chains.
     #[inline]
     pub(super) fn put_filled(&mut self, chains: &[Chain], bytes: u32) -> u16 {
         let (mut buffers, mut left) = (0, bytes);
@@ -96,7 +96,7 @@ impl Ring {
         either!(self, ring => ring.track(mapping, offset))
     }
 
-    /// Returns the parts of memory that the next publication will have written.
+    /// Returns the parts of memory that the device will have written after the next publication.
     pub(super) fn unpublished(&self) -> [Written; 3] {
         either!(self, ring => ring.unpublished())
     }

@@ -33,9 +33,9 @@ pub(super) struct Walk {
     pub(super) writable_bytes: u32,
 }
 
-/// The maximum number of buffers in the chains of one packet. Without this limit, a driver with a queue of
-/// 32,768 descriptors could make the device read 2³⁰ descriptors for one packet (indirect tables of 32,768 in
-/// each of 32,768 chains). The largest packet needs 1,025 buffers of 64 bytes.
+/// The maximum number of buffers in the chains of one packet. Without this limit, a driver could make the
+/// device read 2³⁰ descriptors for one packet: 32,768 chains, each with an indirect table of 32,768
+/// descriptors. The largest packet needs 1,025 buffers of 64 bytes.
 pub(super) const MOST_BUFFERS: u32 = 4_096;
 
 /// The parameters of a queue that limit its chains.

@@ -14,7 +14,7 @@ pub struct Writer<'q> {
     queue: &'q mut DeviceQueue,
     memory: &'q Memory,
     fit: Fit,
-    /// The part of the current buffer that was not written yet.
+    /// The unwritten part of the current buffer.
     room: Room<'q>,
     /// The index of the location that follows the current buffer.
     next_place: usize,
@@ -92,8 +92,8 @@ impl<'q> Writer<'q> {
         Ok(buffers)
     }
 
-    /// Overwrites two bytes at offset `at` of the packet, which may span two buffers. Does nothing unless both were
-    /// written before.
+    /// Overwrites two bytes at offset `at` of the packet, which may span two buffers. Does nothing unless both
+    /// bytes were written before.
     #[inline]
     fn write_at(&self, at: u32, bytes: &[u8; 2]) {
         let mut start = 0;

@@ -1,7 +1,7 @@
 //! The driver side of a queue: posts buffers and takes them back.
 //!
-//! The driver owns the memory that it posts; [`DriverQueue`] only handles guest addresses. Whatever the
-//! device writes to the rings, the queue trusts only its own records of ids and buffer sizes.
+//! The driver owns the memory that it posts; [`DriverQueue`] only handles guest addresses. The queue does not
+//! trust the content of the rings: it uses its own records of ids and buffer sizes.
 
 mod packed;
 mod slots;
@@ -49,8 +49,8 @@ pub enum InvalidUsed {
         /// The id that the device returned.
         id: u32,
     },
-    /// The device reports that it has written more bytes than the chain's capacity. The chain was taken back; its
-    /// contents must not be used.
+    /// The device reports that it has written more bytes than the chain's capacity. The chain was taken back,
+    /// but its contents must not be used.
     TooLong {
         /// The token with which the caller posted the chain.
         token: u32,
@@ -154,8 +154,8 @@ impl DriverQueue {
     /// Takes back the next chain that the device returned; `None` if there is none. Does not allocate.
     ///
     /// # Errors
-    /// [`InvalidUsed`] if the device broke a rule; it is counted. A broken queue returns the error once, and
-    /// `None` afterwards.
+    /// [`InvalidUsed`] if the device broke a rule; the error is counted. A broken queue returns the error once,
+    /// and `None` afterwards.
     #[inline]
     pub fn take_used(&mut self) -> Result<Option<Used>, InvalidUsed> {
         if self.is_broken {
@@ -181,7 +181,7 @@ impl DriverQueue {
     }
 
     /// Asks the device to notify when it returns the next chain. Returns `true` if a chain was returned
-    /// already. In that case no notification comes for it, and the caller must take it before it waits.
+    /// already. The device does not notify of such a chain, so the caller must take it before it waits.
     #[must_use]
     pub fn enable_notifications(&mut self) -> bool {
         let has_used = match &mut self.ring {

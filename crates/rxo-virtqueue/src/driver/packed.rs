@@ -23,8 +23,8 @@ pub(super) struct PackedDriver {
     /// The position in the ring at which the device will write the next used descriptor.
     used: Position,
     /// The second half of the first available descriptor that was not published, with its index in the ring;
-    /// `None` if all were. Later descriptors are already in the ring, but the device reads in order, so it does
-    /// not see them yet.
+    /// `None` if all available descriptors were published. Later descriptors are already in the ring, but the
+    /// device reads the ring in order, so it does not see them yet.
     first: Option<(u16, u64)>,
     /// The position after the last descriptor that the device can see.
     published: Position,
@@ -80,8 +80,8 @@ impl PackedDriver {
         Ok(())
     }
 
-    /// Writes the next descriptor of the ring. Of the first descriptor of a batch only the first half is
-    /// written, so that it does not become available yet.
+    /// Writes the next descriptor of the ring. For the first descriptor of a batch, writes only the first half,
+    /// so that the descriptor does not become available yet.
     #[inline]
     fn put(&mut self, address: u64, rest: u64) {
         let at = usize::from(self.available.index) * DESCRIPTOR_BYTES;

@@ -4,7 +4,7 @@
 #[derive(Debug)]
 pub(super) struct Slots {
     slots: Vec<Slot>,
-    /// The free ids of chains. The id to be used next is last.
+    /// The free ids of chains. The last id in this list is used next.
     free: Vec<u16>,
 }
 

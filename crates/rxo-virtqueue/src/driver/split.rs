@@ -149,7 +149,7 @@ impl SplitDriver {
         written(slot, bytes).map(Some)
     }
 
-    /// Frees the descriptors of the chain `id` except its first one. The chain was in flight.
+    /// Frees the descriptors of the chain `id` except its first one. The chain must have been in flight.
     #[inline]
     fn free_links(&mut self, id: u32, descriptors: u16) {
         let mut index = id as usize;

@@ -5,7 +5,8 @@ use crate::config::{Area, ConfigError, DESCRIPTOR_BYTES, IndirectTables, QueueCo
 use crate::memory::{Memory, Words};
 use crate::ring::{Descriptor, INDIRECT, NEXT, WRITE, write_descriptor};
 
-/// The indirect tables of a driver, one per id. The device reads them; if it also writes them, it harms only itself.
+/// The indirect tables of a driver, one per id. The device only reads the tables; a device that also writes
+/// them harms only itself.
 #[derive(Debug)]
 pub(super) struct Tables {
     words: Words,

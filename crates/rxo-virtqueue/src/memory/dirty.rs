@@ -1,9 +1,9 @@
-//! Log of dirty pages: a bit for each page of guest addresses. During a migration, the front end copies pages
-//! again that the device has marked as written.
+//! Log of dirty pages: a bit for each page of guest addresses. During a migration, the front end copies the
+//! pages again that the device has marked as written.
 //!
-//! Separate from the memory, because the front end chooses the log's mapping, which need not cover the
-//! guest's memory. Contract: a page outside the log is counted, and nothing outside the log is written.
-//! Source: `docs/interop/vhost-user.rst` of QEMU, section "Migration".
+//! The front end chooses the mapping of the log, and the log need not cover all of the guest's memory.
+//! Contract: a page outside the log is counted, and nothing outside the log is written. Source:
+//! `docs/interop/vhost-user.rst` of QEMU, section "Migration".
 
 use std::fmt;
 use std::sync::Arc;
@@ -38,8 +38,8 @@ impl DirtyLog {
         Ok(Self { mapping, offset, pages: bytes.saturating_mul(8), outside: Arc::default() })
     }
 
-    /// Marks the pages that contain the `bytes` bytes at guest address `address` as dirty. Call it after the
-    /// bytes were written. O(pages).
+    /// Marks the pages that contain the `bytes` bytes at guest address `address` as dirty. Call this after the
+    /// bytes were written. The cost is proportional to the number of pages.
     pub fn mark(&self, address: u64, bytes: u64) {
         if bytes == 0 {
             return;

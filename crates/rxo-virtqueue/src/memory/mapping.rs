@@ -28,10 +28,10 @@ impl Mapping {
     /// unmap the memory.
     ///
     /// # Safety
-    /// Until `owner` is dropped, all `bytes` at `start` must stay readable and writable, and this
-    /// process must access them only through this mapping or as other programs would: through raw
-    /// pointers and atomics. A file below the mapping must not shrink (a memory file can be sealed
-    /// against it), because an access beyond its end ends the process.
+    /// Until `owner` is dropped, all `bytes` at `start` must stay readable and writable, and this process must
+    /// access them only through this mapping or as other programs would: through raw pointers and atomics. A
+    /// mapped file must not shrink, because an access beyond its end ends the process. A memory file can be
+    /// sealed against shrinking.
     #[must_use]
     pub unsafe fn from_raw(start: NonNull<u8>, bytes: usize, owner: Box<dyn Send + Sync>) -> Self {
         Self { start, bytes, _owner: owner }
@@ -186,7 +186,8 @@ unsafe impl Send for Heap {}
 // SAFETY: as above; nothing is accessible through a shared reference.
 unsafe impl Sync for Heap {}
 
-/// A part of a mapping that is accessed as atomic words, as rings are. It keeps the mapping alive.
+/// A part of a mapping that is accessed as atomic words, as rings are. The mapping exists as long as this
+/// value.
 #[derive(Clone, Debug)]
 pub(crate) struct Words {
     start: NonNull<u8>,
@@ -208,8 +209,8 @@ impl Words {
         is_aligned.then(|| Self { start, bytes, _mapping: Arc::clone(mapping) })
     }
 
-    /// Creates the words for the `bytes` bytes at `offset`, for a mapping without regions. `None` under the
-    /// conditions of [`Words::new`].
+    /// Creates the words for the `bytes` bytes at `offset`, for a mapping without regions. Returns `None` in
+    /// the same cases as [`Words::new`].
     pub(crate) fn whole(
         mapping: &Arc<Mapping>,
         offset: usize,
@@ -222,7 +223,8 @@ impl Words {
     /// Returns the 16-bit word at `offset`.
     ///
     /// # Panics
-    /// If the word is outside the part or unaligned: a mistake of this crate, never of the other side.
+    /// If the word is outside the part or unaligned: this is a bug of this crate, never caused by the other
+    /// side.
     #[inline]
     pub(crate) fn half(&self, offset: usize) -> &AtomicU16 {
         // SAFETY: `word` checked range and alignment; only atomics access rings.

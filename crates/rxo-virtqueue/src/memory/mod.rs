@@ -1,13 +1,12 @@
 //! Shared memory: regions of guest addresses, each backed by a mapping of this process.
 //!
-//! [`Memory`] translates guest addresses and checks every access. Separate from the queues because all queues
-//! of a device share it, and regions are added and removed while the queues run (`VHOST_USER_ADD_MEM_REG`,
-//! `VHOST_USER_REM_MEM_REG`).
+//! [`Memory`] translates guest addresses and checks every access. All queues of a device share one memory.
+//! Regions are added and removed while the queues run (`VHOST_USER_ADD_MEM_REG`, `VHOST_USER_REM_MEM_REG`).
 //!
 //! # Contract
-//! Regions never overlap. An access outside all regions is refused. Queues receive `&Memory` in each call, so
-//! a removed region is unreachable in all later calls. A queue keeps the mappings of its own rings alive
-//! until it is dropped.
+//! Regions never overlap. An access outside all regions is refused. Queues receive `&Memory` in each call, so a
+//! removed region is unreachable in all later calls. The mappings of a queue's own rings exist until the queue
+//! is dropped.
 
 mod dirty;
 mod mapping;
@@ -82,8 +81,8 @@ impl Memory {
         &self.regions
     }
 
-    /// Translates an address in the front end's virtual memory, `user`, to a guest address: vhost-user gives
-    /// the addresses of rings in this form. `None` if no region contains the address.
+    /// Translates an address in the front end's virtual memory, `user`, to a guest address: vhost-user messages
+    /// have the addresses of rings in this form. `None` if no region contains the address.
     #[must_use]
     pub fn guest_address(&self, user: u64) -> Option<u64> {
         self.regions.iter().find_map(|region| region.guest_address(user))
@@ -182,8 +181,8 @@ impl Memory {
         to.len() <= place.bytes as usize && region.mapping().read(place.offset, to)
     }
 
-    /// Copies `from` to `place`, `skip` bytes after its start. Returns `false` if it does not fit, or if the
-    /// region was removed.
+    /// Copies `from` to `place`, `skip` bytes after its start. Returns `false` if `from` does not fit, or if
+    /// the region was removed.
     #[inline]
     #[must_use]
     pub(crate) fn write_place(&self, place: Place, skip: u32, from: &[u8]) -> bool {
@@ -206,8 +205,8 @@ impl Memory {
         region.mapping().room(place.offset, place.bytes as usize)
     }
 
-    /// Returns the `bytes` bytes at `address` as atomic words; `None` unless one region contains them all and they are
-    /// aligned.
+    /// Returns the `bytes` bytes at `address` as atomic words; `None` unless one region contains all bytes and
+    /// `address` is aligned.
     pub(crate) fn words(&self, address: u64, bytes: usize, alignment: usize) -> Option<Words> {
         let region = &self.regions[self.region_of(address)?];
         let inside = address - region.guest_start();

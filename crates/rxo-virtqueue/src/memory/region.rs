@@ -16,8 +16,8 @@ pub struct Region {
 }
 
 impl Region {
-    /// Creates the region of `bytes` bytes at guest address `guest_start`. The front end has it at its own
-    /// address `user_start`, and this process at `offset` in `mapping`.
+    /// Creates the region of `bytes` bytes at guest address `guest_start`. The region is at address
+    /// `user_start` in the front end, and at `offset` in `mapping` in this process.
     ///
     /// # Errors
     /// [`RegionError`] if `bytes` is 0, if an end would wrap around, or if the region exceeds the mapping.

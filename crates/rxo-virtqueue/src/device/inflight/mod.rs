@@ -1,11 +1,10 @@
 //! Chains in flight, recorded in memory that outlives the device, so that the next device returns the chains
 //! that this one did not return.
 //!
-//! Separate from the rings, because the layouts are those of `docs/interop/vhost-user.rst` of QEMU, section
-//! "Inflight I/O tracking", and other devices read and write them. Integers have the byte order of this
-//! machine. Contract: the memory may have any content and change at any time. It is read once, when a device
-//! begins, and each index in it is checked; a record that contradicts itself is refused. Later it is only
-//! written.
+//! The layouts are those of `docs/interop/vhost-user.rst` of QEMU, section "Inflight I/O tracking", because
+//! other devices read and write these records. Integers have the byte order of this machine. Contract: the
+//! memory may have any content and change at any time. A device reads it once, at its start, and checks each
+//! index in it. A record that contradicts itself is refused. Later the device only writes the memory.
 
 mod packed;
 mod split;

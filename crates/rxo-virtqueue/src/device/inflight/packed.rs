@@ -39,8 +39,8 @@ pub(in crate::device) struct PackedInflight {
     counter: u64,
     /// The index of the first free entry; `size` if there is none.
     free: u16,
-    /// For each entry, the index of the next entry in its list. A private copy, because the other program may
-    /// change the record.
+    /// For each entry, the index of the next entry in its list. This copy is private, because the other program
+    /// may change the record.
     next: Vec<u16>,
     /// The chains returned since the last publication: for each its first and last entry.
     batch: Vec<(u16, u16)>,
@@ -119,7 +119,8 @@ impl PackedInflight {
         Ok(())
     }
 
-    /// Finds the chains in flight: entries that are marked and not free. Every entry is in at most one list.
+    /// Finds the chains in flight: entries that are marked and not free. Checks that every entry is in at most
+    /// one list.
     fn find_again(&mut self) -> Result<(), InflightError> {
         let mut seen = vec![false; usize::from(self.size)];
         self.next = (0..self.size).map(|n| self.record.half(at(n, NEXT_AT))).collect();
@@ -195,8 +196,8 @@ impl PackedInflight {
         })
     }
 
-    /// Records the chain at `position`, which consists of `descriptors`, as in flight and as the last chain
-    /// of the batch. Must be called in the order of the chains.
+    /// Records the chain at `position`, which consists of `descriptors`, as in flight and as the last chain of
+    /// the batch. The caller must record the chains in their order in the ring.
     pub(in crate::device) fn record(
         &mut self,
         position: Position,

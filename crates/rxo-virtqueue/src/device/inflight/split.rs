@@ -65,7 +65,7 @@ impl SplitInflight {
     }
 
     /// Completes the previous device's last batch, if that device was killed after it published the batch and
-    /// before it recorded that.
+    /// before it recorded the publication.
     fn finish_last_batch(&mut self, used: u16) -> Result<(), InflightError> {
         let count = used.wrapping_sub(self.record.half(USED_INDEX_AT));
         let mut head = self.record.half(LAST_BATCH_HEAD_AT);
@@ -102,8 +102,8 @@ impl SplitInflight {
         self.first.wrapping_add(self.again.len() as u16)
     }
 
-    /// Records the chain with the head `head` as in flight and as the last chain of the batch. Must be called
-    /// in the order of the chains.
+    /// Records the chain with the head `head` as in flight and as the last chain of the batch. The caller must
+    /// record the chains in their order in the ring.
     pub(in crate::device) fn record(&mut self, head: u16) {
         if self.again.pop_front().is_some() {
             self.first = self.first.wrapping_add(1);
