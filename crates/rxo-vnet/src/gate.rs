@@ -5,8 +5,8 @@
 //! header is used before the packet's own headers agree with it. `hdr_len` is never used: kernels fill it
 //! differently, and arbitrarily for forwarded packets (Linux documents it as a hint).
 //!
-//! A partial checksum may be anywhere in the packet: the header states only where a sum must be completed.
-//! Code that reads a transport header must compare whether the partial checksum is the one of that header.
+//! A partial checksum may be anywhere in the packet: the header states only where a sum must be completed. Code
+//! that reads a transport header must check that the partial checksum is the checksum of that header.
 
 use rxo_frame::{ChecksumStatus, Gso, GsoKind, GsoTunnel, LinkKind, UdpTunnel};
 use rxo_wire::segmentation::{Checksums, NotSegmentable, Segments, Stated, segment_stated};
@@ -126,8 +126,8 @@ pub fn segments(
 }
 
 /// Returns the headers by which a frame with this metadata is to be segmented. `None` if `kind` cannot be
-/// segmented, or `status` gives another offset of the checksum field than the transport protocol of `kind`
-/// has.
+/// segmented, or if the offset of the checksum field in `status` is not that of the transport protocol of
+/// `kind`.
 fn stated(status: ChecksumStatus, kind: GsoKind) -> Option<Stated> {
     let (protocol, is_v6) = kind.segments()?;
     let field = if protocol == PROTOCOL_TCP { 16 } else { 6 };

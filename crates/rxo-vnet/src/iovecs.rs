@@ -10,8 +10,8 @@ use rxo_frame::Gather;
 
 use crate::{VNET_HEADER_BYTES, VnetHeader};
 
-/// The pieces of one packet, in an array: no memory is allocated. `PIECES` is the greatest number of them, 64 segments
-/// after their header by default.
+/// The pieces of one packet, in an array: no memory is allocated. `PIECES` is the maximum number of pieces. The
+/// default is enough for two headers and 64 segments.
 ///
 /// # Examples
 /// ```
@@ -64,12 +64,13 @@ impl<'p, const PIECES: usize> Deref for IoVecs<'p, PIECES> {
     }
 }
 
-/// A packet has more pieces than a gathered write takes, so `writev` would cut it short.
+/// Error: a packet has more pieces than an [`IoVecs`] can hold. A write of only some pieces would truncate the
+/// packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyPieces {
     /// The number of pieces, with that of the header.
     pub pieces: usize,
-    /// The greatest number that fits.
+    /// The greatest number of pieces that fits.
     pub most: usize,
 }
 
@@ -86,13 +87,14 @@ impl fmt::Display for TooManyPieces {
 impl std::error::Error for TooManyPieces {}
 
 impl VnetHeader {
-    /// Writes the header of `packet` to `header`, and replaces `pieces` by that header and the pieces of `packet`, for one
-    /// gathered write to a TAP or TUN with `IFF_VNET_HDR`. Does not allocate, and copies no payload. A tag of
-    /// [`Gather::vlan`] is not among the pieces: pass only packets that have none.
+    /// Writes the header of `packet` to `header`, and replaces `pieces` by that header and the pieces of
+    /// `packet`, for one gathered write to a TAP or TUN with `IFF_VNET_HDR`. Does not allocate, and copies no
+    /// payload. The pieces do not include the VLAN tag of [`Gather::vlan`], so pass only packets without such a
+    /// tag.
     ///
     /// # Errors
-    /// If there are more pieces than `pieces` takes, which then is empty. Write the packet's original frames instead
-    /// ([`Gather::for_each_frame`]).
+    /// [`TooManyPieces`] if the packet has more pieces than `pieces` can hold; `pieces` is then empty. Write
+    /// the packet's original frames instead ([`Gather::for_each_frame`]).
     pub fn gather<'p, const PIECES: usize>(
         packet: impl Gather<'p>,
         header: &'p mut [u8; VNET_HEADER_BYTES],

@@ -9,8 +9,9 @@
 //!
 //! [`VnetHeader`] converts between these bytes and the metadata types of `rxo-frame`. [`VnetHeader::checked`]
 //! validates every header from outside against the packet's own headers. [`packets()`] segments the packets
-//! that a TUN returns. `VnetHeader::gather` (feature `std`) puts header and pieces into an array for `writev`. Separate from `rxo-driver` so that an embedder and a guest device can use it without
-//! system calls.
+//! that a TUN returns. `VnetHeader::gather` (feature `std`) puts header and pieces into an array for `writev`.
+//! The crate is separate from `rxo-driver`, so a program that embeds the engine can use it without system
+//! calls.
 //!
 //! # Contract
 //! No input or output, no allocation. [`VnetHeader::read`] accepts any bytes and never panics.
