@@ -17,9 +17,10 @@ impl AckSlot {
     /// An empty slot, to initialise an array of slots.
     pub const EMPTY: Self = Self { bytes: [0; SLOT_BYTES] };
 
-    /// Returns the ACK that was last written into this slot, with the metadata of the frame `like`. `like`
-    /// must be a frame of the same template, such as the host's own ACK if the template came from a
-    /// [`crate::Splitter`]. For callers that refer to slots by number.
+    /// Returns the ACK that was last written into this slot, with the metadata of the frame `like`. `like` must
+    /// be a frame of the same template, such as the host's own ACK if the template came from a
+    /// [`crate::Splitter`]. This function is for callers that store the index of a slot instead of an
+    /// [`Expanded`].
     #[inline]
     #[must_use]
     pub fn frame_like<'m>(&'m self, like: Frame<&[u8]>) -> Frame<&'m [u8]> {
@@ -39,11 +40,12 @@ impl Default for AckSlot {
     }
 }
 
-/// The ACKs of an expanded template, as one batch for a sink. A `Copy` view of the slots.
+/// The ACKs of an expanded template, as one batch for a sink. This type is a `Copy` view of the slots that
+/// contain the ACKs.
 #[derive(Clone, Copy, Debug)]
 pub struct Expanded<'m> {
     pub(crate) slots: &'m [AckSlot],
-    /// The length of all frames of the batch, and their metadata.
+    /// The length of each frame of the batch in bytes, and the metadata of all frames.
     pub(crate) like: Frame<usize>,
 }
 

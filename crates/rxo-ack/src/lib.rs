@@ -6,19 +6,19 @@
 //! ```
 //!
 //! A receiver must send an ACK for every second segment, and each ACK costs its stack as much as a packet.
-//! Menon and Zwaenepoel (2008, section 4) let the stack build one *template*, from which the ACKs are written
-//! below the stack. This crate is that layer:
+//! Menon and Zwaenepoel (2008, section 4) propose that the stack builds one *template*, from which a layer
+//! below the stack writes the ACKs. This crate is that layer:
 //!
 //! * [`AckTemplate`] is the first ACK as a frame, together with the numbers of the later ones.
-//! * [`AckTemplate::expand`] writes the ACKs as a batch of frames into memory of the caller.
-//! * [`AckWriter`] writes the same ACKs one by one, into buffers of the caller.
+//! * [`AckTemplate::expand`] writes the ACKs as a batch of frames into memory that the caller provides.
+//! * [`AckWriter`] writes equal ACKs one by one, into buffers that the caller provides.
 //! * [`expand_packed`] expands a template that a device received as one packet.
 //! * [`Splitter`] builds templates for hosts that build none: before a *stretch ACK* it inserts the ACKs that
 //!   the host would have sent without coalescing.
 //!
 //! # Contract
-//! No input or output, no clock. Nothing allocates after construction. Nothing panics, whatever the bytes,
-//! except where a function documents it. Equal inputs give equal outputs.
+//! The crate does no input or output, and reads no clock. It does not allocate after construction. It does not
+//! panic, whatever the bytes, except where a function documents a panic. Equal inputs give equal outputs.
 //!
 //! # Examples
 //! ```

@@ -17,13 +17,13 @@ use crate::pattern::Pattern;
 /// The length of the numbers of one ACK in a packed template, in bytes.
 pub const PACKED_NUMBERS_BYTES: usize = 14;
 
-/// The maximum number of ACKs after the first in a packed template, so that a packet of a hostile sender
-/// causes no more work than a GSO frame.
+/// The maximum number of ACKs after the first in a packed template. The limit bounds the work that a packet of
+/// a hostile sender causes.
 pub const MOST_PACKED_NUMBERS: usize = 1_024;
 
 impl AckNumbers {
-    /// Encodes the numbers of one ACK as in a packed template. The timestamp bytes are meaningless if the
-    /// template has no timestamp.
+    /// Encodes the numbers of one ACK in the format of a packed template. The timestamp bytes are meaningless
+    /// if the template has no timestamp.
     #[inline]
     #[must_use]
     pub fn to_packed(self) -> [u8; PACKED_NUMBERS_BYTES] {
@@ -50,11 +50,11 @@ impl AckNumbers {
     }
 }
 
-/// Calls `give` with each ACK of a packed template in order: the frame of the first ACK, and for each set of
-/// numbers after it a frame with the next IPv4 identification. All ACKs have the metadata of `frame`, but
-/// none is a GSO frame; a partial checksum stays partial. Returns the number of ACKs. Returns `None`, without
-/// a call, if the bytes are not a template or have more than [`MOST_PACKED_NUMBERS`] sets. Does not allocate;
-/// O(ACKs).
+/// Calls `give` with each ACK of a packed template in order: first the frame of the first ACK, then for each
+/// set of numbers a frame with the next IPv4 identification. All ACKs have the metadata of `frame`, but none is
+/// a GSO frame. A partial checksum stays partial. Returns the number of ACKs. Returns `None`, without calling
+/// `give`, if the bytes are not a template or have more than [`MOST_PACKED_NUMBERS`] sets of numbers. Does not
+/// allocate; O(ACKs).
 ///
 /// # Examples
 /// ```

@@ -1,8 +1,9 @@
 //! A parsed ACK frame, prepared for writing similar frames.
 //!
-//! Separate from the template, so that parsing a frame is independent of choosing the numbers to write. The
-//! pattern stores the sums of the headers without the variable fields. The checksum of an ACK is then this
-//! sum plus its own fields: RFC 1624, with the old fields subtracted once instead of for every ACK.
+//! A pattern is separate from the template: parsing a frame is independent of the numbers to write. The pattern
+//! stores the sums of the headers without the variable fields. The checksum of an ACK is computed from this sum
+//! and the ACK's own fields. This is the incremental update of RFC 1624, with the old fields subtracted once
+//! instead of for every ACK.
 
 use core::fmt;
 
@@ -17,14 +18,14 @@ use crate::expanded::{AckSlot, SLOT_BYTES};
 /// The reason for which a frame cannot be the first frame of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotATemplate {
-    /// The frame is not a pure ACK: unreadable, a fragment, not TCP, a segment with payload, a GSO frame, or
-    /// a segment with a flag other than ACK, ECE, CWR and AE.
+    /// The frame is not a pure ACK: it is malformed, a fragment, not TCP, a segment with payload, a GSO frame,
+    /// or a segment with a flag other than ACK, ECE, CWR and AE.
     NotAPureAck,
     /// The frame has options besides the timestamp, or the timestamp is not at its usual offset.
     Options,
     /// The frame is longer than an [`AckSlot`], or its TCP header begins at too large an offset.
     TooLong,
-    /// The frame's checksum is partial, and its metadata gives another position than the checksum field of
+    /// The frame's checksum is partial, and the checksum position in its metadata is not the checksum field of
     /// the TCP header.
     Checksum,
 }
@@ -39,10 +40,10 @@ pub(crate) struct Pattern<'a> {
     pub(crate) has_timestamp: bool,
     id: u16,
     first: AckNumbers,
-    /// The sum of the IPv4 header without its identification, folded.
+    /// The one's complement sum of the IPv4 header without its identification field, folded to 16 bits.
     ip_sum: u16,
-    /// The sum of pseudo-header and TCP header without the fields that differ between ACKs, folded, so that
-    /// adding these fields needs no carry.
+    /// The one's complement sum of pseudo-header and TCP header without the fields that differ between ACKs.
+    /// Folded to 16 bits, so that adding these fields cannot overflow.
     tcp_sum: u16,
 }
 
@@ -54,13 +55,14 @@ const ACK_AT: usize = 8;
 const WINDOW_AT: usize = 14;
 const TSVAL_AT: usize = 24;
 const TSECR_AT: usize = 28;
-/// Length of an IPv4 header without options, in bytes.
+/// The length of an IPv4 header without options, in bytes.
 const IP_BYTES: usize = 20;
 /// The length of a TCP header without options, in bytes.
 const FIXED_BYTES: usize = 20;
 const TIMESTAMP_BYTES: usize = 12;
-/// An exclusive limit for the offset of the TCP header, so that the whole header is inside a slot. A power of
-/// two, so that the compiler can derive the same limit.
+/// An exclusive limit for the offset of the TCP header in bytes, so that the whole header is inside a slot. The
+/// limit is a power of two, so that reducing an offset modulo this limit is cheap; the reduction lets the
+/// compiler omit bounds checks.
 const LAST_TRANSPORT: usize = SLOT_BYTES - FIXED_BYTES - TIMESTAMP_BYTES;
 
 impl<'a> Pattern<'a> {
@@ -109,7 +111,7 @@ impl<'a> Pattern<'a> {
         self.frame.bytes
     }
 
-    /// Returns the length of all frames of this pattern, and their metadata.
+    /// Returns the length of each frame of this pattern in bytes, and the metadata of all frames.
     pub(crate) fn like(&self) -> Frame<usize> {
         self.frame.with_bytes(self.frame.bytes.len())
     }
@@ -203,14 +205,14 @@ fn is_seed(checksum: ChecksumStatus, transport: usize) -> Result<bool, NotATempl
     }
 }
 
-/// Adds two words in one's complement, with fewer instructions than folding a [`Sum`].
+/// Adds two 16-bit words in one's complement, with fewer instructions than folding a [`Sum`].
 #[inline(always)]
 fn add(one: u16, other: u16) -> u16 {
     let (sum, carry) = one.overflowing_add(other);
     sum + u16::from(carry)
 }
 
-/// Returns the sum of a header without `part`, computed from the header's checksum.
+/// Returns the one's complement sum of a header without `part`, computed from the header's checksum.
 fn without(checksum: u16, part: Sum) -> u16 {
     (Sum::word(!checksum) - part).fold()
 }

@@ -39,7 +39,7 @@ use crate::pattern::{NotATemplate, Pattern};
 #[derive(Clone, Copy, Debug)]
 pub struct AckTemplate<'a> {
     pattern: Pattern<'a>,
-    /// The numbers of the first ACK, if they differ from the numbers in the pattern's frame.
+    /// The numbers of the first ACK; `None` if they are the numbers in the pattern's frame.
     first: Option<&'a AckNumbers>,
     later: &'a [AckNumbers],
     ids: IdRule,
@@ -92,8 +92,8 @@ impl<'a> AckTemplate<'a> {
         Ok(Self { pattern: Pattern::read(first, link)?, first: None, later, ids })
     }
 
-    /// Creates a template of ACKs like `pattern`, with `numbers`; `None` if `numbers` is empty. The
-    /// identification stays equal, because the caller also sends the pattern's own frame.
+    /// Creates a template of ACKs like `pattern`, with `numbers`; `None` if `numbers` is empty. All ACKs of the
+    /// template repeat the frame's IPv4 identification, because the caller also sends the frame itself.
     pub(crate) fn like(pattern: Pattern<'a>, numbers: &'a [AckNumbers]) -> Option<Self> {
         let (first, later) = numbers.split_first()?;
         Some(Self { pattern, first: Some(first), later, ids: IdRule::Keep })
@@ -106,7 +106,7 @@ impl<'a> AckTemplate<'a> {
         1 + self.later.len()
     }
 
-    /// Returns the numbers of all ACKs in the template, in order.
+    /// Returns the [`AckNumbers`] of all ACKs in the template, in order.
     pub fn numbers(&self) -> impl Iterator<Item = AckNumbers> + use<'a> {
         let first = self.first.copied().unwrap_or(self.pattern.numbers());
         core::iter::once(first).chain(self.later.iter().copied())

@@ -1,7 +1,7 @@
 //! Writes the later ACKs of a connection one by one, without a template.
 //!
-//! Separate from the template because it needs no array of numbers and no slots: a stack that writes its own
-//! packets has the numbers of one ACK at a time, and a buffer for it.
+//! The writer is separate from the template because it needs no array of numbers and no slots. A stack that
+//! writes its own packets has the numbers of one ACK at a time, and a buffer for that ACK.
 
 use rxo_frame::{Frame, LinkKind};
 

@@ -4,7 +4,7 @@ use super::PassReason;
 
 rxo_frame::counters! {
     /// Totals of ACK splitting since the splitter was created. Every frame that the host sends is counted once: as
-    /// split, or as passed for a reason.
+    /// split, or as passed unsplit for a [`PassReason`].
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct SplitCounters {
         /// The number of segments with payload that were delivered to the host.

@@ -4,8 +4,8 @@ use rxo_frame::Frame;
 use rxo_wire::tcp::OptionLayout;
 use rxo_wire::{Parsed, SeqNumber, TcpFlags, TcpSegment};
 
-/// Data of one flow that was delivered to the host at once: segments of equal size, except that the last
-/// may be shorter. Also used for a single segment.
+/// Data of one flow that was delivered to the host at once: segments of equal size, except that the last may be
+/// shorter. A single segment is also reported by this type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
     /// The sequence number (SEG.SEQ) of the first segment.
@@ -14,7 +14,7 @@ pub struct Delivered {
     pub payload_bytes: u32,
     /// The payload length of every segment but the last, in bytes.
     pub segment_bytes: u16,
-    /// TSval of all segments; `None` if they have no timestamp at its usual offset.
+    /// The TSval of all segments; `None` if the segments have no timestamp at its usual offset.
     pub tsval: Option<u32>,
     /// `true` if the last of the segments carries FIN.
     pub fin: bool,

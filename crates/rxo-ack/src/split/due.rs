@@ -4,9 +4,8 @@ use rxo_wire::SeqNumber;
 
 use super::runs::{Run, Runs};
 
-/// The maximum number of ACKs sent for one stretch ACK, including the host's own. If more are due, they are
-/// spread evenly over the acknowledged segments: one per 2N, 3N, … segments instead of N, so that all
-/// acknowledge about equally much.
+/// The maximum number of ACKs sent for one stretch ACK, including the host's own. If more ACKs are due, fewer
+/// are sent at equal distances: one per 2N, 3N, … segments instead of one per N.
 pub const MAX_ACKS_PER_STRETCH: usize = 32;
 /// The maximum number of ACKs inserted before one stretch ACK.
 pub(super) const MAX_INSERTED: usize = MAX_ACKS_PER_STRETCH - 1;
@@ -21,7 +20,8 @@ pub(super) struct Due {
 }
 
 /// Calls `show` for each ACK that was due, in order: one per `every` full-sized segments, from the first
-/// segment of `runs` up to, but not at, `ack`. At most [`MAX_INSERTED`] calls.
+/// segment of `runs` up to, but not at, `ack`. If these would be more than [`MAX_INSERTED`] ACKs, a multiple of
+/// `every` is used instead.
 pub(super) fn due(runs: &Runs, every: u16, ack: SeqNumber, mut show: impl FnMut(Due)) {
     // Counts full-sized segments that end before `ack`; the host's own ACK covers the one that ends at `ack`.
     let (mut full, mut last) = (0, 0);
@@ -49,8 +49,8 @@ struct Walk {
     every: u32,
     /// The number of full-sized segments since the last ACK of the simulated receiver.
     since: u32,
-    /// The timestamp that the next ACK of the simulated receiver echoes; `None` if no segment arrived since
-    /// its last ACK.
+    /// The timestamp that the next ACK of the simulated receiver echoes: `Some(None)` if the echoed segment has
+    /// no timestamp, `None` if no segment arrived since the last ACK.
     echo: Option<Option<u32>>,
 }
 

@@ -1,4 +1,4 @@
-//! The state of one connection: the segment boundaries of the data that the host got, and the host's ACKs for it.
+//! The state of one connection: the segment boundaries of the data that the host received, and the host's newest ACK.
 
 use rxo_wire::SeqNumber;
 
@@ -81,8 +81,9 @@ impl Flow {
         }
     }
 
-    /// Returns the segment boundary up to which the host's ACK with number `ack` and `window` acknowledges,
-    /// and the window edges. The error is the reason if the ACK must not be split. Changes nothing.
+    /// Returns the [`Advance`] of the host's ACK with number `ack` and window `window`: the segment boundary up
+    /// to which the ACK acknowledges, and the window edges. If the ACK must not be split, the error is the
+    /// reason. Does not change the flow.
     pub(super) fn advance(&self, ack: SeqNumber, window: u16) -> Result<Advance, PassReason> {
         let Some(last) = self.last else { return Err(PassReason::FirstAck) };
         match ack - last.ack {

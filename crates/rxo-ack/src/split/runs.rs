@@ -1,8 +1,8 @@
 //! The segment boundaries of one flow, between the last acknowledged byte and the last received one.
 //!
-//! Boundaries are stored as runs of equal segments: an aggregate is one run, and consecutive aggregates often join into
-//! one. The runs of a flow are in a small ring. If it is full, its oldest run is removed, and the boundaries are
-//! incomplete until the host has acknowledged all data of that run.
+//! Boundaries are stored as runs of segments of equal size. An aggregate is one run, and consecutive aggregates often
+//! form one run. The runs of a flow are in a small ring. When a run is added to a full ring, the oldest run is removed;
+//! the boundaries are then incomplete until the host has acknowledged all data of the removed run.
 
 use rxo_wire::SeqNumber;
 
@@ -40,14 +40,14 @@ impl Run {
         ((bytes / segment_bytes) as u16, bytes.is_multiple_of(segment_bytes))
     }
 
-    /// Returns the part of the run before `seq`: the whole segments that end at or before it.
+    /// Returns the part of the run before `seq`: all segments that end at or before `seq`.
     pub(super) fn before(&self, seq: SeqNumber) -> Self {
         Self { count: self.until(seq).0, ..*self }
     }
 }
 
-/// The length of a run in bytes at which it is no longer extended: no TCP window is larger, and sequence numbers of a
-/// much longer run could not be compared any more.
+/// The length in bytes at which a run is no longer extended. No TCP window is larger, and the sequence numbers of a
+/// much longer run could not be compared.
 const MAX_RUN_BYTES: u32 = 1 << 30;
 /// The maximum number of runs per flow.
 pub(super) const MAX_RUNS: usize = 32;

@@ -15,7 +15,7 @@ use super::window::{Offer, window};
 use crate::pattern::Pattern;
 use crate::{AckNumbers, AckTemplate, NotATemplate};
 
-/// The configuration of a splitter. It determines the memory: about 700 bytes per flow.
+/// The configuration of a splitter. The number of flows determines the memory: about 700 bytes per flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitConfig {
     /// The number of full-sized segments per ACK, 1 to 64; RFC 9293 requires 2.
@@ -38,7 +38,7 @@ impl SplitConfig {
     }
 }
 
-/// Inserts ACKs before stretch ACKs; see the crate's documentation.
+/// Builds templates of the ACKs to insert before the host's stretch ACKs; see the crate's documentation.
 ///
 /// # Examples
 /// ```
@@ -66,7 +66,7 @@ pub struct Splitter {
     config: SplitConfig,
     table: Table,
     counters: SplitCounters,
-    /// The numbers of the ACKs that were last inserted.
+    /// The numbers of the most recently inserted ACKs.
     numbers: [AckNumbers; MAX_INSERTED],
 }
 
@@ -137,9 +137,9 @@ impl Splitter {
         }
     }
 
-    /// Returns the ACKs to send before `frame`, as a template of at most 31 ACKs; `None` if none are to be
-    /// inserted. The caller then sends `frame` itself unchanged. Must be called for every frame of the host,
-    /// in order. Costs one parse of the frame, and O(inserted ACKs).
+    /// Returns the ACKs to send before `frame`, as a template of at most 31 ACKs; `None` if no ACK is to be
+    /// inserted. The caller then sends `frame` itself unchanged. Must be called for every frame of the host, in
+    /// order. Costs one parse of the frame, and O(inserted ACKs).
     pub fn split<'s>(&'s mut self, frame: Frame<&'s [u8]>) -> Option<AckTemplate<'s>> {
         self.counters.frames += 1;
         match self.insert(frame) {
@@ -235,8 +235,8 @@ fn refusal(frame: Frame<&[u8]>, parsed: &Parsed, tcp: &TcpSegment) -> Option<Pas
     may_be_fragmented.then_some(PassReason::MayBeFragmented)
 }
 
-/// Creates the pattern of the frame, from which similar ACKs are written. Called last, because most frames do
-/// not need one.
+/// Creates the pattern of the frame, from which similar ACKs are written. Called after all other checks,
+/// because most frames need no pattern.
 fn pattern<'f>(frame: Frame<&'f [u8]>, parsed: &Parsed) -> Result<Pattern<'f>, PassReason> {
     Pattern::of(parsed, frame).map_err(|refused| match refused {
         NotATemplate::NotAPureAck => PassReason::Flags,

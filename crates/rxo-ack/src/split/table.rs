@@ -1,7 +1,9 @@
-//! Flow table: maps a flow key to its flow. Bounded: a full table evicts the least recently used flow.
+//! Flow table: maps a flow key to its flow. The size of the table is bounded: a full table evicts the least
+//! recently used flow.
 //!
-//! A sparse hash table with entries chained by index; a list keeps the entries in order of use. Finding,
-//! adding and evicting are O(1). The hash is seeded, so an attacker cannot aim at one bucket.
+//! The table is a sparse hash table whose entries are chained by index. A list keeps the entries in order of
+//! use. Finding, adding and evicting are O(1). The hash is seeded, so an attacker cannot choose flows that
+//! share a bucket.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -1,7 +1,8 @@
 //! Computes the window of an ACK that is inserted before an ACK of the host. Pure functions.
 //!
-//! The right edge of the window (ACK number plus scaled window) is a promise. Between two ACKs of the host it
-//! must not exceed the second ACK's edge, and should not be below the first one's.
+//! The right edge of the window (ACK number plus scaled window) is a promise to the peer. An ACK inserted
+//! between two ACKs of the host must not have a right edge above that of the second ACK, and should not have
+//! one below that of the first ACK.
 
 use rxo_wire::SeqNumber;
 use rxo_wire::tcp::{OptionKind, Options};
@@ -33,8 +34,8 @@ impl Offer {
         offer
     }
 
-    /// Returns the number of bits by which the sender of this offer shifts its windows, given the offer of
-    /// the other side. `None` if the shift cannot be known, because a SYN was not seen.
+    /// Returns the number of bits by which the sender of this offer shifts its windows, given the offer of the
+    /// other side. `None` if the shift is unknown, because a SYN was not seen.
     pub(super) const fn shift(self, other: Self) -> Option<u8> {
         match (self, other) {
             (Self::No, _) | (_, Self::No) => Some(0),
@@ -59,10 +60,11 @@ pub(super) fn edge(ack: SeqNumber, window: u16, shift: u8) -> SeqNumber {
 
 /// Returns the window of an ACK with number `ack` that is inserted before an ACK with `window`.
 ///
-/// Nearly always the result is `window` itself: it keeps the earlier promise, and promises less than the
-/// host's ACK because the inserted ACK acknowledges less. If the host's window shrinks, the result is larger,
-/// so that the right edge stays. If the scale is too coarse for the edge, the right edge that results is less
-/// than one step of the scale too low, which every sender must expect (RFC 7323, section 2.4).
+/// The result is nearly always `window` itself. The right edge is then lower than that of the host's ACK,
+/// because the inserted ACK acknowledges less. If the host's window shrinks, the result is larger than
+/// `window`, so that the right edge does not move back. If the window scale is too coarse to express this edge,
+/// the resulting edge is too low by less than one step of the scale, which every sender must tolerate (RFC
+/// 7323, section 2.4).
 pub(super) fn window(ack: SeqNumber, window: u16, edges: Option<Edges>) -> u16 {
     let Some(Edges { before, after, shift }) = edges else { return window };
     if edge(ack, window, shift).is_at_or_after(before) {
