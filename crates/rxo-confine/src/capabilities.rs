@@ -8,7 +8,8 @@ use rustix::thread::{
 use crate::ConfineError;
 
 /// Empties the bounding set of capabilities, so that programs started later cannot gain any. Without
-/// `CAP_SETPCAP` the set stays; in that case `no_new_privs` has this effect.
+/// `CAP_SETPCAP` the set cannot be changed; in that case `no_new_privs` prevents such programs from gaining
+/// capabilities.
 pub(crate) fn empty_bounding_set() {
     let all = (0..u64::BITS).map(|bit| CapabilitySet::from_bits_retain(1 << bit));
     // The kernel rejects numbers above its last capability.

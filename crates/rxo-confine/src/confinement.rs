@@ -6,8 +6,8 @@ use rustix::thread::CapabilitySet;
 
 use crate::User;
 
-/// The privileges that a process needs after its start: paths, sockets, signals, capabilities. By default,
-/// only descriptors that are already open.
+/// The privileges that a process needs after its start: paths, sockets, signals, capabilities. The default
+/// permits only the use of descriptors that are already open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confinement {
     /// Files, and folders with everything below them, that may be opened by path. Paths that do not exist are
@@ -21,8 +21,8 @@ pub struct Confinement {
     pub kill: Kill,
     /// The capabilities that the process keeps, as far as it has them.
     pub capabilities: CapabilitySet,
-    /// The user that the process becomes; `None` keeps the current user. Needs `CAP_SETUID` and `CAP_SETGID`,
-    /// and leaves no capability.
+    /// The user that the process becomes; `None` keeps the current user. Changing the user needs `CAP_SETUID`
+    /// and `CAP_SETGID`. A change from root to another user removes all capabilities.
     pub user: Option<User>,
     /// `true` with `--no-sandbox`: only the user is changed, and nothing else is given up.
     pub is_open: bool,
@@ -63,7 +63,7 @@ pub enum Sockets {
     /// Unix sockets may be created.
     Unix,
     /// Sockets for configuring network interfaces may be created: netlink and unix sockets, and datagram
-    /// sockets for `ioctl`. No TCP.
+    /// sockets for `ioctl`. TCP sockets are refused.
     Interfaces,
     /// The sockets of [`Sockets::Interfaces`], packet sockets and io_uring queues may be created.
     Devices,
@@ -77,6 +77,6 @@ pub enum Kill {
     Nobody,
     /// Only the process with this id may be killed.
     Process(u32),
-    /// The process may only kill processes for which it holds a descriptor (`pidfd`).
+    /// The process may kill only processes for which it has an open descriptor (`pidfd`).
     Given,
 }

@@ -10,7 +10,7 @@ use landlock::{
 
 use crate::{Access, ConfineError, Confinement, Kill};
 
-/// The newest Landlock version that was tested. Rights that only newer versions know are not restricted.
+/// The newest Landlock version that was tested. Rights that newer versions introduced are not restricted.
 const TESTED: ABI = ABI::V7;
 
 /// A Landlock ruleset that is created but not enforced yet.
@@ -46,8 +46,8 @@ fn rules(confinement: &Confinement) -> Result<RulesetCreated, RulesetError> {
     Ok(created)
 }
 
-/// Returns the Landlock scopes: abstract sockets are always confined, and signals too unless `kill` allows
-/// others.
+/// Returns the Landlock scopes: abstract sockets are always confined. Signals are also confined, unless `kill`
+/// allows the process to kill others.
 fn scopes(kill: Kill) -> BitFlags<Scope> {
     match kill {
         Kill::Nobody => Scope::Signal | Scope::AbstractUnixSocket,

@@ -50,7 +50,7 @@ impl InForce {
         self.limits.is_some_and(|limits| limits.calls.is_some())
     }
 
-    /// Returns a line for each limit that this kernel does not support, with the consequence.
+    /// Returns a line of text for each limit that this kernel does not support. The line names the consequence.
     #[must_use]
     pub fn gaps(&self) -> Vec<String> {
         let Some(Limits { landlock_abi, calls, .. }) = self.limits else { return Vec::new() };

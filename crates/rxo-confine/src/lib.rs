@@ -1,5 +1,5 @@
 //! Confinement: a process gives up privileges before it reads data from others, so that an attacker who takes
-//! it over can do little.
+//! over the process can do little.
 //!
 //! A command states the privileges that it needs as a [`Confinement`]: folders, sockets, capabilities, a
 //! user. [`Confinement::apply`] gives up everything else: first whatever requires privileges to give up (the
@@ -7,9 +7,9 @@
 //! ([Landlock](https://docs.kernel.org/userspace-api/landlock.html)) and system calls (seccomp). [`InForce`]
 //! contains the limits that the kernel has accepted, because older kernels have no Landlock.
 //!
-//! Separate because it does not depend on frames, and so that all of it can be reviewed at once. Contract: a
-//! thread that has applied a confinement, and each thread that it starts later, is confined for good. Threads
-//! that existed before are not.
+//! The crate is separate because it does not depend on frames, and so that it can be reviewed as a whole.
+//! Contract: a thread that has applied a confinement, and each thread that it starts later, is confined
+//! permanently. Threads that existed before are not confined.
 //!
 //! # Examples
 //! ```no_run

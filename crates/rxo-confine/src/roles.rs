@@ -14,8 +14,8 @@ impl Confinement {
         Self::default()
     }
 
-    /// Returns the confinement of a worker that may have to reopen an interface, or restore one by itself.
-    /// `folders` contain locks and records.
+    /// Returns the confinement of a worker that may have to reopen or restore an interface without help of
+    /// another process. `folders` contain locks and records.
     #[must_use]
     pub fn worker_that_reopens(folders: Vec<PathBuf>) -> Self {
         let capabilities = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
@@ -31,8 +31,8 @@ impl Confinement {
         Self { paths, ..Self::default() }
     }
 
-    /// Adds unix sockets if `connects` is `true`: a device `virtio:PATH` connects again after the process at
-    /// the other end has ended.
+    /// Permits unix sockets if `connects` is `true`, because a device `virtio:PATH` connects again after its
+    /// peer process has ended.
     #[must_use]
     pub fn with_connections(mut self, connects: bool) -> Self {
         if connects && self.sockets == Sockets::None {
@@ -41,8 +41,8 @@ impl Confinement {
         self
     }
 
-    /// Adds the right to open AF_XDP sockets if `reopens` is `true` and devices may be opened at all: to load and attach a
-    /// program, and to lock the memory of frames.
+    /// Adds the rights that opening an AF_XDP socket needs, if `reopens` is `true` and the confinement permits opening
+    /// devices: to load and attach a program, and to lock the memory of frames.
     #[must_use]
     pub fn with_programs(mut self, reopens: bool) -> Self {
         if reopens && self.sockets == Sockets::Devices {
@@ -69,8 +69,8 @@ impl Confinement {
     }
 
     /// Returns the confinement of the restorer, the last process of a run, which restores interfaces if all
-    /// other processes were killed at once. `folders` and `sockets` have the meaning that they have for
-    /// [`Confinement::keeper`].
+    /// other processes were killed. `folders` contain locks and records; `sockets` are folders in which the
+    /// restorer removes socket files.
     #[must_use]
     pub fn restorer(folders: Vec<PathBuf>, sockets: Vec<PathBuf>) -> Self {
         let mut paths = interfaces(folders);

@@ -32,7 +32,7 @@ pub enum NoUser {
 
 impl User {
     /// Finds the user that `text` names: `NAME` or `UID`, optionally followed by a colon and a group, which
-    /// replaces the user's own groups. A `UID` that the system does not know requires a group.
+    /// replaces the user's own groups. A `UID` without an entry in the user database requires a group.
     ///
     /// # Errors
     /// If there is no such user or group.
@@ -61,8 +61,8 @@ impl User {
         Ok(Self { name: text.to_owned(), uid, gid, groups })
     }
 
-    /// Makes this thread run as the user, for good. No capability remains by which the thread could change to
-    /// another user.
+    /// Makes this thread run as the user. A change from root to another user also removes all capabilities, so
+    /// the thread cannot change back.
     pub(crate) fn assume(&self) -> Result<(), ConfineError> {
         self.try_assume().map_err(|why| ConfineError::User { user: self.name.clone(), why })
     }
@@ -88,8 +88,8 @@ fn group_number(text: &str) -> Option<u32> {
     number(text).or_else(known)
 }
 
-/// Parses a user or group number; `None` if it is invalid. Refuses the largest number, which the kernel takes
-/// as "no change".
+/// Parses a user or group number; `None` if it is invalid. Refuses the largest number, which means "no change"
+/// to the kernel.
 fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|&number| number != u32::MAX)
 }

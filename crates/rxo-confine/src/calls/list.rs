@@ -213,7 +213,7 @@ const MEMORY: &[i64] = &[
     c::SYS_munlock,
 ];
 
-/// System calls for threads, their signals and their ends.
+/// System calls to start and end threads, and to handle their signals.
 const THREADS: &[i64] = &[
     c::SYS_futex,
     c::SYS_set_robust_list,
@@ -292,14 +292,15 @@ const PROGRAMS: [u32; 4] = [0, 2, 5, 28];
 const QUEUES: &[i64] = &[c::SYS_io_uring_setup, c::SYS_io_uring_register];
 
 /// `ioctl` requests that are refused: they insert characters into a terminal, which a shell would execute. A
-/// process that changes interfaces may make all other requests: they are many, and need capabilities.
+/// process that changes interfaces may make all other requests, because it needs many, and they require
+/// capabilities.
 const TYPING: [u32; 2] = [c::TIOCSTI as u32, c::TIOCLINUX as u32];
 
-/// Allowed operations of `prctl`: names of threads, the precision of timers, and names of memory.
+/// Allowed operations of `prctl`: to name threads, to set the precision of timers, and to name memory regions.
 const PRCTL: [c_int; 4] = [c::PR_SET_NAME, c::PR_GET_NAME, c::PR_SET_TIMERSLACK, c::PR_SET_VMA];
 
-/// Allowed `ioctl` requests on sockets, terminals and interfaces. They change nothing except how a descriptor
-/// waits and whether it is inherited.
+/// Allowed `ioctl` requests. Without capabilities, the requests on sockets, terminals and interfaces only read
+/// state, or change the blocking mode and the inheritance of a descriptor.
 const IOCTL: [u32; 14] = [
     c::FIONBIO as u32,
     c::FIOCLEX as u32,
@@ -319,6 +320,6 @@ const IOCTL: [u32; 14] = [
     0xc020_aa00,
 ];
 
-/// Allowed socket options: the timeouts of a socket.
+/// Allowed socket options as level and name: the timeouts of a socket.
 const OPTIONS: [(c_int, c_int); 2] =
     [(c::SOL_SOCKET, c::SO_RCVTIMEO), (c::SOL_SOCKET, c::SO_SNDTIMEO)];

@@ -1,7 +1,7 @@
-//! System calls: those in [`list`] stay allowed; every other call fails with `EPERM`, which does not kill the
-//! process.
+//! Restricts system calls: the calls in [`list`] stay allowed. Every other call fails with `EPERM`, without
+//! killing the process.
 //!
-//! The list names the allowed calls instead of the refused ones, so that new calls of later kernels are
+//! The list contains the allowed calls instead of the refused ones, so that new calls of later kernels are
 //! refused.
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
