@@ -4,8 +4,7 @@
 use anyhow::Error;
 use thiserror::Error;
 
-/// The error of a user who typed something invalid. The message names the invalid input and the accepted
-/// values.
+/// The error for invalid input of the user. The message names the invalid input and the accepted values.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);
@@ -15,12 +14,12 @@ pub fn usage(message: impl Into<String>) -> Error {
     UsageError(message.into()).into()
 }
 
-/// The error of a result that was printed but lacks a part. The message gives the reason.
+/// The error for a result that was printed but is incomplete. The message gives the reason.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct PartialError(pub String);
 
-/// Creates the error for an incomplete result, such as that of a damaged file or after a signal.
+/// Creates the error for an incomplete result, such as after a signal, or if an input file is damaged.
 pub fn partial(why: impl Into<String>) -> Error {
     PartialError(why.into()).into()
 }

@@ -1,15 +1,16 @@
 //! Files that are either complete or absent.
 //!
-//! A file is written under a temporary name in the same folder, and renamed when it is complete. Until then
-//! an existing file with the final name is unchanged. After an error nothing of the new file remains. A pipe
-//! or a device such as `/dev/null` is written directly: a plain file must not replace it.
+//! A file is written under a temporary name in the same folder, and renamed when it is complete. Until then an
+//! existing file with the final name is unchanged. After an error, the temporary file is removed. A pipe or a
+//! device such as `/dev/null` is written directly, because a plain file must not replace a pipe or device.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// A file that is written under a temporary name. Dropping it removes the file, unless it was completed.
+/// A file that is written under a temporary name. Dropping this value removes the file, unless the file was
+/// completed.
 #[derive(Debug)]
 pub struct Unfinished {
     /// The temporary name and the final name of the file; `None` if the file is written directly, or is
@@ -18,8 +19,9 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// Creates a file that is complete or absent. A symbolic link is followed: its target is replaced. If the
-    /// path leads to a pipe, or to a device other than a disk, this is opened and written directly.
+    /// Creates a file under a temporary name; [`Unfinished::complete`] gives the file its final name `path`. If
+    /// `path` is a symbolic link, the file replaces the target of the link. If `path` is a pipe or a character
+    /// device, the pipe or device is opened and written directly.
     ///
     /// # Errors
     /// If the path names no file, a directory or a disk, or if the system refuses to create the file.
@@ -38,8 +40,8 @@ impl Unfinished {
         Ok((Self { names: Some((temporary, target)) }, file))
     }
 
-    /// Completes `file`: forces its content to the disk, and renames it to its final name. If the content
-    /// were not forced to the disk, a power cut could leave an empty file under the final name.
+    /// Completes `file`: forces its content to the disk, and renames it to its final name. Without forcing the
+    /// content to the disk first, a power failure could leave an empty file under the final name.
     ///
     /// # Errors
     /// If the system refuses to write or rename the file.
@@ -67,7 +69,8 @@ pub(crate) fn takes_a_stream(found: &Metadata) -> bool {
     found.file_type().is_fifo() || found.file_type().is_char_device()
 }
 
-/// Writes the file `path` by the function `fill`, so that the file is either complete or unchanged.
+/// Writes the file `path` with the function `fill`. Afterwards the file is either complete or, after an error,
+/// unchanged.
 ///
 /// # Errors
 /// If the file cannot be created, written or renamed, or `fill` fails.

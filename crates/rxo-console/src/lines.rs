@@ -29,7 +29,7 @@ pub(crate) enum Stream {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manner {
     pub(crate) stream: Stream,
-    /// Maximum number of lines that wait in the queue. If more wait, a further optional line is dropped.
+    /// The number of waiting lines at which a further optional line is dropped.
     pub(crate) most_waiting: usize,
     /// The function that formats the line with the number of dropped lines.
     pub(crate) skipped_line: fn(u64) -> String,
@@ -53,8 +53,8 @@ struct State {
     waiting: VecDeque<Line>,
     /// The number of lines that were dropped since dropped lines were last reported.
     skipped: u64,
-    /// The number of lines that are being written: 1 for a line of text, the number of dropped lines for
-    /// their report, 0 if nothing is being written.
+    /// The number of lines that the entry in writing represents: 1 for a line of text, the number of dropped
+    /// lines for a report of them, 0 if nothing is being written.
     writing: u64,
     /// The error of writing the last line; `None` if that line was written.
     failure: Option<io::Error>,
@@ -67,7 +67,7 @@ enum Line {
     Skipped(u64),
 }
 
-/// The lines of a queue that were not written when [`Lines::finish`] returned.
+/// The lines of a queue that are not written when [`Lines::finish`] returns.
 #[derive(Debug)]
 pub(crate) enum Rest {
     Nothing,
@@ -76,18 +76,20 @@ pub(crate) enum Rest {
         lines: u64,
         why: io::Error,
     },
-    /// This number of lines is still queued, because nobody reads the stream.
+    /// This number of lines is still queued, because nothing reads the stream.
     Unread {
         lines: u64,
     },
 }
 
-/// Maximum number of waiting lines of any kind, so that a reader that never returns does not exhaust the memory.
+/// Maximum number of waiting lines of any kind. The limit bounds the memory of the queue if nothing reads the stream
+/// any more.
 const MOST_OF_ALL: usize = 4_096;
 
 impl Lines {
-    /// Starts the thread that writes queued lines. `failed` is called for each failure that follows a success. `closed`
-    /// is set when the terminal is closed, if standard output is a terminal with this process in its foreground.
+    /// Starts the thread that writes queued lines. Calls `failed` for a failed write, but not for further failures
+    /// until a write succeeds. Sets `closed` when the terminal is closed, if the stream is a terminal with this process
+    /// in its foreground.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -106,12 +108,13 @@ impl Lines {
         Ok(lines)
     }
 
-    /// Queues a line, which is dropped only if the queue has reached its absolute limit.
+    /// Queues a line. The line is dropped only if [`MOST_OF_ALL`] lines wait.
     pub(crate) fn push(&self, text: String) {
         self.queue(text, MOST_OF_ALL);
     }
 
-    /// Queues an optional line, one of many that are repeated regularly. It is dropped if too many lines wait.
+    /// Queues an optional line, such as one of periodic counters. The line is dropped if
+    /// [`Manner::most_waiting`] lines wait.
     pub(crate) fn offer(&self, text: String) {
         self.queue(text, self.shared.manner.most_waiting);
     }
@@ -159,7 +162,7 @@ impl State {
         }
     }
 
-    /// Returns `true` if the writing thread has work, so that it need not wait for a further line.
+    /// Returns `true` if the writing thread has lines to write, or dropped lines to report.
     fn is_busy(&self) -> bool {
         let says_more = self.failure.is_none() && self.skipped > 0;
         !self.waiting.is_empty() || self.writing > 0 || says_more
@@ -167,7 +170,7 @@ impl State {
 }
 
 impl Line {
-    /// Returns the number of lines that the text stands for: the number of dropped lines for their report,
+    /// Returns the number of lines that this entry represents: for a report of dropped lines their number,
     /// otherwise 1.
     const fn lines(&self) -> u64 {
         match self {
@@ -184,7 +187,7 @@ impl Shared {
     }
 
     fn write(&self, failed: fn(&io::Error), closed: Option<&AtomicBool>) {
-        // Set while the stream ends within a line, because a write was cut short.
+        // Set while the last line in the stream is incomplete, because a write failed.
         let mut is_cut = false;
         let mut state = self.lock();
         loop {
@@ -233,8 +236,8 @@ fn with<T>(stream: Stream, act: impl FnOnce(BorrowedFd<'_>) -> T) -> T {
     }
 }
 
-/// Writes all of the line `text`. The flag `is_cut` is `true` while the stream ends within a line; it is read
-/// first and updated.
+/// Writes the complete line `text`. `is_cut` is `true` while the last line in the stream is incomplete after a
+/// failed write; this function reads and updates the flag.
 fn write_line(to: BorrowedFd<'_>, text: &str, is_cut: &mut bool) -> io::Result<()> {
     let ended = if *is_cut { format!("\n{text}") } else { text.to_owned() };
     let mut left = ended.as_bytes();
@@ -258,7 +261,7 @@ fn write_line(to: BorrowedFd<'_>, text: &str, is_cut: &mut bool) -> io::Result<(
     Ok(())
 }
 
-/// Returns `true` if `stream` is a terminal in whose foreground this process runs.
+/// Returns `true` if `stream` is a terminal and this process runs in its foreground.
 fn is_foreground(stream: Stream) -> bool {
     with(stream, |stream| stream.is_terminal() && tcgetpgrp(stream) == Ok(getpgrp()))
 }

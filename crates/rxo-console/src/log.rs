@@ -1,12 +1,12 @@
 //! The log: lines on standard error, besides the result on standard output.
 //!
 //! Before [`begin`], or without it, a line is `rxo: TEXT` and is written at once, which suits short commands.
-//! After [`begin`], each line has time, level and nic, and a thread writes it, so that a reader that pauses,
-//! a full disk or a closed pipe neither blocks nor ends the process. Lines beyond a rate limit are dropped
-//! and counted. For the journal of systemd the level has the journal's own form, and the time is omitted.
+//! After [`begin`], each line has time, level and nic, and a separate thread writes it. So a slow reader, a
+//! full disk or a closed pipe neither blocks nor ends the process. Lines beyond a rate limit are dropped and
+//! counted. For the journal of systemd, the level has the journal's own form, and the time is omitted.
 //!
-//! These 150 lines replace `tracing`: no line is on the path of a packet, all lines have the same three
-//! fields, and there are no filters.
+//! This module replaces the crate `tracing`, because its requirements are few: lines are not logged per packet,
+//! all lines have three fixed fields, and there are no filters.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -24,11 +24,11 @@ use crate::lines::{Lines, Manner, Stream};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// The log line is about an error that ends the command.
+    /// The log line reports an error that ends the command.
     Error = 3,
     /// The log line reports that data or a feature is missing.
     Warning = 4,
-    /// The log line is about an event that the user should know about.
+    /// The log line reports an event that the user should know about.
     Notice = 5,
     /// The log line contains figures that are printed periodically.
     Info = 6,
@@ -70,8 +70,8 @@ struct Log {
 
 static LOG: OnceLock<Log> = OnceLock::new();
 
-/// Begins the log of this process, about `nic`. A second call has no effect. A process that forks afterwards
-/// has no writer thread in the child: call it after all forks.
+/// Begins the log of this process; `nic` appears in each line. A second call has no effect. Must be called
+/// after all forks, because a child process would have no writer thread.
 ///
 /// # Errors
 /// If no thread can be started.
@@ -84,8 +84,8 @@ pub fn begin(form: Form, nic: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes one log line. After [`begin`] this never blocks. Before, it waits up to 5 seconds if the reader of
-/// standard error pauses.
+/// Writes one log line. After [`begin`], this function never blocks. Before [`begin`], it blocks for up to 5
+/// seconds if the reader of standard error pauses.
 pub fn write(level: Level, text: &str) {
     let Some(log) = LOG.get() else { return write_now(level, text) };
     let mut limit = log.limit.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,7 +105,7 @@ pub fn finish() {
 }
 
 /// Returns `text` as a line for standard output. If the journal of systemd reads standard output, the line
-/// begins with the level in the journal's form.
+/// begins with [`Level::Info`] in the journal's form.
 #[must_use]
 pub fn for_output(text: String) -> String {
     match is_journal(io::stdout()) {
@@ -179,7 +179,7 @@ pub fn timestamp(since_1970: Duration) -> String {
 }
 
 /// Returns year, month and day of the date `days` days after 1 January 1970. The computation uses years that begin in
-/// March, so that a leap day is the last day of a year.
+/// March, in which a leap day is the last day.
 const fn civil(days: u64) -> (u64, u64, u64) {
     let days = days + DAYS_TO_1970;
     let (era, day) = (days / DAYS_400_YEARS, days % DAYS_400_YEARS);
@@ -208,7 +208,7 @@ impl Limit {
         Self { left: MOST_AT_ONCE, at }
     }
 
-    /// Returns `true` if the limit permits a line at `now`, which is then counted.
+    /// Returns `true`, and counts the line, if the limit permits a line at `now`.
     fn admits(&mut self, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
         (self.left, self.at) = ((self.left + passed * A_SECOND).min(MOST_AT_ONCE), now);

@@ -1,6 +1,6 @@
 //! Writes standard output, as lines of text or as one JSON value per line.
 //!
-//! Separate because a reader that has closed the output is an ordinary error, not a panic.
+//! `println!` panics if the reader has closed standard output; these functions return an error instead.
 
 use std::io::{self, Write};
 
@@ -37,7 +37,7 @@ pub fn json_document(value: &impl Serialize) -> Result<()> {
     text(&serde_json::to_string_pretty(value)?)
 }
 
-/// Prints text on standard error, for commands whose result goes to standard output.
+/// Prints text on standard error, for commands that write their result to standard output.
 pub fn aside(text: &str) {
     // A failure is ignored: the result is valid even if standard error is closed.
     _ = writeln!(io::stderr(), "{text}");

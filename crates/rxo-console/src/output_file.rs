@@ -1,7 +1,7 @@
 //! The output of a command: a plain file, a pipe or standard output.
 //!
-//! A plain file appears under its name once it is complete. Standard output, pipes and `/dev/null` are
-//! written directly: there, only the exit code shows that the command ended early.
+//! A plain file appears under its name once it is complete. Standard output, pipes and `/dev/null` are written
+//! directly; for these, only the exit code shows that the command ended early.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, IsTerminal};
@@ -16,11 +16,11 @@ use crate::fault::usage;
 use crate::files::{Unfinished, takes_a_stream};
 use crate::output;
 
-/// The output of a command that is being written.
+/// The output of a command, while the command writes it.
 #[derive(Debug)]
 pub struct OutputFile {
     name: String,
-    /// The plain file that is being written; `None` if the output is standard output.
+    /// The pipe, device or temporary file that is being written; `None` if the path is `-`.
     unfinished: Option<Unfinished>,
     /// `true` if the output is standard output, so that nothing else may be printed there.
     is_standard: bool,
@@ -30,8 +30,8 @@ impl OutputFile {
     /// Opens the output at `path`; `-` is standard output. Returns the output, and the file to write to.
     ///
     /// # Errors
-    /// If the path is one of the `inputs` (`-` is standard input), a terminal, a directory or a disk, or if
-    /// it cannot be written.
+    /// If the path is one of the `inputs` (`-` is standard input), a directory or a disk, if it is `-` and
+    /// standard output is a terminal, or if it cannot be written.
     pub fn create(path: &Path, inputs: &[&Path]) -> Result<(Self, File)> {
         let name = path.display().to_string();
         let is_dash = path == Path::new("-");
@@ -77,8 +77,8 @@ impl OutputFile {
         &self.name
     }
 
-    /// Completes the output: renames `file`, if it is a plain file, to its final name. Returns the stream to which the
-    /// summary may be printed.
+    /// Completes the output. A plain `file` is renamed to its final name. Returns the stream to which the summary may
+    /// be printed.
     ///
     /// # Errors
     /// If the system refuses to write or rename the file.
@@ -91,7 +91,7 @@ impl OutputFile {
     }
 }
 
-/// The stream for a command's summary: standard output, or standard error if the result went to standard
+/// The stream for a command's summary: standard output, or standard error if the result was written to standard
 /// output.
 #[derive(Clone, Copy, Debug)]
 pub struct Report {
@@ -120,7 +120,7 @@ impl Report {
     }
 }
 
-/// Returns `true` if `path` is the plain file from which `input` is read, under any name.
+/// Returns `true` if `path` and `input` are names of one plain file; `-` as `input` is standard input.
 fn is_same(path: &Path, input: &Path) -> bool {
     let input = if input == Path::new("-") { Path::new(STANDARD_INPUT) } else { input };
     let found = [path, input].map(|path| fs::metadata(path).ok().filter(Metadata::is_file));

@@ -7,7 +7,8 @@ use rustix::fs::{Access, access};
 
 use crate::fault::usage;
 
-/// Checks, without writing, that the file `path`, given by `option`, can be written. Returns the path.
+/// Checks, without writing, that the file `path` can be written. `option` is the command-line option that gave
+/// the path. Returns the path.
 ///
 /// # Errors
 /// If `path` exists and is not a plain file, or if its folder does not exist or is not writable. The message
@@ -33,8 +34,8 @@ pub fn for_file(option: &str, path: &Path) -> Result<PathBuf> {
     refuse_read_only(option, path, folder.unwrap_or(Path::new(".")))
 }
 
-/// Checks that `path`, given by `option`, is a folder, or that a folder can be created at `path`. Returns the
-/// path.
+/// Checks that `path` is a writable folder, or that a folder can be created at `path`. `option` is the
+/// command-line option that gave the path. Returns the path.
 ///
 /// # Errors
 /// If `path` is a file, or a folder that this user cannot write. The message names `option` and `path`.

@@ -1,7 +1,8 @@
-//! Standard output for commands that must neither wait for its reader nor end because of it.
+//! Standard output for long-running commands: a slow reader does not block the command, and a closed pipe does
+//! not end it.
 //!
-//! Optional lines that are repeated regularly, such as the lines of an interval, are dropped while too many
-//! wait; other lines are few, and are kept longer.
+//! Optional lines, such as periodic counters, are dropped while too many lines wait. Other lines are few, and
+//! are dropped only at a much higher limit.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -20,12 +21,13 @@ pub struct Printer {
     lines: Lines,
 }
 
-/// Maximum time for which the end of a command waits for a slow reader, before lines are given up.
+/// Maximum time for which a command waits at its end for a slow reader. After this time, lines that were not
+/// printed are lost.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Printer {
-    /// Starts the printing thread. The thread sets `stop` only if this process is in the foreground of a
-    /// terminal that is closed. A line that is [offered](Self::offer) while `most_waiting` lines wait is
+    /// Starts the printing thread. If this process runs in the foreground of a terminal, the thread sets `stop`
+    /// when the terminal is closed. A line that is [offered](Self::offer) while `most_waiting` lines wait is
     /// dropped. `skipped_line` formats the line with the number of lines that were dropped or could not be
     /// written.
     ///
@@ -40,12 +42,13 @@ impl Printer {
         Ok(Self { lines: Lines::start(manner, failed, Some(stop))? })
     }
 
-    /// Queues a line to be printed. It is dropped only if the queue has reached its absolute limit.
+    /// Queues a line to be printed. The line is dropped only if 4,096 lines wait.
     pub fn line(&self, text: String) {
         self.lines.push(text);
     }
 
-    /// Queues an optional line to be printed; drops it if too many lines wait.
+    /// Queues an optional line to be printed. The line is dropped if as many lines wait as [`Printer::start`]
+    /// permits.
     pub fn offer(&self, text: String) {
         self.lines.offer(text);
     }
@@ -54,7 +57,7 @@ impl Printer {
     /// not an error.
     ///
     /// # Errors
-    /// If nothing was read within five seconds, or if the last lines cannot be written.
+    /// If lines are still waiting after five seconds, or if the last lines cannot be written.
     pub fn finish(&self) -> Result<()> {
         match self.lines.finish(PATIENCE) {
             Rest::Refused { lines, why } if why.kind() != ErrorKind::BrokenPipe => {

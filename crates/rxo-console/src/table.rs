@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// A text table. Its first column is left-aligned; columns of numbers are right-aligned.
+/// A text table. The first column is left-aligned; columns of numbers are right-aligned.
 #[derive(Debug)]
 pub struct Table {
     rows: Vec<Vec<String>>,
