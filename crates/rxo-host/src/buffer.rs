@@ -14,13 +14,13 @@ pub(crate) enum Buffer<B> {
     Lent(B),
     /// A buffer of the device, shared by the segments of a GSO frame.
     Shared(Arc<B>),
-    /// Memory of the host, into which the bytes were copied: the device has its own buffer back.
+    /// Memory of the host, into which the bytes were copied. The device's buffer has been returned.
     Owned(Box<[u8]>),
 }
 
 impl<B> Buffer<B> {
-    /// Copies `bytes`, a part of this buffer, into a new allocation. `None` if the buffer is not the
-    /// device's.
+    /// Copies `bytes`, a part of this buffer, into a new allocation. `None` if this buffer does not belong to
+    /// the device.
     pub(crate) fn copy(&self, bytes: &[u8]) -> Option<Self> {
         match self {
             Self::Lent(_) | Self::Shared(_) => Some(Self::Owned(bytes.into())),
@@ -29,7 +29,7 @@ impl<B> Buffer<B> {
     }
 
     /// Returns two buffers with the same bytes. A buffer of the device is shared through an `Arc`; an owned
-    /// one is copied.
+    /// buffer is copied.
     pub(crate) fn share(self) -> (Self, Self) {
         let shared = match self {
             Self::Lent(buffer) => Arc::new(buffer),
@@ -42,7 +42,8 @@ impl<B> Buffer<B> {
 }
 
 impl<B: AsRef<[u8]>> Buffer<B> {
-    /// Returns the bytes of any buffer. Cold: the caller handles `Lent`, the frequent variant, inline.
+    /// Returns the bytes of any buffer. Marked cold, because the caller handles `Lent`, the frequent variant,
+    /// inline.
     #[cold]
     fn kept(&self) -> &[u8] {
         match self {

@@ -1,6 +1,6 @@
 //! The application's side of a cast: one stream that is sent to a group of receivers.
 //!
-//! A [`Cast`] listens for receivers, each of which opens a TCP connection to it. The worker owns these
+//! A [`Cast`] listens for receivers, each of which opens a TCP connection to the cast. The worker owns these
 //! connections and the [`rxo_tcp::Group`] (`worker/cast.rs`). The application sends data and receives events
 //! through queues, so neither side blocks the other.
 
@@ -27,18 +27,19 @@ pub struct CastConfig {
     pub group: SocketAddr,
     /// Maximum number of receivers at a time, 1 to 65,536.
     pub receivers: usize,
-    /// The treatment of a receiver that is too slow for the group.
+    /// The policy for a receiver that is too slow for the group.
     pub slow: Slow,
-    /// The treatment of a receiver that joins after the first byte was sent.
+    /// The policy for a receiver that joins after the first byte was sent.
     pub late: Late,
-    /// Maximum total time for which late receivers may delay the cast while only they lack data. After that
-    /// they are reset, and later receivers are refused. `None` sets no limit.
+    /// Maximum total time for which late receivers may delay the cast, counted while no other receiver lacks
+    /// data. After this time, late receivers are reset and refused. `None` sets no limit.
     pub late_time: Option<Duration>,
     /// The way in which lost data is repaired.
     pub repairs: Repairs,
     /// The congestion control of the group.
     pub control: Control,
-    /// Maximum number of bytes that not all receivers have acknowledged; 64 KiB to 1 GiB.
+    /// Maximum number of sent or queued bytes that have not been acknowledged by all receivers; at least 64
+    /// KiB, and less than 1 GiB.
     pub buffer_bytes: u32,
 }
 
@@ -57,13 +58,13 @@ pub enum CastEvent {
         /// The reason for the refusal.
         why: Refusal,
     },
-    /// A receiver that catches up needs data from earlier in the stream: answer with [`Cast::provide`].
+    /// A late receiver needs data from earlier in the stream. The application answers with [`Cast::provide`].
     WantsText {
         /// The id of the receiver, to be passed to [`Cast::provide`].
         id: MemberId,
         /// The position of the first missing byte in the stream, in bytes.
         from: u64,
-        /// Number of missing bytes. The answer to this event may be shorter.
+        /// Number of missing bytes. The answer may contain fewer bytes.
         bytes: u64,
     },
     /// A receiver's connection ended.
@@ -103,7 +104,7 @@ pub struct CastProgress {
 /// A command from the application to the worker about a cast.
 pub(crate) enum CastCommand<B> {
     Open(Opened<B>),
-    /// An action on the cast with this listener. Ignored if another cast has replaced it.
+    /// An action on the cast with this listener. Ignored if another cast has replaced this cast.
     Act(Arc<Listening<B>>, CastAct),
 }
 
@@ -122,7 +123,7 @@ impl<B> fmt::Debug for CastCommand<B> {
     }
 }
 
-/// A cast that an application has opened, on its way to the worker.
+/// A cast that an application has opened; sent to the worker by a command.
 pub(crate) struct Opened<B> {
     pub(crate) config: CastConfig,
     pub(crate) listening: Arc<Listening<B>>,
@@ -135,11 +136,11 @@ pub(crate) trait CastPost: Send + Sync {
     fn apply(&self, act: CastAct);
 }
 
-/// A stream that one host sends to a group of receivers. Dropping it resets all receivers that have not
-/// finished.
+/// A stream that one host sends to a group of receivers. Dropping this handle resets the connections of all
+/// receivers that have not finished.
 pub struct Cast {
     post: Box<dyn CastPost>,
-    /// The listener that receivers connect to; dropping it closes it.
+    /// The listener that receivers connect to; dropping this field closes the listener.
     _listener: Arc<dyn Accept>,
     events: Receiver<CastEvent>,
     /// The stream position up to which the worker accepts data.
@@ -157,7 +158,7 @@ impl Cast {
         Self { post, _listener: listener, events, room, written: 0 }
     }
 
-    /// Starts to send to the receivers that have joined so far.
+    /// Starts the stream to the receivers that have joined so far.
     pub fn start(&self) {
         self.post.apply(CastAct::Start);
     }
@@ -169,8 +170,8 @@ impl Cast {
         usize::try_from(until.saturating_sub(self.written)).unwrap_or(usize::MAX)
     }
 
-    /// Appends as much of `text` as fits, without a copy, and removes it from `text`. Returns the number of
-    /// bytes taken.
+    /// Appends as much of `text` to the stream as fits, without a copy, and removes these bytes from `text`.
+    /// Returns their number.
     pub fn write(&mut self, text: &mut SharedBytes) -> usize {
         let piece = text.split_to(self.room());
         let bytes = piece.len();
@@ -255,5 +256,5 @@ impl CastConfig {
 const MOST_RECEIVERS: usize = 65_536;
 const LEAST_BUFFER: u32 = 64 << 10;
 /// Maximum of [`CastConfig::buffer_bytes`]: less than half of the sequence number space, so that any two
-/// positions in it can be compared.
+/// positions in the buffer can be compared.
 const MOST_BUFFER: u32 = (1 << 30) - 1;

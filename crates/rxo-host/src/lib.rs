@@ -8,9 +8,9 @@
 //!              └───────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! One [`Host`] is one worker: it owns a device, an engine, connections and timers, and runs in rounds
-//! ([`Host::turn`]). A [`ShardedHost`] is several workers that applications see as one host (`shards.rs`).
-//! The folders, in the order in which a frame passes them:
+//! One [`Host`] is one worker: it owns a device, an engine, connections and timers. Each call of [`Host::turn`]
+//! is one round of receiving, processing and transmitting. A [`ShardedHost`] consists of several workers that
+//! applications use as one host (`shards.rs`). The folders, in the order in which a frame passes them:
 //!
 //! * `worker/`: one round: receive from the device, engine, connections, timers, transmit to the device.
 //! * `fast/`: the fast path, if it is on: consumes pure ACKs in the device's memory.
@@ -19,13 +19,13 @@
 //! * `demux/`: finds the connection of a delivery.
 //! * `cell/`: a connection and its lock, which never blocks the worker; the backlog.
 //! * `socket/`: the interface for applications: [`Handle`], [`TcpStream`], [`TcpListener`], [`Readiness`].
-//! * `cast.rs`: one stream to a group of receivers ([`Cast`]).
+//! * `cast.rs`: sends one stream to a group of receivers ([`Cast`]).
 //! * `erasure/`: the code of parity packets, which repair a cast.
-//! * [`join`]: joins a cast in the name of another host.
-//! * `transmit/`: segments to send become packets, and packets one batch.
+//! * [`join`]: joins a cast on behalf of another host.
+//! * `transmit/`: builds packets of the segments to send, and one batch of the packets.
 //!
-//! Contract: [`Host::turn`] takes the time as an argument and reads no clock, so hosts run on virtual time as
-//! well. Memory is bounded by the configuration. No received bytes cause a panic. Application threads block
+//! Contract: [`Host::turn`] takes the time as an argument and reads no clock, so hosts can also run on virtual
+//! time. Memory is bounded by the configuration. No received bytes cause a panic. Application threads block
 //! only in blocking calls; the worker blocks only in its [`Waiter`].
 //!
 //! # Examples
@@ -61,34 +61,33 @@
 //! ```
 //!
 //! # Tasks
-//! With the feature `tokio` a [`TcpStream`] implements tokio's `AsyncRead` and `AsyncWrite`, which copy.
-//! Calls without a copy are `write_shared_async`, which shares data with the connection, and
-//! `read_in_place_async`, which reads it in the receive buffers. Each call also has a `poll_` form.
-//! `connect_async` and `accept_async` open connections. Any runtime can poll these futures; none is started.
+//! With the feature `tokio` a [`TcpStream`] implements tokio's `AsyncRead` and `AsyncWrite`, which copy. Two
+//! calls do not copy: `write_shared_async` shares data with the connection, and `read_in_place_async` reads
+//! data in the receive buffers. Each of these calls also exists as a `poll_` function. `connect_async` and
+//! `accept_async` open connections. Any runtime can poll these futures; this crate starts no runtime.
 //!
 //! # Several cores
-//! A connection stays with one worker, so a host on several cores is several workers: *shards*, each with its
-//! own device queue, thread and connections. They share no lock on the path of a packet, and applications see
-//! one host: a [`Handle`] opens connections on the shards in turn, and a [`TcpListener`] accepts from all of
-//! them.
+//! A connection stays with one worker, so a host on several cores consists of several workers: *shards*, each
+//! with its own device queue, thread and connections. The shards share no lock on the path of a packet.
+//! Applications use the shards as one host: a [`Handle`] opens connections on the shards in turn, and a
+//! [`TcpListener`] accepts from all of them.
 //!
-//! Requirement: a device that passes to queue `n` the connections for which
-//! [`shard_of`](rxo_wire::shard_of()) returns `n`, in both directions; a SYN on another queue is ignored
-//! ([`TcpCounters::misplaced`]). Hardware queues that use another hash are unsuitable. On Linux
-//! `PacketSource::open_shards` of `rxo-driver` opens such queues on any interface: a filter in the kernel
-//! (`PACKET_FANOUT`) chooses the socket for each frame.
+//! Requirement: the device must deliver a connection for which [`shard_of`](rxo_wire::shard_of()) returns `n`
+//! to queue `n`. A SYN on another queue is ignored ([`TcpCounters::misplaced`]). Hardware queues that use
+//! another hash are unsuitable. On Linux `PacketSource::open_shards` of `rxo-driver` opens such queues on any
+//! interface: a filter in the kernel (`PACKET_FANOUT`) chooses the socket for each frame.
 //!
-//! Cost: the filter takes a few dozen instructions per frame, in the kernel. Each shard has an equal part of
+//! Cost: the filter takes a few dozen instructions per frame, in the kernel. Each shard gets an equal part of
 //! the limits ([`HostConfig::memory_bytes`], sockets, orphans), which other shards cannot use. To open a
-//! connection, the host tries as many local ports as there are shards, on average. Frames about neighbours
-//! and paths are copied to every shard; all other frames that are not whole TCP packets go to any shard.
+//! connection, the host tries as many local ports as there are shards, on average. Frames about neighbours and
+//! paths are copied to every shard; all other frames that are not whole TCP packets are delivered to any shard.
 //!
 //! Limits: connections are neither moved nor balanced, and one connection never gets more than one core. A
-//! cast, and joining a group, need a host with one worker. Counters are per shard. `rxo serve`, `sink` and
-//! `source` use shards with `--workers`.
+//! cast, and joining a group, need a host with one worker. Each shard has its own counters. `rxo serve`, `sink`
+//! and `source` use shards with `--workers`.
 //!
-//! [`ShardedHost`] takes all queues at once. If a queue must be used by the thread that opened it, as those
-//! of `rxo-driver` must, each thread gets a [`ShardSeat`]:
+//! [`ShardedHost`] takes all queues at once. If a queue must be used by the thread that opened it, like the
+//! queues of `rxo-driver`, each thread gets a [`ShardSeat`]:
 //! ```no_run
 //! use std::sync::atomic::AtomicBool;
 //! use std::thread;

@@ -1,18 +1,18 @@
-//! The memory of a host's connections: a fixed amount for each, and the buffer of each direction that holds
-//! data.
+//! The memory budget of a host's connections: a fixed amount for each connection, and a buffer for each
+//! direction that holds data.
 //!
-//! Separate because it is one limit for many owners. A direction that holds data has reserved its whole
-//! buffer and never holds more, so the reservations bound the host's memory, whatever its peers do. Nothing
-//! is counted per segment, and everything inside an offered window can be stored. A direction without data
-//! has reserved nothing: it reserves its buffer with the next data, and returns it when it becomes idle
-//! (`worker/rests.rs`). So there can be many idle connections, whose windows together exceed the memory. If
-//! all peers use them at once, data without memory is dropped and retransmitted, as after a full queue in the
-//! network; the windows stay. The fixed amount includes a little data per direction ([`MEAGER_BYTES`]), so
-//! that every connection progresses.
+//! The module is separate because all connections share one limit. A direction that holds data has reserved its
+//! whole buffer and never holds more, so the reservations bound the host's memory, whatever its peers do.
+//! Memory is not counted per segment, and all data inside an offered window can be stored. A direction without
+//! data has reserved no buffer. It reserves the buffer with the next data, and releases it when it becomes idle
+//! (`worker/rests.rs`). So there can be many idle connections whose windows together exceed the memory. If all
+//! peers use their windows at once, data without memory is dropped and retransmitted, as after a full queue in
+//! the network; the windows stay unchanged. The fixed amount includes a little data per direction
+//! ([`MEAGER_BYTES`]), so that every connection progresses.
 //!
-//! Growth leaves the last quarter to new connections and to idle ones that become active; when they use it,
-//! grown buffers are halved, and a direction returns its buffer as soon as it is empty. The windows are also
-//! limited by the device's receive queue (`queue.rs`).
+//! Growth leaves the last quarter of the memory to new connections and to idle connections that become active.
+//! When that quarter is used, grown buffers are halved, and a direction releases its buffer as soon as the
+//! buffer is empty. The windows are also limited by the device's receive queue (`queue.rs`).
 
 mod waiting;
 
@@ -25,11 +25,12 @@ use rxo_tcp::{Algorithm, Buffers, Config, SendBuffer};
 use self::waiting::Waiting;
 use crate::queue::Queue;
 
-/// The memory of all connections of a host, in bytes.
+/// The memory budget of all connections of a host.
 #[derive(Debug)]
 pub(crate) struct Memory {
     left: AtomicU64,
-    /// The part of the memory, in bytes, that growth leaves to new and newly active connections.
+    /// The part of the memory, in bytes, that is reserved for new connections and for idle connections that
+    /// become active.
     for_new: u64,
     /// Number of segments with data that were dropped for lack of memory.
     refused: AtomicU64,
@@ -44,7 +45,7 @@ pub(crate) struct Share {
     buffers: Buffers,
     /// The initial sizes of the buffers, to which they shrink.
     initial: Buffers,
-    /// The bookkeeping memory of the sending direction, in KiB: 16 bits, because there may be 100,000
+    /// The bookkeeping memory of the sending direction, in KiB. Stored in 16 bits, because there may be 100,000
     /// connections.
     sending_kib: u16,
     receiving_kib: u16,
@@ -88,8 +89,9 @@ impl Memory {
     }
 
     /// Reserves the fixed amount for a connection with `config`, and sets its buffer sizes: those of `config`
-    /// while memory is plentiful, otherwise smaller ones. The receive window is also limited to what the
-    /// device's queue can take. `None` if there is not enough memory for even the smallest buffers.
+    /// while memory is plentiful, otherwise smaller ones. The receive window is also limited to the free
+    /// capacity of the device's receive queue. `None` if there is not enough memory for even the smallest
+    /// buffers.
     pub(crate) fn reserve(&self, config: &Config) -> Option<Share> {
         let window = self.queue.first(config.receive_buffer_bytes);
         self.reserve_with(|left| Share::of(config, left / SHARES).with_window(window))
@@ -140,8 +142,8 @@ impl Memory {
         share.holds.receiving || self.hold(share, Directions { receiving: true, ..share.holds })
     }
 
-    /// Returns `true` if a connection may accept a segment with data: memory is reserved for it, or `fits` is
-    /// `true` because its fixed amount suffices. Counts the segment if it is refused.
+    /// Returns `true` if a connection may accept a segment with data: memory is reserved for received data, or
+    /// `fits` is `true` because the connection's fixed amount suffices. Counts the segment if it is refused.
     pub(crate) fn admits(&self, share: &mut Share, fits: bool) -> bool {
         let is_admitted = self.wake_receiving(share) || fits;
         self.refused.fetch_add(u64::from(!is_admitted), Ordering::Relaxed);
@@ -170,9 +172,9 @@ impl Memory {
         has_room
     }
 
-    /// Grows `share` towards `wanted`, by a limited part of the free memory so that many connections can
-    /// grow. Returns the granted sizes; `None`, without any write, if there is too little memory for growth.
-    /// `round_trip` is the minimum round-trip time of the path, if known.
+    /// Grows `share` towards `wanted`, by a limited part of the free memory so that many connections can grow.
+    /// Returns the granted sizes. Returns `None`, without changing `share`, if there is too little memory for
+    /// growth. `round_trip` is the minimum round-trip time of the path, if known.
     pub(crate) fn grow(
         &self,
         share: &mut Share,
@@ -221,8 +223,8 @@ impl Memory {
 }
 
 impl Share {
-    /// Returns the share of a connection with `config` that may take `most_bytes`; no memory for data is
-    /// reserved.
+    /// Returns the share of a connection with `config` that may take `most_bytes` bytes. Reserves no memory for
+    /// data.
     fn of(config: &Config, most_bytes: u64) -> Self {
         let (sending_kib, receiving_kib) = tracking_kib(config);
         let tracking = IDLE_CONNECTION_BYTES + kib(sending_kib) + kib(receiving_kib);
@@ -272,8 +274,8 @@ impl Share {
         Self { holds: Directions { sending: true, receiving: true }, ..*self }.bytes()
     }
 
-    /// Returns this share with its receive window limited to `bytes` bytes, as if the connection had been
-    /// opened with it.
+    /// Returns this share with its receive window limited to `bytes` bytes. The resulting sizes also become the
+    /// initial sizes.
     fn with_window(mut self, bytes: u32) -> Self {
         let receive_bytes = self.buffers.receive_bytes.min(bytes);
         self.buffers.receive_bytes = receive_bytes;
@@ -295,7 +297,7 @@ impl Share {
         })
     }
 
-    /// Returns half of the buffers, but at least the initial sizes; `None` if they have not grown.
+    /// Returns half of the buffer sizes, but at least the initial sizes; `None` if the buffers have not grown.
     pub(crate) fn halved(&self) -> Option<Buffers> {
         let (has, initial) = (self.buffers, self.initial);
         let half = |bytes: u32, initial: u32| (bytes / 2).max(initial);
@@ -308,8 +310,8 @@ impl Share {
     }
 
     /// Returns larger buffer sizes, up to `wanted`, that take about `most_bytes` more memory; `None` if no
-    /// direction gains enough to justify moving its data. A direction whose wanted size is smaller keeps its
-    /// size.
+    /// direction gains enough to justify moving its data. A direction keeps its size if the wanted size is
+    /// smaller.
     fn partial_growth(&self, wanted: Buffers, most_bytes: u64) -> Option<Buffers> {
         let has = self.buffers;
         let wanted = wanted.larger(has);
@@ -332,16 +334,15 @@ fn text_bytes(buffers: Buffers) -> u64 {
     sent_bytes(buffers) + received_bytes(buffers)
 }
 
-/// Returns the memory for data to send, in bytes. Includes bookkeeping: an entry for a sent range per 512
-/// bytes, and one for a piece sent without a copy per 2,048 bytes.
+/// Returns the memory for data to send, in bytes. The result includes bookkeeping: one entry per 512 bytes for
+/// sent ranges, and one entry per 2,048 bytes for pieces sent without a copy.
 fn sent_bytes(buffers: Buffers) -> u64 {
     let bytes = u64::from(buffers.send_bytes);
     SendBuffer::most_memory(buffers.send_bytes) + PLACE_BYTES * (bytes / 512 + bytes / 2_048)
 }
 
-/// Returns the memory for received data, in bytes. Data stays in its receive buffers, and small pieces are
-/// copied into a ring of the window's size; so both are counted. Eight bytes are for a gap per 512 bytes of
-/// the window.
+/// Returns the memory for received data, in bytes. Data stays in receive buffers, and small pieces are copied
+/// into a ring of the window's size, so both are counted. Gaps take eight bytes per 512 bytes of the window.
 fn received_bytes(buffers: Buffers) -> u64 {
     let bytes = u64::from(buffers.receive_bytes);
     2 * bytes + 8 * (bytes / 512)
@@ -374,13 +375,13 @@ const BBR_BYTES: u64 = 12 << 10;
 const PLACE_BYTES: u64 = 64;
 const LEAST_BUFFER_BYTES: u32 = 32 << 10;
 const SHARES: u64 = 1_024;
-/// The divisor that limits a single growth: it takes at most 1/256 of the memory for growth.
+/// The divisor that limits a single growth to 1/256 of the free memory for growth.
 const GROWTHS: u64 = 256;
-/// The minimum in bytes that a single growth may take, if available: both directions of a small connection
-/// can grow.
+/// The minimum number of bytes that a single growth may take, if so many are free: enough for both directions
+/// of a small connection.
 const LEAST_PART_BYTES: u64 = 64 << 10;
-/// The minimum growth of a direction in bytes, besides an eighth of its size: growth allocates and moves
-/// data.
+/// The minimum growth of a direction in bytes. Growth must also be at least an eighth of the size, because it
+/// allocates memory and moves data.
 const LEAST_GROWTH_BYTES: u32 = 16 << 10;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The local ports of connections that this host opens.
 //!
-//! Separate because two connections may have the same port if their peers differ: pairs of sockets are
-//! tracked, not ports, and each destination can use all ports (RFC 6056, section 3.3.4). Application threads
-//! choose ports, and may block each other. The worker never blocks: while a thread chooses, the worker delays
-//! its changes by a round.
+//! Two connections may have equal local ports if their peers differ. So this module tracks pairs of sockets
+//! instead of ports, and all ports can be used with each destination (RFC 6056, section 3.3.4). Application
+//! threads choose ports, and may block each other. The worker never blocks: while a thread chooses a port, the
+//! worker postpones its changes.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
@@ -21,9 +21,9 @@ use crate::demux::AsItIs;
 pub(crate) struct Ports {
     secret: Secret,
     hasher: FlowHasher,
-    /// Hashes of pairs. If two pairs have the same hash, the later one takes another port.
+    /// The hashes of the pairs in use. If two pairs have equal hashes, the later connection gets another port.
     taken: Mutex<HashSet<u64, BuildHasherDefault<AsItIs>>>,
-    /// Number of ports tried so far, by a hash of the destination.
+    /// Number of ports tried so far, one counter per hash value of the destination.
     tried: Box<[AtomicU16]>,
 }
 
@@ -49,8 +49,8 @@ impl Ports {
         }
     }
 
-    /// Reserves a pair from `source`, whose port is ignored, to `remote`. Its local port is not in `avoided`
-    /// and is used by no other connection to `remote`, and `fits` accepts the pair. `None` if there is no
+    /// Reserves a pair from `source`, whose port is ignored, to `remote`. The chosen local port is not in
+    /// `avoided`, no other connection to `remote` uses it, and `fits` accepts the pair. `None` if there is no
     /// such port, or if the IP versions differ.
     pub(crate) fn take(
         &self,

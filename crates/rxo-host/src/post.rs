@@ -37,7 +37,7 @@ pub(crate) enum Command<B> {
     Unlisten(Arc<Listening<B>>),
     /// Process a frame that another shard received.
     Receive(News),
-    /// Run a round: a thread waits for its end.
+    /// Run one round ([`Host::turn`](crate::Host::turn)), because a thread waits for the end of a round.
     Turn,
     /// Act on the cast. Boxed, so that the queue's entries stay small.
     Cast(Box<CastCommand<B>>),
@@ -47,12 +47,12 @@ pub(crate) enum Command<B> {
 #[derive(Debug)]
 pub(crate) struct Post<B> {
     commands: Sender<Command<B>>,
-    /// Set while the worker sleeps or is about to.
+    /// `true` while the worker sleeps or is about to sleep.
     is_asleep: AtomicBool,
     alarm: OwnedFd,
     ports: Ports,
     memory: Memory,
-    /// Set once the worker has ended: no command will be processed.
+    /// `true` once the worker has ended and processes no more commands.
     is_closed: AtomicBool,
     /// Number of connections, without those in TIME-WAIT.
     sockets: AtomicUsize,
@@ -101,7 +101,7 @@ impl<B> Post<B> {
         FastModules(self.fast_path.load(Ordering::Relaxed))
     }
 
-    /// Turns these modules on and all others off, starting with the next batch.
+    /// Turns `modules` on and all other modules off, starting with the next batch.
     pub(crate) fn set_fast_path(&self, modules: FastModules) {
         self.fast_path.store(modules.0, Ordering::Relaxed);
     }
@@ -240,14 +240,14 @@ impl Listeners {
 }
 
 impl Place {
-    /// Returns `true` if a packet could be for both places.
+    /// Returns `true` if some packet would match both places.
     fn overlaps(&self, other: &Self) -> bool {
         let is_apart = self.shard.zip(other.shard).is_some_and(|(a, b)| a != b);
         !is_apart && overlap(self.address, other.address)
     }
 }
 
-/// Returns `true` if a packet could be for both addresses.
+/// Returns `true` if some packet would match both addresses.
 fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
     a.port() == b.port() && (covers(a.ip(), b.ip()) || covers(b.ip(), a.ip()))
 }
@@ -258,6 +258,6 @@ pub(crate) fn covers(listening: IpAddr, local: IpAddr) -> bool {
     listening == local || listening.is_unspecified() && listening.is_ipv4() == local.is_ipv4()
 }
 
-/// Maximum number of waiting frames from other shards. Dropping more is harmless: neighbours repeat their
-/// messages.
+/// Maximum number of waiting frames from other shards. Dropping further frames is harmless, because neighbours
+/// repeat their messages.
 const MOST_NEWS: usize = 64;

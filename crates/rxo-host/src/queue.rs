@@ -1,16 +1,18 @@
 //! Limits the receive windows to the frames that the device can hold until the worker reads them.
 //!
-//! The windows of many connections together can far exceed the device's receive ring. On a short path all of
-//! them are used at once, whenever the worker pauses for a moment; frames that find the ring full are lost,
-//! and retransmitted after a timeout. So the first window of a connection depends on how much of the ring
-//! earlier windows have left, and windows grow only into the rest. A long path spreads the data of a window
-//! over its round trip, so there windows grow as they need. A ring has a slot per frame, so it holds more
-//! data if peers send GSO frames. Such peers need large windows: a peer sends frames of at most half a
-//! window, and each round acknowledges the data that has arrived, so small windows cause many small frames
-//! and acknowledgements. But frames that a driver has coalesced crossed a link as single segments, and a
-//! queue on the path may be too short for them. Such frames are smaller, so their windows get less space, and
-//! even less after data was lost. Separate from `memory` because a ring limits data per time, not stored
-//! bytes.
+//! The windows of many connections together can far exceed the device's receive ring. On a short path, all
+//! windows are used at once whenever the worker pauses for a moment. Frames that arrive at a full ring are
+//! lost, and are retransmitted after a timeout. So the first window of a connection depends on the part of the
+//! ring that other windows leave free, and windows grow only into that part. A long path spreads the data of a
+//! window over its round trip, so windows on a long path grow without this limit.
+//!
+//! A ring has a slot per frame, so it holds more data if peers send GSO frames. Such peers need large windows:
+//! a peer sends frames of at most half a window, so small windows cause many small frames and ACKs. But frames
+//! that a driver has coalesced crossed a link as single segments, and a queue on the path may be too short for
+//! so many segments. Coalesced frames are smaller on average, so their windows get less space, and even less
+//! after data was lost.
+//!
+//! The module is separate from `memory` because a ring limits data per time, not stored bytes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -25,10 +27,10 @@ pub(crate) struct Queue {
     frames: Option<u64>,
     mtu: u32,
     recent: RecentFrames,
-    /// The sum of the receive windows of all connections, in bytes. Only a guide: two threads may both use
-    /// the last part.
+    /// The sum of the receive windows of all connections, in bytes. The sum is only approximate: two threads
+    /// may both use the last free part.
     offered: AtomicU64,
-    /// `true` if text was missing since the windows were last small.
+    /// `true` if received data had a gap since the sum of the windows was last small.
     has_lost: AtomicBool,
 }
 
@@ -44,7 +46,8 @@ impl Queue {
         &self.recent
     }
 
-    /// Returns the number of data bytes that may be in flight to the queue; `u64::MAX` without a limit.
+    /// Returns the number of data bytes that may be in flight to the queue; `u64::MAX` if the capacity of the
+    /// queue is unknown.
     fn room(&self) -> u64 {
         // Half of the queue is reserved for other frames, for data that is read late, and for the minimum
         // windows of many connections.
@@ -75,8 +78,8 @@ impl Queue {
         wanted.min(has.saturating_add(self.part()).max(self.least_large_window()))
     }
 
-    /// Returns the window, in bytes, to which each connection may grow whatever the number of connections: 0
-    /// unless peers send large GSO frames.
+    /// Returns the window, in bytes, to which each connection may always grow, independent of the number of
+    /// connections. 0 unless peers send large GSO frames.
     fn least_large_window(&self) -> u32 {
         let is_large = self.recent.mean_bytes() >= 4 * self.mtu;
         let has_lost = self.has_lost.load(Ordering::Relaxed);
@@ -93,8 +96,8 @@ impl Queue {
         }
     }
 
-    /// Records that data was lost before data that has arrived, on a path with the minimum round-trip time
-    /// `round_trip`. On a short path, all windows together may have been too large for a queue on the path.
+    /// Records that received data has a gap, on a path with the minimum round-trip time `round_trip`. On a
+    /// short path, the sum of all windows may have been too large for a queue on the path.
     #[cold]
     pub(crate) fn lost(&self, round_trip: Option<Duration>) {
         if !round_trip.is_some_and(|time| self.takes_at_most(time)) {
@@ -123,11 +126,11 @@ const PARTS: u64 = 64;
 /// queue of 64 MiB (the kernel doubles the requested size), which also includes the kernel's overhead per
 /// frame.
 const MOST_LARGE_BYTES: u64 = 48 << 20;
-/// The number of frames larger than a slot that may be in flight, within the maximum above and the minimum
-/// below.
+/// The number of frames larger than a slot that may be in flight, within [`MOST_LARGE_BYTES`] and
+/// [`LEAST_LARGE_BYTES`].
 const LARGE_FRAMES: u64 = 2_048;
-/// The number of data bytes that may always be in flight as frames larger than a slot; also the maximum after
-/// data was lost.
+/// The number of data bytes that may always be in flight as frames larger than a slot. After data was lost,
+/// this number is also the maximum.
 const LEAST_LARGE_BYTES: u64 = 16 << 20;
 /// Number of bytes that a link of 10 Gbit/s carries in 8 ns.
 const BYTES_IN_EIGHT_NS: u128 = 10;

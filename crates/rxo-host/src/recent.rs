@@ -7,10 +7,10 @@ use rxo_frame::Frame;
 
 /// The recent frame size of a source, as a moving average.
 ///
-/// A source that copies puts each GSO frame into a buffer of 64 KiB. A whole batch of these is many
-/// megabytes: when the last frame has been copied, the first has left the CPU caches. So a batch is limited
-/// to what a cache holds. Single segments gain from gathering during a pause; the segments of a GSO frame
-/// were gathered before.
+/// A source that copies frames puts each GSO frame into a buffer of 64 KiB. A whole batch of GSO frames has
+/// many megabytes: when the last frame has been copied, the first frame is no longer in the CPU caches. So a
+/// batch of GSO frames is limited to the size of a cache. Small batches of GSO frames cost little, because each
+/// frame already contains many segments.
 #[derive(Debug)]
 pub(crate) struct RecentFrames {
     mtu: u32,
@@ -27,7 +27,8 @@ impl RecentFrames {
         Self { mtu, bytes: AtomicU32::new(mtu), sum_bytes: AtomicU32::new(mtu * MEAN_FRAMES) }
     }
 
-    /// Records a received frame, or one of several equal ones. Only one thread may call it.
+    /// Records a received frame, or one of several frames of equal size. Only one thread may call this
+    /// function.
     #[inline]
     pub(crate) fn record<B: AsRef<[u8]>>(&self, frame: &Frame<B>) {
         // With its link header even a single segment is longer than the MTU, so length alone does not

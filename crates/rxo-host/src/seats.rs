@@ -1,9 +1,9 @@
-//! The shards of a host before they have their queues: a seat for each, which goes to the thread that runs
-//! the shard.
+//! The shards of a host before their device queues are open. Each shard is represented by a seat, which is
+//! moved to the thread that runs the shard.
 //!
-//! Separate because a device may be usable only by the thread that opened it. So each thread opens its own
-//! queue, and all threads meet once, before the first packet, to exchange their command queues. No lock is
-//! used after that.
+//! Seats exist because a device may be usable only by the thread that opened it. So each thread opens its own
+//! queue. All threads meet once, before the first packet, to exchange their command queues; afterwards the
+//! threads share no lock.
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -133,7 +133,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> ShardSeat<B> {
     }
 }
 
-/// Makes the other seats fail with [`HostError::OtherShard`], unless this shard was opened.
+/// If this shard was not opened, opening the other seats fails with [`HostError::OtherShard`].
 impl<B> Drop for ShardSeat<B> {
     fn drop(&mut self) {
         self.meeting.cancel(self.seat.shard.index());

@@ -15,19 +15,19 @@ use crate::{HostConfig, HostError};
 /// Settings that all connections of a host share.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// The addresses and routes of the host, a copy of those of the worker's link.
+    /// The addresses and routes of the host, copied from the worker's link.
     pub(crate) link: Link,
     v4: Arc<Config>,
     v6: Arc<Config>,
     secret: Secret,
-    /// SYN cookies for IPv4 and IPv6; `None` if they are disabled.
+    /// The generators of SYN cookies for IPv4 and IPv6; `None` if SYN cookies are disabled.
     cookies: Option<[SynCookies; 2]>,
     pub(crate) sockets: usize,
     /// The time for which a connection stays in TIME-WAIT.
     pub(crate) time_wait: Duration,
     /// The largest IP packet that the link carries, in bytes.
     pub(crate) mtu: u32,
-    /// Number of frames that the device holds until they are received; `None` if unknown.
+    /// The capacity of the device's receive queue, in frames; `None` if unknown.
     pub(crate) queue_frames: Option<usize>,
 }
 
@@ -56,7 +56,7 @@ impl Settings {
         })
     }
 
-    /// Sets the number of frames that the device holds until they are received; `None` if unknown.
+    /// Sets the capacity of the device's receive queue, in frames; `None` if unknown.
     pub(crate) fn with_queue(self, queue_frames: Option<usize>) -> Self {
         Self { queue_frames, ..self }
     }

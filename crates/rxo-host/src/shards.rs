@@ -3,8 +3,8 @@
 //! A connection never moves, and the shards share no lock on the path of a packet: the device delivers each
 //! connection to its shard. Both directions of a connection belong to the same shard
 //! ([`shard_of`](rxo_wire::shard_of())), so a connection that this host opens gets a local port for which the
-//! answers arrive on the same shard. Frames about neighbours and paths may arrive on any shard, which answers
-//! them and sends copies to the other shards.
+//! answers arrive on the same shard. Frames about neighbours and paths may arrive on any shard. That shard
+//! answers the frame and sends copies to the other shards.
 
 use std::fmt;
 use std::sync::Arc;
@@ -82,7 +82,8 @@ where
         self.shards
     }
 
-    /// Runs one round of each shard at `now`, on this thread. Returns `true` if any shard did something.
+    /// Calls [`Host::turn`] of each shard at the time `now`, on this thread. Returns `true` if any shard did
+    /// some work.
     ///
     /// # Errors
     /// The first failure of a queue; the shards after it are skipped.
@@ -94,7 +95,8 @@ where
         Ok(is_busy)
     }
 
-    /// Returns the deadline of the next round if no frame and no command arrives; `None` if no timer runs.
+    /// Returns the time at which [`ShardedHost::turn`] must be called next if no frame and no command arrives;
+    /// `None` if no timer runs.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
         self.shards.iter().filter_map(Host::poll_at).min()
@@ -135,8 +137,8 @@ impl Shard {
     }
 }
 
-/// A shard's number, and the state that it shares with other shards, which only application threads use. The
-/// default is a host with a single shard.
+/// A shard's number, and the state that application threads of all shards share. The default is a host with a
+/// single shard.
 #[derive(Clone, Debug)]
 pub(crate) struct Seat {
     pub(crate) shard: Shard,

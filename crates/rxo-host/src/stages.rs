@@ -1,19 +1,20 @@
-//! The time that a worker spends in each stage of a round, for measurements.
+//! The time that a worker spends in each stage of [`Host::turn`](crate::Host::turn), for measurements.
 //!
-//! Separate because it is optional: without a [`StageTimer`] no clock is read, and a stage costs one branch.
-//! With one, a sample of the rounds is timed, stage by stage. The cost of reading the clock is measured at
-//! the start and subtracted.
+//! The measurement is optional: without a [`StageTimer`] no clock is read, and a stage costs one branch. With a
+//! [`StageTimer`], every nth round is timed, stage by stage. The cost of reading the clock is measured at the
+//! start and subtracted.
 
 /// The clock and the sampling rate of the stage times.
 #[derive(Clone, Copy, Debug)]
 pub struct StageTimer {
     /// A clock in nanoseconds; preferably the thread's CPU time, which stops while other threads run.
     pub clock: fn() -> u64,
-    /// One round in this many is timed; 0 counts as 1.
+    /// The sampling interval: one in `every_turns` calls of [`Host::turn`](crate::Host::turn) is timed. 0 is
+    /// treated as 1.
     pub every_turns: u32,
 }
 
-/// A stage of a round.
+/// A stage of [`Host::turn`](crate::Host::turn).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// The stage that applies commands of applications and runs expired timers.
@@ -33,20 +34,20 @@ pub enum Stage {
 }
 
 rxo_frame::counters! {
-    /// The time that the sampled rounds spent in each stage.
+    /// The time that the timed calls of [`Host::turn`](crate::Host::turn) spent in each stage.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct StageTimes {
-        /// Number of rounds of the host.
+        /// Number of calls of [`Host::turn`](crate::Host::turn).
         pub turns: u64,
-        /// Number of rounds that were sampled.
+        /// Number of calls of [`Host::turn`](crate::Host::turn) that were timed.
         pub timed_turns: u64,
-        /// The time of the sampled rounds in each of [`Stage::ALL`], in nanoseconds.
+        /// The total time of the timed calls in each of [`Stage::ALL`], in nanoseconds.
         pub ns: [u64; Stage::ALL.len()],
     }
 }
 
 impl Stage {
-    /// All stages, in the order of a round.
+    /// All stages, in the order in which [`Host::turn`](crate::Host::turn) passes them.
     pub const ALL: [Self; 7] = [
         Self::Upkeep,
         Self::Receive,
@@ -59,20 +60,20 @@ impl Stage {
 }
 
 impl StageTimes {
-    /// Returns the total time of the sampled rounds in `stage`, in nanoseconds.
+    /// Returns the total time of the timed calls in `stage`, in nanoseconds.
     #[must_use]
     pub const fn ns(&self, stage: Stage) -> u64 {
         self.ns[stage as usize]
     }
 }
 
-/// Measures the stages of a round.
+/// Measures the stages of [`Host::turn`](crate::Host::turn).
 #[derive(Debug)]
 pub(crate) struct Stopwatch {
     timer: Option<StageTimer>,
     /// The cost of reading the clock, in nanoseconds.
     reading_ns: u64,
-    /// The current stage and its start time, in a sampled round.
+    /// The current stage and its start time in nanoseconds; `None` if the current round is not timed.
     running: Option<(Stage, u64)>,
     times: StageTimes,
 }
@@ -87,7 +88,7 @@ impl Stopwatch {
         self.times
     }
 
-    /// Begins a round.
+    /// Begins a call of [`Host::turn`](crate::Host::turn).
     #[inline]
     pub(crate) fn begin(&mut self) {
         self.times.turns += 1;
@@ -107,7 +108,7 @@ impl Stopwatch {
         }
     }
 
-    /// Ends the round.
+    /// Ends a call of [`Host::turn`](crate::Host::turn).
     #[inline]
     pub(crate) fn end(&mut self) {
         if self.running.is_some() {

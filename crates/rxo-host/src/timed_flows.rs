@@ -1,9 +1,10 @@
 //! Flows that expire: connections in TIME-WAIT, and half-open connections.
 //!
-//! Separate from the cells because a server that closes first has thousands of connections in TIME-WAIT. An
-//! entry takes 80 bytes, four bytes in the index, and no socket. All memory is allocated at construction.
-//! Entries are in the order of insertion, which is nearly the order in which they expire. A full table evicts
-//! the oldest entry: if it is a connection in TIME-WAIT, its pair of sockets may then be reused early.
+//! These flows are not kept in cells, because a server that closes first has thousands of connections in
+//! TIME-WAIT. An entry takes 80 bytes, four bytes in the index, and no socket. All memory is allocated at
+//! construction. Entries are in the order of insertion, which is nearly the order in which they expire. A full
+//! table evicts the oldest entry. If that entry is a connection in TIME-WAIT, its pair of sockets may be reused
+//! early.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::{FlowHasher, FlowKey};
@@ -12,7 +13,7 @@ use rxo_wire::{FlowHasher, FlowKey};
 #[derive(Debug)]
 pub(crate) struct TimedFlows<T> {
     hasher: FlowHasher,
-    /// The ring: `used` entries, starting at `first`, including removed ones.
+    /// The ring: `used` entries, starting at `first`, including removed entries.
     ring: Vec<Entry<T>>,
     limit: usize,
     first: usize,
@@ -46,8 +47,8 @@ impl<T: Copy> TimedFlows<T> {
         self.live
     }
 
-    /// Returns the time at which [`TimedFlows::take_due`] must be called, or `None` if the table is empty. It
-    /// is called at most once a second, because many entries expire together.
+    /// Returns the time at which [`TimedFlows::take_due`] must be called, or `None` if the table is empty. The
+    /// time is one second after the oldest entry expires, so that a call removes many expired entries.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         let oldest = self.ring.get(self.first).filter(|_| self.used > 0)?;
         Some(oldest.until + TOGETHER)
@@ -60,9 +61,9 @@ impl<T: Copy> TimedFlows<T> {
         Some(&mut self.ring[place].left)
     }
 
-    /// Adds an entry with a new key. If the table is full, evicts the oldest entry and returns its key.
-    /// [`FlowKey::NOBODY`] is not stored, because it marks removed entries: no connection has this key, but a
-    /// forged packet may.
+    /// Adds an entry with a new key. If the table is full, evicts the oldest entry and returns its key;
+    /// otherwise returns `None`. [`FlowKey::NOBODY`] is not stored, because it marks removed entries: no
+    /// connection has this key, but a forged packet may.
     pub(crate) fn insert(&mut self, key: FlowKey, left: T, until: Instant) -> Option<FlowKey> {
         if key == FlowKey::NOBODY {
             return None;
@@ -81,8 +82,9 @@ impl<T: Copy> TimedFlows<T> {
         given_up
     }
 
-    /// Restarts the time of `key`, at most once a second: a restart uses a new entry of the ring, and a
-    /// repeated FIN must not evict other flows. Returns the key of an evicted entry.
+    /// Restarts the time of the flow `key`, at most once per second. The limit is needed because a restart uses
+    /// a new entry of the ring, and repeated FINs must not evict other flows. Returns the key of an evicted
+    /// entry; `None` if none was evicted.
     pub(crate) fn restart(&mut self, key: &FlowKey, until: Instant) -> Option<FlowKey> {
         let place = self.find(key)?;
         let Entry { left, until: before, .. } = self.ring[place];
@@ -98,7 +100,7 @@ impl<T: Copy> TimedFlows<T> {
         self.find(key).map(|place| self.unlink(place)).is_some()
     }
 
-    /// Removes an entry whose time is over at `now`, and returns its key.
+    /// Removes an entry that has expired at `now`, and returns its key; `None` if there is none.
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<FlowKey> {
         while self.used > 0 && self.ring[self.first].until <= now {
             if let Some(key) = self.take_first() {

@@ -1,14 +1,16 @@
 //! The ring of pure ACKs that arrived while an application held the lock of the cell.
 //!
-//! Eight records, allocated with the cell (Chan and Cheriton 2013, section 3.1). The worker pushes and the
-//! owner of the lock pops; neither waits for the other. When the ring is full, the worker overwrites the
-//! oldest record, but only if every later record supersedes the one before it, so that only RTT samples are
-//! lost. Separate from the backlog of segments because a record needs no allocation and may be overwritten.
+//! The ring has eight records, allocated with the cell (Chan and Cheriton 2013, section 3.1). The worker pushes
+//! records and the owner of the lock pops them; neither waits for the other. When the ring is full, the worker
+//! overwrites the oldest record, but only if every later record supersedes the record before it. Overwriting
+//! then loses only RTT samples. The ring is separate from the backlog of segments because a record needs no
+//! allocation and may be overwritten.
 //!
-//! Contract: one thread pushes, and one thread at a time pops. A record is read before `head` is moved past
-//! it by compare-and-exchange; the worker moves `head` in the same way before it overwrites. Only one of them
-//! succeeds, so a record that was overwritten while it was read is read again. `tests/ring` checks this with
-//! `loom`, which replaces [`super::atomics`], in every order with at most two preemptions.
+//! Contract: one thread pushes, and one thread at a time pops. The consumer reads a record, then moves `head`
+//! past the record by compare-and-exchange. The worker also moves `head` by compare-and-exchange, before it
+//! overwrites a record. Only one of the two threads succeeds, so a consumer whose record was overwritten during
+//! the read fails, and reads the next record. `tests/ring` checks this with `loom`, which replaces
+//! [`super::atomics`], in every order with at most two preemptions.
 
 use rxo_frame::Instant;
 use rxo_wire::tcp::AckRecord;
@@ -25,8 +27,8 @@ pub(crate) struct AckTerms {
     /// `true` if both sides use SACK and no loss recovery is in progress, so that ACKs may be skipped
     /// ([`rxo_tcp::Connection::may_miss_acks`]).
     pub(crate) may_miss: bool,
-    /// SND.NXT, the next sequence number to be sent. An ACK beyond it is invalid, so it must not supersede
-    /// older ACKs.
+    /// SND.NXT, the next sequence number to be sent. An ACK beyond this number is invalid, so it must not
+    /// supersede older ACKs.
     pub(crate) sent_to: SeqNumber,
 }
 
@@ -45,13 +47,13 @@ pub(crate) enum Pushed {
 /// lock.
 #[derive(Debug)]
 pub(crate) struct AckRing {
-    /// The number of the oldest record. Moved by the owner of the lock, and by the worker when it overwrites
-    /// that record.
+    /// The number of the oldest record. The owner of the lock advances this number when it pops a record, and
+    /// the worker when it overwrites a record.
     head: AtomicU32,
     /// The number of the next record to be written. Only the worker writes it.
     tail: AtomicU32,
-    /// The number of the last record that did not supersede the one before it: each record with this or a
-    /// later number is superseded by the next. Only the worker uses it.
+    /// The number of the last record that did not supersede the record before it. Each later record supersedes
+    /// the record before it. Only the worker uses this field.
     covered_from: AtomicU32,
     entries: [Entry; ENTRIES as usize],
 }
@@ -75,7 +77,7 @@ impl AckRing {
         self.head.load(Ordering::SeqCst) == self.tail.load(Ordering::SeqCst)
     }
 
-    /// Appends the record of an ACK that the worker processes at `now`. Only the worker may call it.
+    /// Appends the record of an ACK that the worker processes at `now`. Only the worker may call this function.
     pub(crate) fn push(&self, now: Instant, record: AckRecord, terms: AckTerms) -> Pushed {
         // The record is not that of a pure ACK, or is too old for the format.
         let Some(words) = to_words(now, record) else { return Pushed::Refused };
@@ -121,7 +123,7 @@ impl AckRing {
         }
     }
 
-    /// Moves `head` past the record `from`. Returns `false` if the other thread has done so already.
+    /// Moves `head` past the record `from`. Returns `false` if another thread has already moved `head`.
     fn move_head(&self, from: u32) -> bool {
         let to = from.wrapping_add(1);
         self.head.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
@@ -139,7 +141,7 @@ impl AckRing {
 }
 
 /// Returns `true` if `later` supersedes `earlier`: the ACK number and the timestamp of `later` are not older,
-/// and sequence number and ECN marks are equal. If `earlier` is acceptable, so is `later`.
+/// and sequence number and ECN marks are equal. If `earlier` is acceptable, `later` is acceptable too.
 fn covers(earlier: AckRecord, later: AckRecord) -> bool {
     later.seq == earlier.seq
         && later.ack.is_at_or_after(earlier.ack)
@@ -148,8 +150,8 @@ fn covers(earlier: AckRecord, later: AckRecord) -> bool {
         && later.ecn == earlier.ecn
 }
 
-/// Encodes a record and the time `now` at which it is processed. `None` if its flags are not those of a pure
-/// ACK, or if the ACK waited for more than two minutes.
+/// Encodes a record and the time `now` at which it is processed. `None` if the record has flags other than ACK,
+/// or if the ACK waited for more than two minutes.
 fn to_words(now: Instant, record: AckRecord) -> Option<[u64; 4]> {
     let waited_ns = now.as_nanos().saturating_sub(record.arrived_at_ns);
     if record.flags != TcpFlags::ACK || waited_ns >> WAITED_BITS != 0 {
@@ -182,5 +184,6 @@ fn from_words([arrived_at_ns, numbers, timestamp, rest]: [u64; 4]) -> (Instant, 
 
 /// Number of records in the ring; Chan and Cheriton (2013) found eight to be enough.
 pub(crate) const ENTRIES: u32 = 8;
-/// Number of bits for the time between arrival and processing, in nanoseconds: enough for about two minutes.
+/// Number of bits in a record for the time in nanoseconds between arrival and processing: enough for about two
+/// minutes.
 const WAITED_BITS: u32 = 37;

@@ -1,4 +1,5 @@
-//! Pure ACKs of the fast path: passed to the connection, or put into the ring while the cell is locked.
+//! Delivers pure ACKs of the fast path: to the connection, or to the ring while an application holds the cell's
+//! lock.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -50,8 +51,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
         None
     }
 
-    /// Returns `true` if segments wait in the backlog. Only the worker adds to it; other threads can only
-    /// empty it.
+    /// Returns `true` if segments wait in the backlog. Only the worker adds segments to the backlog; other
+    /// threads only remove them.
     #[inline]
     pub(crate) fn has_backlog(&self) -> bool {
         !self.backlog.is_empty()
@@ -72,8 +73,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
                 false => Pushed::Refused,
             };
             outcome.note(pushed);
-            // Falls back to the backlog; it is not empty then, so the ACKs that follow go there too and keep
-            // their order.
+            // Falls back to the backlog. The backlog is then not empty, so the ACKs that follow are also put
+            // there and stay in order.
             if pushed == Pushed::Refused
                 && !self.backlog.push(now, std::iter::once(Segment::from(&record)), false)
             {

@@ -1,7 +1,7 @@
 //! The backlog: segments that arrived while an application held the lock of the cell.
 //!
-//! A bounded queue from the worker to the owner of the lock; neither end waits for the other. Allocates
-//! nothing until its first use.
+//! The backlog is a bounded queue from the worker to the owner of the lock; neither waits for the other. The
+//! queue is allocated at its first use.
 
 use std::sync::atomic::{AtomicIsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,8 +16,8 @@ use crate::buffer::Buffer;
 #[derive(Debug)]
 pub(crate) struct Backlog<B> {
     ends: OnceLock<Box<Ends<B>>>,
-    /// Number of segments that wait or are being passed to the connection. Briefly negative if a segment is
-    /// popped before `push` has counted it.
+    /// Number of segments that wait or are being passed to the connection. The count is briefly negative if a
+    /// segment is popped before `push` has counted it.
     count: AtomicIsize,
 }
 
@@ -89,11 +89,11 @@ impl<B: AsRef<[u8]>> Backlog<B> {
         Some(*waiting)
     }
 
-    /// Passes `first`, and the segments that were received with it, to the connection, except those that
+    /// Passes `first`, and the segments that were received with it, to the connection, except segments that
     /// `admits` rejects.
     ///
-    /// The count is reduced only afterwards: until the connection has them, the worker must see that segments
-    /// wait, or it would put later ACKs into the ring, ahead of them.
+    /// The count is reduced only after the segments have been passed. Until then the worker must see a nonempty
+    /// backlog: otherwise it would put later ACKs into the ring, ahead of these segments.
     pub(super) fn run(
         &self,
         first: Waiting<B>,
@@ -117,8 +117,8 @@ impl<B: AsRef<[u8]>> Backlog<B> {
     }
 }
 
-/// Maximum number of waiting segments. An application holds the lock while it copies one buffer; fewer
-/// segments arrive in that time.
+/// Maximum number of waiting segments. An application holds the lock while it copies one buffer; fewer segments
+/// than this arrive in that time.
 const MOST_WAITING: isize = 1_024;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The application's calls on a cell, without the type of buffer.
+//! The application's calls on a cell, independent of the device's buffer type.
 
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
@@ -17,7 +17,8 @@ use crate::transmit::Marks;
 /// A connection as an application uses it. No call blocks: a call that would have to wait returns
 /// [`io::ErrorKind::WouldBlock`].
 pub(crate) trait Socket: Send + Sync {
-    /// Returns `true` if the connection is established, `false` while it opens, and an error if it is closed.
+    /// Returns `true` if the connection is established, and `false` while the connection opens. Returns an
+    /// error if the connection is closed.
     fn is_connected(&self) -> io::Result<bool>;
     fn read(&self, to: &mut [u8]) -> io::Result<usize>;
     fn peek(&self, to: &mut [u8]) -> io::Result<usize>;
@@ -29,17 +30,19 @@ pub(crate) trait Socket: Send + Sync {
     /// Queues shared bytes without a copy, as [`Connection::send_shared`](rxo_tcp::Connection::send_shared)
     /// does.
     fn write_shared(&self, from: &mut SharedBytes) -> io::Result<usize>;
-    /// Queues `head`, then all or a part of `text`, before anything is sent. `text` is used only if all of
-    /// `head` fits.
+    /// Queues `head`, then all or a part of `text`, so that both can be sent in one segment. `text` is queued
+    /// only if all of `head` fits.
     fn write_both(&self, head: &[u8], text: &mut SharedBytes) -> io::Result<usize>;
     fn shutdown(&self, how: Shutdown) -> io::Result<()>;
     fn abort(&self);
     fn set_nagle(&self, is_on: bool) -> io::Result<()>;
-    /// Sets the most unsent data that the send buffer takes, in bytes; `None` sets no limit beside its size.
+    /// Sets the maximum number of unsent bytes in the send buffer; `None` sets no limit besides the size of the
+    /// buffer.
     fn set_most_unsent(&self, bytes: Option<u32>) -> io::Result<()>;
-    /// Sets keep-alive probing; `None` turns it off. Takes effect when the worker next serves the connection.
+    /// Sets keep-alive probing; `None` turns it off. The setting takes effect when the worker next serves the
+    /// connection.
     fn set_keep_alive(&self, settings: Option<KeepAlive>) -> io::Result<()>;
-    /// Sets the user timeout. Takes effect when the worker next serves the connection.
+    /// Sets the user timeout. The setting takes effect when the worker next serves the connection.
     fn set_user_timeout(&self, timeout: Duration) -> io::Result<()>;
     fn marks(&self) -> io::Result<Marks>;
     fn set_marks(&self, marks: Marks) -> io::Result<()>;
@@ -62,8 +65,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Bound<B> {
 }
 
 impl<B: AsRef<[u8]>> Bound<B> {
-    /// Passes data to the connection by `write`, which gets the maximum number of bytes that it may take.
-    /// Returns `WouldBlock` if no memory can be reserved.
+    /// Calls `write` with the connection and the maximum number of bytes that `write` may pass to the
+    /// connection. Returns the error `WouldBlock` if no memory can be reserved.
     fn write_with(
         &self,
         write: impl FnOnce(&mut Connection<Buffer<B>>, usize) -> Result<usize, CallError>,
@@ -291,8 +294,8 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
     }
 }
 
-/// Passes at most `most` bytes of `text` to the send buffer without a copy, and removes them from `text`.
-/// They stay in memory until the peer acknowledges them, so they count towards the limit as copied bytes do.
+/// Passes at most `most` bytes of `text` to the send buffer without a copy, and removes them from `text`. The
+/// passed bytes stay in memory until the peer acknowledges them, so they are counted like copied bytes.
 fn append_shared<B: AsRef<[u8]>>(
     connection: &mut Connection<Buffer<B>>,
     text: &mut SharedBytes,
@@ -306,8 +309,8 @@ fn append_shared<B: AsRef<[u8]>>(
     Ok(lent)
 }
 
-/// Maximum number of slices passed to a reader: more than the frames of an aggregate. They take 1 KiB of the
-/// stack.
+/// Maximum number of slices passed to a reader: more than the frames of an aggregate. The slices take 1 KiB of
+/// the stack.
 const MOST_PIECES: usize = 64;
 
 fn read_error<B: AsRef<[u8]>>(inner: &Inner<B>, error: CallError) -> io::Error {

@@ -9,9 +9,9 @@ use crate::link::{Channel, ChannelError};
 /// The flow from a connection's peer to a multicast group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupFlow {
-    /// The flow key from the peer's address and port to the group's.
+    /// The flow key from the peer's address and port to the group's address and port.
     pub(crate) key: FlowKey,
-    /// The channel of that flow: the peer's address and the group's.
+    /// The multicast channel of the flow: the peer's address and the group's address.
     pub(crate) channel: Channel,
 }
 

@@ -1,6 +1,6 @@
-//! The memory of a connection: reserved when data arrives or is written, and returned afterwards.
+//! The memory of a connection: reserved when data arrives or is written, and released afterwards.
 //!
-//! `crate::memory` keeps the totals of the host; this module applies them to one connection.
+//! `crate::memory` manages the totals of the host; this module reserves and releases memory for one connection.
 
 use std::sync::atomic::Ordering;
 
@@ -12,8 +12,8 @@ use crate::buffer::Buffer;
 use crate::memory::{Directions, MEAGER_BYTES, Memory, Share};
 
 impl<B: AsRef<[u8]>> Cell<B> {
-    /// Grows the connection's buffers to what its path needs, as far as memory is available, or records that
-    /// text is missing. Gives back memory that the connection does not use any more.
+    /// Grows the connection's buffers to the size that its path needs, as far as memory is available. Releases
+    /// memory that the connection no longer uses. If received data has a gap, first records a loss.
     pub(crate) fn grow(&self, inner: &mut Inner<B>, now: Instant) {
         if inner.connection.lacks_text() {
             self.post.memory().queue().lost(inner.connection.least_round_trip());
@@ -26,8 +26,9 @@ impl<B: AsRef<[u8]>> Cell<B> {
         self.take_back(inner);
     }
 
-    /// Returns the maximum number of bytes that an application may send now, copied or not, apart from the
-    /// send buffer's limit; 0 means that the application must wait. Reserves the memory if there is enough.
+    /// Returns the maximum number of bytes that an application may pass to the send buffer now, as far as
+    /// memory limits it; the send buffer has its own limit. 0 means that the application must wait. Reserves
+    /// memory for the send buffer if enough is free.
     pub(super) fn most_to_send(&self, inner: &mut Inner<B>) -> usize {
         let Inner { connection, share, .. } = inner;
         if share.sends() || connection.send_room() == 0 || self.post.memory().wake_sending(share) {
@@ -43,8 +44,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
         0
     }
 
-    /// If an application waits for memory to send and there is some now, reserves it and wakes the
-    /// application. Returns `true` if it still waits.
+    /// If an application waits for memory to send and enough memory is free, reserves the memory and wakes the
+    /// application. Returns `true` if the application still waits.
     pub(crate) fn offer_memory(&self, inner: &mut Inner<B>) -> bool {
         if inner.lacks_memory && self.post.memory().wake_sending(&mut inner.share) {
             inner.lacks_memory = false;
@@ -53,14 +54,15 @@ impl<B: AsRef<[u8]>> Cell<B> {
         inner.lacks_memory
     }
 
-    /// Registers the connection with the worker, which offers memory as soon as some is free.
+    /// Registers the connection with the worker, which offers memory to the connection as soon as enough is
+    /// free.
     pub(crate) fn wait_for_memory(&self, inner: &Inner<B>) {
         let place = self.place.load(Ordering::Relaxed);
         self.post.memory().wait_to_send(place, &inner.share);
     }
 
-    /// Frees empty buffers and gives back the memory reserved for them. Returns `true` if the connection is
-    /// at rest: it holds no data and waits for no memory.
+    /// Frees empty buffers and releases the memory reserved for them. Returns `true` if the connection is at
+    /// rest: it holds no data, and its application does not wait for memory.
     pub(crate) fn rest(&self, inner: &mut Inner<B>) -> bool {
         let is_free = inner.connection.free_unused();
         let in_use = Directions {
@@ -71,18 +73,19 @@ impl<B: AsRef<[u8]>> Cell<B> {
         is_free && inner.share.has_only_fixed() && !inner.lacks_memory
     }
 
-    /// Gives back the memory of a closed connection, except for data that can still be read.
+    /// Releases the memory of a closed connection, except for data that can still be read.
     pub(crate) fn take_back_all(&self, inner: &mut Inner<B>) {
         self.take_back(inner);
         self.rest(inner);
     }
 
-    /// Gives back the memory that the connection does not use any more.
+    /// Releases the memory by which the reservation exceeds the connection's buffers.
     fn take_back(&self, inner: &mut Inner<B>) {
         self.post.memory().shrink(&mut inner.share, inner.connection.buffers());
     }
 
-    /// Gives back half of the memory by which the connection has grown, as far as it is unused.
+    /// Halves the buffers of the connection, but not below their initial sizes, and releases the memory. Space
+    /// that is in use stays reserved.
     pub(crate) fn shrink(&self, inner: &mut Inner<B>) {
         if let Some(half) = inner.share.halved() {
             inner.connection.set_buffers(half);

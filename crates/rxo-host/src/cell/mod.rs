@@ -1,18 +1,21 @@
 //! The cell: a connection and its lock, shared by the worker and the application's threads.
 //!
-//! The worker never waits for the lock. Segments that arrive while an application holds it go to the backlog,
-//! which the application's thread runs when it unlocks the cell. Every thread that gets the lock runs the
-//! backlog first, so the order of segments is kept. Linux's socket lock works in the same way.
+//! The worker never waits for the lock. Segments that arrive while an application holds the lock are put into
+//! the backlog. The application's thread processes the backlog when it unlocks the cell. Every thread that
+//! acquires the lock processes the backlog first, so segments stay in order. Linux's socket lock works in the
+//! same way.
 //!
-//! Pure ACKs of the fast path go to a ring instead (Chan and Cheriton 2013, section 3.2), which needs no
+//! Pure ACKs of the fast path are put into a ring instead (Chan and Cheriton 2013, section 3.2), which needs no
 //! allocation. ACKs in the ring are older than segments in the backlog: the worker fills the ring only while
-//! the backlog is empty, and the thread that runs both empties the ring before each step of the backlog.
+//! the backlog is empty, and the thread that processes both empties the ring before each step of the backlog.
 //!
-//! No segment is left in the backlog: the worker pushes, then tries the lock again; the thread that unlocks
-//! checks the backlog afterwards. Both have a full fence in between, so at least one of them sees the other's
-//! write. `tests/ring` has a model of this protocol for `loom`; change both together.
+//! No segment is left in the backlog. The worker pushes a segment, then tries the lock again; the thread that
+//! unlocks checks the backlog afterwards. Both threads execute a full fence in between, so at least one of them
+//! sees the write of the other. `tests/ring` has a model of this protocol for `loom`, which must be changed
+//! together with the protocol.
 //!
-//! The application never uses the device: it puts the cell into the worker's queue, and the worker serves it.
+//! The application never uses the device. It puts the cell into the worker's queue, and the worker serves the
+//! cell.
 
 mod ack_ring;
 mod acks;
@@ -59,14 +62,15 @@ use crate::transmit::Marks;
 pub(crate) struct Cell<B> {
     /// The flow key of the direction in which this host sends.
     pub(crate) pair: FlowKey,
-    /// The multicast group to which the peer sends as well; `None` if the connection belongs to none.
+    /// The multicast group to which the peer also sends; `None` if the connection does not belong to a group.
     pub(crate) group: Option<Box<GroupFlow>>,
     /// The index of the cell in the worker's table. Only the worker writes it.
     pub(crate) place: AtomicU32,
     inner: Mutex<Inner<B>>,
     ring: AckRing,
     backlog: Backlog<B>,
-    /// `true` after the worker has found the cell locked; the thread that unlocks it then queues the cell.
+    /// `true` after the worker has found the cell locked. The thread that unlocks the cell then puts it into
+    /// the worker's queue.
     is_wanted: AtomicBool,
     /// `true` while the cell is in the worker's queue.
     is_marked: AtomicBool,
@@ -87,7 +91,7 @@ impl<B> Drop for Cell<B> {
 #[derive(Debug)]
 pub(crate) struct Inner<B> {
     pub(crate) connection: Connection<Buffer<B>>,
-    /// The memory reserved for the connection; returned when the cell is dropped.
+    /// The memory reserved for the connection; released when the cell is dropped.
     share: Share,
     /// The fields of the IP header that the application set.
     pub(crate) marks: Marks,
@@ -111,7 +115,7 @@ pub(crate) struct Inner<B> {
 /// The outcome of passing received segments to a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArrivalOutcome {
-    /// The connection processed the segments.
+    /// The connection has processed the segments.
     Taken,
     /// The segments wait in the backlog.
     Waits,
@@ -217,7 +221,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
         connection.on_arrival(now, Arrival::segments(arrival.filter(admits)));
     }
 
-    /// Passes to the connection the segments that its peer has sent to a multicast group. Otherwise like
+    /// Passes segments that the peer has sent to a multicast group to the connection, like
     /// [`Cell::on_arrival`].
     pub(crate) fn on_group_arrival<F, A, S>(
         &self,
@@ -261,9 +265,9 @@ impl<B: AsRef<[u8]>> Cell<B> {
         Some(act(&mut inner))
     }
 
-    /// Runs `act` on the connection before segments are passed to it. Only for connections without an
-    /// application's handle: nobody but a thread that lists connections can hold the lock, and only briefly.
-    /// The worker waits for the lock, because a skipped action would not be repeated.
+    /// Runs `act` on the connection before segments are passed to it. Only allowed for connections without an
+    /// application's handle: only a thread that lists connections can hold the lock of such a cell, and only
+    /// briefly. The worker waits for the lock, because a skipped action would not be repeated.
     #[inline]
     pub(crate) fn prepare(self: &Arc<Self>, act: impl FnOnce(&mut Connection<Buffer<B>>)) {
         match self.try_lock() {
@@ -272,8 +276,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
         }
     }
 
-    /// Runs `act` on the connection as [`Cell::with`] does, for calls that return errors: fails with
-    /// `Deadlock` instead of a panic if a reader made the call.
+    /// Runs `act` on the connection like [`Cell::with`], for calls that return errors. Called from inside an
+    /// application's reader, fails with `Deadlock` instead of a panic.
     fn call<R>(
         self: &Arc<Self>,
         act: impl FnOnce(&mut Inner<B>) -> io::Result<R>,
@@ -281,7 +285,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
         if is_reading() { Err(deadlock()) } else { self.with(act) }
     }
 
-    /// Runs `act` on the connection for an application's thread. Blocks until it has the lock.
+    /// Runs `act` on the connection for an application's thread. Blocks until the thread acquires the lock.
     ///
     /// # Panics
     /// If called from inside an application's reader.
@@ -304,8 +308,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
         self.is_marked.store(false, Ordering::SeqCst);
     }
 
-    /// Applies the settings that the application changed. When the application has dropped its handle,
-    /// abandons the connection once; returns `true` in that call.
+    /// Applies the settings that the application changed. Once the application has dropped its handle, abandons
+    /// the connection and returns `true`; later calls return `false`.
     pub(crate) fn follow_application(&self, inner: &mut Inner<B>, now: Instant) -> bool {
         inner.apply_wishes(now);
         let is_new = self.is_orphan.load(Ordering::Relaxed) && !inner.is_abandoned;
@@ -324,7 +328,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
         }
     }
 
-    /// Wakes waiting threads if `events` has one that they wait for.
+    /// Wakes waiting threads if `events` contains an event that they wait for.
     pub(crate) fn wake_waiting(&self, inner: &Inner<B>, events: Events) {
         let told = if inner.reader.is_some() { TOLD_WITH_READER } else { TOLD_AT_ONCE };
         let is_worth_it = events.intersects(told)
@@ -334,7 +338,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
         }
     }
 
-    /// Unlocks the cell, then runs the backlog if it was filled meanwhile.
+    /// Unlocks the cell, then processes the backlog if it was filled meanwhile.
     fn leave<'a>(self: &'a Arc<Self>, mut inner: MutexGuard<'a, Inner<B>>) {
         loop {
             let has_work = std::mem::take(&mut inner.has_work);
@@ -382,15 +386,15 @@ impl<B: AsRef<[u8]>> Cell<B> {
         }
     }
 
-    /// Passes the ACKs in the ring and the segments in the backlog to the connection. Returns `true` if there
-    /// were any.
+    /// Passes the ACKs in the ring and the segments in the backlog to the connection. Returns `true` if at
+    /// least one was passed.
     #[inline]
     fn run_backlog(&self, inner: &mut Inner<B>) -> bool {
         !self.has_no_backlog() && self.run_put_off(inner)
     }
 
-    /// Passes the ACKs in the ring and the segments in the backlog to the connection. Out of line, because
-    /// they are rarely there.
+    /// Passes the ACKs in the ring and the segments in the backlog to the connection. Not inlined, because both
+    /// are usually empty.
     #[inline(never)]
     fn run_put_off(&self, inner: &mut Inner<B>) -> bool {
         let Inner { connection, share, .. } = inner;
@@ -411,8 +415,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
         self.ring.is_empty() && self.backlog.is_empty()
     }
 
-    /// Processes the backlog on an application's thread. If there was one, marks the cell as having work for
-    /// the worker.
+    /// Processes the backlog on an application's thread. If the backlog was not empty, marks the cell as having
+    /// work for the worker.
     fn run_backlog_here(&self, inner: &mut Inner<B>) {
         if self.run_backlog(inner) {
             inner.has_work = true;
@@ -428,16 +432,16 @@ impl<B: AsRef<[u8]>> Cell<B> {
     }
 }
 
-/// The atomics of the ring; `tests/ring` replaces them with those of `loom`.
+/// The atomics of the ring; `tests/ring` replaces them with the atomics of `loom`.
 mod atomics {
     pub(super) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 }
 
-/// The events that always wake waiting threads. The event of free send space is missing: it would wake them
-/// at every ACK.
+/// The events that always wake waiting threads. The event of free send space is excluded, because it would wake
+/// the threads at every ACK.
 const TOLD_AT_ONCE: Events = TOLD_WITH_READER.with(Events::READABLE);
-/// The events that always wake waiting threads if the connection has a reader. `READABLE` is missing, because
-/// the reader has consumed the data already.
+/// The events that always wake waiting threads if the connection has a reader. `READABLE` is excluded, because
+/// the reader has already consumed the data.
 const TOLD_WITH_READER: Events = Events::CONNECTED.with(Events::PEER_DONE).with(Events::CLOSED);
 
 #[cfg(test)]

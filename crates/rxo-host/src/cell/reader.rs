@@ -1,7 +1,7 @@
 //! An application's reader: a function that receives data on the worker's thread, without a copy.
 //!
-//! Separate from the calls of sockets because no thread is woken and nothing is copied: the data is consumed
-//! before the worker acknowledges it, so its buffers are free again and the receive window stays open.
+//! With a reader, no thread is woken and no data is copied. The data is consumed before the worker acknowledges
+//! it, so its buffers are free again and the receive window stays open.
 
 use std::cell::Cell;
 use std::{fmt, io};
@@ -45,7 +45,7 @@ pub(super) fn reading<R>(read: impl FnOnce() -> R) -> R {
 }
 
 /// Returns `true` while this thread runs an application's reader. The thread must not lock another connection
-/// during this time, because that connection's reader may wait for the one that is locked.
+/// during this time: two readers that lock each other's connections would deadlock.
 pub(crate) fn is_reading() -> bool {
     IS_READING.get()
 }

@@ -1,8 +1,8 @@
-//! A set of sockets that are ready: a queue with the tokens of the sockets that changed, for a thread that
-//! uses many.
+//! A set of sockets that are ready: a queue with the tokens of the sockets that changed, for a thread that uses
+//! many sockets.
 //!
-//! Only the first token in the queue wakes the waiting thread. Until that thread has taken the tokens, waking
-//! it again would be a useless system call: one round of the worker changes dozens of sockets.
+//! Only the first token in the queue wakes the waiting thread. Until that thread has taken the tokens, further
+//! wake-ups would be useless system calls: one round of the worker changes dozens of sockets.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};

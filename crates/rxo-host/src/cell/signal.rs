@@ -1,9 +1,8 @@
 //! The signal with which threads wait for a change of a cell.
 //!
-//! Separate because it has its own contract: notifying never blocks, and costs a few instructions while no
-//! thread waits. A counter counts changes. A thread reads the counter before it checks the cell, so it misses
-//! no change in between. The descriptor belongs to the handle that waits with it, so an orphaned connection
-//! keeps none.
+//! Contract: notifying never blocks, and costs a few instructions while no thread waits. A counter counts
+//! changes. A thread reads the counter before it checks the cell, so it misses no change in between. The
+//! eventfd belongs to the handle that waits with it, so a connection without a handle keeps no eventfd.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,7 +17,7 @@ use rustix::thread::futex;
 /// A counter of changes of a cell, with the threads and observers to notify of the next change.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
-    /// Number of changes so far, wrapping. Threads wait on it with a futex.
+    /// Number of changes so far, wrapping. Threads wait with a futex on this counter.
     changes: AtomicU32,
     waiting: AtomicU32,
     observer: OnceLock<Observer>,
@@ -58,8 +57,8 @@ impl Signal {
         &self.tasks
     }
 
-    /// Returns the number of changes so far. Read it before checking the cell, and pass it to
-    /// [`Signal::wait`].
+    /// Returns the number of changes so far. A thread must call this function before it checks the cell, and
+    /// pass the number to [`Signal::wait`].
     pub(crate) fn changes(&self) -> u32 {
         self.changes.load(Ordering::SeqCst)
     }
@@ -76,8 +75,8 @@ impl Signal {
         ended != Err(rustix::io::Errno::TIMEDOUT)
     }
 
-    /// Returns the eventfd of this signal, stored in `place`. The eventfd becomes readable at the first
-    /// change after a call that returned `WouldBlock`. The first call of this function creates it, already
+    /// Returns the eventfd of this signal, stored in `place`. The eventfd becomes readable at the first change
+    /// after a call that returned `WouldBlock`. The first call of this function creates the eventfd, already
     /// readable, so that its owner checks the socket once.
     pub(crate) fn descriptor<'p>(&self, place: &'p Descriptor) -> io::Result<BorrowedFd<'p>> {
         if let Some(descriptor) = place.0.get() {
@@ -92,14 +91,14 @@ impl Signal {
         Ok(descriptor.as_fd())
     }
 
-    /// Registers the signal with `set` under `token`. Returns `false` if the signal has a set or a descriptor
-    /// already.
+    /// Registers the signal with `set` under `token`. Returns `false` if the signal already has a set or an
+    /// eventfd.
     pub(crate) fn join(&self, set: &Arc<ReadySet>, token: u64) -> bool {
         self.observer.set(Observer::Set(Arc::clone(set), token)).is_ok()
     }
 
-    /// Makes the next change notify the descriptor or the set; for use after a call that would have blocked.
-    /// The caller must check the cell once more afterwards.
+    /// Makes the next change notify the eventfd or the set. Used after a call that would have blocked; the
+    /// caller must check the cell once more afterwards.
     pub(crate) fn arm(&self) {
         match self.observer.get() {
             None => return,
@@ -128,7 +127,7 @@ impl Signal {
     }
 }
 
-/// The eventfd of a signal, owned by the handle that waits with it. Dropping it closes the eventfd.
+/// The eventfd of a signal, owned by the handle that waits with it. Dropping this value closes the eventfd.
 #[derive(Debug, Default)]
 pub(crate) struct Descriptor(OnceLock<Arc<OwnedFd>>);
 

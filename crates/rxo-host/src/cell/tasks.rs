@@ -1,6 +1,7 @@
 //! The tasks that wait for a change of a cell.
 //!
-//! Separate from the signal's threads because a task does not block: it leaves a waker, which takes no lock.
+//! Tasks are separate from the signal's threads because a task does not block: it stores a waker, without a
+//! lock.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, fence};
@@ -8,7 +9,7 @@ use std::task::Waker;
 
 use atomic_waker::AtomicWaker;
 
-/// The wakers of at most two tasks, a reader and a writer. Allocates nothing until a task waits.
+/// The wakers of at most two tasks, a reader and a writer. The memory is allocated when a task first waits.
 #[derive(Debug, Default)]
 pub(crate) struct Tasks(OnceLock<Box<[AtomicWaker; 2]>>);
 
@@ -29,7 +30,7 @@ impl Tasks {
         fence(Ordering::SeqCst);
     }
 
-    /// Wakes all waiting tasks. Each must check what has changed.
+    /// Wakes all waiting tasks. Each task must check the cell again.
     pub(crate) fn wake(&self) {
         fence(Ordering::SeqCst);
         if let Some(wakers) = self.0.get() {

@@ -1,7 +1,8 @@
 //! Settings of a connection that an application changes while the connection is open.
 //!
-//! Separate because the timers of these settings start when they take effect, and only the worker knows the
-//! time: an application stores the changes in the cell, and the worker applies them.
+//! An application stores changes in the cell, and the worker applies them. The changes are not applied at once,
+//! because the timers of these settings start when the settings take effect, and only the worker knows the
+//! time.
 
 use rxo_frame::{Duration, Instant};
 use rxo_tcp::{Connection, KeepAlive};
@@ -9,7 +10,7 @@ use rxo_tcp::{Connection, KeepAlive};
 use super::Inner;
 use crate::buffer::Buffer;
 
-/// Changes to the settings of a connection; `None` leaves a setting as it is.
+/// Changes to the settings of a connection; `None` leaves a setting unchanged.
 #[derive(Debug, Default)]
 pub(super) struct PendingChanges {
     /// The new keep-alive settings; `Some(None)` turns keep-alive off.
@@ -30,15 +31,15 @@ impl PendingChanges {
 }
 
 impl<B: AsRef<[u8]>> Inner<B> {
-    /// Returns the changes that the worker has yet to apply, to be modified by the caller. Marks the cell as
-    /// having work for the worker.
+    /// Returns the changes that the worker has not applied yet, so that the caller can add a change. Marks the
+    /// cell as having work for the worker.
     pub(super) fn pending_changes(&mut self) -> &mut PendingChanges {
         self.has_work = true;
         self.wishes.get_or_insert_default()
     }
 
-    /// Applies the changes that the application has requested. Called whenever the connection is served;
-    /// almost always there are none.
+    /// Applies the changes that the application has requested. Called whenever the connection is served,
+    /// usually without any changes to apply.
     #[inline]
     pub(super) fn apply_wishes(&mut self, now: Instant) {
         if self.wishes.is_some() {

@@ -1,6 +1,6 @@
 //! Demultiplexing: maps the flow key of a delivery to its connection.
 //!
-//! One keyed hash per delivery; a delivery of the same flow as the previous one needs no hash.
+//! A delivery costs one keyed hash, or no hash if the previous delivery belongs to the same flow.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};

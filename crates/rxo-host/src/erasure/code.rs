@@ -9,8 +9,8 @@ use rxo_tcp::{ParityBlock, Text, Torn};
 
 pub(crate) const IS_BUILT: bool = true;
 
-/// Computes parity packets. Keeps the packets of the last [`MOST_BLOCKS`] blocks, because receivers may need
-/// more of them later.
+/// Computes parity packets. Keeps the parity packets of the last [`MOST_BLOCKS`] blocks, because receivers may
+/// need further packets later.
 #[derive(Default)]
 pub(crate) struct Encoder {
     coder: Option<ReedSolomonEncoder>,
@@ -18,8 +18,8 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    /// Returns the symbol of the parity packet with the number `index` for `block`, whose text is `text`.
-    /// `None` if the text is incomplete. Costs time for all packets of the block at the first one.
+    /// Returns the symbol of the parity packet with the number `index` for `block`, whose data is `text`.
+    /// `None` if the data is incomplete. The first call for a block computes all parity packets of the block.
     pub(crate) fn symbol(
         &mut self,
         block: &ParityBlock,
@@ -75,14 +75,15 @@ impl fmt::Debug for Encoder {
     }
 }
 
-/// Restores the lost segments of a block. Holds the memory of the code between blocks; `None` before the first.
+/// Restores the lost segments of a block. The field keeps the memory of the decoder between blocks; `None`
+/// before the first block.
 #[derive(Default)]
 pub(crate) struct Decoder(Option<ReedSolomonDecoder>);
 
 impl Decoder {
-    /// Restores the lost segments of `torn`, a block that was received incompletely. `copy` copies the text
-    /// of another segment, by its index. Passes the index and the text of each lost segment to `take`; passes
-    /// nothing if a text is missing.
+    /// Restores the lost segments of `torn`, a block that was received incompletely. `copy` copies the data of
+    /// a received segment, given its index. Passes the index and the data of each restored segment to `take`.
+    /// Restores nothing if the data of a received segment is missing.
     pub(crate) fn restore(
         &mut self,
         torn: &Torn,
@@ -135,7 +136,8 @@ impl fmt::Debug for Decoder {
     }
 }
 
-/// Maximum number of blocks whose packets are kept: those in a send buffer of 4 MiB, at 46 KiB each.
+/// Maximum number of blocks whose parity packets are kept: enough for the blocks of a send buffer of 4 MiB. The
+/// parity packets of a block take about 46 kB.
 const MOST_BLOCKS: usize = 48;
 
 #[cfg(test)]

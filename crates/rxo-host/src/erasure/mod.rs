@@ -1,8 +1,8 @@
 //! The erasure code of a cast: Reed-Solomon over the segments of a block.
 //!
-//! Separate from the protocol in `rxo-tcp`, which decides how many parity packets leave, because only this
-//! module needs the crate `reed-solomon-simd`. Without the feature `parity`, hosts neither compute nor use
-//! parity packets: [`IS_BUILT`] is `false`.
+//! The code is separate from the protocol in `rxo-tcp`, which determines the number of parity packets, because
+//! only this module needs the crate `reed-solomon-simd`. Without the feature `parity`, hosts neither compute
+//! nor use parity packets: [`IS_BUILT`] is `false`.
 
 #[cfg(feature = "parity")]
 mod code;

@@ -26,20 +26,22 @@ pub struct FastCounters {
     pub ring_overwritten: u64,
     /// The greatest number of ACKs that waited in one ring.
     pub ring_most: u32,
-    /// Number of ACKs that went to a backlog, because the ring was full and none in it could be overwritten.
+    /// Number of ACKs that were put into a backlog, because the ring was full and none of its ACKs could be
+    /// overwritten.
     pub ring_refused: u64,
     /// Number of frames that the filter dropped.
     pub filtered: u64,
     /// Number of SYNs of new connections.
     pub syns: u64,
-    /// Number of half-open flows now; at most 8,192.
+    /// The current number of half-open flows; at most 8,192.
     pub half_open: u64,
-    /// Number of times that the half-open flows of one network reached 256.
+    /// Number of times that the number of half-open flows of one network reached 256.
     pub syn_alarms: u64,
-    /// The network with the most half-open flows now, and their number; `None` without half-open flows.
+    /// The network that currently has the most half-open flows, and their number; `None` if there are no
+    /// half-open flows.
     pub worst_network: Option<(IpCidr, u64)>,
-    /// The accounts with the most bytes, the largest first. The last one has no name: it is for frames that
-    /// got no account because there were too many.
+    /// The accounts with the most bytes, the largest first. The last account has no name: it counts the frames
+    /// for which no account could be added, because the maximum number of accounts was reached.
     pub accounts: Vec<Account>,
 }
 
@@ -50,8 +52,8 @@ impl FastCounters {
         self.fallbacks[reason as usize]
     }
 
-    /// Returns the totals of two shards of a host together. An account consists of the parts that both report, so it lacks
-    /// the part of a shard in which it is not among the largest.
+    /// Returns the sum of the totals of two shards of a host. Only the accounts that a shard reports are added, so an
+    /// account lacks the part of a shard in which it is not among the largest.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let networks = self.worst_network.into_iter().chain(other.worst_network);

@@ -1,14 +1,15 @@
 //! Predicts the next pure ACK of the connection whose ACK was gathered last, and recognises it with one
 //! comparison.
 //!
-//! ACKs of a connection come in bursts. Two of them differ in the IPv4 ID and checksum, the sequence and ACK
-//! numbers, the window, the TCP checksum, the timestamp values, and in padding. If all other bytes are equal
-//! and both checksums are right, every check gives the same result as for the previous ACK, so no check is
-//! repeated. The engine does the same for data, with another row of the table in [`rxo_wire::layout`].
+//! ACKs of a connection come in bursts. Consecutive ACKs differ only in the IPv4 ID and checksum, the sequence
+//! and ACK numbers, the window, the TCP checksum, the timestamp values, and in padding. If all other bytes are
+//! equal and both checksums are right, every check has the result that it had for the previous ACK, so no check
+//! is repeated. The engine predicts data segments in this way, too, with another row of the table in
+//! [`rxo_wire::layout`].
 //!
-//! Contract: a frame that takes the slow path, or the ACK of another connection, may change the results of
-//! the checks, so the code that handles such a frame calls [`Expected::forget`]. The prediction belongs to
-//! the run of the ACK gathered last. A batch begins without a prediction.
+//! Contract: a frame that takes the slow path, or the ACK of another connection, may change the results of the
+//! checks, so the code that handles such a frame calls [`Expected::forget`]. The prediction belongs to the run
+//! of the most recently gathered ACK. A batch begins without a prediction.
 
 use rxo_frame::{Frame, LinkKind};
 use rxo_wire::layout;
@@ -98,8 +99,8 @@ impl Expected {
         self.read_like(self.layout, frame, record)
     }
 
-    /// Reads the predicted ACK if it carries an ECN mark, as [`Expected::read`] does for ACKs without one. A
-    /// separate function, so that the mark is a constant in the frequent case.
+    /// Reads the predicted ACK if it carries an ECN mark, as [`Expected::read`] does for ACKs without one. The
+    /// function is separate, so that [`Expected::read`] can treat the ECN field as a constant.
     #[inline(never)]
     pub(super) fn read_marked(
         &self,
@@ -132,8 +133,8 @@ impl Expected {
         }
     }
 
-    /// Does the work of [`Expected::read`] with the layout as a compile-time constant, so that only the bytes
-    /// that must be equal are compared.
+    /// Implements [`Expected::read`] with the layout as a compile-time constant, so that only the bytes that
+    /// must be equal are compared.
     #[inline(always)]
     fn read_as<const LAYOUT: usize>(
         &self,
@@ -201,8 +202,8 @@ impl Layout {
         link | self.row.differing(last, next) == 0
     }
 
-    /// Writes the fields of an ACK that matches the prediction into `record`, without the ECN mark. Returns
-    /// the ACK number and the window. Writes field by field, which needs few registers.
+    /// Writes the fields of an ACK that matches the prediction into `record`, without the ECN mark. Returns the
+    /// ACK number and the window. The fields are written one by one, which needs few registers.
     #[inline(always)]
     fn read(&self, frame: &[u8], arrived_at_ns: u64, record: &mut AckRecord) -> AckAndWindow {
         let word = |at: usize| u32::from_be(word32(frame, self.tcp + at));
@@ -218,8 +219,8 @@ impl Layout {
         (SeqNumber(ack), window)
     }
 
-    /// Returns the ones' complement sum of the IPv4 ID and header checksum, which stays the same as long as
-    /// all other fields stay the same. 0 for IPv6, which has no such fields.
+    /// Returns the ones' complement sum of the IPv4 ID and header checksum, which stays the same as long as all
+    /// other fields stay the same. Returns 0 for IPv6, which has no such fields.
     #[inline(always)]
     fn ip_sum(&self, frame: &[u8]) -> u16 {
         if self.version == IpVersion::V6 {
@@ -230,8 +231,8 @@ impl Layout {
         sum + u16::from(carries)
     }
 
-    /// Returns the ones' complement sum of the TCP header. The pseudo-header is left out: it is the same for
-    /// all ACKs of a flow.
+    /// Returns the ones' complement sum of the TCP header. The pseudo-header is not included, because it is
+    /// constant for all ACKs of a flow.
     #[inline(always)]
     fn tcp_sum(&self, frame: &[u8]) -> u16 {
         let bytes = if self.has_timestamp { 32 } else { 20 };
@@ -258,7 +259,7 @@ fn word16(bytes: &[u8], at: usize) -> u16 {
     word.map_or(0, |word| u16::from_ne_bytes(*word))
 }
 
-/// Folds a sum of 32-bit words to 16 bits in ones' complement. Zero only if all words are zero.
+/// Folds a sum of 32-bit words to 16 bits in ones' complement. The result is zero only if all words are zero.
 #[inline]
 const fn folded(sum: u64) -> u16 {
     let sum = (sum >> 32) + (sum & 0xffff_ffff);
@@ -285,8 +286,8 @@ const LAYOUTS: [Layout; 9] = {
     ]
 };
 
-/// An index into [`LAYOUTS`], or `Nothing` without a prediction. An enum, so that indexing needs no bounds
-/// check.
+/// An index into [`LAYOUTS`], or `Nothing` without a prediction. The type is an enum, so that indexing needs no
+/// bounds check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Number {
     N0,

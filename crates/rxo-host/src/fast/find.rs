@@ -1,7 +1,8 @@
-//! Finds the connection of a pure ACK, and decides whether it can take the ACK: checks 6 to 8.
+//! Finds the connection of a pure ACK, and decides if the connection can receive the ACK on the fast path:
+//! checks 6 to 8.
 //!
-//! Separate from parsing and from the worker: it uses only indices of cells and the state kept for each
-//! ([`AckState`]).
+//! The module is separate from parsing and from the worker: it uses only indices of cells and the [`AckState`]
+//! of each cell.
 
 use rxo_device::Verdict;
 use rxo_frame::{Frame, Instant};
@@ -14,7 +15,8 @@ use super::parse::{V4_BYTES, V6_BYTES};
 use super::{FallbackReason, Fast, FastModules};
 use crate::cell::AckTerms;
 
-/// The worker's record of a connection for the fast path. Updated whenever the connection is served.
+/// The worker's record of a connection for the fast path. The record is updated whenever the connection is
+/// served.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AckState {
     /// `true` if packets of this flow pass the gate, which checks that their addresses are this host's.
@@ -70,7 +72,7 @@ pub(crate) struct ConnectionSnapshot {
 }
 
 impl Fast {
-    /// Gathers or rejects one frame of a batch that [`Fast::takes_expected`] has not taken.
+    /// Gathers or rejects one frame of a batch that [`Fast::takes_expected`] has not gathered.
     #[inline(always)]
     pub(crate) fn inspect(
         &mut self,
@@ -96,23 +98,22 @@ impl Fast {
         }
     }
 
-    /// Returns `true` if modules must see every frame first; in that case, [`Fast::takes_expected`] must not
-    /// be called.
+    /// Returns `true` if a module must process every frame first. In that case, [`Fast::takes_expected`] must
+    /// not be called.
     #[inline]
     pub(crate) fn has_observers(&self) -> bool {
         self.on.without(FastModules::PURE_ACK) != FastModules::OFF
     }
 
-    /// Gathers the ACK in `frame` and returns `true` if it is the predicted one. Fully inlined, so that it
-    /// costs the caller few registers.
+    /// Gathers the ACK in `frame` and returns `true`, if `frame` is the predicted ACK. The function is fully
+    /// inlined, so that the caller needs few registers.
     #[inline(always)]
     pub(crate) fn takes_expected(&mut self, frame: &Frame<&[u8]>) -> bool {
         let ack = self.gathered.room().and_then(|room| self.expected.read(frame, room));
         self.gather_expected(ack)
     }
 
-    /// Processes an ACK with an ECN mark, with the effect and the result that [`Fast::takes_expected`] has
-    /// for other ACKs.
+    /// Implements [`Fast::takes_expected`] for ACKs with an ECN mark.
     #[inline]
     fn takes_marked(&mut self, frame: &Frame<&[u8]>) -> bool {
         let ack = self.gathered.room().and_then(|room| self.expected.read_marked(frame, room));
@@ -154,8 +155,8 @@ impl Fast {
         }
     }
 
-    /// Implements [`Fast::take`] for a packet whose IP header has `TRANSPORT` bytes. One instance per IP
-    /// version, so that the parsed values stay in registers.
+    /// Implements [`Fast::take`] for a packet whose IP header has `TRANSPORT` bytes. The function is
+    /// instantiated per IP version, so that the parsed values stay in registers.
     #[inline(always)]
     fn take_packet<const TRANSPORT: u32>(
         &mut self,
@@ -234,7 +235,7 @@ impl Fast {
     }
 }
 
-/// Returns the connection of the flow `key`; `None` if there is none. Takes the key by value, so that the
+/// Returns the connection of the flow `key`; `None` if there is none. The key is passed by value, so that the
 /// caller can keep its copy in registers.
 #[cold]
 #[inline(never)]

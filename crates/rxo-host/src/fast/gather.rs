@@ -1,9 +1,10 @@
 //! Gathers the ACKs of a batch by connection.
 //!
-//! A run is the ACKs of one connection, in order. All ACKs are in one list. Consecutive ACKs of a run form a
-//! stretch, so the next ACK of a burst is appended without a link, and TCP receives a slice. A connection has
-//! several runs only if another flow shares its slot ([`super::order`]) or if gathering is off; its runs are
-//! processed in order. Nothing is allocated once the largest batch was seen.
+//! A run consists of the ACKs of one connection, in order. All ACKs are in one list. Consecutive ACKs of a run
+//! in this list form a stretch, so the next ACK of a burst is appended without a link, and TCP receives a
+//! slice. A connection has several runs only if another flow shares its slot ([`super::order`]) or if gathering
+//! is off; its runs are processed in order. Memory is allocated only if a batch is larger than all earlier
+//! batches.
 
 use rxo_wire::SeqNumber;
 use rxo_wire::tcp::AckRecord;
@@ -14,18 +15,19 @@ pub(crate) struct Gathered {
     /// The stretches, in order; each ends where the next begins. The number of a run is the index of its
     /// first stretch.
     stretches: Vec<Stretch>,
-    /// The ACKs in use, followed by free records. Not shortened when a batch ends, so a record is written in
-    /// place.
+    /// The ACKs in use, followed by free records. The list is not shortened when a batch ends, so new records
+    /// are written in place.
     acks: Vec<AckRecord>,
     /// Number of ACKs in `acks` that are in use.
     used: usize,
     /// The ACK number and the window of the ACK gathered last.
     last: AckAndWindow,
-    /// Number of stretches that continue a run, instead of beginning one.
+    /// Number of stretches that continue a run instead of beginning a new run.
     continued: usize,
 }
 
-/// The ACK number and the window of an ACK. An ACK is a duplicate if both are those of the ACK before it.
+/// The ACK number and the window of an ACK. An ACK is a duplicate if both are equal to those of the previous
+/// ACK.
 pub(crate) type AckAndWindow = (SeqNumber, u16);
 
 /// A stretch: consecutive ACKs of one connection.
@@ -96,14 +98,14 @@ impl Gathered {
     }
 
     /// Returns a free record for the next ACK of the run gathered last; `None` if the list is full. After
-    /// writing it, call [`Gathered::append_written`].
+    /// writing the record, the caller must call [`Gathered::append_written`].
     #[inline(always)]
     pub(super) fn room(&mut self) -> Option<&mut AckRecord> {
         self.acks.get_mut(self.used)
     }
 
-    /// Appends the record that was written into [`Gathered::room`]. Returns `true` if the record is a
-    /// duplicate of the ACK before it.
+    /// Appends the record that the caller has written into [`Gathered::room`]. Returns `true` if the record is
+    /// a duplicate of the previous ACK.
     #[inline(always)]
     pub(super) fn append_written(&mut self, ack: AckAndWindow) -> bool {
         self.used += 1;
@@ -218,7 +220,7 @@ pub(super) fn ack_and_window(record: &AckRecord) -> AckAndWindow {
 /// The value of [`Stretch::next`] for the last stretch of a run. No stretch has this index: a batch has at
 /// most 32,768 frames.
 const END: u32 = u32::MAX;
-/// Number of records for which the first allocation has space.
+/// Number of records in the first allocation.
 const LEAST_ROOM: usize = 8;
 /// The value of [`Stretch::place`] for a stretch that continues a run. No connection has this index.
 const CONTINUES: u32 = u32::MAX;

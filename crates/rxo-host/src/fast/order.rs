@@ -1,12 +1,12 @@
-//! The flows of a batch. Records for each flow if one of its packets took the slow path, and the run in which
-//! its ACKs are gathered.
+//! The flows of a batch. For each flow, this module records if a packet took the slow path, and the run in
+//! which ACKs are gathered.
 //!
 //! Check 7: an ACK must not overtake an earlier segment of its flow. A frame that takes the slow path blocks
-//! its slot, and later ACKs of that slot take the slow path too. Flows can share a slot, so a flow may be
-//! blocked because of another; that costs time, but never changes the order. A frame whose flow cannot be
-//! read at fixed offsets blocks all slots.
+//! the slot of its flow, and later ACKs in a blocked slot take the slow path too. Flows can share a slot, so a
+//! frame of one flow may block another flow; this costs time, but never changes the order. A frame whose flow
+//! cannot be read at fixed offsets blocks all slots.
 //!
-//! Nothing is cleared between batches: a slot is valid only if it has the number of the current batch.
+//! The slots are not cleared between batches: a slot is valid only if it has the number of the current batch.
 
 use rxo_frame::{Frame, LinkKind};
 use rxo_wire::{ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, ethertype};
@@ -75,14 +75,15 @@ impl Flows {
         self.spots[spot % SPOTS] = Spot { batch: self.batch, run, place };
     }
 
-    /// Returns the index of the connection whose ACK was last gathered at `spot`: usually the next ACK is for
-    /// the same connection. The caller must check this.
+    /// Returns the index of the connection whose ACK was last gathered at `spot`. The next ACK at `spot`
+    /// usually belongs to this connection, which the caller must check.
     #[inline]
     pub(super) fn last_place(&self, spot: usize) -> u32 {
         self.spots[spot % SPOTS].place
     }
 
-    /// Blocks the slot of `frame`, which takes the slow path; blocks all slots if its flow is unknown.
+    /// Blocks the slot of `frame`, which takes the slow path. Blocks all slots if the flow of `frame` cannot be
+    /// determined.
     #[inline]
     pub(super) fn pass(&mut self, link: LinkKind, frame: &Frame<&[u8]>) {
         match read_owner(link, frame.bytes) {
@@ -167,8 +168,8 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Returns the slot of a flow, a hash of its addresses and ports. Not keyed: an attacker who targets a slot
-/// can only block it.
+/// Returns the slot of a flow, a hash of its addresses and ports. The hash is not keyed, because an attacker
+/// who chooses a slot can only force its ACKs onto the slow path.
 #[inline]
 const fn mix(addresses: u32, ports: u32) -> usize {
     let both = (addresses as u64) << 32 | ports as u64;

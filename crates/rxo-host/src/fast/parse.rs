@@ -1,7 +1,8 @@
-//! Decides whether a frame is a pure ACK for this host: checks 2 to 5, and the checks of the link.
+//! Decides if a frame is a pure ACK for this host: checks 2 to 5, and the checks of the link.
 //!
-//! Separate from all code that knows connections: it reads bytes only. It reads at fixed offsets, as the
-//! engine's path for plain segments does; other frames are classified out of line, to count a reason.
+//! This module reads only bytes, and is separate from all code that uses connections. Fields are read at fixed
+//! offsets, as on the engine's path for plain segments. Frames with another layout are classified in a separate
+//! function, to count a reason.
 
 use rxo_frame::{Frame, Instant, LinkKind};
 use rxo_wire::checksum::{Summer, verify_tcp};
@@ -40,12 +41,12 @@ pub(crate) struct PureAck<'a> {
 }
 
 impl Expect {
-    /// Parses `packet`, the IP packet in `frame`, whose IP header has `TRANSPORT` bytes. It must be a pure
-    /// ACK: right checksums, no flag but ACK, no data, and no option but the timestamp.
+    /// Parses `packet`, the IP packet in `frame`, whose IP header has `TRANSPORT` bytes. The packet must be a
+    /// pure ACK: its checksums are right, and it has no flag but ACK, no data, and no option but the timestamp.
     ///
     /// # Errors
-    /// The first check that fails. The TCP checksum of a frame that is not plain is not verified by this
-    /// function: the slow path does it.
+    /// The first check that fails. The TCP checksum of a frame with an unusual layout is not verified by this
+    /// function, but by the slow path.
     #[inline(always)]
     pub(crate) fn read_plain<'a, const TRANSPORT: u32>(
         &self,
@@ -113,8 +114,8 @@ impl Expect {
 }
 
 impl PureAck<'_> {
-    /// Returns the fields of the ACK, as the connection takes them. Parsed only when called, to save
-    /// registers.
+    /// Returns the fields of the ACK in the form that the connection accepts. The fields are parsed only in
+    /// this call, to save registers.
     #[inline]
     pub(crate) fn record(&self) -> AckRecord {
         let header = self.header;
@@ -141,7 +142,7 @@ impl PureAck<'_> {
     }
 }
 
-/// Returns the reason why a packet that is not plain is not a pure ACK.
+/// Returns the reason for which a packet with an unusual layout is not a pure ACK.
 #[cold]
 fn reason_of_unusual(packet: &[u8]) -> FallbackReason {
     let Ok(parsed) = parse_ip(packet) else { return FallbackReason::Ip };

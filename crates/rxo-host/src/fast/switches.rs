@@ -1,5 +1,5 @@
-//! The modules of the fast path, which can be switched while a host runs. Chan and Cheriton 2013 have one such switch in
-//! *sysfs*.
+//! The modules of the fast path, which can be switched on and off while a host runs. In Chan and Cheriton 2013, a file
+//! in *sysfs* is such a switch.
 
 use std::fmt;
 use std::str::FromStr;

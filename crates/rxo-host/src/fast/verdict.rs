@@ -1,15 +1,14 @@
-//! The reasons why a frame is not consumed by the fast path.
+//! The reasons for which a frame is not consumed by the fast path.
 //!
-//! Separate because it is the list of all reasons, in the order of the checks, with the names of their
-//! counters.
+//! The reasons are listed in the order of the checks, with the names of their counters.
 
 use rxo_frame::reasons;
 
 reasons! {
     /// The first check of the fast path that rejected a frame, which then takes the slow path
     /// (`docs/fast-path.md`). If flags, options or headers already show that a frame is not a pure ACK, its TCP
-    /// checksum may not have been verified yet. The order is that of the checks; the names are those of the
-    /// totals and of JSON.
+    /// checksum may not have been verified yet. The variants are in the order of the checks; the strings are
+    /// the names of the counters, also in JSON.
     FallbackReason {
         /// The fast path for pure ACKs is off, while other modules are on.
         Off => "off",
@@ -30,7 +29,8 @@ reasons! {
         /// The connection is not synchronized yet, or the gate, which checks addresses, refuses packets of
         /// its flow.
         NotSynchronized => "not-synchronized",
-        /// An earlier segment of the flow is held by the engine, or took the slow path in the same batch.
+        /// The engine holds an earlier segment of the flow, or an earlier segment took the slow path in the
+        /// current batch.
         Order => "order",
         /// Segments wait in the connection's backlog.
         Backlog => "backlog",

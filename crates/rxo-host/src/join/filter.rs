@@ -1,8 +1,9 @@
-//! Decides which frames are rewritten for a receiver's connection, which it only observes.
+//! Decides which frames from the network are rewritten for a receiver's connection. The filter only observes
+//! this connection.
 //!
-//! Pure: frames and times go in, decisions come out. The receiver's stack does not support groups, so this
-//! filter has the checks that guard rxo's own receivers: source, window and timestamp of a group's segment
-//! must be the sender's.
+//! The filter is pure: its inputs are frames and times, its outputs are decisions. The receiver's stack does
+//! not support groups, so this filter makes the checks that rxo's own receivers make: source, window and
+//! timestamp of a segment to the group must fit the sender.
 
 use std::net::SocketAddr;
 
@@ -25,12 +26,12 @@ rxo_frame::counters! {
     /// Counters of the segments that the sender sent to the group.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct JoinCounters {
-        /// Number of segments that were rewritten and passed on.
+        /// Number of segments that were rewritten and delivered to the receiver.
         pub given: u64,
-        /// Number of segments outside the receiver's window. At most ten of them in five seconds are passed
-        /// on.
+        /// Number of segments outside the receiver's window. At most ten of these segments in five seconds are
+        /// delivered.
         pub outside: u64,
-        /// Number of segments that arrived while no connection was open, or that cannot be the sender's.
+        /// Number of segments that arrived while no connection was open, or that cannot come from the sender.
         pub refused: u64,
     }
 }
@@ -38,11 +39,11 @@ rxo_frame::counters! {
 /// The effect of a segment of the receiver on its membership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MembershipChange {
-    /// The segment changes nothing.
+    /// The segment does not change the membership.
     Nothing,
-    /// The segment opens the connection: join the group for this host.
+    /// The segment opens the connection: the caller must join the group on behalf of this host.
     Opens { receiver: SocketAddr, mac: [u8; 6] },
-    /// The segment acknowledges the sender's FIN, or resets the connection: leave the group.
+    /// The segment acknowledges the sender's FIN, or resets the connection: the caller must leave the group.
     Ends,
 }
 
@@ -62,11 +63,11 @@ pub enum FrameDecision {
 struct Connection {
     receiver: SocketAddr,
     mac: [u8; 6],
-    /// Sequence number after everything that the receiver has sent.
+    /// The sequence number after all data that the receiver has sent.
     sent: SeqNumber,
     /// ACK number of the sender's last segment; `None` before its SYN has arrived.
     acked: Option<SeqNumber>,
-    /// The sender's window as its header contains it, without the scale.
+    /// The window field of the sender's last segment, not scaled.
     window: u16,
     /// The next sequence number that the receiver expects.
     expects: SeqNumber,
@@ -76,12 +77,12 @@ struct Connection {
     scale: u8,
     /// Sequence number after the sender's FIN; `None` before the FIN has arrived.
     end: Option<SeqNumber>,
-    /// The receiver's last TSval.
+    /// The last TSval of the receiver.
     clock: u32,
-    /// The sender's last TSval, and its arrival time.
+    /// The last TSval of the sender, and the arrival time of its segment.
     recent: (u32, Instant),
-    /// Start of the current five seconds for segments outside the window, and the number of such segments
-    /// since.
+    /// The start of the current interval of five seconds, and the number of segments outside the window since
+    /// then.
     outside: (Instant, u32),
 }
 
@@ -91,8 +92,8 @@ impl Filter {
         Self { sender, group, connection: None, counts: JoinCounters::default() }
     }
 
-    /// Updates the state by the Ethernet frame `bytes`, which the receiver's host sends. Returns its effect
-    /// on the membership.
+    /// Updates the state with the Ethernet frame `bytes`, which the receiver's host sends. Returns the effect
+    /// of the frame on the membership.
     pub(super) fn on_host_frame(&mut self, bytes: &[u8], now: Instant) -> MembershipChange {
         let Some((key, tcp, options)) = segment_in(bytes) else { return MembershipChange::Nothing };
         if key.receiver() != self.sender {
@@ -131,7 +132,8 @@ impl Filter {
         MembershipChange::Nothing
     }
 
-    /// Decides about the Ethernet frame `bytes` from the network. Its transport checksum is complete.
+    /// Decides if the Ethernet frame `bytes` from the network passes unchanged, is rewritten, or is dropped.
+    /// The transport checksum in `bytes` must be complete.
     pub(super) fn decide(&mut self, bytes: &[u8], now: Instant) -> FrameDecision {
         let Some((key, tcp, options)) = segment_in(bytes) else { return FrameDecision::Pass };
         if key.destination() == self.group.ip() {
@@ -193,8 +195,8 @@ impl Connection {
         }
     }
 
-    /// Updates the state by a segment from the sender to this receiver. Ignores a segment that acknowledges
-    /// data that was never sent: it is forged, or belongs to another connection.
+    /// Updates the state with a segment from the sender to this receiver. Ignores a segment that acknowledges
+    /// data that was never sent, because such a segment is forged or belongs to another connection.
     fn on_sender_segment(&mut self, tcp: &FrameSegment, options: &SegmentOptions, now: Instant) {
         let TcpSegment { seq, ack, window, flags, .. } = tcp.segment;
         let from = self.acked.unwrap_or(self.sent);
@@ -213,7 +215,7 @@ impl Connection {
         }
     }
 
-    /// Records the sender's FIN, if it is in a segment that lies in the window.
+    /// Records the sender's FIN, if the segment `tcp`, which is in the window, has this flag.
     fn note_end(&mut self, tcp: &FrameSegment) {
         if tcp.segment.flags.contains(TcpFlags::FIN) {
             self.end = Some(tcp.segment.seq + tcp.len());
@@ -235,7 +237,7 @@ impl Connection {
         Some(Target { mac, receiver, ack, window, echo: clock })
     }
 
-    /// Returns `true` if TSval `value` can be the sender's, by the rule of
+    /// Returns `true` if `value` can be a TSval of the sender, by the rule of
     /// [`Connection::on_group_arrival`](rxo_tcp::Connection::on_group_arrival).
     fn is_timely(&self, value: u32, now: Instant) -> bool {
         let (recent, at) = self.recent;
@@ -279,7 +281,8 @@ fn segment_in(bytes: &[u8]) -> Option<(FlowKey, FrameSegment, SegmentOptions)> {
     Some((parsed.key, FrameSegment { parsed, segment }, options))
 }
 
-/// Returns TSval, if the timestamp is the segment's only option and at its usual offset.
+/// Returns the TSval of the segment `tcp` in the frame `bytes`; `None` unless the timestamp is the only option
+/// and at its usual offset.
 fn value_of(bytes: &[u8], tcp: &FrameSegment) -> Option<u32> {
     let at = tcp.parsed.at;
     let options = bytes.get(at.tcp_options()).filter(|_| has_plain_options(bytes, at))?;
@@ -288,8 +291,8 @@ fn value_of(bytes: &[u8], tcp: &FrameSegment) -> Option<u32> {
 
 /// Largest window shift (RFC 7323, section 2.3).
 const MOST_SCALE: u8 = 14;
-/// Maximum number of ticks by which a TSval may be ahead of the elapsed time, or behind because of
-/// reordering.
+/// Maximum number of ticks by which a TSval may be ahead of the elapsed time ([`TICKS_AHEAD`]), or behind
+/// because of reordering ([`TICKS_BEHIND`]).
 const TICKS_AHEAD: u64 = 10_000;
 const TICKS_BEHIND: u32 = 1_000;
 const MOST_OUTSIDE: u32 = 10;

@@ -1,9 +1,9 @@
-//! Joins a cast in the name of another host, which does not support groups.
+//! Joins a cast on behalf of another host, which does not support groups.
 //!
-//! Sans-IO: it sees the frames of both directions, decides about those from the network, and returns the
-//! reports to send to the network. When the host opens a connection to the sender, the group is joined;
-//! segments to the group become segments of that connection (`filter.rs`, `rewrite.rs`). All other frames
-//! pass unchanged in both directions.
+//! The module is sans-IO. Its inputs are the frames of both directions. Its outputs are decisions about frames
+//! from the network, and membership reports to send to the network. When the host opens a connection to the
+//! sender, the group is joined. Segments to the group are rewritten into segments of that connection
+//! (`filter.rs`, `rewrite.rs`). All other frames pass unchanged in both directions.
 
 mod filter;
 mod rewrite;
@@ -25,14 +25,14 @@ use crate::link::{Channel, ChannelError, IpCidr, Link, LinkConfig, LinkError};
 pub struct Join {
     filter: Filter,
     channel: Channel,
-    /// The link that reports the membership in the host's name; `None` while the host is in no group.
+    /// The link that reports the membership on behalf of the host; `None` while the host is not a member.
     member: Option<Link>,
 }
 
-/// The reason why a group cannot be joined in the name of a host.
+/// The reason for which a group cannot be joined on behalf of a host.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum JoinError {
-    /// The host's address is not one that a host can have.
+    /// The host's address is invalid as the address of a host.
     #[error(transparent)]
     Link(#[from] LinkError),
     /// The host cannot join the channel.
@@ -62,10 +62,11 @@ impl Join {
         self.filter.counts
     }
 
-    /// Updates the state by the Ethernet frame `bytes`, which the host sends. The frame passes unchanged.
+    /// Updates the state with the Ethernet frame `bytes`, which the host sends. The caller forwards the frame
+    /// unchanged.
     ///
     /// # Errors
-    /// If the frame opens a connection to the sender, and the group cannot be joined in the host's name.
+    /// If the frame opens a connection to the sender, and the group cannot be joined on behalf of the host.
     pub fn on_host_frame(&mut self, bytes: &[u8], now: Instant) -> Result<(), JoinError> {
         match self.filter.on_host_frame(bytes, now) {
             MembershipChange::Nothing => {}
@@ -84,8 +85,8 @@ impl Join {
         Ok(())
     }
 
-    /// Decides about a frame from the network, which must be Ethernet without a partial checksum. Answers queries about
-    /// groups as well; all other frames are for the host's own link.
+    /// Decides if a frame from the network passes unchanged, is rewritten, or is dropped. The frame must be Ethernet
+    /// without a partial checksum. Queries about group memberships are also answered by [`Join::reports`].
     pub fn decide<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) -> FrameDecision {
         let bytes = frame.bytes();
         if let Some(member) = self.member.as_mut().filter(|_| is_query(bytes)) {
@@ -102,7 +103,7 @@ impl Join {
         iter::from_fn(move || self.member.as_mut()?.poll_transmit())
     }
 
-    /// Returns the time at which the next report is due; `None` if none is.
+    /// Returns the time at which the next report is due; `None` if no report is pending.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
         self.member.as_ref().and_then(Link::poll_at)

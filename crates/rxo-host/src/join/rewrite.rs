@@ -1,6 +1,6 @@
-//! Rewrites a segment to the group into a segment of a single connection: addresses, port, and the three
-//! fields whose correct values differ between receivers. Checksums are updated, not computed, so a damaged
-//! frame stays damaged.
+//! Rewrites a segment to the group into a segment of a single connection: addresses, port, and the three fields
+//! whose correct values differ between receivers. Checksums are updated incrementally, so a damaged frame still
+//! has a wrong checksum.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -20,7 +20,7 @@ pub(super) struct Target {
 }
 
 /// Rewrites the Ethernet frame in `bytes`, whose headers are at `at` and end with the timestamp option alone.
-/// Returns `None` if the frame is too short; `bytes` must not be used then.
+/// Returns `None` if the frame is too short; in that case the caller must discard `bytes`.
 pub(super) fn rewrite(bytes: &mut [u8], at: Offsets, target: &Target) -> Option<()> {
     let (network, tcp) = (at.network as usize, at.transport as usize);
     bytes.get_mut(..6)?.copy_from_slice(&target.mac);
@@ -73,5 +73,5 @@ const PORT_AT: usize = 2;
 const ACK_AT: usize = 8;
 const WINDOW_AT: usize = 14;
 const CHECKSUM_AT: usize = 16;
-/// Offset of TSecr: after two no-operations, type, length and TSval.
+/// The offset of TSecr in the TCP header, in bytes: after two no-operations, type, length and TSval.
 const ECHO_AT: usize = 28;

@@ -1,8 +1,8 @@
-//! Rate limits: a token bucket on the caller's clock.
+//! Rate limits by a token bucket, with the time passed in by the caller.
 
 use rxo_frame::Instant;
 
-/// A token bucket: the tokens that can be taken at once, and those that are added per second.
+/// A token bucket with a maximum number of tokens, and a number of tokens that are added per second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
     at_once: u64,
@@ -18,7 +18,7 @@ impl Allowance {
         Self { at_once, each_second, left: at_once * NANOS_PER_SECOND, seen_at: Instant::ZERO }
     }
 
-    /// Takes a token. Returns `false` if there is none at `now`.
+    /// Removes a token. Returns `false` if the bucket is empty at `now`.
     pub(crate) fn take(&mut self, now: Instant) -> bool {
         let most = self.at_once * NANOS_PER_SECOND;
         let earned = now.nanos_since(self.seen_at).saturating_mul(self.each_second);

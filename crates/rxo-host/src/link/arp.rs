@@ -17,8 +17,8 @@ pub(super) struct Arp {
 }
 
 impl Arp {
-    /// Parses the packet after the Ethernet header. `None` if it is not for IPv4 over Ethernet, is neither a
-    /// request nor a reply, or has an invalid sender such as a group address.
+    /// Parses the packet after the Ethernet header. `None` if the packet is not for IPv4 over Ethernet, is
+    /// neither a request nor a reply, or has an invalid sender such as a group address.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let packet = ArpPacketSlice::from_slice(bytes).ok()?.to_packet().try_eth_ipv4().ok()?;
         let is_known = [ArpOperation::REQUEST, ArpOperation::REPLY].contains(&packet.operation);
@@ -62,8 +62,8 @@ pub(super) fn request(
     frames::arp(mac, to.unwrap_or(BROADCAST), &packet.to_bytes())
 }
 
-/// Builds an ARP probe for `target`: it asks whether any host has the address, and does not claim it (RFC
-/// 5227, section 2.1.1). `None` if the frame cannot be written.
+/// Builds an ARP probe for `target`: a request that does not claim the address for this host (RFC 5227, section
+/// 2.1.1). `None` if the frame cannot be written.
 pub(super) fn probe(mac: Mac, target: Ipv4Addr) -> Option<Vec<u8>> {
     request(mac, Ipv4Addr::UNSPECIFIED, target, None)
 }

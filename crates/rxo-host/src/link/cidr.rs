@@ -38,7 +38,8 @@ impl IpCidr {
         Self { address: ip, prefix_bits: width(ip) }
     }
 
-    /// Returns the network in which the source `ip` is counted: its first 24 bits for IPv4, 64 for IPv6.
+    /// Returns the source network of `ip`, for counters by network: the prefix of 24 bits for IPv4, 64 bits for
+    /// IPv6.
     pub(crate) fn of_source(ip: IpAddr) -> Self {
         let (address, prefix_bits) = match ip {
             IpAddr::V4(ip) => (Ipv4Addr::from_bits(ip.to_bits() & u32::MAX << 8).into(), 24),
@@ -59,7 +60,7 @@ impl IpCidr {
         self.prefix_bits
     }
 
-    /// Returns `true` if `ip` is in this network. An address of the other IP version never is.
+    /// Returns `true` if `ip` is in this network. Returns `false` for an address of the other IP version.
     #[must_use]
     pub fn contains(&self, ip: IpAddr) -> bool {
         let most = width(self.address);

@@ -1,7 +1,7 @@
 //! Answers UDP datagrams: this host has no UDP, so every port is closed.
 //!
-//! Separate from the other messages because the answer quotes the packet. Without an answer a client would
-//! wait for its own timeout: an application that tries QUIC first would be slow to fall back to TCP.
+//! The module is separate from the other messages because the answer quotes the packet. Without an answer, a
+//! client would wait for a timeout: an application that tries QUIC first would fall back to TCP only slowly.
 
 use std::net::IpAddr;
 
@@ -13,8 +13,8 @@ use super::{FrameOutcome, Link};
 
 impl Link {
     /// Answers a UDP datagram for this host with "port unreachable" (RFC 1122, section 4.1.3.1; RFC 4443,
-    /// section 3.1). Datagrams that must not be answered, such as those to groups or from invalid sources
-    /// (RFC 1122, section 3.2.2), were refused by the gate.
+    /// section 3.1). Datagrams that must not be answered, such as those to groups or from invalid sources (RFC
+    /// 1122, section 3.2.2), have already been refused by the gate.
     pub(super) fn refuse_datagram(
         &mut self,
         ip: &Parsed,

@@ -22,8 +22,9 @@ pub(super) enum Discovery {
 }
 
 impl Discovery {
-    /// Parses an ICMPv6 message whose checksum is right. `None` if it is of another type, or invalid
-    /// according to RFC 4861, section 7.1: a `hop_limit` of 255 shows that no router forwarded it.
+    /// Parses an ICMPv6 message whose checksum is right. `None` if the message has another type or is invalid
+    /// according to RFC 4861, section 7.1. A `hop_limit` of 255 is required, because it shows that no router
+    /// forwarded the message.
     pub(super) fn read(message: &Icmpv6Slice<'_>, hop_limit: u8, to: Ipv6Addr) -> Option<Self> {
         if hop_limit != HOP_LIMIT {
             return None;
@@ -102,8 +103,8 @@ pub(super) fn solicit(
     )
 }
 
-/// Builds the probe that checks whether `target` is in use: a solicitation with an unspecified source, hence
-/// without an option (RFC 4862, section 5.4.2). `None` if the frame cannot be written.
+/// Builds a probe for `target`: a solicitation with an unspecified source and without an option (RFC 4862,
+/// section 5.4.2). A host that uses `target` answers the probe. `None` if the frame cannot be written.
 pub(super) fn probe(mac: Mac, target: Ipv6Addr) -> Option<Vec<u8>> {
     let group = solicited_node(target);
     let message = message(TYPE_NEIGHBOR_SOLICITATION, [0; 4], target, (SOURCE_OPTION, mac));
@@ -151,7 +152,7 @@ fn message(kind: u8, flags: [u8; 4], target: Ipv6Addr, option: (u8, Mac)) -> [u8
     message
 }
 
-/// Returns the receivers for which an ICMPv6 message of this type is meant.
+/// Returns the kind of receivers of an ICMPv6 message of type `kind`.
 pub(super) const fn intended_receivers(kind: u8) -> Receivers {
     match kind {
         TYPE_NEIGHBOR_SOLICITATION | TYPE_NEIGHBOR_ADVERTISEMENT => Receivers::Neighbours,

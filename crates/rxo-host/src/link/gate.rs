@@ -1,9 +1,9 @@
 //! The gate: refuses every frame that is not for this host.
 //!
-//! Every delivery passes the gate before anything acts on it: single segments, aggregates, pure ACKs, ARP,
-//! neighbour discovery and other ICMP. Separate so that there is one list of reasons to refuse, checked in
-//! one order and counted, and no path around it. A device in promiscuous mode also delivers frames for other
-//! hosts, which this host must not answer.
+//! Every delivery passes the gate before any other code handles it: single segments, aggregates, pure ACKs,
+//! ARP, neighbour discovery and other ICMP. So there is a single list of reasons to refuse, checked in a fixed
+//! order and counted. A device in promiscuous mode also delivers frames for other hosts, which this host must
+//! not answer.
 
 use std::net::IpAddr;
 
@@ -16,22 +16,22 @@ use super::neighbours::Mac;
 use super::routes::Routes;
 
 rxo_frame::counters! {
-    /// Refused deliveries, by the first reason found.
+    /// Numbers of refused deliveries, by the first reason found.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct GateCounters {
-        /// Deliveries sent to another station's hardware address.
+        /// Number of deliveries sent to another station's Ethernet address.
         pub other_station: u64,
-        /// Deliveries sent to a broadcast or group address at the link, though meant for one host (RFC 1122,
+        /// Number of unicast packets that were sent to an Ethernet broadcast or group address (RFC 1122,
         /// section 3.3.6).
         pub group_station: u64,
-        /// Deliveries with a VLAN tag: this host is in no VLAN.
+        /// Number of deliveries with a VLAN tag. This host does not support VLANs.
         pub other_vlan: u64,
-        /// Deliveries for an IP address that is not this host's.
+        /// Number of deliveries for an IP address that does not belong to this host.
         pub other_address: u64,
-        /// Deliveries from an address that no other host can have: a group, a broadcast, loopback, this
-        /// host's own (RFC 1122, section 3.2.1.3; RFC 9293, section 3.9.2.3).
+        /// Number of deliveries from a source address that no other host can have: a group, a broadcast, a
+        /// loopback address, or an address of this host (RFC 1122, section 3.2.1.3; RFC 9293, section 3.9.2.3).
         pub no_source: u64,
-        /// Deliveries with a wrong IP, TCP or ICMP checksum.
+        /// Number of deliveries with a wrong IP, TCP or ICMP checksum.
         pub bad_checksum: u64,
     }
 }
@@ -44,7 +44,7 @@ impl GateCounters {
     }
 }
 
-/// The reason why a delivery is refused.
+/// The reason for which a delivery is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
     OtherStation,
@@ -55,7 +55,7 @@ enum Refusal {
     BadChecksum,
 }
 
-/// The receivers for which a message is meant, which determines the addresses that it may have.
+/// The kind of receivers of a message. The kind determines the valid addresses of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Receivers {
     /// One host: echo requests and ICMP errors.
@@ -64,7 +64,7 @@ pub(super) enum Receivers {
     /// source.
     Connection,
     /// Neighbours: the destination may be a group, and the source may be unspecified or an address of this
-    /// host. Also used for messages about groups.
+    /// host. This kind also applies to messages about groups.
     Neighbours,
 }
 
@@ -80,7 +80,7 @@ enum Station {
 pub(super) struct Gate {
     kind: LinkKind,
     mac: Mac,
-    /// The flow that passed the address check last; its addresses are not checked again.
+    /// The flow that last passed the address check. Further packets of this flow skip the check.
     last: FlowKey,
     pub(super) counters: GateCounters,
 }
@@ -135,7 +135,7 @@ impl Gate {
         Ok(station)
     }
 
-    /// Checks the addresses of a packet, unless its flow is the one that passed this check last.
+    /// Checks the addresses of a packet, unless its flow is the flow that last passed this check.
     #[inline]
     fn check_addresses(
         &mut self,
@@ -169,7 +169,7 @@ impl Gate {
     }
 }
 
-/// Returns `true` if packets of the flow `key` have the addresses of packets for this host alone.
+/// Returns `true` if the addresses in the flow `key` are valid for a packet to this host alone.
 pub(super) fn may_arrive(ours: Ours<'_>, key: &FlowKey) -> bool {
     check_addresses(ours, Station::Us, key, Receivers::OneHost).is_ok()
 }

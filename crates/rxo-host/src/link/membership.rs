@@ -11,8 +11,8 @@ use super::groups::{Channel, ChannelError, igmp, mld};
 
 impl Link {
     /// Adds a member to `channel`. The first member is reported at once and again within a second
-    /// ([`Link::poll_transmit`]), and from then on the gate admits segments from the channel's source to its
-    /// group.
+    /// ([`Link::poll_transmit`]). From then on, the gate admits segments from the channel's source to the
+    /// channel's group.
     ///
     /// # Errors
     /// [`ChannelError::Full`] if 32 channels are joined, [`ChannelError::Version`] if the link has no address
@@ -56,8 +56,8 @@ impl Link {
         envelope.igmp(source, igmp::ALL_ROUTERS, &message(igmp::REPORT, records))
     }
 
-    /// Builds an MLDv2 report (RFC 3810, section 5.2). Routers accept reports only from link-local addresses;
-    /// without one, as on links without Ethernet, the source is unspecified (section 5.2.13).
+    /// Builds an MLDv2 report (RFC 3810, section 5.2). Routers accept reports only from link-local addresses.
+    /// Without a link-local address, as on links without Ethernet, the source is unspecified (section 5.2.13).
     fn mld_report(&self, records: &[Record]) -> Option<Vec<u8>> {
         let link_local = self.addresses().find_map(|cidr| match cidr.address() {
             IpAddr::V6(ip) if ip.is_unicast_link_local() => Some(ip),
@@ -71,5 +71,5 @@ impl Link {
 
 /// The type of service of IGMP messages (RFC 3376, section 4).
 const INTERNETWORK_CONTROL: u8 = 0xc0;
-/// The hop limit of messages to routers: no router forwards them.
+/// The hop limit of messages to routers. With this value, no router forwards the messages.
 const ROUTERS_HOP_LIMIT: u8 = 1;

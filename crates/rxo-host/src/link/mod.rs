@@ -1,7 +1,7 @@
 //! The link below a host's TCP: addresses, neighbours, routes, ICMP.
 //!
-//! Separate from the sockets because it is sans-IO: frames go in ([`Link::on_frame`]), time goes in
-//! ([`Link::on_timeout`], due at [`Link::poll_at`]), frames to send come out ([`Link::poll_transmit`]), and
+//! The link is sans-IO. [`Link::on_frame`] processes a received frame, [`Link::on_timeout`], due at
+//! [`Link::poll_at`], processes timers, [`Link::poll_transmit`] returns the frames to send, and
 //! [`Link::resolve`] returns the Ethernet address for a packet. No input causes a panic. Memory is bounded by
 //! [`LinkConfig::neighbours`] and a bounded queue of frames.
 //!
@@ -9,7 +9,7 @@
 //! * `neighbours.rs`: the neighbour table: Ethernet addresses, and the time for which they are valid.
 //! * `arp.rs`, `discovery.rs`: requests and answers for IPv4 (RFC 826) and IPv6 (RFC 4861).
 //! * `groups/`: memberships of multicast groups (IGMPv3, MLDv2).
-//! * `gate.rs`: decides whether a delivery is for this host at all, TCP included.
+//! * `gate.rs`: refuses deliveries that are not for this host, including TCP.
 //! * `path.rs`: parses ICMP errors about segments, which TCP then validates.
 //! * `packet.rs`, `receive.rs`: parsing and handling of received frames.
 //! * `closed.rs`: answers UDP datagrams with "port unreachable".
@@ -72,8 +72,8 @@ pub struct LinkConfig {
     pub addresses: Vec<IpCidr>,
     /// Routes to other networks; the routes to the networks of `addresses` are implied.
     pub routes: Vec<Route>,
-    /// Size of the neighbour table: at least 4 more than the number of gateways. A full table evicts the
-    /// least recently used neighbour, but never a gateway.
+    /// Maximum number of entries in the neighbour table: at least 4 more than the number of gateways. A full
+    /// table evicts the least recently used neighbour, but never a gateway.
     pub neighbours: usize,
     /// The seed of the random delays of membership reports.
     pub seed: u64,
@@ -88,7 +88,7 @@ impl LinkConfig {
     }
 }
 
-/// The reason why the configuration of a link is invalid.
+/// The reason for which the configuration of a link is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LinkError {
     /// The host has no address.
@@ -127,9 +127,11 @@ pub enum LinkError {
 /// The result of resolving the destination of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolve {
-    /// Send the packet to this Ethernet address; it is zero and unused without Ethernet.
+    /// The packet must be sent to this Ethernet address. On links other than Ethernet, the address is zero and
+    /// unused.
     Resolved([u8; 6]),
-    /// The Ethernet address is not known yet, and has been requested. Try again after [`FrameOutcome::Neighbour`].
+    /// The Ethernet address is unknown and has been requested. The caller must try again after
+    /// [`FrameOutcome::Neighbour`].
     Pending,
     /// The neighbour did not answer requests for its address.
     Unreachable,
@@ -142,8 +144,8 @@ pub enum Resolve {
 pub enum FrameOutcome {
     /// The frame needs no further processing. The link may have answered it.
     Nothing,
-    /// The neighbour with this address is reachable now: retry packets that waited for it, or for a
-    /// destination behind it.
+    /// The neighbour with this IP address has become reachable. The caller must retry packets that waited for
+    /// this neighbour, or for a destination behind it.
     Neighbour(IpAddr),
     /// A router reports that a segment was too large for its path.
     TooBig(PacketTooBig),
@@ -231,7 +233,8 @@ impl Link {
         }
     }
 
-    /// Returns the Ethernet address to which a packet for `ip` must be sent. Requests it if it is unknown.
+    /// Returns the Ethernet address to which a packet for `ip` must be sent. If the Ethernet address is
+    /// unknown, requests it.
     pub fn resolve(&mut self, ip: IpAddr, now: Instant) -> Resolve {
         let Some(hop) = self.routes.next_hop(ip) else { return Resolve::NoRoute };
         if self.kind == LinkKind::RawIp {
@@ -252,8 +255,8 @@ impl Link {
         }
     }
 
-    /// Confirms that packets to `ip` arrive, as TCP has learnt from ACKs: the neighbour need not be probed
-    /// (RFC 4861, section 7.3.1).
+    /// Records that packets to `ip` arrive, as ACKs of TCP show. The neighbour then need not be probed (RFC
+    /// 4861, section 7.3.1).
     pub fn confirm(&mut self, ip: IpAddr, now: Instant) {
         if let Some(hop) = self.routes.next_hop(ip) {
             self.neighbours.confirm(hop, now);
@@ -294,8 +297,8 @@ impl Link {
         discovery.chain(self.groups.groups()).map(frames::group_mac)
     }
 
-    /// Returns the next frame to send, with complete checksums. After each input, call it until it returns
-    /// `None`.
+    /// Returns the next frame to send, with complete checksums. After each input, the caller must call this
+    /// function until it returns `None`.
     pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         self.frames.pop_front()
     }
@@ -410,24 +413,24 @@ pub(crate) const DEFAULT_NEIGHBOURS: usize = 4_096;
 const LINK_LOCAL_BITS: u8 = 64;
 /// Maximum number of frames that wait for the device.
 const MOST_FRAMES: usize = 256;
-/// The largest burst of address requests (ARP, neighbour discovery), in packets. A burst lets connections to
-/// many neighbours open at once, but a flood of SYNs from addresses that do not exist must not become a flood
-/// of requests.
+/// The largest burst of address requests (ARP, neighbour discovery), in packets. A burst is needed to open
+/// connections to many neighbours at once. The limit prevents a flood of SYNs with forged sources from causing
+/// a flood of requests.
 const ASK_AT_ONCE: u32 = 64;
 /// The long-term limit of address requests, in packets per second.
 const ASK_EACH_SECOND: u32 = 128;
-/// The largest burst of answers to address requests, in packets. Ample, because a neighbour repeats a request
-/// only once a second.
+/// The largest burst of answers to address requests, in packets. The limit is ample, because a neighbour
+/// repeats a request only once per second.
 const ANSWER_AT_ONCE: u32 = 128;
 /// The long-term limit of answers to address requests, in packets per second.
 const ANSWER_EACH_SECOND: u32 = 1_000;
-/// The largest burst of ICMP echo replies, in packets. RFC 1812, section 4.3.2.8, requires a limit and leaves
-/// its size open.
+/// The largest burst of ICMP echo replies, in packets. RFC 1812, section 4.3.2.8, requires a limit without a
+/// value for it.
 const ECHO_AT_ONCE: u32 = 100;
 /// The long-term limit of ICMP echo replies, in packets per second.
 const ECHO_EACH_SECOND: u32 = 1_000;
-/// The largest burst of ICMP "port unreachable" messages, in packets. Smaller than that of echo replies,
-/// because datagrams are often sent by programs that do not wait for an answer.
+/// The largest burst of ICMP "port unreachable" messages, in packets. The limit is smaller than that of echo
+/// replies, because many programs send datagrams without waiting for an answer.
 const REFUSE_AT_ONCE: u32 = 20;
 /// The long-term limit of "port unreachable" messages, in packets per second.
 const REFUSE_EACH_SECOND: u32 = 100;

@@ -1,12 +1,12 @@
-//! The neighbour table: maps IP addresses to link-layer addresses, with the states of RFC 4861, section
-//! 7.3.2, for ARP as well.
+//! The neighbour table: maps IP addresses to link-layer addresses, with the states of RFC 4861, section 7.3.2,
+//! which are also used for ARP.
 //!
-//! Separate because it handles addresses and time, but no packets: it decides which requests to send, and
-//! processes parsed answers. The number of entries is bounded, and a flood of addresses fills at most half of
-//! them. The order of eviction is:
+//! The table handles addresses and times, but no packets: it decides which requests to send, and processes
+//! parsed answers. The number of entries is bounded, and a flood of unanswered addresses fills at most half of
+//! the entries. The order of eviction is:
 //!
-//! * an entry that this host never requested, the oldest first;
-//! * if half of all entries wait for an answer, the entry that was requested first;
+//! * an entry whose address this host never requested, the oldest first;
+//! * if half of all entries wait for an answer, the entry whose address was requested first;
 //! * the least recently used entry. A gateway is never evicted.
 //!
 //! Sorted indices give the next entry to evict and the next timer: no operation visits all entries.
@@ -41,19 +41,20 @@ struct Neighbour {
     until: Instant,
     /// The time at which this host last sent a packet to the neighbour; `None` if it never did.
     used_at: Option<Instant>,
-    /// The time of the last message about this neighbour.
+    /// The time of the last received message about this neighbour.
     heard_at: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// A request was sent to all stations, `asked` times so far, and none has answered.
+    /// A request was sent to all stations, `asked` times so far, and no station has answered.
     Incomplete { asked: u8 },
     /// The neighbour has answered, or TCP has confirmed it, recently.
     Reachable,
-    /// The neighbour has not answered recently, and nothing was sent to it since.
+    /// The neighbour has not answered recently, and no packet was sent to the neighbour since.
     Stale,
-    /// The neighbour has not answered recently, and a packet was sent to it: progress of TCP may confirm it.
+    /// The neighbour has not answered recently, and a packet was sent to the neighbour. An ACK may still
+    /// confirm that the neighbour is reachable.
     Delay,
     /// Requests were sent to the neighbour alone, `asked` times so far.
     Probe { asked: u8 },
@@ -65,9 +66,9 @@ enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NeighbourLookup {
     Mac(Mac),
-    /// The address has been requested already, and is not known yet.
+    /// The link-layer address is unknown and was already requested.
     Pending,
-    /// The address is not known: the caller must send a request now.
+    /// The link-layer address is unknown. The caller must send a request now.
     Ask,
     /// The neighbour did not answer requests for its address.
     Failed,
@@ -79,7 +80,7 @@ pub(super) enum NeighbourLookup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ask {
     pub(super) ip: IpAddr,
-    /// The station to send the request to; `None` sends it to all.
+    /// The station to which the request must be sent; `None` sends the request to all stations.
     pub(super) mac: Option<Mac>,
 }
 
@@ -91,10 +92,9 @@ pub(super) struct NeighbourMessage {
     pub(super) mac: Option<Mac>,
     /// `true` if the message answers a request of this host.
     pub(super) is_answer: bool,
-    /// `true` if the address in the message may replace a known address of the neighbour that differs from
-    /// it.
+    /// `true` if the address in the message may replace a different known address of the neighbour.
     pub(super) overrides: bool,
-    /// `true` if the message is meant for this host, which will then probably send packets to the neighbour
+    /// `true` if the message was sent to this host, which will then probably send packets to the neighbour
     /// soon.
     pub(super) is_for_us: bool,
 }
@@ -179,8 +179,8 @@ impl Neighbours {
         }
     }
 
-    /// Runs the timers that have expired at `now`, and passes each request to send to `ask`. Visits no other
-    /// entry.
+    /// Runs the timers that have expired at `now`, and passes each request to send to `ask`. Only entries with
+    /// expired timers are visited.
     pub(super) fn on_timeout(&mut self, now: Instant, mut ask: impl FnMut(Ask)) {
         while self.next_at().is_some_and(|at| at <= now) {
             let Some((_, ip)) = self.due.pop_first() else { return };
@@ -238,8 +238,9 @@ impl Neighbours {
         }
     }
 
-    /// Makes space for another entry, by eviction if needed. Returns `false` if there is no space. An entry
-    /// that this host wants may evict any other entry except gateways.
+    /// Makes space for another entry, by eviction if needed. Returns `false` if there is no space. If this host
+    /// requests the address of the new entry (`is_wanted`), evicts in the order of the module's documentation;
+    /// otherwise evicts only an entry whose address this host never requested.
     fn make_room(&mut self, is_wanted: bool) -> bool {
         let has_too_many = is_wanted && self.waiting >= self.limit.div_ceil(2);
         if self.entries.len() < self.limit && !has_too_many {
@@ -265,7 +266,7 @@ impl Neighbours {
 /// The class of an entry in the order of eviction; the lowest is evicted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// This host never sent a packet to the neighbour.
+    /// The lowest class: this host never sent a packet to the neighbour.
     Unwanted,
     /// The neighbour has not answered a request.
     Unanswered,
@@ -315,8 +316,8 @@ impl Neighbour {
         true
     }
 
-    /// Returns the request that a neighbour in this state is sent: `None` for no request, `Some(None)` for
-    /// one to all stations, `Some(Some(mac))` for one to this station.
+    /// Returns the destination of the request for a neighbour in this state: `None` for no request,
+    /// `Some(None)` for all stations, `Some(Some(mac))` for the station `mac`.
     fn asks(&self) -> Option<Option<Mac>> {
         match self.state {
             State::Incomplete { .. } => Some(None),

@@ -1,6 +1,6 @@
 //! Parses a received frame once, for the gate and for the handlers after it.
 //!
-//! Separate so that the gate handles every kind of packet in the same way.
+//! With this module, the gate handles all kinds of packets in a uniform way.
 
 use rxo_frame::{Frame, LinkKind};
 use rxo_wire::checksum::{
@@ -24,7 +24,7 @@ use super::groups::mld;
 pub(super) enum Packet {
     /// A TCP segment.
     Segment(Parsed),
-    /// An ICMP or ICMPv6 message, with the receivers that it is meant for.
+    /// An ICMP or ICMPv6 message, with its kind of receivers.
     Icmp(Parsed, Receivers),
     /// An IGMP message.
     Igmp(Parsed),
@@ -64,8 +64,8 @@ impl Packet {
         }
     }
 
-    /// Returns the addresses of the packet, and the receivers that it is meant for. `None` if the packet has
-    /// no IP addresses to check.
+    /// Returns the addresses of the packet, and its kind of receivers. `None` if the packet has no IP addresses
+    /// to check.
     pub(super) fn addressed(&self) -> Option<(&FlowKey, Receivers)> {
         match self {
             Self::Segment(ip) => Some((&ip.key, Receivers::Connection)),
@@ -116,7 +116,7 @@ pub(super) fn is_segment_right<B: AsRef<[u8]>>(
     verify_ip_header(at, bytes) && (is_trusted || verify_tcp(key, at, bytes, summer))
 }
 
-/// Returns the receivers for which an ICMPv6 message of type `kind` is meant.
+/// Returns the kind of receivers of an ICMPv6 message of type `kind`.
 fn intended_receivers(kind: u8) -> Receivers {
     if kind == mld::QUERY { Receivers::Neighbours } else { discovery::intended_receivers(kind) }
 }

@@ -1,7 +1,7 @@
 //! ICMP errors about segments that this host has sent.
 //!
-//! Separate because it trusts nothing: it only extracts the connection that an error names; TCP decides by
-//! the sequence number whether the error is credible (RFC 5927, section 4).
+//! This module does not verify an error: it only extracts the connection and the sequence number from the
+//! quoted packet. TCP uses the sequence number to decide if the error is credible (RFC 5927, section 4).
 
 use std::net::SocketAddr;
 
@@ -17,8 +17,8 @@ pub struct PacketTooBig {
     pub pair: FlowKey,
     /// The sequence number of the segment that was too large.
     pub seq: SeqNumber,
-    /// The largest IP packet that the next link can carry, in bytes, as reported by the router. Estimated if
-    /// the router reports none (RFC 1191, section 7.1).
+    /// The largest IP packet that the next link can carry, in bytes, as reported by the router. The size is
+    /// estimated if the router reports no MTU (RFC 1191, section 7.1).
     pub mtu: u32,
 }
 
@@ -40,7 +40,7 @@ pub(super) enum PathError {
     Unreachable(Unreachable),
 }
 
-/// Parses an ICMP message whose checksum is right; `None` if it is not an error about a TCP segment.
+/// Parses an ICMP message whose checksum is right. `None` if the message is not an error about a TCP segment.
 pub(super) fn read_v4(message: &Icmpv4Slice<'_>) -> Option<PathError> {
     use DestUnreachableHeader::{FragmentationNeeded, Port, Protocol};
     let kind = message.icmp_type();
@@ -59,7 +59,7 @@ pub(super) fn read_v4(message: &Icmpv4Slice<'_>) -> Option<PathError> {
     Some(Quoted::read(message.payload())?.unreachable(is_hard))
 }
 
-/// Parses an ICMPv6 message whose checksum is right; `None` if it is not an error about a TCP segment.
+/// Parses an ICMPv6 message whose checksum is right. `None` if the message is not an error about a TCP segment.
 pub(super) fn read_v6(message: &Icmpv6Slice<'_>) -> Option<PathError> {
     let is_hard = match message.icmp_type() {
         Icmpv6Type::PacketTooBig { mtu } => {
@@ -106,7 +106,8 @@ impl Quoted {
     }
 }
 
-/// Returns the next common MTU below `packet_bytes`, for routers older than RFC 1191, which report none.
+/// Returns the next common MTU below `packet_bytes`, for errors of routers older than RFC 1191, which report no
+/// MTU.
 fn plateau(packet_bytes: u16) -> u16 {
     PLATEAUS.into_iter().find(|size| *size < packet_bytes).unwrap_or(LEAST_PLATEAU)
 }

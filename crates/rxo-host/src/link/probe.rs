@@ -1,9 +1,9 @@
 //! Probes whether another station uses an address of this host, and stores the first such conflict (RFC 5227;
 //! RFC 4862, section 5.4).
 //!
-//! Separate because probing is the only time at which a link must not answer for its addresses: they are not
-//! its own yet. Probing takes less time than the RFCs require, because these hosts are configured by
-//! programs: no random delay, fewer probes, and no wait of seconds before the announcement.
+//! While it probes, a link must not answer requests for its addresses. Probing takes less time than the RFCs
+//! require, because these hosts are configured by programs: there is no random delay, fewer probes are sent,
+//! and the announcement is not delayed by seconds.
 
 use std::net::IpAddr;
 
@@ -15,15 +15,15 @@ use super::{Link, arp, discovery, text_of};
 /// The number and interval of the probes for a host's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// The number of probes per address; RFC 5227 specifies 3, RFC 4862 specifies 1.
+    /// The number of probes per address. RFC 5227 specifies 3, RFC 4862 specifies 1.
     pub count: u8,
     /// The time to wait for an answer after each probe; RFC 5227 specifies 1 to 2 s, RFC 4862 specifies 1 s.
     pub interval: Duration,
 }
 
 impl Default for Probe {
-    /// Sends two probes, because one may be lost, and waits 200 ms for an answer to each, because a
-    /// station on the same link answers sooner.
+    /// The default is two probes, because one may be lost, and 200 ms of waiting after each, because a station
+    /// on the link answers sooner.
     fn default() -> Self {
         Self { count: 2, interval: Duration::from_millis(200) }
     }
@@ -56,9 +56,9 @@ pub(super) struct Probing {
 
 impl Link {
     /// Starts to probe this host's addresses; the first probes are due at once ([`Link::on_timeout`]). Until
-    /// the probes end, the link answers no request for these addresses. Then it announces them, unless
-    /// another station has claimed one. If `is_sender` is `false`, another shard sends probes and
-    /// announcements. Does nothing without Ethernet.
+    /// probing ends, the link does not answer requests for these addresses. Afterwards the link announces its
+    /// addresses, unless another station has claimed one of them. If `is_sender` is `false`, another shard
+    /// sends probes and announcements. Does nothing without Ethernet.
     pub fn probe(&mut self, probe: Probe, is_sender: bool) {
         if self.is_ethernet() {
             let Probe { count, interval } = probe;
@@ -105,7 +105,8 @@ impl Link {
         }
     }
 
-    /// Records that `mac` claims `address`, which is this host's. Returns `true` if `mac` is another station.
+    /// Records that `mac` claims `address`, an address of this host. Returns `true` if `mac` is another
+    /// station.
     pub(super) fn note_claim(&mut self, address: IpAddr, mac: [u8; 6]) -> bool {
         let is_another = mac != self.mac;
         if is_another {

@@ -16,9 +16,9 @@ use super::path::{self, PathError};
 use super::{FrameOutcome, Link};
 
 impl Link {
-    /// Receives a frame of an unknown flow: parses its headers and verifies its checksums. Answers go to the
-    /// queue of [`Link::poll_transmit`]; a TCP segment is returned as [`FrameOutcome::Segment`] for the connections.
-    /// A frame that the gate refuses is counted and ignored.
+    /// Receives a frame of an unknown flow: parses its headers and verifies its checksums. Answers are queued for
+    /// [`Link::poll_transmit`]. A TCP segment is returned as [`FrameOutcome::Segment`]. A frame that the gate refuses
+    /// is counted and ignored.
     pub fn on_frame<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) -> FrameOutcome {
         let packet = Packet::read(self.kind, frame.bytes());
         let is_right = || packet.is_right(frame, self.summer);
@@ -46,7 +46,7 @@ impl Link {
         })
     }
 
-    /// Returns `true` if every shard of this host needs `frame`: it is about neighbours or paths.
+    /// Returns `true` if all shards of this host need `frame`, because it is about neighbours or paths.
     pub(crate) fn is_for_all_shards<B: AsRef<[u8]>>(&self, frame: &Frame<B>) -> bool {
         match Packet::read(self.kind, frame.bytes()) {
             Packet::Arp(_) => true,
@@ -58,7 +58,7 @@ impl Link {
         }
     }
 
-    /// Receives a copy of a frame that another shard receives too. The other shard answers and counts the
+    /// Receives a copy of a frame that another shard has received. The other shard answers and counts the
     /// frame; this shard only updates its tables.
     pub(crate) fn receive_copy<B: AsRef<[u8]>>(
         &mut self,
@@ -90,7 +90,7 @@ impl Link {
     }
 
     /// Returns `true` if the gate would admit packets with the addresses of the flow `key`. Can be called
-    /// before any packet arrives; counts nothing.
+    /// before any packet arrives. Does not change counters.
     pub(crate) fn may_arrive(&self, key: &FlowKey) -> bool {
         may_arrive(Ours { routes: &self.routes, groups: &self.groups }, key)
     }
@@ -134,8 +134,8 @@ impl Link {
     }
 
     /// Handles an ARP packet about an address that is still being probed. A probe of another station for the
-    /// same address is a conflict (RFC 5227, section 2.1.1). Other requests get no answer, because the
-    /// address is not this host's yet.
+    /// same address is a conflict (RFC 5227, section 2.1.1). Other requests are not answered, because this host
+    /// does not use the address yet.
     fn receive_while_probing(&mut self, arp: &Arp) {
         if arp.is_request && arp.sender.is_unspecified() {
             self.note_claim(arp.target.into(), arp.sender_mac);
@@ -285,8 +285,8 @@ impl Link {
         self.answer(now, discovery::advertise(self.mac, target, Some(to)));
     }
 
-    /// Answers an echo request (RFC 792; RFC 4443, section 4.2). The answer goes to the Ethernet address that
-    /// sent the request.
+    /// Answers an echo request (RFC 792; RFC 4443, section 4.2). The answer is sent to the Ethernet address
+    /// from which the request came.
     fn echo<A: Into<IpAddr> + Copy>(
         &mut self,
         letter: &Letter<'_, A>,

@@ -1,7 +1,7 @@
 //! Routes: select the next hop of a packet and its source address.
 //!
-//! Separate because it is pure: it searches a few rows for the longest matching prefix. The search is linear
-//! because there are few rows.
+//! The module is pure. It searches a table for the longest matching prefix, linearly, because the table has few
+//! rows.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -36,7 +36,7 @@ impl Routes {
     /// Creates the table from the host's addresses and its routes to other networks.
     ///
     /// # Errors
-    /// If an address cannot be a host's, or a gateway is not on one of its networks.
+    /// If an address cannot belong to a host, or a gateway is not on a network of this host.
     pub(super) fn new(addresses: Vec<IpCidr>, routes: &[Route]) -> Result<Self, LinkError> {
         if addresses.is_empty() {
             return Err(LinkError::NoAddress);
@@ -98,8 +98,8 @@ impl Routes {
         }
     }
 
-    /// Returns the source address of a packet for `ip`: one in the network of the next hop, or else the first
-    /// that is not link-local. `None` if there is no route.
+    /// Returns the source address of a packet for `ip`: an address in the network of the next hop, or else the
+    /// first address that is not link-local. `None` if there is no route.
     pub(super) fn source_for(&self, ip: IpAddr) -> Option<IpAddr> {
         let hop = self.next_hop(ip)?;
         let same = self.addresses.iter().filter(|cidr| cidr.address().is_ipv4() == ip.is_ipv4());

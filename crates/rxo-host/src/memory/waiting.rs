@@ -1,13 +1,14 @@
 //! The connections that wait for memory to send, in order of their requests.
 //!
-//! Separate because application threads request and the worker grants (`worker/rests.rs`). Checking that
-//! no connection waits takes no lock.
+//! Application threads add requests to this queue, and the worker grants them (`worker/rests.rs`). Checking if
+//! any connection waits takes no lock.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The queue of waiting connections: the index of each, with the number of bytes that it needs.
+/// The queue of waiting connections. An entry is the index of a connection and the number of bytes that the
+/// connection needs.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     queue: Mutex<VecDeque<(u32, u64)>>,
@@ -53,7 +54,7 @@ impl Waiting {
     }
 }
 
-/// The maximum number of waiting connections; it limits the queue to one megabyte.
+/// The maximum number of waiting connections, which limits the queue to one megabyte.
 const MOST_WAITING: usize = 1 << 16;
 
 #[cfg(test)]

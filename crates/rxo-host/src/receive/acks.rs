@@ -5,8 +5,8 @@ use rxo_frame::Frame;
 use rxo_wire::tcp::AckRecord;
 use rxo_wire::{Offsets, class_and_length};
 
-/// An iterator over the records of pure ACKs, in frames whose headers are at the same offsets. The frames
-/// stay in the engine.
+/// An iterator over the records of pure ACKs, in frames whose headers are at equal offsets. The frames stay in
+/// the engine.
 #[derive(Debug)]
 pub(crate) struct AckRecords<'a, B> {
     frames: IntoFrames<'a, B>,

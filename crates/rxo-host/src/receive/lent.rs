@@ -6,7 +6,7 @@ use rxo_frame::{Frame, Frames};
 use crate::buffer::Buffer;
 
 /// An iterator over frames whose buffers belong to the device. Each buffer is wrapped for the connection when
-/// it is taken, so the engine holds unwrapped ones.
+/// the iterator returns its frame; the engine holds unwrapped buffers.
 #[derive(Debug)]
 pub(crate) struct Lent<'a, B>(IntoFrames<'a, B>);
 

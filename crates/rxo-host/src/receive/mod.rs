@@ -1,8 +1,8 @@
 //! The receive path: turns a delivery of the engine into an [`Arrival`] for a connection.
 //!
-//! Separate because it is the only module that reads the headers of received segments; after it there are
-//! only segments and records. The offsets of the headers are determined once for all frames of a delivery, so
-//! a connection reads each frame at fixed offsets, when it takes the frame.
+//! This is the only module that reads the headers of received segments; later stages use only segments and
+//! records. The offsets of the headers are determined once for all frames of a delivery. So each frame is read
+//! at fixed offsets, when the connection requests its segment.
 
 mod acks;
 mod lent;
@@ -25,8 +25,8 @@ use crate::buffer::Buffer;
 pub(crate) type Delivered<'a, B> =
     Arrival<Buffer<B>, Lent<'a, B>, AckRecords<'a, B>, Segments<Lent<'a, B>>>;
 
-/// The kind of a delivery's frames, and the offsets of their headers, which are the same in all of them. The
-/// end of each frame is read from its own header.
+/// The kind of a delivery's frames, and the offsets of their headers, which are equal in all frames. The end of
+/// each frame is read from its own header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     at: Offsets,
@@ -35,7 +35,7 @@ pub(crate) struct Form {
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// Plain segments with data. The first `alike` of them have equal headers, apart from the fields that
+    /// Plain segments with data. The first `alike` segments have equal headers, apart from the fields that
     /// increase from segment to segment.
     Run { alike: usize },
     /// One GSO frame whose segments carry `size` bytes of data each.

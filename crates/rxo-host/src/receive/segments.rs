@@ -6,7 +6,7 @@ use rxo_wire::Offsets;
 
 use crate::buffer::Buffer;
 
-/// An iterator over the segments in frames whose headers start at the same offsets.
+/// An iterator over the segments in frames whose headers start at equal offsets.
 #[derive(Clone, Debug)]
 pub(crate) struct Segments<F> {
     frames: F,

@@ -73,8 +73,8 @@ impl Handle {
     /// Joins the multicast group `group` for packets from `remote`, and starts to open a connection to
     /// `remote`. The peer may send the connection's data to the group instead of to this host alone (Chan and
     /// Cheriton 2013, section 4), from the port of `remote` to the port of `group`. The host leaves the group
-    /// when the connection is closed. The connection is reset if it cannot join, because there are 32 groups
-    /// or another connection has joined this one.
+    /// when the connection is closed. If the group cannot be joined, the connection is reset: at most 32 groups
+    /// can be joined, and each by one connection.
     ///
     /// # Errors
     /// The errors of [`Handle::connect_nonblocking`]; [`io::ErrorKind::InvalidInput`] if `group` is not a
@@ -87,8 +87,8 @@ impl Handle {
     /// port. At most `backlog` connections are half-open or wait to be accepted.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrNotAvailable`] if the address is not this host's, [`io::ErrorKind::AddrInUse`] if
-    /// another listener uses it.
+    /// [`io::ErrorKind::AddrNotAvailable`] if this host does not have the address, [`io::ErrorKind::AddrInUse`]
+    /// if another listener uses the address.
     ///
     /// # Examples
     /// Another thread runs the host:
@@ -110,8 +110,8 @@ impl Handle {
     }
 
     /// Opens a cast: one stream to a group of receivers, which connect to `config.local`. A host has one cast
-    /// at a time. A new one replaces it: the old receivers are reset, and the old handle has no effect any
-    /// more.
+    /// at a time. A new cast replaces the existing cast: the receivers of the existing cast are reset, and its
+    /// handle no longer has an effect.
     ///
     /// # Errors
     /// The errors of [`Handle::listen`]; [`io::ErrorKind::InvalidInput`] if a setting is invalid,
@@ -136,18 +136,19 @@ impl Handle {
         self.opener.cast(config)
     }
 
-    /// Returns the modules of the fast path that are on, in all shards.
+    /// Returns the modules of the fast path that are on. The modules are equal in all shards.
     pub fn fast_path(&self) -> FastModules {
         self.opener.fast_path()
     }
 
-    /// Turns these modules of the fast path on and all others off, starting with the next batch of each
+    /// Turns `modules` of the fast path on and all other modules off, starting with the next batch of each
     /// worker. ACKs that wait in a ring are still processed.
     pub fn set_fast_path(&self, modules: FastModules) {
         self.opener.set_fast_path(modules);
     }
 
-    /// Wakes the worker of each shard if it is waiting. It then runs one round and calls its observer.
+    /// Makes the worker of each shard run one round ([`Host::turn`](crate::Host::turn)) and call its observer,
+    /// even if the worker is asleep.
     pub fn wake(&self) {
         self.opener.wake();
     }

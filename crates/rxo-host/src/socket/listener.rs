@@ -9,8 +9,8 @@ use std::sync::Arc;
 use super::{Accept, TcpStream, Waiting};
 use crate::cell::Signal;
 
-/// Accepts connections to this host, like [`std::net::TcpListener`]; usable from any thread. Dropping it
-/// resets connections that were not accepted.
+/// Accepts connections to this host, like [`std::net::TcpListener`]; usable from any thread. Dropping the
+/// listener resets connections that were not accepted.
 pub struct TcpListener {
     pub(super) listener: Arc<dyn Accept>,
     waiting: Waiting,

@@ -53,12 +53,12 @@ impl<B> Listening<B> {
         })
     }
 
-    /// Returns `true` if the backlog allows another half-open connection.
+    /// Returns `true` if the backlog has space for another half-open connection.
     pub(crate) fn has_room(&self) -> bool {
         self.opening.load(Ordering::Relaxed) + self.waiting.load(Ordering::Relaxed) < self.backlog
     }
 
-    /// Returns `true` if the backlog allows another established connection to wait.
+    /// Returns `true` if the backlog has space for another established connection.
     pub(crate) fn accepts(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) < self.backlog
     }
@@ -78,8 +78,8 @@ impl<B> Listening<B> {
         self.cookies_until.store(until.as_nanos(), Ordering::Relaxed);
     }
 
-    /// Returns `true` if a returned cookie is valid at `now`. At other times all are refused, so that
-    /// guessing is useless.
+    /// Returns `true` if SYN cookies are accepted at `now`. Cookies are accepted only for a while after one was
+    /// sent, so that an attacker cannot guess cookies at other times.
     pub(crate) fn expects_cookies(&self, now: Instant) -> bool {
         now.as_nanos() < self.cookies_until.load(Ordering::Relaxed)
     }
@@ -92,7 +92,7 @@ impl<B> Listening<B> {
         self.signal.notify();
     }
 
-    /// Removes and returns the connection that has waited longest; `None` if none waits.
+    /// Removes and returns the connection that has waited longest; `None` if no connection waits.
     pub(crate) fn pop(&self) -> Option<Arc<Cell<B>>> {
         let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
         let cell = accepted.try_recv().ok()?;
@@ -101,12 +101,12 @@ impl<B> Listening<B> {
     }
 }
 
-/// The application's handle to a listener. Dropping it closes the listener.
+/// The application's handle to a listener. Dropping this handle closes the listener.
 pub(crate) struct BoundListener<B> {
     place: Place,
     parts: Vec<Part<B>>,
     signal: Arc<Signal>,
-    /// Number of calls of `accept` so far: each call begins with the next shard in turn.
+    /// Number of calls of `accept` so far, which determines the shard that a call checks first.
     calls: AtomicUsize,
 }
 

@@ -1,7 +1,7 @@
 //! The interface for applications: a handle to the host, streams and listeners, modelled on `std::net`.
 //!
-//! Separate from the cell because it adds blocking: a call on a cell returns `WouldBlock`, and here the
-//! thread then waits and retries, unless the socket is nonblocking.
+//! These types are separate from the cell because they add blocking. When a call on a cell returns
+//! `WouldBlock`, the thread waits and retries here, unless the socket is nonblocking.
 
 mod handle;
 mod listener;

@@ -1,7 +1,7 @@
 //! Opens connections and listeners for application threads.
 //!
-//! An unsharded host is one with a single shard. A connection is opened on a shard with free capacity, from a
-//! local port whose answers arrive on that shard. A listener is on all shards.
+//! An unsharded host has a single shard. A connection is opened on a shard with free capacity, from a local
+//! port whose answers arrive on that shard. A listener is on all shards.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -19,7 +19,7 @@ use crate::cast::{Cast, CastCommand, CastConfig, Opened};
 use crate::cell::{Bound, Cell, GroupFlow, Signal, Socket};
 use crate::post::{Command, Place, Post};
 
-/// The operations of a handle, without the type of buffer.
+/// The operations of a [`Handle`](super::Handle), independent of the device's buffer type.
 pub(crate) trait Opener: Send + Sync {
     fn connect(&self, remote: SocketAddr) -> io::Result<Arc<dyn Socket>>;
     fn join(&self, remote: SocketAddr, group: SocketAddr) -> io::Result<Arc<dyn Socket>>;
@@ -33,7 +33,7 @@ pub(crate) trait Opener: Send + Sync {
 /// The shared state of all shards of a host.
 pub(crate) struct Shards<B> {
     posts: Vec<Arc<Post<B>>>,
-    /// Number of connections opened, which start on each shard in turn.
+    /// Number of connections opened so far. Connections are opened on the shards in turn.
     opened: AtomicUsize,
 }
 
@@ -134,10 +134,11 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Opener for Shards<B> {
     }
 }
 
-/// Number of half-open connections of receivers that may wait, in addition to the receivers that may join.
+/// The number of half-open connections that the listener of a cast permits beyond the maximum number of
+/// receivers.
 const MORE_OPENING: usize = 64;
 
-/// Returns `true` if the error is about one shard, so that another shard may succeed.
+/// Returns `true` if the error concerns only one shard, so that the call may succeed on another shard.
 fn is_of_one_shard(error: &io::Error) -> bool {
     use io::ErrorKind::{AddrNotAvailable, NotConnected, QuotaExceeded};
     matches!(error.kind(), QuotaExceeded | AddrNotAvailable | NotConnected)
@@ -162,7 +163,8 @@ fn connect<B: AsRef<[u8]> + Send + Sync + 'static>(
     Ok(Bound::bind(cell))
 }
 
-/// Creates the state of a connection to be opened. Its local port is never one that a listener uses.
+/// Creates the state of a connection to be opened. The local port of the connection is not used by any
+/// listener.
 fn cell<B: AsRef<[u8]>>(
     post: &Arc<Post<B>>,
     source: IpAddr,

@@ -7,11 +7,11 @@ use std::time::Duration;
 use super::{TcpListener, TcpStream};
 use crate::cell::{ReadySet, Signal};
 
-/// Reports which of many nonblocking sockets are ready, without a descriptor for each; the cost of a wait
-/// depends on the ready sockets, not on the watched ones. Clones share one set.
+/// Reports the ready sockets among many nonblocking sockets, without a descriptor per socket. The cost of a
+/// wait depends on the number of ready sockets, not on the number of watched sockets. Clones share one set.
 ///
-/// Each socket has a token. After a call on a socket has returned [`io::ErrorKind::WouldBlock`], its token is
-/// reported when the call should be retried. Spurious tokens are possible.
+/// Each socket has a token. After a call on a socket has returned [`io::ErrorKind::WouldBlock`], the token of
+/// the socket is reported when the call should be retried. Spurious tokens are possible.
 ///
 /// # Examples
 /// ```no_run
@@ -47,10 +47,10 @@ impl Readiness {
         Self { set: Arc::new(ReadySet::new()) }
     }
 
-    /// Watches `stream` under `token`. Call it before using the stream in nonblocking mode.
+    /// Watches `stream` under `token`. Must be called before the stream is used in nonblocking mode.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] if the stream is watched already, or if its descriptor is in use.
+    /// [`io::ErrorKind::AlreadyExists`] if the stream is already watched, or if its descriptor is in use.
     pub fn watch(&self, stream: &TcpStream, token: u64) -> io::Result<()> {
         self.join(stream.signal(), token)
     }
@@ -78,8 +78,8 @@ impl Readiness {
         self.set.notify(token);
     }
 
-    /// Appends the tokens that were reported since the last call to `ready`. If there are none, blocks until
-    /// one is reported or `timeout` passes; `None` sets no limit.
+    /// Appends the tokens that were reported since the last call to `ready`. If there are no such tokens,
+    /// blocks until a token is reported or `timeout` passes; `None` sets no limit.
     pub fn wait(&self, ready: &mut Vec<u64>, timeout: Option<Duration>) {
         self.set.wait(ready, timeout);
     }

@@ -24,10 +24,10 @@ use crate::transmit::Marks;
 /// data is missing: reads return 0, and only writes fail.
 ///
 /// # Readiness
-/// [`AsFd`] returns a descriptor for `mio`, `epoll` and the like. Register it for *reading*, even to wait for
-/// writing: after a call has returned [`io::ErrorKind::WouldBlock`], the descriptor becomes readable when
-/// that call should be retried. It is readable at first. Do not read, write or close it. With edge-triggered
-/// polling, use the socket until it would block, as usual.
+/// [`AsFd`] returns a descriptor for `mio`, `epoll` and the like. Register the descriptor for *reading*, even
+/// to wait for writing: after a call has returned [`io::ErrorKind::WouldBlock`], the descriptor becomes
+/// readable when that call should be retried. The descriptor is readable at first. Do not read, write or close
+/// the descriptor. With edge-triggered polling, use the socket until it would block, as usual.
 #[derive(Clone)]
 pub struct TcpStream {
     pub(super) socket: Arc<dyn Socket>,
@@ -59,11 +59,11 @@ impl TcpStream {
         })
     }
 
-    /// Returns `true` if a connection that was opened without blocking is established. If it is not, the
-    /// descriptor becomes readable when this call should be repeated.
+    /// Returns `true` if a connection that was opened without blocking is established. If this function returns
+    /// `false`, the descriptor becomes readable when the call should be repeated.
     ///
     /// # Errors
-    /// The reason why the connection failed or was closed.
+    /// The error for which the connection failed or was closed.
     pub fn is_connected(&self) -> io::Result<bool> {
         if self.socket.is_connected()? {
             return Ok(true);
@@ -121,15 +121,15 @@ impl TcpStream {
 
     /// Writes without a copy: removes from the front of `from` as many bytes as fit into the send buffer, and
     /// returns their number. Blocks while the buffer is full, as [`Write::write`] does. Both calls may be
-    /// mixed: the peer receives all data in the order of the calls, and a segment may span two of them. Less
-    /// than 2 KiB is copied.
+    /// mixed: the peer receives all data in the order of the calls, and a segment may contain data of two
+    /// calls. If less than 2 KiB are written, they are copied.
     ///
-    /// The connection keeps the bytes until the peer has acknowledged them or the connection is closed, even
-    /// if the stream is dropped. They count towards the same limit as copied bytes; any part of them, however
-    /// small, keeps the whole owner alive. The worker reads the bytes whenever it sends or retransmits them,
-    /// and may drop the owner. So the bytes should be in memory: while the worker reads them from a disk, it
-    /// serves no connection. If they are a mapping of a file that is truncated, SIGBUS ends the whole
-    /// process: see [`SharedBytes::from_owner`].
+    /// The connection keeps the bytes until the peer has acknowledged them or the connection is closed, even if
+    /// the stream is dropped. The bytes count towards the limit of the send buffer, like copied bytes. The
+    /// owner of the bytes is not dropped while any part of them, however small, is unacknowledged. The worker
+    /// reads the bytes whenever it sends or retransmits them, and may drop the owner. The bytes should be in
+    /// memory, because the worker serves no other connection while it waits for a disk. If the bytes are a
+    /// mapping of a file that is truncated, SIGBUS ends the whole process: see [`SharedBytes::from_owner`].
     ///
     /// # Errors
     /// The errors of [`Write::write`]; if there is an error, `from` is unchanged.
@@ -152,20 +152,21 @@ impl TcpStream {
         self.waiting.until(self.socket.signal(), timeout, || self.socket.write_shared(from))
     }
 
-    /// From now on, passes all received data to `reader`, in order, one piece at a time, as soon as it
-    /// arrives. `reader` is called on the worker's thread and reads the receive buffers: nothing is copied,
-    /// no thread is woken, and the window stays open. This is the cheapest way to receive. Data that was
-    /// received before is passed by this call, on this thread.
+    /// Passes all data that is received from now on to `reader`, in order, one piece at a time, as soon as the
+    /// data arrives. `reader` is called on the worker's thread and reads the receive buffers: no data is
+    /// copied, no thread is woken, and the window stays open. This is the cheapest way to receive. This call
+    /// itself passes the data that was already received, on the calling thread.
     ///
-    /// [`Read::read`] then only waits for the end: it returns 0 after the peer has closed and `reader` has
-    /// received all data, and returns the error of a failed connection once. Writing, closing and readiness
-    /// do not change.
+    /// Afterwards, [`Read::read`] only waits for the end of the data: it returns 0 after the peer has closed
+    /// its direction and `reader` has received all data. For a failed connection, it returns the error once.
+    /// Writing, closing and readiness do not change.
     ///
     /// `reader` runs while the connection is locked, and delays the whole host, so it must not block. It must
     /// not use a stream or a listener of any host, because two readers that use each other's streams would
-    /// deadlock: pass the data on through a channel. Calls on sockets inside `reader` fail with
+    /// deadlock. Use a channel to pass the data to another thread. Calls on sockets inside `reader` fail with
     /// [`io::ErrorKind::Deadlock`]; [`TcpStream::abort`], [`TcpStream::statistics`] and this function panic.
-    /// `reader` may drop streams. If it panics, the host ends. It is dropped when the connection is closed.
+    /// `reader` may drop streams. If `reader` panics, the host ends. `reader` is dropped when the connection is
+    /// closed.
     pub fn read_with(&self, reader: impl FnMut(&[u8]) + Send + 'static) {
         self.socket.set_reader(Reader::new(reader));
     }
@@ -204,9 +205,9 @@ impl TcpStream {
         self.waiting.until(self.socket.signal(), timeout, || self.socket.read_in_place(&mut show))
     }
 
-    /// Writes a copy of `head`, followed by `text` without a copy as [`TcpStream::write_shared`] does. Both
-    /// are written in one call, so that a segment may contain the end of the head and the beginning of the
-    /// text. Returns the number of bytes taken from both; those of `text` are removed from its front.
+    /// Writes a copy of `head`, followed by `text` without a copy as [`TcpStream::write_shared`] does. Both are
+    /// written in one call, so that a segment may contain the end of the head and the beginning of the text.
+    /// Returns the number of bytes written from both. Written bytes of `text` are removed from its front.
     ///
     /// # Errors
     /// The errors of [`Write::write`]; if there is an error, `text` is unchanged.
@@ -264,11 +265,11 @@ impl TcpStream {
         self.socket.set_nagle(!is_nodelay)
     }
 
-    /// Sets how much written data may wait to be sent, in bytes, as `TCP_NOTSENT_LOWAT` of Linux does: a write
-    /// waits while that much is unsent, and continues when half of it has left. Data that was sent and is not
-    /// acknowledged does not count. `None` sets no limit beside the send buffer's size. The default comes
-    /// from [`HostConfig::tcp`](crate::HostConfig::tcp). A small limit keeps what is written late, such as an
-    /// urgent message, from waiting behind much earlier data, and costs more calls and wake-ups.
+    /// Sets the maximum number of written bytes that have not been sent, like `TCP_NOTSENT_LOWAT` of Linux. A
+    /// write waits while this number of bytes is unsent, and continues when half of them have been sent. Sent
+    /// bytes that are not acknowledged are not counted. `None` sets no limit besides the send buffer's size.
+    /// The default is the setting in [`HostConfig::tcp`](crate::HostConfig::tcp). With a small limit, an urgent
+    /// message does not wait behind much earlier data, but more calls and wake-ups are needed.
     ///
     /// # Errors
     /// `InvalidInput` if `bytes` is 0 or more than 2³⁰ - 1.
@@ -276,9 +277,10 @@ impl TcpStream {
         self.socket.set_most_unsent(bytes)
     }
 
-    /// Sets when and how often an idle peer is probed (RFC 9293, section 3.8.4); `None` turns keep-alive off.
-    /// The default comes from [`HostConfig::tcp`](crate::HostConfig::tcp). The idle time starts when the
-    /// worker applies the change, which is soon.
+    /// Sets the idle time after which the peer is probed, and the interval and number of probes (RFC 9293,
+    /// section 3.8.4). `None` turns keep-alive off. The default is the setting in
+    /// [`HostConfig::tcp`](crate::HostConfig::tcp). The idle time starts when the worker applies the change, in
+    /// its next round.
     ///
     /// # Errors
     /// `InvalidInput` if a time is shorter than a millisecond, or if one unanswered probe would close the
@@ -287,9 +289,9 @@ impl TcpStream {
         self.socket.set_keep_alive(settings)
     }
 
-    /// Sets how long written data may stay unacknowledged before the connection fails (RFC 5482, section 3).
-    /// The default comes from [`HostConfig::tcp`](crate::HostConfig::tcp). For outstanding data the time
-    /// starts when the worker applies the change, which is soon.
+    /// Sets the maximum time for which written data may stay unacknowledged before the connection fails (RFC
+    /// 5482, section 3). The default is the setting in [`HostConfig::tcp`](crate::HostConfig::tcp). For data
+    /// that is already outstanding, the time starts when the worker applies the change, in its next round.
     ///
     /// # Errors
     /// `Deadlock` inside a reader; otherwise never.
@@ -335,8 +337,8 @@ impl TcpStream {
         Ok(self.socket.marks()?.dscp)
     }
 
-    /// Takes and returns the error for which the connection failed; `None` if it did not fail, and after the
-    /// first call.
+    /// Returns the error for which the connection failed, once. Later calls return `None`, as do calls on a
+    /// connection that did not fail.
     ///
     /// # Errors
     /// None; the signature is that of `std::net`.

@@ -1,11 +1,11 @@
 //! Sockets for asynchronous tasks: implements tokio's traits without depending on a runtime.
 //!
-//! Separate because no call blocks: a call that would block leaves the task's waker in the cell. If several
-//! tasks read from one connection, only the last one that called is woken; the same holds for tasks that
-//! write, and for tasks that accept from one listener. The nonblocking mode of a socket has no effect here.
+//! No call blocks a thread: a call that would block stores the task's waker in the cell. If several tasks read
+//! from one connection, only the last task that called is woken. This also applies to tasks that write to one
+//! connection, and to tasks that accept from one listener. The nonblocking mode of a socket has no effect here.
 //!
-//! Tokio's traits copy. Each call without a copy has a form to poll and a form to await, both named after the
-//! blocking call.
+//! The calls of tokio's traits copy data. Each call without a copy exists as a function to poll and as an async
+//! function, both named after the blocking call.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -153,7 +153,7 @@ impl TcpStream {
         poll_fn(|context| self.poll_show(context, &mut read)).await
     }
 
-    /// Calls `read` once there is data, and removes it from the option.
+    /// Removes `read` from the option and calls it when there is data.
     fn poll_show(
         &self,
         context: &mut Context<'_>,
@@ -166,7 +166,8 @@ impl TcpStream {
 }
 
 impl TcpListener {
-    /// Accepts a connection, as [`TcpListener::accept`] does. If none waits, the task is woken when one does.
+    /// Accepts a connection, as [`TcpListener::accept`] does. If no connection waits, the task is woken when
+    /// one can be accepted.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the host was stopped.
@@ -228,8 +229,8 @@ impl AsyncWrite for TcpStream {
     }
 }
 
-/// Calls `attempt`. If it would block, registers the task, which the next change wakes, and tries once more:
-/// a change between both attempts is not missed.
+/// Calls `attempt`. If `attempt` would block, registers the task to be woken by the next change, and calls
+/// `attempt` once more, because a change may have happened between the first attempt and the registration.
 fn poll<R>(
     signal: &Signal,
     wish: TaskEvent,

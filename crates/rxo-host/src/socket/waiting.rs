@@ -43,13 +43,13 @@ impl Waiting {
         self.is_nonblocking.store(is_nonblocking, Ordering::Relaxed);
     }
 
-    /// Returns the descriptor of the signal. It is closed when `self` is dropped.
+    /// Returns the descriptor of the signal. The descriptor is closed when `self` is dropped.
     pub(crate) fn descriptor(&self, signal: &Signal) -> io::Result<BorrowedFd<'_>> {
         signal.descriptor(&self.descriptor)
     }
 
     /// Repeats `attempt` while it would block, at most for `timeout`; `None` sets no limit. If the socket is
-    /// nonblocking, tries once.
+    /// nonblocking, calls `attempt` only once.
     pub(crate) fn until<R>(
         &self,
         signal: &Signal,
@@ -77,8 +77,8 @@ impl Waiting {
     }
 }
 
-/// Calls `attempt`. If it would block, makes the next change set the descriptor readable, and calls it again,
-/// to catch a change in between.
+/// Calls `attempt`. If `attempt` would block, makes the next change set the descriptor readable, and calls
+/// `attempt` again, because a change may have happened in between.
 fn attempt_armed<R>(signal: &Signal, mut attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     match attempt() {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

@@ -1,5 +1,5 @@
-//! Sends several ACKs of one connection: the first is written in full. The others go to the device as a
-//! template, or are expanded from the first by the host, or are each built separately.
+//! Sends several ACKs of one connection. The first ACK is written in full. The later ACKs are passed to the
+//! device as a template, or the host expands them from the first ACK, or builds each of them separately.
 
 use std::num::NonZeroU16;
 
@@ -37,7 +37,7 @@ impl Outbox {
         }
     }
 
-    /// Turns the last packet into a template that the device expands. Returns `None` and changes nothing if
+    /// Turns the last packet into a template that the device expands. Returns `None`, without any change, if
     /// the packet cannot be a template.
     fn hand_over(&mut self, transmit: &Transmit<'_>, start: usize) -> Option<()> {
         self.numbers.clear();
@@ -61,8 +61,8 @@ impl Outbox {
         Some(())
     }
 
-    /// Writes the later ACKs by expansion of the first, which is the last packet. Returns `None` and changes
-    /// nothing if that packet cannot be a template.
+    /// Writes the later ACKs by expanding the first ACK, which is the last packet. Returns `None`, without any
+    /// change, if that packet cannot be a template.
     fn expand(&mut self, transmit: &Transmit<'_>, start: usize) -> Option<()> {
         self.watch.switch(Stage::Expand);
         let done = self.write_like(transmit, start);
@@ -70,8 +70,8 @@ impl Outbox {
         done
     }
 
-    /// Writes the later ACKs as copies of the last packet with their own numbers. Returns `None` and changes
-    /// nothing if the last packet cannot be a template. Out of line, because an inlined loop would run out of
+    /// Writes the later ACKs as copies of the last packet with their own numbers. Returns `None`, without any
+    /// change, if the last packet cannot be a template. Not inlined, because an inlined loop would run out of
     /// registers.
     #[inline(never)]
     fn write_like(&mut self, transmit: &Transmit<'_>, start: usize) -> Option<()> {
@@ -116,7 +116,7 @@ fn numbers_of(transmit: &Transmit<'_>) -> impl Iterator<Item = AckNumbers> {
     })
 }
 
-/// Returns the TSval of an ACK whose only option is a timestamp; 0 without one.
+/// Returns the TSval of an ACK whose only option is a timestamp; 0 without a timestamp.
 fn clock_of(transmit: &Transmit<'_>) -> u32 {
     match transmit.options.as_slice() {
         [1, 1, 8, 10, a, b, c, d, ..] => u32::from_be_bytes([*a, *b, *c, *d]),

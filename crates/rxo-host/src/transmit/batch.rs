@@ -10,7 +10,7 @@ use super::large::Large;
 use super::packet::{Packet, Whole};
 use super::template::Template;
 
-/// A group of similar packets: a single one, or the segments of a GSO send that the host split.
+/// A group of similar packets: a single packet, or the segments of a GSO frame that the host has split.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Planned {
     /// Number of bytes in the arena for the headers and copied data of all packets in the group. These bytes
@@ -30,9 +30,9 @@ pub(super) struct Planned {
 /// The way in which the device must split a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The packet is sent as it is.
+    /// The packet is sent unchanged.
     Plain,
-    /// The packet is a GSO send, which the device must segment.
+    /// The packet is a GSO frame, which the device must segment.
     Large,
     /// The packet is an ACK template, which the device must expand.
     Template,
@@ -66,7 +66,7 @@ impl Planned {
 pub(super) struct Packets<'a, T> {
     arena: &'a [u8],
     planned: slice::Iter<'a, Planned>,
-    /// The descriptions of the GSO sends among the packets, in the order of the packets.
+    /// The descriptions of the GSO frames among the packets, in the order of the packets.
     large: slice::Iter<'a, Large>,
     /// The descriptions of the ACK templates among the packets, in the order of the packets.
     templates: slice::Iter<'a, Template>,
@@ -87,8 +87,8 @@ struct Now<'a> {
 }
 
 impl<'a, T: FnMut(&Planned) -> Text<'a>> Packets<'a, T> {
-    /// Creates an iterator over the `count` packets of `planned`, whose headers are in `arena`. `large` holds
-    /// the GSO sends among them, and `templates` the ACK templates.
+    /// Creates an iterator over the `count` packets of `planned`, whose headers are in `arena`. `large`
+    /// describes the GSO frames among the packets, and `templates` the ACK templates.
     pub(super) fn new(
         (arena, planned): (&'a [u8], &'a [Planned]),
         (large, templates): (&'a [Large], &'a [Template]),
@@ -134,8 +134,8 @@ impl<'a, T: FnMut(&Planned) -> Text<'a>> Iterator for Packets<'a, T> {
         (self.left, Some(self.left))
     }
 
-    /// Visits all packets, with one loop per group, so that the group's common values stay in registers.
-    /// Packets without data, which are ACKs, have a loop of their own.
+    /// Visits all packets, with one loop per group, so that the group's common values stay in registers. A
+    /// separate loop visits packets without data, which are ACKs.
     #[inline]
     fn fold<A, F: FnMut(A, Packet<'a>) -> A>(mut self, first: A, mut then: F) -> A {
         let (mut all, mut now) = (first, Some(std::mem::take(&mut self.now)));

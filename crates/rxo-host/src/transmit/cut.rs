@@ -1,4 +1,4 @@
-//! Splits a GSO send into segments, for devices without segmentation.
+//! Splits a GSO frame into segments, for devices without segmentation.
 
 use std::num::NonZeroU16;
 
@@ -9,20 +9,19 @@ use rxo_wire::segmentation::{Checksums, Part, Segmenter};
 
 use super::headers::MOST_HEADERS_BYTES;
 
-/// Builds the headers of the segments of a GSO send.
+/// Builds the headers of the segments of a GSO frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cutter<'h> {
-    /// The headers of the whole GSO send.
+    /// The headers of the whole GSO frame.
     whole: &'h [u8],
-    /// The headers of a middle segment. Each segment gets a copy with its own fields.
+    /// The headers of a segment between the first and the last. Each segment gets a copy with its own fields.
     middle: [u8; MOST_HEADERS_BYTES],
     segmenter: Segmenter,
 }
 
 impl<'h> Cutter<'h> {
-    /// Creates a cutter for a GSO send with the headers `whole`, at the offsets `at`, and segments with
-    /// `size` bytes of data. `None` if the headers are invalid. If `summer` is `None`, the device completes
-    /// checksums.
+    /// Creates a cutter for a GSO frame with the headers `whole`, at the offsets `at`, and segments with `size`
+    /// bytes of data. `None` if the headers are invalid. If `summer` is `None`, the device completes checksums.
     pub(super) fn new(
         whole: &'h [u8],
         at: Offsets,

@@ -10,11 +10,11 @@ use rxo_wire::tcp::CHECKSUM_AT;
 use super::cut::text_sum;
 use super::shape::{Ip, Path};
 
-/// The link, IP and TCP headers of a segment or a GSO send.
+/// The link, IP and TCP headers of a segment or a GSO frame.
 pub(super) struct Headers {
     bytes: [u8; MOST_HEADERS_BYTES],
     /// The offsets of the headers. `payload` and `end` are both the end of the headers, because the data is
-    /// not behind them.
+    /// stored elsewhere.
     at: Offsets,
 }
 
@@ -39,7 +39,8 @@ impl Headers {
         Ok(Self { bytes, at })
     }
 
-    /// Fills in the TCP checksum; if `summer` is `None`, the partial sum from which the device completes it.
+    /// Writes the TCP checksum. If `summer` is `None`, writes the partial sum from which the device completes
+    /// the checksum.
     pub(super) fn with_checksum(
         mut self,
         path: &Path,

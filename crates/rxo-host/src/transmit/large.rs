@@ -1,9 +1,9 @@
-//! A GSO send that the device must segment, and the fallback if the device refuses it.
+//! A GSO frame that the device must segment, and the fallback if the device refuses the frame.
 //!
-//! A device may refuse a GSO send that it was expected to take: the kernel lacks the feature, or the
-//! interface was changed. The sink then requests the segments in the middle of its batch, and they are
-//! created on request. After that the outbox splits GSO sends itself, and tries a whole one again now and
-//! then.
+//! A device may unexpectedly refuse a GSO frame: the kernel lacks the feature, or the interface was changed.
+//! The sink then requests the segments in the middle of its batch, and they are created on request. Afterwards
+//! the outbox splits GSO frames itself, and passes a whole frame to the device only occasionally, to test if
+//! the device accepts it.
 
 use std::cell::OnceCell;
 use std::num::NonZeroU16;
@@ -15,25 +15,25 @@ use rxo_wire::segmentation::parts;
 
 use super::cut::Cutter;
 
-/// A GSO send in a batch, with its segments if the sink has requested them.
+/// A GSO frame in a batch, with its segments if the sink has requested them.
 #[derive(Debug)]
 pub(super) struct Large {
     kind: GsoKind,
-    /// The offsets of the GSO send's headers.
+    /// The offsets of the GSO frame's headers.
     at: Offsets,
     /// Number of data bytes in every segment but the last.
     size: NonZeroU16,
-    /// All segments of the GSO send, one after the other; empty until the sink requests them.
+    /// All segments of the GSO frame, one after the other; empty until the sink requests them.
     cut: OnceCell<Vec<u8>>,
 }
 
-/// A record of the GSO sends that the device refuses.
+/// A record of the GSO frames that the device has refused.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
-    /// Number of GSO sends, for IPv4 and IPv6, that the host must still split itself before one is passed to
-    /// the device whole again.
+    /// Number of GSO frames, for IPv4 and IPv6, that the host still splits itself before it tries a whole frame
+    /// on the device again.
     not_worth_trying: [u16; 2],
-    /// Number of GSO sends that the device refused.
+    /// Number of GSO frames that the device refused.
     pub(super) count: u64,
 }
 
@@ -42,7 +42,7 @@ impl Large {
         Self { kind, at, size, cut: OnceCell::new() }
     }
 
-    /// Returns the number of segments into which the GSO send is split.
+    /// Returns the number of segments into which the GSO frame is split.
     pub(super) fn segments(&self, text: Text<'_>) -> usize {
         parts(text.len(), self.size).len()
     }
@@ -78,7 +78,7 @@ impl Large {
 }
 
 impl Refused {
-    /// Returns `true` if the next GSO send of this kind should be passed to the device whole.
+    /// Returns `true` if the next GSO frame of this kind should be passed to the device whole.
     pub(super) fn is_worth_trying(&mut self, kind: GsoKind) -> bool {
         let left = &mut self.not_worth_trying[index(kind)];
         let is_worth_it = *left == 0;
@@ -86,7 +86,8 @@ impl Refused {
         is_worth_it
     }
 
-    /// Records which GSO sends in `sent` the device refused: those whose segments it requested.
+    /// Records the GSO frames in `sent` that the device refused: the sink requested the segments of these
+    /// frames.
     pub(super) fn remember(&mut self, sent: &[Large]) {
         for large in sent.iter().filter(|large| large.cut.get().is_some()) {
             self.not_worth_trying[index(large.kind)] = TRY_AGAIN_AFTER;
@@ -99,6 +100,6 @@ const fn index(kind: GsoKind) -> usize {
     matches!(kind, GsoKind::TcpV6) as usize
 }
 
-/// Number of GSO sends that the host splits itself before the device is tried again. A single refusal must
-/// not disable GSO for good, and a device that refuses all sends must be tried seldom.
+/// Number of GSO frames that the host splits itself before it tries a whole frame on the device again. A single
+/// refusal must not disable GSO permanently, but a device that refuses all GSO frames must be tried seldom.
 const TRY_AGAIN_AFTER: u16 = 1_000;

@@ -1,6 +1,6 @@
 //! The fields of IP headers that an application may set (RFC 9293, sections 3.9.1.9 and 3.9.2).
 
-/// DSCP and hop limit of a connection's packets. The defaults are those of most packets on the Internet.
+/// The DSCP and the hop limit of a connection's packets. The defaults are the usual values on the Internet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Marks {
     /// The differentiated services code point (RFC 2474), six bits.

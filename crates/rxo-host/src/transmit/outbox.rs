@@ -27,7 +27,7 @@ pub(crate) struct Outbox {
     pub(super) shape: Shape,
     pub(super) arena: Vec<u8>,
     pub(super) planned: Vec<Planned>,
-    /// The descriptions of the batch's GSO sends, for a device that segments them.
+    /// The descriptions of the batch's GSO frames, for a device that segments them.
     large: Vec<Large>,
     /// The descriptions of the batch's ACK templates, for a device that expands them.
     pub(super) templates: Vec<Template>,
@@ -37,9 +37,10 @@ pub(crate) struct Outbox {
     /// `true` if some data of the batch is still in a send buffer.
     has_borrowed: bool,
     pub(super) numbers: Vec<AckNumbers>,
-    /// Number of packets passed to the device so far; a GSO send counts as one.
+    /// Number of packets passed to the device so far; a GSO frame counts as one.
     pub(crate) sent: u64,
-    /// The stopwatch of the round. It is part of the outbox because transmission happens inside other stages.
+    /// The stopwatch for the stages of [`Host::turn`](crate::Host::turn). The stopwatch is part of the outbox
+    /// because transmission happens inside other stages.
     pub(crate) watch: Stopwatch,
 }
 
@@ -71,13 +72,13 @@ impl Outbox {
         self.has_borrowed
     }
 
-    /// Returns the number of GSO sends that the device has refused.
+    /// Returns the number of GSO frames that the device has refused.
     pub(crate) const fn refused(&self) -> u64 {
         self.refused.count
     }
 
-    /// Adds the packets for `transmit`; `ids` is the IPv4 ID of the connection's next packet. A packet that
-    /// is too long for IP is omitted; no valid configuration allows one.
+    /// Adds the packets for `transmit`; `ids` is the IPv4 ID of the connection's next packet. A packet that is
+    /// too long for IP is omitted, which cannot happen with a valid configuration.
     pub(crate) fn push(&mut self, path: &Path, transmit: &Transmit<'_>, ids: &mut u16) {
         let start = self.arena.len();
         let written = match transmit.gso_size {
@@ -98,8 +99,8 @@ impl Outbox {
         self.plan(1, frame.len(), offload);
     }
 
-    /// Adds a datagram with `payload` from the port of `path` to its destination's; `id` is its IPv4 ID. A datagram
-    /// that is too long for IP is omitted.
+    /// Adds a UDP datagram with `payload`, addresses and ports of `path`, and the IPv4 ID `id`. A datagram that is too
+    /// long for IP is omitted.
     pub(crate) fn push_datagram(&mut self, path: &Path, payload: &[u8], id: u16) {
         let start = self.arena.len();
         let bytes = udp::HEADER_BYTES + payload.len();
@@ -189,7 +190,8 @@ impl Outbox {
         Ok(1)
     }
 
-    /// Adds a GSO send, whole if the device takes it, otherwise split. Returns the number of its segments.
+    /// Adds a GSO frame, whole if the device accepts GSO frames, otherwise split. Returns the number of its
+    /// segments.
     fn write_large(
         &mut self,
         path: &Path,

@@ -1,4 +1,4 @@
-//! One packet, as a sink takes it.
+//! One packet in the form that a sink accepts.
 
 use rxo_frame::{Frame, Gather, Offload, VlanTag};
 use rxo_tcp::Text;
@@ -12,14 +12,14 @@ pub(super) struct Packet<'a> {
     pub(super) head: &'a [u8],
     pub(super) text: Text<'a>,
     pub(super) offload: Offload,
-    /// The GSO send or template that the device must split; `None` if the packet is sent as it is.
+    /// The GSO frame or template that the device must split; `None` if the packet is sent unchanged.
     pub(super) whole: Option<Whole<'a>>,
 }
 
 /// A packet that the device must split into several.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Whole<'a> {
-    /// A GSO send, which the device must split into segments.
+    /// A GSO frame, which the device must split into segments.
     Large(&'a Large),
     /// An ACK template, which the device must expand into ACKs.
     Template(&'a Template),
@@ -56,7 +56,8 @@ impl<'a> Gather<'a> for Packet<'a> {
         }
     }
 
-    /// Creates the frames of a GSO send or template, which a sink requests if it refuses the whole.
+    /// Passes the segments of a GSO frame, or the ACKs of a template, to `visit`. A sink calls this function if
+    /// it refuses the whole packet.
     fn for_each_frame(self, visit: impl FnMut(Frame<&'a [u8]>)) {
         let checksum = self.offload.checksum;
         match self.whole {

@@ -1,7 +1,7 @@
-//! The constant parts of packets: those of a device, and those of a connection.
+//! The parts of packets that are constant for a device or for a connection.
 //!
-//! Separate because these parts change seldom and are used for every packet: a connection's link and IP
-//! headers are written once, and each packet patches only its own fields.
+//! These parts change seldom and are used for every packet. A connection's link and IP headers are written
+//! once; only the fields that differ between packets are written for each packet.
 
 use std::net::IpAddr;
 
@@ -22,7 +22,7 @@ pub(crate) struct Shape {
     /// The host's own Ethernet address.
     mac: [u8; 6],
     pub(crate) completes_checksums: bool,
-    /// `true` if the device claims to take GSO sends.
+    /// `true` if the device declares that it accepts GSO frames.
     pub(super) takes_large: bool,
     pub(crate) ack_templates: bool,
     /// `true` if the device expands ACK templates.
@@ -79,7 +79,8 @@ impl Path {
         Self::with_protocol(pair, shape, PROTOCOL_TCP)
     }
 
-    /// Prepares the headers of datagrams to the group `mac` that leave as `pair`.
+    /// Prepares the headers of datagrams to a group with the Ethernet address `mac`; `pair` contains their
+    /// addresses and ports.
     pub(crate) fn of_datagrams(pair: FlowKey, shape: &Shape, mac: [u8; 6]) -> Self {
         let mut path = Self::with_protocol(pair, shape, PROTOCOL_UDP);
         path.set_destination(mac);
@@ -175,7 +176,7 @@ fn put_id(header: &mut IpStart, id: u16, sum: Sum) {
     }
 }
 
-/// Sets the ECN bits of an IP header, which must be 0 before.
+/// Sets the ECN bits of an IP header. The bits must have been 0.
 fn put_ecn(header: &mut IpStart, ecn: u8) {
     let place = if header[0] >> 4 == 4 { 0 } else { 4 };
     header[1] |= ecn << place;

@@ -1,6 +1,6 @@
-//! An ACK template that the device must expand, and the fallback if the device refuses it.
+//! An ACK template that the device must expand, and the fallback if the device refuses the template.
 //!
-//! A device may be replaced by one that does not expand templates. The sink then requests the ACKs in the
+//! A device may be replaced by a device that does not expand templates. The sink then requests the ACKs in the
 //! middle of its batch, and they are created on request.
 
 use std::cell::OnceCell;

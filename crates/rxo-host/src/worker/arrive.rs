@@ -1,4 +1,4 @@
-//! Passes each delivery of the engine to its connection, if the gate finds that it is for this host.
+//! Passes each delivery of the engine to its connection, if the gate admits the delivery.
 
 use rxo_coalesce::{Deliveries, Delivery, Taken};
 use rxo_frame::{Frame, Instant};
@@ -39,9 +39,9 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
-    /// Returns the flow and the form of a delivery that the gate admits. `None` if the gate refuses it, or if
-    /// it is not TCP; then the link has handled it. The delivery contains the offsets of its headers, so
-    /// nothing is parsed again.
+    /// Returns the flow and the form of a delivery that the gate admits. `None` if the gate refuses the
+    /// delivery, or if it is not TCP; the link has then handled the delivery. The delivery contains the offsets
+    /// of its headers, so they are not parsed again.
     #[inline]
     fn admit(
         &mut self,
@@ -67,8 +67,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         is_admitted.then(|| (key, Form::of(&delivery, at)))
     }
 
-    /// Does the work of [`Network::admit`] for a frame without a known flow: it is not TCP, or its headers
-    /// are unusual.
+    /// Implements [`Network::admit`] for a frame without a known flow: a frame that is not TCP, or has unusual
+    /// headers.
     #[cold]
     fn admit_unread(
         &mut self,

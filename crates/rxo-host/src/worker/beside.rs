@@ -1,8 +1,9 @@
-//! The companion of a connection: code that runs whenever the connection is served. An ordinary connection
-//! has none; the companion of a member of a cast is the group that sends its data (`cast.rs`).
+//! The companion of a connection: code that runs whenever the connection is served. An ordinary connection has
+//! no companion. The companion of a cast member's connection is the group that sends the member's data
+//! (`cast.rs`).
 //!
-//! Separate so that the code that serves connections need not know groups. The compiler instantiates that
-//! code per companion, so that a connection without one pays nothing.
+//! With this trait, the code that serves connections does not depend on groups. The compiler instantiates that
+//! code per type of companion, so the trait costs nothing for a connection without a companion.
 
 use rxo_frame::Instant;
 use rxo_tcp::{Connection, Transmit};
@@ -10,7 +11,7 @@ use rxo_tcp::{Connection, Transmit};
 use super::last_acks::Closer;
 use crate::buffer::Buffer;
 
-/// The companion of a connection: hooks that run while the connection is served. By default they do nothing.
+/// The companion of a connection: hooks that run while the connection is served. The default hooks do nothing.
 pub(super) trait Beside<B: AsRef<[u8]>> {
     /// The kind of peer whose FIN the connection acknowledges.
     const CLOSER: Closer = Closer::Peer;
@@ -21,13 +22,14 @@ pub(super) trait Beside<B: AsRef<[u8]>> {
     #[inline]
     fn before(&mut self, _connection: &mut Connection<Buffer<B>>, _now: Instant) {}
 
-    /// Takes over `transmit` and returns `true`, or returns `false`; the connection then sends it itself.
+    /// Returns `true` if the companion sends `transmit`. Returns `false` if the connection must send `transmit`
+    /// itself.
     #[inline]
     fn takes(&mut self, _transmit: &Transmit<'_>) -> bool {
         false
     }
 
-    /// Updates the companion, after the connection has sent everything it could.
+    /// Updates the companion after the connection has sent its data, as far as possible.
     #[inline]
     fn after(&mut self, _connection: &mut Connection<Buffer<B>>, _now: Instant) {}
 }

@@ -42,9 +42,9 @@ impl<B: AsRef<[u8]>> Casting<B> {
         self.0.as_ref().is_some_and(|cast| Arc::ptr_eq(&cast.listening, listening))
     }
 
-    /// Prepares the connection of a receiver that wants to join. A receiver that comes too late gets sequence
-    /// numbers of its own and is refused once the connection is established: the group's numbers in its
-    /// SYN-ACK would help a forger.
+    /// Prepares the connection of a receiver that requests to join. A receiver that is too late to join gets
+    /// separate sequence numbers, and is refused once its connection is established. With the group's sequence
+    /// numbers in its SYN-ACK, an attacker could forge segments to the group.
     pub(super) fn prepare(&self, connection: &mut Connection<Buffer<B>>) {
         if let Some(Cast { group, .. }) = self.0.as_deref().filter(|it| !it.group.is_too_late()) {
             connection.join_group(group.seed(), group.config().buffer_bytes);
@@ -179,8 +179,8 @@ impl<B: AsRef<[u8]>> Beside<B> for Member<'_, B> {
         self.cast.group.wake(self.id, connection, now);
     }
 
-    /// Counts `transmit` if it is a repair for this member alone. Returns `true` if the group sends it later
-    /// instead.
+    /// Counts `transmit` if it is a repair for this member alone. Returns `true` if the group will send
+    /// `transmit` instead of the connection.
     fn takes(&mut self, transmit: &Transmit<'_>) -> bool {
         let is_deferred = self.cast.group.defer(self.id, transmit);
         if !is_deferred && transmit.payload_bytes() > 0 {
@@ -204,10 +204,10 @@ struct Cast<B> {
     datagrams: Path,
     encoder: Encoder,
     ids: u16,
-    /// The connection's index and the peer address of each member.
+    /// The connection index and the peer address of each member.
     places: Vec<(u32, SocketAddr)>,
-    /// The member to which each connection belongs, by the connection's index; [`NOBODY`] if it belongs to
-    /// none.
+    /// The member to which each connection belongs, by the connection's index; [`NOBODY`] for a connection that
+    /// is not a member.
     members: Vec<MemberId>,
     /// Data of the application that does not fit into the group's send buffer yet.
     waiting: VecDeque<SharedBytes>,

@@ -1,4 +1,4 @@
-//! The time, and the timers of connections, including those in TIME-WAIT.
+//! The time, and the timers of connections, including connections in TIME-WAIT.
 
 use rxo_frame::Instant;
 use rxo_tcp::TimeWait;
@@ -9,8 +9,7 @@ use super::timers::Timers;
 use crate::HostConfig;
 use crate::timed_flows::TimedFlows;
 
-/// The current time, and everything that a deadline triggers: the timers of open connections and of those in
-/// TIME-WAIT.
+/// The current time, with the timers of open connections and of connections in TIME-WAIT.
 #[derive(Debug)]
 pub(super) struct Clock {
     /// The time at which the last round began.

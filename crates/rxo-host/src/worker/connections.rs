@@ -34,13 +34,13 @@ pub(super) struct Connections<B> {
     pub(super) demux: Demux,
     pub(super) slots: Slots<B>,
     pub(super) listeners: Vec<Arc<Listening<B>>>,
-    /// The indices of the connections to be served, in this round or soon (`shares.rs`).
+    /// The indices of the connections to be served, in the current round or a later one (`shares.rs`).
     pub(super) dirty: VecDeque<u32>,
-    /// The number of connections at the front of `dirty` whose handshake goes before all others.
+    /// The number of connections at the front of `dirty` that are served first because of their handshakes.
     first: usize,
     pub(super) orphans: Orphans,
-    /// Changes in the use of pairs of sockets that [`Ports`] has not applied yet: it can only while no thread
-    /// chooses a port.
+    /// Changes in the use of pairs of sockets that [`Ports`] has not applied yet, because a thread was choosing
+    /// a port.
     port_changes: Vec<PortChange>,
     pub(super) counters: HostCounters,
 }
@@ -78,8 +78,8 @@ impl<B> Connections<B> {
     }
 
     /// Marks the connection at index `place` to be served before all others. A handshake must not wait behind
-    /// other connections: the peer takes its minimum round-trip time from the handshake, and a sender with a
-    /// long minimum sends small GSO frames.
+    /// other connections: the peer measures its minimum round-trip time in the handshake, and a sender with a
+    /// long minimum round-trip time sends small GSO frames.
     #[cold]
     fn touch_first(&mut self, place: u32) {
         if let Some(slot) = self.slots.get_mut(place)
@@ -126,8 +126,8 @@ impl<B> Connections<B> {
         self.listeners.iter().find(is_it).cloned()
     }
 
-    /// Removes the connection at index `place`. `left` is its TIME-WAIT state, with the end of TIME-WAIT, if
-    /// it enters that.
+    /// Removes the connection at index `place`. `left` is its TIME-WAIT state with the end of TIME-WAIT; `None`
+    /// if the connection does not enter TIME-WAIT.
     pub(super) fn remove(
         &mut self,
         place: u32,
@@ -176,8 +176,8 @@ impl<B> Connections<B> {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
-    /// Opens a connection for an application. Aborts it if a peer has just opened one between the same
-    /// sockets, which is unlikely.
+    /// Opens a connection for an application. Aborts the connection in the unlikely case that a peer has just
+    /// opened a connection between the same pair of sockets.
     pub(super) fn open(&mut self, cell: Arc<Cell<B>>, clock: &mut Clock, network: &mut Network<B>) {
         let key = cell.pair.reversed();
         if self.demux.find(&key).is_none() && clock.time_waits.get_mut(&key).is_none() {
@@ -234,7 +234,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
         place
     }
 
-    /// Passes an arrival to the connection at index `place`, by `give`, and counts the outcome.
+    /// Calls `give` to pass an arrival to the connection at index `place`, and counts the outcome.
     pub(super) fn give(&mut self, place: u32, give: impl FnOnce(&Cell<B>) -> ArrivalOutcome) {
         let Some(slot) = self.slots.get_mut(place) else { return };
         slot.is_heard = true;

@@ -3,10 +3,10 @@
 //! * [`Connections`]: cells with their indices and flows, listeners, and the cells to be served.
 //! * [`Clock`]: timers, and connections in TIME-WAIT.
 //! * [`Network`]: the link, and all transmission.
-//! * [`Upkeep`]: connections that return memory, and the time at which they do.
+//! * [`Upkeep`]: connections that must return memory, and the times at which they must.
 //!
-//! Each step is a method of the part that it changes most, and gets the other parts as arguments. The fast
-//! path and the cast, which not every host uses, are separate parts.
+//! Each step of a round is a method of the part that the step changes most, with the other parts as arguments.
+//! The fast path and the cast, which not every host uses, are separate parts.
 
 use std::sync::Arc;
 

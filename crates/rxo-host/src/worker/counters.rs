@@ -12,40 +12,44 @@ rxo_frame::counters! {
     /// Counters of segments and connections since the host was created.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct TcpCounters {
-        /// Deliveries that went to a backlog because an application held the lock.
+        /// Number of deliveries that were put into a backlog because an application held the connection's lock.
         pub put_off: u64,
-        /// Deliveries that a full backlog took only in part; their senders retransmit.
+        /// Number of deliveries of which a full backlog dropped at least one segment. The senders retransmit
+        /// the dropped segments.
         pub backlog_drops: u64,
-        /// GSO frames that the device refused, and that were sent as single segments.
+        /// Number of GSO frames that the device refused, and that were sent as single segments.
         pub refused_sends: u64,
-        /// Number of times that connections sent more although nothing had left the device's queue for 100
-        /// ms.
+        /// Number of times that the host added data to the device's queue although no packet had left the queue
+        /// for 100 ms.
         pub stalls: u64,
         /// Number of times that received data was copied because the device needed its frames back.
         pub copied_out: u64,
-        /// Segments without a connection that opened none.
+        /// Number of segments that belonged to no connection and did not open one.
         pub strangers: u64,
-        /// Deliveries that belong to another shard, and were dropped: the device does not select the queue by
-        /// [`shard_of`](rxo_wire::shard_of()), or has only just begun to.
+        /// Number of deliveries that were dropped because they belong to another shard: the device does not
+        /// select the queue by [`shard_of`](rxo_wire::shard_of()), or did not do so yet when the frames
+        /// arrived.
         pub misplaced: u64,
-        /// Resets sent in answer to segments without a connection.
+        /// Number of resets sent in answer to segments without a connection.
         pub resets: u64,
-        /// SYNs answered by a cookie, because too many connections were opening.
+        /// Number of SYNs that were answered with a SYN cookie, because too many connections were half-open.
         pub cookies_sent: u64,
-        /// Connections opened by a cookie.
+        /// Number of connections that were opened by a returned SYN cookie.
         pub cookies_taken: u64,
-        /// SYNs dropped because a listener's backlog, or the host, was full.
+        /// Number of SYNs that were dropped because a listener's backlog was full, or a limit of the host was
+        /// reached.
         pub syns_dropped: u64,
-        /// Number of SYNs that were dropped because there was no memory for a connection. They are counted in
-        /// `syns_dropped`, too.
+        /// Number of SYNs that were dropped because there was no memory for a connection. These SYNs are also
+        /// counted in `syns_dropped`.
         pub syns_without_memory: u64,
-        /// Segments dropped because there was no memory for their data: more connections hold data than
-        /// [`HostConfig::memory_bytes`](crate::HostConfig::memory_bytes) is enough for. Their senders
-        /// retransmit.
+        /// Number of segments that were dropped because there was no memory for their data:
+        /// [`HostConfig::memory_bytes`](crate::HostConfig::memory_bytes) is too small for the number of
+        /// connections that hold data. The senders retransmit these segments.
         pub texts_without_memory: u64,
-        /// Connections in TIME-WAIT that were evicted because there were too many.
+        /// Number of connections in TIME-WAIT that were evicted because there were too many.
         pub time_waits_given_up: u64,
-        /// Orphans that were reset because there were too many.
+        /// Number of orphans that were reset because there were too many. An orphan is a connection that the
+        /// application has dropped and that is not closed yet.
         pub orphans_reset: u64,
     }
 }
@@ -59,41 +63,43 @@ pub struct HostCounters {
     pub sink: SinkCounters,
     /// Counters of the receive engine.
     pub engine: Counters,
-    /// Counters of the link: everything that is not TCP, and the gate.
+    /// Counters of the link: frames that are not TCP, and deliveries that the gate refused.
     pub link: LinkCounters,
     /// The first claim of an address of this host by another station; `None` if there was none.
     /// [`LinkCounters::conflicts`] counts all claims.
     pub conflict: Option<Conflict>,
     /// Number of deliveries passed to connections.
     pub deliveries: u64,
-    /// Deliveries to a multicast group that no connection has joined with the same source and ports.
+    /// Number of deliveries to a multicast group that were dropped, because no connection has joined the group
+    /// with this source and these ports.
     pub group_strangers: u64,
     /// Counters of segments and connections.
     pub tcp: TcpCounters,
     /// Counters of the fast path.
     pub fast: FastCounters,
-    /// The times of the sampled rounds, by stage.
+    /// The times of the sampled calls of [`Host::turn`](crate::Host::turn), by stage.
     pub stages: StageTimes,
-    /// Number of connections now, without those in TIME-WAIT.
+    /// The current number of connections, without connections in TIME-WAIT.
     pub connections: usize,
-    /// Number of connections now whose data waits for free space in the device's queue.
+    /// The current number of connections whose data waits for free space in the device's queue.
     pub waiting_for_device: usize,
-    /// Number of orphaned connections now.
+    /// The current number of orphans: connections that the application has dropped and that are not closed yet.
     pub orphans: usize,
-    /// Free part of [`HostConfig::memory_bytes`](crate::HostConfig::memory_bytes) now, in bytes.
+    /// The part of [`HostConfig::memory_bytes`](crate::HostConfig::memory_bytes) that is currently free, in
+    /// bytes.
     pub memory_left_bytes: u64,
-    /// Number of connections in TIME-WAIT now.
+    /// The current number of connections in TIME-WAIT.
     pub time_waits: usize,
-    /// Time for which a peer may still retransmit its FIN because the ACK of it was lost; zero if that is
-    /// unlikely. A host that stops earlier leaves such a peer without an answer.
+    /// The time for which a peer may still retransmit its FIN because the ACK of the FIN was lost; zero if this
+    /// is unlikely. A host that stops earlier does not answer such a FIN.
     pub last_acks_left: Duration,
-    /// Number of connections with a running timer now.
+    /// The current number of connections with a running timer.
     pub timers: usize,
 }
 
 impl HostCounters {
-    /// Returns the counters of two shards of a host together. `conflict` is the claim of either shard, and
-    /// `last_acks_left` the longer of both times.
+    /// Returns the sums of the counters of two shards of a host. `conflict` is the claim of either shard, and
+    /// `last_acks_left` is the longer of both times.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         Self {

@@ -1,13 +1,14 @@
 //! Limits the bytes that wait in the device's queue to about what it sends in two milliseconds.
 //!
-//! A packet socket accepts megabytes at once, and a later packet must wait until all of them are sent. So the
-//! host keeps back data that the device would only queue, and can still choose what is sent first; Linux does
-//! the same for its own sockets (TCP small queues). The limit follows the rate at which the queue drains. The
-//! queue is read only when all free space was used, and again when half of the data should have left.
+//! A packet socket accepts megabytes at once, and a later packet must wait until all of this data is sent. So
+//! the host keeps back data that the device would only queue, and can still choose the order of transmission.
+//! Linux limits its own sockets in this way, too (TCP small queues). The limit follows the rate at which the
+//! queue drains. The length of the queue is read only when all free space was used, and again when half of the
+//! data should have been sent.
 //!
-//! Separate because it is pure arithmetic on readings and times. Contract: a sink that cannot report its
-//! queue is never limited, unless it is blocked. If nothing leaves a device for [`MOST_STUCK`], it gets more
-//! data, and this is counted; the device may drop that data.
+//! The module is pure arithmetic on readings and times. Contract: a sink that cannot report the length of its
+//! queue is never limited, unless it is blocked. If no data leaves the queue for [`MOST_STUCK`], the device
+//! gets more data, which it may drop. This case is counted.
 
 use std::time::Duration;
 
@@ -43,7 +44,7 @@ pub(super) struct Drain {
 /// The state of waiting while the queue is full.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    /// The last reading in bytes, and its time, if nothing was sent since. `None` right after sending,
+    /// The last reading in bytes, and its time, if nothing was sent since. `None` directly after sending,
     /// because the time at which sending ends is unknown.
     from: Option<(u64, Instant)>,
     /// The time at which data last left the queue, or at which the wait began.
@@ -82,8 +83,7 @@ impl Drain {
         self.room = self.room.saturating_sub(bytes);
     }
 
-    /// Returns the time of the next reading; `None` if the queue is next read when there is something to
-    /// send.
+    /// Returns the time of the next reading; `None` if the queue is not read before there is data to send.
     pub(super) const fn read_at(&self) -> Option<Instant> {
         match self.waiting {
             Some(Waiting { until, .. }) => Some(until),
@@ -98,7 +98,8 @@ impl Drain {
         self.waiting.is_none_or(|waiting| waiting.until <= now)
     }
 
-    /// Returns the largest GSO frame, in bytes, that leaves half of the queue to other connections.
+    /// Returns the length of the largest GSO frame, in bytes, that leaves half of the queue to other
+    /// connections.
     pub(super) fn largest_send(&self) -> u32 {
         u32::try_from(self.limit / 2).unwrap_or(u32::MAX)
     }
@@ -155,7 +156,7 @@ impl Drain {
     }
 
     /// Updates the rate and the limit: `drained` bytes have left the queue in `time_ns` nanoseconds. If the
-    /// queue is empty, they may have left sooner.
+    /// queue is empty, the time may have been shorter.
     fn measure(&mut self, drained: u64, time_ns: u64, is_empty: bool) {
         let seen = u128::from(drained) * NS_A_SECOND / u128::from(time_ns.max(1));
         let seen = u64::try_from(seen).unwrap_or(u64::MAX);
@@ -198,13 +199,13 @@ impl Drain {
     }
 }
 
-/// The free space of a queue without a limit, in bytes: more than a device at 1 Gbit/s sends in a thousand
-/// years.
+/// The free space of a queue without a limit, in bytes.
 const UNLIMITED: u64 = 1 << 62;
 const NS_A_SECOND: u128 = 1_000_000_000;
 /// The initial limit in bytes: twice the largest GSO frame, as the kernel counts it.
 const FIRST_LIMIT_BYTES: u64 = 128 << 10;
-/// The limit in bytes for a device that has drained at once so far: enough to keep it busy during a reading.
+/// The maximum limit in bytes while every reading so far found the queue nearly empty: enough to keep the
+/// device busy until the next reading.
 const MOST_UNMEASURED_BYTES: u64 = 1 << 20;
 /// The minimum limit in bytes: two full Ethernet frames and two short ones, as the kernel counts them.
 const LEAST_LIMIT_BYTES: u64 = 8 << 10;
@@ -219,13 +220,14 @@ const UNMEASURED_WAIT: Duration = Duration::from_micros(200);
 const UNMOVED_WAIT: Duration = Duration::from_millis(1);
 const LEAST_WAIT: Duration = Duration::from_micros(100);
 const MOST_WAIT: Duration = Duration::from_millis(10);
-/// The time until the next reading while the sink holds packets: nothing predicts when the device accepts
-/// more.
+/// The time until the next reading while the sink holds packets. The time at which the device accepts more
+/// packets cannot be predicted.
 const SHORT_WAIT: Duration = Duration::from_micros(500);
-/// The time after which a device from which nothing leaves is given more data: half of the minimum
+/// The time after which a device gets more data although no data leaves its queue. Half of the minimum
 /// retransmission timeout, because TCP must be able to detect a broken path by itself.
 const MOST_STUCK: Duration = Duration::from_millis(100);
-/// The free space in bytes that is given to a device from which nothing leaves: the largest GSO frame.
+/// The number of bytes that a device gets after [`MOST_STUCK`] although no data leaves its queue: the largest
+/// GSO frame.
 const STUCK_ROOM_BYTES: u64 = 64 << 10;
 
 #[cfg(test)]

@@ -85,8 +85,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         self.fast.begin(on)
     }
 
-    /// Returns the verdict of the fast path on `frame`. Out of line, so that an expected ACK needs few
-    /// registers.
+    /// Returns the verdict of the fast path on `frame`. Not inlined, so that the code for an expected ACK needs
+    /// few registers.
     #[inline(never)]
     fn inspect(&mut self, engine: &Engine<B>, now: Instant, frame: &Frame<&[u8]>) -> Verdict
     where

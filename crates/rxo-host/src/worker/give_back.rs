@@ -1,4 +1,5 @@
-//! Returns buffers to a device that needs them: copies the received data that connections keep in them.
+//! Returns buffers to a device that needs them, after copying the received data that connections keep in these
+//! buffers.
 
 use rxo_wire::SeqNumber;
 

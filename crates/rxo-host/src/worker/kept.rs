@@ -1,8 +1,8 @@
 //! The queue of connections that keep frames although the device needs them back.
 //!
-//! Data stays in the buffer in which it arrived until the application has read it. If a ring is written in
-//! order, a single kept frame stops it. So kept data is copied once half as many frames as the ring holds
-//! have arrived since. Separate because it is a queue that measures time in frames.
+//! Data stays in the buffer in which it arrived until the application has read it. A ring that is written in
+//! order stops at a single kept frame. So kept data is copied once a number of later frames has arrived: half
+//! of the capacity of the ring. Time in this queue is measured in frames.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use rxo_wire::SeqNumber;
 
 use super::ticket::{Ticket, Tickets};
 
-/// The connections that keep frames, in the order in which they began to.
+/// The connections that keep frames, in the order in which they began to keep frames.
 #[derive(Debug)]
 pub(crate) struct Kept {
     /// Number of later frames after which kept data is copied; `None` if the device does not need its memory
@@ -34,8 +34,8 @@ pub(crate) struct Entry {
 }
 
 impl Kept {
-    /// Creates the queue for a device that lends at most `lends` frames; `None` if it does not need them
-    /// back. A round receives at most `budget` frames.
+    /// Creates the queue for a device that lends at most `lends` frames; `None` if the device does not need its
+    /// frames back. A round receives at most `budget` frames.
     pub(crate) fn new(lends: Option<usize>, budget: usize) -> Self {
         let limit = lends.map(|lends| (lends / 2).min(lends.saturating_sub(budget)) as u64);
         Self { limit, taken: 0, queue: VecDeque::new(), tickets: Tickets::new() }

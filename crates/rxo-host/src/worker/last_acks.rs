@@ -1,7 +1,8 @@
-//! Estimates for how long peers may still retransmit a FIN because the ACK of it was lost.
+//! Estimates the time for which peers may still retransmit a FIN because the ACK of the FIN was lost.
 //!
-//! Separate from the connections in TIME-WAIT, which last a minute because old segments may arrive: a host
-//! that stops needs to keep running only while a retransmitted FIN is likely. Pure arithmetic on times.
+//! The estimate is shorter than TIME-WAIT, which lasts a minute because old segments may arrive. A host that
+//! stops needs to keep running only while a retransmitted FIN is likely. The module is pure arithmetic on
+//! times.
 
 use rxo_frame::{Duration, Instant};
 
@@ -16,8 +17,8 @@ pub(super) struct LastAcks {
 pub(super) enum Closer {
     /// The peer of an ordinary connection.
     Peer,
-    /// A receiver of a cast: among hundreds, some lose a FIN and then also the ACK of its retransmission,
-    /// whose timeout is twice as long.
+    /// A receiver of a cast. Among hundreds of receivers, some lose their FIN and then also the ACK of the
+    /// retransmitted FIN. The timeout of the next retransmission is then twice as long.
     Member,
 }
 
@@ -32,13 +33,12 @@ impl LastAcks {
         self.extend(now + (timeout.max(LEAST) * timeouts).min(MOST));
     }
 
-    /// Records the ACK of a retransmitted FIN: after that the peer waits longer before its next
-    /// retransmission.
+    /// Records the ACK of a retransmitted FIN. The peer waits longer before its next retransmission.
     pub(super) fn repeated(&mut self, now: Instant) {
         self.extend(now + AFTER_REPETITION);
     }
 
-    /// Returns the time for which a retransmitted FIN is still likely; zero if it is not.
+    /// Returns the time for which a retransmitted FIN is still likely; zero if it is unlikely.
     pub(super) fn left(&self, now: Instant) -> Duration {
         self.until.map_or(Duration::ZERO, |until| until.since(now))
     }
@@ -51,8 +51,8 @@ impl LastAcks {
 /// The shortest retransmission timeout to assume for a peer: the minimum of Linux.
 const LEAST: Duration = Duration::from_millis(200);
 const AFTER_REPETITION: Duration = Duration::from_secs(1);
-/// The longest wait for a retransmitted FIN. It matters for connections that could not measure their path,
-/// whose timeout is a second or more.
+/// The longest wait for a retransmitted FIN. The limit applies to connections that could not measure their
+/// path, and whose timeout is therefore a second or more.
 const MOST: Duration = Duration::from_secs(3);
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! The line: the connections with data for a device whose queue is full, in a fair order.
 //!
-//! A deficit round robin (Shreedhar and Varghese 1995): in a round of the scheduler each cell sends a quantum
-//! of bytes. A cell that has sent less than its quantum in this round precedes all cells that wait for the
-//! next one, so a short answer does not wait behind downloads, and at most a quantum per cell can precede
-//! them. Separate from the cells so that fairness can be tested alone.
+//! The line is a deficit round robin (Shreedhar and Varghese 1995): in a round of the scheduler, each
+//! connection sends a quantum of bytes. A connection that has sent less than its quantum in this round precedes
+//! all connections that wait for the next round. So a short answer does not wait behind downloads, and a
+//! connection that waits is delayed by at most one quantum of each other connection. The line is separate from
+//! the cells so that fairness can be tested alone.
 
 use std::collections::VecDeque;
 
@@ -57,8 +58,8 @@ impl Line {
         if self.share(turn) > 0 { self.first.push_back(place) } else { self.rest.push_back(place) }
     }
 
-    /// Puts the connection at index `place`, which was just taken out, back into the line: to the front, if
-    /// the device was full before the connection had used its quantum.
+    /// Puts the connection at index `place`, which was just removed, back into the line: to the front, if the
+    /// device became full before the connection had used its quantum.
     pub(super) fn rejoin(&mut self, place: u32, turn: &mut Turn) {
         if turn.is_waiting || self.share(turn) == 0 {
             return self.join(place, turn);
@@ -72,8 +73,9 @@ impl Line {
         }
     }
 
-    /// Removes and returns the index of the next connection, and `true` if it came from `first`; `None` if
-    /// the line is empty. Call [`Line::leave`] for it; the connection may have left the line already.
+    /// Removes and returns the index of the next connection, and `true` if it came from `first`; `None` if the
+    /// line is empty. The caller must call [`Line::leave`] for the connection, which may already have left the
+    /// line.
     pub(super) fn next(&mut self) -> Option<(u32, bool)> {
         if let Some(place) = self.first.pop_front() {
             return Some((place, true));
@@ -86,14 +88,14 @@ impl Line {
         self.rest.pop_front().map(|place| (place, false))
     }
 
-    /// Records that the connection with this `turn`, which `next` returned, is out of the line. Returns
+    /// Records that the connection with the state `turn`, which `next` returned, has left the line. Returns
     /// `true` if the connection was in the line.
     pub(super) const fn leave(&self, turn: &mut Turn, is_first: bool) -> bool {
         turn.was_first = is_first;
         std::mem::replace(&mut turn.is_waiting, false)
     }
 
-    /// Returns the number of bytes that the connection with this `turn` may send now before it must wait for
+    /// Returns the number of bytes that the connection with the state `turn` may send before it must wait for
     /// the next round.
     pub(super) fn share(&self, turn: &mut Turn) -> u64 {
         let rounds = self.round.wrapping_sub(turn.round);
@@ -103,7 +105,7 @@ impl Line {
         self.quantum_bytes.saturating_sub(turn.sent_bytes)
     }
 
-    /// Records that the connection with this `turn` has sent `bytes` bytes.
+    /// Records that the connection with the state `turn` has sent `bytes` bytes.
     #[inline]
     pub(super) fn sent(&self, turn: &mut Turn, bytes: u64) {
         if bytes > 0 {

@@ -1,8 +1,8 @@
 //! Connections whose peer also sends to a multicast group: they join the group, receive its packets, and
 //! leave it.
 //!
-//! Separate from the demultiplexer, which has one flow per connection: there are few groups, and this table
-//! is searched only for packets to a group.
+//! The table is separate from the demultiplexer, which has one flow per connection. There are few groups, and
+//! this table is searched only for packets to a group.
 
 use rxo_frame::Instant;
 use rxo_wire::FlowKey;
@@ -17,7 +17,7 @@ use crate::receive::Delivered;
 #[derive(Debug, Default)]
 pub(super) struct Memberships {
     members: Vec<Member>,
-    /// The indices of connections that have still to join their group.
+    /// The indices of connections that have not joined their group yet.
     joining: Vec<u32>,
 }
 
@@ -29,7 +29,7 @@ struct Member {
 }
 
 impl Memberships {
-    /// Records that the connection at index `place` is to join its group.
+    /// Records that the connection at index `place` must join its group.
     pub(super) fn expect(&mut self, place: u32) {
         self.joining.push(place);
     }
@@ -63,7 +63,7 @@ impl Memberships {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
-    /// Takes a datagram of the flow `key` to a group: a parity packet.
+    /// Stores a parity packet: a datagram of the flow `key` to a group.
     pub(super) fn collect(
         &mut self,
         connections: &mut Connections<B>,
@@ -102,7 +102,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         }
     }
 
-    /// Leaves the group of the connection at index `place`, if it has one.
+    /// Leaves the group of the connection at index `place`, if the connection has a group.
     pub(super) fn leave_group(&mut self, place: u32, now: Instant) {
         let members = &mut self.memberships.members;
         if let Some(index) = members.iter().position(|member| member.place == place) {

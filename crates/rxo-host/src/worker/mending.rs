@@ -1,8 +1,8 @@
 //! A receiver's side of parity repair: the parity packets for the connections that have joined a group, and the
 //! segments that are restored from them.
 //!
-//! Separate from `memberships.rs`, which passes TCP segments: parity packets are datagrams, and wait here
-//! while an application holds the lock of their connection.
+//! The module is separate from `memberships.rs`, which handles TCP segments. Parity packets are datagrams, and
+//! wait here while an application holds the lock of their connection.
 
 use std::collections::VecDeque;
 
@@ -17,14 +17,14 @@ use crate::erasure::{Decoder, IS_BUILT};
 /// The parity packets for one connection.
 #[derive(Debug, Default)]
 pub(super) struct Mending {
-    /// The payloads of the datagrams that the connection has not seen, at most [`MOST_WAITING`].
+    /// The payloads of parity packets that the connection has not processed yet, at most [`MOST_WAITING`].
     waiting: VecDeque<Vec<u8>>,
     mender: Mender,
     decoder: Decoder,
 }
 
 impl Mending {
-    /// Takes the payload of a datagram to the group. Drops it if too many wait.
+    /// Stores the payload of a datagram to the group. Drops the payload if [`MOST_WAITING`] payloads wait.
     pub(super) fn collect(&mut self, payload: &[u8]) {
         if IS_BUILT && self.waiting.len() < MOST_WAITING {
             self.waiting.push_back(payload.to_vec());
@@ -48,8 +48,8 @@ impl Mending {
         }
     }
 
-    /// Restores the segments that a connection lacks, while its lock is held. Returns `true` if there were
-    /// any.
+    /// Restores the segments that a connection lacks, while its lock is held. Returns `true` if at least one
+    /// segment was restored.
     fn mend_locked<B: AsRef<[u8]>>(&mut self, inner: &mut Inner<B>, now: Instant) -> bool {
         let Self { waiting, mender, decoder } = self;
         let connection = &mut inner.connection;

@@ -5,9 +5,9 @@
 //!                            commands, timers --^
 //! ```
 //!
-//! A round receives at most a budget of frames, coalesces them, passes each delivery to its cell (a
-//! connection with its lock), processes commands and expired timers, and then serves the cells that need it,
-//! or a share of them if they are many (`shares.rs`). It sends in batches.
+//! A round receives at most a budget of frames, coalesces them, passes each delivery to its cell (a connection
+//! with its lock), processes commands and expired timers, and then serves the cells that need service, or some
+//! of these cells if there are many (`shares.rs`). Packets are sent in batches.
 
 mod arrive;
 mod beside;
@@ -61,25 +61,26 @@ use crate::socket::Shards;
 use crate::stages::{Stage, Stopwatch};
 use crate::{Handle, HostConfig, HostError};
 
-/// A host: a device, a receive engine, connections and their timers. One worker.
+/// A host with one worker: a device, a receive engine, connections and their timers.
 #[derive(Debug)]
 pub struct Host<I: FrameSource, O> {
     source: I,
     sink: O,
     engine: Engine<I::Buffer>,
-    /// Received frames on their way into the engine.
+    /// Received frames that are about to be passed to the engine.
     received: Vec<Frame<I::Buffer>>,
     core: Core<I::Buffer>,
     budget_frames: usize,
     is_busy: bool,
     pause: Pause,
     shares: Shares,
-    /// Number of successive waits that ended without anything to do.
+    /// Number of successive waits that ended although there was no work.
     false_alarms: u32,
-    /// The time since which rounds have received nothing because connections keep all of the device's memory;
-    /// `None` if they do not.
+    /// The time since which no frames were received because connections keep all of the device's memory; `None`
+    /// if frames can be received.
     starved_since: Option<Instant>,
-    /// The policy that the engine follows, starting with the next round; `None` if it was not changed.
+    /// The policy that the engine will apply, starting with the next round; `None` if the policy was not
+    /// changed.
     next_policy: Option<Policy>,
 }
 
@@ -97,7 +98,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Returns `true` if the round did nothing.
+    /// Returns `true` if the round had no work.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         self.frames == 0 && self.commands == 0 && self.served == 0 && self.sent == 0
@@ -182,13 +183,14 @@ where
         self.core.post()
     }
 
-    /// Sets the other shards, which from now on get copies of frames about neighbours and paths.
+    /// Sets the other shards, to which frames about neighbours and paths are copied.
     pub(crate) fn set_other_shards(&mut self, others: Vec<Arc<Post<I::Buffer>>>) {
         self.core.network.others = others;
     }
 
-    /// Runs one round at `now`, which must not be before an earlier `now`. Never blocks. Allocates for new
-    /// connections, and for buffers that grow or shrink.
+    /// Runs one round: receives frames, processes them, and transmits. `now` is the current time, and must not
+    /// be before the `now` of an earlier call. Never blocks. Allocates only for new connections, and for
+    /// buffers that grow or shrink.
     ///
     /// # Errors
     /// The failure of the device. The connections stay valid.
@@ -215,7 +217,8 @@ where
         Ok(Turn { frames, commands, served, sent: self.core.network.outbox.sent - sent_before })
     }
 
-    /// Returns the deadline of the next round if no frame and no command arrives; `None` if no timer runs.
+    /// Returns the time at which [`Host::turn`] must be called next if no frame and no command arrives; `None`
+    /// if no timer runs.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
         let relieved_at = self.starved_since.map(|since| since + MOST_STARVED);
@@ -241,14 +244,15 @@ where
         }
     }
 
-    /// Returns the policy that the engine follows, starting with the next round.
+    /// Returns the policy that the engine applies, starting with the next call of [`Host::turn`].
     #[must_use]
     pub fn policy(&self) -> Policy {
         self.next_policy.unwrap_or(self.engine.config().policy)
     }
 
-    /// Changes the policy of the engine. At the start of the next round the engine first delivers all that it
-    /// holds, then follows the new policy; that round allocates what the new policy needs.
+    /// Changes the policy of the engine. At the start of the next call of [`Host::turn`], the engine delivers
+    /// all data that it holds, then applies the new policy. That call allocates the memory that the new policy
+    /// needs.
     ///
     /// # Errors
     /// [`HostError::Engine`] if a number of the policy is out of range, [`HostError::Tunnels`] if the policy
@@ -317,7 +321,7 @@ where
     }
 
     /// Copies all data that connections keep in the device's memory, once this has kept the device from
-    /// receiving for a while. The delay gives applications that are about to read the time to do so.
+    /// receiving for a while. The delay gives applications time to read the data first.
     #[inline]
     fn copy_kept_frames(&mut self, now: Instant, frames: usize) {
         if frames > 0 || !self.source.is_starved() {

@@ -34,7 +34,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         None
     }
 
-    /// Sends a copy of `frame` to the other shards if they need it.
+    /// Sends a copy of `frame` to the other shards if all shards need this frame.
     pub(super) fn notify_shards(&self, frame: &Frame<B>) {
         if !self.others.is_empty() && self.link.is_for_all_shards(frame) {
             let news = shared_copy(frame);
@@ -73,14 +73,14 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     }
 }
 
-/// The state of the neighbour to which a connection's packets go.
+/// The state of the neighbour to which a connection's packets are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NeighbourState {
     /// The neighbour's Ethernet address is known.
     Known,
-    /// The neighbour's address was requested and is not known yet, or there is no route any more.
+    /// The neighbour's Ethernet address was requested and is not known yet, or the route no longer exists.
     Waits,
-    /// The neighbour does not answer.
+    /// The neighbour does not answer address requests.
     Nobody,
 }
 

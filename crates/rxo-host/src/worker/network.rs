@@ -30,7 +30,7 @@ pub(super) struct Network<B> {
     pub(super) may_reset: Allowance,
     pub(super) outbox: Outbox,
     pub(super) shape: Shape,
-    /// The limit of the bytes that wait in the device's queue, and the queue's free space.
+    /// The limit of the number of bytes that wait in the device's queue, and the queue's free space.
     pub(super) drain: Drain,
     /// The connections that wait for the device's queue.
     pub(super) line: Line,
@@ -41,8 +41,8 @@ pub(super) struct Network<B> {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
-    /// Creates the network on `link`. Probes the host's addresses if that is configured; otherwise the first
-    /// shard announces them.
+    /// Creates the network on `link`. If probing is configured, starts to probe the host's addresses; otherwise
+    /// the first shard announces them.
     pub(super) fn new(
         config: &HostConfig,
         mut link: Link,
@@ -94,8 +94,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     }
 }
 
-/// The largest burst of resets, in packets: enough for a client that scans a range of ports, while a flood
-/// from forged addresses is not reflected (RFC 5961, section 10, asks for such a limit).
+/// The largest burst of resets, in packets: enough for a client that scans a range of ports. The limit keeps
+/// this host from reflecting a flood from forged addresses (RFC 5961, section 10).
 const RESETS_AT_ONCE: u32 = 256;
 /// The long-term limit of resets, in packets per second.
 const RESETS_EACH_SECOND: u32 = 1_000;

@@ -1,9 +1,9 @@
 //! Orphans: connections that the application has dropped and that are not closed yet.
 //!
-//! Separate because it is only a queue and a count. The memory of orphans counts towards the host's, and each
-//! connection limits how long it waits for a peer that accepts little data; this module limits the number of
-//! orphans whose peers accept almost none. An orphan whose peer reads slowly but steadily is never reset
-//! because of this limit.
+//! This module limits the number of orphans whose peers accept almost no data. The memory of orphans counts
+//! towards the host's memory, and each connection limits the time for which it waits for a peer that accepts
+//! little data. An orphan whose peer reads slowly but steadily is never reset because of the limit on the
+//! number.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,8 @@ use super::connections::Connections;
 use super::slots::Slot;
 use super::ticket::{Ticket, Tickets};
 
-/// The queue of orphans. At the front is the one whose peer made sufficient progress the longest ago.
+/// The queue of orphans. The orphan whose peer has made no sufficient progress for the longest time is at the
+/// front.
 #[derive(Debug)]
 pub(super) struct Orphans {
     limit: usize,
@@ -70,10 +71,10 @@ impl Orphans {
         self.live -= 1;
     }
 
-    /// If there are too many orphans, removes and returns the one whose peer has gone longest without
-    /// accepting [`LEAST_TAKEN`] bytes, for at least [`STALLED`]. Checks at most [`LOOKS`] entries.
-    /// `left_bytes` returns the number of unacknowledged bytes, or `None` if the ticket does not belong to
-    /// that index any more.
+    /// If there are too many orphans, removes and returns the orphan that has been stalled for the longest
+    /// time; `None` if none is stalled. An orphan is stalled if its peer has accepted less than [`LEAST_TAKEN`]
+    /// bytes for at least [`STALLED`]. Checks at most [`LOOKS`] entries. `left_bytes` returns the number of
+    /// unacknowledged bytes, or `None` if the ticket no longer belongs to that index.
     pub(super) fn pop_stalled(
         &mut self,
         now: Instant,
@@ -115,7 +116,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
         while self.reset_stalled(now) {}
     }
 
-    /// Resets one stalled orphan. Returns `false` if there is none to reset.
+    /// Resets one stalled orphan. Returns `false` if no orphan must be reset.
     fn reset_stalled(&mut self, now: Instant) -> bool {
         let slots = &self.slots;
         let left = |place, ticket| {
@@ -139,8 +140,8 @@ fn left_bytes<B: AsRef<[u8]> + Default + Send + Sync + 'static>(slot: &Slot<B>) 
     slot.cell.with(|inner| inner.connection.unacknowledged_bytes())
 }
 
-/// Number of bytes that a peer must accept within [`STALLED`]; without it, a peer that accepts single bytes
-/// could keep an orphan for ever.
+/// Number of bytes that a peer must accept within [`STALLED`]. Without this minimum, a peer that accepts single
+/// bytes could keep an orphan for ever.
 const LEAST_TAKEN: usize = 16 << 10;
 /// Number of orphans that are checked when one is added.
 const LOOKS: usize = 16;

@@ -17,15 +17,15 @@ pub(super) struct Out<'a, O> {
     pub(super) path: &'a mut Path,
     pub(super) ids: &'a mut u16,
     pub(super) drain: &'a mut Drain,
-    /// Maximum number of data bytes that the connection may send while it is served now, if other connections
-    /// wait for the device.
+    /// Maximum number of data bytes that the connection may send in this service, if other connections wait for
+    /// the device.
     pub(super) share: u64,
-    /// Number of data bytes that the connection has sent while it is served now.
+    /// Number of data bytes that the connection has sent in this service.
     pub(super) sent: u64,
 }
 
 impl<O: FrameSink> Out<'_, O> {
-    /// Sends all that the connection has to send, if its neighbour is resolved. Returns `true` if the
+    /// Sends the pending segments of the connection, if its neighbour is resolved. Returns `true` if the
     /// connection still has data that waits for the device.
     #[inline(always)]
     pub(super) fn send_if_reached<B: AsRef<[u8]>>(

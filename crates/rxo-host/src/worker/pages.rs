@@ -1,8 +1,8 @@
 //! Lists the connections of a host, a page at a time, for observers.
 //!
-//! The worker only copies references to the cells of a page; the observer then locks each cell and reads it,
-//! as an application does. So ten thousand connections cost the worker no more per round than ten, and a
-//! locked cell delays only the observer.
+//! The worker only copies references to the cells of a page. The observer then locks and reads each cell, as an
+//! application does. So the cost for the worker depends on the page size, not on the number of connections, and
+//! a locked cell delays only the observer.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -13,8 +13,8 @@ use rxo_tcp::{Algorithm, Buffers, State, Statistics};
 use super::slots::Slots;
 use crate::cell::Cell;
 
-/// Some connections of a host. A connection that exists while all pages are taken is on exactly one page; a
-/// connection that is opened or closed in the meantime may be on none.
+/// Some connections of a host. A connection that exists while all pages are requested is on exactly one page. A
+/// connection that is opened or closed in the meantime may be on no page.
 pub struct ConnectionPage {
     /// The index of the first slot of the next page; `None` after the last page.
     pub next: Option<u32>,
@@ -30,7 +30,7 @@ pub struct ConnectionView {
     pub peer: SocketAddr,
     /// The state of the connection.
     pub state: State,
-    /// Number of bytes that were received in order and not read by the application.
+    /// Number of bytes that were received in order and that the application has not read.
     pub unread_bytes: usize,
     /// The current sizes of the connection's buffers, in bytes.
     pub buffers: Buffers,
@@ -38,11 +38,11 @@ pub struct ConnectionView {
     pub algorithm: Algorithm,
     /// `true` if the application has dropped its handle.
     pub is_orphan: bool,
-    /// The statistics that the TCP endpoint keeps of the connection.
+    /// The statistics of the connection.
     pub statistics: Statistics,
 }
 
-/// A connection as an observer sees it, without the type of buffer.
+/// The view of a connection for an observer, independent of the device's buffer type.
 trait Look: Send + Sync {
     fn look(self: Arc<Self>) -> ConnectionView;
 }
@@ -63,8 +63,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Look for Cell<B> {
 }
 
 impl ConnectionPage {
-    /// Takes a snapshot of each connection on the page. Blocks on the lock of each, which applications hold
-    /// only while they read or write. Must not be called by the worker.
+    /// Takes a snapshot of each connection on the page. Blocks until each connection's lock is free;
+    /// applications hold the lock only while they read or write. Must not be called on the worker's thread.
     #[must_use]
     pub fn look(self) -> Vec<ConnectionView> {
         self.cells.into_iter().map(Look::look).collect()

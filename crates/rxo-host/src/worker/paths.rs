@@ -1,9 +1,9 @@
 //! Path MTUs: destinations that need smaller packets than the link allows (RFC 1191, section 6; RFC 8201,
 //! section 5).
 //!
-//! Separate because it outlives connections: the next connection to a destination starts with the path MTU
-//! that the last one found and validated (RFC 5927). An entry expires after ten minutes, when each connection
-//! tries larger segments by itself. Bounded: a full table evicts the oldest entry.
+//! The table outlives connections: the next connection to a destination starts with the path MTU that an
+//! earlier connection found and validated (RFC 5927). An entry expires after ten minutes, when each connection
+//! tries larger segments by itself. The table is bounded: a full table evicts the oldest entry.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -27,12 +27,13 @@ struct KnownPath {
 }
 
 impl Paths {
-    /// Stores the path MTU that a connection has found, if it has found one.
+    /// Stores the path MTU that the connection has found, if any.
     pub(super) fn store<B: AsRef<[u8]>>(&mut self, connection: &Connection<B>, now: Instant) {
         self.learn(connection.pair().destination(), connection.path_mtu(), now);
     }
 
-    /// Records that IP packets of at most `mtu` bytes reach `destination`; `None` if packets of all sizes do.
+    /// Records that IP packets of at most `mtu` bytes reach `destination`; `None` if packets of all sizes reach
+    /// it.
     fn learn(&mut self, destination: IpAddr, mtu: Option<u32>, now: Instant) {
         let Some(mtu) = mtu else {
             self.known.remove(&destination);
@@ -47,7 +48,7 @@ impl Paths {
         self.known.insert(destination, KnownPath { mtu, until: now + AGE });
     }
 
-    /// Sets the stored path MTU on a new connection, if there is one.
+    /// Sets the path MTU of a new connection to the stored value, if any.
     pub(super) fn apply<B: AsRef<[u8]>>(&self, connection: &mut Connection<B>, now: Instant) {
         if let Some(path) = self.to(connection.pair().destination(), now) {
             connection.know_path(path.mtu, path.until);

@@ -1,11 +1,11 @@
 //! Shrinks buffers that have grown, while there is too little memory for new connections.
 //!
-//! Separate because it visits all connections, even idle ones. Free send memory is returned at once. Receive
-//! memory is returned as the peer uses the window that was offered before the buffer shrank, since a window
-//! is never reduced (RFC 9293, section 3.8.6). An idle connection has reserved nothing for data (`rests.rs`),
-//! but its next data would reserve a buffer of the full size. Active connections grow again if there is
-//! memory. A pass over all cells takes several rounds, and at least a second, so that an active connection
-//! keeps its rate for several round trips.
+//! A pass visits all connections, even idle ones. Free send memory is released at once. Receive memory is
+//! released as the peer uses the window that was offered before the buffer shrank, because an offered window is
+//! never reduced (RFC 9293, section 3.8.6). An idle connection has reserved no memory for data (`rests.rs`),
+//! but its next data would reserve a buffer of the full size. Active connections grow again if there is memory.
+//! A pass over all cells takes several rounds, and at least a second, so that an active connection keeps its
+//! rate for several round trips.
 
 use rxo_frame::{Duration, Instant};
 

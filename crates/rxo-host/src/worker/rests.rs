@@ -1,12 +1,12 @@
 //! Frees the buffers of idle connections.
 //!
-//! Separate because it depends on time, not on segments. Buffers allocate memory when they are used, and keep
-//! it for the next use. That suits an active connection, but is too much for 100,000 idle ones. A connection
-//! that was served is checked a second later. If it was idle meanwhile, its empty buffers are freed, and it
-//! is not checked again before it is served. While the host is short of memory, the check comes sooner, and
-//! empty directions return their memory even if the connection is active. Returned memory is offered to the
-//! connections that wait to send, in the same round or the next, a limited number per round; a connection
-//! that gets no offer then gets one a second later.
+//! Buffers allocate memory when they are used, and keep the memory for the next use. This is efficient for an
+//! active connection, but needs too much memory for 100,000 idle connections. A connection that was served is
+//! checked a second later. If it was idle meanwhile, its empty buffers are freed, and it is not checked again
+//! before it is served. While the host is short of memory, the check is done sooner, and empty directions
+//! release their memory even if the connection is active. Released memory is offered to connections that wait
+//! to send, in the current or the next round. The number of offers per round is limited; a connection without
+//! an offer gets one a second later.
 
 use std::collections::VecDeque;
 
@@ -36,8 +36,8 @@ impl Rests {
         }
     }
 
-    /// Returns the time of the next check, which is now if there is `memory` for a connection that waits for
-    /// it; `None` if no connection is queued.
+    /// Returns the time of the next check; `None` if no connection is queued. The check is due at once if there
+    /// is enough free `memory` for the connection that has waited longest.
     pub(super) fn next_at(&self, memory: &Memory) -> Option<Instant> {
         if memory.serves_waiting() {
             return Some(Instant::ZERO);

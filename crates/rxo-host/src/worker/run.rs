@@ -13,11 +13,11 @@ use crate::link::Conflict;
 /// A worker's source of time, and the way in which it sleeps. `I` is the source of the device, whose
 /// descriptor a waiter may need.
 pub trait Waiter<I> {
-    /// Returns the current time. It never goes backwards, and uses the same clock as the arrival times of
-    /// frames.
+    /// Returns the current time. The time never decreases, and is measured by the clock of the frames' arrival
+    /// times.
     fn now(&mut self) -> Instant;
 
-    /// Sleeps for `time` at most.
+    /// Sleeps for at most `time`.
     fn pause(&mut self, time: Duration);
 
     /// Blocks until `source` may have a frame, `alarm` is readable, or `timeout` has passed. May return
@@ -40,8 +40,8 @@ where
     O: FrameSink,
 {
     /// Runs rounds until the probes of [`HostConfig::probe`](crate::HostConfig::probe) have ended, `stop` is
-    /// set, or another station has claimed an address. In the last case, returns the claim, and the host
-    /// should not be run; otherwise returns `None`. Call it before [`Host::run`].
+    /// set, or another station has claimed an address. In the last case, returns the claim, and the host should
+    /// not be run; otherwise returns `None`. Must be called before [`Host::run`].
     ///
     /// # Errors
     /// The first failure of the device.
@@ -111,8 +111,8 @@ where
         outcome.map(|()| turn)
     }
 
-    /// Pauses after a batch that shows a sender at full speed, so that more frames gather in the device.
-    /// Does not pause after a batch of GSO frames, which the sender has gathered already.
+    /// Pauses after a batch that shows a sender at full speed, so that more frames gather in the device. Does
+    /// not pause after a batch of GSO frames, because each GSO frame already contains many segments.
     fn gather<W: Waiter<I>>(&mut self, waiter: &mut W, now: Instant, turn: Turn) {
         let has_more =
             turn.frames >= self.budget_frames || self.core.connections.has_more_to_serve();
@@ -138,11 +138,12 @@ where
     }
 }
 
-/// Number of successive waits without a frame after which all frames are returned to the ring, because a ring
-/// also reports that it is readable while its newest frame is kept, or while it is full.
+/// Number of successive waits without a frame after which all frames are returned to the ring. Returning the
+/// frames ends such waits: a ring also reports that it is readable while its newest frame is kept, or while it
+/// is full.
 const MOST_FALSE_ALARMS: u32 = 4;
-/// The maximum duration of a short wait: for a ring that cannot be polled, because its frames were just
-/// returned and an application may still be using one, or for a blocked sink.
+/// The maximum duration of a short wait. Short waits are used for a blocked sink, and for a ring that cannot be
+/// polled because its frames were just returned and an application may still be using one.
 const SHORT_WAIT: Duration = Duration::from_micros(500);
 /// The maximum time until a worker notices that `stop` is set.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! Serves connections: runs expired timers, then sends everything that they have to send.
+//! Serves connections: runs their expired timers, then sends their pending segments.
 
 use std::sync::Arc;
 
@@ -30,8 +30,8 @@ struct Served {
     is_new_orphan: bool,
     keeps: Keeps,
     acks: AckTerms,
-    /// The reader of a closed connection, if it had one. Dropped after the lock is released, because a reader
-    /// may own streams.
+    /// The reader of a closed connection, if it had one. The reader is dropped after the lock is released,
+    /// because a reader may own streams.
     _spent: Option<Reader>,
 }
 
@@ -54,8 +54,8 @@ struct EnteredTimeWait {
 }
 
 impl EnteredTimeWait {
-    /// Takes the state out of a connection in TIME-WAIT. `None` in any other state, and while a segment is to
-    /// be sent.
+    /// Returns the state of a connection in TIME-WAIT, which is then stored without the connection. `None` in
+    /// any other state, and while the connection has a segment to send.
     #[inline]
     fn take<B: AsRef<[u8]>>(
         connection: &mut Connection<Buffer<B>>,
@@ -184,7 +184,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
-    /// Returns the number of data bytes that the connection at index `place` may send while it is served now.
+    /// Returns the number of data bytes that the connection at index `place` may send in this service.
     #[inline(always)]
     fn share(&mut self, connections: &mut Connections<B>, place: u32, by: ServeReason) -> u64 {
         if !self.drain.limits() || self.line.is_empty() && connections.dirty.is_empty() {
@@ -205,8 +205,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         }
     }
 
-    /// Serves a connection that is a member of a cast, as [`Network::serve`] does for others. Out of line:
-    /// few hosts have one.
+    /// Serves a connection that is a member of a cast, as [`Network::serve`] does for other connections. Not
+    /// inlined, because few hosts have a cast.
     #[inline(never)]
     fn serve_member<O: FrameSink>(
         &mut self,
@@ -218,8 +218,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         self.serve(connections, sink, service, member)
     }
 
-    /// Runs the connection's expired timers, then sends all that the connection has to send. `None` if there
-    /// is no such connection, or if an application holds its lock; the thread that unlocks it then queues it.
+    /// Runs the connection's expired timers, then sends its pending segments. `None` if there is no such
+    /// connection, or if an application holds its lock; the thread that unlocks the connection then queues it.
     #[inline(always)]
     fn serve<O: FrameSink, S: Beside<B>>(
         &mut self,
@@ -290,7 +290,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     }
 }
 
-/// Returns the facts about the connection that the fast path uses until the connection is served again.
+/// Returns the state of the connection that the fast path uses until the connection is served again.
 #[inline]
 fn terms_of<B: AsRef<[u8]>>(connection: &Connection<Buffer<B>>) -> AckTerms {
     AckTerms {

@@ -1,14 +1,14 @@
 //! Limits the number of connections that a round serves, if there are many.
 //!
 //! On a wire without delay, the ACKs of a round bring new frames before the next round begins. The ACKs of
-//! hundreds of connections bring more frames than a device can hold. So a round serves a few of them,
-//! and the others wait until those frames are received: their senders wait, and nothing is lost. Separate
-//! because it is pure arithmetic on counts.
+//! hundreds of connections bring more frames than a device can hold. So if there are many connections, a round
+//! serves only some of them. The other connections are served after the new frames have been received; their
+//! peers wait meanwhile, so no frames are lost. The module is pure arithmetic on counts.
 
 /// Decides how many connections a round serves, so that serving alternates with receiving.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shares {
-    /// The budget of a round in frames. If a round receives that many, the device may have more.
+    /// The budget of a round in frames. If a round receives this number of frames, the device may hold more.
     full: usize,
     /// The number of successive rounds that only received frames, and served no connection.
     put_off: u32,
@@ -38,8 +38,8 @@ impl Shares {
 /// Number of connections that a round serves if more need service. Each connection may bring a window of
 /// frames, and a ring has 8,192 slots.
 const SHARE: usize = 32;
-/// Maximum number of successive rounds that serve no connection because more frames wait, so that a flood
-/// cannot stall timers and applications.
+/// Maximum number of successive rounds that serve no connection because more frames wait. The limit keeps a
+/// flood of frames from stalling timers and applications.
 const MOST_PUT_OFF: u32 = 4;
 
 #[cfg(test)]

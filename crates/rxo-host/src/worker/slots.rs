@@ -1,5 +1,5 @@
-//! The table of the worker's connections. A `place` is an index into it, and is reused after a connection is
-//! removed.
+//! The table of the worker's connections. A `place` is an index into this table, and is reused after a
+//! connection is removed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -38,7 +38,8 @@ pub(crate) struct Slot<B> {
     pub(crate) kept: Option<Ticket>,
     /// The sequence number before which all data is in the host's own memory.
     pub(crate) owned_until: SeqNumber,
-    /// The listener that gets the connection when it is established; `None` if there is none.
+    /// The listener to which the connection is passed when it is established; `None` if this host has opened
+    /// the connection, and after the connection was passed on.
     pub(crate) listener: Option<Arc<Listening<B>>>,
     /// The ticket of the connection in the queue of orphans; `None` if the connection is not in that queue.
     pub(crate) orphan: Option<Ticket>,

@@ -35,8 +35,8 @@ pub(super) struct Strangers<'a, B> {
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
     /// Processes an arrival without a connection. Once a segment has opened a connection, the remaining
-    /// segments are passed to it. If none does, the last segment is answered with a reset, which must carry
-    /// the number that the peer expects.
+    /// segments are passed to that connection. If no segment opens a connection, the last segment is answered
+    /// with a reset, which must carry the sequence number that the peer expects.
     pub(super) fn take(mut self, key: &FlowKey, mut arrival: Delivered<'_, B>) {
         if !self.connections.post.shard.owns(key) {
             // The segment belongs to another shard: a reset would end a connection there.
@@ -57,7 +57,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         }
     }
 
-    /// Processes one segment. Returns it if it must be answered with a reset.
+    /// Processes one segment. Returns the segment if it must be answered with a reset.
     fn stranger(
         &mut self,
         key: &FlowKey,
@@ -108,8 +108,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         }
     }
 
-    /// Returns `true` if there is a listener for `key`. Checks pending commands too: the peer may know of a
-    /// new listener already.
+    /// Returns `true` if there is a listener for `key`. Also checks pending commands, because an application
+    /// may just have opened the listener.
     fn listens(&mut self, key: &FlowKey) -> bool {
         let Self { connections, clock, network, cast, .. } = self;
         connections.listener(key).is_some()
@@ -158,8 +158,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         connection.zip(Some(share))
     }
 
-    /// Counts a connection against the limit and reserves its memory; does both, or does neither and returns
-    /// `None`.
+    /// Counts a new connection and reserves its memory. Returns `None`, without any change, if the limit of
+    /// connections is reached or there is too little memory.
     fn take_place(&mut self, reserve: impl FnOnce(&Memory) -> Option<Share>) -> Option<Share> {
         if !self.connections.post.take_socket() {
             return None;
@@ -245,8 +245,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         }
     }
 
-    /// Sends `transmit` to the source of `key`. The packet is lost if the neighbour's link-layer address is
-    /// not known; then the peer retransmits.
+    /// Sends `transmit` to the source of `key`. If the neighbour's link-layer address is unknown, the packet is
+    /// dropped; the peer then retransmits its segment.
     fn send_to_stranger(&mut self, key: &FlowKey, transmit: &Transmit<'_>) {
         if let Resolve::Resolved(neighbour) = self.network.link.resolve(key.source(), self.now) {
             let mut path = Path::new(key.reversed(), &self.network.shape);

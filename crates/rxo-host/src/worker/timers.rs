@@ -1,8 +1,8 @@
-//! The timers of all connections: a heap that also records the position of each connection in it.
+//! The timers of all connections: a heap, with the position of each connection in the heap.
 //!
-//! A connection has at most one entry. If its deadline becomes earlier, the entry moves. If it becomes later,
-//! the entry stays, and the connection is checked once without effect: ACKs postpone timers all the time, and
-//! a check costs less than a move.
+//! A connection has at most one entry. If the deadline of a connection becomes earlier, its entry is moved. If
+//! the deadline becomes later, the entry stays, and the connection is checked once without effect. ACKs
+//! postpone timers very often, and such a check costs less than moving the entry.
 
 use rxo_frame::Instant;
 
@@ -15,7 +15,7 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    /// Sets the deadline of the connection at index `place`; `None` removes it.
+    /// Sets the deadline of the connection at index `place`; `None` removes the deadline.
     pub(crate) fn set(&mut self, place: u32, at: Option<Instant>) {
         let index = self.index(place);
         match (at, index) {

@@ -1,5 +1,5 @@
-//! Upkeep of connection memory: the connections that must return frames or memory, and the times at which
-//! they must.
+//! Upkeep of connection memory: the connections that must return frames or memory, and the times at which they
+//! must return them.
 
 use super::kept::Kept;
 use super::reclaim::Reclaim;

@@ -7,17 +7,17 @@ use rxo_wire::FlowKey;
 
 use crate::link::IpCidr;
 
-/// The subject of an account: a network of sources, and the flow if each flow has an account.
+/// The name of an account: a source network, and a flow if accounts are kept by flow.
 pub type AccountName = (IpCidr, Option<FlowKey>);
 
 /// The totals of one account since the host was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// The network or flow; `None` for the sum of frames that got no account.
+    /// The network or flow; `None` for the account of all frames that have no account of their own.
     pub name: Option<AccountName>,
     /// Number of frames of this account.
     pub frames: u64,
-    /// Number of bytes, link header included.
+    /// Number of bytes in the frames of this account, including link headers.
     pub bytes: u64,
     /// Number of pure ACKs among the frames.
     pub acks: u64,

@@ -5,8 +5,8 @@
 //! end  = ADDRESS[/LENGTH] [ "port" NUMBER ] | "port" NUMBER
 //! ```
 //!
-//! The first rule that matches decides; a packet that matches none passes. A packet without ports (a
-//! fragment) matches no rule with a port.
+//! The first matching rule determines if a packet is dropped or passes; a packet without a matching rule
+//! passes. A packet without ports (a fragment) does not match a rule with a port.
 
 use std::str::FromStr;
 
@@ -27,7 +27,8 @@ use crate::link::{CidrError, IpCidr};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterRule(bool, [End; 2]);
 
-/// A network and a port of the source or the destination; `None` matches any.
+/// The condition of a rule for the source or the destination: a network and a port. `None` matches any network
+/// or port.
 type End = (Option<IpCidr>, Option<u16>);
 
 /// Returns `true` if the first of `rules` that matches drops packets of the flow `key`.

@@ -1,7 +1,7 @@
-//! The other modules that process frames, besides the one for pure ACKs (Chan and Cheriton 2013, section 6).
+//! The modules of the fast path besides the module for pure ACKs (Chan and Cheriton 2013, section 6).
 //!
-//! The filter runs first, so that the other modules do not count dropped frames. Each module is bounded in
-//! memory, reads no clock, and parses nothing: the headers are parsed once for all of them.
+//! The filter runs first, so that the other modules do not count dropped frames. The memory of each module is
+//! bounded. No module reads a clock, or parses headers: the headers are parsed once for all modules.
 
 pub(super) mod accounting;
 pub(super) mod filter;
@@ -13,7 +13,8 @@ use rxo_wire::{TcpFlags, Transport, parse, parse_ip};
 use super::{Fast, FastModules};
 
 impl Fast {
-    /// Passes `frame` to the modules that see all frames, if it is IP. Returns `true` if the filter drops it.
+    /// Passes an IP packet in `frame` to the modules that process all frames. Returns `true` if the filter
+    /// drops the frame.
     #[inline(never)]
     pub(super) fn is_filtered(&mut self, now: Instant, frame: &Frame<&[u8]>) -> bool {
         let Ok(parsed) = self.expect.link.read(frame.bytes, parse, parse_ip) else { return false };

@@ -1,7 +1,8 @@
 //! The SYN-flood detector: counts half-open connections by the network of their source.
 //!
 //! A flow is half-open from its SYN until it sends any other segment, for at most a minute. The detector only
-//! counts; SYN cookies answer a flood ([`HostConfig::syn_cookies`](crate::HostConfig::syn_cookies)).
+//! counts flows. The defence against a SYN flood is SYN cookies
+//! ([`HostConfig::syn_cookies`](crate::HostConfig::syn_cookies)).
 
 use std::collections::HashMap;
 
@@ -41,7 +42,7 @@ impl Detector {
         (is_syn && !is_known).then(|| self.change(key, 1))
     }
 
-    /// Changes the number of half-open flows of the network of `key`, and returns it.
+    /// Adds `by` to the number of half-open flows of the network of `key`, and returns the new number.
     fn change(&mut self, key: FlowKey, by: i64) -> i64 {
         let network = IpCidr::of_source(key.source());
         let count = self.networks.remove(&network).unwrap_or(0) + by;
@@ -51,7 +52,8 @@ impl Detector {
         count
     }
 
-    /// Returns the number of half-open flows now, and the network with the most of them.
+    /// Returns the current number of half-open flows, and the network that has the most half-open flows, with
+    /// their number; `None` if there are none.
     pub(in crate::fast) fn report(&self) -> (u64, Option<(IpCidr, u64)>) {
         let networks = self.networks.iter().map(|(network, count)| (*network, *count as u64));
         let worst = networks.max_by_key(|(network, count)| (*count, network.address()));
@@ -61,7 +63,8 @@ impl Detector {
 
 const MOST_FLOWS: usize = 8_192;
 pub(super) const ALARM: i64 = 256;
-/// The time after which a flow no longer counts as half-open: a connection stays in SYN-RECEIVED no longer.
+/// The time after which a flow is no longer counted as half-open. A connection does not stay in SYN-RECEIVED
+/// longer than this.
 const HALF_OPEN_FOR: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

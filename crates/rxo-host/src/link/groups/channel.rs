@@ -1,4 +1,5 @@
-//! A channel: a multicast group together with the one source whose packets to it are wanted (RFC 4607).
+//! A channel: a multicast group together with a source. A host that joins the channel receives only packets of
+//! this source to the group (RFC 4607).
 
 use std::fmt;
 use std::net::IpAddr;
@@ -37,7 +38,7 @@ impl Channel {
         self.group
     }
 
-    /// Returns the source of the wanted packets.
+    /// Returns the source of the channel.
     #[must_use]
     pub const fn source(&self) -> IpAddr {
         self.source
@@ -50,11 +51,11 @@ impl fmt::Display for Channel {
     }
 }
 
-/// The reason why a channel is invalid or cannot be joined.
+/// The reason for which a channel is invalid or cannot be joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ChannelError {
-    /// The address is not multicast, or a group that is never reported: one whose scope is this link or this
-    /// host.
+    /// The address is not a multicast address, or its group is never reported, because the scope of the group
+    /// is this link or this host.
     #[error(
         "{group} is no group that can be joined; choose one of 232.0.0.0/8, or ff3e::8000:0 and above"
     )]
@@ -62,7 +63,7 @@ pub enum ChannelError {
         /// The invalid group.
         group: IpAddr,
     },
-    /// The source is not the address of a host, or its IP version is not the group's.
+    /// The source is not the address of a host, or its IP version differs from that of the group.
     #[error(
         "{source} cannot send to {group}; give the address of one host, of the same IP version"
     )]

@@ -6,8 +6,8 @@ use rxo_frame::Duration;
 
 use super::query::{Query, robustness_in, value_of};
 
-/// Parses the query in an IGMP message whose checksum is right. `None` if it is another message, or if its
-/// length is not that of a query (RFC 3376, section 7.1).
+/// Parses the query in an IGMP message whose checksum is right. `None` if the message is not a query, or does
+/// not have the length of a query (RFC 3376, section 7.1).
 pub(in crate::link) fn query(message: &[u8]) -> Option<Query> {
     let [QUERY, code, _, _, a, b, c, d, rest @ ..] = message else { return None };
     let group = Ipv4Addr::new(*a, *b, *c, *d);

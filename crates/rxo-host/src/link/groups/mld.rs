@@ -6,8 +6,8 @@ use rxo_frame::Duration;
 
 use super::query::{Query, robustness_in, value_of};
 
-/// Parses the query in an ICMPv6 message whose checksum is right. `None` if it is another message, or if its
-/// length is not that of a query (RFC 3810, section 8.1).
+/// Parses the query in an ICMPv6 message whose checksum is right. `None` if the message is not a query, or does
+/// not have the length of a query (RFC 3810, section 8.1).
 pub(in crate::link) fn query(message: &[u8]) -> Option<Query> {
     let [QUERY, _, _, _, high, low, _, _, rest @ ..] = message else { return None };
     let (group, rest) = rest.split_first_chunk::<16>()?;

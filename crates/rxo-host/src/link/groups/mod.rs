@@ -5,19 +5,18 @@
 //! reported by IGMPv3 (RFC 3376, RFC 9776), IPv6 memberships by MLDv2 (RFC 3810, RFC 9777). Reports are also
 //! sent on links without neighbours, such as a TUN device.
 //!
-//! Older versions do not support sources, so a querier of IGMPv1, IGMPv2 or MLDv1 cannot be answered in its
-//! own version without requesting every source. It is answered with a report of the current version, which
-//! snooping switches understand and old routers ignore, and counted
-//! ([`LinkCounters::older_queriers`](super::LinkCounters)); RFC 4604, section 2.2 likewise forbids older
-//! reports for source-specific groups.
+//! IGMPv1, IGMPv2 and MLDv1 do not support sources: a report in such a version would request packets of every
+//! source. RFC 4604, section 2.2 forbids these reports for source-specific groups. So a query of an older
+//! version is answered with a report of the current version, which snooping switches understand and old routers
+//! ignore. Such queries are counted ([`LinkCounters::older_queriers`](super::LinkCounters)).
 //!
 //! * `channel.rs`: a group with its source.
 //! * `query.rs`, `igmp.rs`, `mld.rs`: parsing of queries.
 //! * `report.rs`: building of reports.
 //! * `reporter.rs`: the timers that decide when to report.
 //!
-//! Contract: sans-IO, like all of the link. Random delays come from the seed in
-//! [`LinkConfig`](super::LinkConfig). Memory is bounded by [`MOST_CHANNELS`]; no query makes it grow.
+//! Contract: the module is sans-IO, like the whole link. Random delays are derived from the seed in
+//! [`LinkConfig`](super::LinkConfig). Memory is bounded by [`MOST_CHANNELS`]; no query increases it.
 
 mod channel;
 pub(super) mod igmp;
@@ -59,7 +58,7 @@ impl Groups {
         }
     }
 
-    /// Returns `true` if packets from `source` to `group` are wanted.
+    /// Returns `true` if this host has joined the channel of `source` and `group`.
     pub(super) fn wants(&self, source: IpAddr, group: IpAddr) -> bool {
         let mut same = self.channels.iter().filter(|channel| channel.group() == group);
         same.any(|channel| channel.source() == source)

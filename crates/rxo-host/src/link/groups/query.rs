@@ -1,4 +1,4 @@
-//! A query of a router or a switch: it asks which channels have members on this host.
+//! A membership query: a router or a switch requests the channels that this host has joined.
 
 use std::net::IpAddr;
 
@@ -7,15 +7,16 @@ use rxo_frame::Duration;
 /// The content of an IGMP or MLD query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::link) struct Query {
-    /// `true` if the querier uses the current version, whose reports list sources.
+    /// `true` if the querier uses the current version of IGMP or MLD, whose reports list sources.
     pub(in crate::link) knows_sources: bool,
-    /// The group that the query asks about; `None` for all groups.
+    /// The group to which the query is limited; `None` for all groups.
     pub(in crate::link) group: Option<IpAddr>,
-    /// The sources that the query asks about; empty for all sources.
+    /// The sources to which the query is limited; empty for all sources.
     pub(in crate::link) sources: Vec<IpAddr>,
     /// The maximum time until the query must be answered.
     pub(in crate::link) within: Duration,
-    /// Number of times that the querier wants a change reported; 0 if the query does not specify it.
+    /// Number of times that each change must be reported to the querier; 0 if the query does not specify a
+    /// number.
     pub(in crate::link) robustness: u8,
 }
 

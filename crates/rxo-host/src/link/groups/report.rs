@@ -7,15 +7,15 @@ use std::net::IpAddr;
 
 use super::Channel;
 
-/// The statement that a record makes about its sources. Hosts that only join single sources need no other
-/// record types.
+/// The type of a record, which states if its sources are requested. Hosts that join only single sources need no
+/// other record types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::link) enum RecordKind {
-    /// MODE_IS_INCLUDE: the sources are wanted.
+    /// MODE_IS_INCLUDE: the host is a member for these sources.
     Wanted = 1,
-    /// ALLOW_NEW_SOURCES: the sources are wanted from now on.
+    /// ALLOW_NEW_SOURCES: the host has joined these sources.
     Joined = 5,
-    /// BLOCK_OLD_SOURCES: the sources are not wanted any more.
+    /// BLOCK_OLD_SOURCES: the host has left these sources.
     Left = 6,
 }
 
@@ -27,8 +27,7 @@ pub(in crate::link) struct Record {
     pub(in crate::link) sources: Vec<IpAddr>,
 }
 
-/// Groups `channels`, each with the statement about it, into records: one record per group and kind, in
-/// order.
+/// Combines `channels`, each with its record type, into records: one record per group and type, in order.
 pub(super) fn records(channels: impl IntoIterator<Item = (RecordKind, Channel)>) -> Vec<Record> {
     let mut records: Vec<Record> = Vec::new();
     for (kind, channel) in channels {

@@ -1,8 +1,8 @@
-//! Decides when channels are reported: the timers of one protocol, for the one interface of this host.
+//! The timers that determine when channels are reported, for IGMP or MLD on the interface of this host.
 //!
-//! Implements RFC 3376, section 5 and RFC 3810, section 6 for source-specific memberships. A change is
-//! reported at once and repeated at random times, as often as the querier's robustness variable says; a query
-//! is answered at a random time within the delay that it permits.
+//! Implements RFC 3376, section 5 and RFC 3810, section 6 for source-specific memberships. A change is reported
+//! at once and repeated at random times; the querier's robustness variable is the number of reports. A query is
+//! answered at a random time within the delay that the query permits.
 
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ use super::{Channel, MOST_CHANNELS, Random};
 pub(super) struct Reporter {
     robustness: u8,
     changes: Vec<Change>,
-    /// The deadline for repeating `changes`; `None` if there are none.
+    /// The deadline for repeating `changes`; `None` if no change must be repeated.
     changes_at: Option<Instant>,
     /// The deadline for the answer to a query about all groups; `None` if no answer is pending.
     general_at: Option<Instant>,
@@ -38,7 +38,7 @@ struct Change {
 #[derive(Clone, Debug)]
 struct Answer {
     group: IpAddr,
-    /// The sources to report, out of those queried; `None` for all wanted sources of the group.
+    /// The queried sources that must be reported; `None` for all joined sources of the group.
     sources: Option<Vec<IpAddr>>,
     at: Instant,
 }
