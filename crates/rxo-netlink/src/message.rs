@@ -1,6 +1,7 @@
-//! Netlink messages: writes requests, parses answers and attributes.
+//! Netlink messages: encodes requests, and parses answers and attributes.
 //!
-//! Pure: no input or output. Contract: no bytes cause a panic; parsing stops at an invalid length.
+//! The module is pure: it does no input or output. Contract: no bytes cause a panic; parsing stops at an
+//! invalid length.
 
 use std::io;
 
@@ -27,7 +28,7 @@ pub(crate) enum Answer<'a> {
 
 const HEADER_BYTES: usize = 16;
 const ATTRIBUTE_HEADER_BYTES: usize = 4;
-/// The bits of an attribute's type that remain without its two flags (nested; in network byte order).
+/// The mask of an attribute's type without the two flag bits of this field (nested; in network byte order).
 const TYPE_MASK: u16 = 0x3fff;
 const NESTED: u16 = 0x8000;
 const DUMP_INTERRUPTED: u16 = 0x10;
@@ -79,7 +80,7 @@ impl Request {
     }
 
     /// Returns `true` if the kernel answers the request with an acknowledgement or the end of a dump. `flags`
-    /// are added to the request's own.
+    /// are sent in addition to the request's own flags.
     pub(crate) const fn is_answered(&self, flags: u16) -> bool {
         (self.flags | flags) & (libc::NLM_F_ACK | libc::NLM_F_DUMP) as u16 != 0
     }
@@ -96,7 +97,7 @@ impl Request {
     }
 }
 
-/// Encodes attributes, as the value of an attribute that contains them.
+/// Encodes attributes as the value of a nested attribute.
 #[must_use]
 pub fn nested(inside: &[(u16, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -104,8 +105,8 @@ pub fn nested(inside: &[(u16, &[u8])]) -> Vec<u8> {
     bytes
 }
 
-/// Parses the attributes in `bytes`. Returns for each the type, without flag bits, and the value. Stops at an
-/// invalid length.
+/// Parses the attributes in `bytes`. Returns the type, without flag bits, and the value of each attribute.
+/// Stops at an invalid length.
 pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

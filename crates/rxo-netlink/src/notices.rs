@@ -42,8 +42,8 @@ impl Notices {
         Ok(Self { socket })
     }
 
-    /// Returns the notices of one received datagram, oldest first, without blocking. Empty if none is
-    /// waiting. `None` if notices were lost because they came faster than they were read.
+    /// Returns the notices of one received datagram, oldest first, without blocking. Returns an empty list if
+    /// no notice is waiting, and `None` if notices were lost because the caller read too slowly.
     ///
     /// # Errors
     /// If the system refuses to read.

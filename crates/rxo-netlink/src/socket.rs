@@ -79,13 +79,14 @@ impl Netlink {
     /// without its netlink header.
     ///
     /// # Errors
-    /// If the kernel refuses, for example because there is no such object, or its answer is incomplete.
+    /// If the kernel refuses the request, for example because there is no such object, or if its answer is
+    /// incomplete.
     pub fn ask(&self, request: &Request) -> io::Result<Vec<Vec<u8>>> {
         let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
         self.exchange(&[request], flags).map(Option::unwrap_or_default)
     }
 
-    /// Makes all changes of a netfilter batch, or none. The requests must include those that begin and end
+    /// Makes all changes of a netfilter batch, or none. `requests` must include the messages that begin and end
     /// the batch, and each change must have the flag `NLM_F_ACK`.
     ///
     /// # Errors
@@ -94,11 +95,11 @@ impl Netlink {
         self.exchange(requests, libc::NLM_F_REQUEST as u16).map(|_| ())
     }
 
-    /// Lists all objects of a kind, each without its netlink header. If a change interrupts the dump, starts
-    /// again, up to eight times in all.
+    /// Lists all objects of a kind, each without its netlink header. If a change interrupts the dump, repeats
+    /// it, up to eight attempts in total.
     ///
     /// # Errors
-    /// If the kernel refuses, its answer is incomplete, or changes interrupt every attempt.
+    /// If the kernel refuses the request, if its answer is incomplete, or if changes interrupt every attempt.
     pub fn dump(&self, request: &Request) -> io::Result<Vec<Vec<u8>>> {
         let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
         for _ in 0..ATTEMPTS {
@@ -109,8 +110,8 @@ impl Netlink {
         Err(io::Error::other("the kernel's tables change too fast to be read"))
     }
 
-    /// Sends requests, and returns the objects in the answers, up to the acknowledgement of the last request
-    /// or the end of the dump. `None` if a change interrupted the dump.
+    /// Sends requests, and returns the objects in the answers, up to the acknowledgement of the last request or
+    /// the end of the dump. `None` if a change of the kernel's tables interrupted the dump.
     fn exchange(&self, requests: &[&Request], flags: u16) -> io::Result<Option<Vec<Vec<u8>>>> {
         // A panic in another thread cannot have left half a request, because requests are sent as a whole.
         let mut next = self.sequence.lock().unwrap_or_else(PoisonError::into_inner);
