@@ -1,8 +1,9 @@
 //! The control socket: `/var/run/wireguard/INTERFACE.sock`, by which `wg` reads and changes the interface.
 //!
-//! Each client has a thread, so that none delays another, and packets wait for none: a request is parsed
-//! before the interface is locked, and an answer is written after it. Contract: the file has mode 0600 from
-//! its first moment, and is removed at the end unless another process has replaced it.
+//! A thread per client serves requests, so that no client delays another. Packets do not wait for clients: a
+//! request is parsed before the interface is locked, and its answer is written after the lock is released.
+//! Contract: the socket file has mode 0600 from its creation, and is removed at the end unless another process
+//! has replaced it.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind, Read, Write};
@@ -26,31 +27,34 @@ const FOLDER: &str = "/var/run/wireguard";
 /// Maximum number of clients at a time.
 const MOST_CLIENTS: usize = 16;
 
-/// The time after which a client that sends or takes nothing is dropped.
+/// The time after which an idle client is disconnected: a client that sends no request or does not read its
+/// answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The pause between two looks, and the number of looks for the end of another process: two seconds in all.
+/// The interval between attempts to connect to an existing socket. [`ENDING_LOOKS`] such attempts wait two
+/// seconds for another process to end.
 const LOOK: Duration = Duration::from_millis(100);
 const ENDING_LOOKS: u32 = 20;
 
-/// The file of the socket.
+/// The control socket: its listener and its file.
 #[derive(Debug)]
 pub(crate) struct ControlSocket {
     path: PathBuf,
-    /// The file's number, by which a file of another process is recognized.
+    /// The inode number of the socket file. A different inode under the path means that another process
+    /// replaced the file.
     inode: u64,
     listener: UnixListener,
 }
 
 impl ControlSocket {
-    /// Creates the socket of `interface`, in place of one that no process serves.
+    /// Creates the control socket of `interface`. Replaces an existing socket file that no process serves.
     ///
     /// # Errors
-    /// If a process serves the socket, or the folder cannot be written.
+    /// If another process serves the socket, or the folder cannot be written.
     pub(crate) fn open(interface: &str) -> Result<Self> {
         let path = Path::new(FOLDER).join(format!("{interface}.sock"));
         let cannot = || format!("cannot make {}; run as root", path.display());
-        // The mode does not depend on the umask alone: who can write here can take the socket's place.
+        // The mode is explicit, because a user who can write to this folder can replace the socket.
         DirBuilder::new().recursive(true).mode(0o755).create(FOLDER).with_context(cannot)?;
         if is_served(&path) {
             bail!("{}: another program serves `{interface}`; end it first", path.display());
@@ -70,7 +74,8 @@ impl ControlSocket {
         Ok(Self { path, inode, listener })
     }
 
-    /// Returns `true` until the file is removed or replaced, by which a user ends the tunnel.
+    /// Returns `true` while the socket file exists and was not replaced. A user ends the tunnel by removing
+    /// this file.
     pub(crate) fn exists(&self) -> bool {
         fs::metadata(&self.path).is_ok_and(|it| it.ino() == self.inode)
     }
@@ -78,7 +83,7 @@ impl ControlSocket {
     /// Starts a thread that serves clients until the process ends.
     ///
     /// # Errors
-    /// If the system has no thread.
+    /// If the system cannot start a thread.
     pub(crate) fn serve(&self, shared: Arc<Shared>) -> Result<()> {
         let cannot = "cannot serve the control socket";
         let listener = self.listener.try_clone().context(cannot)?;
@@ -105,14 +110,14 @@ impl ControlSocket {
 impl Drop for ControlSocket {
     fn drop(&mut self) {
         if self.exists() {
-            // Without privilege to remove it, the next process replaces it.
+            // If this process may not remove the file, the next process replaces it.
             _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Returns `true` if a process serves the socket. One whose interface was just deleted is about to end, and is
-/// waited for.
+/// Returns `true` if a process serves the socket. Waits up to two seconds for that process to end, because a
+/// process whose interface was just deleted ends soon.
 fn is_served(path: &Path) -> bool {
     for _ in 0..ENDING_LOOKS {
         if UnixStream::connect(path).is_err() {
@@ -123,7 +128,8 @@ fn is_served(path: &Path) -> bool {
     true
 }
 
-/// Starts the thread of a client, which holds one of the `places`. Without a thread the client is dropped.
+/// Starts a thread that serves a client. The thread keeps `place` until it ends: the reference count of `place`
+/// limits the number of clients. If no thread can be started, the client is disconnected.
 fn start(stream: UnixStream, shared: Arc<Shared>, place: Arc<()>) {
     let serve = move || {
         let _place = place;
@@ -133,7 +139,8 @@ fn start(stream: UnixStream, shared: Arc<Shared>, place: Arc<()>) {
     _ = thread::Builder::new().name("client".to_owned()).spawn(serve);
 }
 
-/// Answers requests until the client closes its end.
+/// Answers requests until the client closes the connection, is idle for [`PATIENCE`], or sends a request that
+/// is too long.
 fn converse(mut stream: UnixStream, shared: &Shared) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;

@@ -1,7 +1,8 @@
-//! The way into the background: the program starts itself again, and returns when that process is ready.
+//! Runs the program in the background: the first process starts a second one, and ends when the second is
+//! ready.
 //!
-//! Nothing is forked: the second process is a new program from its first instruction, and so has no locks and
-//! no threads of the first.
+//! The second process runs the program from its beginning instead of being forked, so it inherits no locks or
+//! threads of the first process.
 
 use std::env;
 use std::fs::File;
@@ -10,19 +11,19 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result};
 
-/// The variable that tells the second process that the first one waits for it.
+/// The environment variable that tells the second process that the first one waits for it.
 const WAITED_FOR: &str = "RXO_TUNNEL_DETACHED";
 
-/// The line by which the second process says that it is ready.
+/// The line that the second process prints when it is ready.
 const READY: &str = "ready";
 
-/// Returns `true` in the second process, for which the first one waits until it is ready.
+/// Returns `true` if this is the second process, whose readiness the first process waits for.
 pub(crate) fn is_waited_for() -> bool {
     env::var_os(WAITED_FOR).is_some()
 }
 
-/// Starts this program again, in a session of its own, and waits until it is ready or has ended. Its
-/// output until then appears here.
+/// Starts a second process of this program, and waits until that process is ready or has ended. Error messages
+/// of the second process until then appear on standard error of the first.
 ///
 /// # Errors
 /// If no process can be started.
@@ -40,15 +41,16 @@ pub(crate) fn start() -> Result<ExitCode> {
     Ok(if line.trim_end() == READY { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Leaves the terminal and the folder of the first process. Call it first.
+/// Leaves the session and the working folder of the first process. Must be called before anything else.
 pub(crate) fn leave_session() {
-    // It fails only for a process that leads a session already.
+    // `setsid` fails only for the leader of a process group.
     _ = rustix::process::setsid();
-    // Otherwise the file system of this folder could not be unmounted.
+    // Otherwise the file system of the current folder could not be unmounted.
     _ = env::set_current_dir("/");
 }
 
-/// Tells the first process that this one is ready. From then on nothing is printed, unless `is_heard`.
+/// Tells the first process that this process is ready. Afterwards standard output is discarded, and so is
+/// standard error unless `is_heard` is set.
 ///
 /// # Errors
 /// If `/dev/null` cannot be opened.

@@ -1,8 +1,8 @@
 //! Explicit congestion notification between the outer and the inner IP header (RFC 6040, normal mode).
 //!
-//! A router marks the outer header of a datagram. The mark must reach the receiver of the packet inside;
-//! otherwise the sender does not learn of the congestion. The functions are pure, except that
-//! [`decapsulate`] changes the packet that it is given.
+//! A congested router marks the outer header of a datagram. The mark must reach the receiver of the inner
+//! packet; otherwise the sender is not informed about the congestion. The functions are pure, except that
+//! [`decapsulate`] changes its argument.
 
 use rxo::wire::checksum::update_word;
 use rxo::wire::class_and_length;
@@ -12,14 +12,15 @@ const NOT_ECT: u8 = 0;
 const ECT_1: u8 = 1;
 const CE: u8 = 3;
 
-/// Returns the ECN field of the IP packet `packet`, which is also that of its outer header (RFC 6040,
-/// section 4.1); 0 for anything that is no packet.
+/// Returns the ECN field of the IP packet `packet`. The outer header gets an equal field (RFC 6040, section
+/// 4.1). Returns 0 if `packet` is not an IP packet.
 pub(crate) fn of(packet: &[u8]) -> u8 {
     class_and_length(packet).map_or(NOT_ECT, |(class, _)| class & CE)
 }
 
-/// Combines the field of the outer header with that of the packet inside, for the packet that is delivered
-/// (RFC 6040, figure 4). `None` if the packet must be dropped: its sender does not understand a mark.
+/// Computes the ECN field of the delivered packet from the fields of its `inner` and its `outer` header (RFC
+/// 6040, figure 4). `None` if the packet must be dropped, because the outer header is marked and the inner
+/// sender does not support ECN.
 pub(crate) const fn combine(inner: u8, outer: u8) -> Option<u8> {
     match (inner & CE, outer & CE) {
         (NOT_ECT, CE) => None,
@@ -30,8 +31,9 @@ pub(crate) const fn combine(inner: u8, outer: u8) -> Option<u8> {
     }
 }
 
-/// Writes the combined field into `packet`, which arrived in a datagram with the field `outer`, and updates
-/// its IPv4 header checksum. `None` if the packet must be dropped; it is then unchanged.
+/// Writes the [combined](combine) ECN field into `packet`, which arrived in a datagram with the ECN field
+/// `outer`. Updates the IPv4 header checksum. Returns `None`, without changing the packet, if it must be
+/// dropped.
 pub(crate) fn decapsulate(packet: &mut [u8], outer: u8) -> Option<()> {
     let inner = of(packet);
     let combined = combine(inner, outer)?;

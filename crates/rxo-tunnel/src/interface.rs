@@ -16,28 +16,30 @@ use crate::peer::{COOKIE_REPLY, DATA, INITIATION, Identity, Origin, Outcome, Pee
 use crate::peers::Peers;
 use crate::uapi::{Change, PeerSettings, Refusal, Settings, Status};
 
-/// Handshake messages a second that are answered without proof that their sender receives at its address.
-/// Each costs about 0.2 ms; beyond, the sender gets a cookie first.
+/// The number of handshake messages per second that are answered without a cookie. Each costs about 0.2 ms of
+/// CPU time. Beyond this rate, a sender gets a cookie, and must return it to prove that it receives at its
+/// address.
 const HANDSHAKES_A_SECOND: u64 = 100;
 
-/// Length of a cookie reply, in bytes.
+/// The length of a cookie reply, in bytes.
 const COOKIE_BYTES: usize = 64;
 
-/// The interface behind its lock. Threads that move packets read it, each for a batch; a request writes it, for one peer at
-/// a time. Each peer has a lock of its own, which its cipher needs.
+/// The interface, protected by a lock. Threads that move packets hold the read lock for a batch; a settings request
+/// takes the write lock for one peer at a time. Each peer also has its own lock, because encryption and decryption
+/// change its session.
 pub(crate) struct Shared(RwLock<Interface>);
 
-/// The interface: all that the protocol needs to know.
+/// The state of the interface: its keys, its UDP socket and its peers.
 pub(crate) struct Interface {
     keys: Option<Keys>,
     pub(crate) outside: Outside,
     peers: Peers,
 }
 
-/// The values that follow from the private key.
+/// The values that are derived from the private key.
 struct Keys {
     identity: Identity,
-    /// Limits handshake messages, of all peers together.
+    /// Limits the rate of handshake messages from all senders together.
     limiter: RateLimiter,
 }
 
@@ -46,18 +48,20 @@ impl Shared {
         Self(RwLock::new(Interface { keys: None, outside, peers: Peers::default() }))
     }
 
-    /// Applies the changes of a request.
+    /// Applies the changes of a settings request.
     ///
     /// # Errors
-    /// If the system refuses the port or the mark; the private key has changed then, peers have not.
+    /// If the system refuses the port or the mark. In that case the private key is already changed, but peers
+    /// are not.
     pub(crate) fn apply(&self, settings: &Settings) -> Result<(), Refusal> {
         self.write().apply(settings)?;
-        // Locked for each peer anew, so that packets pass while thousands are added.
+        // The lock is taken again for each peer, so that packets pass while thousands of peers are added.
         settings.peers.iter().for_each(|peer| self.write().apply_to_peer(peer));
         Ok(())
     }
 
-    /// Locks the interface against changes. A thread must not lock it twice: a change may wait between.
+    /// Locks the interface against changes. A thread that holds this lock must not call this function again: a
+    /// writer that waits between the two calls would cause a deadlock.
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, Interface> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -68,8 +72,8 @@ impl Shared {
 }
 
 impl Interface {
-    /// Returns the slot of the peer that `packet` is for; `None` if there is none. All packets of a GSO frame are for one
-    /// peer.
+    /// Returns the slot of the peer that is responsible for the destination of `packet`; `None` if there is none. All
+    /// packets of a GSO frame have the same destination.
     pub(crate) fn slot_for(&self, packet: &[u8]) -> Option<u32> {
         self.peers.slot_behind(Tunn::dst_address(packet)?)
     }
@@ -79,8 +83,8 @@ impl Interface {
         self.peers.get(slot)
     }
 
-    /// Decrypts `datagram` from `origin` into `packet`. Puts answers of the protocol into `outbox`. A packet whose source is
-    /// not behind the peer that sent it is refused.
+    /// Decrypts `datagram` from `origin` into `packet`. Puts protocol messages that answer the datagram into `outbox`.
+    /// Refuses a packet whose source address is not among the allowed addresses of the sending peer.
     pub(crate) fn decrypt(
         &self,
         origin: Origin,
@@ -98,7 +102,8 @@ impl Interface {
         }
     }
 
-    /// Runs the timers of all peers. Call it four times a second.
+    /// Runs the protocol timers of all peers, and calls `send` after each peer. Must be called four times per
+    /// second.
     pub(crate) fn on_time(&self, outbox: &mut Outbox, mut send: impl FnMut(&mut Outbox)) {
         let Some(keys) = &self.keys else { return };
         keys.limiter.reset_count();
@@ -109,7 +114,7 @@ impl Interface {
         });
     }
 
-    /// Applies the changes of a request, except those of single peers.
+    /// Applies the changes of a settings request, except the changes of individual peers.
     fn apply(&mut self, settings: &Settings) -> Result<(), Refusal> {
         if let Some(key) = settings.private_key {
             self.set_private_key(unless_zero(key));
@@ -126,7 +131,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Returns settings and figures.
+    /// Returns the settings and counters of the interface and its peers.
     pub(crate) fn status(&self) -> Status {
         let mut peers = Vec::new();
         self.peers.for_each(|_, peer| peers.push(peer.status()));
@@ -134,8 +139,9 @@ impl Interface {
         Status { private_key, listen_port: self.outside.port(), mark: self.outside.mark(), peers }
     }
 
-    /// Returns the slot of the peer that seems to have sent `datagram`, which is not verified yet. Without a
-    /// peer nothing more is computed, and a sender that must first prove its address gets a cookie.
+    /// Returns the slot of the peer that `datagram` claims as its sender; the datagram is not authenticated
+    /// yet. `None` if there is no such peer, or if the sender must first prove its address: it then gets a
+    /// cookie.
     #[inline]
     fn sender(&self, from: SocketAddr, datagram: &[u8], outbox: &mut Outbox) -> Option<u32> {
         let index = |at: usize| {
@@ -160,8 +166,9 @@ impl Interface {
         }
     }
 
-    /// Checks the sum of a handshake message, and under load that its sender receives at its address.
-    /// Otherwise puts a cookie for the sender into `outbox`.
+    /// Verifies the MAC of a handshake message, and under load also the cookie in it. Returns the parsed
+    /// message; `None` if it is refused. If only a valid cookie is missing, puts a cookie reply for the sender
+    /// into `outbox`.
     fn admit<'d>(
         &self,
         from: SocketAddr,
@@ -181,7 +188,7 @@ impl Interface {
         }
     }
 
-    /// Changes the private key. All sessions begin anew, unless the key is the same.
+    /// Changes the private key. Unless the key is unchanged, all sessions start again.
     fn set_private_key(&mut self, key: Option<Key>) {
         if self.keys.as_ref().map(|it| it.identity.private_key.to_bytes()) == key {
             return;
@@ -204,7 +211,7 @@ impl Interface {
             known.into_iter().for_each(|slot| self.peers.remove(slot));
             return;
         }
-        // An interface is not its own peer, as the kernel has it.
+        // An interface is not its own peer, as in the kernel's WireGuard.
         let is_own = self.own_key() == Some(settings.public_key);
         if known.is_none() && (settings.only_updates || is_own) {
             return;
@@ -239,7 +246,8 @@ impl Keys {
     }
 }
 
-/// Returns `key`, or `None` if it is all zeros, by which the protocol says that there is no key.
+/// Returns `key`, or `None` if all its bytes are zero: in the protocol of the control socket, zeros mean "no
+/// key".
 fn unless_zero(key: Key) -> Option<Key> {
     (key != Key::default()).then_some(key)
 }

@@ -1,8 +1,9 @@
-//! The direction from the peers to the TUN: datagrams are decrypted into buffers, which are then coalesced.
+//! The direction from the peers to the TUN: datagrams are decrypted into packets, which are then coalesced.
 //!
-//! Several threads may share it. One at a time, the leader, receives a batch of datagrams. All decrypt their batches side by
-//! side, one datagram of a peer at a time, and write them to the TUN in the order of arrival. Batches are so small that no
-//! datagram is decrypted behind so many later ones that its counter would be refused as too old ([`messages`]).
+//! Several threads may share the direction. One thread at a time, the leader, receives a batch of datagrams. The
+//! threads decrypt their batches in parallel, except that two datagrams of one peer are decrypted one after the other.
+//! The packets are written to the TUN in the order of arrival. The batches are small ([`messages`]), because a datagram
+//! that is decrypted after too many later ones would be refused as a replay.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -22,50 +23,51 @@ use crate::interface::{Interface, Shared};
 use crate::peer::{Origin, Outcome};
 use crate::waiting::{has_ended, lock, wait_for};
 
-/// Maximum number of datagrams in a message, which no kernel exceeds.
+/// Maximum number of datagrams that a kernel delivers in one message.
 const MOST_IN_MESSAGE: usize = 128;
 
-/// Maximum number of messages that all threads together have received and not written yet.
+/// Maximum number of messages that all threads together process at a time, from receiving to writing.
 const MESSAGES: usize = 8;
 
-/// Maximum number of packets that all threads together have. It is also the number of datagrams that one may be late by
-/// (boringtun's replay window has 1,024).
+/// Maximum number of packets that all threads together process at a time. A datagram is decrypted after at most this
+/// many later ones, which is the size of boringtun's replay window (1,024).
 const MOST_PACKETS: usize = MESSAGES * MOST_IN_MESSAGE;
 
-/// The MTU for which there are buffers at least: a peer with another MTU may send packets of 1,500 bytes.
+/// The minimum buffer size, as an MTU in bytes: a peer with a larger MTU than this interface may send packets
+/// of 1,500 bytes.
 const LEAST_MTU: u32 = 1_500;
 
-/// The size of an outbox: space for the answers of a handshake, and for packets that waited for it.
+/// The size of an outbox in bytes: enough for handshake messages, and for packets that waited for a handshake.
 const OUTBOX_BYTES: usize = 1 << 20;
 
-/// Returns the number of messages that each of `threads` threads receives in a call.
+/// Returns the number of messages that each of `threads` threads receives per system call.
 pub(crate) const fn messages(threads: usize) -> usize {
     MESSAGES / threads
 }
 
 /// The state of the direction from the peers to the TUN, which its threads share.
 pub(crate) struct Inward {
-    /// Held by the leader.
+    /// The lock that the leader holds while it receives.
     entry: Mutex<()>,
-    /// The MTU of the TUN, and buffers for its packets.
+    /// The MTU for which the buffers are large enough, in bytes, and the pool of these buffers.
     buffers: Mutex<(u32, Pool)>,
     pub(crate) exit: Ordered<Exit>,
 }
 
-/// The end at which packets leave.
+/// The output of the direction: the TUN, and the totals of written batches.
 pub(crate) struct Exit {
     pub(crate) tun: PacketWriter<DeviceSink>,
     totals: Totals,
 }
 
-/// Numbers of datagrams, of messages, of calls, of bytes, and of what was refused.
+/// Totals, in this order: datagrams, messages, system calls, bytes, and refused datagrams.
 type Totals = [u64; 5];
 
 /// The memory of one thread.
 pub(crate) struct Decryptor {
     pub(crate) udp: UdpSource,
     pub(crate) answers: UdpSink,
-    /// The generation of the socket; see [`Outside::renewed`](crate::outside::Outside::renewed).
+    /// The generation of the UDP socket in use; see [`Outside::renewed`](crate::outside::Outside::renewed).
     generation: u64,
     batch: Batch,
 }
@@ -73,7 +75,7 @@ pub(crate) struct Decryptor {
 /// A batch of decrypted packets.
 struct Batch {
     packets: Vec<PoolBuf>,
-    /// Answers of the protocol.
+    /// Protocol messages to send in answer to datagrams of the batch.
     outbox: Outbox,
     totals: Totals,
 }
@@ -91,7 +93,7 @@ impl Batch {
         Self { packets, outbox, totals: Totals::default() }
     }
 
-    /// Decrypts the datagrams of `train`, which is in batch `number`, into buffers of `pool`.
+    /// Decrypts the datagrams of `train`, a message of batch `number`, into buffers of `pool`.
     fn decrypt(&mut self, train: &Train<'_>, number: u64, interface: &Interface, pool: &Pool) {
         let origin = Origin { from: train.from, number };
         for datagram in train.datagrams() {
@@ -118,7 +120,8 @@ impl Batch {
 }
 
 impl Inward {
-    /// Creates the direction for packets of at most `mtu` bytes.
+    /// Creates the direction for packets of at most `mtu` bytes, or 1,500 bytes if `mtu` is smaller. Packets
+    /// are coalesced if `coalesces` is set.
     pub(crate) fn new(tun: DeviceSink, mtu: u32, coalesces: bool) -> Result<Self> {
         let policy = if coalesces { Policy::linux_gro() } else { Policy::none() };
         let tun = PacketWriter::with_policy(tun, MOST_PACKETS, policy)?;
@@ -129,7 +132,8 @@ impl Inward {
         Ok(inward)
     }
 
-    /// Makes larger buffers if the MTU of the TUN has grown, which others may change.
+    /// Allocates larger buffers if `mtu`, the current MTU of the TUN in bytes, exceeds the former one. Other
+    /// programs may change the MTU.
     pub(crate) fn follow_mtu(&self, mtu: u32) {
         let (mtu, mut buffers) = (mtu.max(LEAST_MTU), lock(&self.buffers));
         if mtu > buffers.0 {
@@ -139,9 +143,9 @@ impl Inward {
         }
     }
 
-    /// Receives a batch of datagrams, if there are any, and writes their packets to the TUN. With `stop`, threads share the
-    /// direction: the leader waits for datagrams, and each thread until the TUN has taken its packets or `stop` is set. A
-    /// thread that is alone passes `None` and does not wait here.
+    /// Receives one batch of datagrams, if any have arrived, and writes their packets to the TUN. Threads that share
+    /// the direction pass `stop`: the leader waits for datagrams, and a thread whose packets the TUN does not accept
+    /// yet waits for the TUN until `stop` is set. A single thread passes `None`, and does not wait.
     pub(crate) fn turn(
         &self,
         own: &mut Decryptor,

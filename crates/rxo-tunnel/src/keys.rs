@@ -12,13 +12,13 @@ use base64::prelude::BASE64_STANDARD;
 /// A private, public or preshared key.
 pub(crate) type Key = [u8; 32];
 
-/// The bytes of a file that are read at most; a key and its line end are 45.
+/// Maximum number of bytes that are read of a key file; a key with its line end has 45.
 const MOST_BYTES: u64 = 100;
 
 /// Reads a key in base64 from a file that only its owner may read.
 ///
 /// # Errors
-/// If the file cannot be read, if its mode lets others read it, or if it holds no key.
+/// If the file cannot be read, if its mode permits access by other users, or if it does not contain a key.
 pub(crate) fn key_in(path: &Path) -> Result<Key> {
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mode = file.metadata().map_or(0, |it| it.permissions().mode() & 0o777);
@@ -35,13 +35,13 @@ pub(crate) fn key_in(path: &Path) -> Result<Key> {
 /// Parses a key in base64.
 ///
 /// # Errors
-/// If `text` is not 32 bytes.
+/// If `text` is not the base64 form of 32 bytes.
 pub(crate) fn from_base64(text: &str) -> Result<Key, String> {
     let bytes = BASE64_STANDARD.decode(text).ok().and_then(|bytes| bytes.try_into().ok());
     bytes.ok_or_else(|| "a key is 32 bytes in base64, 44 characters".to_owned())
 }
 
-/// Parses a key in hexadecimal, 64 digits; `None` for anything else.
+/// Parses a key of 64 hexadecimal digits; `None` if `text` is anything else.
 pub(crate) fn from_hex(text: &str) -> Option<Key> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let mut key = [0; 32];
@@ -54,7 +54,7 @@ pub(crate) fn from_hex(text: &str) -> Option<Key> {
     Some(key)
 }
 
-/// Formats a key in hexadecimal.
+/// Formats a key as 64 hexadecimal digits.
 pub(crate) fn to_hex(key: &Key) -> String {
     key.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,23 +1,23 @@
-//! A WireGuard tunnel with receive offload, which `wg` and `wg-quick` drive.
+//! A WireGuard tunnel with receive offload, configured by `wg` and `wg-quick`.
 //!
-//! The protocol is implemented by the crate `boringtun`: handshake, cipher, timers. Everything around it is
-//! rxo. Data that the host sends comes out of the TUN as large packets and is split into the packets of the
-//! tunnel; these are encrypted into trains of datagrams, each sent by one system call. Datagrams are received
-//! in trains too; they are decrypted directly into frames, which are coalesced, and the TUN gets one gathered
-//! write for many packets.
+//! The crate `boringtun` implements the protocol: handshake, cipher and timers. rxo does everything else. The
+//! TUN delivers the host's data as GSO frames, which are split into packets. The packets are encrypted into
+//! trains of datagrams, and one system call sends a whole train. Datagrams are also received as trains. They
+//! are decrypted directly into frames, which are coalesced and written to the TUN, many packets per write.
 //!
-//! The modules in the order in which a packet passes them:
+//! The modules, in the order in which a packet passes them:
 //!
 //! * [`outward`]: from the TUN to the peers.
-//! * [`inward`]: from the peers to the TUN. [`ecn`]: marks of the outer header reach the inner one.
-//! * [`waiting`]: locks, and waiting for an end of a direction.
-//! * [`interface`]: the state that all threads share. [`peers`] finds the peer, [`peer`] has its session,
-//!   [`outside`] the UDP socket.
-//! * [`control`]: the socket for `wg`. [`uapi`]: its requests and answers, pure.
-//! * [`options`]: the command line, with [`keys`] and [`network`]. [`run`]: opens everything, runs both
-//!   directions, and ends. [`detach`]: the way into the background.
+//! * [`inward`]: from the peers to the TUN. [`ecn`]: copies congestion marks from the outer header to the inner
+//!   one.
+//! * [`waiting`]: locks, and waiting for the input or the output of a direction.
+//! * [`interface`]: the state that all threads share. [`peers`]: the table of peers. [`peer`]: the session of
+//!   one peer. [`outside`]: the UDP socket.
+//! * [`control`]: the socket for `wg`. [`uapi`]: the requests and answers on this socket, as pure functions.
+//! * [`options`]: the command line, with [`keys`] and [`network`]. [`run`]: opens the TUN and the sockets, and
+//!   runs both directions. [`detach`]: runs the program in the background.
 //!
-//! See docs/tunnel.md for its use, its interoperability and its speed.
+//! See docs/tunnel.md for the use, interoperability and speed of the tunnel.
 
 mod control;
 mod detach;

@@ -16,7 +16,7 @@ pub(crate) struct Network {
 impl std::str::FromStr for Network {
     type Err = String;
 
-    /// Parses an address; without a prefix length it is a network of one address.
+    /// Parses `ADDRESS/LENGTH`. Without a prefix length, the network contains only the address.
     fn from_str(text: &str) -> Result<Self, String> {
         let read = || {
             let (ip, bits) = text.split_once('/').unwrap_or((text, ""));

@@ -3,11 +3,12 @@
 use rxo::DeviceError;
 use rxo::driver::udp::{UdpOptions, UdpSocket};
 
-/// The current socket. Each thread asks [`Outside::renewed`] whenever it locks the interface.
+/// The current UDP socket. Each thread calls [`Outside::renewed`] whenever it locks the interface, to notice a
+/// new socket.
 pub(crate) struct Outside {
     options: UdpOptions,
     socket: UdpSocket,
-    /// The number of sockets before this one.
+    /// The number of sockets that this one has replaced.
     generation: u64,
 }
 
@@ -15,18 +16,18 @@ impl Outside {
     /// Binds a socket to `port`; 0 chooses any free port.
     ///
     /// # Errors
-    /// If the port is in use, or packets may not be marked.
+    /// If the port is in use, or this process may not mark packets.
     pub(crate) fn open(port: u16, options: UdpOptions) -> Result<Self, DeviceError> {
         let socket = UdpSocket::bind_any(port, options)?;
         Ok(Self { options, socket, generation: 0 })
     }
 
-    /// Returns the port.
+    /// Returns the local UDP port.
     pub(crate) const fn port(&self) -> u16 {
         self.socket.local_addr().port()
     }
 
-    /// Returns the mark of sent packets; 0 for none.
+    /// Returns the mark (`SO_MARK`) of sent packets; 0 means no mark.
     pub(crate) const fn mark(&self) -> u32 {
         self.options.mark
     }
@@ -36,10 +37,10 @@ impl Outside {
         &self.socket
     }
 
-    /// Moves to another port. Datagrams that wait at the old one are lost.
+    /// Replaces the socket by one on `port`. Datagrams that wait in the old socket are lost.
     ///
     /// # Errors
-    /// If the port is in use; the old one stays then.
+    /// If the port is in use. In that case the old socket stays.
     pub(crate) fn set_port(&mut self, port: u16) -> Result<(), DeviceError> {
         if port != self.port() {
             self.socket = UdpSocket::bind_any(port, self.options)?;
@@ -48,17 +49,18 @@ impl Outside {
         Ok(())
     }
 
-    /// Marks packets from now on.
+    /// Sets the mark (`SO_MARK`) of all packets sent from now on.
     ///
     /// # Errors
-    /// If packets may not be marked.
+    /// If this process may not mark packets.
     pub(crate) fn set_mark(&mut self, mark: u32) -> Result<(), DeviceError> {
         self.socket.set_mark(mark)?;
         self.options.mark = mark;
         Ok(())
     }
 
-    /// Returns the socket if it is not that of `generation`, which is updated.
+    /// Returns the current socket if its generation differs from `generation`, and updates `generation`;
+    /// otherwise `None`.
     #[inline]
     pub(crate) fn renewed(&self, generation: &mut u64) -> Option<&UdpSocket> {
         let is_new = std::mem::replace(generation, self.generation) != self.generation;

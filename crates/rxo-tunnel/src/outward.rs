@@ -1,9 +1,8 @@
-//! The direction from the TUN to the peers: large packets are split, encrypted, and sent as trains of
-//! datagrams.
+//! The direction from the TUN to the peers: GSO frames are split, encrypted, and sent as trains of datagrams.
 //!
-//! Several threads may share it. One at a time, the leader, takes frames for one peer, and locks that peer before the next
-//! thread leads. It locks the socket before it frees the peer. So the counters of a session have the order of its packets,
-//! and its datagrams leave in this order.
+//! Several threads may share the direction. One thread at a time, the leader, reads frames for one peer, and locks that
+//! peer before another thread becomes the leader. The thread locks the socket before it unlocks the peer. As a result,
+//! the packets of a session are encrypted and sent in the order in which the host sent them.
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -21,10 +20,11 @@ use crate::interface::{Interface, Shared};
 use crate::peer::{Outcome, Peer};
 use crate::waiting::{has_ended, lock, send, wait_for};
 
-/// Maximum number of frames, of up to 64 KiB each, that are read before anything is sent.
+/// Maximum number of frames, of up to 64 KiB each, that are read in one batch.
 const BUDGET: usize = 4;
 
-/// The size of an outbox: space for the datagrams of one batch of frames, unless their segments are tiny.
+/// The size of an outbox in bytes: enough for the datagrams of one batch of frames, unless their segments are
+/// tiny.
 const OUTBOX_BYTES: usize = 512 << 10;
 
 /// The state of the direction from the TUN to the peers, which its threads share.
@@ -33,19 +33,19 @@ pub(crate) struct Outward<S: FrameSource> {
     exit: Mutex<Exit>,
 }
 
-/// The end from which the leader takes frames.
+/// The input of the direction, which the leader locks: the TUN, and frames that were read from it.
 pub(crate) struct Entry<S: FrameSource> {
     pub(crate) tun: S,
-    /// Frames that were read and not taken yet.
+    /// Frames that were read from the TUN and are not part of a batch yet.
     waiting: Vec<Frame<S::Buffer>>,
 }
 
-/// The end at which datagrams leave.
+/// The output of the direction: the UDP socket, and totals.
 struct Exit {
     udp: UdpSink,
-    /// The generation of the socket; see [`Outside::renewed`](crate::outside::Outside::renewed).
+    /// The generation of the UDP socket in use; see [`Outside::renewed`](crate::outside::Outside::renewed).
     generation: u64,
-    /// Numbers of frames from the TUN, of packets made from them, and of dropped packets.
+    /// Totals, in this order: frames from the TUN, encrypted packets, and dropped packets.
     totals: [u64; 3],
 }
 
@@ -62,7 +62,7 @@ impl<B: AsRef<[u8]>> Encryptor<B> {
         Self { batch: Vec::with_capacity(BUDGET), splitter, outbox }
     }
 
-    /// Returns `true` if the socket was full, and datagrams wait to be sent.
+    /// Returns `true` if datagrams wait to be sent, because the socket was full.
     pub(crate) const fn is_blocked(&self) -> bool {
         !self.outbox.is_empty()
     }
@@ -75,10 +75,10 @@ impl<S: FrameSource + Descriptors> Outward<S> {
         Self { entry, exit: Mutex::new(exit) }
     }
 
-    /// Reads packets from the TUN, up to a budget, and sends those for one peer. Returns `true` if there are others, which
-    /// wait for the next turn. With `stop`, threads share the direction: the leader waits for packets, and each thread until
-    /// the socket has taken its datagrams or `stop` is set. A thread that is alone passes `None` and does not wait here;
-    /// datagrams for which the socket has no room leave in its next turn.
+    /// Reads frames from the TUN, at most [`BUDGET`], and sends those for one peer. Returns `true` if frames for other
+    /// peers were read, which wait for the next call. Threads that share the direction pass `stop`: the leader waits
+    /// for frames, and a thread whose datagrams do not fit into the socket waits for the socket until `stop` is set. A
+    /// single thread passes `None`, and does not wait: its next call sends datagrams that did not fit.
     pub(crate) fn turn(
         &self,
         own: &mut Encryptor<S::Buffer>,
@@ -98,7 +98,7 @@ impl<S: FrameSource + Descriptors> Outward<S> {
         let interface = shared.read();
         let slot = entry.take(&interface, &mut own.batch)?;
         if own.batch.is_empty() {
-            // The former socket holds its port until it is dropped.
+            // The former socket occupies its port until it is dropped.
             if let Ok(mut exit) = self.exit.try_lock()
                 && let Some(socket) = interface.outside.renewed(&mut exit.generation)
             {
@@ -113,14 +113,16 @@ impl<S: FrameSource + Descriptors> Outward<S> {
         if let Some(socket) = interface.outside.renewed(&mut exit.generation) {
             exit.udp = socket.sink();
         }
-        // Not locked while the socket may be full, so that settings can change.
+        // The interface is unlocked first: sending may wait for the socket, and must not block a change of
+        // settings.
         drop(interface);
         send(&mut exit.udp, &mut own.outbox, stop)?;
         Ok(have_others)
     }
 
-    /// Encrypts the batch into the outbox for `peer`, or drops it without one, and counts it. Sends what has no room in the
-    /// outbox. Returns the exit, which it locks before the peer is free for the next thread.
+    /// Splits and encrypts the batch for `peer` into the outbox, and updates the totals. Without a peer, drops the
+    /// batch. Sends the outbox whenever it is full. Returns the locked exit; the exit is locked before the peer is
+    /// unlocked, so that no other thread sends datagrams of this peer first.
     fn encrypt(
         &self,
         own: &mut Encryptor<S::Buffer>,
@@ -130,7 +132,7 @@ impl<S: FrameSource + Descriptors> Outward<S> {
         let Encryptor { batch, splitter, outbox } = own;
         let (mut totals, mut locked, mut sent) = ([batch.len() as u64, 0, 0], None, Ok(()));
         for frame in batch.drain(..) {
-            // All packets of a GSO frame have its field.
+            // All packets of a GSO frame have the ECN field of the frame.
             let ecn = ecn::of(frame.bytes());
             let split = peer.as_mut().and_then(|peer| {
                 splitter.split(&frame, |packet| {
@@ -152,8 +154,9 @@ impl<S: FrameSource + Descriptors> Outward<S> {
 }
 
 impl<S: FrameSource> Entry<S> {
-    /// Moves frames for one peer to `batch`, in order, and returns the slot of this peer; `None` if no peer has their
-    /// address. Reads frames if none wait.
+    /// Moves consecutive frames for one peer from the waiting frames to `batch`, and returns the slot of this peer.
+    /// `None` if there are no frames, or if no peer is responsible for their destination. Reads frames from the TUN if
+    /// none wait.
     fn take(
         &mut self,
         interface: &Interface,

@@ -1,4 +1,4 @@
-//! One peer: its session, its endpoint and its figures.
+//! One peer of the interface: its session, endpoint and counters.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -13,33 +13,34 @@ use rxo::driver::udp::Outbox;
 use crate::keys::Key;
 use crate::uapi::PeerStatus;
 
-/// Overhead of a datagram beyond its packet, in bytes.
+/// The number of bytes that the tunnel adds to a packet in its datagram, without IP and UDP headers.
 const OVERHEAD_BYTES: usize = 32;
 
-/// Length of the longest handshake message, in bytes.
+/// The length of the longest handshake message, in bytes.
 const HANDSHAKE_BYTES: usize = 148;
 
-/// The types of messages, in their first byte.
+/// The message types of the protocol, found in the first byte of a datagram.
 pub(crate) const INITIATION: u8 = 1;
 pub(crate) const RESPONSE: u8 = 2;
 pub(crate) const COOKIE_REPLY: u8 = 3;
 pub(crate) const DATA: u8 = 4;
 
-/// The largest difference between two computed times of the same handshake. They differ because the protocol only
-/// gives the age of a handshake, counted in intervals of its timers.
+/// The largest difference between two computed times of one handshake. The computed times differ because `boringtun`
+/// only reports the age of a handshake, rounded to the interval of its timers.
 const SAME_HANDSHAKE: Duration = Duration::from_secs(1);
 
 /// A peer of the interface.
 pub(crate) struct Peer {
     public_key: Key,
     preshared_key: Option<Key>,
-    /// The state of the protocol; `None` while the interface has no private key.
+    /// The session of the protocol; `None` while the interface has no private key.
     tunn: Option<Tunn>,
-    /// `true` if packets wait for the handshake.
+    /// `true` if packets wait for the handshake to complete.
     has_waiting: bool,
-    /// The address of the last valid message from the peer, or the configured one; `None` if there is neither.
+    /// The address from which the peer last sent a valid message, or the configured address; `None` if there is
+    /// neither.
     endpoint: Option<SocketAddr>,
-    /// The number of the last batch with a valid message.
+    /// The number of the last batch that contained a valid message of this peer.
     heard_in: u64,
     keepalive: u16,
     keepalive_at: Instant,
@@ -61,9 +62,11 @@ pub(crate) struct Origin {
 pub(crate) enum Outcome {
     /// A packet of this many bytes was decrypted, from this source address inside the tunnel.
     Packet(usize, IpAddr),
-    /// The packet was encrypted or waits for the handshake, or the datagram was a protocol message.
+    /// The packet was encrypted, or waits for the handshake; or the datagram contained no packet, only a
+    /// protocol message.
     Done,
-    /// The input is invalid, or there was no space or no address for the resulting datagram.
+    /// The packet or datagram was refused: it is invalid, or the outbox is full, or the session or the peer's
+    /// address is missing.
     Refused,
 }
 
@@ -72,12 +75,13 @@ pub(crate) enum Outcome {
 pub(crate) struct Identity {
     pub(crate) private_key: StaticSecret,
     pub(crate) public_key: PublicKey,
-    /// Checks the sum of handshake messages, and limits nothing: the interface has done that before.
+    /// A limiter that only verifies the MACs of handshake messages. Its rate is unlimited, because the
+    /// interface has already applied the limit.
     pub(crate) unlimited: Arc<RateLimiter>,
 }
 
 impl Peer {
-    /// Creates a peer without endpoint and allowed addresses.
+    /// Creates a peer without a session, an endpoint or allowed addresses.
     pub(crate) fn new(public_key: Key, now: Instant) -> Self {
         Self {
             public_key,
@@ -95,8 +99,9 @@ impl Peer {
         }
     }
 
-    /// Begins a new session, in which the peer knows this side by `slot`. The handshake begins with the next
-    /// packet of either side; packets that waited for a handshake are lost.
+    /// Begins a new session with the keys `identity`; `None` ends the session. The peer's datagrams will
+    /// contain `slot`. The handshake begins with the next packet of either side. Packets that waited for an
+    /// earlier handshake are lost.
     pub(crate) fn begin(&mut self, identity: Option<&Identity>, slot: u32) {
         let new = |it: &Identity| {
             let (private, public) = (it.private_key.clone(), PublicKey::from(self.public_key));
@@ -112,7 +117,8 @@ impl Peer {
         &self.public_key
     }
 
-    /// Changes the preshared key. Returns `true` if it is another one, so that a new session must begin.
+    /// Changes the preshared key. Returns `true` if the new key differs from the old one; the caller must then
+    /// begin a new session.
     pub(crate) fn set_preshared_key(&mut self, key: Option<Key>) -> bool {
         std::mem::replace(&mut self.preshared_key, key) != key
     }
@@ -121,14 +127,16 @@ impl Peer {
         self.endpoint = Some(endpoint);
     }
 
-    /// Changes the seconds between empty packets. The first is sent at once.
+    /// Changes the interval between empty packets, in seconds; 0 sends none. The first is sent when the timers
+    /// run next.
     pub(crate) const fn set_keepalive(&mut self, seconds: u16, now: Instant) {
         self.keepalive = seconds;
         self.keepalive_at = now;
     }
 
-    /// Encrypts `packet` as a datagram to the peer and puts it into `outbox`; its outer header has the field
-    /// `ecn`. Before the handshake is complete, the packet waits and the handshake is started.
+    /// Encrypts `packet` into a datagram for the peer and puts the datagram into `outbox`; its outer header
+    /// gets the ECN field `ecn`. If the handshake is not complete, starts it; the packet then waits until it is
+    /// complete.
     pub(crate) fn encrypt(&mut self, packet: &[u8], ecn: u8, outbox: &mut Outbox) -> Outcome {
         let wanted = (packet.len() + OVERHEAD_BYTES).max(HANDSHAKE_BYTES);
         let (Some(tunn), Some(to)) = (&mut self.tunn, self.endpoint) else {
@@ -140,7 +148,7 @@ impl Peer {
             self.has_waiting = true;
             return Outcome::Done;
         };
-        // An initiation may have the place of the packet, which waits.
+        // The buffer may contain a handshake initiation instead of the packet, which then waits.
         let is_data = room[0] == DATA;
         self.has_waiting |= !is_data;
         self.sent_bytes += bytes as u64;
@@ -148,8 +156,9 @@ impl Peer {
         Outcome::Done
     }
 
-    /// Decrypts `datagram` from `origin` into `packet`. Puts answers of the protocol into `outbox`. The endpoint is then that
-    /// of `origin` if the datagram is valid and none of a later batch was decrypted before.
+    /// Decrypts `datagram` from `origin` into `packet`. Puts protocol messages that answer the datagram into `outbox`.
+    /// If the datagram is valid, its sender becomes the peer's endpoint, unless a valid datagram of a later batch was
+    /// decrypted earlier.
     pub(crate) fn decrypt(
         &mut self,
         Origin { from, number }: Origin,
@@ -178,23 +187,23 @@ impl Peer {
             }
         };
         self.received_bytes += datagram.len() as u64;
-        // A cookie reply does not prove who sent it.
+        // A cookie reply does not authenticate its sender.
         if datagram[0] != COOKIE_REPLY && number >= self.heard_in {
             (self.endpoint, self.heard_in) = (Some(from), number);
         }
-        // Before one of these messages there is no session to send by.
+        // Only these messages complete a handshake, after which waiting packets can be encrypted.
         if self.has_waiting && [RESPONSE, DATA].contains(&datagram[0]) {
             self.send_waiting(outbox);
         }
         outcome
     }
 
-    /// Runs the timers of the protocol. Call it four times a second.
+    /// Runs the protocol timers of this peer. Must be called four times per second.
     pub(crate) fn on_time(&mut self, now: Instant, outbox: &mut Outbox) {
         let Some(room) = outbox.room(HANDSHAKE_BYTES) else { return };
         let Some(tunn) = &mut self.tunn else { return };
-        // Also before the peer has an endpoint: this is the clock of the protocol, and a session that begins at a time long
-        // past is dropped as too old.
+        // The timers also run before the peer has an endpoint, because they are the clock of the protocol: with an old
+        // clock, a new session would be dropped as expired.
         let mut bytes = written(&tunn.update_timers(room));
         let Some(to) = self.endpoint else { return };
         if bytes.is_none() && self.keepalive > 0 && now >= self.keepalive_at {
@@ -212,7 +221,7 @@ impl Peer {
         self.note_handshake();
     }
 
-    /// Returns the peer's settings and figures.
+    /// Returns the settings and counters of the peer.
     pub(crate) fn status(&mut self) -> PeerStatus {
         self.note_handshake();
         PeerStatus {
@@ -227,7 +236,7 @@ impl Peer {
         }
     }
 
-    /// Keeps the time of the last handshake, because the protocol forgets it with the session.
+    /// Stores the time of the last handshake, because `boringtun` discards this time with the session.
     fn note_handshake(&mut self) {
         let ago = self.tunn.as_ref().and_then(Tunn::time_since_last_handshake);
         let Some(ago) = ago else { return };
@@ -252,7 +261,7 @@ impl Peer {
     }
 }
 
-/// Returns the length of the datagram that the protocol wrote; `None` if it wrote none.
+/// Returns the length of the datagram that `boringtun` wrote to the buffer, in bytes; `None` if it wrote none.
 const fn written(result: &TunnResult<'_>) -> Option<usize> {
     if let TunnResult::WriteToNetwork(datagram) = result { Some(datagram.len()) } else { None }
 }

@@ -1,4 +1,5 @@
-//! The table of peers: by public key, by the index in datagrams, and by the addresses behind them.
+//! The table of peers. Finds a peer by its public key, by the receiver index in a datagram, or by an allowed
+//! address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,19 +13,21 @@ use crate::keys::Key;
 use crate::peer::Peer;
 use crate::waiting::lock;
 
-/// The peers of an interface, each in a slot. The slot is part of the index in the datagrams that a peer
-/// sends, so that finding the peer of a datagram is one look-up. A slot is used again after its peer was
-/// removed; datagrams of the former peer fail to decrypt then.
+/// The peers of an interface, each in a numbered slot. The receiver index in a peer's datagrams contains the
+/// slot, so one look-up finds the peer of a datagram. The slot of a removed peer is reused; datagrams of the
+/// removed peer then fail to decrypt.
 #[derive(Default)]
 pub(crate) struct Peers {
     slots: Vec<Option<Mutex<Peer>>>,
     unused: Vec<u32>,
     by_key: HashMap<Key, u32>,
-    /// Allowed addresses: the longest network that contains an address decides.
+    /// The slots of peers by allowed network. The network with the longest prefix that contains an address
+    /// determines its peer.
     by_address: IpNetworkTable<u32>,
 }
 
-/// The number of low bits of an index that the protocol uses for the sessions of one peer.
+/// The number of low bits of a receiver index that distinguish the sessions of one peer; the other bits are the
+/// slot.
 const SESSION_BITS: u32 = 8;
 
 impl Peers {
@@ -33,13 +36,13 @@ impl Peers {
         self.by_key.get(key).copied()
     }
 
-    /// Returns the slot of the peer that knows this side by `index`.
+    /// Returns the slot that the receiver index `index` of a datagram contains.
     pub(crate) const fn slot_by_index(index: u32) -> u32 {
         index >> SESSION_BITS
     }
 
-    /// Returns the slot of the peer whose allowed networks contain `ip`, the longest network first; `None` if
-    /// there is none.
+    /// Returns the slot of the peer whose allowed networks contain `ip`; the longest prefix wins. `None` if no
+    /// peer's networks contain `ip`.
     #[inline]
     pub(crate) fn slot_behind(&self, ip: IpAddr) -> Option<u32> {
         self.by_address.longest_match(ip).map(|(_, slot)| *slot)
@@ -51,20 +54,22 @@ impl Peers {
         self.slots.get(slot as usize)?.as_ref().map(lock)
     }
 
-    /// Returns the peer in `slot`, which no other thread can have; `None` if the slot is unused.
+    /// Returns the peer in `slot` without locking it, because `&mut self` excludes other threads. `None` if the
+    /// slot is unused.
     pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut Peer> {
         let peer = self.slots.get_mut(slot as usize)?.as_mut()?;
         Some(peer.get_mut().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Passes all peers with their slots to `each`, each locked.
+    /// Calls `each` with the slot of each peer and the locked peer.
     pub(crate) fn for_each(&self, mut each: impl FnMut(u32, &mut Peer)) {
         for (slot, peer) in (0..).zip(&self.slots) {
             peer.iter().for_each(|peer| each(slot, &mut lock(peer)));
         }
     }
 
-    /// Adds a peer, which must be unknown, and returns its slot.
+    /// Adds a peer with the public key `key`, and returns its slot. The table must not contain a peer with this
+    /// key.
     pub(crate) fn add(&mut self, key: Key, now: Instant) -> u32 {
         let slot = self.unused.pop().unwrap_or(self.slots.len() as u32);
         if self.slots.len() == slot as usize {
@@ -91,7 +96,8 @@ impl Peers {
         *self = Self::default();
     }
 
-    /// Routes `network` to the peer in `slot`, and no longer to the peer that had it.
+    /// Adds `network` to the allowed networks of the peer in `slot`. If another peer had this network, it is
+    /// removed there.
     pub(crate) fn allow(&mut self, slot: u32, network: IpNetwork) {
         let before = self.by_address.insert(network, slot);
         if before == Some(slot) {
@@ -105,7 +111,7 @@ impl Peers {
         }
     }
 
-    /// Routes `network` to no peer if the one in `slot` has it.
+    /// Removes `network` from the allowed networks of the peer in `slot`, if it is among them.
     pub(crate) fn disallow(&mut self, slot: u32, network: IpNetwork) {
         if self.by_address.exact_match(network) == Some(&slot) {
             self.by_address.remove(network);
@@ -113,7 +119,7 @@ impl Peers {
         }
     }
 
-    /// Routes nothing to the peer in `slot`.
+    /// Removes all allowed networks of the peer in `slot`.
     pub(crate) fn disallow_all(&mut self, slot: u32) {
         let networks = self.get_mut(slot).map(|peer| std::mem::take(&mut peer.allowed));
         for network in networks.into_iter().flatten() {

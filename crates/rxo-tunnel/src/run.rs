@@ -1,4 +1,4 @@
-//! Opens the TUN and the socket, runs both directions until the end, and prints the figures.
+//! Opens the TUN and the UDP socket, runs both directions of the tunnel until it ends, and prints its counters.
 
 use std::env;
 use std::io::{self, Write};
@@ -25,10 +25,11 @@ use crate::outward::{Encryptor, Outward};
 use crate::uapi::Settings;
 use crate::waiting::{TICK, lock};
 
-/// The size of the outbox of the protocol's timers: space for the messages of hundreds of peers while the socket is full.
+/// The size in bytes of the outbox for messages of the protocol's timers: enough for hundreds of peers while the socket
+/// is full.
 const OUTBOX_BYTES: usize = 1 << 16;
 
-/// Ends all threads when it is dropped.
+/// A guard that tells all threads to end when it is dropped.
 struct Ends<'s>(&'s AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -50,7 +51,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let defaults = match options.allowed_ips.iter().any(|it| it.bits == 0) {
         false => None,
         true => match DefaultRoutes::prepare()? {
-            // This is the process that has removed the rules.
+            // This process was only started to remove the routing rules, which is done.
             None => return Ok(()),
             defaults => defaults,
         },
@@ -79,7 +80,7 @@ fn open_tun(options: &Options, defaults: Option<&DefaultRoutes>) -> Result<Tap> 
     let tun = Tap::open(&options.interface, TapKind::Tun)?;
     tun.set_mtu(options.mtu)?;
     if options.private_key.is_none() {
-        // Addresses, routes and the rest are the work of who starts the program, such as `wg-quick`.
+        // The caller of the program, such as `wg-quick`, sets the addresses and routes.
         return Ok(tun);
     }
     let interface = tun.interface();
@@ -88,7 +89,7 @@ fn open_tun(options: &Options, defaults: Option<&DefaultRoutes>) -> Result<Tap> 
     for it in &options.allowed_ips {
         match defaults {
             Some(defaults) if it.bits == 0 => defaults.add(interface, it.ip)?,
-            // The kernel has made the route to a network in which the interface has an address.
+            // The kernel already added the route to a network in which the interface has an address.
             _ if options.address.iter().any(|own| own.all == it.all) => {}
             _ => interface.add_route(it.all.network_address(), it.bits)?,
         }
@@ -109,11 +110,11 @@ struct Turning<'t> {
     inward: Inward,
     stop: &'t AtomicBool,
     figures: Duration,
-    /// `true` if more than errors is printed (`LOG_LEVEL`).
+    /// `true` if notices and counters are printed, not only errors (environment variable `LOG_LEVEL`).
     is_verbose: bool,
 }
 
-/// The memory of a thread from the TUN.
+/// The memory of a thread that encrypts packets from the TUN.
 type Out = Encryptor<DeviceBuf>;
 
 impl<'t> Turning<'t> {
@@ -134,7 +135,8 @@ impl<'t> Turning<'t> {
         Ok(Self { tun, shared, outward, inward, stop, figures, is_verbose })
     }
 
-    /// Applies the settings of the flags; without them, opens the control socket.
+    /// Applies `settings`, which come from the flags, and returns `None`. Without settings, opens and returns
+    /// the control socket.
     fn open_control(
         &self,
         options: &Options,
@@ -153,7 +155,7 @@ impl<'t> Turning<'t> {
         }
     }
 
-    /// Reports that the interface and the control socket exist, and packets are about to pass.
+    /// Reports that the tunnel is ready: the interface and the control socket exist.
     fn announce(&self, options: &Options) -> Result<()> {
         if detach::is_waited_for() {
             return detach::say_ready(env::var_os("LOG_LEVEL").is_some_and(|it| it != "silent"));
@@ -165,7 +167,8 @@ impl<'t> Turning<'t> {
         Ok(())
     }
 
-    /// Runs both directions on one thread, or each on half of the threads, until the end, and prints the figures.
+    /// Runs both directions until the tunnel ends: on one thread, or each direction on half of the threads. Then prints
+    /// the counters.
     fn turn_all(&self, options: &Options, control: Option<&ControlSocket>) -> Result<()> {
         let (threads, inward) = (usize::from(options.threads), options.inward_threads());
         let mut all = Vec::new();
@@ -174,7 +177,7 @@ impl<'t> Turning<'t> {
             let into = (n < inward).then(|| Decryptor::new(interface.outside.socket()));
             all.push(((n >= inward || threads == 1).then(Encryptor::new), into));
         }
-        // Not before everything is open, because the interface may be renamed or deleted from then on.
+        // Announced only when everything is open, because the user may then rename or delete the interface.
         self.announce(options)?;
         let done = thread::scope(|scope| {
             // A panic of this thread ends the others, too.
@@ -190,13 +193,13 @@ impl<'t> Turning<'t> {
         done
     }
 
-    /// Does what is due four times a second: timers of the protocol, and figures. Ends all threads when one has ended, or the
-    /// control socket is gone.
+    /// Runs the protocol timers four times per second, and prints the counters at the configured interval. Ends all
+    /// threads when one thread has ended or the control socket was removed.
     fn keep_time(&self, control: Option<&ControlSocket>, has_ended: impl Fn() -> bool) {
         let (mut answers, mut outbox) = (None, Outbox::new(OUTBOX_BYTES));
         let (mut generation, mut print_at) = (u64::MAX, Instant::now() + self.figures);
         while !self.stop.load(Ordering::Relaxed) {
-            // An interface that was deleted ends the threads.
+            // The MTU is unknown only if the interface was deleted; the packet threads then end by themselves.
             self.inward.follow_mtu(self.tun.interface().mtu().unwrap_or(0));
             let interface = self.shared.read();
             if let Some(socket) = interface.outside.renewed(&mut generation) {
@@ -217,7 +220,7 @@ impl<'t> Turning<'t> {
         }
     }
 
-    /// Moves packets until the end. An interface that was deleted is no error.
+    /// Moves packets until `stop` is set or the interface is deleted, which is not an error.
     fn turn(&self, mut out: Option<Out>, mut into: Option<Decryptor>) -> Result<()> {
         while !self.stop.load(Ordering::Relaxed) {
             match self.turn_once(&mut out, &mut into) {
@@ -241,7 +244,8 @@ impl<'t> Turning<'t> {
         into.iter_mut().try_for_each(|into| self.inward.turn(into, &self.shared, stop))
     }
 
-    /// Waits for packets from the TUN and datagrams, or for space where a direction was full.
+    /// Waits for input of each direction. For a direction whose output was full, waits for space in the output
+    /// instead. Returns after [`TICK`] at the latest.
     fn wait(&self, out: &Out, into: &Decryptor) -> Result<()> {
         let (entry, exit) = (lock(&self.outward.entry), self.inward.exit.lock());
         let (mut list, sink) = (WaitList::new(), exit.tun.sink());
@@ -260,7 +264,7 @@ impl<'t> Turning<'t> {
 
     fn print(&self) {
         if self.is_verbose {
-            // Nobody may read them any more.
+            // An error is ignored, because the reader of standard output may have ended.
             _ = writeln!(io::stdout(), "{}\n{}", self.outward, self.inward);
         }
     }

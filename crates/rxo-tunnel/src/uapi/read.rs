@@ -1,4 +1,4 @@
-//! Reads requests from the bytes of a client.
+//! Parses requests from the bytes that a client sends.
 
 use ip_network::IpNetwork;
 
@@ -6,10 +6,10 @@ use super::{Change, PeerSettings, Refusal, Request, Settings};
 use crate::keys::from_hex;
 use crate::network::Network;
 
-/// The length of the longest request, in bytes: about 100,000 peers with an address each.
+/// Maximum length of a request, in bytes: enough for about 100,000 peers with an address each.
 pub(super) const MOST_BYTES: usize = 16 << 20;
 
-/// Divides the bytes of one client into requests.
+/// Splits the byte stream of one client into requests.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     bytes: Vec<u8>,
@@ -18,13 +18,14 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Adds received bytes.
+    /// Appends bytes received from the client.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Removes and returns the next complete request, or the reason to refuse it; `None` until an empty line has arrived.
-    /// After [`Refusal::TooLong`] the rest of the request is still to come, so the client must be dropped.
+    /// Removes and returns the next complete request, or the reason to refuse it; `None` until an empty line has
+    /// arrived. After [`Refusal::TooLong`] the client must be disconnected, because the rest of the request has not
+    /// arrived yet.
     pub(crate) fn take_request(&mut self) -> Option<Result<Request, Refusal>> {
         let length = if self.bytes.first() == Some(&b'\n') {
             1
@@ -45,7 +46,7 @@ impl Reader {
     }
 }
 
-/// Parses one request, whose last line is empty.
+/// Parses one request, which ends with an empty line.
 fn parse(bytes: &[u8]) -> Result<Request, Refusal> {
     let text = std::str::from_utf8(bytes).map_err(|_| Refusal::Invalid)?;
     let mut lines = text.lines().take_while(|line| !line.is_empty());
@@ -72,7 +73,8 @@ fn settings<'l>(lines: impl Iterator<Item = &'l str>) -> Result<Settings, Refusa
     Ok(settings)
 }
 
-/// Reads a line before the first peer. `None` if its key is unknown or its value invalid.
+/// Parses one line of a request's interface section, before the first peer. `None` if its key is unknown or its
+/// value invalid.
 fn of_interface(settings: &mut Settings, key: &str, value: &str) -> Option<()> {
     match key {
         "private_key" => settings.private_key = Some(from_hex(value)?),
@@ -84,7 +86,7 @@ fn of_interface(settings: &mut Settings, key: &str, value: &str) -> Option<()> {
     Some(())
 }
 
-/// Reads a line of a peer. `None` if its key is unknown or its value invalid.
+/// Parses one line of a request's section about a peer. `None` if its key is unknown or its value invalid.
 fn of_peer(peer: &mut PeerSettings, key: &str, value: &str) -> Option<()> {
     match key {
         "remove" => peer.is_removed = yes(value)?,
@@ -100,7 +102,8 @@ fn of_peer(peer: &mut PeerSettings, key: &str, value: &str) -> Option<()> {
     Some(())
 }
 
-/// Reads a network, which a `-` in front removes; a `+` is the default.
+/// Parses the change of an allowed network: `-NETWORK` removes the network, `+NETWORK` or `NETWORK` adds it.
+/// `None` if `value` is invalid.
 fn allowed(value: &str) -> Option<(Change, IpNetwork)> {
     let (change, network) = match value.split_at_checked(1) {
         Some(("-", rest)) => (Change::Remove, rest),
@@ -116,7 +119,7 @@ fn yes(value: &str) -> Option<bool> {
     (value == "true").then_some(true)
 }
 
-/// Reads a decimal number without a sign; `None` if `value` is none, or too large.
+/// Parses a decimal number without a sign; `None` if `value` is not such a number, or too large for `N`.
 fn number<N: std::str::FromStr>(value: &str) -> Option<N> {
     value.parse().ok().filter(|_| is_number(value))
 }

@@ -1,18 +1,18 @@
-//! Writes answers.
+//! Formats the answers of the control socket.
 
 use std::fmt::Write as _;
 
 use super::{PeerStatus, Refusal, Status};
 use crate::keys::to_hex;
 
-/// Returns the complete answer to a request: `lines`, the error number, and the empty line.
+/// Returns the complete answer to a request: `lines`, the error number (0 for success), and an empty line.
 pub(crate) fn answer(lines: &str, result: Result<(), Refusal>) -> String {
     let number = result.err().map_or(0, |refusal| refusal as i32);
     format!("{lines}errno={number}\n\n")
 }
 
-/// Returns the lines of settings and figures. Private keys are among them, so only the answer to `get` may
-/// contain them.
+/// Returns the settings and counters as lines. The lines include the private key, so only the answer to a `get`
+/// request may contain them.
 pub(crate) fn figures(status: &Status) -> String {
     let mut lines = String::new();
     if let Some(key) = &status.private_key {
