@@ -22,7 +22,7 @@ pub struct Confinement {
     /// The capabilities that the process keeps, as far as it has them.
     pub capabilities: CapabilitySet,
     /// The user that the process becomes; `None` keeps the current user. Changing the user needs `CAP_SETUID`
-    /// and `CAP_SETGID`. A change from root to another user removes all capabilities.
+    /// and `CAP_SETGID`. A user other than root keeps no capabilities.
     pub user: Option<User>,
     /// `true` with `--no-sandbox`: only the user is changed, and nothing else is given up.
     pub is_open: bool,

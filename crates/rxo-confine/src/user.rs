@@ -4,10 +4,10 @@ use std::fmt;
 use std::io;
 
 use rustix::process::{Gid, Uid};
-use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+use rustix::thread::{CapabilitySet, set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use thiserror::Error;
 
-use crate::ConfineError;
+use crate::{ConfineError, capabilities};
 
 /// A user that a process can become, with the groups that its processes get.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,10 +61,14 @@ impl User {
         Ok(Self { name: text.to_owned(), uid, gid, groups })
     }
 
-    /// Makes this thread run as the user. A change from root to another user also removes all capabilities, so
-    /// the thread cannot change back.
+    /// Makes this thread run as the user. A user other than root gets no capabilities, so the thread cannot
+    /// change back: the kernel removes those of root, and this function those of another caller.
     pub(crate) fn assume(&self) -> Result<(), ConfineError> {
-        self.try_assume().map_err(|why| ConfineError::User { user: self.name.clone(), why })
+        self.try_assume().map_err(|why| ConfineError::User { user: self.name.clone(), why })?;
+        if self.uid != 0 {
+            capabilities::keep(CapabilitySet::empty())?;
+        }
+        Ok(())
     }
 
     fn try_assume(&self) -> io::Result<()> {

@@ -138,6 +138,34 @@ fn whoever_is_confined_becomes_nobody_else() {
 }
 
 /// A worker that may open `xdp:IF` again can load its own program, but cannot access the programs of others.
+/// A caller with `CAP_SETUID` need not be root, and the kernel takes capabilities away only from root.
+#[test]
+fn a_caller_that_is_not_root_loses_its_capabilities_with_its_user() {
+    if !rustix::process::geteuid().is_root() {
+        println!("not run: needs root");
+        return;
+    }
+    let kept = std::thread::spawn(|| {
+        use rustix::process::Uid;
+        use rustix::thread::{
+            CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_keep_capabilities,
+            set_thread_res_uid,
+        };
+        set_keep_capabilities(true).unwrap();
+        let other = Uid::from_raw(54_321);
+        set_thread_res_uid(other, other, other).unwrap();
+        let needed = CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::NET_ADMIN;
+        let inheritable = CapabilitySet::empty();
+        let sets = CapabilitySets { effective: needed, permitted: needed, inheritable };
+        set_capabilities(None, sets).unwrap();
+        let user = Some(User::find("12345:12345").unwrap());
+        Confinement { user, is_open: true, ..Confinement::default() }.apply().unwrap();
+        let left = capabilities(None).unwrap();
+        left.permitted | left.effective
+    });
+    assert_eq!(kept.join().unwrap(), rustix::thread::CapabilitySet::empty());
+}
+
 #[test]
 fn what_attaches_programs_opens_their_sockets_and_no_others_do() {
     if !Needs::Root.are_met() {
