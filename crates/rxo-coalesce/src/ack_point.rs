@@ -1,4 +1,4 @@
-//! The contents of a pure ACK: acknowledgement number and window.
+//! The acknowledgement number and the window of a pure ACK, and the comparison of two pure ACKs.
 
 use rxo_wire::SeqNumber;
 
@@ -15,14 +15,14 @@ pub(crate) struct AckPoint {
     pub(crate) window: u16,
 }
 
-/// The difference between a pure ACK and the one before it.
+/// The change from one pure ACK to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AckChange {
-    /// The next ACK has a higher number, or the same number with another window.
+    /// The next ACK has a higher ACK number, or the same ACK number with another window.
     More,
-    /// The next ACK has the same number and window.
+    /// The next ACK has the same ACK number and window.
     Same,
-    /// The next ACK has a lower number.
+    /// The next ACK has a lower ACK number.
     Less,
 }
 
@@ -41,7 +41,7 @@ impl AckPoint {
         Some(Self::of::<0, 16>(tcp))
     }
 
-    /// Returns `true` if this ACK has a higher number than `last`.
+    /// Returns `true` if this ACK has a higher ACK number than `last`.
     #[inline]
     pub(crate) fn advances(self, last: Self) -> bool {
         self.ack != last.ack && !self.ack.is_before(last.ack)

@@ -1,5 +1,5 @@
-//! An aggregate as its receiver sees it: a merged header, the payloads, and every field that a merged header
-//! cannot express.
+//! An aggregate as its receiver sees it: a merged header, the payloads, and the fields of each segment that the
+//! merged header cannot express.
 
 use core::num::NonZeroU16;
 use core::ops::Range;
@@ -112,7 +112,7 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         self.held.key
     }
 
-    /// Returns the reason for which the aggregate was delivered at this moment.
+    /// Returns the reason for which the engine flushed the aggregate.
     #[must_use]
     pub const fn flush_reason(&self) -> FlushReason {
         self.held.reason
@@ -175,9 +175,9 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         self.frames().map(move |frame| payload(held, frame))
     }
 
-    /// Calls `visit` with each frame and its payload, in order, without padding. For frames in consecutive
-    /// slots this method is cheaper than [`Aggregate::frames`] and [`Aggregate::payloads`]: it reads the length
-    /// of only the first of several segments that are alike.
+    /// Calls `visit` with each frame and its payload, in order, without padding. For frames in consecutive slots
+    /// this method is cheaper than [`Aggregate::frames`] and [`Aggregate::payloads`]: of several segments that
+    /// are alike, it reads only the first one's length.
     #[inline]
     pub fn for_each_segment(&self, mut visit: impl FnMut(&'a Frame<B>, &'a [u8])) {
         let Some(frames) = self.slots.run_of(self.held) else {
@@ -199,8 +199,8 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         self.held.kind()
     }
 
-    /// Returns, for each segment in order, the fields that the merged header may lack. For datagrams, the TCP
-    /// fields are 0.
+    /// Returns one record for each segment, in order: the fields in which the segment may differ from the merged
+    /// header. For datagrams, the TCP fields are 0.
     pub fn segments(&self) -> impl Iterator<Item = SegmentRecord> + use<'a, B> {
         let transport = usize::from(self.held.at.transport());
         let header = match self.held.at.is_datagram() {

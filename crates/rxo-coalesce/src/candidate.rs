@@ -16,8 +16,8 @@ use crate::{BypassReason, CeRule, EceRule, FinRule, Kind, OptionRule, Policy};
 /// options. A frame with a longer header is not coalesced.
 pub const MAX_HEADER_BYTES: usize = 192;
 
-/// A segment or datagram that may be coalesced: either a new one, which is compared with the held segments of
-/// its flow, or the last one that the flow holds.
+/// A segment or datagram that may be coalesced: a newly received one, which is compared with the held segments of
+/// its flow, or the last one that its flow holds.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
     /// The IP header.
@@ -54,7 +54,7 @@ impl<'a> Candidate<'a> {
         Self { ip, tcp: NO_TCP, is_datagram: true, at, bytes: frame.bytes(), checksum, vlan }
     }
 
-    /// The content: data, pure ACK or datagram.
+    /// Returns the kind of the candidate: data, pure ACK or datagram.
     #[inline]
     #[must_use]
     pub const fn kind(&self) -> Kind {
@@ -103,7 +103,7 @@ impl<'a> Candidate<'a> {
         Some(Self { ip, tcp, is_datagram: false, at, bytes, checksum, vlan })
     }
 
-    /// The payload length, in bytes.
+    /// Returns the payload length, in bytes.
     #[inline]
     #[must_use]
     pub const fn payload_bytes(&self) -> u32 {
@@ -129,11 +129,11 @@ const TIMESTAMP_BYTES: usize = 12;
 /// Flags that do not by themselves prevent coalescing.
 const HARMLESS: TcpFlags = TcpFlags::ACK.union(TcpFlags::PSH);
 
-/// Judges one frame by itself and returns its TCP header. The TCP checksum is not verified here: that
+/// Applies the static rules to one frame and returns its TCP header. The TCP checksum is not verified here: that
 /// needs the payload.
 ///
 /// # Errors
-/// The first rule that the frame breaks, as the reason to deliver it untouched.
+/// The first rule that the frame breaks, as the reason to deliver the frame untouched.
 ///
 /// # Examples
 /// ```
@@ -177,7 +177,8 @@ pub fn candidate<'a>(parsed: &'a Parsed, policy: &Policy) -> Result<&'a TcpSegme
     Ok(tcp)
 }
 
-/// Judges a segment with payload by itself. IP header, flags and urgent pointer were judged before.
+/// Applies the static rules to a segment with payload. The caller has already checked IP header, flags and urgent
+/// pointer.
 ///
 /// # Errors
 /// The first rule that the segment breaks, as in [`candidate`].
@@ -218,7 +219,7 @@ pub(crate) const fn is_marked_ce(ip: &Ip) -> bool {
     ip.traffic_class & CE == CE
 }
 
-/// Applies the rules that only some policies have: DF must be set, and a timestamp must carry an echo.
+/// Applies two rules that only some policies have: DF must be set, and a timestamp echo must not be zero.
 #[cold]
 fn rare_rules(ip: &Ip, tcp: &TcpSegment, policy: &Policy) -> Result<(), BypassReason> {
     if policy.needs_df && !ip.dont_fragment {
@@ -250,8 +251,8 @@ pub(crate) const fn are_odd(flags: TcpFlags) -> bool {
     !flags.contains(TcpFlags::ACK) || flags.without(HARMLESS).bits() != 0
 }
 
-/// Judges flags other than ACK and PSH. Segments with ECE or AE may be merged if all have the same flags; the
-/// verdict compares them.
+/// Applies the static rules to flags other than ACK and PSH. Segments with ECE or AE may be merged if their flags
+/// are equal; the verdict compares the flags.
 #[cold]
 pub(crate) fn check_flags(
     flags: TcpFlags,

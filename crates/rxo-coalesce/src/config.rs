@@ -6,7 +6,7 @@ use rxo_wire::{Parsed, Unparsed, parse, parse_ip};
 
 use crate::{ChecksumForm, Hold, Policy};
 
-/// The configuration of an engine. The configuration determines the amount of memory that the engine allocates.
+/// The configuration of an engine. It determines the amount of memory that the engine allocates.
 ///
 /// # Examples
 /// ```
@@ -34,8 +34,8 @@ pub struct Config {
     pub form: ChecksumForm,
     /// The maximum number of frames expected in one poll. Larger batches are processed in several parts.
     pub batch_frames: usize,
-    /// Seed of the flow hash. A sender that knows the seed can choose flows that share one bucket of a table,
-    /// which makes the engine flush them early ([`FlushReason::Collision`](crate::FlushReason::Collision)).
+    /// Seed of the flow hash. A sender that knows the seed can choose flows that share one bucket of a table; the
+    /// engine then flushes these flows early ([`FlushReason::Collision`](crate::FlushReason::Collision)).
     /// Otherwise deliveries do not depend on the seed.
     pub seed: u64,
     /// The implementation that sums payloads for checksums.
@@ -44,9 +44,9 @@ pub struct Config {
 
 impl Config {
     /// Creates a configuration for Ethernet, checksums verified in software, merged headers with the
-    /// pseudo-header checksum (see [`ChecksumForm`]), and polls of up to 256 frames. `seed` must be random
-    /// and new for each engine, which has no randomness of its own. A fixed seed is safe only if every sender
-    /// is trusted, as in tests.
+    /// pseudo-header checksum (see [`ChecksumForm`]), and polls of up to 256 frames. `seed` must be a new random
+    /// value for each engine, because the engine has no source of randomness. A fixed seed is safe only if every
+    /// sender is trusted, as in tests.
     #[must_use]
     pub fn new(policy: Policy, seed: u64) -> Self {
         Self {
@@ -81,7 +81,7 @@ impl Config {
     }
 
     /// Returns the number of frame slots of the engine: enough for one poll and for the frames that the policy
-    /// may hold beyond it. When all slots are in use, the least recently used flow is flushed.
+    /// may hold from earlier polls. When all slots are in use, the least recently used flow is flushed.
     pub(crate) fn frame_slots(&self) -> usize {
         let held = match self.policy.hold {
             Hold::EndOfPoll => 0,
@@ -96,7 +96,7 @@ impl Config {
         self.batch_frames + held.min(most).min(MAX_HELD_FRAMES)
     }
 
-    /// Parses the headers of a frame, which begins with the header that [`Config::link`] names.
+    /// Parses the headers of a frame, whose first header is that of [`Config::link`].
     #[inline]
     pub(crate) fn read(&self, bytes: &[u8]) -> Result<Parsed, Unparsed> {
         self.link.read(bytes, parse, parse_ip)

@@ -5,8 +5,8 @@ use rxo_frame::Count;
 use crate::{BypassReason, FlushReason, Histogram};
 
 rxo_frame::counters! {
-    /// Totals since the engine was created. Every frame is counted once: as bypassed, as a single, or in an
-    /// aggregate. Pure ACKs are counted separately in the same way, if the policy aggregates them.
+    /// Counters of an engine since its creation. Every frame is counted once: as bypassed, as a single, or in an
+    /// aggregate. Held pure ACKs are counted by the counters for ACKs instead.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct Counters {
         /// Number of frames received.
@@ -111,8 +111,8 @@ impl Counters {
         self.bypassed_total() + candidates + self.ack_singles + self.aggregated_acks
     }
 
-    /// Returns the number of pure ACKs received: segments without payload that were held, or that bypassed
-    /// for a reason that concerns only pure ACKs.
+    /// Returns the number of pure ACKs received: the ACKs that were held, and the ACKs that bypassed for a reason
+    /// that only pure ACKs can have.
     #[must_use]
     pub fn pure_acks(&self) -> u64 {
         self.bypassed_acks() + self.ack_singles + self.aggregated_acks
@@ -156,8 +156,8 @@ impl Counters {
         }
     }
 
-    /// Counts one of several flushes for one reason in `tally`. [`Counters::add`] then adds the totals of
-    /// `tally`, the reason and the remaining hold times.
+    /// Counts a flush in `tally`, which collects several flushes for one reason. [`Counters::add`] then adds the
+    /// totals of `tally` and the remaining hold times to the counters of that reason.
     #[inline]
     pub(crate) fn flush_one(&mut self, tally: &mut Tally, segments: u32, held_ns: u64) {
         // Equal hold times are collected and recorded at once.
@@ -174,8 +174,7 @@ impl Counters {
         }
     }
 
-    /// Adds the running totals of several flushes for one reason: the flushes, segments and hold times that
-    /// [`Counters::flush_one`] collected in `tally`.
+    /// Adds the totals of several flushes for `reason`, which [`Counters::flush_one`] collected in `tally`.
     #[inline]
     pub(crate) fn add(&mut self, reason: FlushReason, tally: Tally) {
         self.hold_ns.record_many(tally.held_ns, tally.flushes - tally.recorded);
@@ -188,7 +187,7 @@ impl Counters {
     }
 }
 
-/// The reasons for which a pure ACK bypasses.
+/// The bypass reasons that only pure ACKs can have.
 const PURE_ACKS: [BypassReason; 5] = [
     BypassReason::PureAck,
     BypassReason::FirstAck,

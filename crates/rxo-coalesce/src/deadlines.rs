@@ -2,10 +2,10 @@
 //! expired.
 //!
 //! With this index, a poll does not examine every held flow. The index is updated only when it is searched. The
-//! update examines the frames received since the last search, which name every new flow. So each flow is added
-//! once, and the index costs nothing under a policy that holds nothing beyond a poll. The entry of a flow that
-//! was flushed remains until a search reaches it. Bounded: if there are more than two entries per flow, the
-//! index is rebuilt. Does not allocate after construction.
+//! update examines the frames received since the last search, among which is the first frame of every new flow.
+//! So each flow is added once, and the index costs nothing under a policy that holds nothing beyond a poll. The
+//! entry of a flow that was flushed remains until a search reaches it. Bounded: if there are more than two
+//! entries per flow, the index is rebuilt. Does not allocate after construction.
 
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
@@ -34,8 +34,8 @@ impl Deadlines {
         Self { arrivals, due, flows }
     }
 
-    /// Returns `true` if the free entries might not suffice for all flows; the caller must then call
-    /// [`Deadlines::clear`].
+    /// Returns `true` if the index has more than two entries per flow; the caller must then call
+    /// [`Deadlines::clear`] and add the held flows again.
     pub(crate) fn needs_compaction(&self) -> bool {
         self.arrivals.len() > 2 * self.flows
     }
@@ -51,8 +51,8 @@ impl Deadlines {
         self.arrivals.push(Reverse((arrival, flow)));
     }
 
-    /// Adds flows to the result of the next search: for each, the slot of its last frame and its index. `flows`
-    /// must not have more elements than the number of flows that the index was created for.
+    /// Adds flows to the result of the next search. Each flow is given as the slot of its last frame, and its
+    /// index. `flows` must not have more elements than the number of flows that the index was created for.
     pub(crate) fn add_due(&mut self, flows: impl Iterator<Item = (u32, u16)>) {
         self.due.extend(flows);
     }

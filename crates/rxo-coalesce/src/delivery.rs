@@ -14,9 +14,9 @@ use crate::single::Single;
 use crate::slots::{ChainFrames, IntoFrames};
 use crate::store::{Ready, Store};
 
-/// The deliveries of one call to the sink, in order. Deliveries that the sink does not take are dropped when
-/// the sink returns, which returns each buffer to its owner. While other frames are held, the return of some
-/// buffers may be delayed until a later call: at most one buffer for every eight held frames.
+/// The deliveries of one call to the sink, in order. Deliveries that the sink does not take are dropped when the
+/// sink returns, which returns each buffer to its owner. While the engine holds other frames, it may return some
+/// buffers only in a later call: at most one buffer for every eight held frames.
 #[derive(Debug)]
 pub struct Deliveries<'a, B> {
     store: &'a mut Store<B>,
@@ -135,7 +135,7 @@ impl<'a, B: AsRef<[u8]>> Delivery<'a, B> {
         }
     }
 
-    /// Returns the content of the delivery; an aggregate is data or datagrams.
+    /// Returns the kind of the delivery's packets; an aggregate contains data or datagrams.
     #[inline]
     #[must_use]
     pub fn kind(&self) -> Kind {

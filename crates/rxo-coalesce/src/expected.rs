@@ -1,11 +1,10 @@
 //! The expected segment: predicts the header of the next segment and compares it in one step.
 //!
 //! A segment that only continues the last one differs from it in four fields: IP ID, IP checksum, SEQ and TCP
-//! checksum. The first three follow from the last segment; the fourth is verified separately. So the whole
-//! next header is predictable, and a frame is compared with it by a row of [`rxo_wire::layout`]. SEQ is
-//! compared first, because it differs for most frames of other flows. The constant fields are read from the
-//! last segment itself: that costs no more than reading a copy, and no copy has to be made. If the compare
-//! fails, the full rules decide.
+//! checksum. The first three follow from the last segment; the fourth is verified separately. So the whole next
+//! header is predictable. A layout of [`rxo_wire::layout`] compares a frame with it. SEQ is compared first,
+//! because it differs for most frames of other flows. The constant fields are read from the last segment itself,
+//! so no copy of them is needed. If the compare fails, the full rules decide.
 
 use core::mem::discriminant;
 
@@ -33,14 +32,14 @@ pub(crate) struct Expected<'a, S: Shape> {
     vlan: Option<VlanTag>,
     /// 1 if the IPv4 ID increments; 0 if it is constant, and for IPv6.
     step: u16,
-    /// The number of further segments that this expectation covers before the ID wraps around.
+    /// The number of further segments that this prediction covers, until the IPv4 ID wraps around.
     steps: u32,
 }
 
 impl<'a, S: Shape> Expected<'a, S> {
-    /// Predicts the segment after `last`, the last one of `held`, whose IP header begins at `network`. If it is
-    /// not known yet whether the IPv4 ID increments, the ID of `next` decides. `None` if only the full rules
-    /// can decide. `SHORT` and `room` are explained at [`headers_in`].
+    /// Predicts the segment after `last`, the last one of `held`, whose IP header begins at `network`. If `held`
+    /// is a single segment, the ID of `next` decides whether the IPv4 ID increments. `None` if only the full
+    /// rules can decide. `SHORT` and `room` are explained at [`headers_in`].
     #[inline(always)]
     pub(crate) fn after<B: AsRef<[u8]>, const SHORT: bool>(
         held: &Held,
@@ -82,13 +81,13 @@ impl<'a, S: Shape> Expected<'a, S> {
         })
     }
 
-    /// The number of segments that may be compared before a new expectation must be made.
+    /// Returns the number of segments that may be compared before a new prediction must be made.
     #[inline]
     pub(crate) const fn steps(&self) -> u32 {
         self.steps
     }
 
-    /// The increment of the IPv4 ID per segment: 0 or 1.
+    /// Returns the increment of the IPv4 ID per segment: 0 or 1.
     #[inline]
     pub(crate) const fn id_step(&self) -> u16 {
         self.step
@@ -102,8 +101,8 @@ impl<'a, S: Shape> Expected<'a, S> {
     }
 
     /// Returns `true` if `next` is the expected segment, apart from its TCP checksum. `SHORT` is explained at
-    /// [`headers_in`]. `BARE` requires that [`Expected::is_bare`] returns `true`, and compares less metadata:
-    /// only the kind of the checksum status, and that `next` has no VLAN tag.
+    /// [`headers_in`]. With `BARE`, [`Expected::is_bare`] must return `true`, and less metadata is compared: only
+    /// the kind of the checksum status, and the absence of a VLAN tag.
     #[inline(always)]
     pub(crate) fn matches<B: AsRef<[u8]>, const SHORT: bool, const BARE: bool>(
         &self,
@@ -145,7 +144,7 @@ impl<'a, S: Shape> Expected<'a, S> {
         }
     }
 
-    /// Advances the expectation by one segment.
+    /// Advances the prediction by one segment.
     #[inline]
     pub(crate) fn advance(&mut self) {
         self.seq = self.seq.wrapping_add(self.payload_bytes);

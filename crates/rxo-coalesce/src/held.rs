@@ -1,7 +1,7 @@
 //! State of one held flow: an aggregate under construction.
 //!
-//! The state is small, because it is written for every flow in every poll. Rules that need other fields read
-//! these from the last held frame.
+//! The state is small, because it is written for every flow in every poll. Rules that need further fields read
+//! them from the last held frame.
 
 use rxo_frame::{Frame, GsoTunnel, Instant};
 use rxo_wire::checksum::{self, Sum};
@@ -57,14 +57,14 @@ pub struct Held {
     pub header_bytes: u16,
     /// The union of the flags of all segments.
     pub flags: TcpFlags,
-    /// The version of IP.
+    /// The IP version of the packets.
     pub version: IpVersion,
     /// The change of the IPv4 ID from segment to segment.
     pub id_pattern: IdPattern,
     /// The outer headers of a tunnel: their offsets, and whether they have a checksum. This field is written
     /// after [`Held::begin`], and only for flows in a tunnel, which saves a store for all other flows.
     pub(crate) around: GsoTunnel,
-    /// The reason of the flush; valid only after the flush.
+    /// The reason for which the flow was flushed; valid only after the flush.
     pub(crate) reason: FlushReason,
     pub(crate) chain: FrameChain,
     pub(crate) link: BucketLink,
@@ -75,15 +75,15 @@ pub struct Held {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeldAcks {
     pub(crate) flow: FlowHash,
-    /// The contents of the last held ACK. If the flow holds data, only the ACK number is used.
+    /// The ACK number and the window of the last held ACK. If the flow holds data, only the ACK number is used.
     pub(crate) said: AckPoint,
-    /// `true` if the last held segment also has SACK blocks or payload. The next pure ACK may have the same ACK
-    /// number without being a duplicate.
+    /// `true` if the last held segment also has SACK blocks or payload. A following pure ACK with the same ACK
+    /// number is then not necessarily a duplicate.
     pub(crate) says_more: bool,
 }
 
 impl HeldAcks {
-    /// The value at an index that holds no pure ACKs.
+    /// The value at the index of a flow that holds no pure ACKs.
     pub(crate) const BLANK: Self = Self {
         flow: FlowHash(0),
         said: AckPoint { ack: SeqNumber(0), window: 0 },
@@ -91,7 +91,7 @@ impl HeldAcks {
     };
 }
 
-/// The fields of a segment that are needed to hold, deliver or append it, whichever tier judged it.
+/// The fields that the engine needs to hold, deliver or append a segment. Every tier fills in the same fields.
 #[derive(Clone, Copy)]
 pub(crate) struct Segment {
     pub(crate) key: FlowKey,
@@ -161,14 +161,14 @@ impl Segment {
         })
     }
 
-    /// The content of the segment: [`Kind::Data`], [`Kind::PureAck`] or [`Kind::Datagrams`].
+    /// Returns the kind of the segment: [`Kind::Data`], [`Kind::PureAck`] or [`Kind::Datagrams`].
     #[inline]
     pub(crate) const fn kind(&self) -> Kind {
         Kind::of_candidate(self.payload_bytes, self.at.is_datagram())
     }
 }
 
-/// Position of a flow in the table.
+/// The position of a held flow in the flow table: its bucket, and the next flow in that bucket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BucketLink {
     pub(crate) bucket: u16,
@@ -181,7 +181,7 @@ impl BucketLink {
 }
 
 impl Held {
-    /// The value at an index that was never used.
+    /// The value at a flow index that was never used.
     pub(crate) const BLANK: Self = Self {
         key: FlowKey::NOBODY,
         first_arrival: Instant::ZERO,
@@ -204,8 +204,8 @@ impl Held {
 
     /// Starts a new aggregate with the segment `first`. Leaves the flow's position in the table unchanged.
     ///
-    /// Assigns field by field on purpose: a whole struct would be assembled elsewhere by narrow stores and
-    /// copied by wide loads, which must wait for all these stores.
+    /// Assigns field by field on purpose: the compiler would assemble a whole struct elsewhere by narrow stores,
+    /// and copy it by wide loads, which must wait for all these stores.
     #[inline(always)]
     pub(crate) fn begin(&mut self, first: &Segment) {
         self.key = first.key;
@@ -225,7 +225,7 @@ impl Held {
         self.chain.tail = first.slot;
     }
 
-    /// Adds one more segment to the totals, after a verdict allowed it.
+    /// Adds one more segment to the aggregate's state. The verdict must have allowed the segment.
     #[inline]
     pub(crate) fn append(&mut self, next: &Segment, policy: &Policy) {
         self.decide_id(next.id_step);
@@ -242,14 +242,14 @@ impl Held {
         }
     }
 
-    /// The content of all held segments: [`Kind::Data`], [`Kind::PureAck`] or [`Kind::Datagrams`].
+    /// Returns the kind of all held segments: [`Kind::Data`], [`Kind::PureAck`] or [`Kind::Datagrams`].
     #[inline]
     #[must_use]
     pub const fn kind(&self) -> Kind {
         Kind::of_candidate(self.payload_bytes, self.at.is_datagram())
     }
 
-    /// The IP protocol number: TCP or UDP.
+    /// Returns the IP protocol number: that of TCP or of UDP.
     #[inline]
     pub(crate) const fn protocol(&self) -> u8 {
         if self.at.is_datagram() { PROTOCOL_UDP } else { PROTOCOL_TCP }
@@ -308,13 +308,13 @@ impl Held {
         }
     }
 
-    /// The tunnel that carries the flow; `None` without one.
+    /// Returns the tunnel that carries the flow; `None` without one.
     #[inline]
     pub(crate) fn tunnel(&self) -> Option<GsoTunnel> {
         self.at.is_in_tunnel().then_some(self.around)
     }
 
-    /// The offset of the checksum in the transport header, in bytes.
+    /// Returns the offset of the checksum in the transport header, in bytes.
     #[inline]
     pub(crate) const fn checksum_at(&self) -> u8 {
         if self.at.is_datagram() { udp::CHECKSUM_AT as u8 } else { CHECKSUM_AT as u8 }

@@ -92,7 +92,8 @@ impl Histogram {
         self.max
     }
 
-    /// Iterates over the buckets that are not empty: the largest value that belongs to each, and its count.
+    /// Iterates over the buckets that are not empty: for each, the largest value that belongs to it, and its
+    /// count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let all = self.buckets.iter().enumerate();
         all.filter(|(_, count)| **count > 0).map(|(index, count)| (upper_bound(index), *count))
@@ -117,7 +118,7 @@ impl Histogram {
         all
     }
 
-    /// Adds everything that `other` recorded.
+    /// Adds all values that `other` recorded.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
             *mine = mine.saturating_add(*theirs);

@@ -5,7 +5,7 @@
 
 use rxo_wire::TcpFlags;
 
-/// The content of a delivery.
+/// The kind of a packet or of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// TCP segments with payload, including coalesced ones inside a tunnel. A single segment inside a tunnel is

@@ -6,9 +6,9 @@
 //!                     held segments                  └▶ Acks: several pure ACKs
 //! ```
 //!
-//! A batch of frames goes in; fewer deliveries come out: single frames, untouched; [`Aggregate`]s, each a
-//! merged header with the original frames (TCP segments, or UDP datagrams of equal size); and [`Acks`],
-//! several pure ACKs of a flow. The path of a frame, in the order of the modules:
+//! The engine receives a batch of frames and returns fewer deliveries: untouched single frames; [`Aggregate`]s,
+//! each a merged header with the original frames (TCP segments, or UDP datagrams of equal size); and [`Acks`],
+//! several pure ACKs of a flow. The modules, in the order in which a frame passes them:
 //!
 //! * [`policy`](Policy): the rules as data; each published system is a value of [`Policy`].
 //! * `candidate`: static rules that decide whether a frame may be coalesced at all; each refusal has a
@@ -17,29 +17,30 @@
 //!   candidate, these segments and the policy.
 //! * `table`: finds the held flow of a key. Keyed hash, bounded; the least recently used flow is evicted
 //!   first.
-//! * `lists`: lists of flow indices, for `pairs` and for the exits of adaptive hold.
+//! * `lists`: lists of flow indices, which `pairs` and adaptive hold use.
 //! * `pairs`: finds the held flows between two hosts.
 //! * `deadlines`: finds the flows that have been held as long as the policy allows.
 //! * `slots`: the received frames, in chains.
 //! * `store`: the aggregates of received frames; no frame is copied.
 //! * `merge`: the header of an aggregate, its checksum in three forms.
-//! * `expected`: the header that must come next if a segment only continues the last.
+//! * `expected`: predicts the header of the next segment of a flow.
 //! * `acks`: the rules for pure ACKs, and the state that they need.
 //! * `datagrams`: the rules for UDP, if the policy coalesces it ([`UdpRule`]).
 //! * `refused`: classifies a packet by fixed offsets: refused by a static rule, ordinary, or undecided.
 //! * `engine`: three tiers that return verdicts (*Expected*, *Ordinary*, *Rules*), and one module that
 //!   applies them.
-//! * `delivery`: deliveries as the caller's sink sees them, and ways to take the original frames back.
+//! * `delivery`: deliveries as the caller's sink receives them, and functions that take the original frames out
+//!   of them.
 //! * [`owned`](OwnedDelivery): a delivery that leaves the engine, for queues, threads and tasks.
 //! * [`rules`]: policies that are code, and a slow engine that runs them.
 //!
 //! # Contract
-//! No input or output, no clock: time is an argument. After [`Engine::new`] nothing allocates, unless the
-//! caller changes the policy or takes a delivery out as an owned value. Nothing panics, for any bytes. Nothing
-//! is dropped, and nothing is reordered within a flow. Equal inputs give equal outputs; randomness is an
-//! argument, too: the seed of [`Config::new`]. Work is proportional to the number of frames received and
-//! delivered. It does not depend on the number of held flows or on the content of the frames; see *Worst case*
-//! in [`Engine`].
+//! The engine does no input or output and reads no clock: the time is an argument. After [`Engine::new`] it
+//! allocates only if the caller changes the policy or takes a delivery out as an owned value. It does not panic,
+//! for any bytes. It drops no frame, and does not reorder the frames of a flow. Equal inputs give equal outputs:
+//! the only random value, the seed of [`Config::new`], is an argument. Work is proportional to the number of
+//! frames received and delivered. It does not depend on the number of held flows or on the content of the frames;
+//! see *Worst case* in [`Engine`].
 //!
 //! # Examples
 //! ```

@@ -1,9 +1,9 @@
 //! Chains of frames, and the order in which flows were used.
 //!
-//! Each frame slot has one word, its link. The link is the next slot of the frame's chain, or, for the last
-//! frame of a chain, the index of the flow that holds the chain. A new frame is linked to the slot after its
-//! own. In a run this link is already right, so nothing is written. The link of a frame outside all chains only
-//! marks gaps: it is set to [`OUT`] after the sink has received the frame.
+//! Each frame slot has one word, its link. The link is the next slot of the frame's chain, or, for the last frame
+//! of a chain, the index of the flow that holds the chain. A new frame is linked to the slot after its own. If
+//! consecutive frames belong to one flow, these links are already right, so nothing is written. Once the sink has
+//! received a frame, the frame's link is set to [`OUT`], which marks the slot as a gap.
 //!
 //! Slots are in order of arrival, so the last frames of all flows are in the order in which the flows were last
 //! used. So no list of flows is needed: a cursor that only moves forward finds the least recently used flow.
@@ -28,7 +28,7 @@ impl FrameChain {
 
 /// The link of a frame that ends no held chain. Once the sink has received the frame, its slot is a gap.
 const OUT: u32 = u32::MAX;
-/// Means "no new slot" in [`Links::number`]: the slot is a gap.
+/// The value that [`Links::number`] writes for a gap, which gets no new slot.
 pub(crate) const GAP: u32 = u32::MAX;
 /// The bit that is added to a flow index to mark the last frame of its chain.
 const LAST: u32 = 1 << 31;
@@ -60,8 +60,8 @@ impl Links {
         self.after[slot as usize] = LAST | u32::from(flow);
     }
 
-    /// Links the `count` frames from `slot` on, at least one, behind the frame in `tail`, which was the
-    /// last of `flow`. None of these frames may be held already.
+    /// Links `count` frames, at least one, in the slots from `slot` on, behind the frame in `tail`, the last
+    /// frame of `flow`. None of the `count` frames may be held already.
     #[inline(always)]
     pub(crate) fn append(&mut self, tail: u32, slot: u32, count: u32, flow: u16) {
         self.after[tail as usize] = slot;

@@ -2,9 +2,9 @@
 //!
 //! The merged header is the header of the last segment, so it has the last acknowledgement number, window and
 //! timestamp. The sequence number and the IP ID come from the first segment. The lengths are those of the
-//! aggregate, and the flags are the union of all flags. The UDP length of merged datagrams covers all
-//! datagrams. If the IP length exceeds the range of its field, the field is 0, as in Linux's BIG TCP; only a
-//! receiver of records gets such packets. In a tunnel, the outer headers get the lengths and checksums of the
+//! aggregate, and the flags are the union of all flags. The UDP length of merged datagrams covers all datagrams.
+//! If the IP length exceeds the range of its field, the field is 0, as in Linux's BIG TCP; only receivers that
+//! read the segment records get such packets. In a tunnel, the outer headers get the lengths and checksums of the
 //! aggregate. The header is written once, into its own buffer; the original frames do not change.
 
 use rxo_frame::Frame;
@@ -25,8 +25,7 @@ const USUAL_BYTES: usize = 96;
 /// The form of the TCP or UDP checksum field of a merged header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChecksumForm {
-    /// The folded sum of the pseudo-header, without complement: `NEEDS_CSUM` requires it, and segmentation
-    /// uses it.
+    /// The folded sum of the pseudo-header, not complemented, as `NEEDS_CSUM` and segmentation require.
     #[default]
     PseudoHeader,
     /// The checksum of the merged segment, computed from the segments' own checksums without reading payload.
@@ -96,7 +95,8 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         Self { slots, held, first, last }
     }
 
-    /// Returns the form that is possible: partial checksums cannot be combined, and do not verify anything.
+    /// Returns `form` if it is possible; otherwise the pseudo-header form. If the segments' checksums are
+    /// partial, only the latter is possible.
     fn possible(&self, form: ChecksumForm) -> ChecksumForm {
         if self.last.checksum.is_partial() { ChecksumForm::PseudoHeader } else { form }
     }
@@ -154,7 +154,8 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         }
     }
 
-    /// Writes the merged header in `form`, which must be possible; for datagrams if `UDP` is `true`.
+    /// Writes the merged header in `form`, which must be a result of [`Merge::possible`]. `UDP` is `true` for
+    /// datagrams.
     #[inline(always)]
     fn write_as<const UDP: bool>(
         &self,
@@ -273,7 +274,7 @@ fn field_mut<const N: usize>(
     bytes.get_mut(at..at + N)?.first_chunk_mut()
 }
 
-/// Returns the value of the length field in an IP header for `bytes`: 0 if `bytes` exceeds 16 bits.
+/// Returns the value of an IP header's length field for a length of `bytes`: 0 if the length exceeds 16 bits.
 #[inline]
 fn length_field(bytes: u32) -> u16 {
     u16::try_from(bytes).unwrap_or(0)

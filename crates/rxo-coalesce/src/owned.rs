@@ -28,10 +28,10 @@ use crate::store::{Ready, Store};
 /// One delivery that owns its frames. It is `Send` if its buffers are.
 ///
 /// [`OwnedDelivery::view`] returns the same view as the engine gives to a sink. `&OwnedDelivery` implements
-/// [`Gather`], so every sink accepts it. A single frame is moved without an allocation. An aggregate, or
-/// several pure ACKs, take two allocations, which [`Taken::store_in`](crate::Taken::store_in) reuses.
-/// Compared with a sink that borrows, owning costs 61 more instructions per frame in aggregates of 32, and
-/// 394 in aggregates of two (`W1-owned` and `W2-owned` of `cargo xtask bench instructions`).
+/// [`Gather`], so every sink accepts it. A single frame is moved without an allocation. An aggregate, or a
+/// delivery of several pure ACKs, takes two allocations, which [`Taken::store_in`](crate::Taken::store_in)
+/// reuses. Compared with a sink that borrows, owning costs 61 more instructions per frame in aggregates of 32,
+/// and 394 in aggregates of two (`W1-owned` and `W2-owned` of `cargo xtask bench instructions`).
 ///
 /// # Examples
 /// Sends deliveries to another thread:
@@ -56,7 +56,7 @@ use crate::store::{Ready, Store};
 /// ```
 #[derive(Debug)]
 pub struct OwnedDelivery<B: FrameBuffer> {
-    /// The kind of the delivery; the slot or index in it is not used.
+    /// The kind of the delivery. The slot or flow index inside this value is not used.
     ready: Ready,
     /// The frame of a single delivery.
     frame: Frame<B>,
@@ -87,8 +87,8 @@ impl<B: FrameBuffer + Default> Taken<'_, B> {
         owned
     }
 
-    /// Moves the delivery into `to` and drops the delivery that was there. Allocates only if `to` has never
-    /// held so many frames, so a queue whose entries are used again soon stops allocating.
+    /// Moves the delivery into `to` and drops the delivery that was there. Allocates only if `to` has never held
+    /// so many frames. So a queue that reuses its entries soon stops allocating.
     pub fn store_in(self, to: &mut OwnedDelivery<B>) {
         to.replace(self.store, self.ready);
     }

@@ -5,12 +5,13 @@
 //! flow.
 //!
 //! Such packets are rare, so the index is updated only when it is searched, which keeps the addition of a flow
-//! cheap. Every chain ends in a frame, so the frames received since the last update name every new flow. The
-//! entry of a flushed flow stays until a search reaches it, or until another flow gets its flow index. So each
-//! frame is examined once and each entry is removed once, however many flows are held. Bounded: one entry per
-//! flow index. Does not allocate after construction. To keep searches short, a search skips at most
-//! [`MOST_OTHERS`] flows of other hosts in its bucket, and returns any further flows as if they matched. A
-//! bucket has so many flows only by a rare chance, or if senders know the seed.
+//! cheap. The frames received since the last update contain the last frame of every new flow, so the update finds
+//! every new flow. The entry of a flushed flow stays until a search reaches it, or until another flow gets its
+//! flow index. So each frame is examined once and each entry is removed once, however many flows are held. The
+//! memory is bounded: one entry per flow index. Does not allocate after construction. To keep searches short, a
+//! search skips at most [`MOST_OTHERS`] flows of other hosts in its bucket, and returns any further flows as if
+//! they matched. A bucket has more than [`MOST_OTHERS`] such flows only by a rare chance, or if senders know the
+//! seed.
 
 use alloc::vec::Vec;
 

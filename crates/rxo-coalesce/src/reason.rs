@@ -41,7 +41,7 @@ reasons! {
         Fin => "fin",
         /// The URG flag is set, or the urgent pointer is not zero.
         Urg => "urg",
-        /// The CWR flag is set: merging would lose a congestion signal or apply it to other segments.
+        /// The CWR flag is set. Merging would lose this congestion signal, or apply the signal to other segments.
         Cwr => "cwr",
         /// The ACK flag is missing, or a reserved TCP flag is set.
         OddFlags => "odd_flags",
@@ -63,13 +63,13 @@ reasons! {
         DfClear => "df_clear",
         /// The segment has TCP options that the policy does not accept.
         TcpOptions => "tcp_options",
-        /// The segment's timestamp echoes zero, and the policy refuses that.
+        /// The timestamp echo (TSecr) of the segment is zero, and the policy refuses such segments.
         ZeroEcho => "zero_echo",
         /// The frame is already a GSO frame.
         AlreadyAggregated => "already_aggregated",
         /// The frame's partial checksum belongs to an inner packet, so its completion will change the payload.
         ChecksumElsewhere => "checksum_elsewhere",
-        /// The PSH flag is set, the flow holds nothing, and the policy lets such a segment bypass.
+        /// The PSH flag is set and the flow holds nothing; under this policy such a segment bypasses.
         PshAlone => "psh_alone",
         /// The datagram is for the port of a tunnel that the engine does not parse; or the tunnel packet has an invalid
         /// or unsupported header, or no IP packet inside.
@@ -85,7 +85,8 @@ reasons! {
     }
 }
 
-/// The held segments that a bypassing packet would overtake if they were not flushed first.
+/// The set of held segments that must be flushed before a bypassing packet, because the packet would otherwise
+/// overtake them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// No held segments: the packet belongs to no flow that is coalesced.
@@ -98,7 +99,7 @@ pub(crate) enum Reach {
 }
 
 impl BypassReason {
-    /// Returns which held segments a packet that bypasses for this reason may overtake.
+    /// Returns the set of held segments that must be flushed before a packet that bypasses for this reason.
     pub(crate) const fn reach(self) -> Reach {
         match self {
             Self::NotIp | Self::NotTcp => Reach::Nothing,
@@ -113,8 +114,8 @@ impl BypassReason {
         }
     }
 
-    /// Returns `true` if a packet that bypasses for this reason may be a segment of any flow between its addresses, or
-    /// between two other hosts.
+    /// Returns `true` if a packet that bypasses for this reason may contain a segment of any flow between its
+    /// addresses, or of any flow inside a tunnel, whose hosts may be others.
     pub(crate) const fn may_hide_segment(self) -> bool {
         matches!(self, Self::Fragment | Self::UnknownHeader | Self::ExtensionHeader)
     }
@@ -125,8 +126,8 @@ reasons! {
     FlushReason {
         /// The poll ended and the policy holds nothing beyond it.
         EndOfPoll => "end_of_poll",
-        /// The poll ended and the flow held only one segment: a policy that counts polls does not hold single
-        /// segments.
+        /// The poll ended and the flow held only one segment. A policy that counts polls does not hold single
+        /// segments beyond a poll.
         LoneSegment => "lone_segment",
         /// The flow was held for the maximum number of polls of the policy.
         PollLimit => "poll_limit",
@@ -134,9 +135,9 @@ reasons! {
         ReceiverIdle => "receiver_idle",
         /// Adaptive hold: the aggregate is so large that a larger one would save little.
         EnoughSegments => "enough_segments",
-        /// Adaptive hold: the next poll is expected only after the time budget is spent.
+        /// Adaptive hold: the next poll is expected only after the flow's time budget.
         HoldBudget => "hold_budget",
-        /// Adaptive hold: the next poll is expected to bring less than one segment of the flow.
+        /// Adaptive hold: on average, the flow receives less than one segment per poll.
         LittleGain => "little_gain",
         /// As many packets have arrived since the last flush of all flows as the policy allows (an interrupt
         /// window).
@@ -159,7 +160,8 @@ reasons! {
         LongSegment => "long_segment",
         /// The next segment does not continue the byte stream of the aggregate.
         OutOfSequence => "out_of_sequence",
-        /// The acknowledgement number of the next segment differs, or decreases.
+        /// The ACK number of the next segment changes in a way that the policy does not allow, or that of the
+        /// next pure ACK decreases.
         Ack => "ack_changed",
         /// The next pure ACK repeats the last held one.
         Repeated => "ack_repeated",
@@ -184,8 +186,7 @@ reasons! {
         /// The link-layer header (addresses, VLAN priority), an extension header or the outer headers of a tunnel
         /// differ in the next packet.
         Link => "link_changed",
-        /// The checksum of the next packet is complete and the checksums of the held packets are partial, or
-        /// the reverse.
+        /// Either the checksum of the next packet or those of the held packets are partial, but not both.
         ChecksumStatus => "checksum_status_changed",
         /// A frame of the same flow, or between the same addresses, must be delivered after the aggregate.
         Order => "order",

@@ -1,9 +1,9 @@
 //! Classifies a packet by fixed offsets: refused by a static rule, ordinary, or undecided.
 //!
-//! Part of the *Ordinary* tier. Separate from [`candidate`](crate::candidate()), which judges parsed headers:
-//! most packets that are refused (SYN, FIN, RST, fragments, other protocols, wrong lengths) need only a few
-//! fields, and parsing everything takes ten times as long. Contract: a packet gets the same reason as from
-//! `parse` and `candidate`.
+//! Part of the *Ordinary* tier. Separate from [`candidate`](crate::candidate()), which applies the static rules
+//! to parsed headers. Most packets that are refused (SYN, FIN, RST, fragments, other protocols, wrong lengths)
+//! need only a few fields, and parsing all headers takes ten times as long. Contract: the refusal reason of a
+//! packet is the one that `parse` and `candidate` would give.
 
 use rxo_wire::checksum::Sum;
 use rxo_wire::tcp::{FixedHeader, MIN_HEADER_BYTES};
@@ -25,7 +25,7 @@ const V6_BYTES: usize = 40;
 const FRAGMENT: u16 = 0x3fff;
 const RESERVED_BIT: u16 = 0x8000;
 
-/// The class of a packet, as far as fixed offsets show it.
+/// The class of a packet, as determined from fixed offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PacketClass {
     /// The packet is delivered untouched. `ip_bytes` is the length of the packet's IP header in bytes if it
@@ -40,7 +40,7 @@ pub(crate) enum PacketClass {
 }
 
 impl PacketClass {
-    /// Refuses a packet that is not TCP, or cannot be parsed.
+    /// Returns the refusal of a packet that is not TCP, or cannot be parsed.
     #[inline]
     const fn unread(reason: BypassReason) -> Self {
         Self::Refused { reason, ip_bytes: 0 }

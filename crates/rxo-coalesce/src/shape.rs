@@ -44,7 +44,7 @@ pub(crate) trait Shape {
     type Headers: Start;
     /// The bytes of the IP and UDP header.
     type Start: Start;
-    /// The IP version.
+    /// The IP version that the type represents.
     const VERSION: IpVersion;
     /// The EtherType of this version.
     const ETHERTYPE: u16;
@@ -78,9 +78,9 @@ pub(crate) trait Shape {
     fn ip(packet: &[u8]) -> Option<Ip>;
 }
 
-/// The bytes at the start of a packet; their number is known to the compiler.
+/// The bytes at the start of a packet, as an array whose length the compiler knows.
 pub(crate) trait Start: AsRef<[u8]> + AsMut<[u8]> {
-    /// Bytes that are all zero.
+    /// An array that contains only zeros.
     const ZEROS: Self;
 
     /// Returns the bytes at the start of `packet`; `None` if it is shorter.

@@ -1,7 +1,8 @@
 //! A frame that is delivered as it arrived, with the offsets of its headers.
 //!
-//! Most receivers need only the headers of a single frame, without parsing them again. The engine keeps two
-//! bytes per frame for the offsets; everything else is read from the frame at these offsets on request.
+//! Most receivers need only the headers of a single frame. So that they need not parse the frame again, the
+//! engine keeps the header offsets, in two bytes per frame. All fields are read from the frame at these offsets
+//! on request.
 
 use rxo_frame::Frame;
 use rxo_wire::tcp::FixedHeader;
@@ -38,7 +39,8 @@ impl Starts {
         }
     }
 
-    /// The offsets for an IP header of `ip_bytes` bytes that begins at `network`. Unknown if `ip_bytes` is 0.
+    /// Returns the offsets for an IP header of `ip_bytes` bytes that begins at `network`. Unknown if `ip_bytes`
+    /// is 0.
     #[inline]
     pub(crate) const fn after(network: usize, ip_bytes: usize) -> Self {
         Self(((network + ip_bytes) << 8 | network) as u16)
@@ -73,14 +75,14 @@ impl Starts {
         self.0 as u8 <= MOST_LINK_BYTES
     }
 
-    /// The offset of the IP header, in bytes.
+    /// Returns the offset of the IP header, in bytes.
     #[inline]
     pub(crate) const fn network(self) -> u8 {
         (self.0 & !DATAGRAM) as u8
     }
 
-    /// The offset of the transport header, in bytes; equal to the offset of the IP header if the frame has no
-    /// transport header.
+    /// Returns the offset of the transport header, in bytes; equal to the offset of the IP header if the frame
+    /// has no transport header.
     #[inline]
     pub(crate) const fn transport(self) -> u8 {
         (self.0 >> 8) as u8
@@ -120,7 +122,7 @@ impl<'a, B: AsRef<[u8]>> Single<'a, B> {
         self.frame
     }
 
-    /// Returns the content of the frame. Reads a few header bytes at known offsets.
+    /// Returns the kind of the frame. Reads a few header bytes at known offsets.
     #[inline]
     #[must_use]
     pub fn kind(&self) -> Kind {

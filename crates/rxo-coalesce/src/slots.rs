@@ -1,6 +1,7 @@
 //! Frames in slots, and the chains of them.
 //!
-//! Separate from the store, because the merged header and the views of deliveries need only these.
+//! Separate from the store, because the merged header and the views of deliveries need only the frames and their
+//! chains.
 
 mod frames;
 
@@ -12,8 +13,8 @@ pub use self::frames::{ChainFrames, IntoFrames};
 use crate::held::Held;
 use crate::links::{FrameChain, Links, NONE};
 
-/// Frames in their slots, and the links between them: all data that the view of a delivery needs. They are part
-/// of the store, or of an owned delivery.
+/// Frames in their slots, and the links between the slots: all data that the view of a delivery needs. Part of
+/// the store, or of an owned delivery.
 #[derive(Debug)]
 pub(crate) struct Slots<B> {
     pub(crate) frames: Vec<Frame<B>>,
@@ -21,18 +22,19 @@ pub(crate) struct Slots<B> {
 }
 
 impl<B> Slots<B> {
-    /// Creates slots without frames or links: frames in consecutive slots need no links. Does not allocate.
+    /// Creates slots without frames or links: the frames of an owned delivery are in consecutive slots and need
+    /// no links. Does not allocate.
     pub(crate) fn side_by_side() -> Self {
         Self { frames: Vec::new(), links: Links::new(0) }
     }
 
-    /// The frame in `slot`.
+    /// Returns the frame in `slot`.
     #[inline]
     pub(crate) fn frame(&self, slot: u32) -> &Frame<B> {
         &self.frames[slot as usize]
     }
 
-    /// Returns the frames of `held` if they are in consecutive slots, as the frames of a run are.
+    /// Returns the frames of `held` as a slice if they are in consecutive slots; otherwise `None`.
     #[inline]
     pub(crate) fn run_of(&self, held: &Held) -> Option<&[Frame<B>]> {
         let FrameChain { head, tail } = held.chain;

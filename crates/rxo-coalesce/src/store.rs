@@ -1,12 +1,12 @@
 //! The received frames and the aggregates made of them.
 //!
 //! The store owns the frames' memory, which is allocated once. Frames are in order of arrival, and [`Links`]
-//! chains them. An aggregate is a chain with its [`Held`]. Frames and aggregates that are ready for the sink
-//! are in one queue. After the sink has received them, all are removed at once, unless a policy holds some
-//! frames longer: then the slots of the delivered frames are gaps. Gaps after the last held frame are removed
-//! at once. Gaps between held frames are closed when there is more than one per [`HELD_FOR_A_GAP`] held frames,
-//! so the cost per delivered frame is bounded, however many are held. The store has more slots than frames that
-//! it may contain: one additional slot for each possible gap.
+//! chains them. An aggregate is a chain with its [`Held`]. Frames and aggregates that are ready for the sink are
+//! in one queue. After the sink has received the queue, all frames are removed at once, unless the policy still
+//! holds some of them. In that case the slots of the delivered frames become gaps. Gaps after the last held frame
+//! are removed at once. Gaps between held frames are closed when there is more than one per [`HELD_FOR_A_GAP`]
+//! held frames, so the cost per delivered frame is bounded, however many are held. The store has more slots than
+//! frames that it may contain: one additional slot for each possible gap.
 //!
 //! Two indices occur everywhere in the engine: `slot` is the index of a frame, and `flow` is the index of a
 //! flow and of its aggregate in [`Store::held`].
@@ -25,11 +25,11 @@ use crate::single::Starts;
 use crate::slots::Slots;
 use crate::{ChecksumForm, FlushReason, Kind, work};
 
-/// The minimum number of held frames per gap between them; with fewer, all gaps are closed.
+/// The minimum number of held frames per gap. If there are fewer held frames per gap, all gaps are closed.
 const HELD_FOR_A_GAP: usize = 8;
 
-/// Slots up to which an index or the end of a poll has processed all frames. When gaps are closed, each mark
-/// stays between the same two frames.
+/// Marks: for each index, and for the end of a poll, the slot before which all frames were processed. When gaps
+/// are closed, each mark stays between the same two frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Marks {
     /// The slot before which the index of pairs of hosts has processed all frames.
@@ -51,7 +51,8 @@ impl Marks {
 #[derive(Clone, Copy, Debug)]
 #[repr(u16)]
 pub(crate) enum Ready {
-    /// The frame in this slot, as it arrived, and the offsets of its headers. Its checksum was not verified.
+    /// A frame to deliver as it arrived, by its slot, with the offsets of its headers. Its checksum was not
+    /// verified.
     Frame(Starts, u32),
     /// A frame with a right or trusted checksum that was the only held frame of its flow.
     Intact(Starts, u32),
@@ -64,7 +65,7 @@ pub(crate) enum Ready {
 #[derive(Debug)]
 pub(crate) struct Store<B> {
     pub(crate) slots: Slots<B>,
-    /// The greatest number of frames in the store.
+    /// The maximum number of frames in the store.
     limit: usize,
     /// The number of slots whose frames were delivered.
     gaps: usize,
@@ -72,7 +73,7 @@ pub(crate) struct Store<B> {
     moved: Box<[u32]>,
     pub(crate) marks: Marks,
     pub(crate) held: Box<[Held]>,
-    /// Additional state for the pure ACKs at each index.
+    /// For each flow index, the additional state of the pure ACKs that the flow holds.
     pub(crate) acks: Box<[HeldAcks]>,
     /// Indices of `held` that were used and are free again. Indices from `used_indices` on were never used,
     /// and are free, too.
@@ -110,7 +111,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         }
     }
 
-    /// Returns the number of frames that can still be received.
+    /// Returns the number of frames for which the store still has space.
     pub(crate) fn room(&self) -> usize {
         self.limit + self.gaps - self.slots.frames.len()
     }
@@ -154,7 +155,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         self.slots.frames.len() as u32
     }
 
-    /// The frame in `slot`.
+    /// Returns the frame in `slot`.
     #[inline]
     pub(crate) fn frame(&self, slot: u32) -> &Frame<B> {
         self.slots.frame(slot)
@@ -195,8 +196,8 @@ impl<B: AsRef<[u8]>> Store<B> {
     }
 
     /// Queues the held frames of all flows, the least recently used flow first. All held frames must be before
-    /// the slot `to`. Calls `see` with the state of each flow. Frees the indices of single frames at once only
-    /// if `reuses` is `true`. Without `ACKS`, no flow may hold pure ACKs.
+    /// the slot `to`. Calls `see` with the state of each flow. Frees the flow indices of single frames at once
+    /// only if `reuses` is `true`. If `ACKS` is `false`, no flow may hold pure ACKs.
     #[inline(always)]
     pub(crate) fn ready_all<const ACKS: bool>(
         &mut self,
@@ -241,7 +242,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         self.headers = headers;
     }
 
-    /// Removes all frames. Nothing may be held, and the sink must have received the queue.
+    /// Removes all frames. No flow may hold frames, and the sink must have received the queue.
     pub(crate) fn clear(&mut self)
     where
         B: FrameBuffer,
@@ -342,8 +343,8 @@ impl<B: AsRef<[u8]>> Store<B> {
         self.find_noted(core::iter::empty(), is_due)
     }
 
-    /// Does the work of [`Store::find_due`], but without the flows that began since its last call. The flows
-    /// `flows` are due as well, unless they were flushed.
+    /// Like [`Store::find_due`], but does not find flows that began since the last update of the index. The flows
+    /// in `flows` are due as well, unless they were flushed.
     pub(crate) fn find_noted(
         &mut self,
         flows: impl Iterator<Item = u16>,

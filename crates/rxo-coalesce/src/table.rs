@@ -1,10 +1,10 @@
 //! Flow table: maps a flow to the index of the aggregate that it holds.
 //!
-//! A sparse hash table whose chains are the held flows. Finding, adding and removing are O(1), however many
-//! flows there are. The hash is seeded, so no sender can fill one bucket on purpose. If a sender knows the
-//! seed, a bucket still has at most [`MOST_IN_BUCKET`] flows, because the caller flushes the first one before
-//! it adds another. By chance, a bucket is full once in 10¹¹ flows. The order in which flows were used follows
-//! from their frames ([`crate::links`]).
+//! A sparse hash table whose chains are the held flows. Finding, adding and removing are O(1), however many flows
+//! there are. The hash is seeded, so a sender without the seed cannot fill one bucket on purpose. Even if a
+//! sender knows the seed, a bucket has at most [`MOST_IN_BUCKET`] flows, because the caller flushes the first
+//! flow of a full bucket before it adds another. By chance, a bucket is full once in 10¹¹ flows. The order in
+//! which flows were used follows from their frames ([`crate::links`]).
 
 use alloc::boxed::Box;
 
@@ -14,13 +14,13 @@ use crate::held::BucketLink;
 use crate::{Held, work};
 
 const NOBODY: u16 = u16::MAX;
-/// The least number of buckets: sparse enough that a bucket rarely holds two flows, small enough for the L1
+/// The minimum number of buckets: sparse enough that a bucket rarely holds two flows, small enough for the L1
 /// cache.
 const MIN_BUCKETS: usize = 2_048;
-/// The greatest number of buckets: four for each of 4,096 flows. The array always has this length, so that an
+/// The maximum number of buckets: four for each of 4,096 flows. The array always has this length, so that an
 /// index needs no bounds check. Unused buckets are never read or written.
 const BUCKETS: usize = 16_384;
-/// The greatest number of flows in a bucket.
+/// The maximum number of flows in a bucket.
 const MOST_IN_BUCKET: usize = 8;
 
 #[derive(Debug)]
@@ -49,8 +49,8 @@ impl Table {
         self.len == 0
     }
 
-    /// Returns the index of the first flow in the bucket of this hash, usually the right one; `None` if the
-    /// bucket is empty.
+    /// Returns the index of the first flow in the bucket of this hash, which is usually the flow with this hash.
+    /// `None` if the bucket is empty.
     #[inline]
     pub(crate) fn guess(&self, hash: FlowHash) -> Option<u16> {
         let flow = self.buckets[self.bucket(hash)];
@@ -90,7 +90,7 @@ impl Table {
         self.len += 1;
     }
 
-    /// Empties the bucket of `held`. Used when all flows are removed at once.
+    /// Empties the bucket that contains the flow `held`. Used when all flows are removed at once.
     #[inline]
     pub(crate) fn forget_bucket(&mut self, held: &Held) {
         self.buckets[usize::from(held.link.bucket) % BUCKETS] = NOBODY;

@@ -62,7 +62,7 @@ pub(crate) fn read(
     Ok(Tunnelled { inside, around, named })
 }
 
-/// Describes the tunnel in the form that sinks receive.
+/// Returns the description of the tunnel for sinks.
 fn name(outer: &Parsed, inside: &Inside) -> GsoTunnel {
     let offset = |at: u32| u8::try_from(at).unwrap_or(u8::MAX);
     GsoTunnel::udp(UdpTunnel {
@@ -96,7 +96,8 @@ pub(crate) fn outer_rules(
 }
 
 impl Around {
-    /// Returns the offsets; `None` if a virtio header cannot describe the tunnel.
+    /// Returns the offsets of the headers of a packet in `tunnel`; `None` if a virtio header cannot describe the
+    /// tunnel.
     pub(crate) fn of(tunnel: GsoTunnel) -> Option<Self> {
         let UdpTunnel { outer_transport, inner_network, is_outer_v6, has_checksum } =
             tunnel.as_udp()?;
@@ -152,8 +153,8 @@ impl Around {
     }
 
     /// Returns `true` if the outer headers of the next packet only continue the outer headers of the held
-    /// packets. `frames` are the first and the last held frame and the next one. The last two have equal
-    /// lengths, and the inner headers match.
+    /// packets. `frames` contains the first held frame, the last held frame and the next frame. The last held
+    /// frame and the next frame must have equal lengths and matching inner headers.
     pub(crate) fn is_continued(self, held: &Held, frames: [&[u8]; 3], policy: &Policy) -> bool {
         let [first, last, next] = frames;
         let checksum_at = self.transport + CHECKSUM_AT;
@@ -171,8 +172,8 @@ impl Around {
             && self.packet_bytes(held) + held.last_payload_bytes <= policy.max_bytes
     }
 
-    /// Returns `true` if the outer checksum of `next` is right or absent. Its headers must be like those of
-    /// the last packet of `held`, and its inner checksum must be right.
+    /// Returns `true` if the outer checksum of `next` is right or absent. The headers of `next` must match those
+    /// of the last packet of `held`, and its inner checksum must be right.
     pub(crate) fn has_right_checksum(self, held: &Held, next: &[u8]) -> bool {
         let end = u32::from(held.header_bytes) + held.last_payload_bytes;
         let headers = next.get(self.transport..usize::from(held.at.transport()));

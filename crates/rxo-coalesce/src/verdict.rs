@@ -17,13 +17,13 @@ use crate::{
 /// The decision on a candidate: hold, append, flush or deliver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The flow of the candidate holds nothing. Hold the candidate as the first of an aggregate (`None`), or
-    /// deliver it alone at once for this reason.
+    /// The flow of the candidate holds nothing. If the reason is `None`, hold the candidate as the first of an
+    /// aggregate; otherwise deliver it alone at once, for this reason.
     Start(Option<FlushReason>),
     /// Append the candidate to the held aggregate, then flush the aggregate if a reason is given.
     Append(Option<FlushReason>),
-    /// Flush the held aggregate for the first reason. Then hold the candidate as the first of a new one, or
-    /// deliver it alone at once for the second reason.
+    /// Flush the held aggregate for the first reason. Then treat the candidate as in [`Verdict::Start`], with the
+    /// second reason.
     FlushThenStart(FlushReason, Option<FlushReason>),
     /// Flush the held aggregate for this reason, then deliver the candidate untouched.
     FlushThenBypass(FlushReason, BypassReason),
@@ -42,8 +42,8 @@ impl Verdict {
     }
 }
 
-/// Judges `candidate`. `held` is the state of its flow and the last held segment, or `None` if nothing is
-/// held.
+/// Decides on `candidate`. `held` contains the state of the candidate's flow and the last segment that the flow
+/// holds; `None` if the flow holds nothing.
 #[inline]
 #[must_use]
 pub fn verdict(
@@ -72,8 +72,8 @@ pub(crate) fn separate(flush: FlushReason, candidate: &Candidate<'_>, policy: &P
     }
 }
 
-/// Decides on a candidate whose flow holds nothing: hold it (`Ok(None)`), deliver it alone for a reason
-/// (`Ok(Some)`), or let it bypass (`Err`).
+/// Decides on a candidate whose flow holds nothing. `Ok(None)`: hold the candidate; `Ok(Some)`: deliver it alone
+/// at once, for this reason; `Err`: let it bypass.
 #[inline]
 fn alone(candidate: &Candidate<'_>, policy: &Policy) -> Result<Option<FlushReason>, BypassReason> {
     let flags = candidate.tcp.flags;
@@ -157,9 +157,9 @@ pub(crate) fn ip_fields(last: &Candidate<'_>, candidate: &Candidate<'_>) -> Opti
     }
 }
 
-/// Returns `true` if the IPv4 ID follows the pattern of the held packets, which the second packet decides:
-/// constant or incrementing by one. Also returns `true` for any ID if the policy allows any. Datagrams must
-/// always follow the pattern, because their receiver segments them.
+/// Returns `true` if the IPv4 ID follows the pattern of the held packets: constant, or incrementing by one. The
+/// second packet of an aggregate determines the pattern. Also returns `true` for any ID if the policy allows any.
+/// Datagrams must always follow the pattern, because their receiver segments them.
 #[inline]
 fn id_follows(
     held: &Held,
@@ -192,7 +192,7 @@ pub(crate) const fn regular_step(last: &Candidate<'_>, next: &Candidate<'_>) -> 
     }
 }
 
-/// Stands for every increment of the IPv4 ID that is not regular.
+/// The value that represents every increment of the IPv4 ID other than 0 and 1.
 const IRREGULAR: u16 = 2;
 
 /// Compares the fields of the TCP headers by the rules of the policy. Returns the first rule that is broken.
@@ -248,7 +248,8 @@ pub(crate) fn link_bytes(last: &Candidate<'_>, candidate: &Candidate<'_>) -> Opt
         .then_some(FlushReason::Link)
 }
 
-/// Compares TCP options byte for byte, unless they were parsed. Returns the rule that they break, or `None`.
+/// Checks that the TCP options have equal length and, unless they were parsed, equal bytes. Returns the rule that
+/// they break, or `None`.
 #[inline]
 fn option_bytes(last: &Candidate<'_>, candidate: &Candidate<'_>) -> Option<FlushReason> {
     let (held, next) = (last, candidate);
@@ -267,8 +268,8 @@ fn has_one_size(candidate: &Candidate<'_>, policy: &Policy) -> bool {
     candidate.is_datagram || policy.payload == PayloadRule::SameThenShorter
 }
 
-/// Checks the payload size against the first segment's and against the policy's limits. Returns the rule that
-/// it breaks, or `None`.
+/// Checks the payload size against the first segment's and against the policy's limits. Returns the rule that the
+/// payload size breaks, or `None`.
 #[inline]
 fn size(held: &Held, candidate: &Candidate<'_>, policy: &Policy) -> Option<FlushReason> {
     let payload = candidate.payload_bytes();

@@ -1,7 +1,7 @@
 //! Counts the steps of the engine's loops, for the tests of the worst case.
 //!
-//! Every loop whose length a sender could influence counts its steps here: over a bucket, over slots, over
-//! the entries of an index. Builds without tests count nothing.
+//! Every loop whose length a sender could influence counts its steps with this module: loops over a bucket, over
+//! slots, over the entries of an index. Builds without tests count nothing.
 
 /// Does nothing in builds without tests.
 #[cfg(not(test))]

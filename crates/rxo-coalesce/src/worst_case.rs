@@ -18,10 +18,10 @@ use rxo_wire::{FlowHasher, FlowKey};
 use crate::{Config, Deliveries, Engine, FlushReason, Hold, Policy, work};
 
 const SEED: u64 = 0x72_78_6f;
-/// The greatest number of steps allowed per frame received or delivered, and per poll.
+/// The maximum number of steps per frame received or delivered, and per poll.
 const MOST_STEPS_A_FRAME: u64 = 40;
 const MOST_STEPS_A_POLL: u64 = 40;
-/// The greatest number of additional steps in one poll that does deferred work.
+/// The maximum number of additional steps in one poll that does deferred work.
 const MOST_STEPS_PUT_OFF: u64 = 4 * SLOTS as u64;
 const POLL_NS: u64 = 1_000;
 

@@ -13,8 +13,8 @@ use crate::store::Store;
 
 /// Several pure ACKs of one flow, delivered together. A `Copy` view: the frames stay in the engine's store.
 ///
-/// It can be read in three forms: only the last ACK, whose ACK number covers all ([`Acks::packet`], the form
-/// that a sink writes); one record per ACK ([`Acks::records`]); the original frames ([`Acks::frames`]).
+/// There are three ways to read it: only the last ACK, which is cumulative ([`Acks::packet`], the packet that a
+/// sink writes); one record per ACK ([`Acks::records`]); or the original frames ([`Acks::frames`]).
 #[derive(Debug)]
 pub struct Acks<'a, B> {
     slots: &'a Slots<B>,
@@ -93,7 +93,7 @@ impl<'a, B: AsRef<[u8]>> Acks<'a, B> {
         self.held.key
     }
 
-    /// Returns the reason for which these ACKs were delivered at this moment.
+    /// Returns the reason for which the engine flushed these ACKs.
     #[must_use]
     pub const fn flush_reason(&self) -> FlushReason {
         self.held.reason

@@ -1,9 +1,9 @@
-//! Doubts: pairs of hosts between which a packet has passed that may have carried an unseen acknowledgement,
-//! such as a fragment.
+//! Doubts: records of packets that may have carried an ACK number which the engine could not read, such as
+//! fragments. Each doubt concerns a pair of hosts.
 //!
-//! After such a packet the last ACK recorded for each flow between these hosts is in doubt; other flows are
-//! not affected. Each doubt begins an epoch. A flow's last ACK is recorded with the current epoch, and is in
-//! doubt if a doubt about the flow's hosts came later.
+//! After such a packet, the recorded last ACK of each flow between these hosts may be outdated; other flows are
+//! not affected. Each doubt begins an epoch. A flow's last ACK is recorded with the current epoch. It may be
+//! outdated if a doubt about the flow's hosts was recorded later.
 //!
 //! A pair of hosts is represented by a 64-bit seeded hash, like a flow. Memory is bounded: only the last
 //! [`KEPT`] doubts are kept, and an older doubt counts as a doubt about all hosts. A search is bounded too:
@@ -23,8 +23,8 @@ const MOST_IN_BUCKET: usize = 8;
 /// The epoch number that means "none". No doubt has this number.
 const NEVER: u16 = 0;
 pub(super) const FIRST_EPOCH: u16 = 2;
-/// The number of epochs after which the numbers repeat. A multiple of [`KEPT`], so that an epoch always has the same
-/// index in the ring.
+/// The number of epochs after which the numbers repeat. A multiple of [`KEPT`], so that each epoch number always
+/// has the same ring index.
 const EPOCHS: u16 = 15 * KEPT;
 
 #[derive(Debug)]
@@ -63,7 +63,8 @@ impl Doubts {
         self.ring[index(epoch)] = Doubt { pair, before };
     }
 
-    /// Returns `true` if the hosts of `pair` were put in doubt after the epoch `since`; `epoch` is the current one.
+    /// Returns `true` if a doubt about the hosts of `pair` was recorded after the epoch `since`. `epoch` is the
+    /// current epoch.
     pub(super) fn contains(&self, pair: FlowHash, since: u16, epoch: u16) -> bool {
         let since = age(since, epoch);
         // Doubts since then have left the ring.

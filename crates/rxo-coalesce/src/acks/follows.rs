@@ -1,11 +1,11 @@
 //! A fast check that a pure ACK may join the ACKs that are held, by one masked compare of both headers.
 //!
-//! It gives the same answer as [`super::ack_verdict`] for ordinary ACKs, and nearly all ACKs are ordinary. Two
-//! pure ACKs that may be aggregated differ only in IP ID and checksum, ACK number, window, TCP checksum and
-//! timestamp values. All other bytes, addresses and ports included, are equal, so an equal compare also shows
-//! that both ACKs belong to one flow and that the next ACK is ordinary if the last one is. No header is parsed.
-//! IPv4 options are impossible, because the last ACK is held. The result is `None` if only the full rules can
-//! decide, as for a window update.
+//! For ordinary ACKs, as nearly all ACKs are, the result equals that of [`super::ack_verdict`]. Two pure ACKs
+//! that may be aggregated differ only in IP ID and checksum, ACK number, window, TCP checksum and timestamp
+//! values. All other bytes, addresses and ports included, are equal, so an equal compare also shows that both
+//! ACKs belong to one flow and that the next ACK is ordinary if the last one is. No header is parsed. IPv4
+//! options are impossible, because the last ACK is held. If only the full rules can decide, as for a window
+//! update, the result is `None`.
 
 use rxo_frame::Frame;
 use rxo_wire::layout::{self, Layout, differing_link, number};
@@ -21,7 +21,7 @@ const OFFSET_TIMESTAMP: u8 = 0x80;
 /// The longest TCP header that this check handles, in bytes.
 const MOST_TCP_BYTES: usize = 32;
 
-/// A run of pure ACKs that may be appended to a held one.
+/// A run of pure ACKs that may be appended to the ACKs that a flow holds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Following {
     /// The number of ACKs in the run, at least one.
@@ -30,8 +30,9 @@ pub(crate) struct Following {
     pub(crate) said: AckPoint,
 }
 
-/// Counts the leading `frames` that may follow `last`, each as [`follows`] decides. Returns `None` if the first
-/// frame may not follow. `is_intact` validates the checksum of a frame; it also receives the frames behind it.
+/// Counts the leading ACKs of `frames` that may be appended to `last`, by the rules of [`follows`]. Returns
+/// `None` if the first frame may not be appended. `is_intact` verifies the checksum of a frame; its second
+/// argument is the frames behind that frame.
 #[inline]
 pub(crate) fn follow<S: Shape, B: AsRef<[u8]>>(
     last: &Frame<B>,
@@ -49,7 +50,7 @@ pub(crate) fn follow<S: Shape, B: AsRef<[u8]>>(
     }
 }
 
-/// Does the work of [`follow`] for packets with `HEADERS` bytes of headers; the IP header has `IP` bytes.
+/// Implements [`follow`] for packets with `HEADERS` bytes of headers; the IP header has `IP` bytes.
 #[inline]
 fn run<const IP: usize, const HEADERS: usize, B: AsRef<[u8]>>(
     last: &Frame<B>,

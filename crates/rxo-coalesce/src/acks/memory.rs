@@ -1,13 +1,13 @@
 //! Records the last ACK of each flow.
 //!
-//! If only the last of several ACKs is delivered, the first of them may be dropped only if it does not
-//! duplicate an ACK delivered before, perhaps many polls ago. So the last ACK of each flow is kept after its
-//! delivery. After data, SACK blocks or a fragment, a pure ACK may repeat an acknowledgement that was not
-//! recorded here. An ACK that acknowledges less than the recorded one was overtaken, and is not recorded.
+//! If only the last of several ACKs is delivered, the earlier ones are dropped. An ACK may be dropped only if it
+//! is no duplicate of an ACK that was delivered before, perhaps many polls ago. So the last ACK of each flow is
+//! kept after its delivery. After data, SACK blocks or a fragment, a pure ACK may repeat an ACK number that is
+//! not recorded. An ACK with a lower number than the recorded ACK was overtaken, and is not recorded.
 //!
-//! A flow is represented by its 64-bit seeded hash: two flows share a hash by chance once in 2⁶⁴, and no
-//! sender can arrange it. Memory is bounded: if there are more flows than entries, a new flow replaces one
-//! that was added earlier. The next ACK of a flow without an entry is delivered alone.
+//! A flow is represented by its 64-bit seeded hash: two flows share a hash by chance once in 2⁶⁴, and a sender
+//! without the seed cannot cause that. Memory is bounded: if there are more flows than entries, a new flow
+//! replaces one that was added earlier. The next ACK of a flow without an entry is delivered alone.
 
 use alloc::boxed::Box;
 
@@ -25,8 +25,8 @@ const MIN_SETS: usize = 256;
 #[repr(C)]
 struct Entry {
     flow: FlowHash,
-    /// The ACK number of the flow's last ACK. It and `window` are an [`AckPoint`], stored as two fields
-    /// because that struct as a field would be padded.
+    /// The ACK number of the flow's last ACK. `ack` and `window` together are an [`AckPoint`]; they are two
+    /// fields because a field of that type would be padded.
     ack: SeqNumber,
     window: u16,
     /// The epoch in which this ACK was recorded. Each doubt begins an epoch.
@@ -35,8 +35,8 @@ struct Entry {
 
 /// The value of an entry that is not in use: its epoch is 0.
 const BLANK: Entry = Entry { flow: FlowHash(0), ack: SeqNumber(0), window: 0, epoch: 0 };
-/// The epoch before all others. An entry with this epoch has in `ack` only a lower bound of what was
-/// acknowledged.
+/// The epoch before all others. In an entry with this epoch, `ack` is only a lower bound of the flow's last ACK
+/// number.
 const DOUBTED: u16 = 1;
 
 #[derive(Clone, Copy, Debug)]
@@ -48,10 +48,10 @@ struct Set([Entry; WAYS]);
 pub(crate) enum FlowRecord {
     /// The flow has no entry: nothing is recorded about its ACKs.
     Nothing,
-    /// The flow acknowledged this number or a later one. The next ACK may be a duplicate, unless it
-    /// acknowledges less.
+    /// The flow's last ACK number is this number or a later one. The next ACK may be a duplicate, unless its
+    /// number is lower.
     AtLeast(SeqNumber),
-    /// The contents of the flow's last ACK.
+    /// The ACK number and the window of the flow's last ACK.
     Said(AckPoint),
 }
 
@@ -90,8 +90,8 @@ impl Memory {
         self.sets.is_empty()
     }
 
-    /// Returns the recorded state of the flow. `pair` computes the hash of its two hosts; it is called only
-    /// if a doubt arose since the flow's last ACK.
+    /// Returns the recorded state of the flow. `pair` computes the hash of its two hosts; it is called only if a
+    /// doubt was recorded since the flow's last ACK.
     #[inline(always)]
     pub(crate) fn recall(&self, flow: FlowHash, pair: impl FnOnce() -> FlowHash) -> FlowRecord {
         match self.entry(flow) {
@@ -132,8 +132,8 @@ impl Memory {
         }
     }
 
-    /// Records that a segment other than a pure ACK acknowledged `ack`: a pure ACK with the same number may
-    /// repeat it.
+    /// Records that a segment other than a pure ACK had the ACK number `ack`. A later pure ACK with this number
+    /// may be a duplicate.
     #[inline]
     pub(crate) fn raise(&mut self, flow: FlowHash, ack: SeqNumber) {
         let known = self.entry(flow).map(|entry| entry.ack);
@@ -148,8 +148,8 @@ impl Memory {
         }
     }
 
-    /// Puts the last ACK of every flow between these hosts in doubt. Their ACK numbers remain as lower
-    /// bounds.
+    /// Records a doubt about a pair of hosts. The recorded ACK numbers of the flows between them remain only as
+    /// lower bounds.
     pub(crate) fn invalidate(&mut self, pair: FlowHash) {
         let Some(doubts) = &mut self.doubts else { return };
         self.epoch = next(self.epoch);

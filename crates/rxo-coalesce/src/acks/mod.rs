@@ -1,15 +1,15 @@
 //! Pure ACKs: the rules that decide which may be aggregated, and the state that these rules need.
 //!
-//! Separate from the rules for data, because a pure ACK carries no payload. The latest acknowledgement must
-//! arrive, and so must every repetition of it: a second ACK with the same contents signals loss (RFC 5681
-//! section 2) and is never dropped. So if only the last ACK is delivered, the engine keeps each flow's last
-//! ACK beyond the poll ([`memory`]).
+//! Separate from the rules for data, because a pure ACK carries no payload. The receiver must get the latest ACK,
+//! and each duplicate of it: a second ACK with the same contents signals loss (RFC 5681 section 2) and is never
+//! dropped. So if only the last ACK is delivered, the engine keeps each flow's last ACK beyond the poll
+//! ([`memory`]).
 //!
 //! * `rules`: candidate and verdict, as for data.
 //! * `follows`: the same verdict for ordinary ACKs, in a few compares.
 //! * `sack`: SACK blocks, and the test that one list of blocks covers another.
 //! * `recent`: guesses the index at which the flow of an ACK is held.
-//! * `memory`: the last ACK of each flow; `doubts`: the pairs of hosts whose last ACKs are in doubt.
+//! * `memory`: the last ACK of each flow; `doubts`: the pairs of hosts whose recorded ACKs may be outdated.
 //! * `delivery`: aggregated ACKs as their receiver sees them.
 
 mod delivery;

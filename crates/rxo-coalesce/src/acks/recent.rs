@@ -1,9 +1,9 @@
 //! Guesses the index at which the flow of a pure ACK is held.
 //!
-//! The guess uses eight bytes of the header. For nearly every ACK after a flow's first in a poll, the guess
-//! saves building the flow key, hashing it and searching the table. The compare with the ACK at the guessed
-//! index decides whether the guess is right, so stale entries do no harm and are never cleared. A sender that
-//! provokes collisions only makes guesses miss.
+//! The guess uses eight bytes of the header. For nearly every ACK after a flow's first in a poll, the guess saves
+//! building the flow key, hashing it and searching the table. The compare with the ACK at the guessed index
+//! decides whether the guess is right, so stale entries do no harm and are never cleared. A sender that causes
+//! collisions can only make guesses wrong.
 
 use alloc::boxed::Box;
 

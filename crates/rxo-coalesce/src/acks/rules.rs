@@ -22,8 +22,8 @@ pub(crate) fn is_pure(parsed: &Parsed) -> bool {
     parsed.payload_bytes() == 0 && matches!(parsed.transport, Transport::Tcp(_))
 }
 
-/// Judges a segment without payload by itself, under a policy that aggregates pure ACKs. Its TCP
-/// checksum is not verified here.
+/// Applies the static rules to a segment without payload, under a policy that aggregates pure ACKs. Does not
+/// verify its TCP checksum.
 ///
 /// # Errors
 /// The first rule that the segment breaks, as the reason to deliver it untouched.
@@ -50,8 +50,8 @@ pub(crate) fn ack_candidate<'a>(
     Ok(tcp)
 }
 
-/// Returns `true` if CE marks would be lost: a sink that counts them sees only the last ACK. With one record
-/// per ACK, no marks are lost.
+/// Returns `true` if the policy would lose CE marks, because it delivers only the last of several ACKs. If the
+/// policy delivers one record per ACK, no mark is lost.
 const fn loses_ce_marks(policy: &Policy) -> bool {
     matches!(policy.ce, CeRule::Bypass) && matches!(policy.pure_acks, PureAckRule::Single)
 }
@@ -73,8 +73,8 @@ fn flags(flags: TcpFlags) -> Result<(), BypassReason> {
     }
 }
 
-/// Accepts an ACK without options or with only the timestamp. Accepts SACK blocks if the policy allows that
-/// later blocks cover them, unless the first block is a D-SACK.
+/// Accepts an ACK with no options, or with only a timestamp. Accepts SACK blocks, except a D-SACK, if the policy
+/// lets a later ACK whose blocks cover them replace this ACK (`sack_superset`).
 fn options(
     parsed: &Parsed,
     tcp: &TcpSegment,
@@ -99,7 +99,7 @@ fn option_bytes(at: Offsets, bytes: &[u8]) -> &[u8] {
     bytes.get(at.tcp_options()).unwrap_or_default()
 }
 
-/// Judges the pure ACK `next` against the pure ACKs that its flow holds; `last` is the most recent of them.
+/// Decides on the pure ACK `next`, whose flow holds pure ACKs. `last` is the last held ACK.
 pub(crate) fn ack_verdict(
     (held, last): (&Held, &Candidate<'_>),
     next: &Candidate<'_>,

@@ -26,14 +26,14 @@ pub(crate) struct ExpectedDatagram<'a, S: Shape> {
     vlan: Option<VlanTag>,
     /// The increment of the IPv4 ID, 0 or 1.
     pub(crate) step: u16,
-    /// The number of further datagrams that this expectation covers before the ID wraps around.
+    /// The number of further datagrams that this prediction covers, until the IPv4 ID wraps around.
     pub(crate) steps: u32,
 }
 
 impl<'a, S: Shape> ExpectedDatagram<'a, S> {
     /// Predicts the datagram after `last`, the last datagram of `held`, whose IP header begins at `network`. If
-    /// it is not known yet whether the IPv4 ID increments, the ID of `next` decides. `None` if only the full
-    /// rules can decide.
+    /// `held` is a single datagram, the ID of `next` decides whether the IPv4 ID increments. `None` if only the
+    /// full rules can decide.
     #[inline]
     pub(crate) fn after<B: AsRef<[u8]>>(
         held: &Held,
@@ -82,7 +82,7 @@ impl<'a, S: Shape> ExpectedDatagram<'a, S> {
                 == 0
     }
 
-    /// Advances the expectation by one datagram.
+    /// Advances the prediction by one datagram.
     #[inline]
     pub(crate) fn advance(&mut self) {
         self.counting = layout::counted(self.counting, self.step);

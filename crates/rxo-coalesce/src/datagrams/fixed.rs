@@ -7,8 +7,8 @@ use rxo_wire::{Offsets, UdpDatagram, class_and_length};
 use crate::Candidate;
 use crate::shape::Shape;
 
-/// Reads the datagram in `frame`, whose IP header begins at `network`. `None` if it is not ordinary, its
-/// lengths contradict each other, or its IP checksum is wrong: the parser and the full rules then handle it.
+/// Reads the datagram in `frame`, whose IP header begins at `network`. `None` if the datagram is not ordinary,
+/// its lengths contradict each other, or its IP checksum is wrong; the *Rules* tier then handles the datagram.
 #[inline(always)]
 pub(crate) fn plain_datagram<S: Shape, B: AsRef<[u8]>>(
     frame: &Frame<B>,

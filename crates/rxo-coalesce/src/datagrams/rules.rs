@@ -5,12 +5,13 @@ use rxo_wire::{Offsets, Parsed, UdpDatagram};
 use crate::candidate::check_ip;
 use crate::{BypassReason, Policy};
 
-/// Destination ports of tunnels that must not be coalesced, because the kernel coalesces their inner packets
-/// or their sockets take one packet at a time: L2TP, GTP-U, IPsec, VXLAN (with Linux's old port), VXLAN-GPE,
-/// GUE, Geneve, MPLS. Linux decides by its open sockets instead. Datagrams to any other port are coalesced.
+/// Destination ports of tunnels that must not be coalesced, because the kernel coalesces their inner packets or
+/// their sockets take one packet at a time: L2TP, GTP-U, IPsec, VXLAN (with Linux's old port), VXLAN-GPE, GUE,
+/// Geneve, MPLS. Linux instead looks for an open socket with such a tunnel. Datagrams to any other port are
+/// coalesced.
 const TUNNELS: [u16; 9] = [1_701, 2_152, 4_500, 4_789, 4_790, 6_080, 6_081, 6_635, 8_472];
 
-/// Judges one datagram by itself. Its checksum is not verified here: that needs the payload.
+/// Applies the static rules to one datagram. Does not verify its checksum, because that needs the payload.
 ///
 /// # Errors
 /// The first rule that the datagram breaks, as the reason to deliver it untouched.
@@ -28,7 +29,7 @@ pub(crate) fn datagram(
     with_datagram(parsed.key.destination_port(), udp, parsed.at, policy)
 }
 
-/// Judges a datagram to `port` by itself; its IP header has been judged before.
+/// Applies the static rules to a datagram to `port`. The caller has already checked the IP header.
 ///
 /// # Errors
 /// The first rule that the datagram breaks, as in [`datagram`].

@@ -1,5 +1,5 @@
-//! The rules for pure ACKs that need each flow's last ACK: which ACKs may be held, and what each segment
-//! records for later decisions.
+//! The rules for pure ACKs that need each flow's last ACK: which ACKs may be held, and which ACK number each
+//! segment records for later decisions.
 //!
 //! Separate from the tiers because each flow's last ACK is the only state that outlives the held segments.
 //! Under policies that do not aggregate several pure ACKs into one, this module records nothing.
@@ -15,9 +15,9 @@ use crate::held::Segment;
 use crate::{BypassReason, Kind, Verdict};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Returns the verdict on a pure ACK whose flow holds nothing. If only the last ACK is delivered, an ACK
-    /// may be held only if it is newer than the last recorded ACK. An ACK with SACK blocks counts as newer,
-    /// unless it was overtaken.
+    /// Returns the verdict on a pure ACK whose flow holds nothing. If only the last ACK is delivered, an ACK may
+    /// be held only if it is newer than the last recorded ACK. An ACK with SACK blocks counts as newer, unless
+    /// its ACK number is lower than the recorded one.
     #[inline(always)]
     pub(super) fn ack_alone(&self, segment: &Segment) -> Verdict {
         if self.memory.is_off() {
@@ -38,10 +38,9 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Returns `true` if the last ACK that `flow` holds still differs from the last delivered one after
-    /// `segment` is appended. A window update followed by its reversal would leave an ACK equal to the last
-    /// delivered one. If only the last ACK is delivered, the receiver would see a duplicate ACK that the peer
-    /// never sent.
+    /// Returns `true` unless appending `segment` would make the last ACK that `flow` holds equal to the last
+    /// delivered ACK. For example, a window update and then its reversal do so. If only the last ACK is
+    /// delivered, the receiver would then get a duplicate ACK that the peer never sent.
     pub(super) fn adds_to(&self, flow: u16, segment: &Segment) -> bool {
         let (held, said) = (&self.store.acks[usize::from(flow)], segment.acks.said);
         if self.memory.is_off() || segment.acks.says_more || said.advances(held.said) {
@@ -72,9 +71,9 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Updates the memory of ACKs after a packet that bypasses for `reason`: its ACK number may be repeated by
-    /// the next pure ACK, which then is a duplicate. A packet that its receiver drops, for example for a wrong
-    /// checksum, changes no ACK number.
+    /// Updates the recorded ACKs after a packet that bypasses for `reason`: a pure ACK that repeats the packet's
+    /// ACK number is a duplicate. Ignores packets that their receiver drops, for example because of a wrong
+    /// checksum.
     pub(super) fn note_bypassed(
         &mut self,
         frame: &Frame<B>,

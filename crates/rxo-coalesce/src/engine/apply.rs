@@ -15,7 +15,7 @@ use crate::reason::Reach;
 use crate::single::Starts;
 use crate::{BypassReason, FlushReason, Kind, Verdict};
 
-/// The result of a tier for a frame that it processed.
+/// The result of a tier that has processed a frame.
 #[derive(Clone, Copy)]
 pub(super) enum Taken {
     /// The frame is held by the flow with this index, and later frames may be appended to the flow.
@@ -33,8 +33,8 @@ impl Taken {
 }
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Applies the verdict on a segment. `found` is the index at which its flow is held. Returns the index at
-    /// which the segment is held afterwards, or `None` if it was delivered.
+    /// Applies the verdict on a segment. `found` is the index of its flow; `None` if the flow holds nothing.
+    /// Returns the index of the flow that holds the segment afterwards, or `None` if the segment was delivered.
     #[inline(always)]
     pub(super) fn apply(
         &mut self,
@@ -87,7 +87,7 @@ impl<B: FrameBuffer> Engine<B> {
         flow
     }
 
-    /// Flushes the least recently used flow to free its slot for another. Marked cold, so that its callers
+    /// Evicts the least recently used flow, so that another flow can be held. Marked cold, so that its callers
     /// reserve no registers for it.
     #[cold]
     #[inline(never)]
@@ -97,8 +97,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Flushes the first flow in the bucket of this hash if the bucket is full. A caller that holds a new
-    /// flow calls this first, unless the bucket is known to be empty.
+    /// Flushes the first flow in the bucket of this hash if the bucket is full. The caller must call this before
+    /// it holds a new flow, unless it knows that the bucket is empty.
     #[cold]
     #[inline(never)]
     pub(super) fn thin_bucket(&mut self, hash: FlowHash) {
@@ -107,8 +107,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Links the `count` segments from `slot` on to `flow`, whose totals already include them, and flushes
-    /// it if `close` is a reason. Returns `flow` if it is still held.
+    /// Links the `count` segments from `slot` on to `flow`, whose [`Held`](crate::held::Held) already includes
+    /// them, and flushes the flow if `close` is a reason. Returns `flow` if the flow is still held.
     #[inline(always)]
     pub(super) fn append(
         &mut self,
@@ -148,7 +148,7 @@ impl<B: FrameBuffer> Engine<B> {
 
     /// Returns the index at which the flow is held if the flow holds packets of this kind. Flushes a flow that
     /// holds another kind, because data, pure ACKs and datagrams are never held together. If the result is
-    /// `None`, the flow's bucket has a free entry.
+    /// `None`, the bucket of the flow is no longer full.
     #[inline(always)]
     pub(super) fn find_alike(&mut self, key: &FlowKey, hash: FlowHash, kind: Kind) -> Option<u16> {
         let Some(flow) = self.table.find(&self.store.held, key, hash) else {
@@ -175,7 +175,7 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Flushes the flow of a frame that is about to be delivered untouched.
+    /// Flushes the flow with this key, because a frame of the flow is about to be delivered untouched.
     #[inline(always)]
     pub(super) fn flush_flow(&mut self, key: &FlowKey) {
         if let Some(flow) = self.table.find(&self.store.held, key, self.hasher.hash(key)) {

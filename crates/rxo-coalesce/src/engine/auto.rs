@@ -1,8 +1,8 @@
 //! Adaptive hold ([`Hold::Auto`]): selects the flows that stay held after a poll while the receiver is busy.
 //!
-//! The paper asks for a delay that follows the system's load (Oi and Nakajima 2009, section V). Here a flow
-//! is held only while its receiver is busy with earlier deliveries, more segments are expected soon, and
-//! these would still reduce the cost per segment. Separate because no other hold policy keeps per-flow state
+//! The paper asks for a delay that follows the system's load (Oi and Nakajima 2009, section V). Here a flow is
+//! held only while its receiver is busy with earlier deliveries, more segments are expected soon, and these would
+//! still reduce the cost per segment. This module is separate because no other hold policy keeps per-flow state
 //! between polls.
 //!
 //! A flow is flushed at the end of a poll if
@@ -29,7 +29,7 @@ use crate::{FlushReason, Held, Hold, Policy};
 
 /// The number of segments above which a larger aggregate saves little (Menon & Zwaenepoel 2008, section 5.2).
 const ENOUGH_SEGMENTS: u32 = 20;
-/// The value of [`LastGain::share`] that stands for one segment per poll (fixed point, 8 fractional bits).
+/// The value of [`LastGain::share`] for one segment per poll (fixed point, 8 fractional bits).
 const ONE_SEGMENT: u32 = 256;
 
 /// The state of adaptive hold between polls.
@@ -41,7 +41,7 @@ pub(super) struct Pace {
     /// budget, so that the average recovers soon after it.
     gap_ns: u64,
     last_end: Option<Instant>,
-    /// The number of the current poll, which wraps around.
+    /// The sequential number of the current poll, modulo 2³².
     poll: u32,
     /// For each flow index, the flow's state at the end of the last poll in which it gained a segment.
     seen: Box<[LastGain]>,
@@ -55,14 +55,14 @@ struct LastGain {
     /// The number of the last poll in which the flow gained a segment.
     poll: u32,
     segments: u32,
-    /// The number of polls at whose end the flow was held, since its first segment.
+    /// The number of polls at whose end the flow stayed held, since its first segment.
     polls: u32,
     /// The smoothed number of segments that the flow gains per poll, times [`ONE_SEGMENT`].
     share: u32,
 }
 
 impl Pace {
-    /// Creates the state for `flows` flow indices if `policy` holds adaptively; otherwise empty state.
+    /// Creates the state for `flows` flow indices if the hold policy is [`Hold::Auto`]; otherwise empty state.
     pub(super) fn new(policy: &Policy, flows: usize) -> Self {
         let Hold::Auto { budget, most_polls } = policy.hold else { return Self::default() };
         // A quarter of `u64::MAX`, more than a century: `gap_ns` adds up four times this value.
@@ -132,7 +132,8 @@ impl LastGain {
         };
     }
 
-    /// Returns the number of polls without a new segment after which the flow is flushed, apart from its time budget.
+    /// Returns the number of polls without a new segment after which the flow is flushed. The time budget may end
+    /// the hold earlier.
     fn polls_left(&self, most_polls: u32) -> u32 {
         // After so many halvings the share is less than one segment.
         let halvings = (self.share / ONE_SEGMENT).max(1).ilog2() + 1;
@@ -164,9 +165,9 @@ impl<B: FrameBuffer> Engine<B> {
         is_idle
     }
 
-    /// Decides about the flows at the end of a poll. Examines only the flows that gained a segment in this
-    /// poll, and the flows that must be flushed because they did not gain one. So the cost of a poll depends on
-    /// its own frames, not on the number of held flows.
+    /// Decides about the flows at the end of a poll. Examines only the flows that gained a segment in this poll,
+    /// and the flows that must be flushed because they gained none. So the cost of a poll depends on its own
+    /// frames, not on the number of held flows.
     fn hold_what_gains(&mut self, now: Instant) {
         if self.table.is_empty() {
             self.store.marks.deadlines = self.store.end();

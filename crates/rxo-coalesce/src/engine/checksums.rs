@@ -47,8 +47,9 @@ impl Verification {
 }
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Returns `true` if the checksum need not be summed. A partial checksum must be the packet's own: a tier
-    /// that does not compare the frame with a held one calls [`is_described_oddly`] first.
+    /// Returns `true` if the checksum need not be summed. A partial checksum must be that of the packet's own
+    /// transport header. To ensure this, a tier that does not compare the frame with a held frame calls
+    /// [`is_described_oddly`] first.
     #[inline]
     pub(super) fn is_trusted(&self, frame: &Frame<B>) -> bool {
         self.config.trust_checksums || frame.checksum.is_trusted()
@@ -62,8 +63,8 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Returns `true` if the checksum of a plain segment is trusted or right. Returns `false` for a partial
-    /// checksum, which slower tiers handle: a check of its position would slow down every segment, and few
-    /// plain segments have a partial checksum.
+    /// checksum, so that slower tiers handle it. Few plain segments have one, and checking its position would
+    /// slow down every segment.
     #[inline(always)]
     pub(super) fn is_plain_and_right<S: Shape>(
         &self,
@@ -88,8 +89,8 @@ impl<B: FrameBuffer> Engine<B> {
     }
 }
 
-/// Returns `true` if a frame has metadata that the fast tiers do not handle: it is a GSO frame, or its partial
-/// checksum is not in the field at offset `field` of the transport header at `transport`.
+/// Returns `true` if the fast tiers cannot handle the metadata of a frame: the frame is a GSO frame, or its
+/// partial checksum is not in the field at offset `field` of the transport header at `transport`.
 #[inline]
 pub(super) const fn is_described_oddly<B>(
     frame: &Frame<B>,

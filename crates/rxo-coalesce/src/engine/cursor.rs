@@ -8,7 +8,7 @@ use rxo_wire::{ETHERNET_HEADER_BYTES, FlowKey, SeqNumber};
 /// The offset of the IP header after an Ethernet header without VLAN tags, in bytes.
 pub(super) const ETHERNET: usize = ETHERNET_HEADER_BYTES;
 pub(super) const RAW_IP: usize = 0;
-/// Stands for an offset of the IP header that is not known at compile time.
+/// The value for an offset of the IP header that is not known at compile time.
 pub(super) const ANYWHERE: usize = usize::MAX;
 
 /// A frame of a batch and the offset of its IP header. The cursor borrows only the frames, not the store, so
@@ -34,13 +34,13 @@ impl<'a, B: AsRef<[u8]>> Cursor<'a, B> {
         Self { frames, position: slot as u64 }
     }
 
-    /// The slot of the current frame.
+    /// Returns the slot of the current frame.
     #[inline]
     pub(super) const fn slot(self) -> u32 {
         self.position as u32
     }
 
-    /// The offset of the IP header in the frame, in bytes.
+    /// Returns the offset of the IP header in the current frame, in bytes.
     #[inline]
     pub(super) const fn network(self) -> usize {
         (self.position >> 32) as usize
@@ -64,31 +64,31 @@ impl<'a, B: AsRef<[u8]>> Cursor<'a, B> {
         self.moved_to(self.slot() + 1)
     }
 
-    /// The current frame; `None` behind the last one.
+    /// Returns the current frame; `None` behind the last one.
     #[inline]
     pub(super) fn frame(self) -> Option<&'a Frame<B>> {
         self.frames.get(self.slot() as usize)
     }
 
-    /// The bytes of the frame from the IP header on; `None` if the frame ends before that offset.
+    /// Returns the bytes of the current frame from the IP header on; `None` if the frame ends before that offset.
     #[inline]
     pub(super) fn packet(self) -> Option<&'a [u8]> {
         self.frame()?.bytes().get(self.network()..)
     }
 
-    /// The frame `count` slots ahead; `None` behind the last one.
+    /// Returns the frame `count` slots ahead; `None` behind the last one.
     #[inline]
     pub(super) fn ahead(self, count: u32) -> Option<&'a Frame<B>> {
         self.moved_to(self.slot() + count).frame()
     }
 
-    /// The current frame and all frames behind it.
+    /// Returns the current frame and all frames behind it.
     #[inline]
     pub(super) fn upcoming(self) -> &'a [Frame<B>] {
         self.frames.get(self.slot() as usize..).unwrap_or_default()
     }
 
-    /// The frame in `slot`, which must be in use. Panics if there is none.
+    /// Returns the frame in `slot`, which must be in use. Panics if there is none.
     #[inline]
     pub(super) fn held(self, slot: u32) -> &'a Frame<B> {
         &self.frames[slot as usize]

@@ -1,7 +1,8 @@
 //! UDP datagrams, by the same tiers as segments: expected, fixed offsets, all rules.
 //!
-//! Separate from the tiers for TCP, so that those contain no code for UDP. This tier receives a datagram after
-//! the first TCP tier could not decide, and then appends the datagrams that continue its run in one loop.
+//! Separate from the tiers for TCP, so that the TCP tiers contain no code for UDP. This tier receives the
+//! datagrams that the first TCP tier did not accept. It then appends, in one loop, the datagrams that continue
+//! the flow of the first.
 
 use rxo_frame::FrameBuffer;
 use rxo_wire::udp::CHECKSUM_AT;
@@ -67,8 +68,9 @@ impl<B: FrameBuffer> Engine<B> {
         if is_plain { Some(plain_datagram::<S, B>(frame, at.network())?.0) } else { None }
     }
 
-    /// Judges a datagram, counts it and applies the verdict. Its flow holds datagrams at `found`; `last`
-    /// is the most recent. Returns the index at which the datagram is held, or `None` if it was delivered.
+    /// Decides on a datagram, counts it and applies the verdict. `found` is the index of the datagram's flow, and
+    /// `last` the last datagram that the flow holds. Returns the index at which the datagram is held, or `None`
+    /// if it was delivered.
     pub(super) fn apply_datagram(
         &mut self,
         (candidate, mut segment): (&Candidate<'_>, Segment),

@@ -1,5 +1,5 @@
-//! Exits: index of the flows that adaptive hold keeps, by the poll at whose end they are flushed if they gain no
-//! segment until then.
+//! Exits: index of the flows that adaptive hold keeps. For each of the next polls, it lists the flows that are
+//! flushed at the end of the poll unless they gain a segment before.
 //!
 //! With this index, a poll does not examine every held flow. There is one list for each of the next polls. A
 //! flow index is in at most one list, and moves to a later list when its flow gains a segment. The entry of a

@@ -46,10 +46,10 @@ impl<B: FrameBuffer> Engine<B> {
         Some(at.slot() + 1)
     }
 
-    /// Receives a frame that is longer than a pure ACK. The result is that of [`Engine::take_expected`].
+    /// Receives a frame that is longer than a pure ACK. The result is as in [`Engine::take_expected`].
     ///
-    /// Most such frames continue their flow. So the hash of the flow selects a held flow, and the frame is
-    /// compared with the next expected segment before it is parsed.
+    /// Most such frames continue their flow. So the flow's hash selects a held flow, and the frame is compared
+    /// with the next expected segment of this flow before the frame is parsed.
     #[inline(always)]
     fn take_data<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         let frame = at.frame()?;
@@ -65,9 +65,9 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Receives a segment with payload that is not the expected one of the guessed flow: it is out of
-    /// sequence, or the guess was wrong. The result is that of [`Engine::take_expected`]. Cold and not
-    /// inlined, so that the code for expected segments need not reserve registers for it.
+    /// Receives a segment with payload that is not the expected one of the guessed flow: it is out of sequence,
+    /// or the guess was wrong. The result is as in [`Engine::take_expected`]. Cold and not inlined, so that the
+    /// code for expected segments need not reserve registers for it.
     #[cold]
     #[inline(never)]
     fn take_other<S: Shape>(&mut self, at: Cursor<'_, B>, hash: FlowHash) -> Option<u32> {
@@ -131,8 +131,8 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Appends to `flow`, which expects `next_seq`, the frame at `at` and the frames behind it, up to the first
-    /// that does not continue the flow. Checks the sequence number first, because most frames fail there.
-    /// Returns the slot behind the last appended frame.
+    /// that does not continue the flow. Compares the sequence number first, because most frames that do not match
+    /// differ in it. Returns the slot behind the last appended frame.
     #[inline(always)]
     pub(super) fn run_if_next<S: Shape>(
         &mut self,
@@ -256,8 +256,9 @@ impl<B: FrameBuffer> Engine<B> {
     }
 }
 
-/// Counts the leading `frames` that continue a run, and prefetches headers ahead of them. `is_verified`
-/// receives a frame and those after it. `SHORT` and `BARE` are explained at [`Expected::matches`].
+/// Counts the leading `frames` that continue a run, and prefetches headers ahead of them. `is_verified` verifies
+/// a frame's checksum; its second argument is the frames after that frame. `SHORT` and `BARE` are explained at
+/// [`Expected::matches`].
 #[inline(always)]
 fn count_run<S: Shape, B: AsRef<[u8]>, const SHORT: bool, const BARE: bool>(
     mut expected: Expected<'_, S>,

@@ -1,7 +1,7 @@
-//! Flushing: one flow, the flows that are due, or all flows.
+//! Flushes one flow, the flows whose hold time has expired, or all flows.
 //!
-//! Separate from the engine's public interface because the tiers flush, too, whenever a segment does not join
-//! its flow's aggregate.
+//! Separate from the engine's public interface, because the tiers also flush a flow, whenever a segment cannot
+//! join its flow's aggregate.
 
 use rxo_frame::{FrameBuffer, Instant};
 
@@ -33,8 +33,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Flushes every flow; without `ACKS` all of them hold data. Two instances are compiled, so that neither
-    /// reserves registers for the other.
+    /// Flushes every flow. If `ACKS` is `false`, every flow must hold data. Two instances are compiled, so that
+    /// neither reserves registers for the other.
     #[inline(never)]
     fn flush_all_of<const ACKS: bool>(&mut self, to: u32, reason: FlushReason, now: Instant) {
         let mut tally = Tally::default();

@@ -14,7 +14,7 @@ use crate::store::Store;
 /// belong to any of them.
 const IN_TUNNELS: FlowKey = FlowKey::NOBODY.in_tunnel(Tunnel::Vxlan, 0);
 
-/// Returns the hash under which the index of hosts lists a flow; all flows inside tunnels share one.
+/// Returns the hash under which the index of hosts lists a flow; all flows inside tunnels share one hash.
 fn hash_of_hosts(key: &FlowKey, hasher: &FlowHasher) -> FlowHash {
     hasher.hash(&if key.is_in_tunnel() { IN_TUNNELS } else { key.without_ports() })
 }
@@ -32,22 +32,22 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Flushes every flow between the hosts of `key`, and every flow inside a tunnel. The frame in `slot` may
-    /// hide a segment of any of them.
+    /// contain a segment of any of these flows.
     pub(super) fn flush_hosts(&mut self, key: &FlowKey, slot: u32) {
         self.flush_tunnels(slot);
         self.flush_addresses(key, slot);
     }
 
-    /// Flushes every flow inside a tunnel. The frame in `slot` may hide a segment of any of them.
+    /// Flushes every flow inside a tunnel. The frame in `slot` may contain a segment of any of these flows.
     pub(super) fn flush_tunnels(&mut self, slot: u32) {
         if self.config.policy.takes_tunnels() {
             self.flush_addresses(&IN_TUNNELS, slot);
         }
     }
 
-    /// Flushes every flow between the addresses of `key`; if `key` is inside a tunnel, every flow inside any
-    /// tunnel. The frame in `slot` may belong to any of them. Examines only these flows, and the flows added
-    /// since the last call.
+    /// Flushes every flow between the addresses of `key`, or, if `key` is inside a tunnel, every flow inside any
+    /// tunnel. The frame in `slot` may belong to any of these flows. Examines only these flows, and the flows
+    /// added since the last call.
     fn flush_addresses(&mut self, key: &FlowKey, slot: u32) {
         if self.table.is_empty() {
             return;

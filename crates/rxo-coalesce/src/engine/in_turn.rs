@@ -1,9 +1,10 @@
 //! Data of one flow, interleaved with pure ACKs of other flows: the traffic of a host that receives and sends
 //! at the same time.
 //!
-//! A pure ACK that is delivered untouched ends a run, but usually the frame after it would have continued the
-//! run. So the expectation is kept across such ACKs, and data is compared with it as in a run. This code is
-//! separate from that for runs, whose frames are in consecutive slots and need no link per frame.
+//! A pure ACK between two data segments of a flow interrupts the run of the flow, although the frame after the
+//! ACK usually continues it. So the prediction of the next data segment is kept across such ACKs, and later data
+//! is compared with it. This code is separate from that for runs, whose frames are in consecutive slots and need
+//! no link per frame.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::ethertype;
@@ -91,7 +92,7 @@ impl<B: FrameBuffer> Engine<B> {
         Some(at)
     }
 
-    /// Adds `count` segments, which are already linked and end with `tail`, to the totals of the flow.
+    /// Adds `count` segments, which are already linked and end with `tail`, to the state of the flow.
     #[inline]
     fn append_scattered(&mut self, flow: u16, tail: u32, (count, id_step): (u32, u16)) {
         let held = &mut self.store.held[usize::from(flow)];

@@ -1,4 +1,4 @@
-//! Judges candidates for the tiers that parse whole headers.
+//! Decides on candidates, for the tiers that parse whole headers.
 
 use rxo_frame::FrameBuffer;
 
@@ -9,9 +9,9 @@ use crate::verdict::regular_step;
 use crate::{Candidate, FlushReason, Kind, Verdict, verdict};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Judges a candidate and applies the verdict. If its flow holds segments of the same kind, `found` is the flow's
-    /// index and `last` the last held segment. Returns the index at which the candidate is held, or `None` if it was
-    /// delivered.
+    /// Decides on a candidate and applies the verdict. If its flow holds segments of the same kind, `found` is
+    /// the flow's index and `last` the last held segment. Returns the index at which the candidate is held, or
+    /// `None` if it was delivered.
     #[inline]
     pub(super) fn judge_and_apply(
         &mut self,

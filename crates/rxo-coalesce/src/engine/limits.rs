@@ -4,8 +4,8 @@ use crate::acks::Memory;
 use crate::candidate::MAX_HEADER_BYTES;
 use crate::{Hold, Policy, PureAckRule};
 
-/// Creates the memory of last ACKs if only the last of several ACKs is delivered; otherwise returns a memory
-/// that is off.
+/// Creates the memory of each flow's last ACK if the policy delivers only the last of several ACKs; otherwise
+/// returns a memory that is off.
 pub(super) fn memory(policy: &Policy) -> Memory {
     match policy.pure_acks {
         PureAckRule::Single if policy.ack_limit() >= 2 => Memory::new(policy.flows),
@@ -13,8 +13,8 @@ pub(super) fn memory(policy: &Policy) -> Memory {
     }
 }
 
-/// Returns the payload, in bytes, up to which all plain segments satisfy the static rules of the policy; 0 if
-/// the policy also has a rule about DF or a zero timestamp echo, which plain segments may break.
+/// Returns the payload, in bytes, up to which all plain segments satisfy the static rules of the policy; 0 if the
+/// policy also refuses segments without DF or with a zero timestamp echo, because these may be plain.
 pub(super) fn plain_payload(policy: &Policy) -> u32 {
     if policy.refuses_plain() { 0 } else { most_payload(policy) }
 }

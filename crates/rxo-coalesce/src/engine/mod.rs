@@ -49,9 +49,9 @@ use crate::{Config, Counters, Deliveries, FlushReason, Policy};
 ///
 /// # Worst case
 /// The table gives the maximum number of instructions to receive and deliver one frame, for any held flows and
-/// any traffic. It was counted with 4,096 flows and 81,920 slots under frames chosen to be expensive, some by
-/// senders that know the seed, polls included (`worst-…` of `cargo xtask bench instructions`; see
-/// lab/bench/README.md).
+/// any traffic. The instructions were counted, including those of polls, with 4,096 flows and 81,920 slots, under
+/// frames chosen to be expensive, some of them by senders that know the seed (`worst-…` of `cargo xtask bench
+/// instructions`; see lab/bench/README.md).
 ///
 /// | | instructions per frame received or delivered |
 /// |---|---|
@@ -75,13 +75,13 @@ pub struct Engine<B> {
     /// The maximum number of pure ACKs held together; if this limit is less than 2, no ACKs are aggregated.
     ack_limit: u32,
     /// The payload, in bytes, up to which all plain segments satisfy the static rules of the policy; 0 if the
-    /// policy also has a rule about DF or a zero timestamp echo, which plain segments may break.
+    /// policy also refuses segments without DF or with a zero timestamp echo, because these may be plain.
     plain_payload_bytes: u32,
-    /// `true` if the policy coalesces UDP. A copy of the policy's rule for the fast tiers, which read it for
+    /// `true` if the policy coalesces UDP. Copied from the policy for the fast tiers, which read this flag for
     /// every frame that is not the next expected one.
     takes_datagrams: bool,
-    /// `false` if no segment with payload is ever held. The fast tiers are then skipped, because the rules
-    /// would decide about every frame anyway.
+    /// `false` if no segment with payload is ever held. The fast tiers are then skipped, because the full rules
+    /// would have to decide on every frame anyway.
     holds_data: bool,
     /// The number of polls since the last flush of all flows.
     polls: u32,
@@ -183,8 +183,8 @@ impl<B: FrameBuffer> Engine<B> {
         self.store.undelivered()
     }
 
-    /// Returns `true` if a segment of the flow `key` is held. Such a segment would be overtaken by a packet
-    /// of the flow that does not pass through the engine. O(1).
+    /// Returns `true` if a segment of the flow `key` is held. A packet of the flow that does not pass through the
+    /// engine would overtake such a segment. O(1).
     #[inline]
     #[must_use]
     pub fn holds(&self, key: &FlowKey) -> bool {
@@ -322,8 +322,7 @@ impl<B: FrameBuffer> Engine<B> {
 
     /// Flushes the flows that have been held as long as the policy allows; under
     /// [`Hold::Auto`](crate::Hold::Auto) all flows if the receiver is idle. `load` is as in
-    /// [`Engine::poll_under`]. A caller that learns the receiver's load between polls should also call this
-    /// function then.
+    /// [`Engine::poll_under`]. Call this function also whenever the receiver's load becomes known between polls.
     pub fn on_timeout_under(
         &mut self,
         load: Option<Load>,

@@ -1,9 +1,10 @@
 //! The *Ordinary* tier: packets that are refused by a static rule, and ordinary segments that are neither
 //! expected nor plain.
 //!
-//! Both are read from fixed offsets. The full rules judge a segment with PSH, or with less payload than the
-//! last one. If only a full parse can decide, each function in this module returns `None`. Before it returns
-//! `None`, a function flushes only what the full rules would flush, too.
+//! Both are read from fixed offsets. An ordinary segment is, for example, one with PSH, or with less payload than
+//! the preceding segment. The same function as in the *Rules* tier decides on it: `verdict`. If only a full parse
+//! can decide, each function in this module returns `None`. Before it returns `None`, a function flushes only
+//! flows that the full rules would flush, too.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::tcp::CHECKSUM_AT;
@@ -41,8 +42,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Judges an ordinary segment against the held segments of its flow, and applies the verdict. Returns
-    /// `None` if the full rules must decide.
+    /// Decides on an ordinary segment by the held segments of its flow, and applies the verdict. Returns `None`
+    /// if the full rules must decide.
     #[inline(never)]
     fn judge_ordinary<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<Taken> {
         let frame = at.frame()?;

@@ -2,8 +2,8 @@
 //!
 //! A plain segment that reaches this tier starts a new aggregate. If the flow already holds an aggregate, which
 //! the segment does not continue, that aggregate is flushed first. If options, flags or the policy need slower
-//! tiers, each function in this module returns `None`. Before it returns `None`, a function flushes only what
-//! the full rules would flush, too.
+//! tiers, each function in this module returns `None`. Before it returns `None`, a function flushes only flows
+//! that the full rules would flush, too.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::{FlowHash, FlowKey, Plain, SeqNumber};
@@ -59,8 +59,8 @@ impl<B: FrameBuffer> Engine<B> {
         Some(plain)
     }
 
-    /// Returns `true` if a plain segment satisfies all static rules of a policy that refuses some plain
-    /// segments: those without DF, or with a zero echo in the timestamp.
+    /// For a policy that refuses some plain segments: returns `true` if this segment satisfies the policy's rules
+    /// for payload size, DF and a zero timestamp echo. Returns `false` under every other policy.
     #[cold]
     #[inline(never)]
     fn breaks_no_rule<S: Shape>(&self, plain: Plain, packet: &[u8]) -> bool {

@@ -1,7 +1,7 @@
 //! The *Rules* tier: the full parse, `candidate`, `verdict`.
 //!
-//! Receives every frame that the faster tiers do not process. This tier could process all frames alone: the
-//! faster tiers reach the same decisions.
+//! Receives every frame that the faster tiers do not process. This tier could process all frames: the faster
+//! tiers reach the same decisions as this tier.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::{Malformed, Parsed, Transport, Unparsed, tcp, udp};
@@ -16,7 +16,7 @@ use crate::single::Starts;
 use crate::{BypassReason, Candidate, Kind, candidate};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Judges a frame by all rules and applies the verdict.
+    /// Decides on a frame by all rules and applies the verdict.
     #[inline]
     pub(super) fn take_by_rules(&mut self, at: Cursor<'_, B>) -> Taken {
         let frame = at.held(at.slot());
@@ -39,7 +39,7 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Judges a frame by the static rules. Its checksum is verified last, because that requires reading the
+    /// Applies the static rules to a frame. Its checksum is verified last, because that requires reading the
     /// payload.
     fn judge<'a>(
         &self,
@@ -71,8 +71,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Judges a candidate against its flow and applies the verdict. Returns the index at which the candidate is
-    /// held; `None` if it was delivered or is a pure ACK.
+    /// Decides on a candidate by the state of its flow, and applies the verdict. Returns the index at which the
+    /// candidate is held; `None` if it was delivered or is a pure ACK.
     fn join(
         &mut self,
         at: Cursor<'_, B>,

@@ -1,8 +1,8 @@
 //! Receives a batch, and tries the tiers in order for each frame.
 //!
-//! Each tier is slower than the one before it, and handles only frames that no faster tier could decide. A
-//! tier never calls a faster one. If a slower tier holds a frame, it returns the index of the held flow, and
-//! the first tier then tries the frames after it.
+//! Each tier is slower than the preceding tier, and handles only frames on which no faster tier could decide. A
+//! tier never calls a faster tier. If a slower tier holds a frame, it returns the index of the held flow, and the
+//! first tier then tries the frames after it.
 //!
 //! 1. *Expected* ([`super::expected`], [`super::expected_acks`], [`super::in_turn`]): one compare with the
 //!    next expected segment of a flow. The first segment of a run is read from fixed offsets by *Plain*
@@ -46,7 +46,7 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Receives a batch that needs more slots than are free, in several parts. Moves each frame only once.
+    /// Receives, in several parts, a batch that needs more slots than are free. Moves each frame only once.
     #[cold]
     fn take_in_rounds(
         &mut self,
@@ -73,8 +73,8 @@ impl<B: FrameBuffer> Engine<B> {
         self.store.take_back(frames);
     }
 
-    /// Frees slots when all are in use: passes the queued deliveries to the sink. If there are no queued
-    /// deliveries, flushes the least recently used flow first.
+    /// Frees slots when all are in use: passes the queued deliveries to the sink. If none are queued, first
+    /// flushes the least recently used flow.
     #[cold]
     fn make_room(&mut self, now: Instant, sink: &mut impl FnMut(Deliveries<'_, B>)) {
         if self.store.ready.is_empty()

@@ -1,9 +1,10 @@
 //! Coalesces TCP inside tunnels, by all rules.
 //!
-//! This module receives a tunnel packet after the tiers for TCP could not decide, so those tiers contain no
-//! code for tunnels. The inner segment is judged like any segment; [`crate::tunnels`] judges the outer headers.
-//! A flow inside a tunnel has its own key ([`FlowKey::in_tunnel`](rxo_wire::FlowKey::in_tunnel)). The next
-//! expected packets of a held flow are recognised by one compare of the inner and one of the outer headers.
+//! This module receives the tunnel packets, after the tiers for TCP could not decide on them, so those tiers
+//! contain no code for tunnels. The inner segment is subject to the same rules as any segment; [`crate::tunnels`]
+//! has the rules for the outer headers. A flow inside a tunnel has its own key
+//! ([`FlowKey::in_tunnel`](rxo_wire::FlowKey::in_tunnel)). The next expected packets of a held flow are
+//! recognised by one compare of the inner and one of the outer headers.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::tunnel::Tunnel;
@@ -70,9 +71,9 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Judges a segment inside a tunnel by the static rules, the checksums last. Only the status `Partial`
-    /// refers to the inner checksum; otherwise a device has verified one of the two checksums and does not
-    /// report which.
+    /// Applies the static rules to a segment inside a tunnel, and verifies the checksums last. Only the status
+    /// `Partial` refers to the inner checksum; otherwise a device has verified one of the two checksums and does
+    /// not report which.
     fn judge_inside(
         &self,
         frame: &Frame<B>,
@@ -99,8 +100,8 @@ impl<B: FrameBuffer> Engine<B> {
         Ok(tcp)
     }
 
-    /// Judges a candidate inside a tunnel against its flow and applies the verdict. Returns the index at
-    /// which it is held, or `None` if it was delivered.
+    /// Decides on a candidate inside a tunnel by the state of its flow, and applies the verdict. Returns the
+    /// index at which it is held, or `None` if it was delivered.
     fn join_inside(
         &mut self,
         at: Cursor<'_, B>,

@@ -31,16 +31,16 @@ pub struct Policy {
     pub name: &'static str,
     /// The paper or system from which the rules are taken.
     pub paper: &'static str,
-    /// `false` if nothing is coalesced at all.
+    /// `false` if the policy coalesces nothing at all.
     pub coalesce: bool,
-    /// The greatest number of segments in an aggregate, 1 to 65,535.
+    /// The maximum number of segments in an aggregate, 1 to 65,535.
     pub max_segments: u16,
-    /// The greatest length of an aggregate's IP packet, in bytes, headers included; at most
+    /// The maximum length of an aggregate's IP packet, in bytes, headers included; at most
     /// [`Policy::most_bytes`].
     pub max_bytes: u32,
-    /// The greatest payload of an aggregate, in bytes: the size of the receive buffer that a device fills.
+    /// The maximum payload of an aggregate, in bytes: the size of the receive buffer that a device fills.
     pub buffer_bytes: u32,
-    /// The greatest number of flows held at once, 1 to 4,096.
+    /// The maximum number of flows held at once, 1 to 4,096.
     pub flows: u16,
     /// The changes of the acknowledgement number that are allowed within an aggregate.
     pub ack: AckRule,
@@ -64,16 +64,16 @@ pub struct Policy {
     pub zero_echo: bool,
     /// The payload sizes that are allowed within an aggregate.
     pub payload: PayloadRule,
-    /// The way in which pure ACKs are delivered.
+    /// Decides how pure ACKs are delivered.
     pub pure_acks: PureAckRule,
-    /// The greatest number of pure ACKs in one delivery.
+    /// The maximum number of pure ACKs in one delivery.
     pub max_acks: u16,
     /// With [`PureAckRule::Single`], at least every Nth pure ACK of a flow is delivered, because the congestion
     /// window of some senders grows with the number of ACKs (RFC 5681 section 3.1). The profiles use 64: values
     /// from 2 to 64 did not slow Linux's Reno, CUBIC or BBR over 20 ms (`docs/repro/menon.md`).
     pub keep_every: u16,
-    /// With [`PureAckRule::Single`], `true` if a pure ACK with SACK blocks may replace the ACK before it,
-    /// provided that its blocks cover the blocks of the older ACK.
+    /// With [`PureAckRule::Single`], `true` if a pure ACK with SACK blocks may replace the preceding ACK,
+    /// provided that its blocks cover all blocks of that ACK.
     pub sack_superset: bool,
     /// Decides whether UDP datagrams are coalesced.
     pub udp: UdpRule,
@@ -92,8 +92,8 @@ pub struct Policy {
 
 impl Policy {
     /// The policy of `inet_lro`, the Linux kernel's first large receive offload. The other profiles are written
-    /// as differences from it. It is defined next to the fields, because it sets the default of a new field for
-    /// all profiles.
+    /// as differences from this policy. The constant is next to the fields, because it sets the default of a new
+    /// field for all profiles.
     const BASE: Self = Self {
         name: "inet-lro",
         paper: "Linux inet_lro (2007), as in Oi & Nakajima 2009, section II.B",
@@ -167,7 +167,8 @@ pub enum PshRule {
     Keep,
     /// The segment is appended and the aggregate is flushed.
     AppendThenClose,
-    /// The segment is appended and the aggregate is flushed. If nothing is held, a segment with PSH bypasses.
+    /// The segment is appended and the aggregate is flushed. If its flow holds nothing, a segment with PSH
+    /// bypasses.
     AppendThenCloseAloneAsIs,
 }
 
@@ -217,14 +218,14 @@ pub enum IdRule {
 pub enum PayloadRule {
     /// Segments of any sizes may follow one another.
     Any,
-    /// All segments have the size of the first. A shorter segment ends the aggregate, and a longer segment
-    /// starts another. So one size is enough to segment the aggregate again.
+    /// All segments have the size of the first. A shorter segment ends the aggregate, and a longer segment starts
+    /// another. So a single segment size is enough to segment the aggregate again.
     SameThenShorter,
 }
 
-/// Decides how pure ACKs are delivered if they acknowledge more data or only change the window. All other pure
-/// ACKs are never aggregated: duplicates, most ACKs with SACK blocks (see [`Policy::sack_superset`]), and ACKs
-/// with a lower ACK number or other ECN flags than the one before.
+/// Decides how pure ACKs are delivered if they acknowledge more data or only change the window. Other pure ACKs
+/// are never aggregated: duplicates, most ACKs with SACK blocks (see [`Policy::sack_superset`]), and ACKs whose
+/// ACK number is lower, or whose ECN flags differ, compared with the preceding ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PureAckRule {
     /// Each pure ACK is delivered as it arrived.
@@ -285,7 +286,7 @@ pub enum Hold {
     Auto {
         /// The longest time that a segment is held, from the arrival of the aggregate's first segment.
         budget: Duration,
-        /// The greatest number of polls at whose end the flow may be held, including the poll of its first
+        /// The maximum number of polls at whose end the flow may be held, including the poll of its first
         /// segment.
         most_polls: u32,
     },
@@ -302,8 +303,7 @@ const MOST_IP_BYTES: u32 = 65_535;
 /// The longest aggregate with records, in bytes: enough for `max_segments` jumbo frames of any profile that
 /// limits the number of segments.
 const MOST_RECORDED_BYTES: u32 = 1 << 20;
-/// The greatest number of datagrams that Linux coalesces (`UDP_GRO_CNT_MAX`); a kernel refuses to segment
-/// more.
+/// The maximum number of datagrams that Linux coalesces (`UDP_GRO_CNT_MAX`); a kernel refuses to segment more.
 const MOST_DATAGRAMS: u32 = 64;
 
 impl Policy {
@@ -312,9 +312,9 @@ impl Policy {
     /// short remainders and an average below 16; a limit of 32 gives 18 to 20.
     pub const LIVE_MAX_SEGMENTS: u16 = 32;
 
-    /// The greatest number of segments that one `writev` takes: 1,024 pieces (`IOV_MAX`) without the two pieces
-    /// for the `virtio_net_hdr` and the merged header. `writev` refuses more pieces. Only aggregates of
-    /// segments with fewer than 64 bytes reach this limit before the length limit of an IP packet.
+    /// The maximum number of segments that one `writev` accepts: 1,024 pieces (`IOV_MAX`) without the two pieces
+    /// for the `virtio_net_hdr` and the merged header. `writev` refuses more pieces. Only aggregates of segments
+    /// with fewer than 64 bytes reach this limit before the length limit of an IP packet.
     pub const GATHERED_SEGMENTS: u16 = 1_022;
 
     /// Returns this policy with the defaults of live paths: `linux-gro`, whose own limit is far higher, gets
@@ -327,17 +327,17 @@ impl Policy {
         }
     }
 
-    /// Returns this policy for a receiver of records, such as a TCP endpoint: aggregates may exceed an IP
-    /// packet.
+    /// Returns this policy for a receiver that reads segment records, such as a TCP endpoint: aggregates may
+    /// exceed the length of an IP packet.
     #[must_use]
     pub const fn for_records(mut self) -> Self {
         self.max_bytes = self.most_bytes();
         self
     }
 
-    /// Returns the greatest valid value of `max_bytes`. It exceeds the length of an IP packet only for a
-    /// receiver of records, which does not need the length in the merged IP header. Datagrams and tunnel
-    /// packets have no records.
+    /// Returns the maximum valid value of `max_bytes`. It exceeds the length of an IP packet only if the receiver
+    /// reads segment records, because such a receiver does not need the length in the merged IP header. Datagrams
+    /// and tunnel packets have no records.
     #[must_use]
     pub const fn most_bytes(&self) -> u32 {
         match (self.needs_records, self.udp, self.tunnels) {
@@ -369,7 +369,7 @@ impl Policy {
         }
     }
 
-    /// Returns the greatest number of pure ACKs held together. If it is below 2, no pure ACKs are held.
+    /// Returns the maximum number of pure ACKs held together. If it is below 2, no pure ACKs are held.
     #[must_use]
     pub(crate) fn ack_limit(&self) -> u32 {
         match self.pure_acks {
@@ -387,8 +387,8 @@ impl Policy {
         self.coalesce && matches!(self.udp, UdpRule::Equal)
     }
 
-    /// Replaces [`UdpRule::Auto`] by [`UdpRule::Equal`] if `can_segment`, which means that the sink can segment
-    /// UDP datagrams; otherwise by [`UdpRule::Off`]. Changes nothing else.
+    /// Replaces [`UdpRule::Auto`] by [`UdpRule::Equal`] if `can_segment` is `true` (the sink can segment UDP GSO
+    /// frames); otherwise by [`UdpRule::Off`]. Changes nothing else.
     #[must_use]
     pub const fn with_udp_if(mut self, can_segment: bool) -> Self {
         if matches!(self.udp, UdpRule::Auto) {
@@ -404,8 +404,8 @@ impl Policy {
         self.coalesce && matches!(self.tunnels, TunnelRule::On)
     }
 
-    /// Replaces [`TunnelRule::Auto`] by [`TunnelRule::On`] if `can_segment`, which means that the sink can
-    /// segment TCP inside tunnels; otherwise by [`TunnelRule::Off`]. Changes nothing else.
+    /// Replaces [`TunnelRule::Auto`] by [`TunnelRule::On`] if `can_segment` is `true` (the sink can segment TCP
+    /// inside tunnels); otherwise by [`TunnelRule::Off`]. Changes nothing else.
     #[must_use]
     pub const fn with_tunnels_if(mut self, can_segment: bool) -> Self {
         if matches!(self.tunnels, TunnelRule::Auto) {
@@ -414,7 +414,7 @@ impl Policy {
         self
     }
 
-    /// The greatest number of datagrams in an aggregate.
+    /// Returns the maximum number of datagrams in an aggregate.
     #[inline]
     pub(crate) const fn most_datagrams(&self) -> u32 {
         let most = self.max_segments as u32;

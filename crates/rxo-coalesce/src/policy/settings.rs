@@ -1,4 +1,4 @@
-//! Policies and their fields by name, for configuration by text.
+//! Policies and their fields by name, for command lines and configuration files.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -47,7 +47,7 @@ impl fmt::Display for SettingError {
 
 impl core::error::Error for SettingError {}
 
-/// A setting of a policy: its name, its accepted values, and its conversion from and to text.
+/// A setting of a policy: its name, its accepted values, and its conversion from and to strings.
 struct Setting {
     name: &'static str,
     accepted: &'static str,
@@ -76,10 +76,10 @@ impl Policy {
             .ok_or_else(|| UnknownPolicy(name.to_owned()))
     }
 
-    /// Sets the field `key` to `value`, both given as text. Allocates.
+    /// Sets the field `key` to `value`, both given as strings. Allocates.
     ///
     /// # Errors
-    /// [`SettingError`] with the key, the value and a description of what would be accepted.
+    /// [`SettingError`] with the key, the value and a description of the accepted values.
     ///
     /// # Examples
     /// ```
@@ -100,7 +100,7 @@ impl Policy {
         (setting.set)(self, value).ok_or_else(|| error(setting.accepted))
     }
 
-    /// Returns an iterator over all fields: the name of each, and its value as text. Allocates.
+    /// Returns an iterator over all fields: the name and the value of each, as strings. Allocates.
     pub fn settings(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
         SETTINGS.iter().map(|setting| (setting.name, (setting.show)(self)))
     }
@@ -119,10 +119,10 @@ fn name_of<T: PartialEq>(value: &T, words: &[(&str, T)]) -> String {
     words.iter().find(|(_, known)| known == value).map_or("", |(name, _)| *name).into()
 }
 
-/// The words for `true` and `false`; the first word for each value is the one that is shown.
+/// The words for `true` and `false`; the first word for each value is used for output.
 const SWITCH: &[(&str, bool)] = &[("yes", true), ("no", false), ("on", true), ("off", false)];
 
-/// Returns literals as text: `a, b or c`.
+/// Joins string literals: `a, b or c`.
 macro_rules! listed {
     ($one:literal) => { $one };
     ($one:literal, $other:literal) => { concat!($one, " or ", $other) };
@@ -141,8 +141,8 @@ macro_rules! switch {
     };
 }
 
-/// Defines the setting of a field that is a rule, with the word for each value. A note may follow the words in
-/// the description of what is accepted.
+/// Defines the setting of a field that is a rule, with the word for each value. In the description of the
+/// accepted values, a note may follow the words.
 macro_rules! words {
     ($field:ident, $rule:ident: $($word:literal = $value:ident),+ $(; $note:literal)?) => {{
         const WORDS: &[(&str, $rule)] = &[$(($word, $rule::$value)),+];
@@ -255,7 +255,7 @@ fn micros(time: Duration) -> String {
     format!("{}us", time.as_micros())
 }
 
-/// Error: the text is not a hold policy.
+/// Error: the string is not a hold policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadHold;
 

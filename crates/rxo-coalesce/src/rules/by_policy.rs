@@ -1,6 +1,7 @@
 //! The decisions of a policy, for rules that make only some decisions themselves.
 //!
-//! Free functions, so that rules can call them for the cases that they do not decide themselves.
+//! They are free functions, so that an implementation of [`Rules`](super::Rules) can call them for the cases that
+//! it does not decide itself.
 
 use rxo_frame::Instant;
 use rxo_wire::TcpFlags;
@@ -8,7 +9,8 @@ use rxo_wire::TcpFlags;
 use super::{Flow, Moment, Placement, Release};
 use crate::{Candidate, FlushReason, Held, Hold, PayloadRule, Policy, PshRule, Verdict};
 
-/// Returns the placement by `policy`: behind everything that is held, unless a segment with PSH bypasses.
+/// Decides the placement by `policy`: behind all held segments of the flow, unless the candidate has PSH and
+/// bypasses under the policy.
 pub fn verdict<M>(policy: &Policy, flow: &Flow<'_, M>, next: &Candidate<'_>) -> Placement {
     let held = flow.runs.last().map(|run| &run.held).zip(flow.last.as_ref());
     match crate::verdict(held, next, policy) {
@@ -46,7 +48,7 @@ fn complete(policy: &Policy, run: &Held, last: &Candidate<'_>) -> Option<FlushRe
     (run.segments >= policy.max_segments.into()).then_some(FlushReason::SegmentLimit)
 }
 
-/// Decides how many runs of the flow are delivered by `policy`: closed runs at once, and all runs when the
+/// Decides by `policy` how many runs of the flow are delivered: closed runs at once, and all runs when the
 /// policy's hold ends. [`Hold::Auto`] ends at the end of the poll, because the receiver's load is unknown.
 pub fn hold<M>(policy: &Policy, flow: &Flow<'_, M>, moment: Moment, now: Instant) -> Release {
     let Some(first) = flow.runs.first() else { return Release::Nothing(None) };

@@ -1,4 +1,5 @@
-//! The generic tier: receives frames, asks the rules, and applies their answers within the engine's promises.
+//! The generic tier: receives frames, calls the rules, and applies their decisions within the engine's
+//! guarantees.
 
 use alloc::vec::Vec;
 
@@ -19,8 +20,8 @@ use crate::{
     BypassReason, Candidate, Config, Counters, Deliveries, FlushReason, Hold, Policy, candidate,
 };
 
-/// The engine for [`Rules`]. Its calls and deliveries are those of [`Engine`](crate::Engine). See the module
-/// for its promises and its cost.
+/// The engine that runs [`Rules`]. It has the same methods and deliveries as [`Engine`](crate::Engine). Its
+/// guarantees and its cost are described in the [module](super).
 #[derive(Debug)]
 pub struct RuleEngine<R: Rules, B> {
     rules: R,
@@ -41,8 +42,7 @@ const HELD_FRAMES: usize = 4_096;
 /// The number of bytes within which sequence numbers are compared. If a segment is further away from the bytes
 /// that its flow delivered or holds, the engine forgets the flow's position in the stream.
 const NEAR_BYTES: u32 = 1 << 24;
-/// The shortest time after which rules are asked again, so that a caller that waits for deadlines makes
-/// progress.
+/// The minimum time after which rules are called again, so that a caller that waits for deadlines makes progress.
 const LEAST_WAIT: Duration = Duration::from_micros(1);
 
 impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
@@ -83,8 +83,8 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         &self.counters
     }
 
-    /// Returns the longest time that a segment is held, independent of the rules' answers: the time limit of
-    /// their policy, or `max_hold` if the policy's hold has no time limit.
+    /// Returns the maximum time that a segment is held, whatever the rules decide: the time limit of their
+    /// policy, or `max_hold` if the policy's hold has no time limit.
     #[must_use]
     pub const fn most_hold(&self) -> Duration {
         self.most_hold
@@ -125,7 +125,7 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         self.outgoing.deliver(self.config.form, &mut sink);
     }
 
-    /// Ends a poll: asks the rules about every flow, the least recently used first.
+    /// Ends a poll: calls the rules for every flow, the least recently used first.
     pub fn end_of_poll(&mut self, now: Instant, mut sink: impl FnMut(Deliveries<'_, B>)) {
         self.now = now;
         self.polls += 1;
@@ -139,8 +139,8 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         self.flows.iter().filter_map(|flow| flow.deadline(self.most_hold)).min()
     }
 
-    /// Asks the rules about every flow whose deadline has come, and delivers the segments that were held for
-    /// the longest permitted time.
+    /// Calls the rules for every flow whose deadline has passed, and delivers the segments that were held for the
+    /// maximum time.
     pub fn on_timeout(&mut self, now: Instant, mut sink: impl FnMut(Deliveries<'_, B>)) {
         self.now = now;
         let most_hold = self.most_hold;
@@ -197,7 +197,8 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         }
     }
 
-    /// Judges a frame by itself. Its checksum is verified last, because that requires reading the payload.
+    /// Applies the static rules to a frame. Its checksum is verified last, because that requires reading the
+    /// payload.
     fn judge(&self, frame: &Frame<B>, parsed: &Parsed) -> Result<TcpSegment, BypassReason> {
         let by_floor = candidate(parsed, self.floor.of_candidates());
         // A packet of an uncertain flow may overtake none between its addresses, whatever the rules say.
@@ -268,8 +269,8 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         self.outgoing.push_frame(frame, at, false);
     }
 
-    /// Places a candidate as its rules decide, and then asks the rules how much of the candidate's flow is
-    /// delivered.
+    /// Places a candidate as the rules decide. Then calls the rules to decide how many runs of the candidate's
+    /// flow are delivered.
     fn place(&mut self, frame: Frame<B>, parsed: &Parsed, tcp: &TcpSegment, key: FlowKey) {
         let at = self.flows.find_or_begin(key, self.now);
         let next = Candidate::new(parsed, tcp, &frame);
@@ -287,8 +288,8 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         self.evict_others(&key);
     }
 
-    /// Returns `placement` if the engine's promises permit it. Otherwise delivers everything that the flow
-    /// holds, and returns a placement that the promises permit.
+    /// Returns `placement` if the engine's guarantees permit it. Otherwise delivers all held segments of the
+    /// flow, and returns a placement that the guarantees permit.
     fn permitted(&mut self, at: usize, placement: Placement, seq: SeqNumber) -> Placement {
         if !matches!(placement, Placement::Ahead(_) | Placement::InSequence) {
             return placement;
@@ -383,7 +384,7 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         }
     }
 
-    /// Returns `true` if the flow holds nothing and has rank 0, so its state can be discarded.
+    /// Returns `true` if the flow holds nothing and has rank 0, so that its state can be discarded.
     fn is_worthless(&mut self, at: usize) -> bool {
         let now = self.now;
         self.flows.get(at).runs.is_empty()
@@ -398,7 +399,7 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         }
     }
 
-    /// Asks the rules about every flow that `is_meant` selects, the least recently used first.
+    /// Calls the rules for every flow that `is_meant` selects, the least recently used first.
     fn ask_all(&mut self, moment: Moment, is_meant: impl Fn(&Known<R::Memory>) -> bool) {
         for at in 0..self.flows.len() {
             if is_meant(self.flows.get(at)) {
@@ -408,7 +409,7 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         self.forget_worthless();
     }
 
-    /// Asks the rules how much of the flow is delivered, and delivers it.
+    /// Calls the rules to decide how many runs of the flow are delivered, and delivers these runs.
     fn ask(&mut self, at: usize, moment: Moment) {
         let now = self.now;
         let due = loop {
@@ -429,8 +430,7 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         self.release_overdue(at);
     }
 
-    /// Delivers the segments that the flow has held for the longest permitted time, and all segments before
-    /// them.
+    /// Delivers the segments that the flow has held for the maximum time, and all segments before them.
     fn release_overdue(&mut self, at: usize) {
         let (now, most_hold, flow) = (self.now, self.most_hold, self.flows.get(at));
         let is_over = |run: &super::Run| flow.outlives_poll && now >= run.oldest + most_hold;
@@ -468,7 +468,7 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         flow.runs.drain(..count);
     }
 
-    /// Calls `ask` with the rules and the state of a flow, as rules see it.
+    /// Calls `ask` with the rules and the [`Flow`] of a flow, the state that rules receive.
     fn with_flow<T>(
         &mut self,
         at: usize,

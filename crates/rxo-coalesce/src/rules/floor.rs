@@ -1,7 +1,7 @@
 //! Conditions that rules cannot waive.
 //!
-//! Rules are foreign code and may return anything. The floor of a policy keeps the engine's promises: it
-//! permits a merge only if a receiver of merged packets can still read the result correctly. For a policy whose
+//! Rules are code of the user, and may return any decision. The floor enforces the engine's guarantees: it
+//! permits a merge only if a receiver of merged packets still reads the result correctly. For a policy whose
 //! aggregates can be segmented into the original packets, the floor is the policy itself.
 
 use rxo_wire::TcpFlags;
@@ -37,7 +37,7 @@ impl Floor {
         })
     }
 
-    /// The policy with which single packets are judged.
+    /// Returns the policy whose static rules apply to single packets.
     pub(super) const fn of_candidates(&self) -> &Policy {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! The state of a flow, as rules see it.
+//! The state of a flow that rules receive.
 
 use rxo_frame::Instant;
 use rxo_wire::SeqNumber;
@@ -25,7 +25,7 @@ pub struct Flow<'a, M> {
 /// Neighbouring held segments that will be one delivery.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
-    /// The totals of the run's segments, as for a held aggregate.
+    /// The state of the run: the values that its segments share, and sums over its segments.
     pub held: Held,
     /// The earliest arrival among the segments.
     pub oldest: Instant,

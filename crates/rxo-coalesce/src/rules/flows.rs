@@ -1,6 +1,6 @@
-//! The flows that the generic tier knows, in the order in which they were last used.
+//! The table of the flows for which the generic tier keeps state, in the order in which they were last used.
 //!
-//! A flow is named by its position in that order, 0 for the least recently used. All memory is allocated at
+//! A flow is identified by its position in that order, 0 for the least recently used. All memory is allocated at
 //! construction. A search examines all flows: this tier is for few flows, or for captures.
 
 use alloc::vec::Vec;
@@ -18,7 +18,7 @@ pub(super) struct Known<M> {
     pub(super) next_seq: Option<SeqNumber>,
     pub(super) delivered_at: Instant,
     pub(super) memory: M,
-    /// The time at which the rules are asked again; `None` for no time.
+    /// The time at which the rules are called again; `None` for no time.
     pub(super) due: Option<Instant>,
     /// `true` if the flow holds segments beyond the end of a poll.
     pub(super) outlives_poll: bool,
@@ -61,18 +61,18 @@ impl<M> Known<M> {
         self.due.into_iter().chain(longest).min()
     }
 
-    /// Returns the flow as rules see it, without its last segment.
+    /// Returns the state that rules receive, except for the last segment.
     fn view(&mut self) -> Flow<'_, M> {
         let Self { runs, next_seq, delivered_at, memory, .. } = self;
         Flow { runs, last: None, next_seq: *next_seq, delivered_at: *delivered_at, memory }
     }
 }
 
-/// The table of all flows that the generic tier knows.
+/// The table of all flows for which the generic tier keeps state.
 #[derive(Debug)]
 pub(super) struct Flows<M> {
     all: Vec<Known<M>>,
-    /// Indices into `all`: first the known flows, the least recently used first, then the free entries.
+    /// Indices into `all`: first the flows in the table, the least recently used first, then the free entries.
     order: Vec<u16>,
     known: usize,
 }

@@ -9,11 +9,11 @@
 //!                                              loss recovery
 //! ```
 //!
-//! Segments are held in the order of their sequence numbers. Segments that continue the delivered data wait for
-//! further ones for at most `inseq_timeout`. Segments behind a gap wait for at most `ofo_timeout` until the gap
-//! is filled. Both times count from the last delivery of the flow. If a gap is not filled in time, all segments
-//! are delivered so that TCP learns of the loss, and the flow enters loss recovery. A segment that precedes the
-//! delivered data is delivered at once.
+//! Segments are held in the order of their sequence numbers. In-order segments, which continue the delivered
+//! data, are held for at most `inseq_timeout`, so that more segments can join them. Segments behind a gap are
+//! held for at most `ofo_timeout`, so that the gap can be filled. Both times count from the last delivery of the
+//! flow. If a gap is not filled in time, all segments are delivered so that TCP learns of the loss, and the flow
+//! enters loss recovery. A segment that precedes the delivered data is delivered at once.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
@@ -27,14 +27,15 @@ pub struct Juggler {
     /// The conditions under which segments are merged, and the limits. `hold` has no effect; `max_hold` limits
     /// the time that any segment is held, across several gaps.
     pub policy: Policy,
-    /// The longest time since the last delivery that segments in sequence wait for more. 0 delivers them at
+    /// The maximum time, from the last delivery of the flow, that in-order segments are held. 0 delivers them at
     /// the end of each poll.
     pub inseq_timeout: Duration,
-    /// The longest time since the last delivery that segments wait for those missing before them.
+    /// The maximum time, from the last delivery of the flow, that segments behind a gap are held until the
+    /// missing segments arrive.
     pub ofo_timeout: Duration,
 }
 
-/// The phase of a flow, which decides how long its segments wait for missing ones.
+/// The phase of a flow, which decides how long its segments are held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
     /// No segment of the flow was delivered yet, so its first byte is not known.
@@ -52,7 +53,7 @@ pub enum Phase {
 /// The time after which a flow that waits for a lost segment is no longer preferred, as in the authors'
 /// implementation: its connection may be gone.
 const IDLE: Duration = Duration::from_millis(100);
-/// The greatest number of gaps in the segments of a flow, plus one.
+/// The maximum number of gaps in the segments of a flow, plus one.
 const MOST_RUNS: usize = 256;
 
 impl Juggler {

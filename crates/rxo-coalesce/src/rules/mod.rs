@@ -1,4 +1,4 @@
-//! Rules as code: policies that are not a value of [`Policy`], and a slow engine that runs them.
+//! Rules as code: coalescing systems that no value of [`Policy`] can describe, and a slow engine that runs them.
 //!
 //! A [`Policy`] is data, and the fast [`Engine`](crate::Engine) runs it. A system whose decisions cannot be
 //! data, such as [`Juggler`], which restores the order of segments, implements the trait [`Rules`]. The generic
@@ -8,23 +8,24 @@
 //!
 //! * [`Rules`]: the four decisions, each with a default that a policy makes.
 //! * [`by_policy`]: these defaults. [`Policy`] itself implements [`Rules`] by them.
-//! * [`Flow`], [`Run`]: the state of a flow, as rules see it.
+//! * [`Flow`], [`Run`]: the state of a flow that rules receive.
 //! * `floor`: conditions that no rules can waive.
-//! * `queue`, `shelf`, `flows`: the held segments of a flow in order, their frames, and the known flows.
+//! * `queue`, `shelf`, `flows`: the held segments of a flow in order, their frames, and the table of flows.
 //! * [`RuleEngine`]: applies the decisions; `ready`: the deliveries that wait for the sink.
 //! * [`Juggler`]: the rules of Juggler (Geng et al., EuroSys 2016).
 //!
 //! # Contract
-//! The engine keeps these promises for any answers of the rules:
+//! The engine guarantees the following, whatever the rules decide:
 //!
 //! * **Transparent.** Every frame is delivered once and unchanged. Two frames of a flow are delivered in
 //!   another order than that of arrival only if both are segments with payload and the one that is delivered
 //!   first precedes the other in the byte stream. Segments whose headers cannot be merged are never merged.
 //! * **Lossless.** An aggregate keeps its original frames.
 //! * **Bounded.** All memory is allocated by [`RuleEngine::new`]. A segment is held for at most
-//!   [`RuleEngine::most_hold`], whatever the rules answer.
+//!   [`RuleEngine::most_hold`], whatever the rules decide.
 //!
-//! Slow: a frame costs a search through all flows and the held segments of its own.
+//! The engine is slow: each frame costs a search through all flows, and through the held segments of its own
+//! flow.
 //!
 //! # Examples
 //! Rules that deliver every aggregate of two segments at once:
@@ -118,8 +119,8 @@ pub trait Rules {
         by_policy::close(self.policy(), run, last, next)
     }
 
-    /// Decides how many of the runs that `flow` holds are delivered at the moment `moment`. The engine calls
-    /// this again after each delivery, until the result is [`Release::Nothing`].
+    /// Decides how many of the runs that `flow` holds are delivered at `moment`. The engine calls this again
+    /// after each delivery, until the result is [`Release::Nothing`].
     fn hold(&self, flow: &mut Flow<'_, Self::Memory>, moment: Moment, now: Instant) -> Release {
         by_policy::hold(self.policy(), flow, moment, now)
     }
@@ -130,14 +131,14 @@ pub trait Rules {
         u8::from(!flow.runs.is_empty())
     }
 
-    /// Returns the greatest number of runs that a flow holds; the engine allocates memory for them. Rules that
+    /// Returns the maximum number of runs that a flow holds; the engine allocates memory for them. Rules that
     /// hold segments in the order of sequence numbers need one run for each gap.
     fn most_runs(&self) -> usize {
         2
     }
 }
 
-/// The decision where a candidate is placed in its flow.
+/// The place of a candidate among the held segments of its flow, as the rules decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// Deliver the held segments of the flow for the first reason, then the candidate untouched.
@@ -155,9 +156,9 @@ pub enum Placement {
 /// The moment at which [`Rules::hold`] decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// A segment of the flow was placed.
+    /// The engine has placed a segment in the flow.
     Placed,
-    /// The policy's number of packets arrived ([`Hold::EveryNPackets`](crate::Hold::EveryNPackets)).
+    /// As many packets have arrived as the policy sets by [`Hold::EveryNPackets`](crate::Hold::EveryNPackets).
     PacketWindow,
     /// The poll with this number ended. The first poll has the number 1.
     EndOfPoll(u64),
@@ -165,18 +166,18 @@ pub enum Moment {
     Due,
 }
 
-/// The decision how much of a flow is delivered.
+/// The part of a flow that is delivered now, as the rules decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release {
-    /// Nothing is delivered now. The rules are asked about the flow again at this time at the latest; `None`
-    /// names no time.
+    /// Nothing is delivered now. The rules are called for the flow again at this time at the latest; `None`
+    /// requests no call.
     Nothing(Option<Instant>),
     /// This number of runs, the first ones of the flow, are delivered for this reason.
     Runs(usize, FlushReason),
 }
 
-/// A policy, run by the generic tier. TCP segments are coalesced exactly as the fast engine does it; pure
-/// ACKs, UDP and tunnels are not, and adaptive hold delivers at the end of each poll.
+/// A policy as rules for the generic tier. TCP segments are coalesced exactly as by the fast engine. Pure ACKs,
+/// UDP datagrams and tunnel packets are not coalesced, and adaptive hold delivers at the end of each poll.
 impl Rules for Policy {
     type Memory = ();
 

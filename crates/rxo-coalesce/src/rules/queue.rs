@@ -1,8 +1,8 @@
 //! The held segments of a flow, in order, and the runs that they form.
 //!
-//! The runs of a list of segments are unique: the first run takes segments from the front as long as the rules
-//! and the floor permit, the next begins behind it. Insertion keeps exactly these runs. It examines the run
-//! into which the segment is inserted, and the runs behind it until one begins at the same segment as before
+//! The runs of a list of segments are unique: the first run contains as many segments from the front as the rules
+//! and the floor permit, and the next run begins behind it. Insertion keeps exactly these runs. It examines the
+//! run into which the segment is inserted, and the runs behind it until one begins at the same segment as before
 //! the insertion.
 
 use alloc::vec::Vec;
@@ -17,8 +17,7 @@ use crate::held::Segment;
 use crate::verdict::regular_step;
 use crate::{Candidate, Config, FlushReason, Held};
 
-/// The rules, the floor and the frames, which together decide which segments of a flow are neighbours in a
-/// run.
+/// The rules, the floor and the frames, which together determine the runs of a flow.
 pub(super) struct Grouping<'a, R, B> {
     pub(super) rules: &'a R,
     pub(super) floor: &'a Floor,
@@ -73,7 +72,8 @@ fn end<R: Rules>(
     rules.close(held, last, None).or_else(refused)
 }
 
-/// Returns a run of the one segment `first`, which has the flow, the arrival time and the place `at`.
+/// Returns a run that contains only the segment `first`. `at` contains its flow, its arrival time, and its place
+/// on the shelf.
 fn begin(first: &Candidate<'_>, at: (FlowKey, Instant, u32)) -> Run {
     let (segment, place) = (segment_of(first, at), at.2);
     let mut held = Held::BLANK;
@@ -156,8 +156,8 @@ impl<R: Rules, B: AsRef<[u8]>> Grouping<'_, R, B> {
     }
 }
 
-/// Returns the place in the order of sequence numbers for a segment with the number `seq`: the index of a run
-/// and the place of the segment before it; [`NOWHERE`] if it belongs at the front.
+/// Returns the place, in the order of sequence numbers, for a segment with the sequence number `seq`: the index
+/// of a run and the place of the segment before it; [`NOWHERE`] if it belongs at the front.
 pub(super) fn place_of<B>(runs: &[Run], shelf: &Shelf<B>, seq: SeqNumber) -> (usize, u32) {
     let Some(index) = runs.iter().rposition(|run| !seq.is_before(run.first_seq())) else {
         return (0, NOWHERE);

@@ -1,7 +1,8 @@
 //! Deliveries that wait for the sink.
 //!
 //! Frames move from the shelf into a store of the fast engine, in the order of delivery. So the sink gets the
-//! same views, and the frames of a delivery are in consecutive slots, as the store requires.
+//! same views as from the fast engine, and the frames of a delivery are in consecutive slots, as the store
+//! requires.
 
 use rxo_frame::{Frame, FrameBuffer};
 
@@ -28,7 +29,7 @@ impl<B: FrameBuffer> Outgoing<B> {
         self.0.ready.push(if is_intact { Ready::Intact(at, slot) } else { Ready::Frame(at, slot) });
     }
 
-    /// Adds the segments of `run`, which leave `shelf`, as one delivery.
+    /// Moves the segments of `run` from `shelf` to the queue, as one delivery.
     pub(super) fn push_run(&mut self, run: &Run, shelf: &mut Shelf<B>, reason: FlushReason) {
         let (head, mut place) = (self.0.end(), run.first);
         while place != NOWHERE
@@ -54,8 +55,8 @@ impl<B: FrameBuffer> Outgoing<B> {
         slot as u32
     }
 
-    /// Passes all deliveries to `sink`, with merged headers in `form`, and then drops the frames that it did
-    /// not take.
+    /// Passes all deliveries to `sink`, with merged headers in `form`, and then drops the frames that the sink
+    /// did not take.
     pub(super) fn deliver(&mut self, form: ChecksumForm, sink: &mut impl FnMut(Deliveries<'_, B>)) {
         if !self.0.ready.is_empty() {
             self.0.write_headers(form);

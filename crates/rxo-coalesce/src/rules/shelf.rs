@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use rxo_frame::Frame;
 use rxo_wire::SeqNumber;
 
-/// The place that means "no frame".
+/// The place number that means "no frame".
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 #[derive(Debug)]
@@ -73,17 +73,17 @@ impl<B> Shelf<B> {
         Some((frame, after))
     }
 
-    /// The frame at the place `at`; `None` if the place is free.
+    /// Returns the frame at the place `at`; `None` if the place is free.
     pub(super) fn frame(&self, at: u32) -> Option<&Frame<B>> {
         self.places.get(at as usize)?.frame.as_ref()
     }
 
-    /// The sequence number of the segment at the place `at`.
+    /// Returns the sequence number of the segment at the place `at`.
     pub(super) fn seq(&self, at: u32) -> SeqNumber {
         self.places.get(at as usize).map_or(SeqNumber(0), |place| place.seq)
     }
 
-    /// The place after `at` in its flow; [`NOWHERE`] behind the last.
+    /// Returns the place after `at` in its flow; [`NOWHERE`] behind the last.
     pub(super) fn after(&self, at: u32) -> u32 {
         self.places.get(at as usize).map_or(NOWHERE, |place| place.after)
     }

@@ -7,7 +7,7 @@ use rxo_frame::{Frame, Frames};
 use super::{Slots, next_slot, take};
 use crate::links::{FrameChain, Links, NONE};
 
-/// Iterator over original frames, in order, borrowed.
+/// Iterator over the original frames of a delivery, in order. Borrows the frames.
 #[derive(Debug)]
 pub struct ChainFrames<'a, B> {
     pub(super) frames: &'a [Frame<B>],
@@ -30,7 +30,7 @@ impl<'a, B> Iterator for ChainFrames<'a, B> {
     }
 }
 
-/// Iterator over original frames, in order, that moves each frame to the sink.
+/// Iterator over the original frames of a delivery, in order. Moves each frame to the caller.
 #[derive(Debug)]
 pub struct IntoFrames<'a, B> {
     /// The next frames of the chain that are in consecutive slots, so that no link is followed.
@@ -39,7 +39,7 @@ pub struct IntoFrames<'a, B> {
     behind: &'a mut [Frame<B>],
     from: u32,
     links: &'a Links,
-    /// The part of the chain that follows the frames in `run`.
+    /// The rest of the chain, after the frames in `run`.
     chain: FrameChain,
 }
 
@@ -58,8 +58,9 @@ impl<'a, B> IntoFrames<'a, B> {
         all
     }
 
-    /// Borrows the next frame and skips it; `None` after the last. The frame stays in the engine and is dropped
-    /// after the sink has received all deliveries. Cheaper than [`Iterator::next`], which moves the frame out.
+    /// Returns a reference to the next frame and advances the iterator; `None` after the last frame. The frame
+    /// stays in the engine, which drops it after the sink has received all deliveries. Cheaper than
+    /// [`Iterator::next`], which moves the frame out.
     #[inline]
     pub fn next_ref(&mut self) -> Option<&Frame<B>> {
         while self.run.len() == 0 {
