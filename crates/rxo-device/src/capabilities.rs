@@ -18,20 +18,19 @@ pub struct SourceCapabilities {
 pub struct SinkCapabilities {
     /// The header with which each packet must begin.
     pub link: LinkKind,
-    /// The maximum length of an IP packet that is not segmented, in bytes.
+    /// The maximum length of an IP packet that is not a GSO frame, in bytes.
     pub mtu: u32,
-    /// The maximum length of a GSO frame as an IP packet, in bytes. 0 if the sink cannot segment; then it must not
-    /// receive aggregates.
+    /// The maximum length of a GSO frame as an IP packet, in bytes. 0 if the sink cannot segment; the caller must
+    /// then pass no aggregates to it.
     pub gso_bytes: u32,
-    /// `true` if the sink segments UDP GSO frames ([`GsoKind::Udp`](rxo_frame::GsoKind::Udp)), or delivers
-    /// them to a receiver that needs no segmentation. If the kernel or guest behind such a sink does not
-    /// support them, the sink sends the original frames instead.
+    /// `true` if the sink segments UDP GSO frames ([`GsoKind::Udp`](rxo_frame::GsoKind::Udp)), or delivers them
+    /// to a receiver that needs no segmentation. If the kernel or guest behind such a sink does not support UDP
+    /// GSO frames, the sink sends the original frames instead.
     pub segments_udp: bool,
     /// `true` if the sink segments GSO frames in tunnels over UDP (a [`UdpTunnel`](rxo_frame::UdpTunnel)). A
     /// sink of the operating system without this support sends the segments instead.
     pub segments_tunnels: bool,
-    /// `true` if the sink completes partial checksums, or delivers to a receiver that does not need them
-    /// complete.
+    /// `true` if the sink completes partial checksums, or delivers to a receiver that accepts partial checksums.
     pub completes_checksums: bool,
     /// `true` if the sink expands ACK templates ([`GsoKind::AckTemplate`]). Their checksums must be partial.
     ///

@@ -18,7 +18,8 @@ impl<E: Descriptors + ?Sized> Descriptors for Box<E> {
     }
 }
 
-/// A single descriptor, such as that of a timer, so that a caller can wait for it and a device at once.
+/// A single descriptor, such as that of a timer. With this implementation, a caller can wait for a timer and a
+/// device in one call.
 impl Descriptors for BorrowedFd<'_> {
     fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
         visit(self.as_fd());

@@ -24,8 +24,8 @@ pub enum DeviceError {
     Gone(String),
 }
 
-/// Converts the error for functions that return an [`io::Error`]. The message stays the same. The error of the
-/// system remains in the chain of sources.
+/// Converts the error for functions that return an [`io::Error`]. The message stays the same. The system's error
+/// stays available through `Error::source`.
 impl From<DeviceError> for io::Error {
     fn from(error: DeviceError) -> Self {
         let kind = match &error {

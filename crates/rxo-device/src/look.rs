@@ -27,7 +27,8 @@ pub struct Looked {
     pub given: usize,
     /// The number of frames that were consumed.
     pub consumed: usize,
-    /// The number of consumed frames that stayed in the device's memory: no buffer was taken for them.
+    /// The number of consumed frames that were inspected in the device's memory, so that the source used no
+    /// buffer for them.
     pub in_place: usize,
 }
 

@@ -23,8 +23,8 @@ mod tests;
 pub struct MemoryOptions {
     /// The header with which each packet begins.
     pub link: LinkKind,
-    /// The size of the largest IP packet without segmentation, in bytes. The link reports it but does not
-    /// enforce it.
+    /// The size of the largest IP packet without segmentation, in bytes. The link reports this size, but also
+    /// accepts larger packets.
     pub mtu: u32,
     /// The largest GSO frame as an IP packet, in bytes; 0 for a link that accepts none.
     pub gso_bytes: u32,
@@ -32,9 +32,9 @@ pub struct MemoryOptions {
     pub segments_udp: bool,
     /// `true` if the link accepts GSO frames in tunnels over UDP.
     pub segments_tunnels: bool,
-    /// The greatest number of packets in the link.
+    /// The capacity of the link, in packets.
     pub most_packets: usize,
-    /// `true` if the link reports that it expands ACK templates. It stores them unexpanded.
+    /// `true` if the link reports that it expands ACK templates. The link stores the templates unexpanded.
     pub expands_acks: bool,
 }
 
@@ -52,10 +52,10 @@ impl Default for MemoryOptions {
     }
 }
 
-/// A packet as its sink received it.
+/// A packet in the link, with the metadata that the sink received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// The bytes of the packet, all pieces together.
+    /// The bytes of the packet: all pieces, concatenated.
     pub bytes: Vec<u8>,
     /// The checksum status and segmentation metadata of the packet.
     pub offload: Offload,
@@ -65,7 +65,7 @@ pub struct Sent {
     pub frames: usize,
     /// The number of pieces in which the sink received the packet.
     pub pieces: usize,
-    /// The link's time at which the packet was sent.
+    /// The time of sending, as set by [`MemoryLink::set_now`].
     pub sent_at: Instant,
 }
 
@@ -81,7 +81,7 @@ struct State {
     packets: VecDeque<Sent>,
     now: Instant,
     is_gone: bool,
-    /// The number of times that another machine has replaced the other side of the link.
+    /// The number of calls of [`MemoryLink::replace_peer`], each of which simulates a replaced peer.
     peers_gone: u64,
     refuses_aggregates: bool,
     /// The number of packets that the simulated device still accepts; `None` for no limit.
@@ -115,7 +115,7 @@ impl MemoryLink {
         MemorySource { link: self.clone() }
     }
 
-    /// Puts a frame into the link directly. If the link is full, the frame counts as a ring drop.
+    /// Puts a frame into the link, without a sink. If the link is full, the frame counts as a ring drop.
     pub fn push<B: AsRef<[u8]>>(&self, frame: &Frame<B>) {
         let mut state = self.lock();
         if state.packets.len() == self.options.most_packets {
@@ -126,13 +126,13 @@ impl MemoryLink {
         }
     }
 
-    /// Takes the oldest packet out directly; `None` if the link is empty.
+    /// Removes and returns the oldest packet, without a source; `None` if the link is empty.
     #[must_use]
     pub fn take(&self) -> Option<Sent> {
         self.lock().packets.pop_front()
     }
 
-    /// Takes all packets out directly, the oldest first.
+    /// Removes and returns all packets, without a source, the oldest first.
     #[must_use]
     pub fn take_all(&self) -> Vec<Sent> {
         self.lock().packets.drain(..).collect()
@@ -389,7 +389,7 @@ impl FrameSource for MemorySource {
         Ok(count)
     }
 
-    /// Receives frames after inspection; `look` must not use this link, which is locked meanwhile.
+    /// Receives frames after inspection. The link is locked during the call, so `look` must not use it.
     fn receive_past(
         &mut self,
         batch: &mut Vec<Frame<Vec<u8>>>,

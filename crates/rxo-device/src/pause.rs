@@ -1,10 +1,10 @@
-//! The pause of a worker before a batch, in which frames gather.
+//! The pause of a worker before it receives a batch, so that more frames arrive for the batch.
 //!
-//! The rule is in this crate because every kind of worker needs it, and the kinds do not depend on each other.
+//! The rule is in this crate because every kind of worker needs it, and no kind of worker depends on another.
 
 use core::time::Duration;
 
-/// The rule for pauses in which frames gather before the next batch.
+/// The rule by which a worker sleeps before the next batch, so that more frames arrive for it.
 ///
 /// A sender at full speed sends a frame every microsecond. A worker that wakes for each frame receives batches of two
 /// or three, so it coalesces little and submits often. After a batch of bulk traffic the worker therefore sleeps for

@@ -9,10 +9,10 @@ pub trait FrameSink {
     /// Returns the properties of accepted packets. Constant during the sink's lifetime.
     fn capabilities(&self) -> SinkCapabilities;
 
-    /// Sends a batch in order, without waiting. If the system refuses an aggregate, the sink sends its
-    /// original frames instead. It drops and counts a packet that cannot be sent at all, and continues with
-    /// the next. If the device is full, the sink keeps copies of the rest as far as it has memory; see
-    /// [`FrameSink::is_blocked`]. The sink does not use the pieces after this returns.
+    /// Sends a batch in order, without waiting. If the system refuses an aggregate, the sink sends its original
+    /// frames instead. It drops and counts a packet that cannot be sent at all, and continues with the next. If
+    /// the device is full, the sink keeps copies of the remaining packets, as far as its memory permits; see
+    /// [`FrameSink::is_blocked`]. The sink does not use the pieces after this call.
     ///
     /// # Errors
     /// If the device was removed. The sink counts the unsent packets as dropped.
@@ -21,7 +21,7 @@ pub trait FrameSink {
         batch: impl ExactSizeIterator<Item = G>,
     ) -> Result<(), DeviceError>;
 
-    /// Returns the totals of the sink since it was opened.
+    /// Returns the counters of the sink since it was opened.
     fn counters(&self) -> SinkCounters;
 
     /// Returns `true` while the sink keeps packets because the device was full. The owner of the sink must then
@@ -31,7 +31,7 @@ pub trait FrameSink {
     }
 
     /// Returns the number of frames that the sink keeps because the device was full. A sink that keeps packets
-    /// must report them; otherwise they would count as lost.
+    /// must implement this function; otherwise these packets would count as lost.
     fn kept_frames(&self) -> u64 {
         0
     }
@@ -51,17 +51,16 @@ pub trait FrameSink {
         Ok(())
     }
 
-    /// Returns the number of delivered packets that the receiver has not processed yet, including the kept
-    /// ones; `None` if the sink cannot determine this number, as on a network. Adaptive hold uses it: no
+    /// Returns the number of delivered packets that the receiver has not processed yet, including the kept ones;
+    /// `None` if the sink cannot determine this number, as on a network. Adaptive hold uses this load: no
     /// segments are held for an idle receiver.
     fn load(&self) -> Option<Load> {
         None
     }
 
-    /// Returns the number of bytes passed to the system that the device has not sent yet. The system counts
-    /// them, with its overhead per packet. `None` if the sink cannot determine the number, or if packets
-    /// never wait in the system. A sender that keeps this number small can still decide which packet is sent
-    /// next.
+    /// Returns the number of bytes passed to the system that the device has not sent yet. The count includes the
+    /// system's overhead per packet. `None` if the sink cannot determine the number, or if packets never wait in
+    /// the system. A sender that keeps this number small can still decide which packet is sent next.
     fn queued_bytes(&self) -> Option<u64> {
         None
     }
@@ -71,7 +70,7 @@ pub trait FrameSink {
 }
 
 rxo_frame::counters! {
-    /// Totals of a sink since it was opened.
+    /// Counters of a sink since it was opened.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct SinkCounters {
         /// The number of packets passed to the system. An aggregate is one packet.
@@ -84,12 +83,13 @@ rxo_frame::counters! {
         /// counted once per copy: equal to `bytes` if each byte was copied once. 0 if the system copies the
         /// bytes.
         pub bytes_copied: u64,
-        /// The number of bytes of frames copied in addition to `bytes_copied`, because the device was full or to remove
-        /// a tag. Counted when copied, so the frames may not have been sent.
+        /// The number of bytes of frames copied in addition to `bytes_copied`, because the device was full, or
+        /// because a VLAN tag had to be removed. Counted when copied, so the frames may not have been sent.
         pub bytes_copied_aside: u64,
-        /// The number of pieces of memory in which the packets were passed; 0 if the system copies.
+        /// The number of scatter/gather pieces in which the packets were passed to their receiver; 0 if the
+        /// system copies the packets.
         pub pieces: u64,
-        /// The number of system calls or submissions that passed the packets.
+        /// The number of system calls or submissions by which the packets were passed to the system.
         pub submissions: u64,
         /// The number of aggregates that the system refused, and that were sent as single frames instead.
         pub fallbacks: u64,

@@ -48,11 +48,11 @@ pub trait FrameSource {
         Ok(Looked { given: received - consumed, consumed, in_place: 0 })
     }
 
-    /// Returns the totals since the source was opened.
+    /// Returns the counters of the source since it was opened.
     fn counters(&mut self) -> SourceCounters;
 
     /// Returns the number of frames that have arrived at the device since the source was opened, as counted by
-    /// the system: received, waiting and lost frames. `None` if the system has no such count. May be a system
+    /// the system, including waiting and lost frames. `None` if the system has no such count. May be a system
     /// call.
     fn arrived(&mut self) -> Option<u64> {
         None
@@ -94,9 +94,9 @@ pub trait FrameSource {
         None
     }
 
-    /// Returns the number of times that the other side of the device was removed or replaced, such as a guest.
-    /// When this number increases, the owner should discard state about that side, such as its addresses. 0 for
-    /// a device that does not detect this.
+    /// Returns the number of times that the peer behind the device, such as a guest, was removed or replaced.
+    /// When this number increases, the owner should discard state about the peer, such as its addresses. 0 for a
+    /// device that does not detect this.
     fn peers_gone(&self) -> u64 {
         0
     }
@@ -175,7 +175,7 @@ impl<S: FrameSource + ?Sized> FrameSource for Box<S> {
 }
 
 rxo_frame::counters! {
-    /// Totals of a source since it was opened.
+    /// Counters of a source since it was opened.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct SourceCounters {
         /// The number of received frames.
@@ -187,16 +187,16 @@ rxo_frame::counters! {
         /// The number of frames that arrived truncated and were discarded.
         pub truncated: u64,
         /// The number of frames whose metadata is wrong (a GSO kind that does not match the headers, a checksum
-        /// field outside the frame), plus the number of times that the other side of a shared ring broke its
-        /// rules. None of these frames was passed to the worker.
+        /// field outside the frame), plus the number of times that the other side of a shared ring violated the
+        /// rules of the ring. None of these frames was passed to the worker.
         pub invalid: u64,
         /// The number of bytes of received frames that the switch between several guests copied on their way
         /// to this source. A copy that several guests share counts for the first of them. 0 if there is no
         /// switch.
         pub bytes_copied_aside: u64,
-        /// Totals of the simulated network impairment that the source applies; all zeros if it applies none.
+        /// Counters of the simulated network impairment that the source applies; all zeros if it applies none.
         pub impaired: ImpairmentCounters,
-        /// Totals of the work of a simulated wire, such as segmentation; all zeros without a simulated wire.
+        /// Counters of the simulated wire, such as the number of frames segmented; all zeros if there is none.
         pub wire: WireCounters,
     }
 }

@@ -6,9 +6,10 @@ use rxo_frame::{ChecksumStatus, Frame, Gso, GsoKind, LinkKind};
 use rxo_wire::segmentation::{Checksums, Stated, segment_stated};
 use rxo_wire::{parse, parse_ip};
 
-/// Calls `give` with the segments of `frame` in order, with `checksums` and the metadata of `frame`. Returns
-/// `false`, without a call of `give`, if `frame` is not a TCP or UDP GSO frame with payload, in a tunnel or
-/// not, or if a segment would be longer than IP allows. Allocates a buffer for one segment.
+/// Calls `give` with each segment of `frame` in order. `checksums` selects complete or partial checksums in the
+/// segments; their other metadata is that of `frame`. Returns `false`, without a call of `give`, if `frame` is
+/// not a TCP or UDP GSO frame with payload, in a tunnel or not, or if a segment would be longer than IP allows.
+/// Allocates a buffer for one segment.
 pub(super) fn cut(
     frame: Frame<&[u8]>,
     link: LinkKind,

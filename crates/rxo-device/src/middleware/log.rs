@@ -22,7 +22,8 @@ pub trait PacketLog {
     /// Writes one packet, which passed in `direction` at time `at`.
     fn log<'a, G: Gather<'a>>(&self, packet: G, direction: Direction, at: Instant);
 
-    /// Returns a line for the user, each line once; `None` if there is nothing new to report.
+    /// Returns the next notice for the user, as one line; each notice is returned only once. `None` if there is
+    /// none.
     fn take_notice(&self) -> Option<String>;
 }
 

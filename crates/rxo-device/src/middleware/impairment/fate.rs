@@ -22,7 +22,7 @@ impl Dice {
         Self(seed)
     }
 
-    /// Draws the decisions about the next frame. There are always four draws, for any settings.
+    /// Draws the decisions about the next frame. Always draws four random numbers, whatever the settings.
     pub(super) fn fate(&mut self, settings: &ImpairmentSettings) -> Fate {
         Fate {
             is_lost: self.is_one_of(settings.loss_ppm),

@@ -44,10 +44,10 @@ pub struct Impairment {
     cuts: Option<LinkKind>,
     dice: Dice,
     counters: ImpairmentCounters,
-    /// Waiting frames, in the order of their times.
+    /// Waiting frames, sorted by `due_at`.
     queue: VecDeque<Waiting>,
-    /// Frames that later frames overtake, in the order in which they were set aside. All of them wait for the
-    /// same number of frames and the same time, so the first frame set aside is also released first.
+    /// Reordered frames, which later frames overtake, in the order in which they were set aside. All of them wait
+    /// for the same number of frames and the same time, so the first frame set aside is also released first.
     aside: VecDeque<Aside>,
     stored_bytes: usize,
     /// The number of frames released in order so far.
@@ -116,7 +116,7 @@ impl Impairment {
         }
     }
 
-    /// Adds a frame at its arrival time, and copies it unless it is lost.
+    /// Adds a frame to the network, at the frame's arrival time. Copies the frame unless it is lost.
     pub fn push<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>) {
         let frame = frame.borrowed();
         let is_partial = frame.checksum.is_partial();
@@ -165,7 +165,7 @@ impl Impairment {
         self.queue.is_empty() && self.aside.is_empty()
     }
 
-    /// Returns the totals so far.
+    /// Returns the counters of the network since its creation.
     #[must_use]
     pub const fn counters(&self) -> ImpairmentCounters {
         self.counters
@@ -216,8 +216,8 @@ impl Impairment {
         self.last_due_at
     }
 
-    /// Returns the time at which a frame that is due at `at` is released. Frames that are gathered into a group
-    /// have the same time.
+    /// Returns the time at which a frame that is due at `at` is released. All frames of a gathered group have the
+    /// same release time.
     fn gathered(&mut self, at: Instant) -> Instant {
         if self.settings.gather.is_zero() {
             return at;

@@ -21,12 +21,12 @@ pub struct ImpairmentSettings {
     pub delay: Duration,
     /// The maximum random delay that is added to `delay`, uniformly distributed. Frames stay in order.
     pub jitter: Duration,
-    /// The time for which frames are gathered to be released together, counted from the first of them, as
-    /// behind a network card with interrupt moderation (`rx-usecs`). With zero, each frame is released at its
-    /// own time.
+    /// The interval in which frames are gathered, to be released together at its end, as behind a network card
+    /// with interrupt moderation (`rx-usecs`). The interval begins with the first frame. With zero, each frame is
+    /// released at its own time.
     pub gather: Duration,
-    /// The rate of a link that sends one frame after the other, in bytes of frames per second (without
-    /// preamble and gap). `None` for no rate limit.
+    /// The rate of the simulated bottleneck link, in bytes of frames per second, without preamble and inter-frame
+    /// gap. `None` for no rate limit.
     pub rate_bytes_per_s: Option<u64>,
     /// The maximum number of frames in the network at a time, including delayed frames.
     pub limit_frames: usize,
@@ -113,7 +113,7 @@ pub enum ImpairmentError {
 }
 
 rxo_frame::counters! {
-    /// Totals of an impairment since its creation. A GSO frame counts as its segments.
+    /// Counters of an impairment since its creation. A GSO frame counts as its segments.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct ImpairmentCounters {
         /// The number of frames that went into the simulated network.
@@ -137,7 +137,7 @@ rxo_frame::counters! {
 }
 
 impl ImpairmentCounters {
-    /// Returns the number of frames that went in and will not come out again.
+    /// Returns the number of frames that the network lost by chance, or dropped because of a limit.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.lost + self.over_frames + self.over_bytes

@@ -1,4 +1,4 @@
-//! Impairment settings as text: `loss=1%,reorder=1%/3,delay=20ms,…`.
+//! Impairment settings in text form: `loss=1%,reorder=1%/3,delay=20ms,…`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,11 +8,11 @@ use thiserror::Error;
 
 use super::{Displacement, ImpairmentSettings};
 
-/// Error: an item of the text is not a valid setting.
+/// Error: an item of the settings is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{item}: {accepted}")]
 pub struct BadImpairment {
-    /// The part of the text that is invalid.
+    /// The invalid item of the settings.
     item: String,
     /// A description of the accepted values.
     accepted: String,
@@ -33,7 +33,8 @@ impl FromStr for ImpairmentSettings {
 }
 
 impl fmt::Display for ImpairmentSettings {
-    /// Formats all settings except the limit of bytes, as text that parses to equal settings.
+    /// Formats all settings except `limit_bytes`. Parsing the result gives the same settings, with the default
+    /// `limit_bytes`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |ppm: u32| f64::from(ppm) / 10_000.0;
         let ms = |time: Duration| time.as_secs_f64() * 1_000.0;
@@ -120,8 +121,8 @@ fn rate(text: &str) -> Parsed<u64> {
     parse_rate(text).ok_or_else(|| "give a rate such as 800kbit, 100mbit or 10gbit".to_owned())
 }
 
-/// Parses a rate such as `800kbit`, `100mbit` or `10gbit` per second. Returns bytes per second; `None` for
-/// any other text, and for less than one byte.
+/// Parses a rate such as `800kbit`, `100mbit` or `10gbit` per second. Returns bytes per second; `None` for any
+/// other input, and for less than one byte per second.
 #[must_use]
 pub fn parse_rate(text: &str) -> Option<u64> {
     let units = [("kbit", 125), ("mbit", 125_000), ("gbit", 125_000_000)];

@@ -1,10 +1,11 @@
 //! Converts frames to the form in which a network carries them.
 //!
-//! A local sender leaves checksums and segmentation to the device. [`WireSource`] does this work of the
-//! device: it segments GSO frames, completes partial checksums, can expand ACK templates, and can validate
-//! other checksums, as a network card does on reception.
+//! A local sender leaves checksums and segmentation to the device. [`WireSource`] does this work of the device:
+//! it segments GSO frames, completes partial checksums, can expand ACK templates, and can validate complete
+//! checksums, as a network card does on reception.
 //!
-//! Separate from the impaired network, which preserves the form of frames.
+//! Separate from the impaired network, which segments GSO frames too, but leaves checksums and ACK templates
+//! unchanged.
 //!
 //! Contract: the order is kept. A frame that needs no change is passed on in its own buffer; any other is
 //! copied once. A GSO frame that cannot be segmented here (unreadable headers) passes unchanged. Between two
@@ -43,12 +44,12 @@ pub struct WireSource<S: FrameSource> {
     failure: Option<DeviceError>,
 }
 
-/// A function that calls its last argument with each frame of an ACK template, and returns their number;
-/// `None`, without a call, if the frame is not a template. For example `rxo_ack::expand_packed`.
+/// A function that expands an ACK template, such as `rxo_ack::expand_packed`: calls its last argument with each
+/// ACK, and returns the number of ACKs. If the frame is not an ACK template, returns `None` without a call.
 pub type Expand = fn(Frame<&[u8]>, LinkKind, &mut dyn FnMut(Frame<&[u8]>)) -> Option<usize>;
 
 rxo_frame::counters! {
-    /// Totals of a [`WireSource`].
+    /// Counters of a [`WireSource`] since its creation.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct WireCounters {
         /// The number of GSO frames that were segmented.
@@ -246,7 +247,7 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>> FrameSource for WireSource<S> {
         self.ready.is_empty() && self.source.is_starved()
     }
 
-    /// Returns a time in the past while frames are ready; otherwise the time of the source.
+    /// Returns a time in the past while converted frames are queued; otherwise the result of the wrapped source.
     fn poll_at(&self) -> Option<Instant> {
         if self.ready.is_empty() && self.failure.is_none() {
             self.source.poll_at()
