@@ -1,7 +1,7 @@
 //! Bell: wakes a thread of this process that waits on descriptors.
 //!
-//! A bell is an eventfd that only this process uses. Contract: neither ringing nor silencing ever waits. A
-//! bell that was rung is readable until it is silenced, however often it was rung.
+//! A bell is an eventfd that only this process uses. Contract: ringing and silencing never block. A bell that was
+//! rung is readable until it is silenced, however often it was rung.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};

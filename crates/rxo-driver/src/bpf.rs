@@ -35,12 +35,12 @@ impl Instruction {
     }
 }
 
-/// The kind of a program, which decides what it may do.
+/// The kind of a BPF program, which decides which operations the program may use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
-    /// Chooses the queue of a frame (`BPF_PROG_TYPE_SOCKET_FILTER`).
+    /// A program that chooses the queue of a frame (`BPF_PROG_TYPE_SOCKET_FILTER`).
     SocketFilter,
-    /// Redirects frames of an interface (`BPF_PROG_TYPE_XDP`).
+    /// A program that redirects frames of an interface (`BPF_PROG_TYPE_XDP`).
     Xdp {
         /// `true` if frames may be in several pieces (`BPF_F_XDP_HAS_FRAGS`, Linux 5.18).
         takes_pieces: bool,
@@ -93,8 +93,8 @@ struct Link {
     flags: u32,
 }
 
-/// Loads `program` into the kernel. The program stays loaded while the returned descriptor is open or
-/// something uses the program.
+/// Loads `program` into the kernel. The program stays loaded while the returned descriptor is open, or while a
+/// device uses it.
 ///
 /// # Errors
 /// If the system refuses, most often because this process lacks `CAP_BPF`.
@@ -130,7 +130,7 @@ pub(crate) fn map_of_sockets(queues: u32) -> io::Result<OwnedFd> {
     unsafe { make(MAP_CREATE, &mut attributes) }
 }
 
-/// Puts `socket` into the map `map` of sockets, for the frames of `queue`.
+/// Adds `socket` to `map`, a map of AF_XDP sockets, as the socket for the frames of `queue`.
 pub(crate) fn put_socket(
     map: BorrowedFd<'_>,
     queue: u32,
@@ -160,7 +160,7 @@ pub(crate) fn attach(program: BorrowedFd<'_>, interface: u32) -> io::Result<Owne
     unsafe { make(LINK_CREATE, &mut attributes) }
 }
 
-/// Makes a call of `bpf` that returns a new descriptor.
+/// Makes a `bpf` system call that returns a new descriptor.
 ///
 /// # Safety
 /// Pointers in `attributes` must be valid, as [`call`] requires.
@@ -171,7 +171,7 @@ unsafe fn make<T>(command: c_int, attributes: &mut T) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(file) })
 }
 
-/// Calls `bpf`.
+/// Makes a `bpf` system call.
 ///
 /// # Safety
 /// `attributes` must be the attributes of `command`, and all memory to which they point must be live.

@@ -14,17 +14,17 @@ use crate::xdp::ChunkBuf;
 /// of consecutive buffers would fall into only a few cache sets.
 pub(crate) const LARGE_BUFFER_BYTES: usize = 1_027 * 64;
 
-/// Size of a buffer for the largest packet that Linux makes where `gso_max_size` or `gro_max_size` is above
-/// 64 KiB (BIG TCP): about eight times [`LARGE_BUFFER_BYTES`].
+/// Size of a buffer for the largest packet that Linux makes if `gso_max_size` or `gro_max_size` is above 64 KiB
+/// (BIG TCP): about eight times [`LARGE_BUFFER_BYTES`].
 pub(crate) const GIANT_BUFFER_BYTES: usize = 8_193 * 64;
 
-/// The memory of a received frame, on loan from a source. Dropping the buffer returns the memory, in any
-/// order and on any thread, even after the source is gone.
+/// The memory of a received frame, on loan from a source. Dropping the buffer returns the memory, in any order
+/// and on any thread, even after the source was dropped.
 ///
-/// The memory is a slot of a packet socket's ring, a chunk of an AF_XDP socket, a buffer of a pool, a copy
-/// that middleware made, or bytes that several guests share. Drop the buffer soon: the kernel cannot refill a
-/// slot before its buffer is dropped, and drops arriving frames while the oldest slots of the ring are in
-/// use.
+/// The memory is a slot of a packet socket's ring, a chunk of an AF_XDP socket, a buffer of a pool, a copy that
+/// middleware made, or bytes that several guests share. Drop the buffer soon. The kernel cannot refill a slot
+/// before the slot's buffer is dropped. While the oldest slots of the ring are in use, the kernel drops arriving
+/// frames.
 #[derive(Debug)]
 pub struct DeviceBuf(Memory);
 
@@ -32,7 +32,7 @@ pub struct DeviceBuf(Memory);
 enum Memory {
     Slot(SlotBuf),
     Chunk(ChunkBuf),
-    /// A pooled buffer in which the frame follows a header of this many bytes.
+    /// A pooled buffer, and the length in bytes of the header before the frame in the buffer.
     Pooled(PoolBuf, u8),
     /// A vector that contains only the frame.
     Copied(Vec<u8>),
@@ -91,7 +91,7 @@ impl From<PoolBuf> for DeviceBuf {
     }
 }
 
-/// Takes the bytes of a frame that are shared with other owners. Does not allocate.
+/// Creates a buffer from the bytes of a frame that are shared with other owners. Does not allocate.
 impl From<Arc<[u8]>> for DeviceBuf {
     fn from(frame: Arc<[u8]>) -> Self {
         Self(Memory::Shared(frame))

@@ -32,8 +32,8 @@ pub fn thread_cpu_ns() -> u64 {
 /// Converts the kernel's timestamps, which are on the wall clock, to the monotonic clock.
 ///
 /// The offset between the clocks is read again for every batch, so a jump of the wall clock affects only the
-/// timestamps of the frames in the ring at that time. [`StampScale::arrival`] clamps these timestamps to the
-/// range from `earliest` to the time of the reading.
+/// timestamps of the frames in the ring at that time. [`StampScale::arrival`] limits the result to the range from
+/// `earliest` to the time at which the clocks were read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StampScale {
     now: Instant,

@@ -1,10 +1,11 @@
-//! Default route of a tunnel, in a routing table of its own, so that the host's default route stays.
+//! Default route of a tunnel. The route is in a routing table of its own, so that the host's default route stays
+//! unchanged.
 //!
 //! Two rules for each IP version select the table, as with `wg-quick`: first, routes of the main table apply
 //! unless they are default routes; then all packets without the tunnel's mark use the tunnel's table. The
-//! tunnel's own socket sends with the mark, so its packets leave by the host's default route. The kernel
-//! removes the routes together with the interface, but not the rules. A second process removes the rules once
-//! the first has ended, for whatever reason.
+//! tunnel's own socket sends with the mark, so its packets leave by the host's default route. The kernel removes
+//! the routes together with the interface, but not the rules. A second process removes the rules once this
+//! process has ended, for whatever reason.
 
 use std::fs;
 use std::io;
@@ -90,9 +91,9 @@ impl Drop for DefaultRoutes {
     }
 }
 
-/// Returns the name of the first interface with a strict reverse path filter (`rp_filter` 1, RFC 3704,
-/// section 2.2); `None` if there is none. With a default route through a tunnel, such an interface drops the
-/// packets of the tunnel's peer.
+/// Returns the name of the first interface with strict reverse path filtering (`rp_filter` 1, RFC 3704, section
+/// 2.2); `None` if there is none. With a default route through a tunnel, such an interface drops the packets of
+/// the tunnel's peer.
 #[must_use]
 pub fn strict_interface() -> Option<String> {
     let is_strict = |name: &str| {
@@ -106,7 +107,7 @@ pub fn strict_interface() -> Option<String> {
     names.into_iter().next()
 }
 
-/// Returns the two rules of one IP version. The kernel tries a newer rule first, so the last one here is
+/// Returns the two rules of one IP version. The kernel tries newer rules first, so the last rule of the result is
 /// tried first.
 fn rules(is_ipv4: bool, table: u32) -> [Request; 2] {
     let unmarked = rule(is_ipv4, table, INVERT)
@@ -117,8 +118,8 @@ fn rules(is_ipv4: bool, table: u32) -> [Request; 2] {
     [unmarked, narrower]
 }
 
-/// Returns a request for a rule that looks up `table`. The rule is marked as rxo's, so that its removal
-/// affects no rule of others.
+/// Returns a request for a rule that looks up `table`. The rule is marked as rxo's, so that removing rxo's rules
+/// affects no rule of other programs.
 fn rule(is_ipv4: bool, table: u32, flags: u32) -> Request {
     let family = if is_ipv4 { libc::AF_INET } else { libc::AF_INET6 } as u8;
     let header = [&[family, 0, 0, 0, 0, 0, 0, TO_TABLE][..], &flags.to_ne_bytes()].concat();

@@ -1,6 +1,6 @@
 //! Descriptors sent over unix sockets together with bytes.
 //!
-//! This module is separate because both guests and the processes of a run send descriptors. Contract: every
+//! This module is separate because guests send descriptors, and so do the processes of a run. Contract: every
 //! received descriptor has an owner, and is closed when it is dropped.
 #![allow(
     unsafe_code,
@@ -15,9 +15,9 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 /// memory table.
 pub const MOST_DESCRIPTORS: usize = 8;
 
-/// Maximum number of descriptors that the kernel sends with a message (SCM_MAX_FD). All of them are received:
-/// the kernel would close any for which there is no space, inside the system call, and closing a descriptor
-/// of another process may block.
+/// Maximum number of descriptors that the kernel sends with a message (SCM_MAX_FD). Space for all of them is
+/// provided. Otherwise the kernel would close the excess descriptors inside the system call, and closing a
+/// descriptor of another process may block.
 const MOST_RECEIVED: usize = 253;
 
 /// Returns the size of the control message for `descriptors` descriptors, in 8-byte words.
@@ -31,7 +31,7 @@ pub(crate) struct Received {
     /// The number of received bytes; 0 if the other end has closed the socket.
     pub(crate) count: usize,
     pub(crate) files: Vec<OwnedFd>,
-    /// `true` if the kernel closed descriptors for which there was no space.
+    /// `true` if the control message was truncated: the kernel closed descriptors for which there was no space.
     pub(crate) is_cut: bool,
 }
 

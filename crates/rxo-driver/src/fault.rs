@@ -43,8 +43,8 @@ pub(crate) fn down(device: &str, name: &str) -> Finding {
     Finding::breaks("state", format!("{device} is down"), remedy)
 }
 
-/// Converts an error of the open `device`, which no longer exists if `is_gone`. Returns `None` if the device is
-/// down and may come back.
+/// Converts `error`, which an open device returned, to the error for the caller. `is_gone` is `true` if the
+/// device no longer exists. Returns `None` if the device is only down and may come up again.
 pub(crate) fn lost(device: &str, is_gone: bool, error: io::Error) -> Option<DeviceError> {
     match is_gone {
         true => Some(DeviceError::Gone(device.to_owned())),
@@ -53,8 +53,8 @@ pub(crate) fn lost(device: &str, is_gone: bool, error: io::Error) -> Option<Devi
     }
 }
 
-/// Returns an error unless `handed`, the number of queues that a device was handed over with, equals
-/// `wanted`.
+/// Returns an error unless `handed`, the number of queues in a handover, equals `wanted`, the requested number of
+/// queues.
 pub(crate) fn other_queues(
     device: &DeviceName,
     handed: usize,

@@ -1,7 +1,7 @@
 //! Findings: the results of checks before a run, each with its value and its remedy.
 //!
-//! Checks of the machine, of an interface, and of the changes that a run would make all return findings. A
-//! run refuses the first that would break something; `rxo doctor` and `--dry-run` show all.
+//! Checks of the machine, of an interface, and of the changes that a run would make all return findings. A run
+//! refuses at the first finding that would break something; `rxo doctor` and `--dry-run` show all findings.
 
 use std::fmt;
 use std::io;
@@ -15,11 +15,11 @@ pub struct Finding {
     pub name: &'static str,
     /// The device that was checked, such as `packet:eth1`; `None` if the machine was checked.
     pub device: Option<String>,
-    /// The effect on a run.
+    /// The consequence of the finding for a run.
     pub state: State,
-    /// The value that was found, or the fault, as text.
+    /// The value that was found, or the fault, as a phrase for the user.
     pub found: String,
-    /// The remedy for what was found, as text; empty if there is nothing to do.
+    /// The remedy, as a phrase for the user; empty if there is nothing to do.
     pub remedy: String,
 }
 
@@ -28,9 +28,9 @@ pub struct Finding {
 pub enum State {
     /// The check found nothing that affects a run.
     Fine,
-    /// The run works, but slower, or something else on the machine does not work.
+    /// The run works, but it is slower, or another program on the machine is impaired.
     Limited,
-    /// The run is refused, or cannot work.
+    /// The run is refused, or would fail.
     Breaks,
     /// The consequence is unknown, because this process lacks the privilege for the check.
     NotRun,
@@ -84,13 +84,13 @@ impl Finding {
         Self { device: Some(device.to_string()), ..self }
     }
 
-    /// Creates the finding for a check that this process may not do without the privilege `needs`.
+    /// Creates the finding for a check that requires the privilege `needs`, which this process lacks.
     pub(crate) fn not_run(name: &'static str, needs: &str) -> Self {
         Self::new(State::NotRun, name, format!("needs {needs}"), "run as root")
     }
 
-    /// Creates the finding for a check that failed with `error`: [`State::NotRun`] if the privilege `needs`
-    /// is missing, otherwise the result of `failed`, which gets the error's text.
+    /// Creates the finding for a check that failed with `error`: [`State::NotRun`] if the privilege `needs` is
+    /// missing, otherwise the result of `failed`, which receives the error's message.
     pub(crate) fn failed(
         (name, needs): (&'static str, &str),
         error: &io::Error,

@@ -1,16 +1,16 @@
 //! Gate: compares the description of a frame, which the kernel or a guest supplies, with the frame itself.
 //!
 //! This module is separate from the sources that use it, because the decision is the same for all sources.
-//! Descriptions are not reliable: kernels omit tunnels, some frames are longer than their own headers can
-//! express, and a guest may supply any description.
+//! Descriptions are not reliable: kernels describe a tunnel packet without its tunnel, some frames are longer
+//! than their own headers can express, and a guest may supply any description.
 
 use rxo_frame::{ChecksumStatus, Gso, LinkKind};
 use rxo_vnet::{Invalid, admit};
 
-/// Returns `said`, the checksum status and GSO metadata of `frame`, with faults corrected. `None` if the
-/// frame cannot be carried: the description names a GSO kind that fits neither the frame nor a packet inside
-/// it. If the headers cannot be read, the description stays unchanged: for example, the frame is longer than
-/// 64 KiB, or its sender lets the device write the length in the IP header.
+/// Returns `said`, the checksum status and GSO metadata of `frame`, with faults corrected. `None` if the frame
+/// must be discarded, because the description contradicts it: for example, the GSO kind matches neither the frame
+/// nor a packet inside it. If the headers cannot be parsed, the description is returned unchanged. This happens
+/// if the frame is longer than 64 KiB, or if its sender leaves the length in the IP header to the device.
 #[inline]
 pub(crate) fn compared(
     link: LinkKind,

@@ -1,9 +1,9 @@
-//! Guard process: undoes the changes of a run however the working process ends.
+//! Guard process: undoes the changes of a run when the worker process ends, for whatever reason.
 //!
-//! [`split`] forks this process. Both processes hold the same locks and sockets, and have the same state. A
-//! channel between them closes when either process ends, panics or is killed, so the other process notices
-//! the end at once and can restore the interfaces. [`detach`] starts a process in a session of its own, for
-//! the case that both end at once.
+//! [`split`] forks this process. Both processes hold the same locks and sockets, and begin with the same state. A
+//! channel between them closes when either process ends, panics or is killed, so the other process notices the
+//! end at once and can restore the interfaces. [`detach`] starts a process in a session of its own, for the case
+//! that both processes are killed at once.
 #![allow(unsafe_code, reason = "fork, kill and waitpid have no safe face in the standard library")]
 
 use std::fs;
@@ -23,7 +23,7 @@ use crate::{clock, wait};
 pub enum Side {
     /// The original process, which waits for the worker.
     Keeper(Worker),
-    /// The new process, which is the worker, with its end of the channel.
+    /// The new process, which is the worker. The value is its end of the channel.
     Worker(UnixStream),
 }
 
@@ -141,7 +141,7 @@ fn wait_for(process: pid_t) -> io::Result<libc::c_int> {
 pub struct Child(pid_t);
 
 impl Child {
-    /// Waits for the end of the process, at most for `patience`.
+    /// Waits at most `patience` for the end of the process.
     pub fn wait_within(self, patience: Duration) {
         let until = clock::now() + patience;
         let mut status = 0;

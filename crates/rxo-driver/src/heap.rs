@@ -8,8 +8,8 @@
 
 use std::fs;
 
-/// Returns free heap memory to the system, as far as whole pages are free. Takes some milliseconds for 100
-/// MB, during which other threads may wait for allocations; so call it when there is little traffic. Does
+/// Returns free heap memory to the system, as far as whole pages are free. Takes some milliseconds for 100 MB,
+/// during which other threads may wait for allocations. So call this function while there is little traffic. Does
 /// nothing if the C library is not glibc.
 pub fn give_back() {
     #[cfg(target_env = "gnu")]
@@ -24,11 +24,11 @@ pub fn give_back() {
 pub struct Memory {
     /// The resident set size in bytes, including memory that is freed but not returned.
     pub resident_bytes: u64,
-    /// The part of the resident memory, in bytes, that the C library keeps for later allocations, and that
-    /// [`give_back`] returns as far as whole pages are free. An estimate: the resident anonymous memory minus
-    /// the heap memory in use, and at most the free heap memory. Stacks and separately mapped blocks make the
-    /// estimate too large; allocated memory that was never touched makes it too small. 0 if the C library is
-    /// not glibc 2.33 or later.
+    /// The resident memory, in bytes, that the C library keeps for later allocations. [`give_back`] returns this
+    /// memory to the system, as far as whole pages are free. An estimate: the resident anonymous memory minus the
+    /// heap memory in use, and at most the free heap memory. Stacks and separately mapped blocks make the
+    /// estimate too large; allocated memory that was never touched makes it too small. 0 if the C library is not
+    /// glibc 2.33 or later.
     pub pooled_bytes: u64,
 }
 
@@ -57,8 +57,8 @@ struct Heaps {
 }
 
 impl Heaps {
-    /// Returns the current values, as `mallinfo2` reports them. That function is looked up by name because it
-    /// exists only since glibc 2.33; its predecessor counts only to 2 GB.
+    /// Returns the current values, as `mallinfo2` reports them. `mallinfo2` is looked up by name, because it
+    /// exists only since glibc 2.33; its predecessor `mallinfo` counts only to 2 GB.
     #[cfg(target_env = "gnu")]
     fn now() -> Self {
         type MallInfo2 = unsafe extern "C" fn() -> libc::mallinfo2;
@@ -83,7 +83,7 @@ impl Heaps {
 mod tests {
     use super::*;
 
-    /// Frees most of many blocks, so that the rest is spread over the heap, as after many connections.
+    /// Frees most of many blocks. The remaining blocks are spread over the heap, as after many connections.
     #[test]
     fn what_was_freed_goes_back_although_some_blocks_stay() {
         const BLOCKS: usize = 32 << 10;

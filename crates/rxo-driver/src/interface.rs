@@ -1,8 +1,8 @@
 //! Settings of a network interface: index, MTU, up or down, hardware address, offloads.
 //!
-//! This module is separate because packet sockets, TAPs and runs all read and change the settings. Contract:
-//! a change takes effect at once, and the caller can undo it with the values that it read before. An error
-//! names the interface and the change.
+//! This module is separate because several modules read and change the settings: those for packet sockets, for
+//! TAPs and for runs. Contract: a change takes effect at once, and the caller can undo it with the values that it
+//! read before. An error names the interface and the change.
 #![allow(unsafe_code, reason = "interface ioctls take an ifreq with a union in it")]
 
 mod ethtool;
@@ -23,7 +23,8 @@ use crate::{fault, sys};
 #[derive(Debug)]
 pub struct Interface {
     name: String,
-    /// The index, which identifies the interface: a name may change, or pass to another interface.
+    /// The index, which identifies the interface. The name does not: it may change, or another interface may get
+    /// it.
     index: i32,
     control: OwnedFd,
 }

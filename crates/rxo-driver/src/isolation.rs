@@ -1,12 +1,13 @@
 //! Isolation: prevents the kernel's own stack from receiving the frames of an interface.
 //!
-//! A host accepts a packet for one of its addresses on any interface (the weak host model of RFC 1122,
-//! section 3.3.4.2). If the frames of an interface also reach the host through a TAP, the host would receive
-//! each frame twice. An nftables chain at the interface's ingress prevents that: it drops all frames, or only
-//! those for certain addresses. Packet sockets see a frame before the chain; sent frames do not pass it.
+//! A host accepts a packet for one of its addresses on any interface (the weak host model of RFC 1122, section
+//! 3.3.4.2). If the frames of an interface also reach the host through a TAP, the host would receive each frame
+//! twice. An nftables chain at the interface's ingress prevents that: it drops all frames, or only those for
+//! certain addresses. Packet sockets receive a frame before the chain drops it. Sent frames do not pass the
+//! chain.
 //!
-//! Contract: the kernel removes table and chain once the last process that has the [`Isolation`] ends,
-//! however it ends, because the socket owns the table (Linux 5.12 and later).
+//! Contract: the kernel removes table and chain once the last process that has the [`Isolation`] ends, for
+//! whatever reason, because the socket owns the table (Linux 5.12 and later).
 
 mod rule;
 
@@ -55,9 +56,9 @@ impl Isolation {
         Ok(Self { netlink, table, is_owned })
     }
 
-    /// Drops frames on `interface` that are for one of `addresses`, after packet sockets have seen them.
-    /// Without this table the kernel would process each such frame, find no receiver and drop it, which costs
-    /// as much as receiving it.
+    /// Drops frames on `interface` that are for one of `addresses`, after packet sockets have received them.
+    /// Without this table the kernel would process each such frame and find no receiver, which costs as much as
+    /// receiving the frame.
     ///
     /// Returns `None` if the system refuses, if an address is the system's own, or if there are too many
     /// addresses. Also returns `None` before Linux 5.12, because the table of a killed process would remain.
@@ -76,9 +77,9 @@ impl Isolation {
         is_closed.then_some(isolation)
     }
 
-    /// Drops all frames that arrive on `interface` from now on, after packet sockets have seen them. Since
-    /// Linux 6.16 the kernel accepts a name that no interface has yet, and drops frames as soon as an
-    /// interface gets that name.
+    /// Drops all frames that arrive on `interface` from now on, after packet sockets have received them. Since
+    /// Linux 6.16 the kernel accepts a name that no interface has yet, and drops frames as soon as an interface
+    /// gets that name.
     ///
     /// # Errors
     /// If there is no such interface, or the kernel cannot filter at an interface's ingress.
@@ -87,14 +88,14 @@ impl Isolation {
         self.filter((interface, interface), DROP, &[])
     }
 
-    /// Undoes [`close`](Self::close) for the name `interface`, as after a rename. A name that is not closed
-    /// is not an error.
+    /// Undoes [`close`](Self::close) for the interface name `interface`, for example after a rename. It is no
+    /// error if `close` was not called for this name.
     pub(crate) fn forget(&self, interface: &str) {
         // Fails if there is no chain, and then nothing must be removed.
         _ = batch(&self.netlink, &[&self.chain(DELETE_CHAIN, interface)]);
     }
 
-    /// Creates the chain with `rules`; `policy` is the verdict about frames that no rule drops.
+    /// Creates the chain with `rules`. `policy` is the chain's policy: the verdict for frames that match no rule.
     fn filter(
         &self,
         (chain, interface): (&str, &str),
@@ -168,7 +169,7 @@ pub(crate) fn binds_by_name(netlink: &Netlink) -> bool {
     check(netlink, "rxo-nowhere").is_ok()
 }
 
-/// Tests whether the kernel can be prevented from receiving frames on `interface`. Changes nothing.
+/// Checks whether the kernel can isolate `interface`. Changes nothing.
 ///
 /// # Errors
 /// If the kernel has no nftables, or cannot filter at an interface's ingress, or privilege is missing.
@@ -176,8 +177,8 @@ pub(crate) fn try_on(interface: &str) -> io::Result<()> {
     check(&Netlink::netfilter()?, interface)
 }
 
-/// Lets the kernel check a table with a chain at the ingress of `interface`. The batch has no end message, so
-/// the kernel does not apply it.
+/// Sends the kernel a batch with a table and a chain at the ingress of `interface`. The kernel validates the
+/// batch, but does not apply it, because the batch has no end message.
 fn check(netlink: &Netlink, interface: &str) -> io::Result<()> {
     let table = "rxo-probe";
     let make =
@@ -263,10 +264,10 @@ const INGRESS: u32 = 0;
 const DROP: u32 = 0;
 const ACCEPT: u32 = 1;
 const CHAIN: &str = "ingress";
-/// The priority of the table's chain: the second lowest number, so that the chain is the first at the
-/// ingress, and no other chain counts or forwards frames that it drops.
+/// The priority of the table's chain: the second lowest priority value. So the chain is the first at the ingress,
+/// and no other chain counts or forwards the frames that it drops.
 const FIRST: i32 = i32::MIN + 1;
-/// The remedy for a kernel that cannot filter at an interface's ingress, as text for the user.
+/// The remedy for a kernel that cannot filter at an interface's ingress, as a phrase for the user.
 pub(crate) const MODULE: &str =
     "load the module nf_tables of a kernel with CONFIG_NF_TABLES_NETDEV";
 /// Maximum number of addresses in one chain: the kernel compares a frame with one rule per address.

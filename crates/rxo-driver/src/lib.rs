@@ -1,4 +1,5 @@
-//! Access to the operating system: opens the devices of a live Linux that frames come from and go to.
+//! Access to the operating system: opens the devices of a Linux system from which frames are received and to
+//! which they are sent.
 //!
 //! ```text
 //!  "packet:eth1" ── DeviceName ── Device::open ─┬▶ DeviceSource: frames in buffers of the kernel's ring
@@ -17,16 +18,16 @@
 //! * [`udp`] has sockets that receive and send trains of datagrams (`UDP_GRO`, `UDP_SEGMENT`).
 //! * [`Interface`] reads and sets an interface's MTU, state, offloads, and adds addresses and routes.
 //! * [`custody`] records what a run changes about interfaces, and restores it however the run ends; [`guard`]
-//!   starts the processes for that, and [`Pulse`] shows that a process works; [`service`] notifies systemd.
+//!   starts the processes that do this, and [`Pulse`] shows that a process still works; [`service`] notifies
+//!   systemd.
 //! * [`machine`] finds out what this machine offers, and [`Custody::findings`](custody::Custody::findings)
 //!   what a run would break: a list of [`Finding`]s.
 //! * [`Listener`] is a unix socket at a path, for guests and for programs that control a process.
 //! * [`wait`] waits on descriptors, [`Bell`] wakes another thread that waits, [`clock`] reads the time,
 //!   [`heap`] returns freed memory to the system.
 //!
-//! This crate has no knowledge of protocols: a checksum to complete is a start and an offset, an aggregate is
-//! a list of pieces with a segment size. An error is one line that names the device, the value and the
-//! remedy.
+//! To this crate, a checksum to complete is a start and an offset, and an aggregate is a list of pieces with a
+//! segment size. The message of an error is one line that names the device, the value and the remedy.
 //!
 //! # Examples
 //! ```

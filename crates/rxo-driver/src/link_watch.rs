@@ -1,7 +1,7 @@
 //! Link watch: reports when an interface goes down or comes up.
 //!
-//! A link that goes down does not close its device: the sink drops and counts frames until the link is up
-//! again, and the user should see the reason.
+//! A link that goes down does not close its device: the sink drops and counts frames until the link is up again,
+//! and this module provides a line that tells the user so.
 
 use crate::interface::Interface;
 

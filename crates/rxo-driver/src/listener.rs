@@ -1,9 +1,9 @@
 //! Listener: a unix socket at a path, to which other processes connect.
 //!
-//! This module is separate because guests (`vhost:PATH`) and programs that control a process need the same
-//! rules. The socket file of a killed process is replaced, but not the socket file of a running process. If
-//! several processes start at once, exactly one gets the path. The path appears only once the socket listens.
-//! The file is removed at the end, if no other process has replaced it.
+//! This module is separate because the sockets for guests (`vhost:PATH`) and those for control programs follow
+//! the same rules. The socket file of a killed process is replaced, but not the socket file of a running process.
+//! If several processes bind the same path at once, exactly one succeeds. The path appears only once the socket
+//! listens. When the [`Listener`] is dropped, the file is removed, unless another process has replaced it.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
@@ -131,7 +131,8 @@ impl Drop for Listener {
     }
 }
 
-/// Removes the socket at `path` if no process listens on it, unless another process is about to take it over.
+/// Removes the socket file at `path` if no process listens on the socket, unless another process is about to take
+/// over the file.
 pub fn remove_stale(path: &Path) {
     let label = path.display().to_string();
     let Ok(_folder) = lock_folder(&label, path, 1) else { return };
@@ -140,9 +141,9 @@ pub fn remove_stale(path: &Path) {
     }
 }
 
-/// Binds `path`, and replaces a file that is there. The file gets its final name only once the socket
-/// listens, so no client that sees it is refused. A process that is killed in between leaves a temporary
-/// file, which the next process removes.
+/// Binds `path`, and replaces an existing file. The file gets its final name only once the socket listens, so no
+/// client that sees it is refused. A process that is killed in between leaves a temporary file, which the next
+/// process removes.
 fn bind_complete(path: &Path, access: Access) -> io::Result<UnixListener> {
     let unfinished = path.with_extension("~");
     if fs::symlink_metadata(&unfinished).is_ok_and(|found| found.file_type().is_socket()) {
@@ -215,7 +216,7 @@ fn lock(label: &str, folder: &File, attempts: u32) -> Result<(), DeviceError> {
 const LOCK_ATTEMPTS: u32 = 400;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(25);
 
-/// The occupant of a socket's path.
+/// The file at a socket's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Occupant {
     Nothing,

@@ -1,9 +1,9 @@
 //! Locks between processes: at most one rxo uses an interface, or an address on it.
 //!
 //! A lock is an `flock` on a file that only this user can open, in a folder that only this user can write to.
-//! Therefore no other user can take a lock and keep rxo from starting. The kernel releases a lock however the
-//! processes that hold it end. The file stays, and is removed when the next lock is taken. Names belong to
-//! the network namespace of the calling thread.
+//! Therefore no other user can take a lock to prevent rxo from starting. The kernel releases a lock when all
+//! processes that hold it have ended, for whatever reason. The file stays, and is removed when the next lock is
+//! taken. Names belong to the network namespace of the calling thread.
 //!
 //! Without such a folder, for example for root of a user namespace, a lock is a socket with an abstract name.
 //! Abstract names need no folder, but any process of the network namespace can take them.
@@ -49,13 +49,14 @@ impl Lock {
         Ok(held.map(|held| Self { held }))
     }
 
-    /// Shares a lock that another process holds, and whose descriptor it hands over.
+    /// Shares a lock that another process holds: `file` is the descriptor of the lock, which that process has
+    /// handed over.
     pub(crate) fn inherit(file: OwnedFd) -> Self {
         Self { held: Held::File { file: file.into() } }
     }
 
-    /// Returns `true` if a process of root holds the lock `name`. Creates no file, and takes the lock only
-    /// for the test.
+    /// Returns `true` if a process of root holds the lock `name`. Creates no file, and holds the lock only during
+    /// the check.
     ///
     /// # Errors
     /// If this process does not run as root, or the system refuses.
@@ -70,7 +71,7 @@ impl Lock {
         Ok(has_file || try_bind(&abstract_name(name))?.is_none())
     }
 
-    /// Waits for, and takes, the lock that protects short operations, such as taking over a socket file.
+    /// Waits for and acquires the lock that protects short operations, such as the takeover of a socket file.
     ///
     /// # Errors
     /// If there is no folder for locks, or the system refuses.
@@ -177,7 +178,8 @@ fn try_bind(name: &str) -> io::Result<Option<Held>> {
     }
 }
 
-/// Returns the folder of locks, and an error if this process cannot create files there. Creates nothing.
+/// Returns the folder of locks, with `Ok` if this process can create files there, and an error if it cannot.
+/// Creates nothing.
 pub(crate) fn folder() -> io::Result<(PathBuf, io::Result<()>)> {
     let user = fs::metadata("/proc/thread-self")?.uid();
     let parent = Folder::parent_of(user).ok_or(ErrorKind::NotFound)?;

@@ -1,7 +1,7 @@
 //! Priority: sets the nice value of the thread that carries frames.
 //!
-//! A kernel receives frames at interrupt priority. A process that receives instead of the kernel may wait for
-//! milliseconds while other processes use the processor, unless it has a higher priority.
+//! A kernel receives frames at interrupt priority. A process that receives frames instead of the kernel may have
+//! to wait for milliseconds while other processes use the processor, unless its priority is higher.
 #![allow(unsafe_code, reason = "system calls for which the standard library has no name")]
 
 use std::io;

@@ -1,4 +1,5 @@
-//! Pulse: a counter in shared memory, by which one process of a run detects that another one still works.
+//! Pulse: a counter in shared memory, by which one process of a run detects whether another process of the run
+//! still works (heartbeat).
 //!
 //! This module is separate because no other module maps memory that the processes of a run share. Contract:
 //! the memory stays mapped as long as the process lives.
@@ -12,13 +13,13 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use crate::sys::check;
 
-/// The counter that a worker increments in each turn. A process that is forked later shares the counter.
-/// Copies of this value refer to the same counter.
+/// The counter that a worker increments in each turn of its loop. A process that is forked later shares the
+/// counter. Copies of this value refer to the same counter.
 #[derive(Clone, Copy, Debug)]
 pub struct Pulse {
     page: &'static Page,
-    /// The file of the memory, if it may be sent to a process that is not forked; `None` if only forked
-    /// processes share the memory.
+    /// The memory file, which can be sent to a process that was not forked from this one. `None` if only forked
+    /// processes can share the memory.
     file: Option<&'static OwnedFd>,
 }
 
@@ -26,11 +27,11 @@ pub struct Pulse {
 #[repr(C)]
 struct Page {
     beats: AtomicU64,
-    /// The current value of [`Duty`], as a number.
+    /// The current [`Duty`], encoded as an integer.
     duty: AtomicU8,
 }
 
-/// The process that must work now, because the host depends on it.
+/// The process that must currently show that it works, because the host depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Duty {
     /// No process has to show that it works, because nothing is changed on the interfaces.
@@ -50,8 +51,8 @@ impl Pulse {
         Ok(Self { page: map(libc::MAP_ANONYMOUS, -1)?, file: None })
     }
 
-    /// Creates a pulse whose memory can also be sent to a process that is not forked. The memory is a file,
-    /// and a limit on the size of files (`RLIMIT_FSIZE`) may forbid it.
+    /// Creates a pulse whose memory can also be sent to a process that was not forked from this one. The memory
+    /// is a file, and a limit on the size of files (`RLIMIT_FSIZE`) may forbid it.
     ///
     /// # Errors
     /// If the system has no memory left, or permits no file.
@@ -89,7 +90,7 @@ impl Pulse {
         self.page.beats.load(Ordering::Relaxed)
     }
 
-    /// Sets the process that the host depends on from now on, and that must show that it works.
+    /// Sets the process that must show from now on that it works, because the host depends on it.
     pub(crate) fn set_duty(self, duty: Duty) {
         self.page.duty.store(duty as u8, Ordering::Relaxed);
     }

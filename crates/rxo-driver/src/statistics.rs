@@ -1,11 +1,11 @@
 //! Statistics: the kernel's counters of an interface, read from `/proc/net/dev`.
 //!
-//! This module is separate because both TAPs and packet sockets read the counters, for losses that they
-//! cannot count themselves: packets that the kernel drops before rxo reads them. Netlink is not used: the
-//! kernel answers it under the lock of all network configuration (RTNL), which other programs hold for
-//! seconds while they remove many interfaces, and the packet path would wait for it. Contract: the counters
-//! are totals since the interface was created; reading changes nothing and waits for no other process. A
-//! reading takes a microsecond for each interface in the namespace.
+//! This module is separate because both TAPs and packet sockets read the counters, because they cannot count all
+//! losses themselves: the kernel drops packets before rxo reads them. Netlink is not used: the kernel answers it
+//! under the lock of all network configuration (RTNL), which other programs hold for seconds while they remove
+//! many interfaces, and the packet path would wait for it. Contract: the counters are totals since the interface
+//! was created; reading changes nothing and waits for no other process. A reading takes a microsecond for each
+//! interface in the namespace.
 
 use std::fs::File;
 use std::io;
@@ -14,8 +14,8 @@ use std::os::unix::fs::FileExt;
 
 use crate::{Interface, sys};
 
-/// The size of one read in bytes, less than the page that the kernel fills, so that no line is generated
-/// twice.
+/// The size of one read, in bytes: no more than the page that the kernel fills, so that the kernel generates no
+/// line twice.
 const READ_BYTES: usize = 4_096;
 
 /// The column of `/proc/net/dev` with the number of packets received.

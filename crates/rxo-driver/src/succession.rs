@@ -1,17 +1,18 @@
-//! Succession: a process, the heir, continues with the devices of another process, for example of an older
-//! version of rxo.
+//! Succession: the handover of the devices of a running process to another process, its successor or heir, for
+//! example a newer version of rxo.
 //!
-//! 1. While the other process works, it sends an [`Estate`] with the descriptors of all devices and sockets.
-//!    The heir prepares everything that takes time, and reports that it is prepared.
-//! 2. The other process stops, and sends a second estate with the positions at which it has stopped. The heir
-//!    continues there, reports that it is ready, and waits for permission; only then may it use the devices.
+//! 1. While the running process works, it sends an [`Estate`] with the descriptors of all devices and sockets.
+//!    The heir does everything that takes time, and reports that it is prepared.
+//! 2. The running process stops, and sends a second estate with the positions at which it has stopped. The heir
+//!    adopts these positions, reports that it is ready, and waits for permission. Only with this permission may
+//!    it use the devices.
 //!
-//! Until the permission is sent, the other process may continue: it does so when the heir refuses the
-//! version, ends, or sends nothing for [`PATIENCE`].
+//! Until it has sent the permission, the running process can still continue by itself. It does so if the heir
+//! refuses the version of the messages, ends, or sends nothing for [`PATIENCE`].
 //!
-//! This module is separate from the devices, because this protocol decides which process may use the devices,
-//! while each device decides which descriptors and numbers are handed over. Contract: the two processes never
-//! use a device at the same time.
+//! This module is separate from the devices: it decides which process may use the devices, and each kind of
+//! device decides which descriptors and numbers are handed over. Contract: the two processes never use a device
+//! at the same time.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -29,7 +30,8 @@ pub const PATIENCE: Duration = Duration::from_secs(1);
 /// The time for which a running process waits until its heir is prepared. Traffic continues meanwhile.
 const PREPARATION: Duration = Duration::from_secs(30);
 
-/// The devices and sockets of a run, or their positions, as its successor receives them.
+/// The devices and sockets of a run in a handover. The first estate contains their descriptors, the second estate
+/// their positions.
 #[derive(Debug, Default)]
 pub struct Estate {
     /// The devices, in the order of the command line.
@@ -41,17 +43,17 @@ pub struct Estate {
 pub struct Legacy {
     /// The name of the device, by which the successor identifies it.
     pub name: String,
-    /// The descriptors and the numbers of the device.
+    /// The descriptors and the state by which the successor continues with the device.
     pub handed: Handed,
 }
 
-/// The descriptors and numbers by which another process continues with a device. Each kind of device defines
-/// their meaning.
+/// The descriptors and integers by which another process continues with a device. The kind of the device defines
+/// the meaning of each.
 #[derive(Debug, Default)]
 pub struct Handed {
     /// The open descriptors of the device or socket.
     pub files: Vec<OwnedFd>,
-    /// Numbers with a meaning that the kind of device defines, such as sizes and positions.
+    /// Integers whose meaning the kind of the device defines, such as sizes and positions.
     pub numbers: Vec<u64>,
 }
 
@@ -74,12 +76,12 @@ impl Estate {
         await_ready(heir, PREPARATION, || {})
     }
 
-    /// Sends the positions of all devices to the heir. Returns once the heir may use the devices. The caller
-    /// must then end without shutting down any socket, because a shutdown affects both processes. Calls
-    /// `beat` while it waits.
+    /// Sends the positions of all devices to the heir. Returns once the heir may use the devices. The caller must
+    /// then exit without calling `shutdown` on any socket, because that would affect the heir too. Calls `beat`
+    /// while it waits.
     ///
     /// # Errors
-    /// If the other process refuses, ends, or sends nothing in time. The caller then continues by itself.
+    /// If the heir refuses, ends, or sends nothing in time. The caller then continues by itself.
     pub fn leave_to(&self, heir: &mut UnixStream, beat: impl Fn()) -> io::Result<()> {
         self.send(heir)?;
         await_ready(heir, PATIENCE, beat)?;
@@ -115,8 +117,8 @@ impl Estate {
         Self::read(&bytes[..count], files).ok_or_else(wrong)
     }
 
-    /// Removes and returns the descriptors and numbers of the device `name`; `None` if the estate does not
-    /// contain it.
+    /// Removes from the estate, and returns, the descriptors and integers of the device `name`; `None` if the
+    /// estate does not contain it.
     pub fn take(&mut self, name: &str) -> Option<Handed> {
         let at = self.devices.iter().position(|device| device.name == name)?;
         Some(self.devices.swap_remove(at).handed)
@@ -168,18 +170,18 @@ impl Estate {
 }
 
 impl Handed {
-    /// Creates the value for a device that hands over only descriptors, no numbers.
+    /// Creates the handover state of a device that is described by its descriptors alone; `numbers` is empty.
     #[must_use]
     pub const fn of_files(files: Vec<OwnedFd>) -> Self {
         Self { files, numbers: Vec::new() }
     }
 }
 
-/// Reports to the running process that this heir is prepared, so that the running process stops and sends the
-/// positions.
+/// Reports to the running process that this heir is prepared. The running process then stops, and sends the
+/// positions of its devices.
 ///
 /// # Errors
-/// If the other process has ended.
+/// If the running process has ended.
 pub fn prepared(from: &mut UnixStream) -> io::Result<()> {
     from.write_all(&[READY])
 }
@@ -187,7 +189,7 @@ pub fn prepared(from: &mut UnixStream) -> io::Result<()> {
 /// Reports to the running process that this heir is ready to use all devices, and waits for the permission.
 ///
 /// # Errors
-/// If the other process continues by itself. Nothing may be used then.
+/// If the running process continues by itself. This process must then use none of the devices.
 pub fn claim(from: &mut UnixStream) -> io::Result<()> {
     from.write_all(&[READY])?;
     from.set_read_timeout(Some(2 * PATIENCE))?;

@@ -67,7 +67,7 @@ pub(crate) fn socket(domain: c_int, kind: c_int, protocol: c_int) -> io::Result<
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Makes a descriptor non-blocking, and with it all its duplicates.
+/// Makes a descriptor non-blocking. This also applies to all duplicates of the descriptor.
 pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     let mut is_on: c_int = 1;
     // SAFETY: this request reads an `int`.
@@ -75,7 +75,7 @@ pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Moves this thread to a new network namespace, which ends with the thread.
+/// Moves this thread to a new network namespace, which the kernel removes when the thread ends.
 pub(crate) fn own_network() -> io::Result<()> {
     // SAFETY: the call takes only an integer.
     check(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
@@ -118,7 +118,7 @@ pub(crate) fn bind<A: Plain>(fd: BorrowedFd<'_>, address: &A) -> io::Result<()> 
     Ok(())
 }
 
-/// Connects a unix socket to the one that listens at `path`.
+/// Connects a unix socket to the listening socket at `path`.
 pub(crate) fn connect_unix(fd: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     let address = unix_address(path)?;
     let bytes = size_of::<libc::sockaddr_un>() as socklen_t;
@@ -228,7 +228,7 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, target: &mut [u8]) -> io::Result<usize
     usize::try_from(read).map_err(|_| io::Error::last_os_error())
 }
 
-/// Makes the kernel send the frames in a socket's ring. Does not block.
+/// Asks the kernel to send the frames in a socket's ring (kick). Does not block.
 pub(crate) fn kick(fd: BorrowedFd<'_>) -> io::Result<()> {
     let (none, flags) = (std::ptr::null(), libc::MSG_DONTWAIT);
     // SAFETY: the call reads no byte and no address.
@@ -246,7 +246,7 @@ pub(crate) fn unsent_bytes(fd: BorrowedFd<'_>) -> io::Result<u64> {
 }
 
 /// Sends messages by one call, without blocking. Returns the number of messages that the kernel accepted.
-/// Bypasses the C library, because musl makes a call for each message.
+/// Bypasses the C library, because musl makes one system call for each message.
 ///
 /// # Safety
 /// Every header must point to memory that is live and of the lengths that it states.

@@ -1,7 +1,7 @@
 //! Writer for TAPs: submits many writes in one system call, through io_uring.
 //!
-//! Batching does not make a write cheaper. But a reader that a write has woken cannot take the processor
-//! between two writes.
+//! Batching does not make a write cheaper. But it prevents a reader, which a write has woken, from taking the
+//! processor between two writes.
 //!
 //! Contract: the writes of a batch are linked, so the kernel executes them in order, and stops after a write
 //! that fails. When `write` returns, the kernel no longer uses the pieces, even if the queue itself failed. A
@@ -28,10 +28,10 @@ const ENTRIES: u32 = 128;
 /// The index of the file in the ring's table of registered files.
 const FILE: types::Fixed = types::Fixed(0);
 
-/// An io_uring submission queue for one file.
+/// A writer with an io_uring for one file.
 pub(crate) struct Uring<F> {
     ring: IoUring,
-    /// The writer that is used once the queue has failed.
+    /// The fallback: one `writev` per packet, used once the io_uring has failed.
     singly: Writev<F>,
     is_enabled: bool,
     has_failed: bool,
@@ -133,7 +133,7 @@ fn complete(queue: &mut impl Queue, results: &mut [i32]) -> (u64, bool) {
     (submissions, has_failed)
 }
 
-/// The time between two checks of a queue on which waiting is impossible.
+/// The time between two checks of a failed io_uring, on which this thread cannot wait.
 const FAILED_PAUSE: Duration = Duration::from_micros(50);
 
 impl Queue for IoUring {
@@ -230,7 +230,7 @@ fn disabled() -> Builder {
 /// The operation `IORING_UNREGISTER_FILES`: remove the table of registered files.
 const UNREGISTER_FILES: u8 = 3;
 
-/// Returns `true` if waiting can be repeated after this error.
+/// Returns `true` if the error is transient (EINTR, EAGAIN, EBUSY), so that the wait can be retried.
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY))
 }

@@ -16,7 +16,7 @@ use rxo_device::Descriptors;
 /// Maximum number of descriptors in one wait.
 pub const MOST_DESCRIPTORS: usize = 32;
 
-/// The set of descriptors that are ready: bit `n` stands for descriptor `n`.
+/// The set of descriptors that are ready, as a bitmap: bit `n` for descriptor `n`.
 ///
 /// An error or a hang-up counts as ready: the next `receive` returns it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -141,8 +141,8 @@ pub fn pause(time: Duration) {
     let _ended = WaitList::new().wait(Some(time));
 }
 
-/// Makes the short waits of this thread end on time. By default the kernel delays the end of a wait by up to
-/// 50 µs, which is half of a 100 µs pause.
+/// Sets the timer slack of this thread to its minimum, so that short waits end on time. By default the kernel
+/// delays the end of a wait by up to 50 µs, which is half of a 100 µs pause.
 pub fn use_precise_timers() {
     // SAFETY: the call takes only numbers. A refusal leaves waits less precise, nothing else.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) };

@@ -31,9 +31,9 @@ impl Activity {
         Some(Self { state, ran_ns: schedule.split_whitespace().next()?.parse().ok()? })
     }
 
-    /// Returns the part of the time `passed` since the sample `before` in which the thread could have worked.
-    /// For a runnable thread, this is the processor time that it got: on a busy machine, that is less than
-    /// the time `passed`.
+    /// Returns for how much of the time `passed` since the sample `before` the thread could have worked. For a
+    /// runnable thread, this is the processor time that it got: on a busy machine, that is less than the time
+    /// `passed`.
     pub(super) fn worked_since(self, before: Self, passed: Duration) -> Duration {
         match self.state {
             'R' => passed.min(Duration::from_nanos(self.ran_ns.saturating_sub(before.ran_ns))),

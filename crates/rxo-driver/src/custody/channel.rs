@@ -20,17 +20,17 @@ pub(super) enum Order {
     Quit,
     /// The user asked the run to end.
     Stop,
-    /// The worker must read the file of the run's flags again. The open file comes with the order. If it
-    /// could not be opened, `refused` is the system's error number, otherwise 0. `is_asked` is `true` if the
-    /// worker requested it.
+    /// The worker must read the file of the run's flags again. The open file comes with the order. If it could
+    /// not be opened, `refused` is the system's error number, otherwise 0. `is_asked` is `true` if the worker
+    /// requested the reload.
     Reload { is_asked: bool, refused: u32 },
     /// The keeper has restored everything that the run had changed.
     PutBack,
     /// The worker must offer its devices to a successor, a process that replaces it. The order carries a
     /// socket to the successor.
     HandOver,
-    /// The successor's request was accepted: the worker was ordered to hand over its devices. The order
-    /// carries the memory of the run's pulse, its counter of signs of life, if there is one.
+    /// Sent to a successor: its request was accepted, and the worker was ordered to hand over its devices. The
+    /// order carries the memory of the run's pulse, its counter of signs of life, if there is one.
     Welcome,
 }
 
@@ -52,12 +52,12 @@ impl Begun {
 /// A message from the worker to the keeper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Report {
-    /// The devices are open. The number is the interface index of the TAP, or 0 if there is no TAP.
+    /// The devices are open. The value is the interface index of the TAP; 0 if there is no TAP.
     Opened(u32),
     /// The nic of the run was deleted.
     NicIsGone,
-    /// The nic was deleted, an interface with the same name has appeared, and it is open now. The number is
-    /// its index.
+    /// The nic was deleted, an interface with the same name has appeared, and it is open now. The value is the
+    /// index of the new interface.
     NicIsBack(u32),
     /// The user has confirmed the run. The keeper does not reply.
     Confirmed,
@@ -66,9 +66,9 @@ pub(super) enum Report {
     Reload,
     /// The devices are closed, and the run is over.
     Closed,
-    /// Sent by a successor of the worker: the successor asks the keeper to order the worker's handover.
-    /// `version` is the version of the [estate](crate::succession::Estate). A handle on the successor comes
-    /// with the report, and one end of a socket for the worker.
+    /// Sent by a successor of the worker: the successor asks the keeper to order the worker's handover. `version`
+    /// is the version of the [estate](crate::succession::Estate), and `process` the successor's process number.
+    /// Two descriptors come with the report: a handle on the successor, and one end of a socket for the worker.
     Succeeds { version: u32, process: u32 },
     /// Sent by a successor: the successor uses the devices, and is the worker from now on. The keeper does
     /// not reply.

@@ -1,5 +1,5 @@
-//! Checks an interface before a run: for what would prevent the run, and for what needs a warning. Only
-//! decides; [`Held`] reads the facts.
+//! Checks an interface before a run, for obstacles to the run and for conditions that need a warning. This module
+//! only decides; [`Held`] reads the facts.
 //!
 //! [`Held`]: super::held::Held
 
@@ -16,7 +16,7 @@ use crate::mentions::{Mention, ReferenceKind};
 pub(super) struct InterfaceFacts<'a> {
     pub(super) holdings: &'a Holdings,
     pub(super) elsewhere: &'a Elsewhere,
-    /// The facts about taking the interface over; `None` if no TAP does so.
+    /// The facts for a takeover of the interface; `None` if no TAP takes the interface over.
     pub(super) takeover: Option<&'a Takeover>,
 }
 
@@ -25,12 +25,12 @@ pub(super) struct InterfaceFacts<'a> {
 pub(super) struct Takeover {
     /// The names that the TAP gets; `None` if it cannot get them.
     pub(super) names: Option<Names>,
-    /// `false` if this process lacks the privilege to test whether the interface can be renamed.
+    /// `false` if this process lacks the privilege to check whether the interface can be renamed.
     pub(super) may_rename: bool,
     pub(super) mentions: Vec<Mention>,
 }
 
-/// Returns the findings of all checks on an interface, in the order in which a run refuses them.
+/// Returns the findings of all checks on an interface, in the order in which a run examines them.
 pub(super) fn all(seen: &InterfaceFacts<'_>) -> Vec<Finding> {
     let InterfaceFacts { holdings, elsewhere, takeover } = *seen;
     let mut found = vec![place(holdings), containers(holdings, elsewhere)];
@@ -86,7 +86,7 @@ fn containers(holdings: &Holdings, elsewhere: &Elsewhere) -> Finding {
     Finding::fine(CONTAINERS, format!("nothing in {namespaces} other networks is made of it"))
 }
 
-/// Checks whether the interface has addresses through which the host would receive each frame twice.
+/// Checks whether the interface has addresses because of which the host would receive each frame twice.
 fn addresses(holdings: &Holdings, takes_over: bool) -> Finding {
     let name = &holdings.link().name;
     let (count, routes) = (holdings.addresses().count(), holdings.routes().count());
@@ -125,8 +125,8 @@ fn name(holdings: &Holdings, takeover: &Takeover) -> Finding {
     }
 }
 
-/// Checks whether rules of firewalls, routing and traffic control refer to the interface: during the run they
-/// would match another interface, or nothing.
+/// Checks whether rules of firewalls, routing and traffic control refer to the interface: during the run such
+/// rules would match another interface, or none.
 fn rules(holdings: &Holdings, takeover: &Takeover) -> Finding {
     let Takeover { names, may_rename, mentions } = takeover;
     let (own, is_renamed) = (&holdings.link().name, names.is_some());

@@ -9,7 +9,7 @@ use rxo_frame::Instant;
 pub(super) enum Confirmation {
     /// No confirmation is needed, or it has been given.
     Enough,
-    /// The confirmation must be given within this time after the first change.
+    /// The confirmation must be given within this time after the first change of an interface.
     Within(Duration),
     /// The confirmation must be given before this instant.
     Before(Instant),
@@ -23,8 +23,7 @@ pub(super) enum Confirmation {
 const GRACE: Duration = Duration::from_secs(3);
 
 impl Confirmation {
-    /// Returns the state of the confirmation that follows at the time `now`; `None` if the state does not
-    /// change.
+    /// Returns the next state of the confirmation if the state changes at `now`; otherwise `None`.
     pub(super) fn at(self, now: Instant) -> Option<Self> {
         match self {
             Self::Before(end) if now >= end => Some(Self::Missed { kill_at: now + GRACE }),

@@ -1,7 +1,8 @@
 //! Control: the worker's side of a run in two processes.
 //!
-//! This module is separate because the keeper sends its orders at any time, and a thread receives them while the worker is
-//! busy. Contract: an order to stop is never lost, and the worker never waits for a successor.
+//! This module is separate because the keeper may send orders at any time, so a separate thread receives them
+//! while the worker is busy. Contract: an order to stop is never lost, and the worker never waits for a
+//! successor.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,9 +23,9 @@ use crate::fault;
 use crate::lock::InterfaceLock;
 use crate::succession::Estate;
 
-/// The worker's side of a run in two processes. Reports to the keeper, and restores the interfaces if the
-/// keeper is gone, unless another process restores them. During the run a thread [listens](Self::listen) to
-/// the keeper, so that an order to stop reaches the worker even while the worker is busy.
+/// The worker's side of a run in two processes. It reports to the keeper, and restores the interfaces if the
+/// keeper has ended, unless another process restores them. During the run a thread [listens](Self::listen) to the
+/// keeper, so that an order to stop reaches the worker even while the worker is busy.
 #[derive(Debug)]
 pub struct Control {
     channel: UnixStream,
@@ -46,8 +47,8 @@ pub struct Heir {
     pub socket: UnixStream,
 }
 
-/// The state that the keeper's unrequested orders change: orders to read the flags again, to stop, and to
-/// hand over.
+/// The state that is changed by the keeper's unsolicited orders: to read the flags again, to stop, and to hand
+/// over the devices.
 #[derive(Clone, Debug)]
 struct Asides {
     reload: Sender<Reload>,
@@ -56,13 +57,13 @@ struct Asides {
     is_over: Arc<AtomicBool>,
     /// The successor that has prepared everything and waits; `None` if there is none.
     heir: Arc<Mutex<Option<Heir>>>,
-    /// The devices for a successor; `None` if the run hands nothing over.
+    /// The devices to hand over to a successor; `None` if the run permits no successor.
     estate: Arc<Mutex<Option<Estate>>>,
 }
 
 impl Asides {
-    /// Offers the devices to the successor at the other end of the socket in `files`, on a thread of its own:
-    /// the successor prepares itself, and the worker continues meanwhile. Then orders the worker to stop.
+    /// Offers the devices to the successor at the other end of the socket in `files`, on a separate thread, so
+    /// that the worker continues while the successor prepares itself. Then orders the worker to stop.
     fn offer(&self, files: Vec<OwnedFd>) {
         let Some(mut socket) = files.into_iter().next().map(UnixStream::from) else { return };
         let Some(estate) = lock(&self.estate).as_ref().and_then(|it| it.try_clone().ok()) else {
@@ -105,7 +106,7 @@ impl Control {
         }
     }
 
-    /// Lets successors have the devices of `estate`. Call it before [`listen`](Self::listen).
+    /// Offers the devices of `estate` to successors. Call this function before [`listen`](Self::listen).
     pub fn hand_over(&self, estate: Estate) {
         *lock(&self.asides.estate) = Some(estate);
     }
@@ -116,14 +117,15 @@ impl Control {
         lock(&self.asides.heir).take().filter(|_| !self.asides.is_over.load(Ordering::Relaxed))
     }
 
-    /// Withdraws the order to stop that came with a successor, because the successor has failed. An order to
-    /// end the run stays in force.
+    /// Withdraws the order to stop for a handover, because the successor has failed. An order to end the run
+    /// stays in force.
     pub fn withdraw_stop(&self) {
         let is_asked = lock(&self.asides.heir).is_some();
         self.stop.store(is_asked || self.asides.is_over.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Reports to the keeper that this process uses the devices of the worker, which has handed over and ends.
+    /// Reports to the keeper that this process, the successor, now uses the devices that the former worker has
+    /// handed over.
     ///
     /// # Errors
     /// If the keeper is gone.
@@ -131,8 +133,8 @@ impl Control {
         Report::Succeeded.send(&self.channel, &[])
     }
 
-    /// Starts the listening thread. Give up privileges before this call, because a running thread keeps its
-    /// own.
+    /// Starts the listening thread. Give up privileges before this call, because a thread that already runs keeps
+    /// its privileges.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -148,16 +150,15 @@ impl Control {
         Ok(())
     }
 
-    /// Leaves the restoring of interfaces to the [`Restorer`](super::Restorer) if the keeper is gone, because
-    /// this process may have given up the privileges for it.
+    /// If the keeper is gone, leaves it to the [`Restorer`](super::Restorer) to restore the interfaces, because
+    /// this process may have given up the privileges that are needed for that.
     pub const fn leave_to_restorer(&mut self) {
         self.restores = false;
     }
 
-    /// Reports that the devices are open, and waits until the keeper has prepared the interfaces. `tap` is
-    /// the index of the host's TAP, if there is one, and the descriptor without which the kernel removes the
-    /// TAP. Returns `None` if the keeper is gone or refuses the run; a keeper that refuses the run prints the
-    /// reason.
+    /// Reports that the devices are open, and waits until the keeper has prepared the interfaces. `tap` contains
+    /// the index of the host's TAP and a descriptor that keeps the TAP in existence; `None` if there is no TAP.
+    /// Returns `None` if the keeper is gone or refuses the run; a keeper that refuses the run prints the reason.
     ///
     /// # Errors
     /// If the TAP was deleted, or the system has no descriptors left.
@@ -277,8 +278,8 @@ impl Confirmer {
     }
 }
 
-/// Returns the next order that answers a report; `None`, after setting `stop`, if the keeper is gone.
-/// Meanwhile follows all other orders.
+/// Returns the keeper's next answer to a report, and carries out all other orders that arrive before it. If the
+/// keeper is gone, sets `stop` and returns `None`.
 fn next_answer(from: &UnixStream, asides: &Asides) -> Option<Order> {
     loop {
         match Order::receive(from) {

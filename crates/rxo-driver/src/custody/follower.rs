@@ -1,8 +1,8 @@
 //! Follower: decides what a run must do after a change in the host's network.
 //!
-//! This module is separate, and uses no clock and no system calls, so that it can be tested alone: changes go
-//! in, orders come out. Contract: many changes at once cause one order of each kind, and the work that orders
-//! cause is bounded, however often the network changes.
+//! This module is separate, and uses no clock and no system calls, so that it can be tested alone: its input is
+//! changes, its output is orders. Contract: many changes at once cause one order of each kind, and the work that
+//! orders cause is bounded, however often the network changes.
 
 use std::time::Duration;
 
@@ -62,11 +62,11 @@ struct Pending {
 const SETTLES: Duration = Duration::from_millis(100);
 /// Maximum delay of an order while changes continue without a pause.
 const MOST_WAIT: Duration = Duration::from_secs(1);
-/// Minimum time between two moves of addresses and routes to the TAP, so that a program that puts addresses
-/// back on the nic after each move causes little work.
+/// Minimum time between two moves of addresses and routes to the TAP, so that little work is caused by a program
+/// that puts addresses back on the nic after each move.
 const BETWEEN_ADOPTIONS: Duration = Duration::from_secs(1);
-/// The pause after a recording, as a multiple of the time that the recording took. So recording uses at most
-/// 1/20 of the time: a router's tables are long, and change continuously.
+/// The pause after a recording, as a multiple of the time that the recording took. So recording uses at most 1/20
+/// of the time, even on a router, whose tables are long and change continuously.
 const COST_FACTOR: u32 = 20;
 
 impl Follower {

@@ -65,8 +65,8 @@ impl Following {
         self.carry_out(due, custody, note);
     }
 
-    /// Joins, for the TAP, the multicast groups that programs have joined on the nic. Called at intervals,
-    /// because the kernel sends no notices about groups.
+    /// Joins, for the TAP, the multicast groups that programs have joined on the nic. The caller calls this
+    /// function at intervals, because the kernel sends no notices about groups.
     pub(super) fn follow_groups(&mut self, custody: &mut Custody) {
         if let Some((nic, tap)) = custody.taken() {
             self.groups.follow(nic.index(), tap.before().index);
@@ -124,6 +124,6 @@ impl AsFd for Following {
     }
 }
 
-/// Maximum number of changes read in one call; more wait for the next call, so that the worker's reports are
-/// not delayed.
+/// Maximum number of changes read in one call; further changes wait for the next call, so that the worker's
+/// reports are not delayed.
 const MOST_AT_ONCE: usize = 1_000;

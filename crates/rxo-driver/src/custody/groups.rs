@@ -1,8 +1,9 @@
 //! Multicast groups: joins, for the TAP, the groups that programs have joined on the nic.
 //!
-//! A program joins a group on an interface. During a takeover the group's frames come by the TAP, where no
-//! program has joined, and the host would drop them. So the keeper joins there as well. This does not help
-//! programs that accept a group's frames only by the interface on which they joined (`IP_MULTICAST_ALL` off).
+//! A program joins a group on an interface. During a takeover the host receives the group's frames through the
+//! TAP, on which no program has joined, and would drop them. So the keeper joins the group on the TAP as well.
+//! This does not help programs that accept a group's frames only by the interface on which they joined
+//! (`IP_MULTICAST_ALL` off).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -64,9 +65,9 @@ fn joined(index: u32) -> BTreeSet<IpAddr> {
     groups.chain(ipv6(&read("igmp6"), index).into_iter().map(IpAddr::V6)).collect()
 }
 
-/// Returns the groups of an interface from the text of `/proc/net/igmp`. In that file, an unindented line for
-/// each interface begins with the index. An indented line for each group begins with the address, a
-/// hexadecimal number in host byte order.
+/// Returns the groups of an interface from the contents of `/proc/net/igmp`. In that file, an unindented line for
+/// each interface begins with the index. An indented line for each group begins with the address, a hexadecimal
+/// number in host byte order.
 fn ipv4(table: &str, index: u32) -> Vec<Ipv4Addr> {
     let mut is_it = false;
     let mut groups = Vec::new();
@@ -82,7 +83,7 @@ fn ipv4(table: &str, index: u32) -> Vec<Ipv4Addr> {
     groups
 }
 
-/// Returns the groups of an interface from the text of `/proc/net/igmp6`, in which each line has the index
+/// Returns the groups of an interface from the contents of `/proc/net/igmp6`, in which each line has the index
 /// and the name of an interface, and a group.
 fn ipv6(table: &str, index: u32) -> Vec<Ipv6Addr> {
     let groups = table.lines().filter_map(|line| {

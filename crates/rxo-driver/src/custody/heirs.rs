@@ -1,10 +1,9 @@
 //! Heirs: the keeper's replacement of its worker by a successor, such as a new version of rxo.
 //!
-//! The successor connects to a socket of the keeper and sends its request: a handle on its process, and one
-//! end of a socket. The keeper passes that end to the worker. The worker offers its devices, hands them over
-//! once the successor is prepared ([`succession`](crate::succession)), and ends. Once the successor reports
-//! that it uses the devices, the successor is the worker. The changes of interfaces stay in place during the
-//! handover.
+//! The successor connects to a socket of the keeper and sends its request: a handle on its process, and one end
+//! of a socket. The keeper passes that end to the worker. The worker offers its devices, hands them over once the
+//! successor is prepared ([`succession`](crate::succession)), and ends. Once the successor reports that it uses
+//! the devices, the keeper treats it as the worker. The changes of interfaces stay in place during the handover.
 //!
 //! Contract: one successor at a time. If the successor ends before that report, the worker continues.
 
@@ -26,16 +25,16 @@ use crate::vhost_user::connect;
 pub(super) struct Heirs {
     listener: Listener,
     heir: Option<Heir>,
-    /// The workers that have handed over, and may not have ended yet.
+    /// The former workers that have handed over their devices, and may not have ended yet.
     retired: Vec<Worker>,
 }
 
-/// A process that has connected in order to succeed the worker.
+/// The successor, a process that has connected to replace the worker, in one of two phases.
 #[derive(Debug)]
 enum Heir {
     /// The process has not sent its request yet.
     Silent(UnixStream),
-    /// The process has sent its request, but not the report that it uses the devices.
+    /// The process has requested the handover, but has not reported yet that it uses the devices.
     Asks(Worker),
 }
 
@@ -43,9 +42,9 @@ enum Heir {
 #[derive(Debug)]
 pub(super) enum KeeperTask {
     Nothing,
-    /// The worker must hand over through this end of a socket.
+    /// The worker must hand over its devices through this end of a socket.
     HandOver(OwnedFd),
-    /// The heir is the worker from now on: it has reported that it uses the devices.
+    /// The successor has reported that it uses the devices, so it replaces the worker.
     Succeeded(Box<Worker>),
     /// The successor has failed, so the worker continues.
     Failed,
@@ -106,12 +105,12 @@ impl Heirs {
         KeeperTask::HandOver(end)
     }
 
-    /// Returns `true` if a successor has asked the worker to hand over.
+    /// Returns `true` if a successor has requested the handover.
     pub(super) const fn is_asked(&self) -> bool {
         matches!(self.heir, Some(Heir::Asks(_)))
     }
 
-    /// Stores a former worker, which has handed over, until that process has ended.
+    /// Keeps a former worker, which has handed over its devices, in a list until that process has ended.
     pub(super) fn retire(&mut self, worker: Worker) {
         self.retired.push(worker);
     }
@@ -137,7 +136,7 @@ impl Heir {
     }
 }
 
-/// The maximum time that a successor may take to complete a message.
+/// The maximum time that a successor may take to send a complete message.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A successor that has connected to the keeper of a run, and may ask for the handover.
@@ -149,7 +148,7 @@ pub struct Successor {
 /// A successor whose request was accepted, and which will receive the devices.
 #[derive(Debug)]
 pub struct Succeeding {
-    /// The channel to the keeper, for [`Control::new`](super::Control::new).
+    /// The channel to the keeper, to be passed to [`Control::new`](super::Control::new).
     pub channel: UnixStream,
     /// The end of a socket from which the [`Estate`](crate::succession::Estate) comes.
     pub estate: UnixStream,
@@ -176,7 +175,7 @@ impl Successor {
         }
     }
 
-    /// Asks the keeper to let this process succeed its worker. The worker offers its devices soon afterwards.
+    /// Asks the keeper to replace its worker by this process. The worker offers its devices soon afterwards.
     ///
     /// # Errors
     /// If the keeper refuses: another process is about to succeed the worker, or the keeper has another

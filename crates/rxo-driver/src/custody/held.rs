@@ -21,7 +21,7 @@ use crate::{DeviceName, Feature, Interface};
 
 type Result<T, E = DeviceError> = std::result::Result<T, E>;
 
-/// An interface of the run: its state before the run, and the lock and the isolation that the run has on it.
+/// An interface of the run, with its state before the run, and the lock and the isolation during the run.
 #[derive(Debug)]
 pub(super) struct Held {
     device: String,
@@ -33,7 +33,7 @@ pub(super) struct Held {
     /// the TAP's current state. If the interface is replaced, the holdings are not read again.
     holdings: Holdings,
     settings: Settings,
-    /// The interface's names, which the TAP has during the run. `None` if the interface keeps them.
+    /// The interface's names, which the TAP gets during the run. `None` if the interface keeps its names.
     names: Option<Names>,
     /// Rules of the host's firewall, routing and traffic control that refer to the interface, and that match
     /// the TAP during the run.
@@ -43,8 +43,8 @@ pub(super) struct Held {
     /// `true` if GRO was on before the run. The run switches it off, because the kernel would coalesce by its
     /// own rules before rxo sees a frame.
     has_gro: bool,
-    /// `true` once the TAP has been switched on in place of the interface. Before that, the TAP's settings
-    /// were not chosen by the user.
+    /// `true` once the TAP has been switched on in place of the interface. Before that, the TAP's settings are
+    /// not those of the user, and must not be copied to the interface.
     is_taken_over: bool,
     lock: Option<InterfaceLock>,
     isolation: Option<Isolation>,
@@ -129,7 +129,7 @@ impl Held {
         })
     }
 
-    /// Records that the TAP has been switched on in place of the interface.
+    /// Records that the TAP has taken over the interface.
     pub(super) const fn record_takeover(&mut self) {
         self.is_taken_over = true;
     }
@@ -287,7 +287,7 @@ impl Held {
         Some(follower::ObservedState { index, name, mtu, has_carrier })
     }
 
-    /// Stores the part of the TAP's current state `now` that belongs to this interface.
+    /// Stores those holdings of the TAP, in its current state `now`, that belong to this interface.
     pub(super) fn follow(&mut self, now: &TapNow, tap: &HostTap) {
         let before = std::mem::replace(&mut self.holdings, now.holdings.clone());
         self.holdings.keep_objects(&before);
@@ -369,8 +369,8 @@ fn read_takeover(link: &Link) -> Result<Takeover> {
     Ok(Takeover { names, may_rename: checks::is_allowed(&tried), mentions: mentions::of(link)? })
 }
 
-/// Restores on `link` everything that `owed` lists. An error in one part does not prevent the other parts;
-/// the first error is returned.
+/// Restores on `link` everything that `owed` lists. Continues after an error, and returns the first error at the
+/// end.
 pub(super) fn give(owed: &Owed<'_>, link: &Link) -> Result<()> {
     let Owed { holdings, settings, names, has_gro, was_taken_over } = *owed;
     let mut link = link.clone();
@@ -388,8 +388,8 @@ fn cannot_rename(name: &str, error: io::Error) -> DeviceError {
     fault::system(format!("cannot rename interface {name}"), error)
 }
 
-/// Adds to the message of `error` that the option `--no-isolation` exists, unless privilege is missing:
-/// without isolation, the run's packet sockets would still need that privilege.
+/// Adds a hint at the option `--no-isolation` to the message of `error`. If privilege is missing, adds no hint,
+/// because the run's packet sockets need the same privilege even without isolation.
 fn without_isolation(error: DeviceError) -> DeviceError {
     match error {
         DeviceError::System { message, source }

@@ -35,7 +35,7 @@ pub struct Keeper {
     requests: Requests,
     /// The sender of the file of the run's flags to the worker; `None` if the run has no such file.
     reloads: Option<Reloads>,
-    /// The number of times that the user has asked the run to end.
+    /// The number of requests of the user so far to end the run.
     asked: usize,
     /// Follows the host's network while the run's changes are made; `None` at other times.
     following: Option<Following>,
@@ -45,7 +45,7 @@ pub struct Keeper {
     pulse: Option<(Pulse, Duration)>,
     /// Measures the silence of the worker; `None` unless the host depends on the worker.
     watch: Option<Watch>,
-    /// The instant until which the keeper waits for the devices of a killed worker to close; `None` unless a
+    /// The instant until which the keeper waits until the devices of a killed worker are closed; `None` unless a
     /// silent worker was killed.
     hung: Option<Instant>,
     lifeline: Option<Lifeline>,
@@ -101,7 +101,7 @@ impl Keeper {
         })
     }
 
-    /// Lets a process that connects to `listener` succeed the worker; see [`Successor`](super::Successor).
+    /// Permits a process that connects to `listener` to replace the worker; see [`Successor`](super::Successor).
     #[must_use]
     pub fn succeeded_by(mut self, listener: Listener) -> Self {
         self.heirs = Some(Heirs::new(listener));
@@ -128,8 +128,8 @@ impl Keeper {
         self
     }
 
-    /// Kills the worker and restores everything if the counter in `pulse` stays unchanged for `limit` while
-    /// the host depends on the worker. Time in which the keeper does not run either, for example while the
+    /// Kills the worker and restores everything if the counter in `pulse` stays unchanged for `limit` while the
+    /// host depends on the worker. Time during which the keeper itself does not run, for example while the
     /// machine is suspended, does not count.
     #[must_use]
     pub const fn watch(mut self, pulse: Pulse, limit: Duration) -> Self {
@@ -137,7 +137,7 @@ impl Keeper {
         self
     }
 
-    /// Lets the process at the other end of `lifeline` restore everything if worker and keeper are killed at
+    /// Makes the process at the other end of `lifeline` restore everything if worker and keeper are killed at
     /// once.
     #[must_use]
     pub fn outlived_by(mut self, lifeline: Lifeline) -> Self {
@@ -350,7 +350,7 @@ impl Keeper {
         }
     }
 
-    /// Ends the worker if no confirmation has come in time.
+    /// Ends the worker if the user has not confirmed the run in time.
     fn check_confirmation(&mut self) {
         let Some(next) = self.confirmation.at(clock::now()) else { return };
         self.confirmation = next;

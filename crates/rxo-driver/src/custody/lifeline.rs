@@ -1,5 +1,5 @@
-//! Lifeline and restorer: the last process of a run, which restores everything if keeper and worker were
-//! killed at once, or both hang.
+//! Lifeline and restorer: the last process of a run, which restores everything if keeper and worker were killed
+//! at once, or if both hang.
 //!
 //! The restorer shares no process group or session with keeper and worker, is the last process that the
 //! kernel kills when memory runs out, and holds nothing of the run except its end of a socket. The other end
@@ -31,9 +31,9 @@ pub struct Lifeline {
 #[derive(Debug)]
 pub struct Restorer {
     channel: UnixStream,
-    /// The keeper, and its process number; `None` before Linux 5.3.
+    /// A handle on the keeper, and its process number; `None` before Linux 5.3.
     keeper: Option<(Process, u32)>,
-    /// The worker, and its process number; `None` until the keeper has sent it.
+    /// A handle on the worker, and its process number; `None` until the keeper has sent these.
     worker: Option<(Process, u32)>,
 }
 
@@ -68,8 +68,8 @@ pub fn secure() -> io::Result<Lives> {
 }
 
 impl Lifeline {
-    /// Sends a handle on the worker to the restorer, so that it can kill a worker that hangs together with
-    /// the keeper.
+    /// Sends a handle on the worker to the restorer, so that the restorer can kill the worker if the worker and
+    /// the keeper both hang.
     pub(super) fn name_worker(&self, worker: &Worker) {
         let Some(file) = worker.descriptor() else { return };
         let [a, b, c, d] = worker.number().to_ne_bytes();
@@ -88,9 +88,9 @@ impl Lifeline {
 }
 
 impl Restorer {
-    /// Waits for the end of the run, and restores `nics` unless another process has restored them; then calls
-    /// `note` with one line per nic. If the process that the host depends on is silent for twice `limit`,
-    /// kills keeper and worker; a process that is not stopped gets some seconds more. If `limit` is `None`,
+    /// Waits for the end of the run. Then restores `nics`, unless another process has restored them, and calls
+    /// `note` with one line per nic. If the process that the host depends on is silent for twice `limit`, kills
+    /// keeper and worker; a process that is not stopped by a signal gets some seconds more. If `limit` is `None`,
     /// only waits.
     pub fn outlive(
         mut self,
@@ -168,8 +168,8 @@ impl Restorer {
         }
     }
 
-    /// Waits until keeper and worker have ended. The socket closes before their devices do, and a TAP that
-    /// still exists would keep addresses and routes.
+    /// Waits until keeper and worker have ended. This is necessary because a process closes its socket before its
+    /// devices, and a TAP that still exists would keep addresses and routes.
     fn await_ends(&self) {
         for (process, _) in self.worker.iter().chain(&self.keeper) {
             let mut list = WaitList::new();

@@ -1,10 +1,10 @@
 //! Custody: records what a run changes on interfaces that it did not create, and restores them.
 //!
 //! A run is two processes (see [`guard`](crate::guard)). The worker carries frames and has a [`Control`]; the
-//! [`Keeper`] makes all changes and waits. Both processes have the [`Custody`], so that the process that
-//! outlives the other can restore the interfaces. In case both processes are killed, a record in a file lists
-//! the changes. A third process (see [`secure`]), the next run, or [`restore`] then restores the interfaces
-//! from the record.
+//! [`Keeper`] makes all changes and waits. Both processes have the [`Custody`], so that either can restore the
+//! interfaces if the other process ends first. In case both processes are killed, a record in a file lists the
+//! changes. A third process (see [`secure`]), the next run, or [`restore`] then restores the interfaces from the
+//! record.
 //!
 //! Contract: [`Custody::examine`] changes nothing, and comes before anything else, so that a problem is
 //! reported at once. [`Custody::take`] locks the interfaces. Only the [`Keeper`] makes changes, after the
@@ -104,8 +104,8 @@ pub struct Claim<'a> {
     pub host: (&'a str, &'a DeviceName),
     /// `true` if the nic's addresses, routes and names move to the host's TAP.
     pub takes_over: bool,
-    /// `true` if the run prevents the kernel's own stack from receiving on the interfaces that the run does
-    /// not create.
+    /// `true` if the run isolates the interfaces that it does not create: the kernel's own stack then receives no
+    /// frames on them.
     pub isolates: bool,
     /// `true` if the run creates the host's TAP, and removes it at the end.
     pub makes_host: bool,
@@ -127,7 +127,7 @@ pub struct Custody {
     held: Vec<Held>,
     takes_over: bool,
     isolates: bool,
-    /// The host's device, as the user wrote it.
+    /// The name of the host's device, as the user wrote it.
     host: String,
     makes_host: bool,
     /// The host's TAP; `None` until it is open.
@@ -148,9 +148,9 @@ impl Custody {
         Ok(Self { held, takes_over, isolates, host, makes_host, tap: None })
     }
 
-    /// Creates the custody of a process that succeeds the worker of a run. `nic` and `tap` are the indices of
-    /// the nic and of the host's device, if they are interfaces. The keeper stores the state to restore; this
-    /// custody stores only the holdings that the TAP has taken over.
+    /// Creates the custody of a successor of the worker of a run. `nic` and `tap` are the indices of the nic and
+    /// of the host's device, if they are interfaces. The keeper stores the state to restore; this custody stores
+    /// only the holdings that the TAP has taken over.
     ///
     /// # Errors
     /// If an interface was deleted.
@@ -166,8 +166,8 @@ impl Custody {
         Ok(Self { held, takes_over, isolates, host, makes_host, tap: None })
     }
 
-    /// Returns the findings of all checks on the claim's packet interfaces. Changes nothing.
-    /// [`Custody::examine`] refuses at the first finding that breaks a run.
+    /// Returns the findings of all checks on the claim's packet interfaces. Changes nothing. [`Custody::examine`]
+    /// returns an error for the first finding that breaks a run.
     ///
     /// # Errors
     /// If an interface does not exist, or its state cannot be read.
@@ -183,9 +183,9 @@ impl Custody {
         Ok(all)
     }
 
-    /// Locks the claim's packet interfaces, restores what a killed run has left changed, and then examines
-    /// them. The order matters: a run that is ending restores while it holds the lock. Calls `note` with a
-    /// line for each interface that was restored.
+    /// Locks the claim's packet interfaces, restores what a killed run has left changed, and then examines them.
+    /// This order is necessary, because a run that is ending restores the interfaces while it holds the lock.
+    /// Calls `note` with a line for each interface that was restored.
     ///
     /// # Errors
     /// Returns the errors of [`Custody::examine`], and an error if another rxo has locked an interface.
@@ -211,8 +211,8 @@ impl Custody {
         self.nic_taken_over().map_or(&[], Held::mentions)
     }
 
-    /// Prepares to isolate each interface from the kernel, if the claim asks for it. A process that is forked
-    /// later shares the isolation.
+    /// Prepares to isolate each interface from the kernel, if the claim requests isolation. A process that is
+    /// forked later shares the isolation.
     ///
     /// # Errors
     /// If an interface cannot be isolated.
@@ -225,8 +225,8 @@ impl Custody {
         self.held.first().filter(|_| self.takes_over)
     }
 
-    /// Stores the state of the host's TAP with this index, which is open but unchanged. `kept` are the
-    /// descriptors without which the kernel removes the TAP.
+    /// Stores the state of the host's TAP with this index, which is open but unchanged. `kept` contains the
+    /// descriptors that keep the TAP in existence.
     fn note_tap(&mut self, index: u32, kept: Vec<OwnedFd>) -> Result<(), DeviceError> {
         self.tap = Some(HostTap::read((index, kept), &self.host, !self.makes_host)?);
         Ok(())
@@ -331,7 +331,7 @@ impl Custody {
         self.taken().map_or(Ok(()), |(nic, tap)| nic.adopt(tap))
     }
 
-    /// Records the state that the TAP now has on behalf of the nic.
+    /// Records the current state of the TAP, as far as it must be restored on the nic.
     ///
     /// # Errors
     /// If the record cannot be written. A deleted TAP is no error: its last state stays recorded.

@@ -1,7 +1,7 @@
 //! Names of the nic, which the TAP has during the run.
 //!
-//! Packet filters, rules, scripts and daemons refer to an interface by its name. So the TAP takes the nic's
-//! name, and such references match the TAP. The nic gets another name, derived from its own.
+//! Packet filters, rules, scripts and daemons refer to an interface by its name. So that such references match
+//! the TAP, the TAP takes the nic's name. The nic gets a temporary name, which is derived from its own name.
 
 use std::io;
 
@@ -10,13 +10,13 @@ use rxo_device::DeviceError;
 use crate::fault;
 use crate::handover::Link;
 
-/// The names of a nic, and the temporary name (`parked`) that it has while the TAP has them.
+/// The names of a nic, and the temporary name (`parked`) of the nic during a takeover.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Names {
     pub(super) name: String,
     pub(super) altnames: Vec<String>,
     pub(super) parked: String,
-    /// The TAP that has the nic's names: its index and its own name. `None` before the takeover.
+    /// The index and the original name of the TAP that has taken the nic's names. `None` before the takeover.
     pub(super) tap: Option<(u32, String)>,
 }
 
@@ -60,7 +60,7 @@ impl Names {
         Self { name: name.clone(), altnames, parked: self.parked.clone(), tap }
     }
 
-    /// Takes the nic's names away from `tap`, which gets its own name again.
+    /// Takes the nic's names away from `tap`, and gives `tap` its own name again.
     ///
     /// # Errors
     /// If the kernel refuses the name.

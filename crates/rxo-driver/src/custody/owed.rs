@@ -71,8 +71,8 @@ pub(super) fn lock_and_restore(
     Ok(lock)
 }
 
-/// Locks the interface of `device`, and returns its index and the lock. A run that is ending restores by
-/// itself, so a record counts only while no run holds the lock.
+/// Locks the interface of `device`, and returns its index and the lock. A run that is ending restores the
+/// interface by itself, so a record may be used only while no run holds the lock.
 fn lock(device: &DeviceName) -> Result<(u32, InterfaceLock), DeviceError> {
     let index = || Ok(Interface::find(device.name())?.index()?.unsigned_abs());
     loop {
@@ -147,7 +147,8 @@ fn left_as(device: &DeviceName) -> Option<String> {
     renamed(device).map(|(_, name)| name)
 }
 
-/// Returns a finding if a killed run has left the nic of `device` under another name; otherwise `None`.
+/// Returns a finding if the nic of `device` still has the temporary name that a killed run gave it; otherwise
+/// `None`.
 #[must_use]
 pub fn left(device: &DeviceName) -> Option<Finding> {
     let name = left_as(device)?;

@@ -17,7 +17,7 @@ use crate::fault;
 use crate::handover::Link;
 use crate::sys::may_make;
 
-/// The result of looking for the record of an interface.
+/// The result of searching for the record of an interface.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RecordLookup {
     Nothing,
@@ -88,7 +88,7 @@ pub(super) fn shown(index: u32) -> String {
     path(index).unwrap_or_default().display().to_string()
 }
 
-/// Returns the folder of records, and an error if this process cannot write there.
+/// Returns the folder of records, with `Ok` if this process can write there, and an error if it cannot.
 pub(crate) fn folder() -> (PathBuf, io::Result<()>) {
     let folder = directory();
     let writable = may_make(&folder);
@@ -161,7 +161,7 @@ fn living_namespaces() -> BTreeSet<u64> {
     found
 }
 
-/// Parses the number in text such as `net:[4026531840]`; `None` if the text has another form.
+/// Parses the number in a string such as `net:[4026531840]`; `None` if the string has another form.
 fn number_of(text: &str) -> Option<u64> {
     text.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()
 }
@@ -226,8 +226,8 @@ pub(super) fn make_directory() -> PathBuf {
     directory
 }
 
-/// Returns the directory of records: `/run/rxo`, which a restart empties, or the one that the service manager
-/// has chosen.
+/// Returns the directory of records: `/run/rxo`, which is emptied when the machine restarts, or the directory
+/// that the service manager has chosen.
 fn directory() -> PathBuf {
     std::env::var_os("RUNTIME_DIRECTORY").map_or("/run/rxo".into(), PathBuf::from)
 }

@@ -1,7 +1,8 @@
 //! Reload: reads the file of a run's flags again, on SIGHUP or when the worker requests it.
 //!
 //! The keeper opens the file and sends the descriptor to the worker, which reads it; so the worker needs no
-//! permission to open files. A SIGHUP that comes because the terminal was closed is a request to end.
+//! permission to open files. A SIGHUP because the terminal was closed is not a reload, but a request to end the
+//! run.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};

@@ -22,8 +22,8 @@ pub(super) struct HostTap {
     holdings: Holdings,
     /// `true` if the TAP existed before the run.
     is_persistent: bool,
-    /// The descriptors that keep the TAP and its lock: without them the TAP, and the addresses on it, would
-    /// vanish with the worker.
+    /// Descriptors that keep the TAP and its lock in existence. Without them, the kernel would remove the TAP,
+    /// and the addresses on it, when the worker ends.
     kept: Vec<OwnedFd>,
 }
 
@@ -39,8 +39,8 @@ pub(super) struct TapNow {
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl HostTap {
-    /// Reads the state of the TAP with this index, which the user named `device`. `kept` are the descriptors
-    /// without which the kernel removes the TAP.
+    /// Reads the state of the TAP with this index, which the user named `device`. `kept` contains the descriptors
+    /// that keep the TAP in existence.
     ///
     /// # Errors
     /// If the TAP was deleted.
@@ -85,7 +85,7 @@ impl HostTap {
         Ok(TapNow { link, holdings, settings })
     }
 
-    /// Sets the TAP's carrier to `has_carrier`, and its speed to that of `nic`.
+    /// Sets the TAP's carrier to `has_carrier`, and its reported link speed to that of `nic`.
     pub(super) fn show(&self, nic: &str, has_carrier: bool) {
         if let Some(tap) = self.kept.first() {
             // Older kernels cannot set the carrier; the TAP then always has it.
@@ -123,9 +123,9 @@ impl HostTap {
         allowed.and(self.holdings.give_back(&link))
     }
 
-    /// Removes the TAP. If this process holds descriptors of the TAP, it deletes the TAP at once. Otherwise
-    /// it first waits for the kernel, which removes a TAP once the last descriptor is closed: io_uring may
-    /// close descriptors some time after the process has ended.
+    /// Removes the TAP. If this process holds descriptors of the TAP, it deletes the TAP at once. Otherwise it
+    /// first waits for the kernel, which removes a TAP once the last descriptor is closed: io_uring may close the
+    /// last descriptor some time after the process has ended.
     fn remove(&self) -> Result<(), DeviceError> {
         let begin = Instant::now();
         while let Some(link) = Link::read(self.before.index)? {

@@ -1,9 +1,9 @@
 //! Watch: decides whether a process has been silent for too long.
 //!
-//! This module is separate, and uses no clock, so that it can be tested alone. Contract: time counts only
-//! while this process itself ran, and while the worker had a processor if it was runnable. So a worker does
-//! not look dead because the machine was suspended or overloaded, or because other programs change the
-//! network configuration.
+//! This module is separate, and uses no clock, so that it can be tested alone. Contract: time counts only while
+//! this process itself ran and, if the worker was runnable, while the worker had a processor. So a worker is not
+//! considered hung because the machine was suspended or overloaded, or because other programs change the network
+//! configuration.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::activity::Activity;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watch {
     limit: Duration,
-    /// Extra time that passes before a process counts as silent, unless it is stopped (SIGSTOP).
+    /// Extra time beyond the limit, for a process that is not stopped (SIGSTOP).
     patience: Duration,
     seen: u64,
     /// The time of silence outside of uninterruptible system calls. Time in which the process waited for a

@@ -1,5 +1,5 @@
-//! Middleware around the source of a device. The result has the same type as the source of a device, so code
-//! that receives frames is compiled once, with or without middleware.
+//! Middleware around the source of a device. The wrapped source has the same type as the source of a device, so
+//! that code which receives frames is compiled only once.
 
 use std::fmt;
 

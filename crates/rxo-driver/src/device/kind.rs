@@ -1,4 +1,4 @@
-//! Table of device kinds: how each kind is named, checked and opened.
+//! Table of device kinds, with the functions that parse names and that check and open devices of each kind.
 
 use rxo_device::DeviceError;
 use rxo_frame::LinkKind;
@@ -18,15 +18,15 @@ pub struct DeviceKind {
     pub prefix: &'static str,
     /// The part after the colon as messages write it, such as `IFNAME`.
     pub placeholder: &'static str,
-    /// The origin of the interface that the name refers to; `None` if the name refers to something else, such
-    /// as the path of a socket.
+    /// The origin of the interface in the device name; `None` if the name is not that of an interface, but for
+    /// example the path of a socket.
     pub interface: Option<Origin>,
     /// The link layer of the device's frames; `None` if it depends on the open device.
     pub link: Option<LinkKind>,
-    /// Checks the part after the colon. The error text completes the sentence "device `…`".
+    /// Checks the part after the colon. An error is a phrase that completes the sentence "device `…`".
     pub(crate) check_name: fn(&str) -> Result<(), &'static str>,
-    /// Checks that the device can be opened, without changing anything. Returns its MTU in bytes; `None` if
-    /// the device does not exist yet, or if only an open device has an MTU.
+    /// Checks that the device can be opened, without changing anything. Returns its MTU in bytes; `None` if the
+    /// device does not exist yet, or if its MTU is known only once it is open.
     pub(crate) survey: fn(&DeviceName) -> Result<Option<u32>, DeviceError>,
     /// Attaches to a device. Creates its interface if rxo creates the interfaces of this kind.
     pub(crate) attach: Attach,
@@ -54,7 +54,7 @@ impl DeviceKind {
 
 pub(crate) type Attach = fn(&DeviceName) -> Result<Box<dyn DeviceHandle>, DeviceError>;
 
-/// A function that attaches to this number of queues of a device that another process has handed over.
+/// A function that attaches to the given number of queues of a device that another process has handed over.
 pub(crate) type Inherit =
     fn(&DeviceName, Handed, u32) -> Result<Box<dyn DeviceHandle>, DeviceError>;
 

@@ -1,16 +1,16 @@
 //! Devices, opened by name.
 //!
-//! [`KINDS`] is the table of device kinds. Each row contains all that the rest of rxo knows about a kind: the
-//! form of its names, and the functions that check and open a device. [`DeviceSource`] and [`DeviceSink`] are
-//! the same two types for every kind, so any source works with any sink. A [`Device`] has one of each.
+//! [`KINDS`] is the table of device kinds. Each row contains everything that is specific to a kind: the form of
+//! its names, and the functions that check and open a device. [`DeviceSource`] and [`DeviceSink`] are the same
+//! two types for every kind, so any source works with any sink. A [`Device`] has one of each.
 //!
 //! # Cost
 //! Source and sink are trait objects that are called once per batch: [`FrameSource::receive`] for the source,
 //! one submission of encoded packets for the sink. There is no dynamic dispatch per frame.
 //!
 //! # To add a device
-//! To add a kind, write a module with a [`SystemSource`], a `Port`, a [`DeviceHandle`] and a row; put the row
-//! into [`KINDS`].
+//! To add a kind of device, write a module with a [`SystemSource`], a `Port`, a [`DeviceHandle`] and a row; put
+//! the row into [`KINDS`].
 //!
 //! [`FrameSource::receive`]: rxo_device::FrameSource::receive
 
@@ -77,11 +77,11 @@ impl Device {
 pub struct DeviceOptions {
     /// Size and settings of a packet socket's ring.
     pub packet: PacketOptions,
-    /// The way in which writes to a TAP or TUN are submitted.
+    /// The system calls by which packets are written to a TAP or TUN.
     pub submit: SubmitMode,
     /// The MTU to set on a TAP or TUN, in bytes; `None` keeps the current one.
     pub mtu: Option<u32>,
-    /// The features that a guest is offered.
+    /// The features that are offered to a guest.
     pub guest: GuestOptions,
     /// `true` to bring a TAP or TUN up. While it is down, frames sent to it are dropped.
     pub bring_up: bool,
@@ -119,9 +119,9 @@ pub trait DeviceHandle: fmt::Debug {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Returns the position at which source and sink have ended. Before this call, drop the source or call
-    /// [`leave`](SystemSource::leave) on it. Afterwards the device belongs to the process that
-    /// [continues](Self::go_on_at); use it again only if that process has failed.
+    /// Returns the position at which source and sink have stopped. Before this call, drop the source or call
+    /// [`leave`](SystemSource::leave) on it. Afterwards the device belongs to the process that continues with it
+    /// ([`go_on_at`](Self::go_on_at)). This process may use the device again only if that process has failed.
     ///
     /// # Errors
     /// If the device cannot be handed over now.
@@ -129,8 +129,8 @@ pub trait DeviceHandle: fmt::Debug {
         Ok(Handed::default())
     }
 
-    /// Makes source and sink, which are open and not used yet, continue at the position at which source and
-    /// sink of another process have ended.
+    /// Makes source and sink, which are open and not used yet, continue at the position at which those of another
+    /// process have stopped.
     ///
     /// # Errors
     /// If the position does not fit the device, or the system refuses.
@@ -143,8 +143,8 @@ pub trait DeviceHandle: fmt::Debug {
         None
     }
 
-    /// Returns the descriptor without which the kernel removes an interface that rxo created; `None` for
-    /// other devices.
+    /// Returns a descriptor that keeps in existence an interface that rxo created: the kernel removes the
+    /// interface when the last such descriptor is closed. `None` for other devices.
     fn kept(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -160,13 +160,12 @@ pub trait SystemSource: FrameSource<Buffer = DeviceBuf> + Descriptors + fmt::Deb
     /// discard.
     fn discard_before(&mut self, _instant: Instant) {}
 
-    /// Passes the position at which this source has ended to the device's [handle](DeviceHandle::position),
-    /// as dropping the source does. But the source keeps its memory, which takes milliseconds to free. All
-    /// frames must have been dropped before. Afterwards the source may only be dropped.
+    /// Passes the position at which this source has stopped to the device's [handle](DeviceHandle::position), as
+    /// dropping the source does, but does not free the source's memory, which would take milliseconds. All frames
+    /// of the source must have been dropped before. Afterwards the source may only be dropped.
     fn leave(&mut self) {}
 
-    /// Returns the method by which frames are received, such as `AF_XDP, copy mode`; `None` if devices of
-    /// this kind have only one.
+    /// Returns the receive method, such as `AF_XDP, copy mode`; `None` if devices of this kind have only one.
     fn access(&self) -> Option<&'static str> {
         None
     }

@@ -16,7 +16,7 @@ use crate::succession::Handed;
 #[derive(Clone)]
 pub struct DeviceName {
     kind: &'static DeviceKind,
-    /// The part after the first colon.
+    /// The part of the device name after the first colon.
     text: String,
 }
 
@@ -59,8 +59,8 @@ impl DeviceName {
         parts.map_or((&self.text, None), |(name, rest)| (name, Some(rest)))
     }
 
-    /// Checks that the device can be opened, without changing anything. Returns its MTU in bytes; `None` if
-    /// the device does not exist yet, or if only an open device has an MTU.
+    /// Checks that the device can be opened, without changing anything. Returns its MTU in bytes; `None` if the
+    /// device does not exist yet, or if its MTU is known only once it is open.
     ///
     /// # Errors
     /// If the device does not exist or is down; the message names the reason and the remedy.

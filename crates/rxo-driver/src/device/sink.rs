@@ -1,7 +1,7 @@
 //! Sink of a device of any kind.
 //!
-//! Encoding a batch, falling back to single frames, keeping packets while the device is full, and counting
-//! are the same for all devices. The [`Port`] is the part that differs.
+//! The code that encodes a batch, falls back to single frames, keeps packets while the device is full, and counts
+//! is the same for all devices. Only the [`Port`] differs.
 
 use std::fmt;
 use std::io;
@@ -49,8 +49,8 @@ pub(crate) trait Port: Writer + Descriptors + fmt::Debug + Send {
     /// Submits the written packets that the system has not yet accepted.
     fn push(&mut self) {}
 
-    /// Returns a line that the user should see, each line once, without the device's name. `None` if there is
-    /// none.
+    /// Returns the next notice for the user, as one line without the device's name. Each notice is returned only
+    /// once. `None` if there is none.
     fn take_notice(&mut self) -> Option<String> {
         None
     }
@@ -110,8 +110,8 @@ impl DeviceSink {
         self.opening.take()
     }
 
-    /// Returns a line for the user, each line at most once; `None` if there is nothing new. Makes a system
-    /// call to find out if the interface is up.
+    /// Returns the next notice for the user, as one line; each notice is returned only once. `None` if there is
+    /// none. Makes a system call to check if the interface is up.
     pub fn take_notice(&mut self) -> Option<String> {
         if let Some(line) = self.take_opening_notice() {
             return Some(line);

@@ -37,9 +37,9 @@ impl Address {
         self.flags() & libc::IFA_F_DADFAILED != 0
     }
 
-    /// Builds the request that adds the address to `to`, after it was on `from` for the time `elapsed`.
-    /// Duplicate address detection is skipped, because this host has the address already. `None` if the
-    /// address's lifetime is over.
+    /// Builds the request that adds the address to `to`. `from` is the interface that had the address, and
+    /// `elapsed` the time since it was listed, which reduces its lifetimes. Duplicate address detection is
+    /// skipped, because this host has the address already. `None` if the address's lifetime is over.
     pub(super) fn add(&self, from: &Link, to: &Link, elapsed: Duration) -> Option<Request> {
         let item = &self.0;
         let mut header = with_index(&item.header, INDEX_AT, to.index);
@@ -91,7 +91,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Adapts an address label to an interface with another name: `eth1:0` on `eth1` becomes `rxo0:0` on `rxo0`.
+/// Renames an address label for an interface with another name: `eth1:0` on `eth1` becomes `rxo0:0` on `rxo0`.
 fn label(value: &[u8], from: &str, to: &str) -> String {
     let text = String::from_utf8_lossy(value);
     let text = text.trim_end_matches('\0');

@@ -1,10 +1,10 @@
 //! Default route that the kernel learned from a router advertisement.
 //!
-//! The kernel renews such a route, and applies the rest of an advertisement, only if the route has flags that
-//! no netlink request can set. A plain copy would block it: the kernel could neither find the copy as its own
-//! nor add a route beside it, and would ignore the rest of the advertisement, so that addresses expire. So
-//! the copy is made by the older ioctl, which sets these flags. Its metric is higher by one, so that the next
-//! advertisement replaces it by the kernel's own route.
+//! The kernel renews such a route, and applies the rest of an advertisement, only if the route has flags that no
+//! netlink request can set. A copy without these flags would block the renewal: the kernel would not recognise
+//! the copy as its own route, could not add a second route, and would ignore the rest of the advertisement.
+//! Addresses would then expire. So the copy is made by the older ioctl, which sets these flags. The metric of the
+//! copy is higher by one, so that the next advertisement replaces it by the kernel's own route.
 #![allow(unsafe_code, reason = "the ioctl takes a structure")]
 
 use std::io;

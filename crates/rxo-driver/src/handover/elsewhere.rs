@@ -19,7 +19,7 @@ use super::link::{HEADER_BYTES, ListedLink};
 /// The other network namespaces, as far as this process can see them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Elsewhere {
-    /// The names of interfaces in those namespaces that are built on an interface of this namespace.
+    /// The names of interfaces in other network namespaces that are built on the interface.
     pub(crate) made_of: Vec<String>,
     /// Number of other network namespaces that were found.
     pub(crate) namespaces: usize,
@@ -63,7 +63,7 @@ fn search(index: u32, files: &[File], is_refused: &mut bool) -> io::Result<Vec<S
     Ok(found)
 }
 
-/// Returns the ids (nsid) that this network namespace has assigned to network namespaces.
+/// Returns the ids (nsid) that the current network namespace has assigned to other network namespaces.
 fn numbers(netlink: &Netlink) -> io::Result<Vec<u32>> {
     let shown = netlink.dump(&Request::new(GET_NUMBER, &[0; NUMBER_HEADER_BYTES]))?;
     let number = |one: &Vec<u8>| u32_at(attribute(one.get(NUMBER_HEADER_BYTES..)?, NUMBER)?, 0);
@@ -109,7 +109,7 @@ fn namespaces() -> (Vec<File>, Vec<String>) {
     (files, unseen)
 }
 
-/// Returns the number of the process to which a path below `/proc` belongs, as text; `None` if the process
+/// Returns the number of the process to which a path below `/proc` belongs, as a string; `None` if the process
 /// has ended.
 fn process_of(path: &Path) -> Option<String> {
     let process = path.ancestors().nth(2).filter(|process| process.exists())?;

@@ -25,8 +25,8 @@ pub struct Holdings {
     /// Routes of other interfaces whose preferred source is an address of this interface. Such routes are not
     /// moved, but the kernel removes them once no interface has the address.
     pub(super) dependents: Vec<Route>,
-    /// `true` if the kernel accepts router advertisements on the interface; it then renews the routes from
-    /// them.
+    /// `true` if the kernel accepts router advertisements on the interface. It then renews the routes that it
+    /// learned from them.
     pub(super) hears: bool,
     pub(super) read_at: Instant,
 }
@@ -38,7 +38,7 @@ enum Step {
     Advertised(Advertised),
 }
 
-/// The IP versions that an operation covers.
+/// The IP versions of the holdings that an operation handles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HoldingsPart {
     Both,
@@ -87,12 +87,12 @@ impl Holdings {
         bytes.collect::<Vec<_>>().join(":")
     }
 
-    /// Returns the interface's addresses with their prefix lengths, as text.
+    /// Returns the interface's addresses with their prefix lengths, as strings.
     pub fn addresses(&self) -> impl Iterator<Item = String> {
         self.addresses.iter().map(Address::to_string)
     }
 
-    /// Returns the interface's routes as text, without those that the kernel creates for each address.
+    /// Returns the interface's routes as strings, without the routes that the kernel creates for each address.
     pub fn routes(&self) -> impl Iterator<Item = String> {
         self.routes.iter().filter(|route| route.is_set()).map(Route::to_string)
     }
@@ -107,8 +107,8 @@ impl Holdings {
         self.addresses.iter().any(Address::is_link_local)
     }
 
-    /// Returns the holdings without the items that `others` contains too; items that `moved` contains are
-    /// kept in any case.
+    /// Returns the holdings without the items of `others`, but keeps an item of `others` that is also an item of
+    /// `moved`.
     #[must_use]
     pub(crate) fn without(self, others: &Self, moved: &Self) -> Self {
         let is_ours = |one: &dyn Fn(&Self) -> bool| !one(others) || one(moved);
@@ -129,8 +129,9 @@ impl Holdings {
         }
     }
 
-    /// Replaces each route that refers to a next hop object in `before` by that route of `before`. The object
-    /// is lost otherwise, because the route was expanded to the object's gateways when it moved to the TAP.
+    /// Replaces each route that refers to a next hop object in `before` by the route of `before`. Otherwise the
+    /// reference to the object would be lost, because the route on the TAP contains the object's gateways
+    /// instead.
     pub(crate) fn keep_objects(&mut self, before: &Self) {
         let with_objects: Vec<&Route> =
             before.routes.iter().filter(|one| one.has_object()).collect();
@@ -175,7 +176,7 @@ impl Holdings {
         Ok(())
     }
 
-    /// Moves all holdings to `to`, which may have some items already; their lifetimes are then updated.
+    /// Moves all holdings to `to`. If `to` has some items already, updates their lifetimes.
     ///
     /// # Errors
     /// Returns the errors of [`Holdings::move_to`].
@@ -195,7 +196,7 @@ impl Holdings {
         self.addresses.is_empty() && self.routes.is_empty() && self.neighbours.is_empty()
     }
 
-    /// Removes from `other` the items of these holdings that were moved to it. Errors are ignored.
+    /// Removes from `other` those items of these holdings that were moved to `other`. Errors are ignored.
     pub(crate) fn take_from(&self, other: &Link) {
         let Ok(netlink) = Netlink::route() else { return };
         let way = (self.link.index, other.index);
@@ -243,8 +244,8 @@ impl Holdings {
         self.add_to(&netlink, to, of)
     }
 
-    /// Adds the items to `to`: addresses first, then routes without a gateway, then the others, because later
-    /// items need earlier ones.
+    /// Adds the items to `to`: first addresses, then routes without a gateway, then all other items, because an
+    /// item may require an earlier one.
     fn add_to(&self, netlink: &Netlink, to: &Link, of: HoldingsPart) -> Result<(), DeviceError> {
         let elapsed = clock::now().since(self.read_at);
         self.make(netlink, to.index, &to.name, self.steps(to, elapsed, of))

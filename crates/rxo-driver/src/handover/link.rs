@@ -17,11 +17,11 @@ pub(crate) struct Link {
     pub(crate) name: String,
     /// The hardware address; empty if the interface has none.
     pub(crate) mac: Vec<u8>,
-    /// `true` for the loopback interface.
+    /// `true` if this is a loopback interface.
     pub(crate) is_loopback: bool,
     /// `true` if the interface is up.
     pub(crate) is_up: bool,
-    /// `true` if the interface has carrier: a peer at the other end of the wire.
+    /// `true` if the interface has carrier: it detects a peer at the other end of the link.
     pub(crate) has_carrier: bool,
     /// The largest packet that the interface sends or receives (GSO or GRO), in bytes; more than 65,536 is
     /// BIG TCP.
@@ -114,8 +114,8 @@ impl Link {
         Ok(())
     }
 
-    /// Tests whether the kernel renames the interface while it is up, by a request for its current name.
-    /// Changes nothing.
+    /// Checks whether the kernel renames the interface while it is up, by a request that renames it to its
+    /// current name. Changes nothing.
     ///
     /// # Errors
     /// Returns the errors of [`rename`](Self::rename), and an error if privilege is missing.
@@ -236,7 +236,7 @@ impl<'a> ListedLink<'a> {
         properties.filter(|(kind, _)| *kind == ALTNAME).map(|(_, name)| text(name)).collect()
     }
 
-    /// Returns `true` if this interface is built on the interface with this index, as a VLAN is.
+    /// Returns `true` if this interface is built on the interface with this index, as a VLAN interface is.
     fn is_made_of(&self, index: u32) -> bool {
         self.is_made_of_other(index, None)
     }

@@ -1,7 +1,7 @@
-//! Holdings and settings as lines of text, for a file that outlives the process.
+//! Encodes holdings and settings as lines of a record file, which outlives the process.
 //!
-//! A line is a word and the bytes of a dump in hexadecimal. Contract: reading restores exactly what was
-//! written; an invalid line is skipped without affecting the others.
+//! A line is a keyword and the bytes of a netlink dump, in hexadecimal. Contract: reading restores exactly what
+//! was written; an invalid line is skipped without affecting the others.
 
 use rxo_frame::Instant;
 
@@ -13,7 +13,7 @@ use super::route::Route;
 use super::settings::Settings;
 
 impl Holdings {
-    /// Writes the holdings as lines of a record.
+    /// Encodes the holdings as lines of a record.
     #[must_use]
     pub(crate) fn to_lines(&self) -> Vec<String> {
         let addresses = self.addresses.iter().map(|one| line(ADDRESS, &one.0.shown()));
@@ -49,7 +49,7 @@ impl Holdings {
 }
 
 impl Settings {
-    /// Writes the switches that a run changes as lines.
+    /// Encodes the switches that a run changes as lines of a record.
     #[must_use]
     pub(crate) fn to_lines(&self) -> Vec<String> {
         self.changed().map(|(switch, value)| format!("{switch} {value}")).collect()

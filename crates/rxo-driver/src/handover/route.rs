@@ -29,8 +29,8 @@ impl Route {
         Item::read(shown, HEADER_BYTES).map(Self)
     }
 
-    /// Returns `true` if the route must be moved: it was configured, or is the prefix route of a router
-    /// advertisement. The kernel creates other routes by itself for each address.
+    /// Returns `true` if the route must be moved: a user or program configured it, or it is the prefix route of a
+    /// router advertisement. Other routes need not be moved, because the kernel creates them for each address.
     pub(super) fn moves(&self) -> bool {
         let flags = u32_at(&self.0.header, FLAGS_AT).unwrap_or(0);
         let is_prefix = self.0.is_ipv6()
@@ -106,9 +106,9 @@ impl Route {
         self.add(elapsed, |kind, value| (!said.contains(&kind)).then(|| value.to_vec()))
     }
 
-    /// Builds the request that removes the route which [`add_back`](Self::add_back) has added with the same
-    /// `way`; `None` if `add_back` adds no route. If both indices of `way` are equal, the request removes the
-    /// route as it was listed.
+    /// Builds the request that removes the route that [`add_back`](Self::add_back) adds with the same `way`;
+    /// `None` if `add_back` adds none. If both indices of `way` are equal, the request removes the route as
+    /// listed.
     pub(super) fn remove(&self, way: (u32, u32)) -> Option<Request> {
         let added = self.add_back(way, Duration::ZERO)?;
         Some(added.with_kind(libc::RTM_DELROUTE))
@@ -193,7 +193,7 @@ fn next_hops(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Returns a next hop, padded so that the next one is aligned to 4 bytes.
+/// Returns a next hop, padded to a multiple of 4 bytes.
 fn padded(hop: &[u8]) -> Vec<u8> {
     let mut bytes = hop.to_vec();
     bytes.resize(hop.len().next_multiple_of(4), 0);

@@ -57,8 +57,8 @@ impl Settings {
         }
     }
 
-    /// Sets the switches of the interface `name` to these values, but prevents the kernel from generating
-    /// IPv6 addresses there. A switch that cannot be written is skipped, because some are read-only.
+    /// Sets the switches of the interface `name` to these values, but with the kernel's generation of IPv6
+    /// addresses off. A switch that cannot be written is skipped, because some are read-only.
     pub(crate) fn copy_to(&self, name: &str) {
         let there = Self::read(name);
         if self.has_ipv6() {
@@ -92,7 +92,7 @@ impl Settings {
     }
 
     /// Switches IPv6 off on the interface `name` if it was on. The kernel then removes the interface's IPv6
-    /// addresses and routes, and sends no IPv6 there by itself.
+    /// addresses and routes, and sends no IPv6 packets of its own on the interface.
     ///
     /// # Errors
     /// If the switch cannot be written.
@@ -103,7 +103,7 @@ impl Settings {
         write_ipv6(name, DISABLE_IPV6, "1")
     }
 
-    /// Switches IPv6 on again on the interface `name` if it was on. The kernel generates no address yet, so
+    /// Switches IPv6 on again on the interface `name` if it was on. The kernel's address generation stays off, so
     /// that the former addresses can be added first.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl Settings {
         write_ipv6(name, DISABLE_IPV6, "0")
     }
 
-    /// Lets the kernel generate addresses on the interface `name` again, if it did so before.
+    /// Enables the kernel's address generation on the interface `name` again, if it was enabled before.
     pub(crate) fn resume_addresses(&self, name: &str) {
         if let Some(mode) = self.ipv6(ADDRESS_MODE).filter(|_| self.has_ipv6()) {
             _ = write_ipv6(name, ADDRESS_MODE, mode);

@@ -123,7 +123,7 @@ impl Interface {
         Some([receive + combined, send + combined])
     }
 
-    /// Returns the number of queues in which the interface receives; `None` if it is not reported.
+    /// Returns the number of receive queues of the interface; `None` if the driver does not report it.
     #[must_use]
     pub fn receive_queues(&self) -> Option<u32> {
         self.channels().map(|[receive, _]| receive)

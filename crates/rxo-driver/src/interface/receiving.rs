@@ -24,10 +24,10 @@ pub struct ReceiveSettings {
     pub rx_frames: Option<u32>,
     /// `true` if the driver adapts [`rx_usecs`](Self::rx_usecs) to the traffic.
     pub is_adaptive: bool,
-    /// The time between two polls while interrupts are off, in nanoseconds; 0 if the kernel switches
-    /// interrupts on after each poll.
+    /// The time between two polls while interrupts are off, in nanoseconds. 0 means that the kernel enables
+    /// interrupts again after each poll.
     pub gro_flush_timeout_ns: Option<u64>,
-    /// The number of empty polls in a row after which interrupts are switched on again.
+    /// The number of consecutive empty polls after which the kernel enables interrupts again.
     pub napi_defer_hard_irqs: Option<u64>,
 }
 

@@ -1,8 +1,8 @@
 //! Machine: checks which features of this machine a run can use, and the state of an interface.
 //!
-//! This module is separate from [`custody`](crate::custody), which checks what a run would change. Contract:
-//! a check leaves nothing behind. If it needs an interface, it creates one that is invisible to other
-//! programs, and removes it.
+//! This module is separate from [`custody`](crate::custody), which checks what a run would change. Contract: a
+//! check leaves nothing behind. If it needs an interface, it creates one in a network namespace of its own where
+//! possible, and removes the interface.
 
 mod nic;
 mod offers;
@@ -12,8 +12,8 @@ use rxo_device::DeviceError;
 
 use crate::{DeviceName, Finding};
 
-/// Returns findings about the machine's features that a run uses. Isolation is tested on `interface`; `None`
-/// skips that test.
+/// Returns findings about the machine's features that a run uses. The check of isolation uses `interface`; with
+/// `None` this check is skipped.
 #[must_use]
 pub fn offers(interface: Option<&str>) -> Vec<Finding> {
     let mut found = vec![offers::kernel(), offers::cores(), privilege::capabilities()];

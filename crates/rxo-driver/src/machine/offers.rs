@@ -1,4 +1,4 @@
-//! Checks of the kernel's features: each feature is tried in the way a run would use it.
+//! Checks of the kernel's features: each check tries to use a feature as a run would use it.
 
 use std::fs;
 use std::io;
@@ -105,8 +105,8 @@ pub(super) fn packet_ring() -> Finding {
     }
 }
 
-/// Checks the buffers of a packet socket, and the system's limits, which only a privileged process may
-/// exceed.
+/// Checks the buffer sizes that a packet socket can get: only a privileged process may exceed the system's
+/// limits.
 pub(super) fn packet_queues() -> Finding {
     let limit = |name: &str| fs::read_to_string(format!("/proc/sys/net/core/{name}"));
     let limits = ["rmem_max", "wmem_max", "optmem_max"];
@@ -189,7 +189,7 @@ const ISOLATION: &str = "isolation";
 /// The first kernel version, as major and minor number, that removes an nftables table together with its
 /// owner.
 const OWNED_TABLES: [u32; 2] = [5, 12];
-/// Number of ring slots with which packet sockets are tested, so few that every machine has the memory.
+/// Number of ring slots for the check of packet sockets; so few that every machine has enough memory.
 const SLOTS: u32 = 64;
 const MTU: u32 = 1_500;
 

@@ -1,5 +1,5 @@
-//! Rules of the older `iptables`. Only the programs of `iptables` can list these rules. So this module starts
-//! those programs, but only if the kernel has such tables in use.
+//! Rules of the older `iptables`. Only the programs of `iptables` can list these rules. So this module runs these
+//! programs, but only if the kernel has `iptables` tables in use.
 
 use std::fs;
 use std::process::Command;
@@ -46,7 +46,8 @@ fn unlisted<'a>(tables: impl Iterator<Item = &'a str>, program: &str) -> Mention
     }
 }
 
-/// Returns the rules of a listing that name the interface; `+` at the end of a name matches any rest.
+/// Returns the rules of a listing that name the interface; a name that ends with `+` matches every name that
+/// begins with the part before the `+`.
 fn of_listing(listing: &str, name: &str) -> Vec<Mention> {
     let is_it = |word: &str| match word.strip_suffix('+') {
         Some(begin) => name.starts_with(begin),

@@ -1,8 +1,9 @@
-//! Mentions: rules of the host that refer to an interface by its name, its index, or its ingress.
+//! Mentions: rules of the host, such as firewall rules, that refer to an interface by its name or index, or that
+//! are attached to its ingress.
 //!
-//! While a TAP has the nic's name, rules by name continue to match. Rules by index do not, and filters
-//! attached to the nic itself do not see what the host receives. So a run could open closed ports, and close
-//! open ones. These rules are found before anything is changed.
+//! While a TAP has the nic's name, rules by name continue to match. Rules by index do not, and filters attached
+//! to the nic itself do not see what the host receives. So a run could open closed ports, and close open ones.
+//! Such rules are listed before the run changes anything.
 //!
 //! Contract: listing changes nothing. Rules that cannot be listed are an error, never "none".
 
@@ -24,7 +25,7 @@ pub(crate) use sockets::bound_to;
 /// A rule of the host that refers to an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mention {
-    /// A description of the rule in the form in which its own program lists it.
+    /// The rule in the form in which its own program, such as `nft`, lists it.
     pub(crate) place: String,
     pub(crate) by: ReferenceKind,
 }

@@ -1,10 +1,10 @@
 //! Arrivals: counts the frames that arrived for a source, received or not.
 //!
-//! This module is separate because several sources may share one interface. The system counts the frames of
-//! the interface, and the frames that its filter passed to each socket. The first source of a group accounts
-//! for all frames of the interface that the other sockets did not get; so a frame that no socket got counts
-//! as a loss of the first source. Contract: any thread may read the count of any socket, which the system
-//! resets with each reading.
+//! This module is separate because several sources may share one interface. The system counts the frames of the
+//! interface, and the frames that its filter passed to each socket. The first source of a group accounts for all
+//! frames of the interface that the other sockets did not receive. So a frame that no socket received counts as a
+//! loss of the first source. Contract: any thread may read the count of any socket, which the system resets with
+//! each reading.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -21,13 +21,13 @@ pub(super) struct Arrivals {
     /// The interface's counter; `None` if the system does not count, or if another source of the group reads
     /// it.
     statistics: Option<Statistics>,
-    /// The number of packets that had arrived before the source was opened. Packets that arrive while it is
-    /// opened may be counted twice, but none is missed.
+    /// The number of packets that had arrived before the source was opened. Packets that arrive while the source
+    /// is being opened may be counted twice, but none is missed.
     before: u64,
     socket: Arc<Counted>,
     /// The sockets of the group's other sources, if the source is the first of its group; otherwise empty.
     others: Vec<Arc<Counted>>,
-    /// `true` if the socket gets only a share of the interface's frames.
+    /// `true` if the socket receives only some of the interface's frames.
     is_shared: bool,
 }
 
@@ -55,12 +55,12 @@ impl Counted {
         self.packets.load(Ordering::Relaxed)
     }
 
-    /// Returns the packets and the drops that were counted at the last reading.
+    /// Returns the sums of packets and of drops, as of the last reading.
     pub(super) fn sums(&self) -> (u64, u64) {
         (self.packets.load(Ordering::Relaxed), self.drops.load(Ordering::Relaxed))
     }
 
-    /// Sets the sums to those of `place`, which another source has counted.
+    /// Sets the sums to those in `place`, at which another source has stopped.
     fn resume(&self, place: Place) {
         self.packets.store(place.packets, Ordering::Relaxed);
         self.drops.store(place.drops, Ordering::Relaxed);
@@ -68,7 +68,7 @@ impl Counted {
 }
 
 impl Arrivals {
-    /// Creates the count for a source that gets all frames of `interface`.
+    /// Creates the count for a source that receives all frames of `interface`.
     pub(super) fn of(interface: &Interface, socket: Arc<OwnedFd>) -> Self {
         let statistics = interface.index().ok().and_then(|index| Statistics::of(index).ok());
         let mut arrivals = Self { statistics, ..Self::none(socket) };
@@ -83,8 +83,8 @@ impl Arrivals {
         Self { statistics: None, before: 0, socket, others, is_shared: false }
     }
 
-    /// Restarts the counts of the sources of a group, whose rings are empty. The first of `all` accounts for
-    /// the frames that no socket gets.
+    /// Restarts the counts of the sources of a group, whose rings are empty. The first of `all` also accounts for
+    /// the frames that no socket receives.
     pub(super) fn share(all: &mut [&mut Self]) {
         for one in &mut *all {
             one.socket.read();
@@ -97,7 +97,7 @@ impl Arrivals {
         }
     }
 
-    /// Makes the first of `all` account for the frames that no socket of their group gets.
+    /// Makes the first source of `all` account for the frames that no socket of the group receives.
     pub(super) fn join(all: &mut [&mut Self]) {
         let sockets: Vec<_> = all.iter().map(|one| Arc::clone(&one.socket)).collect();
         for (n, one) in all.iter_mut().enumerate() {
@@ -111,7 +111,7 @@ impl Arrivals {
         }
     }
 
-    /// Continues the counts of a source that has ended at `place`.
+    /// Continues the counts of a source that has stopped at `place`.
     pub(super) fn resume(&mut self, place: Place) {
         self.before = place.accounted;
         self.socket.resume(place);

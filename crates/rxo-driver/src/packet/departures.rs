@@ -30,7 +30,7 @@ enum Queue {
     /// The thread that reads the counter runs. The value is the count that it read last, and the time of that
     /// reading.
     Read(Arc<Mutex<Option<(Instant, u64)>>>),
-    /// The thread that reads the counter could not be started.
+    /// The drop counter is not read, because its thread could not be started.
     Unknown,
 }
 
@@ -109,7 +109,7 @@ fn watch(index: u32, netlink: Netlink, last: &Weak<Mutex<Option<(Instant, u64)>>
 }
 
 const BETWEEN_READS: Duration = Duration::from_millis(500);
-/// The age from which a count of drops is too old to be used.
+/// The age at which a count of drops is too old to be used.
 const STALE: Duration = Duration::from_secs(2);
 
 /// Returns the number of drops of a queue, if it is the root queue of the interface with this index;

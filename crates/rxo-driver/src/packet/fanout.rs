@@ -15,10 +15,10 @@ use crate::steering::{MOST_QUEUES, program};
 use crate::{fault, sys};
 
 impl PacketSource {
-    /// Opens `shards` sources on the interface `name`, which must be up. The source whose number
-    /// [`shard_of`](rxo_wire::shard_of()) returns receives each whole TCP packet. The addresses of any other
-    /// IP packet determine its source. The first source receives everything else. Frames that arrive before
-    /// all sources are open are discarded.
+    /// Opens `shards` sources on the interface `name`, which must be up. An unfragmented TCP packet is received
+    /// by the source whose number [`shard_of`](rxo_wire::shard_of()) returns. For any other IP packet, the
+    /// addresses determine the source. All other frames are received by the first source. Frames that arrive
+    /// before all sources are open are discarded.
     ///
     /// # Errors
     /// Returns the errors of [`PacketSource::open`], and an error if `shards` is not from 1 to 256.

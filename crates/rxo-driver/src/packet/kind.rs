@@ -65,15 +65,14 @@ fn inherit(
     Ok(Box::new(Handle::new(name, count, queues)))
 }
 
-/// The handle of a packet device. It stores the name, because the interface may be deleted and its name may
-/// pass to another interface. It stores the sockets, so that a device that is opened again continues where it
-/// has ended.
+/// The handle of a packet device. It stores the name, because the interface may be deleted, and another interface
+/// may get the name. It stores the sockets, so that a device that is opened again continues where it stopped.
 #[derive(Debug)]
 struct Handle {
     label: String,
     name: String,
     count: u32,
-    /// The queues; empty before the first opening.
+    /// The queues of the device; empty until it is first opened.
     queues: RefCell<Vec<Arc<Queue>>>,
 }
 

@@ -1,8 +1,10 @@
-//! Queue: the sockets of one queue of an interface, and the place in its ring at which reading continues.
+//! Queue: the sockets for one queue of an interface, and the position (place) in the ring at which reading
+//! continues.
 //!
-//! This module is separate because the sockets outlive the source and the sink that use them: a run that replaces its
-//! workers, or that hands over to another process, drops source and sink, and frames that arrive meanwhile wait in the
-//! ring. Contract: at most one source and one sink use a queue at a time, in one process.
+//! This module is separate because the sockets outlive the source and the sink that use them: a run that replaces
+//! its workers, or that hands over to another process, drops source and sink, and frames that arrive meanwhile
+//! wait in the ring. Contract: at most one source and one sink use a queue at a time, and both belong to the same
+//! process.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,7 +24,7 @@ pub(super) struct Queue {
     left: Mutex<Left>,
 }
 
-/// The place in a queue at which its next source continues: the slot of the ring, and the counts so far.
+/// The position at which the next source of a queue continues: the slot in the ring, and the counts so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
     /// The index of the next slot to read.
@@ -32,8 +34,8 @@ pub(super) struct Place {
     pub(super) accounted: u64,
     /// The number of frames that the system has counted for the socket.
     pub(super) packets: u64,
-    /// The number of drops that the system has counted for the socket, less those that the queue's last source
-    /// had counted itself.
+    /// The number of drops that the system has counted for the socket, minus the drops that the queue's last
+    /// source has already reported.
     pub(super) drops: u64,
 }
 
@@ -41,8 +43,9 @@ pub(super) struct Place {
 #[derive(Debug, Default)]
 struct Left {
     place: Place,
-    /// The packets and drops that the system has counted for the source's socket, and the number of these
-    /// drops that the source had counted itself when it ended. `None` if `place` contains final counts.
+    /// The kernel's live counters of the last source's socket, and the number of drops that this source had
+    /// already reported. [`Queue::place`] subtracts these drops, so that the next source does not report them
+    /// again. `None` if the counts in `place` are final.
     counted: Option<(Arc<Counted>, u64)>,
 }
 
@@ -75,13 +78,13 @@ impl Queue {
         Ok(())
     }
 
-    /// Stores the place at which a source has ended. `counted` are the counts of its socket, with the drops among them that it
-    /// has counted itself.
+    /// Stores the place at which a source has stopped. `counted` contains the counters of its socket, and the
+    /// number of drops that the source has already reported.
     pub(super) fn leave(&self, place: Place, counted: (Arc<Counted>, u64)) {
         *self.left() = Left { place, counted: Some(counted) };
     }
 
-    /// Stores the place at which a source of another process has ended, so that the next source continues
+    /// Stores the place at which a source of another process has stopped, so that the next source continues
     /// there.
     pub(super) fn go_on_at(&self, place: Place) {
         *self.left() = Left { place, counted: None };
@@ -110,7 +113,7 @@ impl Place {
         [u64::from(self.slot), self.accounted, self.packets, self.drops]
     }
 
-    /// Decodes a place in a ring of `slots` slots; `None` if the ring does not have the slot.
+    /// Decodes a place in a ring of `slots` slots; `None` if the slot is beyond the ring.
     pub(super) fn from_numbers(numbers: [u64; Self::NUMBERS], slots: u32) -> Option<Self> {
         let [slot, accounted, packets, drops] = numbers;
         let slot = u32::try_from(slot).ok().filter(|slot| *slot < slots)?;

@@ -2,12 +2,12 @@
 //! them to the owners of frames.
 //!
 //! A slot belongs to the kernel, to this process, or to the owner of its buffer. The kernel writes only into
-//! slots whose status is zero, in ring order. A lent slot has a status of our own ([`LENT`]), so the kernel
-//! does not treat it as free, and the source does not treat it as new in the next lap. Slots may be returned
-//! in any order.
+//! slots whose status is zero, in ring order. A lent slot has a status that only rxo uses ([`LENT`]). So the
+//! kernel does not treat the slot as free, and the source does not treat it as new in the next lap. Slots may be
+//! returned in any order.
 //!
-//! Contract: a [`Slot`] shows what the kernel wrote before it set the status (acquire). A slot is returned
-//! after the last read (release). The mapping lives until the last buffer is dropped.
+//! Contract: a [`Slot`] contains the data that the kernel wrote before it set the status (acquire). A slot is
+//! returned after the last read (release). The mapping lives until the last buffer is dropped.
 #![allow(unsafe_code, reason = "memory shared with the kernel")]
 
 use std::io;
@@ -53,7 +53,7 @@ impl RingMap {
     /// Maps the existing ring of `socket`.
     ///
     /// # Errors
-    /// If the ring has another size than `slots` slots of `slot_bytes` bytes.
+    /// If the size of the ring is not `slots` slots of `slot_bytes` bytes.
     pub(crate) fn of(socket: BorrowedFd<'_>, slots: u32, slot_bytes: u32) -> io::Result<Self> {
         let bytes = slots as usize * slot_bytes as usize;
         let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -79,8 +79,8 @@ impl RingMap {
         self.slot_bytes
     }
 
-    /// Returns `true` if the slot before `next` is lent. If the slot `next` is empty, the slot before it was
-    /// filled last; while that one is lent, the kernel reports the ring as readable.
+    /// Returns `true` if the slot before `next` is lent. If the slot `next` is empty, the slot before it is the
+    /// newest. While the newest slot is lent, the kernel reports the ring as readable.
     #[inline]
     pub(crate) fn is_newest_lent(&self, next: u32) -> bool {
         let newest = next.checked_sub(1).unwrap_or(self.slots - 1);
@@ -291,9 +291,9 @@ pub(crate) fn prefetch_two_lines(start: *const u8) {
     let _no_stable_intrinsic = start;
 }
 
-/// Builds the request for `slots` slots or a few more, in blocks that are whole pages without unused bytes,
-/// so that slots are contiguous. Because a slot is an odd number of cache lines, the smallest such block has
-/// as many slots as a page has lines.
+/// Builds the request for `slots` slots or a few more, in blocks that are whole pages without unused bytes, so
+/// that slots are contiguous. Because the size of a slot is an odd number of cache lines, the smallest such block
+/// has as many slots as a page has cache lines.
 const fn request(slots: u32, slot_bytes: u32, page_bytes: u32) -> tpacket_req {
     let slots_per_block = page_bytes / LINE_BYTES;
     let blocks = slots.div_ceil(slots_per_block);
@@ -314,8 +314,8 @@ const fn slot_bytes(mtu: u32) -> u32 {
     ((mtu + SLOT_OVERHEAD_BYTES).div_ceil(LINE_BYTES) * LINE_BYTES) | LINE_BYTES
 }
 
-/// The largest MTU for which slots are sized; loopback's 65,536 would make a ring of hundreds of megabytes.
-/// Larger frames are copied as a whole, as GSO frames are.
+/// The largest MTU for which slots are sized; the MTU of loopback, 65,536 bytes, would require a ring of hundreds
+/// of megabytes. Larger frames are copied as a whole, as GSO frames are.
 const LARGEST_MTU: u32 = 9216;
 
 /// Test functions: a ring that the test fills instead of the kernel.

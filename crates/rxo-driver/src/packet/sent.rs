@@ -1,8 +1,8 @@
 //! Sent: counts the packets of one port that have left the interface, even if several ports send through it.
 //!
-//! This module is separate because the system counts the packets that leave an interface, but does not count
-//! them for each socket. The first port accounts for all ports: from the packets that have left, it subtracts
-//! the packets that the other ports wrote.
+//! This module is separate because the system counts the packets that leave an interface, but does not count them
+//! for each socket. The first port accounts for all ports: its count is the number of packets that have left,
+//! minus the packets that the other ports wrote.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;

@@ -18,7 +18,7 @@ use crate::{fault, sys};
 
 impl DeviceSink {
     /// Opens a sink on the interface `name`, which must be up. The kernel completes partial checksums and
-    /// segments aggregates, or lets the interface do it.
+    /// segments aggregates, or offloads this work to the interface.
     ///
     /// `PACKET_QDISC_BYPASS` stays off on purpose: with it the kernel drops packets that must be segmented in
     /// software.

@@ -24,11 +24,10 @@ use crate::{fault, sys};
 /// Options of a packet source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketOptions {
-    /// The number of slots in the ring, from 1 to 1,048,576, rounded up to a multiple of 64 (more if pages
-    /// are larger than 4 KiB). At a million frames a second, 8,192 slots bridge 8 ms without a read. More
-    /// slots are not better: the kernel writes the ring from end to end, so a ring that exceeds the caches
-    /// makes every frame more expensive (measured with 1,600 bytes a slot: 4,096 slots 10 ns, 8,192 70 ns,
-    /// 16,384 200 ns).
+    /// The number of slots in the ring, from 1 to 1,048,576, rounded up to a multiple of 64 (more if pages are
+    /// larger than 4 KiB). At a million frames a second, 8,192 slots buffer the frames of 8 ms. More slots are
+    /// not better: the kernel writes all slots in turn, so a ring that exceeds the caches makes every frame more
+    /// expensive (measured with 1,600 bytes a slot: 4,096 slots 10 ns, 8,192 70 ns, 16,384 200 ns).
     pub ring_slots: u32,
     /// The number of buffers for frames too large for a slot, at least 1. While all are in use, such frames
     /// wait in the ring.
@@ -55,8 +54,8 @@ pub struct PacketSource {
     socket: Arc<OwnedFd>,
     ring: Arc<RingMap>,
     large: Pools,
-    /// Buffers for the newest frame of a batch, if the caller holds frames while it waits for more; otherwise
-    /// `None`.
+    /// Buffers for copies of the newest frame of a batch, if the caller holds frames while it waits for more;
+    /// otherwise `None`.
     spare: Option<Pool>,
     next_slot: u32,
     /// An instant at which the ring was empty, so all frames in it arrived later.
@@ -70,8 +69,8 @@ pub struct PacketSource {
     lacks_buffer: bool,
     /// The queue that outlives this source; `None` if no queue does.
     queue: Option<Arc<Queue>>,
-    /// `true` if this source must continue at the place that the last source of its queue has left, and has
-    /// not read that place yet.
+    /// `true` if this source must continue at the place at which the queue's last source stopped, and has not
+    /// read that place yet.
     must_resume: bool,
 }
 
@@ -129,8 +128,8 @@ impl PacketSource {
         }
     }
 
-    /// Creates the sources of the interface `device` that continue where the last ones of `queues` have
-    /// ended. Each source reads its place when it is first used.
+    /// Creates the sources of the interface `device`, one for each of `queues`. Each source continues where the
+    /// queue's last source stopped; it reads this place when it is first used.
     ///
     /// # Errors
     /// If the interface was deleted.
@@ -168,7 +167,7 @@ impl PacketSource {
         self
     }
 
-    /// Continues at the place that the queue's last source has left, if this source has not done so yet.
+    /// Continues at the place at which the queue's last source stopped, if this source has not done so yet.
     #[inline]
     fn resume(&mut self) {
         if self.must_resume
@@ -342,11 +341,11 @@ fn check(name: &str, options: PacketOptions) -> Result<(), DeviceError> {
     Ok(())
 }
 
-/// The greatest number of slots in a ring; a larger ring would need gigabytes.
+/// The maximum number of slots in a ring; a larger ring would need gigabytes.
 const MOST_SLOTS: u32 = 1 << 20;
 
-/// The number of spare buffers. Each batch that empties the ring uses one for as long as its last frame is
-/// held: enough for 10,000 such batches a second, each held for 100 ms.
+/// The number of spare buffers. Each batch that empties the ring uses one buffer for as long as the last frame of
+/// the batch is held: enough for 10,000 such batches a second, each held for 100 ms.
 const SPARE_BUFFERS: usize = 1_024;
 
 impl FrameSource for PacketSource {

@@ -1,8 +1,8 @@
 //! Converts a filled slot to a frame: its bytes, and the metadata from the kernel.
 //!
 //! Contract: afterwards the slot is lent with the frame, or returned to the kernel; a consumed frame is never
-//! lent. There are two exceptions: if no buffer is free, or the socket has an error, the slot is unchanged
-//! and the caller tries again.
+//! lent. Exceptions: if no buffer is free, or the socket has an error, the slot stays unchanged, and the caller
+//! can retry.
 
 use core::num::NonZeroU16;
 use std::io;
@@ -27,7 +27,7 @@ pub(super) enum SlotOutcome {
     Frame(Frame<DeviceBuf>),
     /// A frame of this many bytes was consumed in its slot.
     Consumed(usize),
-    /// A frame that this host sent itself was discarded.
+    /// A frame that this host itself had sent was discarded.
     Own,
     /// A frame that the kernel truncated was discarded.
     CutShort,
@@ -95,7 +95,7 @@ pub(super) fn take(
     SlotOutcome::Frame(said.frame(DeviceBuf::slot(slot.into_buffer())))
 }
 
-/// The kernel's description of a frame (its metadata), without the frame's bytes.
+/// The metadata of a frame, as the kernel describes it, without the frame's bytes.
 struct FrameMetadata(Frame<()>);
 
 impl FrameMetadata {

@@ -1,8 +1,8 @@
 //! Extended: translates a classic BPF filter into an extended one (eBPF), which a TAP needs.
 //!
-//! This module is separate because it does not depend on the purpose of a filter. It translates exactly the
-//! steps that [`program`](super::program) uses, as the kernel translates a classic filter, and loads the
-//! result.
+//! This module is separate because it does not depend on the purpose of a filter. It translates only the
+//! instructions that [`program`](super::program) uses, in the same way as the kernel translates a classic filter,
+//! and loads the result.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -94,7 +94,7 @@ fn drafts(step: sock_filter) -> Option<Vec<Draft>> {
     })
 }
 
-/// Returns the instruction that loads a field of the frame's description (`__sk_buff`) at this offset.
+/// Returns the instruction that loads the field at this offset of the frame's `__sk_buff`.
 fn stored_field(code: u32, offset: i16) -> Draft {
     let instruction = Instruction::new(code, A, FRAME, 0).at(offset);
     Draft { instruction, skips: None }

@@ -1,11 +1,11 @@
 //! Steering: builds the program by which the kernel chooses the queue of a frame.
 //!
-//! This module is separate because packet sockets run it as a classic BPF filter ([`program`]), and TAPs as
-//! an extended one (`extended`): both must choose the same queue, so that one worker processes both
-//! directions of a connection. Contract: the queue depends only on the frame, and is the same for both
-//! directions. A connection gets the queue of [`shard_of`](rxo_wire::shard_of()), so a host can predict it.
-//! IP packets that are not whole TCP packets have no ports or may be fragments, so they are steered by their
-//! addresses alone; everything else, such as ARP, is steered to queue 0.
+//! This module is separate because packet sockets run it as a classic BPF filter ([`program`]), and TAPs as an
+//! extended one (`extended`): both must choose the same queue, so that one worker processes both directions of a
+//! connection. Contract: the queue depends only on the frame, and is the same for both directions. A connection
+//! gets the queue of [`shard_of`](rxo_wire::shard_of()), so a host can predict it. Other IP packets, including
+//! TCP fragments, are steered by their addresses alone, because they may contain no ports. All other frames, such
+//! as ARP, are steered to queue 0.
 
 mod extended;
 

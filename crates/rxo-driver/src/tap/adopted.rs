@@ -1,9 +1,9 @@
 //! Takes over descriptors of a TAP or TUN that other code has opened: a VPN, a VM monitor, a service manager.
 //!
-//! This module is separate from [`device`](super::device) because nothing here creates an interface or
-//! restores one: both remain the task of the interface's owner. Contract: the settings of the descriptor
-//! decide the form of the packets. Without `IFF_VNET_HDR` the kernel accepts no aggregates, so their original
-//! packets are written, with complete checksums.
+//! This module is separate from [`device`](super::device) because this module neither creates nor restores an
+//! interface: both remain the task of the interface's owner. Contract: the settings of the descriptor decide the
+//! form of the packets. Without `IFF_VNET_HDR` the kernel accepts no aggregates, so their original packets are
+//! written, with complete checksums.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -27,7 +27,7 @@ pub(super) const NO_HEADER: &str = "its descriptor was opened without IFF_VNET_H
 enum Use {
     /// The descriptor has no other user, so its offloads are enabled.
     Alone,
-    /// Another user reads from the descriptor, so the offloads stay as they are: they determine the form of
+    /// Another user reads from the descriptor. The offloads stay unchanged, because they determine the form of
     /// the packets that this user reads.
     Shared,
 }
@@ -37,9 +37,8 @@ impl Tap {
     /// thread. Enables as many offloads as the kernel has, so [`TapSource`](super::TapSource) receives GSO frames, and
     /// makes the descriptor non-blocking. Other settings stay, and nothing is restored at the end.
     ///
-    /// The descriptor must have been opened with `IFF_NO_PI`, which cannot be checked because the kernel does
-    /// not report this flag. A descriptor without `IFF_VNET_HDR` works too, but each packet is written by
-    /// itself.
+    /// The descriptor must have been opened with `IFF_NO_PI`. This cannot be checked, because the kernel does not
+    /// report that flag. A descriptor without `IFF_VNET_HDR` works too, but each packet is written by itself.
     ///
     /// # Errors
     /// If the descriptor is no TAP or TUN, is not attached, or its interface is in another
@@ -88,10 +87,10 @@ impl Tap {
         Ok(Self::of_queues(first, others))
     }
 
-    /// Duplicates a descriptor that the caller continues to use, and takes the duplicate over as
-    /// [`Tap::from_fd`] does. The offloads stay as they are: the caller reads packets in the same form as
-    /// before, and writing aggregates needs no offload. The descriptor becomes non-blocking for the caller
-    /// too, because duplicates share that flag.
+    /// Duplicates a descriptor that the caller continues to use, and takes the duplicate over as [`Tap::from_fd`]
+    /// does. The offloads stay unchanged, so that the caller reads packets in the same form as before. Aggregates
+    /// can be written without them. The descriptor becomes non-blocking for the caller too, because duplicates
+    /// share that flag.
     ///
     /// # Errors
     /// Returns the errors of [`Tap::from_fd`], and an error if no descriptor is left.

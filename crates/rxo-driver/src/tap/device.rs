@@ -22,12 +22,12 @@ use crate::{fault, steering};
 
 const TUN_DEVICE: &str = "/dev/net/tun";
 
-/// Minimum capacity of the queue before a TAP, in packets. When the queue is full, the kernel drops packets
-/// and does not make the sender wait. A host sends up to a million packets per second, so the queue bridges 4
-/// ms without a read, the longest time slice of another process on the same core.
+/// Minimum capacity of the queue before a TAP, in packets. When the queue is full, the kernel drops packets;
+/// there is no backpressure to the sender. A host sends up to a million packets per second, so the queue buffers
+/// the packets of 4 ms: the longest time slice of another process on the same core.
 const QUEUE_PACKETS: u32 = 4_096;
 
-/// The largest MTU of a TAP.
+/// The largest MTU of a TAP, in bytes.
 pub(super) const LARGEST_MTU: u32 = 65_521;
 
 /// A TAP or TUN interface whose other side is this process.
@@ -38,7 +38,7 @@ pub(super) const LARGEST_MTU: u32 = 65_521;
 #[derive(Debug)]
 pub struct Tap {
     device: Arc<TapDevice>,
-    /// The queues beyond the first.
+    /// The queues of the interface, except the first.
     others: Vec<Arc<TapDevice>>,
 }
 
@@ -87,8 +87,8 @@ impl Tap {
         Handed { files: Vec::new(), numbers }
     }
 
-    /// Continues at the position at which another process has stopped. The drops until then were counted by
-    /// that process.
+    /// Continues at the position at which another process has stopped. That process has counted the drops until
+    /// then.
     pub(super) fn go_on_at(&self, position: &Handed) {
         let device = &self.device;
         device.dropped_before.store(device.all_dropped(), Ordering::Relaxed);
@@ -113,7 +113,7 @@ impl Tap {
         Ok(Self { device: Arc::new(device), others })
     }
 
-    /// Creates the value for an interface from the interface's open queues.
+    /// Creates a [`Tap`] from the open queues of one interface.
     pub(super) fn of_queues(first: TapDevice, others: Vec<Arc<TapDevice>>) -> Self {
         Self { device: Arc::new(first), others }
     }
@@ -403,7 +403,8 @@ impl Before {
         })
     }
 
-    /// Restores each setting on its own: if one fails (the interface may be gone), the next are still tried.
+    /// Restores each setting by itself. If one cannot be restored, for example because the interface is gone,
+    /// still tries the others.
     fn put_back(&self, interface: &Interface, file: &File) {
         let _unless_gone = offload::disable(file.as_fd());
         // Without several queues there was nothing to choose.

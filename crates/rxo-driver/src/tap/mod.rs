@@ -3,8 +3,8 @@
 //! * [`Tap`] creates the interface, or takes over a persistent one and restores its settings when the last
 //!   user is dropped. [`Tap::from_fd`] takes over a descriptor that other code has opened.
 //! * [`TapSource`] reads the packets that the host's stack sends; GSO frames stay whole.
-//! * [`Tap::sink`] creates a sink that writes aggregates to the host's stack by gathering, without copying
-//!   the payload.
+//! * [`Tap::sink`] creates a sink that writes aggregates to the host's stack by scatter/gather, without first
+//!   copying the payload.
 //!
 //! The source and the sink of one queue share a descriptor; the interface exists until the last of them and
 //! of [`Tap`] is dropped.

@@ -57,7 +57,7 @@ impl Offloads {
     }
 }
 
-/// The way in which a descriptor is attached to an interface as a queue.
+/// The kind of queue as which a descriptor is attached to an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attachment {
     /// The only queue of the interface. The kernel refuses an interface that has a queue already.

@@ -14,13 +14,13 @@ use crate::transmit::batch::Sealed;
 use crate::transmit::{Writer, Writev, Written};
 use crate::uring::Uring;
 
-/// The way in which writes are submitted to the kernel.
+/// The system calls by which packets are written to a TAP or TUN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SubmitMode {
     /// Many writes at once through io_uring if the system has it, otherwise one at a time.
     #[default]
     Auto,
-    /// One system call for each packet.
+    /// One `writev` system call for each packet.
     Writev,
     /// Many writes at once through io_uring; opening fails if the system lacks it.
     Uring,

@@ -17,8 +17,8 @@ use crate::gate;
 /// Number of 64 KiB buffers: enough for two batches of the default budget.
 const BUFFERS: usize = 128;
 
-/// Maximum number of packets that one call discards, so that the call ends regardless of what the stack
-/// sends.
+/// Maximum number of packets that one call discards, so that the call always ends, even if the stack sends only
+/// packets that must be discarded.
 const MOST_DISCARDS: usize = 4_096;
 
 /// Reads the packets that the host's stack sends, one per system call. GSO frames stay whole.
@@ -124,8 +124,8 @@ impl FrameSource for TapSource {
         Ok(given)
     }
 
-    /// Returns `true` while all buffers are held: packets may then be waiting without a further event for an
-    /// edge-triggered wait.
+    /// Returns `true` while all buffers are held: packets may then be waiting although an edge-triggered wait
+    /// reports no further event.
     fn is_starved(&self) -> bool {
         self.pool.is_exhausted()
     }

@@ -1,8 +1,8 @@
 //! Backlog: copies of packets that a full device could not take, in order.
 //!
-//! This module is separate so that its limits can be tested alone. Contract: a backlog reserves its memory at
-//! the start, and does not touch that memory before the first packet. Refuses a packet that does not fit; the
-//! caller counts that packet.
+//! This module is separate so that its limits can be tested alone. Contract: a backlog reserves its memory at the
+//! start, and does not touch that memory before the first packet. It refuses a packet that does not fit; the
+//! caller counts that packet as dropped.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Batch of encoded packets: for each packet a `virtio_net_hdr` and a list of pieces to gather.
+//! Batch of encoded packets: for each packet a `virtio_net_hdr`, and an array of pieces for scatter/gather.
 //!
 //! This module is separate from submission so that every sink encodes in the same way. Contract: no payload
 //! is copied, and each packet has a header of its own. A [`Batch`] borrows the pieces for `'a`, and clears
@@ -12,7 +12,7 @@ use libc::iovec;
 use rxo_frame::{Gather, GsoKind, GsoTunnel, LinkKind, Offload, VlanTag};
 use rxo_vnet::{TUNNEL_HEADER_BYTES, VNET_HEADER_BYTES, VnetHeader};
 
-/// The greatest number of pieces that the kernel accepts for one packet, including its header.
+/// The maximum number of pieces that the kernel accepts for one packet, including its header.
 pub(crate) const MOST_PIECES: usize = libc::UIO_MAXIOV as usize;
 
 /// The length of the two Ethernet addresses, after which a VLAN tag is inserted.
@@ -23,7 +23,7 @@ const TAG_BYTES: usize = 4;
 /// one.
 type Head = [u8; TUNNEL_HEADER_BYTES + TAG_BYTES];
 
-/// The form in which a device accepts packets.
+/// The form in which packets are passed to a device: their link layer, and the offloads of the device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     /// The link layer of the packets.
@@ -38,7 +38,7 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    /// Ethernet frames after headers that describe no tunnel.
+    /// Ethernet frames, each preceded by the short `virtio_net_hdr`, which cannot describe a tunnel.
     #[cfg(test)]
     pub(crate) const ETHERNET: Self = Self {
         link: LinkKind::Ethernet,
@@ -47,9 +47,9 @@ impl Form {
         takes_trains: false,
     };
 
-    /// Returns `true` if a packet must be segmented or its checksum be completed here, because no header can
-    /// describe it to the device: the packet has a tunnel that the header cannot express, or the device
-    /// accepts no header.
+    /// Returns `true` if this process must segment the packet, or complete its checksum, because no header can
+    /// describe it to the device: the packet has a tunnel that the header cannot express, or the device accepts
+    /// no header.
     #[inline]
     pub(crate) fn must_cut(self, offload: Offload) -> bool {
         let tunnel = offload.gso.and_then(|gso| gso.tunnel);
@@ -61,7 +61,7 @@ impl Form {
 /// One encoded packet of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
-    /// The index of the caller's packet; this message is the whole packet or a part of it.
+    /// The index of the caller's packet. This message is the whole packet, or one of its original frames.
     pub(crate) item: usize,
     /// The index of this message's frame among the frames of the caller's packet; `None` if the message is
     /// the whole packet.
@@ -128,9 +128,9 @@ pub(crate) struct Batch<'s, 'a> {
 }
 
 impl<'s, 'a> Batch<'s, 'a> {
-    /// Adds a packet. Returns `false` and adds nothing if the packet cannot be encoded: it has too many
-    /// pieces; it needs an offload, and the device accepts no header; it has a VLAN tag but no Ethernet
-    /// header; or its first piece is shorter than the two Ethernet addresses.
+    /// Adds a packet. Returns `false` and adds nothing if the packet cannot be encoded: the packet has too many
+    /// pieces; it needs an offload, but the device accepts no header; it has a VLAN tag but no Ethernet header;
+    /// or its first piece is shorter than the two Ethernet addresses.
     pub(crate) fn push<G: Gather<'a>>(
         &mut self,
         packet: G,

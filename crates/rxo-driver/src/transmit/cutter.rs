@@ -33,7 +33,7 @@ pub(super) struct Cutter {
     summer: Summer,
 }
 
-/// A GSO frame that is being segmented: the segments that remain.
+/// A GSO frame that is being segmented, with the segments that were not produced yet.
 pub(super) struct Cut<'c> {
     batch: &'c mut Vec<u8>,
     head: &'c mut Vec<u8>,
@@ -46,7 +46,7 @@ pub(super) struct Cut<'c> {
     vlan: Option<VlanTag>,
 }
 
-/// Segments stored one after the other.
+/// A batch of segments, stored contiguously in memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Batch<'b> {
     bytes: &'b [u8],
@@ -93,8 +93,8 @@ impl Cutter {
         Some(Cut { batch, head, segments, segment_bytes, datagrams, checksum, vlan })
     }
 
-    /// Returns a copy of `packet`, which is no GSO frame, with its partial checksum completed. `None` if the checksum is
-    /// complete already, or its place is outside the packet.
+    /// Returns a copy of `packet`, which is no GSO frame, with its partial checksum completed. `None` if the
+    /// checksum is complete already, or its field is outside the packet.
     pub(super) fn complete<'a>(&mut self, packet: impl Gather<'a>) -> Option<Frame<&[u8]>> {
         let ChecksumStatus::Partial { start, offset } = packet.offload().checksum else {
             return None;

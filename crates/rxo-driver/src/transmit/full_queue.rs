@@ -1,9 +1,9 @@
 //! Full queue: distinguishes a full queue behind a packet socket from a packet that the kernel refuses for
 //! another reason.
 //!
-//! This module is separate because the kernel reports both by the same error, ENOBUFS: the interface's queue
-//! is full, or an egress filter dropped the packet. The computation has no side effects. Contract: a packet
-//! that would never pass is retried only until the bytes queued before it have left.
+//! This module is separate because the kernel reports both by the same error, ENOBUFS: the interface's queue is
+//! full, or an egress filter dropped the packet. This module makes no system calls. Contract: a packet that the
+//! kernel would never accept is retried only until the bytes that were queued before it have left.
 
 /// The state of the packet that was refused last and is being retried.
 #[derive(Debug, Default)]
@@ -13,9 +13,9 @@ pub(crate) struct FullQueue {
     waited: Option<u64>,
 }
 
-/// The multiple of a packet's own length that may leave the queue while the packet is retried. If the packet
-/// is still refused after that, the reason is not a full queue. The factor is large because the kernel counts
-/// queued bytes with overhead: 768 bytes for a frame of 60.
+/// The limit of retries: a packet is retried until this many times its own length has left the queue. If the
+/// kernel still refuses the packet then, the reason is not a full queue. The factor is large because the kernel
+/// counts queued bytes with overhead: 768 bytes for a frame of 60.
 const ROOM_FACTOR: u64 = 16;
 
 impl FullQueue {

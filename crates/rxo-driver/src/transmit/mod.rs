@@ -48,7 +48,7 @@ pub(crate) struct Written {
     /// The number of bytes that this process copied for the packets that were sent; 0 if the kernel copies
     /// them.
     pub(crate) bytes_copied: u64,
-    /// The number of pieces of the packets that were sent; 0 if the kernel copies them.
+    /// The number of pieces of the packets that were sent; 0 if the kernel copies the packets.
     pub(crate) pieces: u64,
     /// The error for the packet after those that were sent; `None` if no packet was refused.
     pub(crate) refused: Option<io::Error>,

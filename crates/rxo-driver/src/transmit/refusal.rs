@@ -14,8 +14,8 @@ pub(crate) enum Refusal {
     /// The device is gone or down, so no packet can be sent now.
     Lost,
     /// The kernel refuses this packet because of an egress filter, a lack of memory, or a queue that other
-    /// senders fill. The packet is lost, and no event reports when the next one would pass. If packets of
-    /// this sink fill the queue, the error is [`Refusal::Full`] instead
+    /// senders fill. The packet is lost, and no event reports when the kernel will accept the next packet. If
+    /// packets of this sink fill the queue, the error is [`Refusal::Full`] instead
     /// ([`FullQueue`](super::full_queue::FullQueue)).
     Packet,
 }
@@ -39,15 +39,15 @@ impl Refusal {
     }
 }
 
-/// Number of aggregates of a refused kind that are sent as single frames before an aggregate is again
-/// submitted as a whole. A kernel that does not support a kind refuses all its aggregates, but if only one
-/// unusual packet was refused, the others must not be sent as single frames forever.
+/// Number of aggregates of a refused kind that are sent as single frames before an aggregate is again submitted
+/// as a whole. A kernel that does not support a kind refuses all aggregates of this kind. But if the kernel
+/// refused only one unusual packet, later aggregates must not be sent as single frames forever.
 pub(super) const TRY_AGAIN_AFTER: u16 = 1_000;
 
 /// The kinds of aggregates that the kernel has refused.
 #[derive(Debug, Default)]
 pub(crate) struct Refused {
-    /// The number of further aggregates of each kind that are sent as single frames at once.
+    /// For each kind, the number of further aggregates that are sent as single frames without a first attempt.
     not_worth_trying: [u16; KINDS],
     said: [bool; KINDS],
 }
@@ -55,8 +55,8 @@ pub(crate) struct Refused {
 const KINDS: usize = 5;
 
 impl Refused {
-    /// Returns `true` if the next aggregate of this kind must be sent as single frames at once, and counts
-    /// that aggregate.
+    /// Returns `true` if the next aggregate of this kind must be sent as single frames without a first attempt,
+    /// and counts that aggregate.
     pub(crate) fn skip(&mut self, kind: GsoKind) -> bool {
         let left = &mut self.not_worth_trying[index(kind)];
         let skip = *left > 0;
@@ -64,7 +64,8 @@ impl Refused {
         skip
     }
 
-    /// Records a refusal of this kind. Returns `true` if it is the first refusal, which the user should see.
+    /// Records a refusal of this kind. Returns `true` if this is the first refusal, about which the user is
+    /// notified.
     pub(crate) fn remember(&mut self, kind: GsoKind) -> bool {
         self.not_worth_trying[index(kind)] = TRY_AGAIN_AFTER;
         !std::mem::replace(&mut self.said[index(kind)], true)

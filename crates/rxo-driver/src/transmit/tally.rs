@@ -1,4 +1,4 @@
-//! Tally: the counters of a sink, and its memory of refused kinds of aggregates.
+//! Tally: the counters of a sink, and its record of the kinds of aggregates that the kernel has refused.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use super::backlog::Backlog;
 use super::batch::{Batch, Sealed};
 use super::refusal::{Refused, TRY_AGAIN_AFTER};
 
-/// The counters of a sink, the kinds that were refused, and a notice for the user.
+/// The counters of a sink, the kinds of aggregates that the kernel has refused, and a notice for the user.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) counters: SinkCounters,

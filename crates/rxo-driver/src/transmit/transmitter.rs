@@ -58,7 +58,8 @@ impl<W: Writer> Transmitter<W> {
         self.tally.counters
     }
 
-    /// Returns a line that the user should see, each line once; `None` if there is none.
+    /// Returns the next notice for the user, as one line; each notice is returned only once. `None` if there is
+    /// none.
     pub(crate) fn take_notice(&mut self) -> Option<String> {
         self.tally.notice.take()
     }
@@ -363,7 +364,7 @@ impl<W: Writer> Sending<'_, W> {
         Ok(())
     }
 
-    /// Sends the original frames of an aggregate; drops those that are refused.
+    /// Sends the original frames of an aggregate. Drops each frame that the kernel refuses.
     fn send_frames<'a, G: Gather<'a>>(
         &mut self,
         packet: G,

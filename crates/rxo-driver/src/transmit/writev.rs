@@ -1,4 +1,4 @@
-//! Writer for files: one `writev` per packet, which every kernel supports.
+//! Writer that makes one `writev` call per packet, which every kernel supports.
 #![allow(unsafe_code, reason = "writev takes pointers")]
 
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::batch::Sealed;
 use super::{Writer, Written};
 
-/// Writes packets to a descriptor that it shares with the source.
+/// Writes packets to the descriptor of a TAP or TUN, which it shares with the source.
 #[derive(Debug)]
 pub(crate) struct Writev<F> {
     file: Arc<F>,

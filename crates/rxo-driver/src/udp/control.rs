@@ -1,8 +1,8 @@
 //! Control messages: the properties of a message that a system call passes in addition to its bytes and its
 //! address.
 //!
-//! This module is separate because it alone has the layout of a `cmsghdr`. Contract: writes only within its own memory,
-//! and reads only what the kernel has filled in.
+//! This module is separate because only it depends on the layout of a `cmsghdr`. Contract: writes only within its
+//! own memory, and reads only what the kernel has filled in.
 #![allow(unsafe_code, reason = "control messages are structures of C in bytes")]
 
 use std::mem::size_of;
@@ -39,7 +39,7 @@ pub(super) struct Details {
     /// The address that the datagrams were sent to, and the index of the interface that they arrived on; `None` if
     /// the kernel did not report them.
     pub(super) to: Option<(IpAddr, u32)>,
-    /// The ECN bits of the IP headers.
+    /// The ECN bits of the IP headers of the datagrams.
     pub(super) ecn: u8,
 }
 
@@ -58,7 +58,7 @@ impl Control {
         self.used
     }
 
-    /// Marks the message as a train of datagrams of `bytes` bytes.
+    /// Marks the message as a train whose datagrams have `bytes` bytes each.
     pub(super) fn set_datagram_bytes(&mut self, bytes: usize) {
         self.push(libc::SOL_UDP, libc::UDP_SEGMENT, bytes as u16);
     }
@@ -105,7 +105,7 @@ impl Control {
     }
 }
 
-/// The ECN bits of a traffic class (RFC 3168 section 5).
+/// A mask of the ECN bits in a traffic class (RFC 3168 section 5).
 const ECN_BITS: u8 = 3;
 
 impl Details {
@@ -152,7 +152,7 @@ impl Details {
     }
 }
 
-/// Returns the value of a control message; `None` if it is shorter.
+/// Returns the value of a control message as a `T`; `None` if the message is shorter than a `T`.
 fn value<T: Plain>(header: &cmsghdr) -> Option<T> {
     // SAFETY: this function only computes.
     let wanted = unsafe { libc::CMSG_LEN(size_of::<T>() as c_uint) } as usize;

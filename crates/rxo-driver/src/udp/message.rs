@@ -1,4 +1,4 @@
-//! Messages: datagrams that one structure passes to the kernel, wherever their bytes are.
+//! Messages: one or more datagrams that are passed to the kernel in one `msghdr`.
 //!
 //! This module is separate because datagrams come from two places: an [`Outbox`](super::Outbox), and the
 //! caller's memory. Both use the rule of this module by which datagrams form a train.
@@ -101,7 +101,7 @@ impl<'o> Message<'o> {
     }
 }
 
-/// The lengths in a train, to which datagrams of one size are added; a shorter one ends it.
+/// The lengths of a train's datagrams. Datagrams of one size are added to it; a shorter datagram ends the train.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Train {
     pub(super) bytes: usize,

@@ -89,7 +89,7 @@ impl Outbox {
         })
     }
 
-    /// Removes the next `bytes` bytes of datagrams, because they were sent or dropped.
+    /// Removes the first `bytes` bytes of datagrams, which were sent or dropped.
     pub(super) fn advance(&mut self, bytes: usize) {
         self.sent += bytes;
         while self.trains.get(self.first).is_some_and(|train| train.end <= self.sent) {

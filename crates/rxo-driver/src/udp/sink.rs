@@ -35,8 +35,8 @@ pub struct UdpSinkCounters {
     pub calls: u64,
     /// Number of trains that the system refused although it has the option. Their datagrams were sent one by one.
     pub refused_trains: u64,
-    /// Number of single datagrams that the system refused, for example because of no route, their length, or
-    /// a filter.
+    /// Number of datagrams, sent individually, that the system refused: for example there was no route, the
+    /// datagram was too long, or a filter rejected it.
     pub dropped: u64,
     /// The error number of the last refused train or datagram; 0 if there was none.
     pub last_refusal: i32,
@@ -96,8 +96,8 @@ impl UdpSink {
         UdpSocket::from_borrowed(socket, options).map(|socket| socket.sink())
     }
 
-    /// Returns `true` if the sink sends trains: the kernel supports them, the options permit them, and the system has
-    /// refused none for a reason that holds for all destinations.
+    /// Returns `true` if the sink sends trains: the kernel supports them, the options permit them, and the system
+    /// has not refused trains for a reason that applies to all destinations.
     #[must_use]
     pub const fn sends_trains(&self) -> bool {
         self.trains.are_sent()
@@ -110,12 +110,12 @@ impl UdpSink {
         self.send_by(outbox, |messages| sys::send(socket.as_fd(), names, messages))
     }
 
-    /// Sends datagrams from the caller's memory, without a copy, until the system's queue is full.
-    /// Consecutive datagrams of one size to one address become a train; a shorter datagram ends the train.
-    /// Datagrams may lie anywhere in memory; datagrams that lie one after the other cost the kernel less.
-    /// Returns the number of datagrams that were sent or dropped. The sink drops and counts datagrams that
-    /// the system refuses. If the returned number is less than the length of `datagrams`, wait until the
-    /// socket is writable, and send the rest.
+    /// Sends datagrams from the caller's memory, without a copy, until the system's queue is full. Consecutive
+    /// datagrams of one size to one address become a train; a shorter datagram ends the train. The datagrams need
+    /// not be contiguous in memory, but contiguous datagrams cost the kernel less. Returns the number of
+    /// datagrams that were sent or dropped. The sink drops and counts datagrams that the system refuses. If the
+    /// returned number is less than the length of `datagrams`, wait until the socket is writable, and send the
+    /// rest.
     pub fn send_from(&mut self, datagrams: &[Datagram<'_>]) -> usize {
         let (socket, names) = (Arc::clone(&self.socket), self.names);
         let mut call = |messages: &[Message<'_>]| sys::send(socket.as_fd(), names, messages);
@@ -152,8 +152,8 @@ impl UdpSink {
         true
     }
 
-    /// Sends `messages`, at least one, by one call. Returns the part that was sent or dropped, which may be
-    /// empty; `None` if the system's queue is full.
+    /// Sends `messages`, at least one, by one call. Returns the numbers of bytes and datagrams that were sent or
+    /// dropped, which may be 0; `None` if the system's queue is full.
     fn send_some(
         &mut self,
         messages: &[Message<'_>],

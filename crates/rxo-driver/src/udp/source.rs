@@ -14,7 +14,8 @@ use crate::fault;
 /// The size of the largest datagram, and of the largest train, in bytes.
 pub(super) const MESSAGE_BYTES: usize = 1 << 16;
 
-/// Receives datagrams. Created by [`UdpSocket::source`](super::UdpSocket::source).
+/// Receives datagrams, as trains where the kernel supports them. Created by
+/// [`UdpSocket::source`](super::UdpSocket::source).
 #[derive(Debug)]
 pub struct UdpSource {
     socket: Arc<net::UdpSocket>,

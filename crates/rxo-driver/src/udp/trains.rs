@@ -1,18 +1,17 @@
 //! Trains: decides if datagrams are sent as a train or one by one.
 //!
-//! This module is separate because a refusal has two meanings. A system without checksum offload refuses
-//! every train of the socket. A route whose MTU is smaller than the datagrams refuses only trains to its own
-//! destinations.
+//! This module is separate because a refusal can have two causes. A system without checksum offload refuses every
+//! train. If the MTU of a route is smaller than the datagrams, the system refuses only trains on this route.
 
 use std::net::{IpAddr, SocketAddr};
 
 use super::message::Message;
 
-/// Maximum number of narrow routes (routes whose MTU was too small for a train) that are remembered. A
-/// further route replaces the oldest. The next train on a replaced route costs a refused call again.
+/// Maximum number of narrow routes (routes whose MTU was too small for a train) that are remembered. A further
+/// route replaces the oldest. After that, the next train on the replaced route costs another refused call.
 const MOST_ROUTES: usize = 8;
 
-/// Number of datagrams that leave one by one before a train is tried again: the route may have changed.
+/// Number of datagrams that are sent one by one before a train is tried again: the route may have changed.
 const TRY_AGAIN_AFTER: u16 = 1_000;
 
 /// The destinations to which trains may be sent. Allocates nothing.
@@ -31,7 +30,7 @@ struct NarrowRoute {
     to: IpAddr,
     /// The size of the smallest datagrams of a refused train, in bytes.
     datagram_bytes: usize,
-    /// The number of datagrams that still leave one by one.
+    /// The number of further datagrams to this destination that are sent one by one.
     singly: u16,
 }
 
@@ -70,7 +69,8 @@ impl Trains {
         self.narrow[place] = Some(NarrowRoute { to, datagram_bytes, singly: TRY_AGAIN_AFTER });
     }
 
-    /// Counts `messages`, which were sent, and forgets the routes on which enough datagrams have left one by one.
+    /// Counts `messages`, which were sent. Forgets each route on which [`TRY_AGAIN_AFTER`] datagrams were sent
+    /// one by one.
     pub(super) fn count(&mut self, messages: &[Message<'_>]) {
         for entry in &mut self.narrow {
             let Some(route) = entry else { continue };

@@ -1,8 +1,8 @@
 //! The frame by which a device announces a guest after its migration, so that switches learn the guest's new
 //! port.
 //!
-//! No other frame originates in the device: the front end sends only the guest's address
-//! (`VHOST_USER_SEND_RARP`), and the device builds the frame.
+//! The front end sends only the guest's address (`VHOST_USER_SEND_RARP`), and the device builds the frame. The
+//! device generates no other frames.
 
 /// The length of an announcement, in bytes: the length of the shortest Ethernet frame without its check
 /// sequence.

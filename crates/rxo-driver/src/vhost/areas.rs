@@ -1,5 +1,5 @@
-//! Areas: memory that a front end shares in addition to its guest's memory: the log of dirty pages, used for
-//! migration, and the record of chains in flight, with which the next back end continues.
+//! Areas: memory that a front end shares in addition to its guest's memory. One area is the log of dirty pages,
+//! for migration. The other is the record of chains in flight, with which the next back end continues.
 //!
 //! This module is separate from the guest's memory, because both areas are optional, and all queues use them.
 //! Contract: the files of areas are mapped like those of the guest's memory. Their lengths are limited by
@@ -39,7 +39,8 @@ pub(super) struct Mapped {
 }
 
 impl Areas {
-    /// Returns `true` if the memory of an area is lost.
+    /// Returns `true` if the memory behind the mapping of an area is lost, for example because its file was
+    /// truncated.
     pub(super) fn is_lost(&self) -> bool {
         self.log_file.iter().chain(&self.inflight).any(|area| area.loss.is_lost())
     }
@@ -49,8 +50,8 @@ impl Areas {
         self.outside + self.log.as_ref().map_or(0, DirtyLog::outside)
     }
 
-    /// Maps the log that the front end has set last. The caller must then call [`Areas::log`] for each queue;
-    /// after that it can drop the previous log, which is returned.
+    /// Maps the log that the front end has set last, and returns the previous log. The caller must call
+    /// [`Areas::log`] for each queue before it drops the previous log.
     ///
     /// # Errors
     /// If the log cannot be mapped.
@@ -70,8 +71,8 @@ impl Areas {
         Ok(self.log_file.replace(mapped))
     }
 
-    /// Maps the record that the front end has set last. The caller must then create all queues again; after
-    /// that it can drop the previous record, which is returned.
+    /// Maps the record that the front end has set last, and returns the previous record. The caller must create
+    /// all queues again before it drops the previous record.
     ///
     /// # Errors
     /// If the record cannot be mapped.
@@ -122,15 +123,15 @@ impl Areas {
         queue.track(mapping, offset).map_err(|why| why.to_string())
     }
 
-    /// Notifies the front end that the device has written to the log, if a log is in use and the front end
-    /// wants such notifications.
+    /// Notifies the front end that the device has written to the log, if a log is in use and the front end has
+    /// requested such notifications.
     pub(super) fn report(&self, session: &Session) {
         if let Some(call) = self.log_call.as_ref().filter(|_| session.log().is_some()) {
             call.notify();
         }
     }
 
-    /// Returns `true` if [`Areas::report`] may have something to report.
+    /// Returns `true` if [`Areas::report`] may have to notify the front end.
     pub(super) const fn reports(&self) -> bool {
         self.log_call.is_some()
     }

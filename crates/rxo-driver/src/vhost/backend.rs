@@ -28,7 +28,7 @@ pub(crate) struct Backend {
     has_said_start: bool,
     /// `true` if front ends may be waiting to be accepted although no event will report them.
     is_accept_due: bool,
-    /// The obstacles to accepting a front end that were reported to the user.
+    /// The obstacles to the acceptance of front ends that were already reported to the user.
     said_obstacles: Vec<Obstacle>,
     /// The MTU of the source and the sink, in bytes.
     mtu: u32,
@@ -40,14 +40,14 @@ pub(crate) struct Backend {
     invalid: u64,
     /// The number of front ends that were connected and have disconnected.
     gone: u64,
-    /// The memory that further files for chains in flight may occupy, in bytes. This process is charged for
-    /// the files, and cannot know how long front ends keep them.
+    /// The memory that further files for chains in flight may occupy, in bytes. The memory of these files is
+    /// charged to this process, which cannot know how long front ends keep the files.
     inflight_left: u64,
     /// `true` once the user has been notified that a log of dirty pages does not cover all writes.
     has_said_unlogged: bool,
 }
 
-/// An obstacle to accepting a front end. Each is reported to the user once.
+/// A reason why no front end can be accepted now. Each reason is reported to the user once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Obstacle {
     /// Files of earlier front ends are still open, because closing them blocks.
@@ -60,8 +60,8 @@ enum Obstacle {
 /// starts of a machine.
 const MOST_INFLIGHT_BYTES: u64 = 32 << 20;
 
-/// The greatest number of front ends that one call accepts, so that the call ends; others wait for the next
-/// call.
+/// The maximum number of front ends that one call accepts, so that the call ends; further front ends wait for
+/// the next call.
 const MOST_ACCEPTS: usize = 8;
 
 impl Side for Backend {
@@ -149,7 +149,7 @@ impl Backend {
         })
     }
 
-    /// Continues another process's conversation with its front end; see [`Connection::succeeding`].
+    /// Takes over another process's connection to its front end; see [`Connection::succeeding`].
     pub(super) fn succeed(&mut self, stream: UnixStream, settings: UnixStream) -> io::Result<()> {
         let sockets = (stream, settings);
         let left = self.inflight_left;
@@ -175,7 +175,7 @@ impl Backend {
         }
     }
 
-    /// Returns the way in which packets are copied into the guest's memory.
+    /// Returns the method by which packets are copied into the guest's memory.
     pub(super) const fn copying(&self) -> Copying {
         let GuestOptions { path, layout, .. } = self.options;
         Copying { path, layout }
@@ -277,8 +277,8 @@ impl Backend {
         drop(Channel::discarding_to(stream, self.discards.clone()));
     }
 
-    /// Schedules another attempt in each later call, because no event reports that descriptors are free or
-    /// closed again.
+    /// Makes each later call try to accept again, because no event reports that descriptors have become free or
+    /// were closed.
     fn accept_later(&mut self, obstacle: Obstacle, why: &str) {
         self.is_accept_due = true;
         if !self.said_obstacles.contains(&obstacle) {

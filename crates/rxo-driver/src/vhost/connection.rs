@@ -27,10 +27,10 @@ use crate::virtio_net::{
 };
 use crate::wait::has_hung_up;
 
-/// The greatest number of pairs of queues that a device has.
+/// The maximum number of pairs of queues that a device has.
 pub(super) const MOST_PAIRS: usize = 8;
 
-/// The greatest number of messages that one call processes.
+/// The maximum number of messages that one call processes.
 const MOST_MESSAGES: usize = 64;
 
 /// A connected front end and its guest's queues.
@@ -41,16 +41,17 @@ pub(crate) struct Connection {
     /// The queues by the index of their ring; `None` for a ring that cannot be used.
     queues: Vec<Option<Queue>>,
     /// The guest's memory that the queues use. The field is declared after the queues, so that the memory is
-    /// dropped after them.
+    /// dropped after the queues.
     shared: Shared,
-    /// The areas that the queues use. The field is declared after the queues, so that the areas are dropped
-    /// after them.
+    /// The areas that the queues use. The field is declared after the queues, so that the areas are dropped after
+    /// the queues.
     areas: Areas,
     /// The limits of the memory that the front end may share.
     allowed: GuestMemory,
     /// The indices of the receive rings in use.
     receivers: Vec<usize>,
-    /// `true` if the guest sends no notifications for at least one transmit ring that is in use.
+    /// `true` if at least one transmit ring in use must be polled, because the guest sends no notifications for
+    /// it.
     is_polled: bool,
     events: Arc<Events>,
     _watched: Watched,
@@ -107,8 +108,8 @@ impl Connection {
         })
     }
 
-    /// Creates a connection that continues another process's conversation over `stream`. `settings` contains
-    /// requests that repeat the front end's settings, followed by the end of the stream.
+    /// Creates a connection that takes over `stream`, another process's connection to its front end. From
+    /// `settings`, requests can be read that repeat the front end's settings, up to the end of the stream.
     pub(super) fn succeeding(
         (stream, settings): (UnixStream, UnixStream),
         discards: &Discards,
@@ -190,7 +191,7 @@ impl Connection {
         self.inflight_left
     }
 
-    /// Returns `true` if the front end has disconnected, so that its last messages need no answer.
+    /// Returns `true` if the front end has disconnected. Its last messages then need no answer.
     pub(super) fn has_ended(&self) -> bool {
         has_hung_up(self.channel.as_fd())
     }
@@ -217,7 +218,7 @@ impl Connection {
         Ok(has_changed)
     }
 
-    /// Processes a message of the front end. Returns the reply to be sent.
+    /// Processes a message of the front end. Returns the reply to send.
     fn follow(&mut self, message: Message) -> io::Result<Done> {
         self.note_bases();
         let done = self.session.take(message).map_err(invalid)?;
@@ -308,8 +309,8 @@ impl Connection {
         self.queues.iter_mut().skip(1).step_by(2).flatten()
     }
 
-    /// Creates all queues again whose memory is present. A ring stops while its memory is absent, because a
-    /// front end that changes a region first removes it and then adds it again.
+    /// Creates all queues again whose memory is mapped. A ring whose memory is not mapped stops: a front end that
+    /// changes a region first removes the region and then adds it again.
     fn make_queues(&mut self) -> io::Result<()> {
         for n in 0..self.queues.len() {
             if is_in(self.shared.memory(), &self.session.rings()[n]) {

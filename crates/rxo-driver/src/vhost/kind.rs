@@ -50,7 +50,7 @@ struct Handle {
 /// The state of the device: its socket before the first opening, and the device after it.
 #[derive(Debug)]
 enum State {
-    /// The listening socket; `None` once it was taken to open the device.
+    /// The listening socket; `None` once the device was opened with it.
     Bound(Option<Listener>),
     Open(Shared<Backend>, u32, Copying),
 }
@@ -83,8 +83,9 @@ impl Handle {
 }
 
 impl DeviceHandle for Handle {
-    /// Opens the device. A device that is opened again keeps its front end, its MTU and the offered features.
-    /// If a hanging thread still holds the device, users of the new source and sink wait for that thread.
+    /// Opens the device. A device that is opened again keeps its front end, its MTU and the offered features. If
+    /// a hanging thread still holds the lock of the device, users of the new source and sink wait for that
+    /// thread.
     fn open(&self, options: DeviceOptions) -> Result<Device, DeviceError> {
         let mut state = self.backend.borrow_mut();
         if let State::Bound(listener) = &mut *state {
@@ -120,9 +121,9 @@ impl DeviceHandle for Handle {
         })
     }
 
-    /// Answers messages of the virtual machine monitor, because the monitor and its guest wait for the
-    /// replies. Frames of the guest stay in its rings until the device is opened again. Does nothing if
-    /// another thread holds the device.
+    /// Answers messages of the virtual machine monitor, because the monitor and its guest wait for the replies.
+    /// Frames of the guest stay in its rings until the device is opened again. Does nothing if another thread
+    /// holds the lock of the device.
     fn attend(&self) {
         if let State::Open(backend, ..) = &*self.backend.borrow()
             && let Some(mut backend) = backend.try_lock()

@@ -5,17 +5,17 @@
 //!
 //! * `backend` is the device: one front end at a time, which may disconnect and connect again.
 //! * `connection` is one front end: its session, its memory, its queues. `queue` is one queue.
-//! * `options` are the features that a guest is offered; `moderator` decides when the guest is notified.
+//! * `options` contains the features that are offered to a guest; `moderator` decides when the guest is notified.
 //! * `shared` is the memory of a front end, as it is mapped.
-//! * `areas` is further memory that a front end shares, to migrate its guest and to reconnect.
+//! * `areas` maps further memory that a front end shares, for the migration of its guest and for reconnecting.
 //! * `announcement` is the frame by which a guest is announced after a migration.
-//! * `places` counts where payload lies in a guest's memory, for experiments.
+//! * `places` counts the positions of payload in a guest's memory, for experiments.
 //!
 //! Source and sink are implemented in `virtio_net`. Both share the backend, and belong to one thread.
 //!
-//! Contract: no action of a front end or a guest causes a panic, blocks the thread of its device, or ends
-//! another connection than its own. One exception is known: a front end can make its eventfd blocking again
-//! and fill the eventfd's counter. The next notification then blocks the thread until the front end reads the
+//! Contract: no action of a front end or a guest causes a panic, blocks the thread of its device, or ends the
+//! connection of another front end. There is one exception: a front end can make its eventfd blocking again and
+//! fill the eventfd's counter. The next notification then blocks the thread until the front end reads the
 //! counter. Guests that share a nic have a thread each (`rxo::worker::Guests`). A frame is copied out of the
 //! guest's memory once, before any code reads it. While no guest has started, packets for it are dropped and
 //! counted.

@@ -1,7 +1,7 @@
 //! Moderator: decides when the guest is notified of packets: at once, or later for several packets together.
 //!
-//! This module is separate from the queue, so that it can be tested on virtual time. Like `rx-usecs` of a
-//! network card, the interval runs from the first packet without notification to the notification.
+//! This module is separate from the queue, so that it can be tested on virtual time. Like `rx-usecs` of a network
+//! card, the interval begins with the first packet about which the guest was not notified.
 //!
 //! Contract: sans-IO; the caller reads the clock. At most the interval passes from [`Moderator::record`]
 //! until [`Moderator::take_due`] returns `true`, if the owner calls `take_due` at the time
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rxo_frame::Instant;
 
-/// Decides when the guest is notified; contains the pending notification, if there is one.
+/// Decides when the guest is notified. Stores the pending notification, if there is one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moderator {
     interval: Duration,
@@ -26,13 +26,13 @@ impl Moderator {
         Self { interval, due_at: None, is_urgent: false }
     }
 
-    /// Records that the guest got packets at `now`.
+    /// Records that packets were written for the guest at `now`.
     pub(super) fn record(&mut self, now: Instant) {
         self.due_at.get_or_insert(now + self.interval);
     }
 
     /// Makes the pending or next notification due at once, because the guest must post buffers before it can
-    /// get more packets.
+    /// receive more packets.
     pub(super) const fn expedite(&mut self) {
         self.is_urgent = true;
     }

@@ -19,23 +19,23 @@ pub struct GuestOptions {
     pub checksums: bool,
     /// `true` if the guest may send GSO frames.
     pub segmentation: bool,
-    /// `true` if the guest gets GSO frames, provided that it accepts them, and may send UDP GSO frames. A
-    /// network card offers neither.
+    /// `true` if the guest receives GSO frames, provided that it accepts them, and may send UDP GSO frames. A
+    /// network card offers neither of these features.
     pub aggregates: bool,
     /// `true` if the guest may send ACK templates, which the owner of the source expands. Requires
     /// `checksums`.
     pub ack_templates: bool,
-    /// Maximum time from a packet for the guest to its notification, like `rx-usecs` of a network card. A
-    /// guest without free buffers is notified at once. Zero means no delay.
+    /// Maximum time from a packet for the guest to the notification about the packet, like `rx-usecs` of a
+    /// network card. A guest without free buffers is notified at once. Zero means no delay.
     pub moderation: Duration,
-    /// The way in which packets are copied into the guest's memory.
+    /// The method by which packets are copied into the guest's memory.
     pub path: CopyPath,
     /// The division of packets into pieces before they are copied into the guest's memory.
     pub layout: FrameLayout,
     /// Limits of the memory that the guest may share.
     pub memory: GuestMemory,
     /// The histogram that counts where payload lies in the guest's memory; `None` to count nothing. For
-    /// experiments only, because each packet must be parsed for the histogram.
+    /// experiments only, because the histogram requires that each packet is parsed.
     pub places: Option<&'static PayloadPlaces>,
 }
 
@@ -101,8 +101,8 @@ impl GuestOptions {
     }
 }
 
-/// The features for GSO frames that the guest gets. `RSC_EXT`, the number of segments, is also among the
-/// features for frames that the guest sends, because it requires both (virtio 1.2, section 5.1.3.1).
+/// The features for GSO frames that the guest receives. `RSC_EXT`, the number of segments, is both in this
+/// constant and in [`FROM_GUEST`], because it requires features of both directions (virtio 1.2, section 5.1.3.1).
 const TO_GUEST: u64 = GUEST_TSO4 | GUEST_TSO6 | GUEST_ECN | GUEST_USO4 | GUEST_USO6 | RSC_EXT;
 /// The features for GSO frames that the guest sends.
 const FROM_GUEST: u64 = HOST_TSO4 | HOST_TSO6 | HOST_ECN | HOST_USO | RSC_EXT;

@@ -1,5 +1,5 @@
-//! Payload positions: counts where payload starts in a guest's memory, because the guest's cost of copying
-//! may depend on it.
+//! Payload positions: counts the positions, within a cache line, at which payload starts in a guest's memory. The
+//! guest's cost of copying may depend on this position.
 
 use std::array;
 use std::ptr;

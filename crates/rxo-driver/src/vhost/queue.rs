@@ -17,13 +17,14 @@ pub(super) struct Queue {
     pub(super) call: Option<Notifier>,
     /// The guest's notifications; `None` if the guest sends none.
     pub(super) kick: Option<Watched>,
-    /// The instant since which the guest has posted too few buffers; `None` if it has posted enough. The guest was
-    /// asked to notify when it posts more.
+    /// The instant since which the guest has posted too few buffers; `None` if it has posted enough. In this
+    /// state, the guest was asked to send a notification when it posts more.
     pub(super) starved_since: Option<Instant>,
 }
 
 impl Queue {
-    /// Creates the queue of `ring` as `features` demand. The error is the reason why the ring cannot be used.
+    /// Creates the queue of `ring` as `features` demand. An error contains the reason why the ring cannot be
+    /// used.
     pub(super) fn new(
         memory: &Memory,
         features: u64,

@@ -1,10 +1,9 @@
 //! Shared memory of a front end: the regions that this process has mapped.
 //!
-//! This module is separate from the connection, because this module decides which memory is mapped at all.
-//! The sum of the regions is limited. A region that a new table repeats stays mapped, so that a front end
-//! that sends its table again and again causes little work. Memory that is no longer shared is unmapped by a
-//! separate thread: unmapping a file for the last time frees its pages, which takes one third of a second for
-//! some gigabytes.
+//! This module is separate from the connection, because it decides which memory is mapped. The total size of the
+//! regions is limited. If a new table repeats a region, the region stays mapped, so a front end that sends its
+//! table again and again causes little work. Memory that is no longer shared is unmapped by a separate thread:
+//! unmapping a file for the last time frees its pages, which takes about 0.3 s for some gigabytes.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -52,7 +51,8 @@ impl Shared {
         &self.memory
     }
 
-    /// Returns `true` if the memory of a region is lost.
+    /// Returns `true` if the memory behind the mapping of a region is lost, for example because its file was
+    /// truncated.
     pub(super) fn is_lost(&self) -> bool {
         self.parts.iter().any(|part| part.loss.is_lost())
     }

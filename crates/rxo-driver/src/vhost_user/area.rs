@@ -11,13 +11,13 @@ use super::fields::Fields;
 pub struct LogArea<F> {
     /// The length of the log in bytes, at least 1 and at most [`LogArea::MOST_BYTES`].
     pub bytes: u64,
-    /// The offset of the log in its file, in bytes. The end of the log does not exceed 64 bits.
+    /// The offset of the log in its file, in bytes. Offset and length together do not exceed 64 bits.
     pub file_offset: u64,
     /// The descriptor of the file to map.
     pub file: F,
 }
 
-/// The rings whose chains in flight are recorded.
+/// The number and the size of the rings whose chains in flight are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InflightShape {
     /// The number of rings.
@@ -29,18 +29,18 @@ pub struct InflightShape {
 /// The record of chains in flight: a part of a file.
 #[derive(Clone, Debug)]
 pub struct InflightArea<F> {
-    /// The rings of the record.
+    /// The number and the size of the rings whose chains the record contains.
     pub shape: InflightShape,
     /// The length of the record in bytes, at least 1 and at most [`InflightShape::MOST_BYTES`].
     pub bytes: u64,
-    /// The offset of the record in its file, in bytes. The end of the record does not exceed 64 bits.
+    /// The offset of the record in its file, in bytes. Offset and length together do not exceed 64 bits.
     pub file_offset: u64,
     /// The descriptor of the file to map.
     pub file: F,
 }
 
 impl<F> LogArea<F> {
-    /// The greatest length of a log of written pages, in bytes: enough for guest addresses up to 32 TiB.
+    /// The maximum length of a log of dirty pages, in bytes: enough for guest addresses up to 32 TiB.
     pub const MOST_BYTES: u64 = 1 << 30;
 
     pub(super) fn read(
@@ -58,18 +58,18 @@ impl<F> LogArea<F> {
 }
 
 impl LogArea<OwnedFd> {
-    /// Returns the same area with a borrowed descriptor.
+    /// Returns this area with a borrowed descriptor.
     pub(super) fn borrowed(&self) -> LogArea<BorrowedFd<'_>> {
         LogArea { bytes: self.bytes, file_offset: self.file_offset, file: self.file.as_fd() }
     }
 }
 
 impl InflightShape {
-    /// The greatest length of a record: for 16 packed rings of 32,768 descriptors.
+    /// The maximum length of a record, in bytes: enough for 16 packed rings of 32,768 descriptors.
     pub const MOST_BYTES: u64 = 17 << 20;
 
-    /// Reads the shape in a request for a record. Ignores the length and the offset before it, which have no
-    /// meaning there.
+    /// Reads the shape in a request for a record. Ignores the fields for length and offset before the shape,
+    /// which have no meaning in this request.
     pub(super) fn read_alone(fields: &mut Fields<'_>) -> Result<Self, Wrong> {
         let (_bytes, _offset) = (fields.u64()?, fields.u64()?);
         Self::read(fields)
@@ -114,7 +114,7 @@ impl<F> InflightArea<F> {
 }
 
 impl InflightArea<OwnedFd> {
-    /// Returns the same area with a borrowed descriptor.
+    /// Returns this area with a borrowed descriptor.
     pub(super) fn borrowed(&self) -> InflightArea<BorrowedFd<'_>> {
         let Self { shape, bytes, file_offset, .. } = *self;
         InflightArea { shape, bytes, file_offset, file: self.file.as_fd() }

@@ -15,8 +15,8 @@ pub struct Message {
     pub descriptors: Vec<OwnedFd>,
 }
 
-/// Assembles messages. Read at most [`wanted`](Self::wanted) bytes at a time, so that the descriptors of the
-/// next message do not come with the current message.
+/// Assembles messages. The caller must read at most [`wanted`](Self::wanted) bytes at a time from the socket, so
+/// that it does not receive the descriptors of the next message together with the current message.
 #[derive(Debug, Default)]
 pub struct Assembler {
     bytes: Vec<u8>,
@@ -67,7 +67,8 @@ impl Assembler {
         }
     }
 
-    /// Returns the length of the header or, once that is complete, of the whole message, in bytes.
+    /// Returns the length of the whole message, in bytes; as long as the header is incomplete, the length of the
+    /// header.
     fn whole_bytes(&self) -> Result<usize, Wrong> {
         let payload_bytes = self.header()?.map_or(0, |header| header.payload_bytes);
         Ok(HEADER_BYTES + payload_bytes)

@@ -19,7 +19,7 @@ pub struct Channel {
     discards: Discards,
 }
 
-/// The greatest number of bytes read by one system call.
+/// The maximum number of bytes read by one system call.
 const CHUNK_BYTES: usize = 512;
 
 impl Channel {
@@ -62,7 +62,7 @@ impl Channel {
         }
     }
 
-    /// Returns a second descriptor of the socket, with which another process can continue the conversation.
+    /// Returns a second descriptor of the socket, with which another process can take over the connection.
     ///
     /// # Errors
     /// `WouldBlock` if a message has arrived in part; other errors if the system refuses.
@@ -105,8 +105,8 @@ impl Channel {
     }
 }
 
-/// Receives everything from the socket first. Descriptors left in the socket would be closed together with
-/// it, by this thread, and closing one may block.
+/// Receives all data from the socket before it is closed. This thread would otherwise close the descriptors that
+/// are left in the socket, which may block.
 impl Drop for Channel {
     fn drop(&mut self) {
         // After the shutdown no more data arrives, so the loop ends.

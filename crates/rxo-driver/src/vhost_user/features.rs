@@ -1,9 +1,9 @@
 //! Features that front end and back end negotiate: virtio features (virtio 1.2, sections 2.2, 5.1.3 and 6)
 //! and protocol features of vhost-user. Each constant is a bit mask.
 //!
-//! The device does not offer `HASH_REPORT` and `RSS`, because a guest cannot choose the queue of a flow;
-//! `CTRL_VQ`, `MAC` and `STATUS`, which the front end implements by itself; and `GUEST_ANNOUNCE`, because a front end that
-//! asks for `RARP` announces any guest.
+//! Some features are not offered by the device: `HASH_REPORT` and `RSS`, because a guest cannot choose the queue
+//! of a flow; `CTRL_VQ`, `MAC` and `STATUS`, because the front end implements them itself; and `GUEST_ANNOUNCE`,
+//! because a front end with `RARP` lets the device announce any guest.
 
 /// Feature: the device accepts frames with a partial checksum.
 pub const CSUM: u64 = 1;
@@ -49,8 +49,8 @@ pub const VERSION_1: u64 = 1 << 32;
 /// Feature: queues have the packed layout instead of the split one.
 pub const RING_PACKED: u64 = 1 << 34;
 
-/// The device expands ACK templates. Private to rxo's driver and rxo's device, in a range that virtio
-/// reserves: virtual machine monitors do not support the feature, so their guests never see it.
+/// The device expands ACK templates. A private feature of rxo's driver and rxo's device, with a bit that virtio
+/// reserves. Virtual machine monitors do not support it, so their guests never see it.
 pub const ACK_TEMPLATES: u64 = 1 << 49;
 
 /// The virtio features that `vhost:PATH` offers by default.

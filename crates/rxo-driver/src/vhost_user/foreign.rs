@@ -1,8 +1,8 @@
 //! Foreign descriptors: decides which descriptors from another process are safe to use.
 //!
-//! A descriptor can refer to any object, and some objects block a process that queries their length or closes
-//! them: a file on FUSE waits for a process that the sender chooses. So only two kinds are accepted, eventfds
-//! and files in memory, which are recognised by calls that reach no file system.
+//! A descriptor can refer to any object. Some objects block a process that queries their length or closes them:
+//! an operation on a FUSE file waits for a process that the sender chooses. So only eventfds and files in memory
+//! are accepted. System calls that reach no file system recognise these two kinds.
 #![allow(unsafe_code, reason = "one system call")]
 
 use std::fs;
@@ -35,10 +35,10 @@ pub(crate) fn is_eventfd(file: BorrowedFd<'_>) -> bool {
 /// Refused descriptors, which a separate thread closes because closing may block: a file on FUSE waits for
 /// its process, a socket for its peer.
 ///
-/// Each device has its own `Discards`, whose thread starts with the first refused descriptor. So a front end
-/// cannot delay the closing of descriptors from the front ends of other devices. The device accepts no
-/// connection while [too many](Self::are_too_many) descriptors are open, so the other side cannot use up the
-/// descriptors of this process. All clones share one count.
+/// Each device has its own `Discards`, whose thread starts with the first refused descriptor. So the front end of
+/// one device cannot delay the closing of descriptors that the front ends of other devices have sent. The device
+/// accepts no connection while [too many](Self::are_too_many) descriptors are open, so the other side cannot use
+/// up the descriptors of this process. All clones share one count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Discards {
     open: Arc<AtomicUsize>,

@@ -21,7 +21,7 @@ pub struct Header {
     pub request: u32,
     /// `true` if the message is a reply.
     pub is_reply: bool,
-    /// `true` if the front end waits for a reply even if the request has no reply of its own.
+    /// `true` if the front end requests a reply even to a request that has no reply of its own.
     pub needs_reply: bool,
     /// The length of the payload in bytes, at most [`MOST_PAYLOAD_BYTES`].
     pub payload_bytes: usize,

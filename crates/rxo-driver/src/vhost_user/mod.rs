@@ -1,8 +1,8 @@
 //! vhost-user: the messages by which two processes share the queues of a virtio device.
 //!
 //! The *front end* (a virtual machine monitor such as QEMU, or [`virtio:PATH`](crate::DeviceName)) owns the
-//! memory and drives the device; the *back end* (`vhost:PATH`) is the device. The front end sends requests
-//! over a unix socket, with descriptors for its memory and its notifications; some requests have a reply.
+//! memory and acts as the driver; the *back end* (`vhost:PATH`) is the device. The front end sends requests over
+//! a unix socket, with descriptors for its memory and its notifications; some requests have a reply.
 //!
 //! * [`features`]: the features that both sides negotiate.
 //! * [`Header`], [`Request`], [`Reply`]: messages as bytes and as values, for both sides.
@@ -10,9 +10,9 @@
 //! * [`Session`]: the settings that a front end has sent, and the check of each further request.
 //!
 //! This module is separate from the devices so that a fuzzer and tests can use it without a socket. Contract:
-//! only [`Channel`] makes system calls; it accepts only descriptors of eventfds and of files in memory, and
-//! closes others where that cannot block this process. No bytes and no order of messages cause a panic.
-//! Source: the vhost-user specification of QEMU, `docs/interop/vhost-user.rst`.
+//! only [`Channel`] makes system calls; it accepts only descriptors of eventfds and of files in memory, and lets
+//! a separate thread close other descriptors, because closing them may block. No bytes and no order of messages
+//! cause a panic. Source: the vhost-user specification of QEMU, `docs/interop/vhost-user.rst`.
 
 mod area;
 mod assembler;

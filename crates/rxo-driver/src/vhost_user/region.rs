@@ -8,11 +8,11 @@ use super::fields::Fields;
 /// A memory region, with its addresses in the two address spaces that messages and descriptors use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// The region's address in the guest, as used by descriptors.
+    /// The region's guest address, which descriptors of rings contain.
     pub guest_address: u64,
     /// The region's length in bytes, at least 1.
     pub bytes: u64,
-    /// The region's address in the front end's process, as used for rings in messages.
+    /// The region's address in the front end's process. Messages contain such addresses for rings.
     pub user_address: u64,
     /// The region's offset in its file, in bytes.
     pub file_offset: u64,
@@ -28,7 +28,7 @@ pub struct SharedRegion<F> {
 }
 
 impl SharedRegion<OwnedFd> {
-    /// Returns the same region with a borrowed descriptor.
+    /// Returns this region with a borrowed descriptor.
     pub(super) fn borrowed(&self) -> SharedRegion<BorrowedFd<'_>> {
         SharedRegion { region: self.region, file: self.file.as_fd() }
     }
@@ -55,7 +55,7 @@ impl Region {
         }
     }
 
-    /// Returns `true` if the regions share a guest address or an address of the front end.
+    /// Returns `true` if the regions overlap in guest addresses or in addresses of the front end.
     #[must_use]
     pub const fn overlaps(&self, other: &Self) -> bool {
         overlap(self.guest_address, self.bytes, other.guest_address, other.bytes)

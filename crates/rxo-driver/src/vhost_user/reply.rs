@@ -1,4 +1,4 @@
-//! Reply to a request. All replies but one have a payload of eight bytes.
+//! Reply to a request. All replies have a payload of eight bytes, except the reply to [`Request::GetInflight`].
 
 use super::{HEADER_BYTES, Header, InflightShape, Request, RingNumber, Wrong};
 

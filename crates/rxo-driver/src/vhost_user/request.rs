@@ -143,8 +143,8 @@ mod number {
 }
 
 impl Request {
-    /// Parses a request and takes its descriptors. The message must have exactly the bytes and descriptors of
-    /// its request; descriptors of a refused message are closed.
+    /// Parses a request and takes ownership of its descriptors. The message must have exactly the bytes and
+    /// descriptors of its request; descriptors of a refused message are closed.
     ///
     /// # Errors
     /// If the request is unknown, or the message has other bytes or descriptors.
@@ -270,8 +270,8 @@ impl<F> Request<F> {
 }
 
 impl<F: AsFd> Request<F> {
-    /// Returns the request as the bytes of a message, with `needs_reply` in its header. [`Request::files`]
-    /// must be sent with them.
+    /// Returns the request as the bytes of a message, with `needs_reply` in its header. The descriptors of
+    /// [`Request::files`] must be sent together with these bytes.
     #[must_use]
     pub fn to_bytes(&self, needs_reply: bool) -> Vec<u8> {
         let mut payload = Vec::new();

@@ -1,7 +1,7 @@
 //! Session: the state that a front end has set in a back end: features, memory, rings.
 //!
-//! Each request is accepted at any time if it is valid by itself, because front ends differ in their order:
-//! QEMU enables rings before it sets the features. A ring is usable once all its settings have arrived, in
+//! A request that is valid by itself is accepted at any time, because the order of requests differs between front
+//! ends: QEMU enables rings before it sets the features. A ring is usable once all its settings have arrived, in
 //! any order.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -51,7 +51,7 @@ pub struct Ring {
 /// The state that a request has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The request has changed no state that queues depend on.
+    /// The request has changed no state on which queues depend.
     None,
     /// The request has changed this ring: its queue must be created again.
     Ring(usize),
@@ -76,7 +76,7 @@ pub enum Change {
 pub struct Done {
     /// The change that the request makes, to be carried out before the reply is sent.
     pub change: Change,
-    /// The reply to the request; `None` if the front end waits for none.
+    /// The reply to the request; `None` if the request needs no reply.
     pub reply: Option<Reply>,
 }
 
@@ -282,8 +282,8 @@ impl Session {
         Ok(Change::None)
     }
 
-    /// Adds, removes or replaces memory regions. QEMU before 8.2 repeats each change for every pair of
-    /// queues; a repetition changes nothing.
+    /// Adds, removes or replaces memory regions. QEMU before 8.2 repeats each such request for every pair of
+    /// queues; a repeated request changes nothing.
     fn apply_to_memory(&mut self, request: Request) -> Result<Change, Wrong> {
         let is_for_pairs = self.features & MQ != 0;
         match request {
@@ -379,7 +379,7 @@ impl Session {
         Ok(())
     }
 
-    /// Checks that the protocol feature which the request requires is in use.
+    /// Checks that the protocol feature that the request requires was negotiated.
     fn check_agreed(&self, request: &Request) -> Result<(), Wrong> {
         let needed = match request {
             Request::SendRarp(_) => PROTOCOL_RARP,

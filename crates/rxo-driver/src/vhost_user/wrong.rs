@@ -25,7 +25,7 @@ pub enum Wrong {
          memory-backend-memfd, or of files on tmpfs or hugetlbfs"
     )]
     Foreign,
-    /// The message is a reply where a request is expected, or a reply to another request.
+    /// The message is a reply although a request was expected, or it is a reply to another request.
     #[error("a message is no answer to what was asked")]
     Direction,
     /// The request has an unknown number.
@@ -40,10 +40,10 @@ pub enum Wrong {
     /// The device has no ring with this index.
     #[error("there is no ring {0}")]
     NoRing(u32),
-    /// A ring cannot have this number of entries.
+    /// The number of entries of a ring is invalid.
     #[error("a ring of {0} entries is impossible: a size is 1 to 32768")]
     RingSize(u32),
-    /// A split ring cannot start at this entry.
+    /// The base is not a valid entry of a split ring.
     #[error("a ring cannot start at {0:#x}")]
     RingBase(u32),
     /// A region is empty, or ends beyond the last address.

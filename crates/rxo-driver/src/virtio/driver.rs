@@ -19,11 +19,11 @@ use crate::virtio_net::{Buffers, PacketRing, RingRead};
 pub(super) struct Driver {
     memory: Memory,
     places: Places,
-    /// The receive rings, one for each pair.
+    /// The receive rings, one for each pair of queues.
     receive: Vec<DriverQueue>,
     /// The index of the receive ring from which the next frame is taken first.
     next: usize,
-    /// The transmit ring of the first pair. The transmit rings of other pairs stay empty.
+    /// The transmit ring of the first pair of queues. The transmit rings of other pairs stay empty.
     send: DriverQueue,
     /// The numbers of the free send buffers. The buffer that was freed last is used first, because its memory
     /// is still in the cache.
@@ -68,7 +68,7 @@ impl Driver {
         Ok(this)
     }
 
-    /// Copies the next frame into one of `buffers`. Each buffer of the ring is posted again as soon as it was
+    /// Copies the next frame into one of `buffers`. Each ring buffer is posted again as soon as its content was
     /// copied.
     #[inline]
     pub(super) fn take(&mut self, buffers: &mut Buffers) -> RingRead {
@@ -118,7 +118,7 @@ impl Driver {
         RingRead::Frame(buffer)
     }
 
-    /// Appends the remaining buffers of a frame. If some have not arrived, stores the partial frame.
+    /// Appends the remaining buffers of a frame. If some of them have not arrived, stores the partial frame.
     #[cold]
     fn complete(&mut self, mut partial: Partial) -> RingRead {
         while partial.buffers > 0 {
@@ -156,8 +156,8 @@ impl Driver {
         is_read
     }
 
-    /// Handles a ring that returned no buffer, or a ring buffer whose length is invalid, which is posted
-    /// again.
+    /// Handles the result of a ring that is no valid buffer: there was none, or a returned buffer has an invalid
+    /// length. In the latter case, posts the buffer again.
     fn handle_unused(&mut self, unused: Result<Option<Used>, InvalidUsed>) -> RingRead {
         match unused {
             Err(InvalidUsed::TooLong { token, .. }) => {

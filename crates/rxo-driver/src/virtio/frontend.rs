@@ -1,4 +1,4 @@
-//! Front end: the device's connection to a back end, renewed after the back end has ended.
+//! Front end: the device's connection to a back end. If the back end ends, the front end connects again.
 
 use std::fmt::Display;
 use std::io;
@@ -33,7 +33,8 @@ pub(super) struct Frontend {
     wishes: DriverSettings,
     events: Arc<Events>,
     link: Option<Link>,
-    /// The connection whose negotiation is not complete, and its watch; `None` if there is none.
+    /// A connection whose negotiation is not complete, and the registration for its events; `None` if there is
+    /// none.
     opening: Option<(Handshake, Watched)>,
     next_attempt: Instant,
     notices: Notices,
@@ -91,7 +92,7 @@ impl Side for Frontend {
 }
 
 impl Frontend {
-    /// Connects for the first time, and waits until the negotiation is complete.
+    /// Connects to the back end for the first time, and waits until the negotiation is complete.
     pub(super) fn open(
         label: &str,
         path: &Path,
@@ -171,7 +172,7 @@ impl Frontend {
 }
 
 impl Link {
-    /// Connects, and waits until the negotiation is complete.
+    /// Connects to the back end, and waits until the negotiation is complete.
     fn open(
         path: &Path,
         wishes: DriverSettings,
@@ -248,7 +249,7 @@ impl PacketRing for Link {
     }
 }
 
-/// Describes why the first connection failed, with the remedy.
+/// Returns the error for a first connection that failed, with the reason and the remedy.
 fn cannot(label: &str, error: io::Error) -> DeviceError {
     let remedy = match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {

@@ -1,8 +1,7 @@
 //! Handshake: negotiates features with a back end, and shares memory and rings with it, without blocking.
 //!
-//! Requests are sent in order; after a request with a reply, the next is sent once the reply has arrived. So
-//! a worker continues with other work while a back end starts, and a back end that never replies does not
-//! delay it.
+//! Requests are sent in order; after a request with a reply, the next is sent once the reply has arrived. So a
+//! worker can do other work while a back end starts, and a back end that never replies does not delay the worker.
 
 use std::collections::VecDeque;
 use std::fmt::Display;
@@ -28,9 +27,9 @@ use crate::vhost_user::{
 };
 use crate::virtio_net::{Notifier, mapping};
 
-/// The virtio features that the driver uses if the back end offers them. `RSC_EXT` (segment counts) is left
-/// out: the number of segments follows from the segment size, and the device would have to complete the
-/// checksum of each aggregate.
+/// The virtio features that the driver uses if the back end offers them. `RSC_EXT` (segment counts) is not used:
+/// the driver can compute the number of segments from the segment size, and with `RSC_EXT` the device would have
+/// to complete the checksum of each aggregate.
 pub(super) const WANTED: u64 =
     DEVICE_OFFERS & !(MQ | RSC_EXT | LOG_ALL | INDIRECT_DESC) | ACK_TEMPLATES;
 

@@ -26,7 +26,7 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
 /// The number of 64 KiB buffers: enough for a batch of the default budget, and for as many held frames.
 const BUFFERS: usize = 512;
 
-/// Checks that the path exists. Further checks are impossible without connecting as the front end.
+/// Checks that the path exists. Further checks would require a connection to the back end.
 fn survey(device: &DeviceName) -> Result<Option<u32>, DeviceError> {
     if Path::new(device.name()).exists() {
         Ok(None)

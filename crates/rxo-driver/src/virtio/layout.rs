@@ -17,13 +17,13 @@ pub(super) const LARGE_BYTES: u32 = 1_027 * 64;
 /// The size of a receive buffer if a frame may span several buffers, in bytes.
 const MERGED_BYTES: u32 = 4_096;
 
-/// The number of receive buffers if each frame must fit into one.
+/// The number of receive buffers if each frame must fit into one buffer.
 const LARGE_BUFFERS: u32 = 256;
 
-/// The address at which the shared memory begins in messages and descriptors. Any value except 0 would do.
+/// The address at which the shared memory begins in messages and descriptors. The value is arbitrary, but not 0.
 pub(super) const START: u64 = 1 << 32;
 
-/// The layout of the shared memory: positions as addresses.
+/// The layout of the shared memory. Positions are addresses as in messages and descriptors.
 #[derive(Clone, Debug)]
 pub(super) struct Places {
     /// The receive ring and the transmit ring of each pair, one pair after the other.

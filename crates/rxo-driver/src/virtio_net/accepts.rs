@@ -8,7 +8,7 @@ use crate::vhost_user::features::{
     HOST_ECN, HOST_TSO4, HOST_TSO6, HOST_USO, MRG_RXBUF, RSC_EXT, VERSION_1,
 };
 
-/// The length of an Ethernet header, in bytes. No frame is shorter.
+/// The length of an Ethernet header, in bytes. Shorter frames are invalid.
 const LEAST_FRAME_BYTES: usize = 14;
 
 /// Returns the length of the virtio-net header in rings with these features, in bytes.
@@ -21,7 +21,7 @@ pub(crate) const fn header_bytes(features: u64) -> usize {
 pub(crate) struct Accepts {
     /// `true` if frames with a partial checksum are accepted.
     partial: bool,
-    /// `true` if the sender may declare a checksum valid.
+    /// `true` if the sender may mark a checksum as verified (`DATA_VALID`).
     valid: bool,
     tcp_v4: bool,
     tcp_v6: bool,
@@ -35,7 +35,7 @@ pub(crate) struct Accepts {
     ack_templates: bool,
 }
 
-/// The way in which a packet must be sent to the receiving side.
+/// The form in which a packet must be sent to the receiving side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fit {
     /// Send the packet with this header.
@@ -68,8 +68,8 @@ impl Accepts {
         }
     }
 
-    /// Returns the kinds of packets that a device with these features accepts. A driver may not declare a
-    /// checksum valid.
+    /// Returns the kinds of packets that a device with these features accepts. A driver must not mark a checksum
+    /// as verified.
     pub(crate) fn device(features: u64) -> Self {
         let has = |bits: u64| features & bits == bits;
         Self {
@@ -116,7 +116,7 @@ impl Accepts {
         takes_kind && gso.tunnel.is_none() && (self.ecn || !gso.ecn)
     }
 
-    /// Returns the way in which a packet with this header must be sent.
+    /// Returns the form in which a packet with this header must be sent.
     pub(super) fn fit(self, header: VnetHeader) -> Fit {
         if let Some(gso) = header.gso() {
             let is_whole = self.takes(gso) && header.checksum().is_partial();
@@ -131,13 +131,12 @@ impl Accepts {
         }
     }
 
-    /// Parses the header of a received frame of `frame_bytes` bytes. `None` if the frame must be discarded:
-    /// it is shorter than an Ethernet header, its header refers to bytes beyond the frame or uses a feature
-    /// that was not negotiated, or it is a GSO frame without a partial checksum (virtio 1.2, section
-    /// 5.1.6.2), whose segments would have wrong checksums. Frames with more than [`MOST_SEGMENTS`] segments
-    /// are discarded too, because each segment costs a frame. An aggregate with segment counts has a complete
-    /// and verified checksum (section 5.1.6.4); the counts themselves are ignored, so wrong counts do no
-    /// harm.
+    /// Parses the header of a received frame of `frame_bytes` bytes. `None` if the frame must be discarded: it is
+    /// shorter than an Ethernet header, its header refers to bytes beyond the frame or uses a feature that was
+    /// not negotiated, or it is a GSO frame without a partial checksum (virtio 1.2, section 5.1.6.2), whose
+    /// segments would have wrong checksums. GSO frames with more than [`MOST_SEGMENTS`] segments are discarded
+    /// too, to limit the work per frame. An aggregate with segment counts has a complete and verified checksum
+    /// (section 5.1.6.4); the counts themselves are ignored, so wrong counts do no harm.
     #[inline]
     pub(crate) fn read(
         self,

@@ -2,8 +2,9 @@
 
 use rxo_frame::{Pool, PoolBuf};
 
-/// A pool of buffers, and one spare buffer from the last frame that was not kept. So neither a frame that is
-/// consumed in place nor a check of an empty ring touches the pool.
+/// A pool of buffers, and one spare buffer. The spare buffer was taken from the pool but not needed, for example
+/// because its frame was consumed. So neither frames that are consumed nor checks of an empty ring access the
+/// pool.
 #[derive(Debug)]
 pub(crate) struct Buffers {
     pool: Pool,
@@ -22,7 +23,7 @@ impl Buffers {
         self.spare.take().or_else(|| self.pool.take())
     }
 
-    /// Gives back a buffer that is not needed after all.
+    /// Returns a buffer that was taken but not needed.
     #[inline]
     pub(crate) fn put_back(&mut self, mut buffer: PoolBuf) {
         buffer.set_len(buffer.capacity());

@@ -5,14 +5,15 @@
 
 use rxo_wire::parse;
 
-/// The way in which the pieces of a packet are copied into the memory of a guest.
+/// The method by which the pieces of a packet are copied into the memory of a guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CopyPath {
     /// Gathering: each piece is copied directly into the guest's memory, so each byte is copied once.
     #[default]
     Gather,
-    /// All pieces are copied into one region first, and from there into the guest's memory: each byte is
-    /// copied twice, even in packets of one piece. A bridge of Xen did this with aggregates (Fig. 2b).
+    /// All pieces are copied into one region first, and from there into the guest's memory: each byte is copied
+    /// twice, even in packets of one piece. A Xen bridge did this with aggregates (Oi and Nakajima 2009, Fig.
+    /// 2b).
     Linear,
 }
 
@@ -29,7 +30,7 @@ pub enum FrameLayout {
     Pages,
 }
 
-/// The way in which a sink copies packets into a guest's memory, and the layout of their pieces.
+/// The method by which a sink copies packets into a guest's memory, and the layout of the packets' pieces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Copying {
     pub(crate) path: CopyPath,

@@ -14,8 +14,8 @@ use crate::transmit::batch::{Message, Sealed};
 
 /// A ring to which packets can be written.
 pub(crate) trait PacketRing {
-    /// Writes a packet of `bytes` bytes, which consists of `pieces`, after `header`. A ring without a buffer
-    /// count omits the last two bytes of the header.
+    /// Writes a packet of `bytes` bytes, which consists of `pieces`, after `header`. In a ring whose header has
+    /// no buffer count, the last two bytes of the header are omitted.
     ///
     /// # Errors
     /// `EAGAIN` if the ring is full; `ENOBUFS` if the ring has too few free buffers, and may never have
@@ -61,7 +61,7 @@ impl Encoder {
 
     /// Writes packet `n` of `batch` into `ring`. If the other side does not accept the packet unchanged,
     /// completes a partial checksum, or segments a GSO frame that is a single frame. A GSO frame is also
-    /// segmented if it may never fit as a whole.
+    /// segmented if the ring may never have enough buffers for the whole frame.
     ///
     /// If `EAGAIN` is returned, some segments may have been written. A retry with the same packet continues
     /// with the next segment; the transmitter retries it before any other packet.
@@ -189,8 +189,8 @@ impl Encoder {
         }
     }
 
-    /// Writes an aggregate with the number of its segments (virtio 1.2, section 5.1.6.4). The count replaces
-    /// the offsets of a partial checksum, so the checksum is completed, which reads the payload once more.
+    /// Writes an aggregate with the number of its segments (virtio 1.2, section 5.1.6.4). The count replaces the
+    /// offsets of a partial checksum, so the checksum must be completed; this reads the payload once more.
     fn put_counted<'p, I: Iterator<Item = &'p [u8]>>(
         &mut self,
         ring: &mut impl PacketRing,
@@ -259,7 +259,8 @@ impl Encoder {
     }
 }
 
-/// Converts `ENOBUFS` to `EAGAIN` for a packet of one frame, which cannot be made smaller and so must wait.
+/// Converts `ENOBUFS` to `EAGAIN`, for a packet of one frame: it cannot be segmented, so it must wait for
+/// buffers.
 fn or_wait(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(libc::ENOBUFS) => io::Error::from_raw_os_error(libc::EAGAIN),
@@ -283,8 +284,9 @@ fn checksum_from<'p>(start: usize, slices: impl Iterator<Item = &'p [u8]>, summe
     }
 }
 
-/// Replaces the bytes at offset `place` by `field`. These bytes must lie in one slice, as the bytes of a
-/// checksum do: the headers of an aggregate are one slice, and a VLAN tag precedes the IP header.
+/// Replaces the bytes at offset `place` by `field`. These bytes must lie in one slice. The bytes of a checksum
+/// always do: the headers of an aggregate are one slice, and an inserted VLAN tag splits the packet before the IP
+/// header.
 fn replacing<'f, 's: 'f>(
     place: usize,
     field: &'f [u8; 2],

@@ -1,4 +1,4 @@
-//! Events: the descriptors that a side of a virtio device waits for, and its notifications to the other side.
+//! Events: the descriptors on which one side of a virtio device waits, and its notifications to the other side.
 //!
 //! One epoll instance contains the control socket and the other side's notifications, so the worker waits on
 //! one descriptor for any number of queues. A notification is reported once, and its eventfd is never read,

@@ -1,7 +1,7 @@
-//! Holes: pages that the file of another process's memory does not have.
+//! Holes: missing pages of a sparse memory file that another process shares.
 //!
 //! The system allocates a missing page when a process first touches it, and charges the page to that process
-//! until the file is gone. So a front end could use up the memory of this process's control group with its
+//! until the file is gone. So a front end could exhaust the memory limit of this process's control group by its
 //! own files. Therefore a file with holes is refused ([`refuse`]). A page that goes missing later is never
 //! allocated by this process: an access to it raises SIGBUS, like an access beyond the end of the file
 //! ([`watch`], by `userfaultfd`).
@@ -23,7 +23,7 @@ use crate::sys::check;
 /// The size of a block in `st_blocks`, in bytes; equal for all file systems.
 const BLOCK_BYTES: u64 = 512;
 
-/// Checks that `range` of a file in memory has no holes.
+/// Checks that the byte range `range` of a file in memory has no holes.
 ///
 /// # Errors
 /// If the range has a hole; the error contains the remedy.

@@ -32,8 +32,8 @@ pub(crate) trait Side: Debug + Send {
     /// Returns the rings of the other side if they can be used; otherwise `None`.
     fn link(&mut self) -> Option<&mut Self::Link>;
 
-    /// Returns the time of the next action that no event triggers: a connection attempt, or a delayed
-    /// notification. `None` if no such action is due.
+    /// Returns the time of the next timed action, which no event triggers: a connection attempt, or a delayed
+    /// notification. `None` if none is pending.
     fn next_look(&self) -> Option<Instant> {
         None
     }
@@ -43,15 +43,15 @@ pub(crate) trait Side: Debug + Send {
         false
     }
 
-    /// Returns the number of other sides that were connected and have disconnected.
+    /// Returns the number of times that the other side has disconnected.
     fn gone(&self) -> u64 {
         0
     }
 
-    /// Returns the number of times that other sides have broken a rule of the rings.
+    /// Returns the number of times that the other side has violated the rules of the rings.
     fn invalid(&self) -> u64;
 
-    /// Returns the lines that wait to be shown to the user.
+    /// Returns the notices that were not shown to the user yet.
     fn notices(&mut self) -> &mut Notices;
 }
 
@@ -69,8 +69,8 @@ pub(crate) trait Link: PacketRing {
     /// Copies the other side's next frame into one of `buffers`.
     fn take(&mut self, buffers: &mut Buffers) -> RingRead;
 
-    /// Returns the ring buffers of copied frames, and notifies the other side if the other side has requested
-    /// a notification.
+    /// Returns the ring buffers of copied frames to the other side, and notifies it if it has requested a
+    /// notification.
     fn finish_taking(&mut self);
 
     /// Requests a notification for the next frame. Returns `true` if a frame is already waiting.
@@ -91,7 +91,7 @@ pub(crate) trait Link: PacketRing {
 
 /// The outcome of reading from a ring.
 pub(crate) enum RingRead {
-    /// A frame after its header.
+    /// A frame was read. The buffer contains the frame after its header.
     Frame(PoolBuf),
     /// An invalid frame, which was discarded.
     Discarded,

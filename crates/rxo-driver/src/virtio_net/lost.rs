@@ -2,11 +2,12 @@
 //! that has shrunk, or to a huge page that the system does not have, raises SIGBUS, which would kill this
 //! process.
 //!
-//! The signal handler of this module replaces the whole mapping by zeros and records the loss, so that the
-//! access succeeds and the mapping's owner can detect it. Any other SIGBUS is passed to the previous handler.
+//! The signal handler of this module replaces the whole mapping by zeros and records the loss, so that the access
+//! succeeds and the mapping's owner can detect it. Any SIGBUS outside guarded mappings is passed to the previous
+//! handler.
 //!
-//! Contract: the handler calls only `mmap` and atomics, and allocates nothing. Files of a hostile front end
-//! can end only its own connection.
+//! Contract: the handler calls only `mmap` and atomics, and allocates nothing. With its files, a hostile front
+//! end can end only its own connection.
 #![allow(unsafe_code, reason = "a signal handler, which maps memory")]
 
 use std::io;

@@ -1,8 +1,9 @@
 //! Mapping: memory that this process shares with another: mapped files, and memory files to be mapped.
 //!
 //! Contract: a mapping is never longer than its file was when it was mapped, and a file that can be sealed
-//! against shrinking is sealed. Any other file may lose its memory; the mapping then contains zeros, and
-//! [`Loss`] reports it. A mapping is in no core file, and is not inherited by a forked process.
+//! against shrinking is sealed. A file that cannot be sealed may lose its memory; the mapping then contains
+//! zeros, and [`Loss`] reports that. Mappings are excluded from core files, and are not inherited by forked
+//! processes.
 #![allow(unsafe_code, reason = "memory is mapped")]
 
 use std::fs::File;
@@ -18,7 +19,7 @@ use super::holes;
 use super::lost::{Guard, Loss};
 use crate::sys::check;
 
-/// The treatment of pages that the file of a mapping does not have.
+/// The treatment of holes (missing pages) in the file of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holes {
     /// The system allocates the pages when they are accessed, and charges them to this process.
@@ -80,7 +81,8 @@ fn keep_private(start: NonNull<u8>, bytes: usize) {
     }
 }
 
-/// Makes accesses to holes in the pages of `range` raise SIGBUS, in the guarded mapping at `start`.
+/// Makes every access to a hole in `range` of the mapping at `start` raise SIGBUS. The mapping must be guarded
+/// against that signal.
 fn watch(start: NonNull<u8>, range: Range<usize>) -> io::Result<()> {
     // SAFETY: the call takes only a number.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

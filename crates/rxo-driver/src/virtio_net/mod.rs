@@ -1,9 +1,10 @@
 //! Parts that both sides of a virtio network device share (virtio 1.2, section 5.1).
 //!
 //! * [`Accepts`]: the kinds of packets that the receiving side accepts, by the negotiated features.
-//! * [`Encoder`]: writes packets of a batch into a ring. A packet that the other side does not accept is
-//!   completed, segmented, or refused, so that the transmitter sends the original frames.
-//! * [`Copying`]: the path and the layout by which packets are copied, and the cost.
+//! * [`Encoder`]: writes packets of a batch into a ring. If the other side does not accept a packet, the encoder
+//!   completes its checksum, segments it, or refuses it; after a refusal, the transmitter sends the original
+//!   frames.
+//! * [`Copying`]: the method and the layout by which packets are copied, and counters of the copies.
 //! * [`Side`] and [`Link`]: a device and its other side; [`RingSource`] and [`RingPort`] are the source and
 //!   the sink over either.
 //! * [`Buffers`]: the memory of received frames.

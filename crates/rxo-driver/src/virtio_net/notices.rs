@@ -1,9 +1,8 @@
-//! Notices: lines that the user should see, each once.
+//! Notices: lines for the user, each of which is shown once.
 
 use std::collections::VecDeque;
 
-/// The lines in order, at most [`MOST`] of them: a front end that reconnects again and again cannot fill
-/// memory.
+/// The lines in order, at most [`MOST`], so that a front end that reconnects again and again cannot fill memory.
 #[derive(Debug, Default)]
 pub(crate) struct Notices(VecDeque<String>);
 

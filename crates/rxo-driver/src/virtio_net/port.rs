@@ -22,11 +22,11 @@ pub(crate) struct RingPort<S> {
     encoder: Encoder,
     label: String,
     mtu: u32,
-    /// `true` if the other side that was connected when the port was created expands ACK templates. A side
-    /// that connects later and does not expand them gets the expanded ACKs.
+    /// `true` if the other side that was connected when the port was created expands ACK templates. If another
+    /// side connects later that does not expand them, the ACKs are expanded before they are sent.
     expands_acks: bool,
     /// `true` if the other side accepts UDP GSO frames, or if no other side was connected when the port was
-    /// created. A side that connects later and does not accept them gets the original frames.
+    /// created. If another side connects later that does not accept them, the original frames are sent.
     segments_udp: bool,
 }
 
@@ -57,7 +57,7 @@ impl<S: Side> Port for RingPort<S> {
         None
     }
 
-    /// Returns `None`: no error is final, because another side may connect again.
+    /// Always returns `None`: no error is final, because another side may connect later.
     fn lost(&self, _: io::Error) -> Option<DeviceError> {
         None
     }
@@ -98,8 +98,8 @@ impl<S: Side> Writer for RingPort<S> {
     }
 }
 
-/// Has no descriptors of its own: the source's descriptor also reports free space, because an eventfd becomes
-/// readable, never writable.
+/// The port has no descriptors of its own. The source's descriptor also reports free space in the ring, because
+/// the other side reports it by an eventfd, which becomes readable, not writable.
 impl<S: Side> Descriptors for RingPort<S> {
     fn visit_descriptors<'f>(&'f self, _: &mut dyn FnMut(BorrowedFd<'f>)) {}
 }

@@ -1,9 +1,9 @@
 //! Shared side: the device side or driver side that a source, a sink and a handle share.
 //!
-//! Source and sink may be used on another thread than the handle, but never at the same time as the handle.
-//! Each guest has its own thread, and the guest's handle is used only after that thread has ended. So the
-//! lock is always free, unless the thread hangs. [`Shared::try_lock`] is for callers that must not wait for
-//! such a thread. A caller that creates source and sink for the next thread does wait.
+//! Source and sink may be used on a different thread from the handle, but never at the same time as the handle.
+//! Each guest has its own thread, and the guest's handle is used only after that thread has ended. So the lock is
+//! always free, unless the thread hangs. [`Shared::try_lock`] is for callers that must not wait for such a
+//! thread. A caller that creates source and sink for the next thread waits for the lock.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 

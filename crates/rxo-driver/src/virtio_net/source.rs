@@ -18,11 +18,11 @@ use crate::device::SystemSource;
 use crate::gate;
 use crate::virtio_net::Events;
 
-/// The greatest number of frames that one call discards. A discarded frame may have thousands of descriptors,
-/// and other guests wait meanwhile.
+/// The maximum number of frames that one call discards. A discarded frame may consist of thousands of
+/// descriptors, and other guests wait while they are processed.
 const MOST_DISCARDS: usize = 64;
 
-/// The greatest number of times that one call checks again for frames that arrived while it prepared to wait.
+/// The maximum number of times that one call checks again for frames that arrived while it prepared to wait.
 const MOST_LOOKS: usize = 4;
 
 /// The interval between two checks of the sockets while frames arrive continuously or the caller reads none.
@@ -64,8 +64,8 @@ impl<S: Side> RingSource<S> {
         }
     }
 
-    /// Receives at most `budget` frames; stops early once the ring is empty. A frame that `look` consumes
-    /// leaves its buffer to the next frame; its ring buffer was returned when the frame was copied.
+    /// Receives at most `budget` frames; stops early once the ring is empty. If `look` consumes a frame, the next
+    /// frame uses its buffer. The ring buffer of each frame was already returned when the frame was copied.
     fn take(
         &mut self,
         batch: &mut Vec<Frame<DeviceBuf>>,
@@ -145,8 +145,8 @@ impl<S: Side> RingSource<S> {
     }
 }
 
-/// Corrects the description of a frame; `None` if the frame must be discarded. The description of an ACK
-/// template is left to the code that expands it.
+/// Checks and corrects the description of a frame; `None` if the frame must be discarded. The description of an
+/// ACK template is not checked here, but by the code that expands the template.
 #[inline]
 fn compared(
     frame: &[u8],
@@ -190,9 +190,9 @@ impl<S: Side> FrameSource for RingSource<S> {
         self.buffers.is_exhausted()
     }
 
-    /// Returns [`Instant::ZERO`] if frames were left in the ring, because the other side notifies only of
-    /// later ones. Otherwise returns the time of the next delayed notification or poll. While no other side
-    /// is connected, that is the time of the next attempt to connect, because no event may wake the worker.
+    /// Returns [`Instant::ZERO`] if frames were left in the ring, because the other side notifies only of later
+    /// frames. Otherwise returns the time of the next delayed notification or poll. While no other side is
+    /// connected, that is the time of the next attempt to connect, because no event may wake the worker.
     fn poll_at(&self) -> Option<Instant> {
         if self.has_more && !self.is_starved() {
             return Some(Instant::ZERO);
@@ -206,9 +206,9 @@ impl<S: Side> FrameSource for RingSource<S> {
         self.side.lock().gone()
     }
 
-    /// Checks the sockets even if no frames are wanted, because the other side waits for answers to its
-    /// messages and for notifications. The sink cannot do this: it is not called while it has nothing to
-    /// send.
+    /// Checks the sockets while the caller receives no frames, because the other side waits for answers to its
+    /// messages and for notifications. The sink cannot do this, because it is not called while there is nothing
+    /// to send.
     fn attend(&mut self) {
         let (now, mut side) = (clock::now(), self.side.lock());
         if now >= self.next_look {

@@ -29,8 +29,8 @@ pub(crate) fn queue_of(first: &[u8], queues: usize) -> usize {
     ((mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) >> 32) as usize % queues
 }
 
-/// Returns the addresses and the ports of a packet; the ports are empty for fragments and for protocols other
-/// than TCP and UDP. `None` if the packet is not IP or is too short.
+/// Returns the addresses and the ports of a packet as slices. The slice of ports is empty for fragments and for
+/// protocols other than TCP and UDP. `None` if the packet is not IP or is too short.
 fn ends(frame: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut at = TYPE_AT;
     let mut kind = half(frame, at)?;

@@ -1,10 +1,10 @@
 //! Chunks: the memory of frames, divided into chunks, and the current owner of each chunk.
 //!
-//! This module is separate because the safety of shared frames depends only on ownership. The owner of a
-//! chunk for receiving is the kernel (between the fill ring and the ring of received frames), the source, a
+//! This module is separate because the safety of shared frames depends only on ownership. The owner of a chunk
+//! for receiving is the kernel (between the fill ring and the ring of received frames), the source, a
 //! [`ChunkBuf`] to which the chunk is lent, or the list of returned chunks. A buffer may be dropped on any
-//! thread, but only the source may write to the fill ring. So a dropped buffer's chunk is added to the list
-//! of returned chunks, from which the source takes all at once.
+//! thread, but only the source may write to the fill ring. So the chunk of a dropped buffer is added to the list
+//! of returned chunks. The source takes all chunks from this list at once.
 //!
 //! Contract: each chunk has one owner at a time. The memory lives until the last buffer is dropped, even if
 //! the socket is closed before.
@@ -23,9 +23,9 @@ pub(super) struct Chunks {
     chunk_bytes: u32,
     /// The number of chunks for received frames.
     receive: u32,
-    /// The first chunk in the list of returned chunks, or [`NONE`].
+    /// The number of the first chunk in the list of returned chunks, or [`NONE`].
     first: AtomicU32,
-    /// For each chunk, the one after it in the list of returned chunks, or [`NONE`].
+    /// For each chunk, the number of the next chunk in the list of returned chunks, or [`NONE`].
     next: Box<[AtomicU32]>,
 }
 
@@ -64,7 +64,7 @@ impl Chunks {
         (offset + u64::from(len) <= chunk_bytes).then_some(n)
     }
 
-    /// Returns all chunks that were returned since the last call; the one returned last comes first.
+    /// Removes and yields all chunks in the list of returned chunks, the chunk that was returned last first.
     #[inline]
     fn take_returned(&self) -> impl Iterator<Item = u32> {
         let mut at = self.first.swap(NONE, Ordering::Acquire);
@@ -102,8 +102,8 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    /// Creates the value with all chunks in the list of returned chunks. There must be only one such value
-    /// for `chunks`.
+    /// Creates the value; at first, all chunks are in the list of returned chunks. There must be only one such
+    /// value for `chunks`.
     pub(super) fn new(chunks: Arc<Chunks>) -> Self {
         (0..chunks.receive).for_each(|n| chunks.give_back(n));
         let is_with_kernel = vec![false; chunks.receive as usize].into();
@@ -142,8 +142,8 @@ impl Incoming {
         self.chunks.address(n)
     }
 
-    /// Makes the kernel the owner of all returned chunks. Calls `take` with the address of each, to pass to
-    /// the kernel.
+    /// Makes the kernel the owner of all returned chunks. Calls `take` with the address of each chunk, to be
+    /// passed to the kernel.
     #[inline]
     pub(super) fn give_returned(&mut self, mut take: impl FnMut(u64)) {
         let chunks = Arc::clone(&self.chunks);
@@ -262,8 +262,8 @@ impl Outgoing {
         unsafe { self.chunks.memory.write(start, bytes) };
     }
 
-    /// Adds the chunk at `address` to the free ones: a chunk that was taken, or that the kernel has sent. An
-    /// address outside these chunks is ignored.
+    /// Adds the chunk at `address` to the free chunks. The caller has taken this chunk, or the kernel has sent
+    /// its frame. An address outside these chunks is ignored.
     pub(super) fn put(&mut self, address: u64) {
         let n = (address / u64::from(self.chunks.chunk_bytes)) as u32;
         let all = self.chunks.memory.bytes() as u64 / u64::from(self.chunks.chunk_bytes);

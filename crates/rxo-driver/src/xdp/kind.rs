@@ -38,7 +38,8 @@ fn check_name(name: &str) -> Result<(), &'static str> {
     }
 }
 
-/// A handle that keeps only the name: the interface may be deleted, and another interface may get the name.
+/// A handle that stores only the name of the interface, because the interface may be deleted, and another
+/// interface may get the name.
 #[derive(Debug)]
 struct Handle {
     name: DeviceName,

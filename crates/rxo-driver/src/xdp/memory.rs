@@ -1,8 +1,8 @@
 //! Memory: mappings shared with the kernel, accessed as words of rings and as bytes of frames.
 //!
-//! This module is separate because it contains all pointers of AF_XDP. Contract: words are atomic, so every
-//! access to them is sound whatever the kernel writes. [`chunks`](super::chunks) decides which code may
-//! access the bytes of a chunk.
+//! This module is separate because it contains all code that uses pointers to the memory of AF_XDP. Contract:
+//! words are atomic, so every access to them is sound whatever the kernel writes. [`chunks`](super::chunks)
+//! decides which code may access the bytes of a chunk.
 #![allow(unsafe_code, reason = "memory shared with the kernel")]
 
 use std::io;
@@ -78,7 +78,7 @@ impl Mapping {
     /// Returns the `len` bytes at offset `at`. Panics if they are not within the mapping.
     ///
     /// # Safety
-    /// No code or kernel may write to these bytes while the slice lives.
+    /// Neither other code nor the kernel may write to these bytes while the slice lives.
     #[inline]
     pub(super) unsafe fn slice(&self, at: usize, len: usize) -> &[u8] {
         assert!(at <= self.bytes && len <= self.bytes - at, "bytes beyond the chunks");
@@ -95,7 +95,7 @@ impl Mapping {
     /// Writes `bytes` at offset `at`. Panics if they do not fit.
     ///
     /// # Safety
-    /// No other code, and not the kernel, may access the target bytes at the same time.
+    /// Neither other code nor the kernel may access the target bytes at the same time.
     #[inline]
     pub(super) unsafe fn write(&self, at: usize, bytes: &[u8]) {
         assert!(at <= self.bytes && bytes.len() <= self.bytes - at, "bytes beyond the chunks");

@@ -8,8 +8,9 @@
 //! * [`kind`] opens the device by name, and uses the packet ring if the system or the interface has no
 //!   AF_XDP.
 //!
-//! The program runs in the driver, never in the kernel's generic mode. Generic mode runs so late that a
-//! packet ring costs less, and it hides GSO, VLAN tags and partial checksums, which a packet ring reports.
+//! The program runs in the driver, never in the kernel's generic mode. In generic mode the program runs so late
+//! that a packet ring costs less. Generic mode also hides GSO, VLAN tags and partial checksums, which a packet
+//! ring reports.
 
 mod chunks;
 mod kernel_types;

@@ -1,7 +1,7 @@
 //! Opens an AF_XDP device: checks the interface, opens a socket on each queue, attaches the program.
 //!
-//! This module is separate because it decides which failures the user must resolve, and which mean that
-//! AF_XDP is not available here.
+//! This module is separate because it decides which failures the user must resolve, and which only mean that
+//! AF_XDP is not available.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -25,7 +25,7 @@ use crate::packet::PacketOptions;
 /// The parameters of a device to open.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DeviceRequest<'a> {
-    /// The device as the user wrote it.
+    /// The device name as the user wrote it.
     pub(super) label: &'a str,
     /// The name of the interface.
     pub(super) name: &'a str,
@@ -39,7 +39,7 @@ pub(super) struct DeviceRequest<'a> {
 pub(super) enum Unopened {
     /// An error that the user can resolve.
     Refused(DeviceError),
-    /// AF_XDP is not available for this interface or process. The text contains the reason.
+    /// AF_XDP is not available for this interface or process. The string is the reason.
     Unavailable(String),
 }
 
@@ -248,8 +248,8 @@ impl Opened {
 
 /// The maximum number of queues of one device, because its worker waits for all of them at once.
 const MOST_QUEUES: u32 = 16;
-/// The two sizes of chunks that every kernel accepts, in bytes. With the smaller size, twice as many frames
-/// fit into the caches.
+/// The two sizes of chunks that every kernel accepts, in bytes. With the smaller chunks, twice as many frames fit
+/// into the caches.
 const SMALL_CHUNK: u32 = 2_048;
 const LARGE_CHUNK: u32 = 4_096;
 /// The number of bytes before a frame that the kernel keeps free in a chunk (`XDP_PACKET_HEADROOM`).

@@ -1,5 +1,6 @@
-//! Port: the part of a sink that is specific to an AF_XDP socket. It segments GSO frames and completes
-//! checksums before a frame is written into a chunk, because a socket carries only bytes.
+//! Port: the part of a sink that is specific to an AF_XDP socket. It segments GSO frames and completes checksums
+//! before a frame is written into a chunk, because an AF_XDP socket carries only the bytes of a frame, no
+//! metadata.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -18,7 +19,7 @@ use crate::transmit::batch::Sealed;
 use crate::transmit::{Writer, Written};
 use crate::virtio_net::{Accepts, Copies, Copying, Encoder};
 
-/// The port of an AF_XDP socket that sends.
+/// The port that sends by an AF_XDP socket.
 #[derive(Debug)]
 pub(super) struct XdpPort {
     device: String,
@@ -43,8 +44,8 @@ impl XdpPort {
 }
 
 impl XdpPort {
-    /// Writes packet `n` of a batch into the ring. If a frame is too long, reads the MTU again, which may
-    /// have grown.
+    /// Writes packet `n` of a batch into the ring. If a frame is too long, reads the interface's MTU again,
+    /// because it may have been raised.
     fn put(&mut self, batch: &Sealed<'_, '_>, n: usize) -> io::Result<()> {
         let accepts = Accepts::default();
         let put = self.encoder.put(&mut self.sender, accepts, batch, n);

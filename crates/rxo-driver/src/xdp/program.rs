@@ -1,9 +1,9 @@
 //! Program: the BPF program that redirects the frames of an interface to AF_XDP sockets.
 //!
-//! This module is separate because it deals with instructions only, not with rings. Contract: a frame of a
-//! queue that has a socket is delivered to that socket, any other frame to the kernel. Some drivers (such as
-//! veth) keep the VLAN tag of a frame in metadata. The program then writes the tag back into the frame,
-//! because an AF_XDP socket receives only bytes.
+//! This module is separate because it contains no code for rings. Contract: a frame of a queue that has a socket
+//! is delivered to that socket, any other frame to the kernel. Some drivers (such as veth) keep the VLAN tag of a
+//! frame in metadata. The program then writes the tag back into the frame, because an AF_XDP socket receives only
+//! bytes.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -41,8 +41,8 @@ impl Program {
     }
 }
 
-/// Loads the best program that this kernel accepts: first one that queries tags, then one for frames in
-/// pieces, then a plain one. Also returns `true` if the program queries tags.
+/// Loads the best program that this kernel accepts: first a program that queries VLAN tags, then a program that
+/// accepts frames in pieces, then a plain program. Also returns `true` if the program queries tags.
 fn load(map: &OwnedFd, interface: u32, tags: Option<TagFunction>) -> io::Result<(OwnedFd, bool)> {
     let plain = instructions(map.as_raw_fd(), None);
     if tags.is_some() {
@@ -80,7 +80,7 @@ fn instructions(map: i32, tags: Option<TagFunction>) -> Vec<Instruction> {
     all
 }
 
-/// Builds the steps that write the tag of a frame back after its addresses.
+/// Builds the instructions that write the VLAN tag of a frame back into the frame, after its addresses.
 fn with_tag(function: i32) -> Vec<Instruction> {
     let new = Instruction::new;
     let push = [

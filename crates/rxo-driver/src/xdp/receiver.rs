@@ -1,8 +1,8 @@
 //! Receiver: the receiving half of a socket: gives chunks to the kernel, and takes back the chunks that
 //! contain frames.
 //!
-//! Contract: a frame is taken as a whole or not at all. While the kernel has few chunks, frames are copied
-//! out of their chunks, so that users who hold frames do not stop the device.
+//! Contract: a frame is taken as a whole or not at all. While the kernel has few chunks, frames are copied out of
+//! their chunks, so that owners who hold frames for long do not leave the device without chunks.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -35,9 +35,10 @@ pub(super) enum ChunkOutcome {
     Consumed(usize),
     /// A frame that no buffer can hold was discarded.
     TooLong,
-    /// A frame that cannot be carried was discarded.
+    /// An invalid frame was discarded: `describe` returned `None`, or its ring entry contradicts the ownership of
+    /// chunks.
     Invalid,
-    /// No buffer is free for a frame in several chunks; it stays in the ring.
+    /// No buffer is free for a frame in several chunks. The frame stays in the ring.
     NoBuffer,
 }
 
@@ -65,7 +66,7 @@ impl Receiver {
         receiver
     }
 
-    /// Returns the number of chunks for received frames.
+    /// Returns the number of this socket's chunks for received frames.
     pub(super) fn chunks(&self) -> usize {
         self.incoming.chunks() as usize
     }
@@ -92,8 +93,8 @@ impl Receiver {
         }
     }
 
-    /// Takes the next frame. `describe` returns the metadata of the frame, or `None` if the frame cannot be
-    /// carried. `look` inspects the frame in its chunk first, and may consume it there.
+    /// Takes the next frame. `describe` returns the metadata of the frame, or `None` if the frame must be
+    /// discarded. `look` inspects the frame in its chunk first, and may consume it there.
     #[inline]
     pub(super) fn take(
         &mut self,

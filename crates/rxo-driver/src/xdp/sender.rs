@@ -25,7 +25,7 @@ pub(super) struct Sender {
     most_bytes: usize,
     /// The maximum number of chunks in a frame.
     most_pieces: usize,
-    /// `true` if the kernel has stopped before the end of the ring, and continues only after another
+    /// `true` if the kernel has stopped before it sent all frames in the ring. It continues only after another
     /// [`kick`](Self::kick).
     is_stuck: bool,
     /// The number of frames that the interface dropped because its queue was full.

@@ -116,7 +116,8 @@ pub(super) fn drops(socket: BorrowedFd<'_>) -> u64 {
     statistics.map_or(0, |all| all.rx_dropped + all.rx_ring_full)
 }
 
-/// Returns `true` if `error` means that this mode is unsupported, so that the next mode may work.
+/// Returns `true` if `error` means that the kernel or driver does not support the attempted mode, so that the
+/// next mode should be tried.
 pub(super) fn is_unsupported(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EINVAL))
 }

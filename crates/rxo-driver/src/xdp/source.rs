@@ -26,7 +26,7 @@ pub(super) struct Properties {
     pub(super) chunks: usize,
     /// `true` if frames come from memory of this machine, so that their checksums may be unfinished.
     pub(super) is_virtual: bool,
-    /// The name of the receiving mode, for the user.
+    /// The name of the receive method, for the user.
     pub(super) access: &'static str,
 }
 
@@ -153,7 +153,8 @@ impl XdpSource {
 }
 
 impl Properties {
-    /// Returns the metadata of a frame that was received at `now`; `None` if the frame cannot be carried.
+    /// Returns the metadata of a frame that was received at `now`; `None` if the frame is longer than the MTU
+    /// allows. Such a frame is counted, and the user is notified.
     #[inline]
     fn describe(
         &self,

@@ -1,8 +1,8 @@
 //! Unfinished: recognizes frames whose sender has left the checksum to the device.
 //!
-//! An AF_XDP socket receives bytes without metadata. Between two interfaces of one machine (a veth, a TAP)
-//! the kernel leaves checksums incomplete: the field contains the sum of the pseudo-header, and only the
-//! metadata reports that. This module recognizes the field's value.
+//! An AF_XDP socket receives bytes without metadata. Between two interfaces of one machine (a veth, a TAP) the
+//! kernel leaves checksums incomplete: the field contains the sum of the pseudo-header, and only the metadata
+//! reports that. This module recognizes such frames by the value of the checksum field.
 //!
 //! Contract: a frame with a complete checksum may be recognized only if its checksum equals that sum;
 //! completing it again then does not change the frame. A frame with a wrong checksum may be recognized by

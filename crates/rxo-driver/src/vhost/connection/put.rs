@@ -73,8 +73,8 @@ impl PacketRing for Connection {
     }
 }
 
-/// The time without enough buffers after which a GSO frame is segmented. A guest without the event index does
-/// not report whether it has posted all its buffers.
+/// The time without enough buffers after which a GSO frame is segmented. Needed because without the event index,
+/// the device cannot know whether the guest will post further buffers.
 const IN_VAIN: Duration = Duration::from_millis(10);
 
 /// Maximum number of attempts to find buffers for a packet. If a guest posts more invalid chains than that,
