@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 /// The memory of a frame: it provides the bytes, and dropping it returns the memory to its owner.
 ///
-/// `impl FrameBuffer for MyBuffer {}` is enough, unless the return of several buffers at once is cheaper than
-/// their return one by one.
+/// `impl FrameBuffer for MyBuffer {}` is enough, unless returning several buffers at once is cheaper than
+/// returning them one by one.
 pub trait FrameBuffer: AsRef<[u8]> {
     /// `true` if [`FrameBuffer::drop_all`] is faster than dropping each buffer.
     const RETURN_TOGETHER: bool = false;

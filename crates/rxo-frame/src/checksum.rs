@@ -9,9 +9,9 @@ pub enum ChecksumStatus {
     /// The checksum was verified by the device, or by software before.
     Verified,
     /// The checksum is partial: its field contains only the folded sum of the pseudo-header. The frame never
-    /// crossed a network, because a local sender left the rest to a device. Its payload need not be verified,
-    /// but the checksum must be completed before the frame is sent by a device that does not complete
-    /// checksums.
+    /// crossed a network, because a local sender left the completion of the checksum to a device. Its payload
+    /// need not be verified, but the checksum must be completed before the frame is sent by a device that does
+    /// not complete checksums.
     Partial {
         /// The offset at which summing starts, in bytes from the start of the frame: the transport header.
         start: u16,
@@ -21,16 +21,17 @@ pub enum ChecksumStatus {
 }
 
 impl ChecksumStatus {
-    /// Returns `true` if the payload need not be verified. The caller must know that a partial checksum is the
-    /// packet's own: see [`ChecksumStatus::covers_payload`].
+    /// Returns `true` if the payload need not be verified. A partial checksum may instead belong to an inner
+    /// packet; [`ChecksumStatus::covers_payload`] excludes this case.
     #[inline]
     #[must_use]
     pub const fn is_trusted(self) -> bool {
         !matches!(self, Self::Unknown)
     }
 
-    /// Returns `true` if the status guarantees the payload after the transport header at `transport`, whose
-    /// checksum is at offset `field` of that header: this checksum is verified or partial.
+    /// Returns `true` if the payload after the transport header at offset `transport` need not be verified: the
+    /// status is `Verified`, or is `Partial` for the checksum of this header. `field` is the offset of the
+    /// checksum in the transport header.
     ///
     /// # Examples
     /// ```

@@ -5,7 +5,7 @@
 
 use core::fmt;
 
-/// A number of a configuration is out of its range.
+/// Error: a numeric field of a configuration is out of its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     /// The name of the field in its configuration.

@@ -11,8 +11,8 @@ pub enum LinkKind {
 }
 
 impl LinkKind {
-    /// Reads `bytes`, a frame of this kind of link: calls `ethernet` or `raw_ip`, such as `rxo_wire::parse`
-    /// and `rxo_wire::parse_ip`.
+    /// Parses `bytes`, a frame of this kind of link, with the function `ethernet` or `raw_ip`. The caller passes,
+    /// for example, `rxo_wire::parse` and `rxo_wire::parse_ip`.
     #[inline(always)]
     pub fn read<'b, T>(
         self,

@@ -44,7 +44,7 @@ pub struct Pool {
     handles: Arc<Handles>,
 }
 
-/// The state that all handles of a pool share. It exists as long as buffers can be taken.
+/// The state that all handles of a pool share. Dropped with the last handle; no buffer can be taken afterwards.
 struct Handles {
     /// The memory of the pool. It is freed when this value is dropped, or when the last missing buffer returns later.
     shared: NonNull<Shared>,

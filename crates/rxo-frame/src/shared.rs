@@ -9,8 +9,8 @@ use core::ops::Deref;
 /// A range of immutable bytes with shared ownership. Clones and parts share the bytes, which are dropped with
 /// the last clone or part.
 ///
-/// An application gives such bytes to a connection, which keeps them until the peer has acknowledged them. The
-/// owner is a `Vec<u8>`, a file's pages in memory, the `Bytes` of the crate `bytes`, or any other type that
+/// An application passes such bytes to a connection, which keeps them until the peer has acknowledged them. The
+/// owner can be a `Vec<u8>`, a file's pages in memory, the `Bytes` of the crate `bytes`, or any other type that
 /// provides a slice. Even a small part keeps the whole owner in memory.
 ///
 /// # Examples

@@ -43,7 +43,7 @@ impl Chain {
 
 /// A number that exceeds every valid count of indices, so that [`NONE`] and [`CLOSED`] are never indices.
 pub(super) const END: u32 = u32::MAX;
-/// The value that stands for "no index", below the lowest index on the stack.
+/// The value that means "no index", below the lowest index on the stack.
 const NONE: u32 = u32::MAX;
 /// The value of the top index that marks a closed stack.
 const CLOSED: u32 = u32::MAX - 1;
