@@ -81,7 +81,7 @@ impl QueueConfig {
         first.next_multiple_of(4) + device_bytes(layout, size)
     }
 
-    /// Returns the three areas of the queue as parts of `memory`, after it has validated size and alignment.
+    /// Validates the size and the alignment, and returns the three areas of the queue as parts of `memory`.
     pub(crate) fn areas(&self, memory: &Memory) -> Result<Areas, ConfigError> {
         let (layout, size) = (self.layout, self.size);
         let is_size = match layout {

@@ -4,8 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum InvalidChain {
-    /// The available index is ahead by more than the queue size, or decreased. The queue is unusable until it is
-    /// created anew.
+    /// The available index decreased, or is ahead of the device's position by more than the queue size. The queue
+    /// is unusable until it is created anew.
     AvailableIndex,
     /// The available ring or a `next` field names a descriptor outside the table.
     DescriptorIndex,

@@ -17,15 +17,14 @@
 //! * [`notify`]: the rule by which a side may omit a notification.
 //!
 //! # Contract
-//! No input or output and no clocks. Queues allocate when they are created; their vectors may grow for the
-//! first chains. The other side may be hostile. For any content of the memory, no call panics, accesses memory
-//! outside the regions, or does more work than the queue size bounds. A word of the ring is read once, and only
-//! the copy is validated and used. A frame is copied before the caller sees it. A chain that breaks a rule is
-//! reported as an [`InvalidChain`] and counted.
+//! No input or output and no clocks. Queues allocate when they are created; their vectors may grow for the first
+//! chains. The other side may be hostile. For any content of the memory, no call panics, accesses memory outside
+//! the regions, or does more work than a bound that depends only on the queue size. A word of the ring is read
+//! once, and only the copy is validated and used. A frame is copied before the caller sees it. A chain that
+//! breaks a rule is reported as an [`InvalidChain`] and counted.
 //!
-//! Notifications may be spurious but are never lost if each side keeps this order: `publish`, then
-//! `needs_notify`; before it waits, `enable_notifications`, then process the queue again if the result is
-//! `true`.
+//! Notifications may be spurious, but are never lost if each side calls `publish` and then `needs_notify`. Before
+//! a side waits, it must call `enable_notifications`, and process the queue again if the result is `true`.
 //!
 //! # Examples
 //! ```

@@ -1,8 +1,8 @@
-//! Marks in a log of dirty pages what a device writes to the memory of its guest.
+//! Records in the log of dirty pages which parts of the guest's memory a device has written.
 
 use crate::memory::{DirtyLog, Memory, Place};
 
-/// A log of dirty pages, with the guest addresses at which the queue's areas are marked in it.
+/// A log of dirty pages, with the guest addresses under which writes to the queue's areas are logged.
 #[derive(Debug)]
 pub(super) struct Logged {
     pub(super) log: DirtyLog,

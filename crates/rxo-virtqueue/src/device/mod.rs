@@ -298,8 +298,8 @@ impl DeviceQueue {
         Ok(chain)
     }
 
-    /// Returns the refusal for a packet that does not fit into the chains up to `cursor`, whose capacity is `capacity`
-    /// bytes.
+    /// Returns the error for a packet that does not fit into the chains up to `cursor`, whose capacity is
+    /// `capacity` bytes.
     #[cold]
     fn too_few(&mut self, capacity: u32, cursor: Position) -> Refused {
         self.looked_to = cursor;

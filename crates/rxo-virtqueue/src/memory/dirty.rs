@@ -1,5 +1,5 @@
-//! Log of dirty pages: a bit for each page of guest addresses. During a migration, the front end copies the
-//! pages again that the device has marked as written.
+//! Log of dirty pages: a bitmap with one bit for each page of guest addresses. During a migration, the front end
+//! copies again every page that the device has marked as written.
 //!
 //! The front end chooses the mapping of the log, and the log need not cover all of the guest's memory.
 //! Contract: a page outside the log is counted, and nothing outside the log is written. Source:

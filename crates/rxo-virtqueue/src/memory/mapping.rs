@@ -90,7 +90,8 @@ impl Mapping {
         true
     }
 
-    /// Returns the `bytes` bytes at `offset`, to be written; `None` if they exceed the mapping.
+    /// Returns the `bytes` bytes at `offset` as a [`Room`], through which they can be written; `None` if they
+    /// exceed the mapping.
     #[inline]
     pub(super) fn room(&self, offset: usize, bytes: usize) -> Option<Room<'_>> {
         Some(Room { start: self.at(offset, bytes)?, bytes, mapping: PhantomData })

@@ -81,8 +81,8 @@ impl Memory {
         &self.regions
     }
 
-    /// Translates an address in the front end's virtual memory, `user`, to a guest address: vhost-user messages
-    /// have the addresses of rings in this form. `None` if no region contains the address.
+    /// Translates `user`, an address in the front end's virtual memory, to a guest address. vhost-user messages
+    /// contain the addresses of rings as addresses of the front end. `None` if no region contains the address.
     #[must_use]
     pub fn guest_address(&self, user: u64) -> Option<u64> {
         self.regions.iter().find_map(|region| region.guest_address(user))

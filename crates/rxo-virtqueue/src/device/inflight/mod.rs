@@ -106,8 +106,8 @@ pub enum InflightError {
         /// The size of the queue, in descriptors.
         size: u16,
     },
-    /// The record contradicts itself or the ring: an index is outside, a list has a loop, or there are more descriptors in
-    /// flight than the queue has.
+    /// The record contradicts itself or the ring: an index is out of range, a list has a loop, or there are more
+    /// descriptors in flight than the queue has.
     Inconsistent,
 }
 

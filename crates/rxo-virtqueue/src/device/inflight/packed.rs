@@ -100,7 +100,7 @@ impl PackedInflight {
         Ok(this)
     }
 
-    /// Returns to the state of the previous device's last publication. If that device was killed during a
+    /// Restores the state of the previous device's last publication. If that device was killed during a
     /// publication, the flags in the ring decide if the publication counts.
     fn roll_back(&mut self, flags_at: impl Fn(Position) -> u16) -> Result<(), InflightError> {
         let [a, b, c, d, new_wrap, old_wrap, ..] = self.record.word64(USED_AT).to_ne_bytes();
