@@ -1,12 +1,13 @@
 //! Validates the metadata in a header against the packet itself.
 //!
-//! Devices and guests describe their packets, and a description may be wrong: by mistake, by malice, and
-//! because a kernel describes a tunnel packet by the inner headers without naming the tunnel. Nothing in a
-//! header is used before the packet's own headers agree with it. `hdr_len` is never used: kernels fill it
-//! differently, and arbitrarily for forwarded packets (Linux documents it as a hint).
+//! Devices and guests describe their packets in this header. A description may be wrong by mistake or by malice.
+//! It may also be incomplete: a kernel describes a tunnel packet by its inner headers, without naming the tunnel.
+//! No field of the header is used before it was checked against the packet's own headers. `hdr_len` is never
+//! used: kernels fill it differently, and arbitrarily for forwarded packets (Linux documents it as a hint).
 //!
-//! A partial checksum may be anywhere in the packet: the header states only where a sum must be completed. Code
-//! that reads a transport header must check that the partial checksum is the checksum of that header.
+//! A partial checksum may be anywhere in the packet: the header states only the position of a checksum that must
+//! be completed. Code that reads a transport header must check that the partial checksum is the checksum of that
+//! header.
 
 use rxo_frame::{ChecksumStatus, Gso, GsoKind, GsoTunnel, LinkKind, UdpTunnel};
 use rxo_wire::segmentation::{Checksums, NotSegmentable, Segments, Stated, segment_stated};
@@ -18,7 +19,7 @@ use crate::VnetHeader;
 /// The reason for which a packet cannot be passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Invalid {
-    /// There are fewer bytes than a virtio-net header has.
+    /// The input is shorter than a virtio-net header.
     NoHeader,
     /// The checksum field to be completed is not inside the packet.
     Checksum,

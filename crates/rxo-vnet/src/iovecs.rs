@@ -1,6 +1,6 @@
-//! Gathered writes: a header and the pieces of a packet, as `writev` takes them.
+//! Scatter/gather arrays for `writev`: a virtio-net header, followed by the pieces of a packet.
 //!
-//! This module is separate because it alone needs the standard library, whose [`IoSlice`] is the `iovec` of the system.
+//! This module is separate because only it needs the standard library, for [`IoSlice`], the system's `iovec`.
 
 use std::fmt;
 use std::io::IoSlice;
@@ -10,8 +10,8 @@ use rxo_frame::Gather;
 
 use crate::{VNET_HEADER_BYTES, VnetHeader};
 
-/// The pieces of one packet, in an array: no memory is allocated. `PIECES` is the maximum number of pieces. The
-/// default is enough for two headers and 64 segments.
+/// An array of the pieces of one packet, for one gathered write. Allocates no memory. `PIECES` is the maximum
+/// number of pieces. The default is enough for two headers and 64 segments.
 ///
 /// # Examples
 /// ```
@@ -68,9 +68,9 @@ impl<'p, const PIECES: usize> Deref for IoVecs<'p, PIECES> {
 /// packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyPieces {
-    /// The number of pieces, with that of the header.
+    /// The number of pieces of the packet, including its virtio-net header.
     pub pieces: usize,
-    /// The greatest number of pieces that fits.
+    /// The maximum number of pieces that the [`IoVecs`] can hold.
     pub most: usize,
 }
 

@@ -1,6 +1,6 @@
 //! `virtio_net_hdr`: ten bytes before each packet that describe which checksum is to be completed and how the
-//! packet is to be segmented (virtio 1.2, section 5.1.6). TAP, TUN, packet sockets and virtio guests all use
-//! it. For guests it has twelve bytes: the last two count the buffers that the packet fills.
+//! packet is to be segmented (virtio 1.2, section 5.1.6). TAP, TUN, packet sockets and virtio guests all use it.
+//! For guests the header has twelve bytes: the last two count the buffers that the packet fills.
 //!
 //! ```text
 //!   TUN --read--> [virtio_net_hdr | IP packet, up to 64 KiB] --packets()--> IP packets as on the wire
@@ -8,10 +8,10 @@
 //! ```
 //!
 //! [`VnetHeader`] converts between these bytes and the metadata types of `rxo-frame`. [`VnetHeader::checked`]
-//! validates every header from outside against the packet's own headers. [`packets()`] segments the packets
-//! that a TUN returns. `VnetHeader::gather` (feature `std`) puts header and pieces into an array for `writev`.
-//! The crate is separate from `rxo-driver`, so a program that embeds the engine can use it without system
-//! calls.
+//! validates every header from outside against the packet's own headers. [`packets()`] segments the GSO frames
+//! that were read from a TUN. `VnetHeader::gather` (feature `std`) puts header and pieces into an array for
+//! `writev`. The crate is separate from `rxo-driver`, so a program that embeds the engine can use it without
+//! system calls.
 //!
 //! # Contract
 //! No input or output, no allocation. [`VnetHeader::read`] accepts any bytes and never panics.
@@ -89,7 +89,7 @@ const GSO_TUNNEL_V6: u8 = 0x40;
 const GSO_TUNNELS: u8 = GSO_TUNNEL_V4 | GSO_TUNNEL_V6;
 const GSO_ECN: u8 = 0x80;
 
-/// A virtio-net header (`virtio_net_hdr`). Its numbers are in the byte order of this machine.
+/// A virtio-net header (`virtio_net_hdr`). Its integers are in the byte order of this machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VnetHeader {
     flags: u8,

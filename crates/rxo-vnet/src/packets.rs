@@ -29,9 +29,9 @@ enum Rest<'f> {
     Nothing,
 }
 
-/// Parses the data of one read from a TUN: a header of [`VNET_HEADER_BYTES`], and an IP packet. Yields
-/// packets as a network carries them, TCP or UDP, with complete checksums. Allocates nothing, and copies
-/// nothing before a packet is taken.
+/// Parses the data of one read from a TUN: a header of [`VNET_HEADER_BYTES`], and an IP packet. Yields packets as
+/// a network carries them, TCP or UDP, with complete checksums. Allocates nothing. Copies bytes only in
+/// [`Packets::next_into`].
 ///
 /// # Errors
 /// [`Invalid`] if the header does not match the packet.
@@ -68,7 +68,7 @@ pub fn packets(from_tun: &[u8]) -> Result<Packets<'_>, Invalid> {
 }
 
 impl Packets<'_> {
-    /// Returns the number of packets from the read that have not been taken yet.
+    /// Returns the number of packets that [`Packets::next_into`] has not returned yet.
     #[must_use]
     pub fn remaining(&self) -> usize {
         match &self.rest {
@@ -101,7 +101,8 @@ impl Packets<'_> {
     }
 }
 
-/// Completes the partial checksum of `packet` whose field is at `start + offset`. The position was validated before.
+/// Completes the partial checksum of `packet`, whose checksum field is at `start + offset`. The caller must have
+/// validated this position.
 fn complete(packet: &mut [u8], start: usize, offset: usize, summer: Summer) {
     let Some(sum) = checksum::complete(packet, start, offset, summer) else { return };
     if let Some(field) = packet.get_mut(start + offset..start + offset + 2) {
