@@ -35,8 +35,8 @@ impl VlanStack {
         &self.tci[..usize::from(self.depth)]
     }
 
-    /// Encodes the number of tags and their VLAN identifiers for a flow key. Priorities are left out: they do not
-    /// identify a flow.
+    /// Encodes the number of tags and their VLAN identifiers for a flow key. Priorities are left out, because
+    /// packets of one flow may differ in priority.
     #[inline]
     #[must_use]
     pub const fn key(self) -> u32 {

@@ -43,7 +43,7 @@ const IN_TUNNEL: u32 = 1 << 30;
 const IN_GENEVE: u32 = 1 << 29;
 
 impl FlowKey {
-    /// The key that belongs to no flow: all zeros.
+    /// A key that no real flow has: all zeros.
     pub const NOBODY: Self = Self { words: [0; 5] };
 
     /// Creates the key of an IPv4 flow. `ports` has the source port in its upper half; `vlan` is the result of
@@ -118,9 +118,9 @@ impl FlowKey {
         Self::v6(&both, tail as u32, (tail >> 32) as u32)
     }
 
-    /// Returns the key of the TCP or UDP flow of `frame`. `at` contains the offsets of its headers. The key
-    /// equals the one from [`parse`](crate::parse()), but only the VLAN tags are parsed. `None` if `frame` is
-    /// too short for the offsets, or if its VLAN tags do not end at the offset of the IP header.
+    /// Returns the key of the TCP or UDP flow of `frame`. `at` contains the offsets of its headers. The result
+    /// equals the key from [`parse`](crate::parse()), but this function parses only the VLAN tags. `None` if
+    /// `frame` is too short for the offsets, or if its VLAN tags do not end at the offset of the IP header.
     #[must_use]
     pub fn read(frame: &[u8], at: Offsets) -> Option<Self> {
         let vlan = match at.network as usize {
@@ -157,7 +157,7 @@ impl FlowKey {
         u32::from_be(self.words[4] as u32)
     }
 
-    /// Returns the key with `ports`. Both ports of the key must be 0 before the call.
+    /// Returns this key with its ports set to `ports`. Both ports of the key must be 0 before the call.
     #[inline]
     pub(crate) const fn with_ports(mut self, ports: u32) -> Self {
         self.words[4] |= ports.to_be() as u64;
@@ -178,8 +178,8 @@ impl FlowKey {
         self
     }
 
-    /// Returns the key as if the device had left the VLAN tag in the bytes of the frame. With this key, a flow
-    /// is recognised on devices that remove tags and on devices that keep them.
+    /// Returns the key as if the device had left the VLAN tag in the bytes of the frame. So a flow has the same
+    /// key on devices that remove tags and on devices that keep them.
     #[inline]
     #[must_use]
     pub const fn with_tag_in_bytes(mut self) -> Self {
@@ -330,7 +330,8 @@ impl fmt::Debug for FlowKey {
     }
 }
 
-/// Hashes flow keys with a secret seed, so that an outsider cannot aim collisions at a table.
+/// Hashes flow keys with a secret seed, so that an attacker without the seed cannot choose flows that collide in
+/// a table.
 ///
 /// Based on folded 64 × 64 → 128-bit multiplications of seeded words; takes about 3 ns. Not a cryptographic
 /// hash: tables must bound their work even if an attacker finds collisions.
@@ -347,8 +348,8 @@ impl fmt::Debug for FlowKey {
 #[derive(Clone, Copy)]
 pub struct FlowHasher {
     seeds: [u64; 6],
-    /// The part of the hash that comes from the first words of both addresses when these words are 0, as in
-    /// IPv4 flows. Computed once.
+    /// The contribution of the first words of both addresses to the hash if these words are 0, as in IPv4 flows.
+    /// Computed once.
     zeros: u64,
 }
 
@@ -398,7 +399,7 @@ impl fmt::Debug for FlowHasher {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowHash(pub u64);
 
-/// A constant that spreads seeds: 2⁶⁴ divided by the golden ratio, whose consecutive multiples are far apart.
+/// A constant that mixes seeds: 2⁶⁴ divided by the golden ratio. Its consecutive multiples are far apart.
 const STIR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[inline]

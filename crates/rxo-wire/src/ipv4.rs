@@ -5,7 +5,7 @@ use crate::{FlowKey, Offsets};
 
 pub(crate) const MIN_HEADER_BYTES: usize = 20;
 
-/// Reads the IPv4 header at the start of `packet`. `vlans` is the VLAN part of the flow key.
+/// Reads the IPv4 header at the start of `packet`. `vlans` is the result of `VlanStack::key`.
 #[inline]
 pub(crate) fn read(packet: &[u8], vlans: u32) -> Result<IpHeader, Malformed> {
     let fixed: &[u8; MIN_HEADER_BYTES] = packet.first_chunk().ok_or(Malformed::Truncated)?;

@@ -17,7 +17,8 @@ const HOME_ADDRESS: u8 = 201;
 /// The maximum number of extension headers that the loop parses. Real packets have fewer.
 const MAX_EXTENSIONS: usize = 8;
 
-/// Reads the IPv6 header and its extension headers at the start of `packet`. `vlans` is the VLAN part of the flow key.
+/// Reads the IPv6 header and its extension headers at the start of `packet`. `vlans` is the result of
+/// `VlanStack::key`.
 #[inline]
 pub(crate) fn read(packet: &[u8], vlans: u32) -> Result<IpHeader, Malformed> {
     let fixed: &[u8; HEADER_BYTES] = packet.first_chunk().ok_or(Malformed::Truncated)?;
@@ -49,8 +50,8 @@ pub(crate) fn read(packet: &[u8], vlans: u32) -> Result<IpHeader, Malformed> {
     Ok(if is_extension_header(view.protocol) { walk(packet, view) } else { view })
 }
 
-/// Follows the chain of extension headers in `packet`, and returns `view` with the result. A header beyond the end of
-/// the packet is a length error; a fragment header ends the chain.
+/// Follows the chain of extension headers in `packet`, and returns `view` updated with the transport protocol and
+/// offset. A header beyond the end of the packet is a length error; a fragment header ends the chain.
 #[cold]
 fn walk(packet: &[u8], mut view: IpHeader) -> IpHeader {
     view.ip.has_options = true;
@@ -80,7 +81,7 @@ fn walk(packet: &[u8], mut view: IpHeader) -> IpHeader {
     view
 }
 
-/// Returns `true` if an extension header is neither hop-by-hop options nor destination options without a Home
+/// Returns `true` unless the extension header is hop-by-hop options, or destination options without a Home
 /// Address.
 fn is_unsupported(protocol: u8, extension: &[u8]) -> bool {
     match protocol {

@@ -1,9 +1,9 @@
 //! Tables of the header bytes that must be equal in consecutive packets of a flow.
 //!
-//! A packet that only continues a flow has the headers of the packet before, except for a few fields. It is
-//! recognised by a masked compare of whole words, and nothing is parsed. Each layout (a row of the
-//! table) describes the headers of one kind of packet, starting at the IP header; the caller checks the
-//! fields that the layout leaves out. Layouts are constants, so that a compare compiles to straight-line code.
+//! A packet that only continues a flow has the headers of the preceding packet, except for a few fields. A masked
+//! compare of whole words recognises such a packet without parsing. Each layout (a row of the table) describes
+//! the headers of one kind of packet, starting at the IP header; the caller checks the fields that the layout
+//! leaves out. Layouts are constants, so that a compare compiles to straight-line code.
 
 use crate::{IpVersion, ipv4, ipv6};
 
@@ -133,8 +133,8 @@ const fn ip_bytes(version: IpVersion) -> usize {
     }
 }
 
-/// Returns the layout of a data segment, up to its window; [`data_tail`] returns the rest. The caller checks
-/// SEQ and [`counting`].
+/// Returns the layout of a data segment, up to its window; [`data_tail`] returns the masks for the header bytes
+/// after it. The caller checks SEQ and [`counting`].
 #[must_use]
 pub const fn data(version: IpVersion) -> Layout {
     Layout::new(version, TCP_WINDOW.1, &[IPV4_COUNTING], &[TCP_SEQ])

@@ -9,7 +9,7 @@
 //!   same for IPv4 and IPv6. No layer above parses a header again.
 //! * [`Offsets`] contains the offsets of the headers. Later layers receive it together with the frame.
 //! * [`plain_v4`] and [`plain_v6`] recognise ordinary TCP segments several times faster.
-//! * [`checksum`] is the Internet checksum: portable and SIMD, verified, combined, updated.
+//! * [`checksum`] sums, verifies, combines and updates Internet checksums, with portable code and with SIMD.
 //! * [`SeqNumber`] compares modulo 2³², and has no `Ord`.
 //! * [`FlowKey`] identifies one direction of a connection; [`FlowHasher`] hashes it with a seed.
 //! * [`build`] writes headers.
@@ -17,7 +17,7 @@
 //! * [`tunnel`] parses the packet inside a tunnel packet.
 //! * [`segmentation`] divides a GSO frame into the frames that a network carries.
 //!
-//! Contract: no function here panics, whatever the bytes; none allocates, reads a clock or does input or
+//! Contract: no function of this crate panics, whatever the bytes, or allocates, reads a clock, or does input or
 //! output. Only [`arch`] contains unsafe code.
 //!
 //! # Examples

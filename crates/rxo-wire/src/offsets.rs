@@ -1,7 +1,7 @@
 //! Offsets of the headers of a packet.
 //!
-//! Separate from [`Parsed`](crate::Parsed) because much code needs nothing else: the code that parses a
-//! packet passes the offsets on, and no later code parses the headers again.
+//! Separate from [`Parsed`](crate::Parsed) because much code needs only the offsets. The code that parses a
+//! packet passes them on, so later code does not parse the headers again.
 
 use core::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::tcp::MIN_HEADER_BYTES;
 /// Offsets of the headers and the payload of a packet, in bytes from the first byte of the frame.
 ///
 /// Offsets from [`parse`](crate::parse()) satisfy `network <= transport <= payload <= end`. The fields are
-/// public, so offsets from elsewhere may be any numbers: read bytes with `get`.
+/// public, so other code can create invalid offsets: read bytes with the checked method `get`.
 ///
 /// # Examples
 /// ```

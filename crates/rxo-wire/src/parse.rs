@@ -48,10 +48,10 @@ pub struct Ip {
     pub reserved_bit: bool,
     /// `true` if the header has options (IPv4) or extension headers (IPv6).
     pub has_options: bool,
-    /// `true` if there is an IPv6 extension header other than hop-by-hop options and destination options
-    /// without a Home Address. Such a header may change the addresses in the pseudo-header: a routing header
-    /// has another destination (RFC 8200 section 8.1), a Home Address another source (RFC 6275 section 6.3).
-    /// Authentication covers each packet separately (RFC 4302).
+    /// `true` if there is an IPv6 extension header other than hop-by-hop options and destination options without
+    /// a Home Address. Such a header may change the addresses in the pseudo-header: a routing header has another
+    /// destination (RFC 8200 section 8.1), a Home Address another source (RFC 6275 section 6.3). An
+    /// authentication header protects each packet separately (RFC 4302).
     pub has_odd_extensions: bool,
     /// `true` if the header checksum is right; always `true` for IPv6, which has none.
     pub checksum_ok: bool,
@@ -99,8 +99,8 @@ const WITHOUT_TCP: [u8; 13] = [1, 2, 4, 17, 41, 47, 58, 59, 89, 103, 112, 132, 1
 
 impl Transport {
     /// Returns `true` if a TCP segment between the packet's addresses may follow the parsed headers: in a
-    /// fragment, or after a header that is not parsed here, such as mobility (135), HIP (139), Shim6 (140) or
-    /// ESP (50).
+    /// fragment, or after an extension header that this crate does not parse, such as mobility (135), HIP (139),
+    /// Shim6 (140) or ESP (50).
     #[must_use]
     pub fn may_hide_tcp(&self) -> bool {
         match self {
@@ -116,8 +116,8 @@ impl Transport {
 pub struct Unparsed {
     /// The reason why the frame could not be parsed.
     pub why: Malformed,
-    /// The addresses and VLANs of the packet, with ports 0. A caller needs them to keep the packets between two
-    /// hosts in order. `None` if the IP header was not readable.
+    /// The addresses and VLANs of the packet, with ports 0. A caller needs the addresses to keep the packets
+    /// between two hosts in order. `None` if the IP header was not readable.
     pub addresses: Option<FlowKey>,
 }
 

@@ -1,9 +1,9 @@
 //! Recognises ordinary TCP segments in a few instructions.
 //!
-//! Most packets that a receiver gets are ordinary: no IP options, not a fragment, no flag but ACK, no option
-//! but the timestamp at its usual offset. [`plain_v4`] and [`plain_v6`] recognise them and read the fields
-//! that a flow table needs; [`parse`](crate::parse()) reads all others. Separate because this is a fast path
-//! of `parse`; tests compare the two.
+//! Most received packets are ordinary: no IP options, not a fragment, no flag but ACK, no option but the
+//! timestamp at its usual offset. [`plain_v4`] and [`plain_v6`] recognise such packets and read the fields that a
+//! flow table needs. [`parse`](crate::parse()) parses all other packets. Separate because this is a fast path of
+//! `parse`; tests compare the results of both.
 
 use crate::{FlowKey, PROTOCOL_TCP, SeqNumber, ipv4, ipv6, tcp};
 
@@ -47,8 +47,8 @@ pub fn plain_v4(packet: &[u8], vlan: u32) -> Option<Plain> {
     segment(packet, headers.last_chunk()?, ipv4::MIN_HEADER_BYTES, total, key)
 }
 
-/// Returns the flow key of an IPv4 packet that may be plain. Checks only a few bytes: it returns a key for
-/// every packet that [`plain_v4`] accepts, and for some others. `None` if the packet is certainly not plain.
+/// Returns the flow key of an IPv4 packet that may be plain. Checks only a few bytes: it returns a key for every
+/// packet that [`plain_v4`] accepts, and for some other packets. `None` if the packet is certainly not plain.
 #[inline(always)]
 #[must_use]
 pub fn plain_v4_key(packet: &[u8], vlan: u32) -> Option<FlowKey> {

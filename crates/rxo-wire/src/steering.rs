@@ -1,10 +1,10 @@
 //! Assigns each connection to one of several shards.
 //!
 //! Separate because two independent sides must compute the same shard: a device that distributes frames to
-//! shards, and a host that chooses a local port such that the answers arrive at its own shard. Therefore the
-//! function is symmetric, has no secret, and needs only the operations of a packet socket's filter: 32-bit
-//! words, exclusive or, one multiplication. A peer that chooses its ports can put all its connections on one
-//! shard. Such a peer can overload this shard, but no other.
+//! shards, and a host that chooses a local port so that the peer's packets arrive at its own shard. Therefore the
+//! function is symmetric, has no secret, and uses only operations of a packet socket's filter: 32-bit words,
+//! exclusive or, one multiplication. A peer that chooses its ports can put all its connections on one shard. Such
+//! a peer can overload this shard, but no other.
 
 use crate::FlowKey;
 
@@ -28,8 +28,8 @@ pub const fn shard_of(key: &FlowKey, shards: u32) -> u32 {
     }
 }
 
-/// The multiplier for the exclusive or of all 32-bit words of both addresses and of both ports: 2³² divided
-/// by the golden ratio. Ports that are all even, as a system may choose them, still use all shards.
+/// The multiplier for the exclusive or of all 32-bit words of both addresses and of both ports: 2³² divided by
+/// the golden ratio. Even if a system chooses only even ports, all shards are used.
 pub const STEERING_MULTIPLIER: u32 = 0x9e37_79b1;
 /// The number of bits by which the lower half of the product is shifted right to select the shard.
 pub const STEERING_SHIFT: u32 = 16;

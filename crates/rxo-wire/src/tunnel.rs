@@ -2,8 +2,8 @@
 //!
 //! Separate from [`parse`](crate::parse()), which stops at the first transport header: most receivers need no
 //! more, and only the two ends of a tunnel know for sure what its payload is. [`Tunnel::inside`] parses the
-//! packet inside a packet of a known tunnel. [`inside_at`] searches for the packet whose TCP or UDP header is
-//! at a given offset, which is all that a kernel states about a GSO frame that a tunnel has wrapped.
+//! packet inside a packet of a known tunnel. [`inside_at`] searches for the packet whose TCP or UDP header is at
+//! a given offset, which is the only information that a kernel gives about a GSO frame inside a tunnel.
 //!
 //! | tunnel | between outer IP header and inner packet | source |
 //! |---|---|---|
@@ -15,7 +15,8 @@
 //! | IP in IP, SIT | nothing | RFC 2003, 2473, 4213 |
 //!
 //! # Contract
-//! Nothing here allocates or panics, and only headers are read. A tunnel inside a tunnel is not parsed.
+//! No function of this module allocates, panics, or reads more than headers. A tunnel inside a tunnel is not
+//! parsed.
 
 use crate::checksum::{Sum, pseudo_header};
 use crate::parse::{parse_v4, parse_v6};
@@ -31,11 +32,11 @@ pub struct Inside {
     /// The offsets of the outer headers of the tunnel packet. The outer payload begins after the UDP header;
     /// without UDP, at the GRE header or the inner IP header.
     pub outer: Offsets,
-    /// The header after the outer IP header, by which the outer packet carries the inner one.
+    /// The kind of the header that follows the outer IP header: UDP, GRE, or the inner IP header.
     pub carrier: Carrier,
 }
 
-/// The header after the outer IP header of a tunnel packet.
+/// The kind of the header that follows the outer IP header of a tunnel packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// The inner packet follows a UDP header and possibly a header of the tunnel.
@@ -107,9 +108,9 @@ impl Tunnel {
 
 impl Inside {
     /// Returns `true` if the checksum of the outer UDP header is right or absent. The inner checksum must be
-    /// right: then the inner segment with its pseudo-header sums to zero, so the payload need not be read.
-    /// Returns `false` if the tunnel does not use UDP. `frame` and `outer` must be the arguments from which
-    /// this value was parsed.
+    /// right. The inner segment with its pseudo-header then sums to zero, so the payload need not be read.
+    /// Returns `false` if the tunnel does not use UDP. `frame` and `outer` must be the arguments from which this
+    /// value was parsed.
     #[must_use]
     pub fn outer_checksum_holds(&self, frame: &[u8], outer: &Parsed) -> bool {
         let Carrier::Udp { has_checksum } = self.carrier else { return false };
@@ -125,7 +126,7 @@ impl Inside {
 /// begins at offset `transport`. `None` if no tunnel of a supported kind has an inner packet with this
 /// offset.
 ///
-/// A kernel states no more than this offset, because it does not record which tunnel wrapped the packet.
+/// A kernel gives only this offset, because it does not record the kind of the tunnel.
 #[must_use]
 pub fn inside_at(frame: &[u8], outer: &Parsed, transport: usize) -> Option<Inside> {
     let body = frame.get(..outer.at.end as usize)?;
@@ -169,8 +170,8 @@ const IPV4_IN_IP: u8 = 4;
 const IPV6_IN_IP: u8 = 41;
 const GRE: u8 = 47;
 
-/// The flags of GRE. Each adds four bytes to the header. Sequence numbers are not accepted, because segments cannot
-/// share one.
+/// The flags of GRE. Each adds four bytes to the header. The flag for sequence numbers is not accepted, because
+/// each segment would need its own.
 const GRE_CHECKSUM: u16 = 0x8000;
 const GRE_KEY: u16 = 0x2000;
 

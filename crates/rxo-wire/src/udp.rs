@@ -19,7 +19,7 @@ pub const fn never_zero(checksum: u16) -> u16 {
 /// The parsed header of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpDatagram {
-    /// Length of header and payload according to the header, in bytes.
+    /// The length field of the header: the length of header and payload, in bytes.
     pub length: u16,
     /// The value of the checksum field; 0 if the sender computed no checksum.
     pub checksum: u16,

@@ -1,8 +1,8 @@
 //! Checksum sums with AVX2: 32 bytes per instruction.
 //!
-//! The instruction that adds neighbouring words reads them as signed. So the top bit of each word is flipped,
-//! which subtracts 0x8000 from it; the difference is added back at the end. A block is so small that neither
-//! a 32-bit lane nor the sum of all lanes can overflow.
+//! The instruction that adds neighbouring words treats them as signed. So the top bit of each word is flipped,
+//! which subtracts 0x8000 from the word. The difference is added back at the end. A block is so small that
+//! neither a 32-bit lane nor the sum of all lanes can overflow.
 #![allow(unsafe_code, reason = "vector loads, and calls to functions that need AVX2")]
 
 use core::arch::x86_64::{

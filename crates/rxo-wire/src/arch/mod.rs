@@ -1,8 +1,8 @@
 //! Code for specific processors: SIMD sums and prefetch. The only unsafe code of this crate.
 //!
 //! Each module has a safe interface: it cannot run an instruction that the processor lacks, nor access a byte
-//! outside the given slice. A SIMD implementation is represented by a token. Only its `detect` creates the
-//! token, and only if the instructions exist, so the token is the proof.
+//! outside the given slice. A SIMD implementation is represented by a token. Only the function `detect` creates
+//! the token, and only if the processor has the instructions. So the token proves that they exist.
 //!
 //! On a target without the instructions, the token is a type without values, so that callers need no `cfg`.
 

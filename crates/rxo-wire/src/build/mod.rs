@@ -1,12 +1,12 @@
 //! Writes headers into a buffer of the caller.
 //!
-//! Each header is a value with one field per header field. Its `write` puts the header at the start of a
-//! slice and returns the rest of the slice, for the next header; it computes lengths and the IPv4 header
+//! Each header is a value with one field per header field. Its `write` puts the header at the start of a slice
+//! and returns the rest of the slice, for the next header. `write` also computes lengths and the IPv4 header
 //! checksum. The transport checksum needs the payload, so it is written last ([`write_tcp_checksum`],
 //! [`write_udp_checksum`]) or left to a device ([`write_tcp_seed`]).
 //!
-//! Separate from parsing because a written header needs every field, while a parser reads only the fields
-//! that matter. Nothing here allocates or panics.
+//! Separate from parsing because a written header needs every field, while a parser reads only the fields that
+//! matter. No function of this module allocates or panics.
 //!
 //! # Examples
 //! ```

@@ -2,8 +2,8 @@
 //!
 //! * [`Sum`] is an unfolded sum. Sums of parts add up to the sum of the whole, also at odd offsets, so a
 //!   checksum can be computed from other checksums without reading their bytes again.
-//! * [`Summer`] sums bytes with the widest instructions that the processor has. It is detected once, and
-//!   passed to every function that sums many bytes.
+//! * [`Summer`] sums bytes with the widest instructions that the processor has. The caller detects it once, and
+//!   passes it to every function that sums many bytes.
 //! * [`verify_transport`] and [`complete`] verify and compute the checksums of TCP and UDP.
 //! * [`update_word`] and [`update_long`] change a checksum as a field changes (RFC 1624).
 //!

@@ -22,21 +22,21 @@ impl Sum {
 
     /// Returns the sum of `bytes`. An odd last byte counts as the high half of a word.
     ///
-    /// Meant for headers; [`super::Summer::sum`] is faster for 64 bytes or more.
+    /// Intended for headers: [`super::Summer::sum`] is faster for 64 bytes or more.
     #[inline]
     #[must_use]
     pub const fn of(bytes: &[u8]) -> Self {
         Self(portable::sum_short(bytes))
     }
 
-    /// Returns the sum of one 16-bit word, given as a number.
+    /// Returns the sum of one 16-bit word, given as an integer.
     #[inline]
     #[must_use]
     pub const fn word(word: u16) -> Self {
         Self(word.to_be() as u64)
     }
 
-    /// Returns the sum of a 32-bit field, given as a number.
+    /// Returns the sum of a 32-bit field, given as an integer.
     #[inline]
     #[must_use]
     pub const fn long(field: u32) -> Self {
@@ -71,7 +71,7 @@ impl Sum {
         Self(sum + carry as u64)
     }
 
-    /// Returns this sum minus `other`, which must be the sum of a part of the same bytes.
+    /// Returns this sum minus `other`, which must be the sum of some of the bytes that are contained in this sum.
     ///
     /// If both sums are equal, the result is the negative zero, which folds to 0xffff.
     #[inline]

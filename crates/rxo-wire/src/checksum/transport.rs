@@ -36,9 +36,9 @@ pub fn verify_transport(parsed: &Parsed, frame: &[u8], summer: Summer) -> bool {
     }
 }
 
-/// Returns `true` if the checksum of the TCP segment in `frame` is right; its headers are at `at`, and its
-/// flow is `key`. Does what [`verify_transport`] does, for a caller without a [`Parsed`]. Reads the whole
-/// segment. `false` if `frame` is too short.
+/// Returns `true` if the checksum of the TCP segment in `frame` is right; its headers are at `at`, and its flow
+/// is `key`. Equivalent to [`verify_transport`], for a caller without a [`Parsed`]. Reads the whole segment.
+/// `false` if `frame` is too short.
 #[inline]
 #[must_use]
 pub fn verify_tcp(key: &FlowKey, at: Offsets, frame: &[u8], summer: Summer) -> bool {

@@ -89,9 +89,9 @@ impl Around {
         }
     }
 
-    /// Changes `headers`, which end with the outer UDP header, to the headers of a UDP GSO frame. The payload
-    /// of this frame has `carried` bytes and begins with the segment number `index`. The checksum is left
-    /// partial.
+    /// Changes `headers`, which end with the outer UDP header, to the headers of a UDP GSO frame. The payload of
+    /// this frame is `carried` bytes long; its first segment is the one with the number `index`. The checksum is
+    /// left partial.
     pub(super) fn write_train(
         &self,
         headers: &mut [u8],

@@ -73,7 +73,7 @@ impl Ip {
 pub(super) struct Length {
     /// The value of the IP length field.
     field: u16,
-    /// The sum of the IPv4 header, including the length, without identification and checksum.
+    /// The sum of the IPv4 header, with the length field but without identification and checksum.
     sum: Sum,
 }
 

@@ -34,8 +34,8 @@
 //! each.
 //!
 //! # Contract
-//! Nothing here allocates or panics. A segment costs one copy of the headers and a few additions; complete
-//! checksums read its payload once.
+//! No function of this module allocates or panics. A segment costs one copy of the headers and a few additions;
+//! complete checksums read its payload once.
 //!
 //! # Examples
 //! A GSO frame from a TUN device, where packets begin with the IP header:
@@ -103,7 +103,7 @@ pub enum NotSegmentable {
     /// An IPv6 extension header covers the whole packet (authentication) or may change the addresses (routing,
     /// Home Address). A copy of such a header would be wrong in the segments.
     Extensions,
-    /// The frame has no payload. It is complete as it is.
+    /// The frame has no payload, so there is nothing to segment.
     NoPayload,
 }
 

@@ -1,7 +1,7 @@
 //! Division of a payload into parts, and the flags of each segment.
 //!
-//! Separate from the headers because a receiver that accepts GSO frames needs no headers: it divides the
-//! payload and passes each part on with its sequence number and flags.
+//! Separate from the headers because a receiver that accepts GSO frames needs no headers. Such a receiver divides
+//! the payload, and passes on each part with its sequence number and flags.
 
 use core::num::NonZeroU16;
 use core::ops::Range;

@@ -80,15 +80,15 @@ pub fn segment_inside<'f>(
     Ok(Segments { around: Some(around), ..segments })
 }
 
-/// Identifies the headers by which a GSO frame is to be segmented, from the metadata of the device.
+/// Identifies the headers by which a GSO frame is to be segmented, as the device's metadata describes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stated {
     /// The protocol of the segments: TCP or UDP.
     pub protocol: u8,
     /// `true` for IPv6, `false` for IPv4; `None` if unknown.
     pub is_v6: Option<bool>,
-    /// The offset of the transport header in the frame, at which a partial checksum starts. `None` if the
-    /// device did not state it: then the transport header is that of the outermost packet.
+    /// The offset of the transport header in the frame, at which a partial checksum starts. `None` if the device
+    /// did not report the offset; the transport header is then that of the outermost packet.
     pub transport: Option<usize>,
 }
 
@@ -145,8 +145,7 @@ impl Either {
     }
 }
 
-/// A GSO frame that is being segmented: contains the segments that were not written yet. [`segment`] returns
-/// this value.
+/// A GSO frame that is being segmented: yields the segments that were not written yet. Returned by [`segment`].
 #[derive(Clone, Debug)]
 pub struct Segments<'f> {
     segmenter: Either,

@@ -20,7 +20,7 @@ pub struct AckRecord {
     pub ts_echo: u32,
     /// The window (SEG.WND), unscaled.
     pub window: u16,
-    /// Control bits: ACK, and ECN flags.
+    /// The control bits: ACK and the ECN flags.
     pub flags: TcpFlags,
     /// The ECN field of the ACK's IP header, 0 to 3 (RFC 3168 section 5).
     pub ecn: u8,

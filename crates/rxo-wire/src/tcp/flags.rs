@@ -20,9 +20,10 @@ impl TcpFlags {
     pub const ACK: Self = Self(0x010);
     /// URG: the urgent pointer is valid.
     pub const URG: Self = Self(0x020);
-    /// ECE (ECN echo): the receiver saw congestion marks (RFC 3168).
+    /// ECE (ECN echo): the receiver received packets with congestion marks (RFC 3168).
     pub const ECE: Self = Self(0x040);
-    /// CWR (congestion window reduced): the sender reacted to ECN echo (RFC 3168).
+    /// CWR (congestion window reduced): the sender has reduced its congestion window after an ECN echo (RFC
+    /// 3168).
     pub const CWR: Self = Self(0x080);
     /// AE (accurate ECN), formerly the nonce sum (RFC 9768).
     pub const AE: Self = Self(0x100);

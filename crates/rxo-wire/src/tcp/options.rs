@@ -67,7 +67,8 @@ impl Timestamp {
         }
     }
 
-    /// Searches for the timestamp among other options; `None` if there is none, or an option is malformed.
+    /// Searches for the timestamp in `options` of any arrangement; `None` if there is none, or an option is
+    /// malformed.
     #[cold]
     fn find_beside(options: &[u8]) -> Option<Self> {
         let is_intact = Options::new(options).all(|option| option.is_ok());
@@ -82,7 +83,7 @@ impl Timestamp {
         }
     }
 
-    /// Creates a timestamp from its encoded numbers.
+    /// Decodes a timestamp from its eight bytes.
     #[inline]
     pub(super) const fn from_bytes([a, b, c, d, e, f, g, h]: [u8; 8]) -> Self {
         Self { value: u32::from_be_bytes([a, b, c, d]), echo: u32::from_be_bytes([e, f, g, h]) }
@@ -182,7 +183,7 @@ impl<'a> Iterator for Options<'a> {
     }
 }
 
-/// Returns the arrangement of the options in `bytes`, and the timestamp; zero if there is none.
+/// Returns the arrangement of the options in `bytes`, and the timestamp; its values are zero if there is none.
 #[inline]
 pub(crate) fn classify(bytes: &[u8]) -> (OptionLayout, Timestamp) {
     if bytes.is_empty() {

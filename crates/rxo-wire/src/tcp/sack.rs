@@ -13,7 +13,7 @@ pub struct SackBlock {
 }
 
 impl SackBlock {
-    /// Returns `true` if `seq` lies in the block.
+    /// Returns `true` if the block contains the byte with the sequence number `seq`.
     #[inline]
     #[must_use]
     pub const fn has(&self, seq: SeqNumber) -> bool {
@@ -94,7 +94,7 @@ impl SackBlocks {
         self
     }
 
-    /// Returns `true` if each block of `earlier` lies in one of these blocks.
+    /// Returns `true` if each block of `earlier` lies in one of the blocks of `self`.
     #[inline]
     #[must_use]
     pub fn cover(&self, earlier: &Self) -> bool {
@@ -102,8 +102,8 @@ impl SackBlocks {
         earlier.as_slice().iter().all(has)
     }
 
-    /// Returns `true` if the first block reports duplicate text (D-SACK), in an acknowledgement with the ACK
-    /// number `ack` (RFC 2883, section 4).
+    /// Returns `true` if the first block reports duplicate data (D-SACK), in a segment with the ACK number `ack`
+    /// (RFC 2883, section 4).
     #[inline]
     #[must_use]
     pub fn has_duplicate(&self, ack: SeqNumber) -> bool {
