@@ -27,7 +27,7 @@ impl AckSlot {
         self.frame(Frame { gso: None, ..like.with_bytes(like.bytes.len()) })
     }
 
-    /// Returns the ACK in this slot, with the metadata of `like` and as many bytes as `like` says.
+    /// Returns the ACK in this slot. `like` contains its metadata, and its length in bytes.
     #[inline]
     pub(crate) fn frame(&self, like: Frame<usize>) -> Frame<&[u8]> {
         like.map_bytes(|bytes| self.bytes.get(..bytes).unwrap_or_default())

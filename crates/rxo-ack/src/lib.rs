@@ -1,15 +1,15 @@
-//! ACK offload: expands one acknowledgement of the host into the several that its peer should receive.
+//! ACK offload: expands one ACK of the host into the several ACKs that its peer should receive.
 //!
 //! ```text
 //!  the stack's first ACK + numbers of the later ones ── AckTemplate::expand ──▶ every ACK, as frames
 //!  a foreign host's stretch ACK ── Splitter::split ──▶ a template of the ACKs before it
 //! ```
 //!
-//! A receiver must send an ACK for every second segment, and each ACK costs its stack as much as a packet.
-//! Menon and Zwaenepoel (2008, section 4) propose that the stack builds one *template*, from which a layer
-//! below the stack writes the ACKs. This crate is that layer:
+//! A receiver must send an ACK for every second segment, and an ACK costs its stack as much work as any other
+//! packet. Menon and Zwaenepoel (2008, section 4) propose that the stack builds one *template*, from which a
+//! layer below the stack writes the ACKs. This crate is that layer:
 //!
-//! * [`AckTemplate`] is the first ACK as a frame, together with the numbers of the later ones.
+//! * [`AckTemplate`] is the first ACK as a frame, together with the [`AckNumbers`] of the later ACKs.
 //! * [`AckTemplate::expand`] writes the ACKs as a batch of frames into memory that the caller provides.
 //! * [`AckWriter`] writes equal ACKs one by one, into buffers that the caller provides.
 //! * [`expand_packed`] expands a template that a device received as one packet.

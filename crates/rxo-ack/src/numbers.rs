@@ -6,9 +6,9 @@ use rxo_wire::tcp::Timestamp;
 /// The fields by which one ACK of a connection differs from the ACK before it; 16 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckNumbers {
-    /// The acknowledgement number (SEG.ACK) of the ACK.
+    /// SEG.ACK: the ACK number.
     pub ack: SeqNumber,
-    /// The window (SEG.WND) as in the header of the ACK, in units of the window scale.
+    /// SEG.WND: the window field of the header, in units of the window scale.
     pub window: u16,
     /// The timestamp of the ACK: TSval and TSecr. Ignored if the template has no timestamp.
     pub timestamp: Timestamp,

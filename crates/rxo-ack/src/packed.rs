@@ -4,8 +4,8 @@
 //!  the first ACK as a frame | ACK number (4) window (2) TSval (4) TSecr (4) | the next ACK's | ...
 //! ```
 //!
-//! Numbers are in network byte order. They begin where the IP packet of the frame ends. The format is private
-//! to rxo's `virtio:` driver and `rxo card`.
+//! After the IP packet of the first ACK, each later ACK has an entry of 14 bytes, in network byte order. The
+//! format is private to rxo's `virtio:` driver and `rxo card`.
 
 use rxo_frame::{Frame, LinkKind};
 use rxo_wire::tcp::Timestamp;
@@ -14,7 +14,7 @@ use rxo_wire::{SeqNumber, parse, parse_ip};
 use crate::AckNumbers;
 use crate::pattern::Pattern;
 
-/// The length of the numbers of one ACK in a packed template, in bytes.
+/// The length in bytes of the entry of one later ACK: ACK number (4), window (2), TSval (4) and TSecr (4).
 pub const PACKED_NUMBERS_BYTES: usize = 14;
 
 /// The maximum number of ACKs after the first in a packed template. The limit bounds the work that a packet of
@@ -22,7 +22,7 @@ pub const PACKED_NUMBERS_BYTES: usize = 14;
 pub const MOST_PACKED_NUMBERS: usize = 1_024;
 
 impl AckNumbers {
-    /// Encodes the numbers of one ACK in the format of a packed template. The timestamp bytes are meaningless
+    /// Encodes these fields as the entry of one ACK in a packed template. The timestamp bytes are meaningless
     /// if the template has no timestamp.
     #[inline]
     #[must_use]
@@ -35,7 +35,7 @@ impl AckNumbers {
         bytes
     }
 
-    /// Decodes the numbers of one ACK from a packed template.
+    /// Decodes the entry of one ACK from a packed template.
     #[inline]
     #[must_use]
     pub const fn from_packed(bytes: &[u8; PACKED_NUMBERS_BYTES]) -> Self {
@@ -50,11 +50,11 @@ impl AckNumbers {
     }
 }
 
-/// Calls `give` with each ACK of a packed template in order: first the frame of the first ACK, then for each
-/// set of numbers a frame with the next IPv4 identification. All ACKs have the metadata of `frame`, but none is
-/// a GSO frame. A partial checksum stays partial. Returns the number of ACKs. Returns `None`, without calling
-/// `give`, if the bytes are not a template or have more than [`MOST_PACKED_NUMBERS`] sets of numbers. Does not
-/// allocate; O(ACKs).
+/// Calls `give` with each ACK of a packed template in order: first the frame of the first ACK, then one frame
+/// for the entry of each later ACK, each with the next IPv4 identification. All ACKs have the metadata of
+/// `frame`, but none is a GSO frame. A partial checksum stays partial. Returns the number of ACKs. Returns
+/// `None`, without calling `give`, if the bytes are not a template or have more than [`MOST_PACKED_NUMBERS`]
+/// entries. Does not allocate; O(ACKs).
 ///
 /// # Examples
 /// ```

@@ -1,9 +1,9 @@
 //! A parsed ACK frame, prepared for writing similar frames.
 //!
-//! A pattern is separate from the template: parsing a frame is independent of the numbers to write. The pattern
-//! stores the sums of the headers without the variable fields. The checksum of an ACK is computed from this sum
-//! and the ACK's own fields. This is the incremental update of RFC 1624, with the old fields subtracted once
-//! instead of for every ACK.
+//! A pattern is separate from the template, because the parsing of a frame does not depend on the fields of
+//! later ACKs. The pattern stores the checksum of the headers without the fields that differ between ACKs. The
+//! checksum of an ACK is that stored sum plus the sum of the ACK's own fields. This is the incremental update
+//! of RFC 1624, with the old fields subtracted once instead of for every ACK.
 
 use core::fmt;
 
@@ -30,7 +30,7 @@ pub enum NotATemplate {
     Checksum,
 }
 
-/// A parsed ACK frame, from which frames with other numbers are written.
+/// A parsed ACK frame, from which frames with other ACK numbers, windows and timestamps are written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pattern<'a> {
     frame: Frame<&'a [u8]>,
@@ -212,7 +212,8 @@ fn add(one: u16, other: u16) -> u16 {
     sum + u16::from(carry)
 }
 
-/// Returns the one's complement sum of a header without `part`, computed from the header's checksum.
+/// Returns the one's complement sum of a header minus the sum `part`, computed from the header's `checksum`
+/// field.
 fn without(checksum: u16, part: Sum) -> u16 {
     (Sum::word(!checksum) - part).fold()
 }

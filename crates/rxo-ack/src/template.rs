@@ -1,4 +1,4 @@
-//! The ACK template: one ACK as a frame, and the later ones as numbers.
+//! The ACK template: the first ACK as a frame, and the later ACKs as [`AckNumbers`].
 
 use core::fmt;
 
@@ -8,8 +8,8 @@ use crate::AckNumbers;
 use crate::expanded::{AckSlot, Expanded};
 use crate::pattern::{NotATemplate, Pattern};
 
-/// Several ACKs of one connection in compact form: the first as a frame, the later ones as numbers (Menon and
-/// Zwaenepoel 2008, section 4.2).
+/// Several ACKs of one connection in compact form: the first as a frame, the later ones as [`AckNumbers`]
+/// (Menon and Zwaenepoel 2008, section 4.2).
 ///
 /// # Examples
 /// ```
@@ -39,7 +39,7 @@ use crate::pattern::{NotATemplate, Pattern};
 #[derive(Clone, Copy, Debug)]
 pub struct AckTemplate<'a> {
     pattern: Pattern<'a>,
-    /// The numbers of the first ACK; `None` if they are the numbers in the pattern's frame.
+    /// The [`AckNumbers`] of the first ACK; `None` if the first ACK is the pattern's frame, unchanged.
     first: Option<&'a AckNumbers>,
     later: &'a [AckNumbers],
     ids: IdRule,

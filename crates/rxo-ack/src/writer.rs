@@ -1,7 +1,7 @@
 //! Writes the later ACKs of a connection one by one, without a template.
 //!
-//! The writer is separate from the template because it needs no array of numbers and no slots. A stack that
-//! writes its own packets has the numbers of one ACK at a time, and a buffer for that ACK.
+//! The writer is separate from the template because it needs neither an array of [`AckNumbers`] nor slots. It
+//! serves a stack that writes its own packets, one ACK at a time, each into a buffer of its own.
 
 use rxo_frame::{Frame, LinkKind};
 

@@ -40,7 +40,7 @@ impl Run {
         ((bytes / segment_bytes) as u16, bytes.is_multiple_of(segment_bytes))
     }
 
-    /// Returns the part of the run before `seq`: all segments that end at or before `seq`.
+    /// Returns the segments of the run that end at or before `seq`, as a run.
     pub(super) fn before(&self, seq: SeqNumber) -> Self {
         Self { count: self.until(seq).0, ..*self }
     }

@@ -20,7 +20,7 @@ use crate::{AckNumbers, AckTemplate, NotATemplate};
 pub struct SplitConfig {
     /// The number of full-sized segments per ACK, 1 to 64; RFC 9293 requires 2.
     pub every: u16,
-    /// The first header of the frames of both directions.
+    /// The link type of the frames in both directions: the header with which each frame begins.
     pub link: LinkKind,
     /// The maximum number of flows, 1 to 16,384. Beyond it, the least recently used flow is evicted.
     pub flows: u16,
@@ -66,7 +66,7 @@ pub struct Splitter {
     config: SplitConfig,
     table: Table,
     counters: SplitCounters,
-    /// The numbers of the most recently inserted ACKs.
+    /// The [`AckNumbers`] of the most recently inserted ACKs.
     numbers: [AckNumbers; MAX_INSERTED],
 }
 
