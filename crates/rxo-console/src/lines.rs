@@ -1,9 +1,9 @@
 //! A queue of lines for one output stream of this process, and the thread that writes them.
 //!
-//! Queueing a line never waits for the stream's reader (Ctrl-S, a full pipe), and a line that cannot be
-//! written does not end the process. The queue is bounded. A line that does not fit into it or cannot be
-//! written (a full disk, a closed pipe) is dropped and counted. The next line that can be written is preceded
-//! by a line with the number of dropped lines.
+//! Queueing a line never waits for the stream's reader (Ctrl-S, a full pipe), and a line that cannot be written
+//! does not end the process. The queue is bounded. A line that does not fit into it or cannot be written (a
+//! full disk, a closed pipe) is dropped and counted. After such a loss, the next line that can be written is
+//! preceded by a line with the number of dropped lines.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IsTerminal};
@@ -53,8 +53,8 @@ struct State {
     waiting: VecDeque<Line>,
     /// The number of lines that were dropped since dropped lines were last reported.
     skipped: u64,
-    /// The number of lines that the entry in writing represents: 1 for a line of text, the number of dropped
-    /// lines for a report of them, 0 if nothing is being written.
+    /// The number of lines in the entry that is being written: 1 for an ordinary line, the number of dropped
+    /// lines for a report of dropped lines, 0 if nothing is being written.
     writing: u64,
     /// The error of writing the last line; `None` if that line was written.
     failure: Option<io::Error>,
@@ -119,7 +119,7 @@ impl Lines {
         self.queue(text, self.shared.manner.most_waiting);
     }
 
-    /// Counts a line that was not queued as dropped.
+    /// Counts one line as dropped, although it was never queued.
     pub(crate) fn count_skipped(&self) {
         self.shared.lock().skipped += 1;
     }
@@ -151,7 +151,8 @@ impl Lines {
 }
 
 impl State {
-    /// Returns the number of lines that were not printed yet, including dropped ones.
+    /// Returns the number of lines that were not printed: the queued lines, the line that is being written, and
+    /// dropped lines that were not reported yet.
     fn unprinted(&self) -> u64 {
         self.waiting.iter().map(Line::lines).sum::<u64>() + self.skipped + self.writing
     }
@@ -266,7 +267,7 @@ fn is_foreground(stream: Stream) -> bool {
     with(stream, |stream| stream.is_terminal() && tcgetpgrp(stream) == Ok(getpgrp()))
 }
 
-/// Returns `true` if the error is the one that occurs when a process writes to a closed terminal.
+/// Returns `true` for the error of a write to a closed terminal.
 fn is_hung_up(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
 }

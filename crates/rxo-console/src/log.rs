@@ -30,7 +30,7 @@ pub enum Level {
     Warning = 4,
     /// The log line reports an event that the user should know about.
     Notice = 5,
-    /// The log line contains figures that are printed periodically.
+    /// The log line contains periodic counters.
     Info = 6,
 }
 
@@ -168,7 +168,7 @@ fn is_journal(stream: impl AsFd) -> bool {
     journal == format!("{}:{}", found.st_dev, found.st_ino)
 }
 
-/// Formats a time, given as the duration since 1970 UTC, as RFC 3339, in UTC with milliseconds.
+/// Formats a Unix time, given as the duration since 1970 UTC, as RFC 3339, in UTC with milliseconds.
 #[must_use]
 pub fn timestamp(since_1970: Duration) -> String {
     let (days, second) = (since_1970.as_secs() / 86_400, since_1970.as_secs() % 86_400);

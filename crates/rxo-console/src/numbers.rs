@@ -1,4 +1,4 @@
-//! Formats and parses numbers and times as people read and write them.
+//! Formats and parses numbers, byte counts and durations in human-readable form.
 
 use std::time::Duration;
 

@@ -51,7 +51,8 @@ pub fn json(value: &impl Serialize) -> Result<String> {
     Ok(serde_json::to_string(value)?)
 }
 
-/// Returns a JSON object of the named values. Values that can be parsed as integers become numbers.
+/// Returns a JSON object with these names and values. Values that can be parsed as integers become JSON
+/// numbers.
 pub fn fields<'a>(values: impl Iterator<Item = (&'a str, String)>) -> Map<String, Value> {
     let value = |text: String| text.parse::<u64>().map_or(Value::String(text), Value::from);
     values.map(|(name, text)| (name.to_owned(), value(text))).collect()

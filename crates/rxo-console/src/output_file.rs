@@ -1,7 +1,7 @@
 //! The output of a command: a plain file, a pipe or standard output.
 //!
-//! A plain file appears under its name once it is complete. Standard output, pipes and `/dev/null` are written
-//! directly; for these, only the exit code shows that the command ended early.
+//! A plain file gets its name only when it is complete. Standard output, pipes and `/dev/null` are written
+//! directly, so their readers can recognise an incomplete result only by the exit code of the command.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, IsTerminal};

@@ -28,8 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 impl Printer {
     /// Starts the printing thread. If this process runs in the foreground of a terminal, the thread sets `stop`
     /// when the terminal is closed. A line that is [offered](Self::offer) while `most_waiting` lines wait is
-    /// dropped. `skipped_line` formats the line with the number of lines that were dropped or could not be
-    /// written.
+    /// dropped. `skipped_line` formats the line that reports the number of lines that were dropped or could not
+    /// be written.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -47,8 +47,8 @@ impl Printer {
         self.lines.push(text);
     }
 
-    /// Queues an optional line to be printed. The line is dropped if as many lines wait as [`Printer::start`]
-    /// permits.
+    /// Queues an optional line. The line is dropped if `most_waiting` lines (see [`Printer::start`]) are
+    /// already queued.
     pub fn offer(&self, text: String) {
         self.lines.offer(text);
     }
