@@ -39,7 +39,7 @@ pub enum AskError {
     /// The answer is invalid, so another program listens at the socket.
     #[error("{0}: {1}")]
     Bad(String, BadAnswer),
-    /// The system refuses to connect, to read or to write.
+    /// A system call failed: to connect, to read or to write.
     #[error("cannot use {0}: {1}; give the socket of --control")]
     System(String, io::Error),
 }

@@ -1,8 +1,9 @@
 //! Serves one page over HTTP/1.1, for programs that poll it, such as Prometheus.
 //!
-//! This module is separate from the file server of `rxo serve`: a connection has one request, nothing is
-//! negotiated, and the text is created on request. Apart from the function that creates the page's text, the
-//! code has no side effects. Contract: no input causes a panic, and only a `GET` of the page creates its text.
+//! This module is separate from the file server of `rxo serve`: a connection has one request, there is no
+//! content negotiation, and the page is generated for each request. Apart from the function that generates the
+//! page, the code has no side effects. Contract: no input causes a panic, and only a `GET` of the page
+//! generates it.
 
 use crate::conversation::Framing;
 use crate::service::Service;

@@ -7,8 +7,8 @@
 //!
 //! The modules, from the outside in:
 //!
-//! * [`Request`] and [`Answer`] are the two directions. Both have a form as a value and a form as a line of
-//!   JSON. `docs/control.md` describes the lines.
+//! * [`Request`] and [`Answer`] are the messages to and from the process. Each can be formatted as a line of
+//!   JSON, and parsed from such a line. `docs/control.md` describes the lines.
 //! * [`Menu`] lists the requests that a process supports and answers them. A request is one [`Entry`]: its
 //!   name, its help, and the function that answers it. These types have no side effects.
 //! * [`Page`] is one page over HTTP, for programs that poll it.

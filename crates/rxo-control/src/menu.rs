@@ -20,7 +20,7 @@ pub struct Entry<P: ?Sized> {
     pub name: &'static str,
     /// The syntax of the request after `rxo ctl SOCKET`, such as `hold[=TIME]`.
     pub usage: &'static str,
-    /// A description of the value that the request shows or changes, in one line.
+    /// A description, in one line, of the value that the request shows or changes.
     pub help: &'static str,
     /// The function that returns `true` if the process supports the request.
     pub applies: fn(&P) -> bool,

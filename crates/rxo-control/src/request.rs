@@ -7,8 +7,8 @@ use thiserror::Error;
 
 use crate::VERSION;
 
-/// A request to a running process. Its form as a line: the request `{ name: "policy", value: "menon-2008",
-/// with: { max_segments: 8 } }` is
+/// A request to a running process. As a line of JSON, the request `{ name: "policy", value: "menon-2008", with:
+/// { max_segments: 8 } }` is
 /// `{"version":1,"request":"policy","value":"menon-2008","with":{"max_segments":"8"}}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {

@@ -24,8 +24,8 @@ pub struct Server {
 
 impl Server {
     /// Starts a server for requests that are lines. `listener` must be nonblocking. `answer` is called with
-    /// each line, without its end. While `answer` runs, the other clients wait, but no other part of the
-    /// process does.
+    /// each line, without its line end. While `answer` runs, it blocks the server's other clients, but not the
+    /// rest of the process.
     ///
     /// # Errors
     /// If the system cannot create a thread or descriptors.
@@ -36,8 +36,8 @@ impl Server {
         Self::of("rxo-ctl", Door::Unix(listener), Lines(answer))
     }
 
-    /// Starts a server for one page over HTTP. `door` must be nonblocking. While the page is created, the other
-    /// clients wait, but no other part of the process does.
+    /// Starts a server for one page over HTTP. `door` must be nonblocking. The generation of the page blocks
+    /// the server's other clients, but not the rest of the process.
     ///
     /// # Errors
     /// The errors of [`Server::start`].
@@ -114,8 +114,8 @@ struct Clients<S> {
     ended: UnixStream,
     clients: Vec<Client>,
     service: S,
-    /// The time until which no client is accepted, because the process has no free descriptors; `None` if
-    /// clients are accepted.
+    /// The end of the back-off, during which no client is accepted because the process has no free descriptors;
+    /// `None` if clients are accepted.
     rests_until: Option<Instant>,
 }
 
@@ -251,8 +251,8 @@ impl Client {
     }
 }
 
-/// Returns `true` for an error of `accept` that requires no pause: the client closed the connection, or a
-/// signal arrived.
+/// Returns `true` for a transient error of `accept`, after which the next client can be accepted at once: the
+/// client closed the connection, or a signal arrived.
 fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted)
 }
@@ -268,5 +268,5 @@ fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec, tv_nsec: time.subsec_nanos().into() }
 }
 
-/// The time between two attempts to accept clients while no descriptor is free.
+/// The back-off: the time between two attempts to accept clients while no descriptor is free.
 const REST: Duration = Duration::from_millis(100);
