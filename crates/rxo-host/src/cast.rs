@@ -27,14 +27,14 @@ pub struct CastConfig {
     pub group: SocketAddr,
     /// Maximum number of receivers at a time, 1 to 65,536.
     pub receivers: usize,
-    /// The policy for a receiver that is too slow for the group.
+    /// The treatment of a receiver that delays the group.
     pub slow: Slow,
-    /// The policy for a receiver that joins after the first byte was sent.
+    /// The treatment of a receiver that joins after the first byte was sent.
     pub late: Late,
     /// Maximum total time for which late receivers may delay the cast, counted while no other receiver lacks
     /// data. After this time, late receivers are reset and refused. `None` sets no limit.
     pub late_time: Option<Duration>,
-    /// The way in which lost data is repaired.
+    /// The repair method for lost data.
     pub repairs: Repairs,
     /// The congestion control of the group.
     pub control: Control,
@@ -71,7 +71,7 @@ pub enum CastEvent {
     Ended {
         /// The receiver's address and port.
         peer: SocketAddr,
-        /// The way in which the connection ended.
+        /// The outcome for this receiver.
         outcome: Outcome,
         /// Number of bytes that the receiver acknowledged.
         bytes: u64,
@@ -131,7 +131,7 @@ pub(crate) struct Opened<B> {
     pub(crate) room: Arc<AtomicU64>,
 }
 
-/// Sends actions on one cast to the worker; hides the type of buffer.
+/// Sends an application's actions on one cast to the worker; hides the buffer type of the host.
 pub(crate) trait CastPost: Send + Sync {
     fn apply(&self, act: CastAct);
 }
@@ -170,8 +170,8 @@ impl Cast {
         usize::try_from(until.saturating_sub(self.written)).unwrap_or(usize::MAX)
     }
 
-    /// Appends as much of `text` to the stream as fits, without a copy, and removes these bytes from `text`.
-    /// Returns their number.
+    /// Appends to the stream as many bytes of `text` as fit, without a copy, and removes these bytes from
+    /// `text`. Returns the number of bytes appended.
     pub fn write(&mut self, text: &mut SharedBytes) -> usize {
         let piece = text.split_to(self.room());
         let bytes = piece.len();

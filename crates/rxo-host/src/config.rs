@@ -10,7 +10,7 @@ use crate::fast::FastPath;
 use crate::link::{DEFAULT_NEIGHBOURS, IpCidr, LinkError, Probe, Route};
 use crate::stages::StageTimer;
 
-/// The configuration of a host. The limits in it bound all memory that the host allocates.
+/// The configuration of a host. Its limits bound all memory that the host allocates.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
     /// The host's addresses; at least one.

@@ -150,7 +150,7 @@ impl Memory {
         is_admitted
     }
 
-    /// Frees the memory that `share` has reserved for directions that are not `in_use`.
+    /// Frees the memory that `share` has reserved for directions other than those of `in_use`.
     pub(crate) fn rest(&self, share: &mut Share, in_use: Directions) {
         let holds = Directions {
             sending: share.holds.sending && in_use.sending,
@@ -200,7 +200,7 @@ impl Memory {
         Some(granted)
     }
 
-    /// Reduces `share` to `kept`, the sizes that the connection still has, and frees the difference.
+    /// Reduces `share` to `kept`, the buffer sizes that the connection still uses, and frees the difference.
     pub(crate) fn shrink(&self, share: &mut Share, kept: Buffers) {
         let (before, window) = (share.bytes(), share.buffers.receive_bytes);
         share.buffers = Buffers {
@@ -341,15 +341,15 @@ fn sent_bytes(buffers: Buffers) -> u64 {
     SendBuffer::most_memory(buffers.send_bytes) + PLACE_BYTES * (bytes / 512 + bytes / 2_048)
 }
 
-/// Returns the memory for received data, in bytes. Data stays in receive buffers, and small pieces are copied
-/// into a ring of the window's size, so both are counted. Gaps take eight bytes per 512 bytes of the window.
+/// Returns the memory for received data, in bytes: for the receive buffers, in which data stays, and for a ring
+/// of the window's size, into which small pieces are copied. Gaps take eight bytes per 512 bytes of the window.
 fn received_bytes(buffers: Buffers) -> u64 {
     let bytes = u64::from(buffers.receive_bytes);
     2 * bytes + 8 * (bytes / 512)
 }
 
-/// Returns the bookkeeping of a connection, in KiB, for sending (ranges of sent sequence numbers) and for
-/// receiving (pieces of data).
+/// Returns the bookkeeping memory of a connection in KiB: first for sending (ranges of sent sequence numbers),
+/// then for receiving (pieces of data).
 fn tracking_kib(config: &Config) -> (u16, u16) {
     let model = if config.congestion == Algorithm::Bbr { BBR_BYTES } else { 0 };
     let kib = |places: usize, more: u64| {
@@ -375,7 +375,7 @@ const BBR_BYTES: u64 = 12 << 10;
 const PLACE_BYTES: u64 = 64;
 const LEAST_BUFFER_BYTES: u32 = 32 << 10;
 const SHARES: u64 = 1_024;
-/// The divisor that limits a single growth to 1/256 of the free memory for growth.
+/// The divisor that limits the growth of one buffer at a time to 1/256 of the free memory for growth.
 const GROWTHS: u64 = 256;
 /// The minimum number of bytes that a single growth may take, if so many are free: enough for both directions
 /// of a small connection.

@@ -29,7 +29,7 @@ use crate::{HostConfig, HostError};
 pub(crate) enum Command<B> {
     /// Open this connection.
     Open(Arc<Cell<B>>),
-    /// Serve this connection.
+    /// Run the timers of this connection and send its pending segments.
     Serve(Arc<Cell<B>>),
     /// Accept connections for this listener.
     Listen(Arc<Listening<B>>),
@@ -37,13 +37,13 @@ pub(crate) enum Command<B> {
     Unlisten(Arc<Listening<B>>),
     /// Process a frame that another shard received.
     Receive(News),
-    /// Run one round ([`Host::turn`](crate::Host::turn)), because a thread waits for the end of a round.
+    /// Run one round ([`Host::turn`](crate::Host::turn)), because an application thread waits for its end.
     Turn,
-    /// Act on the cast. Boxed, so that the queue's entries stay small.
+    /// Carry out a command about the cast. Boxed, so that the queue's entries stay small.
     Cast(Box<CastCommand<B>>),
 }
 
-/// The state of one worker that application threads share with it.
+/// The state that one worker shares with application threads.
 #[derive(Debug)]
 pub(crate) struct Post<B> {
     commands: Sender<Command<B>>,
@@ -240,14 +240,14 @@ impl Listeners {
 }
 
 impl Place {
-    /// Returns `true` if some packet would match both places.
+    /// Returns `true` if one packet could match both listeners.
     fn overlaps(&self, other: &Self) -> bool {
         let is_apart = self.shard.zip(other.shard).is_some_and(|(a, b)| a != b);
         !is_apart && overlap(self.address, other.address)
     }
 }
 
-/// Returns `true` if some packet would match both addresses.
+/// Returns `true` if one packet could match both addresses.
 fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
     a.port() == b.port() && (covers(a.ip(), b.ip()) || covers(b.ip(), a.ip()))
 }

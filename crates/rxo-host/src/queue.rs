@@ -1,4 +1,5 @@
-//! Limits the receive windows to the frames that the device can hold until the worker reads them.
+//! Limits the receive windows: the frames in flight should fit into the device's receive queue while the worker
+//! is busy.
 //!
 //! The windows of many connections together can far exceed the device's receive ring. On a short path, all
 //! windows are used at once whenever the worker pauses for a moment. Frames that arrive at a full ring are
@@ -69,8 +70,8 @@ impl Queue {
     }
 
     /// Returns the window, in bytes, to which a connection may grow in one step from `has` towards `wanted`
-    /// bytes. `round_trip` is the minimum round-trip time of its path; on a path long enough to spread the
-    /// data, the step is not limited.
+    /// bytes. `round_trip` is the minimum round-trip time of the connection's path. If the path is so long that
+    /// it spreads the data, the result is `wanted`.
     pub(crate) fn grown(&self, has: u32, wanted: u32, round_trip: Option<Duration>) -> u32 {
         if round_trip.is_some_and(|time| self.takes_at_most(time)) {
             return wanted;
@@ -105,7 +106,7 @@ impl Queue {
         }
     }
 
-    /// Returns the part of the free queue that one connection may take at a time, in bytes.
+    /// Returns the maximum part of the free queue, in bytes, that one connection may take in one step.
     fn part(&self) -> u32 {
         let left = self.room().saturating_sub(self.offered.load(Ordering::Relaxed));
         u32::try_from(left / PARTS).unwrap_or(u32::MAX)

@@ -51,7 +51,7 @@ impl RecentFrames {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns the mean size of the last frames, which follows a change more slowly than
+    /// Returns the mean size of the last frames. The mean follows a change more slowly than
     /// [`RecentFrames::bytes`].
     pub(crate) fn mean_bytes(&self) -> u32 {
         self.sum_bytes.load(Ordering::Relaxed) / MEAN_FRAMES

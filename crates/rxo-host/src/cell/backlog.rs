@@ -81,8 +81,9 @@ impl<B: AsRef<[u8]>> Backlog<B> {
         true
     }
 
-    /// Returns the first of the next segments that were received together, for [`Backlog::run`]; `None` if
-    /// the backlog is empty. Only the owner of the cell's lock may call it.
+    /// Returns the next segment of the backlog, with which a group of segments begins that were received
+    /// together (see [`Backlog::run`]); `None` if the backlog is empty. Only the owner of the cell's lock may
+    /// call it.
     pub(super) fn next(&self) -> Option<Waiting<B>> {
         let receiver = &self.ends.get()?.receiver;
         let waiting = receiver.lock().unwrap_or_else(PoisonError::into_inner).try_recv().ok()?;
@@ -117,8 +118,8 @@ impl<B: AsRef<[u8]>> Backlog<B> {
     }
 }
 
-/// Maximum number of waiting segments. An application holds the lock while it copies one buffer; fewer segments
-/// than this arrive in that time.
+/// Maximum number of waiting segments. An application holds the lock only while it copies one buffer, and fewer
+/// segments than this limit arrive in that time.
 const MOST_WAITING: isize = 1_024;
 
 #[cfg(test)]

@@ -30,8 +30,8 @@ pub(crate) trait Socket: Send + Sync {
     /// Queues shared bytes without a copy, as [`Connection::send_shared`](rxo_tcp::Connection::send_shared)
     /// does.
     fn write_shared(&self, from: &mut SharedBytes) -> io::Result<usize>;
-    /// Queues `head`, then all or a part of `text`, so that both can be sent in one segment. `text` is queued
-    /// only if all of `head` fits.
+    /// Queues `head`, then all or a part of `text`, so that one segment can contain bytes of `head` and of
+    /// `text`. `text` is queued only if all of `head` fits.
     fn write_both(&self, head: &[u8], text: &mut SharedBytes) -> io::Result<usize>;
     fn shutdown(&self, how: Shutdown) -> io::Result<()>;
     fn abort(&self);
@@ -160,8 +160,8 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
         })
     }
 
-    /// Stores the reader, and passes available data to it at once, because the worker may never serve the
-    /// connection again.
+    /// Stores the reader. Passes the available data to the reader at once, because without further segments the
+    /// worker may never serve the connection again.
     fn set_reader(&self, reader: Reader) {
         // Dropped after the lock is released: a reader may own streams, whose drop takes locks.
         let _spent = self.0.with(|inner| {

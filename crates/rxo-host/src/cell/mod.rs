@@ -95,8 +95,8 @@ pub(crate) struct Inner<B> {
     share: Share,
     /// The fields of the IP header that the application set.
     pub(crate) marks: Marks,
-    /// The settings that the application has changed and the worker has not applied yet; `None` if there are
-    /// none.
+    /// The settings that the application has changed and that the worker has not applied yet; `None` if there
+    /// are none.
     wishes: Option<Box<PendingChanges>>,
     /// `true` if the worker must serve the cell after a call of the application.
     has_work: bool,
@@ -265,9 +265,9 @@ impl<B: AsRef<[u8]>> Cell<B> {
         Some(act(&mut inner))
     }
 
-    /// Runs `act` on the connection before segments are passed to it. Only allowed for connections without an
-    /// application's handle: only a thread that lists connections can hold the lock of such a cell, and only
-    /// briefly. The worker waits for the lock, because a skipped action would not be repeated.
+    /// Runs `act` on the connection before segments are passed to it. Blocks the worker until it has acquired
+    /// the lock, because a skipped action would not be repeated. Only allowed for connections without an
+    /// application's handle: the lock of such a cell is held only briefly, by threads that list connections.
     #[inline]
     pub(crate) fn prepare(self: &Arc<Self>, act: impl FnOnce(&mut Connection<Buffer<B>>)) {
         match self.try_lock() {
@@ -393,8 +393,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
         !self.has_no_backlog() && self.run_put_off(inner)
     }
 
-    /// Passes the ACKs in the ring and the segments in the backlog to the connection. Not inlined, because both
-    /// are usually empty.
+    /// Passes the ACKs in the ring and the segments in the backlog to the connection. Not inlined, because the
+    /// ring and the backlog are usually empty.
     #[inline(never)]
     fn run_put_off(&self, inner: &mut Inner<B>) -> bool {
         let Inner { connection, share, .. } = inner;

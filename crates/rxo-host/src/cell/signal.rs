@@ -77,7 +77,7 @@ impl Signal {
 
     /// Returns the eventfd of this signal, stored in `place`. The eventfd becomes readable at the first change
     /// after a call that returned `WouldBlock`. The first call of this function creates the eventfd, already
-    /// readable, so that its owner checks the socket once.
+    /// readable, so that the application checks the socket once.
     pub(crate) fn descriptor<'p>(&self, place: &'p Descriptor) -> io::Result<BorrowedFd<'p>> {
         if let Some(descriptor) = place.0.get() {
             return Ok(descriptor.as_fd());

@@ -1,7 +1,7 @@
 //! The tasks that wait for a change of a cell.
 //!
-//! Tasks are separate from the signal's threads because a task does not block: it stores a waker, without a
-//! lock.
+//! Tasks are separate from the threads that wait for the signal, because a task does not block: it stores a
+//! waker, without a lock.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, fence};

@@ -35,7 +35,7 @@ pub struct FastCounters {
     pub syns: u64,
     /// The current number of half-open flows; at most 8,192.
     pub half_open: u64,
-    /// Number of times that the number of half-open flows of one network reached 256.
+    /// Number of times that the half-open flows of one network reached 256.
     pub syn_alarms: u64,
     /// The network that currently has the most half-open flows, and their number; `None` if there are no
     /// half-open flows.
@@ -52,8 +52,8 @@ impl FastCounters {
         self.fallbacks[reason as usize]
     }
 
-    /// Returns the sum of the totals of two shards of a host. Only the accounts that a shard reports are added, so an
-    /// account lacks the part of a shard in which it is not among the largest.
+    /// Returns the sum of the totals of two shards of a host. Each shard reports only its largest accounts, so the
+    /// sum of an account lacks the frames of a shard in which the account is not among the largest.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let networks = self.worst_network.into_iter().chain(other.worst_network);

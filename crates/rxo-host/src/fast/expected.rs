@@ -8,8 +8,9 @@
 //! [`rxo_wire::layout`].
 //!
 //! Contract: a frame that takes the slow path, or the ACK of another connection, may change the results of the
-//! checks, so the code that handles such a frame calls [`Expected::forget`]. The prediction belongs to the run
-//! of the most recently gathered ACK. A batch begins without a prediction.
+//! checks, so the code that handles such a frame calls [`Expected::forget`]. The prediction is valid only for
+//! the run ([`gather`](super::gather)) that the last gathered ACK belongs to. A batch begins without a
+//! prediction.
 
 use rxo_frame::{Frame, LinkKind};
 use rxo_wire::layout;
@@ -22,11 +23,13 @@ use super::gather::AckAndWindow;
 /// is no prediction.
 #[derive(Debug)]
 pub(super) struct Expected {
-    /// The row of [`LAYOUTS`] that the last ACK has, if it carries no ECN mark, as nearly all do.
+    /// The index in [`LAYOUTS`] of the last ACK's layout if that ACK carries no ECN mark, as nearly all do;
+    /// otherwise [`Number::Nothing`].
     layout: Number,
-    /// The row of [`LAYOUTS`] that the last ACK has, if it carries an ECN mark.
+    /// The index in [`LAYOUTS`] of the last ACK's layout if that ACK carries an ECN mark; otherwise
+    /// [`Number::Nothing`].
     marked: Number,
-    /// The ECN field in the IP header of the last ACK, if it carries an ECN mark.
+    /// The ECN field in the IP header of the last ACK; meaningful only if `marked` is not [`Number::Nothing`].
     ecn: u8,
     /// The bytes of the last ACK.
     before: Before,
@@ -62,8 +65,9 @@ impl Expected {
         self.marked != Number::Nothing
     }
 
-    /// Predicts the ACK that follows `frame`, the pure ACK that was gathered last. `has_timestamp` and `ecn`,
-    /// the ECN field of the IP header, must be the same in the next ACK.
+    /// Predicts the ACK that follows `frame`, the pure ACK that was gathered last. `ecn` is the ECN field of
+    /// the IP header of `frame`. The prediction matches only if the next ACK has the same ECN field, and a
+    /// timestamp exactly if `has_timestamp` is `true`.
     pub(super) fn learn(
         &mut self,
         link: LinkKind,
@@ -88,8 +92,8 @@ impl Expected {
         self.tcp_sum = (!frame.checksum.is_trusted()).then(|| layout.tcp_sum(bytes));
     }
 
-    /// Writes the fields of `frame` into `record` if it is the predicted ACK, without an ECN mark. Returns
-    /// the ACK number and the window; otherwise `None`, with `record` unchanged.
+    /// If `frame` is the predicted ACK, and the prediction has no ECN mark: writes the fields of the ACK into
+    /// `record`, and returns its ACK number and window. Otherwise returns `None`, with `record` unchanged.
     #[inline(always)]
     pub(super) fn read(
         &self,
@@ -159,7 +163,7 @@ impl Expected {
 /// A layout: the offsets of a pure ACK's headers, and the bytes that may differ from one ACK to the next.
 #[derive(Debug)]
 struct Layout {
-    /// The bytes that must be equal, starting at the IP header.
+    /// The positions, counted from the IP header, at which consecutive ACKs must have equal bytes.
     row: layout::Layout,
     /// The length of the frame, in bytes.
     bytes: usize,

@@ -1,5 +1,5 @@
 //! Finds the connection of a pure ACK, and decides if the connection can receive the ACK on the fast path:
-//! checks 6 to 8.
+//! checks 6 to 8 of `docs/fast-path.md`.
 //!
 //! The module is separate from parsing and from the worker: it uses only indices of cells and the [`AckState`]
 //! of each cell.

@@ -45,8 +45,8 @@ struct Stretch {
 }
 
 impl Gathered {
-    /// Returns an upper bound of the run numbers. Some numbers below it belong to stretches that continue a
-    /// run.
+    /// Returns an upper bound of the run numbers, exclusive. Not every number below the bound is a run: some
+    /// are stretches that continue a run.
     pub(crate) fn numbers(&self) -> usize {
         self.stretches.len()
     }

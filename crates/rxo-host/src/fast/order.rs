@@ -1,10 +1,10 @@
 //! The flows of a batch. For each flow, this module records if a packet took the slow path, and the run in
 //! which ACKs are gathered.
 //!
-//! Check 7: an ACK must not overtake an earlier segment of its flow. A frame that takes the slow path blocks
-//! the slot of its flow, and later ACKs in a blocked slot take the slow path too. Flows can share a slot, so a
-//! frame of one flow may block another flow; this costs time, but never changes the order. A frame whose flow
-//! cannot be read at fixed offsets blocks all slots.
+//! Check 7 of `docs/fast-path.md`: an ACK must not overtake an earlier segment of its flow. A frame that takes
+//! the slow path blocks the slot of its flow, and later ACKs in a blocked slot take the slow path too. Flows
+//! can share a slot, so a frame of one flow may block another flow; this costs time, but never changes the
+//! order. A frame whose flow cannot be read at fixed offsets blocks all slots.
 //!
 //! The slots are not cleared between batches: a slot is valid only if it has the number of the current batch.
 
@@ -13,7 +13,7 @@ use rxo_wire::{ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, ethertype}
 
 use crate::link::ETHERTYPE_ARP;
 
-/// A hash table without collision handling: a slot for the flows of a batch that share a hash.
+/// A hash table without collision handling: all flows of a batch with equal hashes share a slot.
 #[derive(Debug)]
 pub(super) struct Flows {
     spots: Box<[Spot; SPOTS]>,

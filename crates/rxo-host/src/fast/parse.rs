@@ -1,4 +1,5 @@
-//! Decides if a frame is a pure ACK for this host: checks 2 to 5, and the checks of the link.
+//! Decides if a frame is a pure ACK for this host: checks 2 to 5 of `docs/fast-path.md`, and the checks of the
+//! link.
 //!
 //! This module reads only bytes, and is separate from all code that uses connections. Fields are read at fixed
 //! offsets, as on the engine's path for plain segments. Frames with another layout are classified in a separate

@@ -15,7 +15,7 @@ pub(super) struct Target {
     pub(super) receiver: SocketAddr,
     pub(super) ack: SeqNumber,
     pub(super) window: u16,
-    /// The value for TSecr.
+    /// The TSecr of the rewritten segment.
     pub(super) echo: u32,
 }
 

@@ -139,7 +139,7 @@ pub enum CidrError {
     /// The prefix length is not a number, or longer than the address.
     #[error("prefix length {given:?} is invalid; choose 0 to {most}")]
     Prefix {
-        /// The text that was given as the prefix length.
+        /// The string that was given as the prefix length.
         given: String,
         /// The largest valid prefix length for the address, in bits.
         most: u8,

@@ -255,8 +255,8 @@ impl Link {
         }
     }
 
-    /// Records that packets to `ip` arrive, as ACKs of TCP show. The neighbour then need not be probed (RFC
-    /// 4861, section 7.3.1).
+    /// Records that packets to `ip` arrive, because TCP has received ACKs for them. So the neighbour need not
+    /// be probed (RFC 4861, section 7.3.1).
     pub fn confirm(&mut self, ip: IpAddr, now: Instant) {
         if let Some(hop) = self.routes.next_hop(ip) {
             self.neighbours.confirm(hop, now);
@@ -383,7 +383,7 @@ impl Link {
     }
 }
 
-/// Returns `mac` as text.
+/// Formats `mac` for messages.
 fn text_of(mac: &[u8; 6]) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
 }

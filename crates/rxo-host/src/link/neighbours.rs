@@ -145,7 +145,7 @@ impl Neighbours {
         NeighbourLookup::Ask
     }
 
-    /// Records that packets to `ip` arrive, as reported by the transport (RFC 4861, section 7.3.1).
+    /// Records that packets to `ip` arrive, as TCP reports (RFC 4861, section 7.3.1).
     pub(super) fn confirm(&mut self, ip: IpAddr, now: Instant) {
         self.change(ip, |entry| {
             if entry.has_mac() {

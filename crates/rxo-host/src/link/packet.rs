@@ -1,6 +1,6 @@
 //! Parses a received frame once, for the gate and for the handlers after it.
 //!
-//! With this module, the gate handles all kinds of packets in a uniform way.
+//! Separate so that the gate treats all kinds of packets in the same way.
 
 use rxo_frame::{Frame, LinkKind};
 use rxo_wire::checksum::{

@@ -36,9 +36,9 @@ impl Default for Probe {
     mac = text_of(.mac)
 )]
 pub struct Conflict {
-    /// The address that both hosts claim.
+    /// The address that this host and the other station claim.
     pub address: IpAddr,
-    /// The Ethernet address of the other station.
+    /// The Ethernet address of the station that claims the address.
     pub mac: [u8; 6],
 }
 

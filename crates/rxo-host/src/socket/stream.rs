@@ -205,9 +205,9 @@ impl TcpStream {
         self.waiting.until(self.socket.signal(), timeout, || self.socket.read_in_place(&mut show))
     }
 
-    /// Writes a copy of `head`, followed by `text` without a copy as [`TcpStream::write_shared`] does. Both are
-    /// written in one call, so that a segment may contain the end of the head and the beginning of the text.
-    /// Returns the number of bytes written from both. Written bytes of `text` are removed from its front.
+    /// Writes a copy of `head`, followed by `text` without a copy as [`TcpStream::write_shared`] does. The
+    /// bytes are written in one call, so that a segment may contain the end of `head` and the beginning of
+    /// `text`. Returns the total number of bytes written. Written bytes of `text` are removed from its front.
     ///
     /// # Errors
     /// The errors of [`Write::write`]; if there is an error, `text` is unchanged.

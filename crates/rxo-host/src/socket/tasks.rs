@@ -153,7 +153,8 @@ impl TcpStream {
         poll_fn(|context| self.poll_show(context, &mut read)).await
     }
 
-    /// Removes `read` from the option and calls it when there is data.
+    /// When there is data, takes the function out of the option `read` and calls it. Otherwise leaves `read`
+    /// unchanged.
     fn poll_show(
         &self,
         context: &mut Context<'_>,

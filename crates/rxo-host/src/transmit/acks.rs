@@ -70,9 +70,9 @@ impl Outbox {
         done
     }
 
-    /// Writes the later ACKs as copies of the last packet with their own numbers. Returns `None`, without any
-    /// change, if the last packet cannot be a template. Not inlined, because an inlined loop would run out of
-    /// registers.
+    /// Writes the later ACKs as copies of the last packet, each with its own ACK number, window and timestamp.
+    /// Returns `None`, without any change, if the last packet cannot be a template. Not inlined, because an
+    /// inlined loop would run out of registers.
     #[inline(never)]
     fn write_like(&mut self, transmit: &Transmit<'_>, start: usize) -> Option<()> {
         let offload = self.planned.last()?.offload;
@@ -100,8 +100,8 @@ impl Outbox {
     }
 }
 
-/// The GSO descriptor of a template. Its segment size is the length of the numbers of one ACK, so that a
-/// device can bound the number of ACKs.
+/// The GSO descriptor of a template. Its segment size is the length of one ACK's entry in the template, so that
+/// a device can bound the number of ACKs.
 const GSO: Gso = Gso::new(GsoKind::AckTemplate, NUMBERS_BYTES);
 
 const NUMBERS_BYTES: NonZeroU16 = NonZeroU16::new(PACKED_NUMBERS_BYTES as u16).unwrap();

@@ -13,8 +13,8 @@ use super::template::Template;
 /// A group of similar packets: a single packet, or the segments of a GSO frame that the host has split.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Planned {
-    /// Number of bytes in the arena for the headers and copied data of all packets in the group. These bytes
-    /// follow those of the previous group.
+    /// Number of bytes in the arena for the headers and copied data of all packets in the group. In the arena,
+    /// these bytes follow the bytes of the previous group.
     pub(super) bytes: usize,
     /// Number of bytes in the arena per packet.
     pub(super) head_bytes: usize,
@@ -27,7 +27,7 @@ pub(super) struct Planned {
     pub(super) kind: Kind,
 }
 
-/// The way in which the device must split a packet.
+/// The operation that the device must perform on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The packet is sent unchanged.

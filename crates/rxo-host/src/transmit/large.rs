@@ -23,15 +23,15 @@ pub(super) struct Large {
     at: Offsets,
     /// Number of data bytes in every segment but the last.
     size: NonZeroU16,
-    /// All segments of the GSO frame, one after the other; empty until the sink requests them.
+    /// All segments of the GSO frame, concatenated; empty until the sink requests them.
     cut: OnceCell<Vec<u8>>,
 }
 
 /// A record of the GSO frames that the device has refused.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
-    /// Number of GSO frames, for IPv4 and IPv6, that the host still splits itself before it tries a whole frame
-    /// on the device again.
+    /// For IPv4 and IPv6, the number of GSO frames that the host still splits itself before it passes a whole
+    /// frame to the device again.
     not_worth_trying: [u16; 2],
     /// Number of GSO frames that the device refused.
     pub(super) count: u64,
@@ -100,6 +100,6 @@ const fn index(kind: GsoKind) -> usize {
     matches!(kind, GsoKind::TcpV6) as usize
 }
 
-/// Number of GSO frames that the host splits itself before it tries a whole frame on the device again. A single
-/// refusal must not disable GSO permanently, but a device that refuses all GSO frames must be tried seldom.
+/// Number of GSO frames that the host splits itself before it tries a whole frame on the device again. One
+/// refusal must not disable GSO permanently, but attempts on a device that refuses all GSO frames must be rare.
 const TRY_AGAIN_AFTER: u16 = 1_000;

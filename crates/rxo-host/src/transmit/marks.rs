@@ -1,6 +1,6 @@
 //! The fields of IP headers that an application may set (RFC 9293, sections 3.9.1.9 and 3.9.2).
 
-/// The DSCP and the hop limit of a connection's packets. The defaults are the usual values on the Internet.
+/// The DSCP and the hop limit of a connection's packets. The defaults are DSCP 0 and hop limit 64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Marks {
     /// The differentiated services code point (RFC 2474), six bits.
@@ -16,7 +16,7 @@ impl Default for Marks {
 }
 
 impl Marks {
-    /// Writes the fields into an IP header. The ECN bits must be 0.
+    /// Writes the DSCP and the TTL or hop limit into an IP header, and sets its ECN bits to 0.
     pub(super) fn write(self, ip: &mut [u8]) {
         let class = self.dscp << 2;
         match ip {

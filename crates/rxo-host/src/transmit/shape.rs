@@ -138,7 +138,7 @@ impl Path {
         }
     }
 
-    /// Writes the Ethernet and IP headers at the start of `out`. Returns the rest of `out`.
+    /// Writes the Ethernet and IP headers at the start of `out`. Returns the part of `out` after these headers.
     pub(super) fn write<'o>(&self, ip: Ip, out: &'o mut [u8]) -> Result<&'o mut [u8], BuildError> {
         let (network, transport) = (usize::from(self.network), usize::from(self.transport));
         let bytes = transport - network + ip.bytes;

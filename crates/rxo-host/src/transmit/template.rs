@@ -15,7 +15,7 @@ pub(super) struct Template {
     /// The length of each expanded ACK as a frame, in bytes.
     frame_bytes: usize,
     count: usize,
-    /// All ACKs of the template, one after the other; empty until the sink requests them.
+    /// All ACKs of the template, concatenated; empty until the sink requests them.
     expanded: OnceCell<Vec<u8>>,
 }
 

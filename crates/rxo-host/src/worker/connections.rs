@@ -65,7 +65,7 @@ impl<B> Connections<B> {
         }
     }
 
-    /// Returns `true` if connections wait for the next round.
+    /// Returns `true` if some connections are still to be served, in the next round.
     pub(super) fn has_more_to_serve(&self) -> bool {
         !self.dirty.is_empty()
     }

@@ -14,8 +14,8 @@ rxo_frame::counters! {
     pub struct TcpCounters {
         /// Number of deliveries that were put into a backlog because an application held the connection's lock.
         pub put_off: u64,
-        /// Number of deliveries of which a full backlog dropped at least one segment. The senders retransmit
-        /// the dropped segments.
+        /// Number of deliveries that lost at least one segment because a connection's backlog was full. The
+        /// senders retransmit the dropped segments.
         pub backlog_drops: u64,
         /// Number of GSO frames that the device refused, and that were sent as single segments.
         pub refused_sends: u64,
@@ -98,8 +98,8 @@ pub struct HostCounters {
 }
 
 impl HostCounters {
-    /// Returns the sums of the counters of two shards of a host. `conflict` is the claim of either shard, and
-    /// `last_acks_left` is the longer of both times.
+    /// Returns the sums of the counters of two shards of a host. `conflict` is the claim that the first shard
+    /// has seen, or else the second. `last_acks_left` is the longer of both durations.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         Self {

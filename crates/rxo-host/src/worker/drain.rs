@@ -37,7 +37,8 @@ pub(super) struct Drain {
     /// The time that a full queue takes to drain, in nanoseconds: the limit divided by the rate.
     span_ns: u64,
     waiting: Option<Waiting>,
-    /// Number of times that more data was sent although nothing had left the queue.
+    /// Number of times that more data was sent to the device although nothing had left its queue for
+    /// [`MOST_STUCK`].
     pub(super) stalls: u64,
 }
 
@@ -83,7 +84,8 @@ impl Drain {
         self.room = self.room.saturating_sub(bytes);
     }
 
-    /// Returns the time of the next reading; `None` if the queue is not read before there is data to send.
+    /// Returns the time of the next scheduled reading. `None` while the queue has free space: it is then read
+    /// when the free space is used up.
     pub(super) const fn read_at(&self) -> Option<Instant> {
         match self.waiting {
             Some(Waiting { until, .. }) => Some(until),
@@ -211,10 +213,11 @@ const MOST_UNMEASURED_BYTES: u64 = 1 << 20;
 const LEAST_LIMIT_BYTES: u64 = 8 << 10;
 /// The maximum limit in bytes: half of the packet socket's send buffer.
 const MOST_LIMIT_BYTES: u64 = 16 << 20;
-/// The minimum span of a full queue in nanoseconds. Linux allows one millisecond, but a thread wakes up later
-/// than a softirq.
+/// The minimum time, in nanoseconds, that a full queue takes to drain. Linux allows one millisecond, but a
+/// thread wakes up later than a softirq.
 const LEAST_SPAN_NS: u64 = 2_000_000;
-/// The maximum span of a full queue in nanoseconds, for a busy machine, on which threads wake up much later.
+/// The maximum time, in nanoseconds, that a full queue takes to drain. It applies to a busy machine, on which
+/// threads wake up much later.
 const MOST_SPAN_NS: u64 = 20_000_000;
 const UNMEASURED_WAIT: Duration = Duration::from_micros(200);
 const UNMOVED_WAIT: Duration = Duration::from_millis(1);
@@ -226,8 +229,7 @@ const SHORT_WAIT: Duration = Duration::from_micros(500);
 /// The time after which a device gets more data although no data leaves its queue. Half of the minimum
 /// retransmission timeout, because TCP must be able to detect a broken path by itself.
 const MOST_STUCK: Duration = Duration::from_millis(100);
-/// The number of bytes that a device gets after [`MOST_STUCK`] although no data leaves its queue: the largest
-/// GSO frame.
+/// The number of bytes that are sent to a stalled device after [`MOST_STUCK`]: the largest GSO frame.
 const STUCK_ROOM_BYTES: u64 = 64 << 10;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The worker's part of the fast path: receives a batch with the fast path as inspector, and passes the
+//! The worker's part of the fast path: receives a batch through the fast path's inspection, and passes the
 //! gathered ACKs to the cells (the locked connections).
 
 use rxo_coalesce::Engine;

@@ -22,7 +22,7 @@ pub(crate) struct Kept {
     tickets: Tickets,
 }
 
-/// A connection that may keep frames.
+/// An entry of the queue: a connection that may keep frames.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) place: u32,
@@ -46,7 +46,7 @@ impl Kept {
         self.limit.is_some()
     }
 
-    /// Adds the number of frames that a round has received to the count.
+    /// Counts the `frames` that a round has received.
     pub(crate) fn count(&mut self, frames: usize) {
         self.taken += frames as u64;
     }

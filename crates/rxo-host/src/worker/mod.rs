@@ -320,7 +320,7 @@ where
         received
     }
 
-    /// Copies all data that connections keep in the device's memory, once this has kept the device from
+    /// Copies all data that connections keep in the device's memory, if this data has kept the device from
     /// receiving for a while. The delay gives applications time to read the data first.
     #[inline]
     fn copy_kept_frames(&mut self, now: Instant, frames: usize) {

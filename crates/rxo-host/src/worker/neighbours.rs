@@ -11,8 +11,8 @@ use crate::link::{FrameOutcome, Link, Resolve};
 use crate::shards::shared_copy;
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
-    /// Handles a message of the link. Returns the headers of a TCP segment, which the connections must
-    /// process; `None` for other messages.
+    /// Handles a message of the link. If the message is a TCP segment, returns its headers, and the connections
+    /// must process the segment; `None` for other messages.
     pub(super) fn handle_message(
         &mut self,
         heard: FrameOutcome,

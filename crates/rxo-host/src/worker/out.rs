@@ -17,16 +17,16 @@ pub(super) struct Out<'a, O> {
     pub(super) path: &'a mut Path,
     pub(super) ids: &'a mut u16,
     pub(super) drain: &'a mut Drain,
-    /// Maximum number of data bytes that the connection may send in this service, if other connections wait for
-    /// the device.
+    /// Maximum number of data bytes that the connection may send before other connections, which wait for the
+    /// device, get their turn.
     pub(super) share: u64,
-    /// Number of data bytes that the connection has sent in this service.
+    /// Number of data bytes that the connection has sent since its turn began.
     pub(super) sent: u64,
 }
 
 impl<O: FrameSink> Out<'_, O> {
-    /// Sends the pending segments of the connection, if its neighbour is resolved. Returns `true` if the
-    /// connection still has data that waits for the device.
+    /// Sends the pending segments of the connection, if the Ethernet address of its next hop is known. Returns
+    /// `true` if the connection still has data that waits for the device.
     #[inline(always)]
     pub(super) fn send_if_reached<B: AsRef<[u8]>>(
         &mut self,

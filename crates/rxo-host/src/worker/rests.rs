@@ -1,9 +1,9 @@
 //! Frees the buffers of idle connections.
 //!
 //! Buffers allocate memory when they are used, and keep the memory for the next use. This is efficient for an
-//! active connection, but needs too much memory for 100,000 idle connections. A connection that was served is
-//! checked a second later. If it was idle meanwhile, its empty buffers are freed, and it is not checked again
-//! before it is served. While the host is short of memory, the check is done sooner, and empty directions
+//! active connection, but needs too much memory for 100,000 idle connections. One second after a connection was
+//! served, it is checked. If the connection was idle meanwhile, its empty buffers are freed, and the next check
+//! follows the next service. While the host is short of memory, the check is done sooner, and empty directions
 //! release their memory even if the connection is active. Released memory is offered to connections that wait
 //! to send, in the current or the next round. The number of offers per round is limited; a connection without
 //! an offer gets one a second later.
@@ -96,7 +96,7 @@ impl Rests {
     }
 }
 
-/// Returns the time after which a connection is checked.
+/// Returns the idle time after which a connection is checked; shorter if memory `is_short`.
 const fn rest(is_short: bool) -> Duration {
     if is_short { SHORT_REST } else { REST }
 }

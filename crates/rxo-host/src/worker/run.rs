@@ -10,8 +10,8 @@ use rxo_frame::Instant;
 use super::{Host, Turn};
 use crate::link::Conflict;
 
-/// A worker's source of time, and the way in which it sleeps. `I` is the source of the device, whose
-/// descriptor a waiter may need.
+/// The clock and the sleep functions of a worker. `I` is the source of the device, whose descriptor a waiter
+/// may need.
 pub trait Waiter<I> {
     /// Returns the current time. The time never decreases, and is measured by the clock of the frames' arrival
     /// times.
@@ -139,8 +139,8 @@ where
 }
 
 /// Number of successive waits without a frame after which all frames are returned to the ring. Returning the
-/// frames ends such waits: a ring also reports that it is readable while its newest frame is kept, or while it
-/// is full.
+/// frames ends such waits: a ring also reports that it is readable while a connection keeps its newest frame,
+/// or while the ring is full.
 const MOST_FALSE_ALARMS: u32 = 4;
 /// The maximum duration of a short wait. Short waits are used for a blocked sink, and for a ring that cannot be
 /// polled because its frames were just returned and an application may still be using one.

@@ -38,13 +38,13 @@ struct Served {
 /// The reason for serving a connection.
 #[derive(Clone, Copy, Debug)]
 enum ServeReason {
-    /// A segment, a timer or a call of the application made the connection need service.
+    /// A segment, a timer or a call of the application has marked the connection to be served.
     Touch,
     /// The connection is the next in the line of connections that wait for the device.
     Line,
 }
 
-/// The state of a connection that has entered TIME-WAIT.
+/// The state of a connection that has just entered TIME-WAIT.
 struct EnteredTimeWait {
     time_wait: TimeWait,
     until: Instant,
@@ -184,7 +184,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
-    /// Returns the number of data bytes that the connection at index `place` may send in this service.
+    /// Returns the number of data bytes that the connection at index `place` may send before other connections
+    /// get their turn.
     #[inline(always)]
     fn share(&mut self, connections: &mut Connections<B>, place: u32, by: ServeReason) -> u64 {
         if !self.drain.limits() || self.line.is_empty() && connections.dirty.is_empty() {

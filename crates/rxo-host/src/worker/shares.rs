@@ -5,7 +5,8 @@
 //! serves only some of them. The other connections are served after the new frames have been received; their
 //! peers wait meanwhile, so no frames are lost. The module is pure arithmetic on counts.
 
-/// Decides how many connections a round serves, so that serving alternates with receiving.
+/// Decides how many connections a round serves, so that a round that serves connections follows a round that
+/// receives frames.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shares {
     /// The budget of a round in frames. If a round receives this number of frames, the device may hold more.

@@ -3,8 +3,8 @@
 
 use std::num::NonZeroU64;
 
-/// A number that is issued only once. `Option<Ticket>` takes no more memory than a ticket; each connection
-/// has two.
+/// A number that is issued only once. `Option<Ticket>` takes no more memory than a ticket, which matters
+/// because each connection has two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket(NonZeroU64);
 
