@@ -20,7 +20,7 @@ pub(crate) enum Answer<'a> {
     Object(&'a [u8]),
     /// The kernel has completed the request with this sequence number.
     Done(u32),
-    /// A change interrupted the dump, so its objects may be inconsistent.
+    /// The network configuration changed during the dump, so the dumped objects may be inconsistent.
     Overtaken,
     /// The kernel refuses the request with this sequence number, with this error.
     Refused(u32, io::Error),
@@ -28,14 +28,14 @@ pub(crate) enum Answer<'a> {
 
 const HEADER_BYTES: usize = 16;
 const ATTRIBUTE_HEADER_BYTES: usize = 4;
-/// The mask of an attribute's type without the two flag bits of this field (nested; in network byte order).
+/// The mask that removes the two flag bits (nested; in network byte order) from the type field of an attribute.
 const TYPE_MASK: u16 = 0x3fff;
 const NESTED: u16 = 0x8000;
 const DUMP_INTERRUPTED: u16 = 0x10;
 
 impl Request {
-    /// Creates a request without flags and attributes. `kind` is the message type, such as
-    /// `libc::RTM_NEWADDR`, and `header` the structure with which messages of this type begin.
+    /// Creates a request without flags and attributes. `kind` is the message type, such as `libc::RTM_NEWADDR`.
+    /// `header` is the fixed structure at the start of such a message, such as `ifaddrmsg`.
     #[must_use]
     pub fn new(kind: u16, header: &[u8]) -> Self {
         Self { kind, flags: 0, body: header.to_vec() }
