@@ -43,7 +43,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty()
 }
 
-/// Returns `true` if `text` is a port. An empty text stands for the default port.
+/// Returns `true` if `text` is a port. An empty string stands for the default port.
 fn is_port(text: &str) -> bool {
     text.is_empty() || text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
 }

@@ -127,7 +127,8 @@ fn whole_seconds(time: SystemTime) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(since.as_secs())
 }
 
-/// The minimum age of a file's last change for which the time of the change identifies the version.
+/// The minimum age of a file's last change for a strong tag. A younger change may be followed by another one
+/// within the same tick of the clock, with the same time.
 const STRONG_AGE: Duration = Duration::from_secs(2);
 
 #[cfg(test)]

@@ -95,8 +95,7 @@ pub enum Step<'c> {
         /// The deadline for the first written byte.
         until: Instant,
     },
-    /// A request was answered, completely or as far as the answer could be written. The owner may close its
-    /// files, and reports nothing.
+    /// A request was answered, completely or only in part. The owner may close its files, and reports nothing.
     Answered(Exchange),
     /// If the number of written bytes that have not arrived at the client is known, report it with
     /// [`Conversation::in_flight_bytes`]. Then shut down sending, without discarding these bytes.
@@ -197,7 +196,7 @@ impl Conversation {
 
     /// Creates the conversation with a client for which there is no capacity. The client gets status 503 with
     /// the sentence `why`, and its bytes are ignored. The client has [`Limits::linger`] to accept the answer;
-    /// after that its connection stays open for the same time.
+    /// after that the connection stays open for the same duration.
     pub fn refused(why: &'static str, limits: &Limits, now: Now) -> Self {
         // The answer is short, so its length adds no time.
         let least_rate = u64::MAX;

@@ -1,9 +1,9 @@
 //! Limits the time in which written bytes must arrive at the client.
 //!
 //! A connection buffers more than its client has received: megabytes may be in flight when an answer is
-//! written. The client counts towards the limits until it has received all bytes, because they occupy memory
-//! until then. The connection is reset only if the client accepts no bytes for too long, or too few, by the
-//! same limits as while an answer is written.
+//! written. Because these bytes occupy memory, the client counts towards the limits until it has received all
+//! of them. The connection is reset only if the client accepts no bytes for too long, or too few, by the same
+//! limits as while an answer is written.
 
 use std::mem;
 use std::time::Instant;
@@ -23,7 +23,8 @@ pub(crate) struct Drain {
     begun: Option<(u64, Instant)>,
     /// `true` if the deadline has passed; the client is reset unless the next report shows progress.
     is_overdue: bool,
-    /// `true` if the client may send more bytes after the written bytes have arrived.
+    /// `true` if the client may send further bytes after the written bytes have arrived. [`Drain::next`] sets
+    /// the field if bytes are in flight.
     pub(crate) may_speak: bool,
 }
 
@@ -39,8 +40,7 @@ pub(crate) enum Wait {
 }
 
 impl Drain {
-    /// Creates the state without bytes in flight. `may_speak` becomes `true` only if bytes in flight are
-    /// reported later.
+    /// Creates the state without bytes in flight. `may_speak` is the initial value of the field of that name.
     pub(crate) const fn new(may_speak: bool) -> Self {
         Self { in_flight: 0, left: None, begun: None, is_overdue: false, may_speak }
     }

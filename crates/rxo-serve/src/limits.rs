@@ -11,13 +11,14 @@ pub struct Limits {
     pub head: Duration,
     /// Maximum time that a client may be idle before it sends a request. Default 15 s.
     pub idle: Duration,
-    /// Maximum time for the client to accept one piece of an answer ([`PIECE_BYTES`]). After this time,
-    /// [`Limits::least_rate`] applies too. Default 30 s.
+    /// Maximum time for the client to accept one piece of an answer ([`PIECE_BYTES`]), before
+    /// [`Limits::least_rate`] also applies. Default 30 s.
     pub piece: Duration,
     /// Minimum average rate at which a client must accept an answer, in bytes per second; 0 disables it.
     /// Without this limit, a slow client could occupy capacity for days. Default 4,000.
     pub least_rate: u64,
-    /// Time for which further bytes of the client are ignored after the last answer has arrived. Default 1 s.
+    /// Time for which the server reads and ignores further bytes of the client after the last answer has
+    /// arrived. Default 1 s.
     pub linger: Duration,
 }
 

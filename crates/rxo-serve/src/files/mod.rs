@@ -1,9 +1,9 @@
 //! Opens and reads the files below one directory, for conversations.
 //!
 //! Only this module of the crate has input, output and threads: `readers` has threads that wait for the disk,
-//! so that no other thread must wait. `pages` is the cache of file contents. The kernel opens every path with
-//! `openat2` and `RESOLVE_BENEATH`: so the opened file is always below the directory, even if links change at
-//! the same time. A symbolic link is followed if it is relative and stays below the directory; an absolute
+//! so that no other thread blocks on it. `pages` is the cache of file contents. The kernel opens every path
+//! with `openat2` and `RESOLVE_BENEATH`: so the opened file is always below the directory, even if links change
+//! at the same time. A symbolic link is followed if it is relative and stays below the directory; an absolute
 //! link, or a link that leads out of the directory, is refused.
 
 mod pages;
@@ -78,12 +78,12 @@ pub struct Opened {
     folder: Option<File>,
 }
 
-/// The behaviour of a file system call that may have to wait for the disk.
+/// Determines if a file system call may block on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// The call waits for the disk.
+    /// The call blocks until the disk has answered.
     Waits,
-    /// The call returns `None` instead of waiting for the disk.
+    /// The call returns `None` instead of blocking on the disk.
     None,
 }
 

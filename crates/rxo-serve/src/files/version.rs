@@ -1,9 +1,9 @@
 //! Identifies one version of a file, and reads from exactly that version.
 //!
-//! A version consists of metadata that the file system records. Programs cannot set one part of it: the time of
-//! the file's last change of any kind (`ctime`). The clock for this time advances in ticks, so a second change
+//! A version consists of metadata that the file system records. Programs cannot set one of its fields: `ctime`,
+//! the time of the file's last change of any kind. The clock for `ctime` advances in ticks, so a second change
 //! within one tick is invisible. Pages read during such a tick are not cached. Any later change has a later
-//! time, which the check after each read detects. So no page and no answer mixes two versions.
+//! `ctime`, which the check after each read detects. So no page and no answer mixes two versions.
 
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, IoSliceMut};

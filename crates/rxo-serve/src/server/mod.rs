@@ -5,9 +5,10 @@
 //! [`turn`](Server::turn), which never blocks. Files that are not in memory are found and read by a few
 //! threads, which wake the owner.
 //!
-//! An idle client needs memory for its entry, but no buffer. A client that does not accept its answer needs
-//! memory for the rendered piece, but not for file data: pages are in a cache of fixed size and are looked up
-//! again. Pages that a connection keeps are the owner's responsibility: see [`Text::is_most_of_its_page`].
+//! An idle client costs one table entry and no buffer. A client that stops reading its answer costs at most one
+//! piece of generated content. The client pins no file data: only the file position is stored, and the page is
+//! looked up in a cache of fixed size when sending continues. If the owner of the server keeps a page in a
+//! connection, the owner must limit that memory: see [`Text::is_most_of_its_page`].
 
 mod places;
 mod seat;

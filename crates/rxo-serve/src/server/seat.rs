@@ -54,7 +54,7 @@ pub struct Text {
 }
 
 impl Text {
-    /// Returns `true` if this part is at least half of its page. A `Text` that is kept keeps its whole page in
+    /// Returns `true` if this part is at least half of its page. A stored `Text` keeps its whole page in
     /// memory, so a client that requests many small parts could occupy a page for each part. Copy a smaller
     /// part instead.
     #[must_use]
