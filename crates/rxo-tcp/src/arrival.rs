@@ -18,7 +18,7 @@ use crate::{GsoSegment, PlainSegments, Segment};
 /// them.
 #[derive(Clone, Debug)]
 pub enum Arrival<B, F, A, S> {
-    /// Segments with text and no options except timestamps, in frames with the same header layout. `F` yields
+    /// Segments with data and no options except timestamps, in frames with the same header layout. `F` yields
     /// the frames.
     Run(PlainSegments<F>),
     /// A GSO frame, as one segment.

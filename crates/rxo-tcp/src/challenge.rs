@@ -6,17 +6,18 @@ use rxo_frame::{Duration, Instant};
 /// attacker what other connections receive.
 #[derive(Clone, Debug)]
 pub(crate) struct Challenges {
-    /// The time of the first answer in the current interval, for each kind.
+    /// For each purpose ([`Answer`]), the time of the first answer in the current interval.
     window_starts: [Instant; 2],
-    /// The number of answers requested in the current interval, for each kind; 0 before the first interval.
+    /// For each purpose ([`Answer`]), the number of answers requested in the current interval; 0 before the
+    /// first interval.
     sent: [u8; 2],
 }
 
 /// The purpose of a rate-limited answer. Each purpose has a limit of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// A challenge ACK. Its limit is separate, so that answers to a group never use up the challenge ACK for
-    /// a reset.
+    /// A challenge ACK. Its limit is separate from that of `Group`, so that a challenge ACK can always answer a
+    /// reset.
     Challenge,
     /// An answer to segments that were sent to a multicast group and lie outside the window.
     Group,
@@ -29,7 +30,7 @@ impl Default for Challenges {
 }
 
 impl Challenges {
-    /// Returns `true` if an answer of this kind may be sent at `now`, and counts it as requested.
+    /// Returns `true` if an answer for this purpose may be sent at `now`, and counts it as requested.
     pub(crate) fn may_send(&mut self, answer: Answer, now: Instant) -> bool {
         let (start, sent) =
             (&mut self.window_starts[answer as usize], &mut self.sent[answer as usize]);
@@ -41,7 +42,7 @@ impl Challenges {
     }
 }
 
-/// Maximum number of answers of each kind in one `WINDOW` of five seconds (RFC 5961, section 7).
+/// Maximum number of answers for each purpose in an interval of five seconds (RFC 5961, section 7).
 const MOST: u8 = 10;
 const WINDOW: Duration = Duration::from_secs(5);
 

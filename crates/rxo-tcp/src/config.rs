@@ -4,7 +4,7 @@ use rxo_frame::{ConfigError, Duration};
 
 use crate::arrives::least_receive_bytes;
 
-/// The settings of a connection. They bound all memory that the connection ever uses.
+/// The settings of a connection. The settings bound all memory that the connection ever uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The initial size of the send buffer, for unacknowledged and unsent data, in bytes: 1 to 2³⁰ - 1.
@@ -13,25 +13,25 @@ pub struct Config {
     /// two units of the window scale. The scale follows from the largest receive buffer: with 6 MiB, two
     /// units are 256 bytes.
     pub receive_buffer_bytes: u32,
-    /// The sizes up to which the buffers may grow, each 1 to 2³⁰ - 1 bytes; values below the initial sizes
-    /// are raised to them. `None` if the buffers never change. They grow only by grants of the owner: see
+    /// The maximum sizes of the buffers, each 1 to 2³⁰ - 1 bytes; values below the initial sizes are raised to
+    /// them. `None` if the buffers never change. The buffers grow only when the owner grants memory: see
     /// [`crate::Connection::wants_buffers`]. The window scale is chosen for the largest receive buffer.
     pub largest_buffers: Option<Buffers>,
-    /// The number of received segments whose text stays in its own buffer, at least 2. Text out of order may
-    /// use half of this number, text in order all but two. Further text is copied into a ring as large as the
-    /// window, so small segments do not use up the buffers. The number of gaps between text out of order is
-    /// limited to half of this number; a window that has grown permits one gap for each 512 bytes. A segment
-    /// that would exceed the limit of gaps is dropped, and the peer retransmits it. No other text inside the
-    /// window is dropped.
+    /// Maximum number of received segments whose payload stays in its original buffer, at least 2. Out-of-order
+    /// data may use half of these buffers, in-order data all but two. Further payload is copied into a ring as
+    /// large as the window, so that small segments do not use up the buffers. This setting also limits the
+    /// number of gaps in the received data, to half of its value; a window that has grown permits one gap for
+    /// each 512 bytes. A segment that would exceed the limit of gaps is dropped, and the peer retransmits it.
+    /// No other data inside the window is dropped.
     pub receive_pieces: usize,
-    /// The most text, in bytes, that the send buffer holds before it is sent: 1 to 2³⁰ - 1. Text that is sent
-    /// and not acknowledged does not count. `None` if only the size of the send buffer bounds unsent text.
-    /// Linux has this as `TCP_NOTSENT_LOWAT`.
+    /// Maximum number of unsent bytes in the send buffer: 1 to 2³⁰ - 1. Bytes that were sent but not
+    /// acknowledged do not count. `None` if only the size of the send buffer limits unsent data. Linux calls
+    /// this limit `TCP_NOTSENT_LOWAT`.
     pub most_unsent_bytes: Option<u32>,
-    /// The number of ranges of sent sequence numbers to track: one for each send in flight, more when SACK
-    /// splits them. At least 32.
+    /// Maximum number of ranges of sent sequence numbers to track, at least 32: one range for each send in
+    /// flight, more when SACK splits ranges.
     pub sent_ranges: usize,
-    /// The largest text of a segment that fits the route, in bytes, without IP and TCP headers: 1460 for IPv4
+    /// The largest payload of a segment that fits the route, in bytes, without IP and TCP headers: 1460 for IPv4
     /// over Ethernet. At least 64. The value is announced to the peer, and sent segments never exceed it.
     pub maximum_segment_size: u16,
     /// The largest payload of a GSO frame to send, in bytes. If it is less than two segments, every segment
@@ -39,12 +39,12 @@ pub struct Config {
     pub large_send_bytes: u32,
     /// `true` if small segments wait while data is unacknowledged (Nagle; RFC 9293, section 3.7.4).
     pub nagle: bool,
-    /// The policy that decides how many acknowledgements are sent for text that arrives in order.
+    /// The policy that decides how many ACKs are sent for data that arrives in order.
     pub acks: AckPolicy,
-    /// The number of segments with text, from the start, that are acknowledged at once: acknowledgements grow
-    /// the window of a peer in slow start. 0 disables this.
+    /// The number of data segments, from the first of the connection, that are each acknowledged at once,
+    /// because a peer in slow start grows its window with each ACK. 0 disables this.
     pub quick_acks: u16,
-    /// The longest delay of an acknowledgement, below 500 ms (RFC 9293, section 3.8.6.3).
+    /// The longest delay of an ACK, below 500 ms (RFC 9293, section 3.8.6.3).
     pub delayed_ack: Duration,
     /// `true` if timestamps are offered and accepted (RFC 7323).
     pub timestamps: bool,
@@ -56,14 +56,14 @@ pub struct Config {
     pub ecn: bool,
     /// The congestion control algorithm.
     pub congestion: Algorithm,
-    /// The congestion window before the first acknowledgement.
+    /// The congestion window before the first ACK.
     pub initial_window: InitialWindow,
     /// `true` if slow start begins again after an idle time longer than the retransmission timeout (RFC 5681,
     /// section 4.1). If `false`, the window is kept for five minutes, and the first data after idle time is
     /// paced (RFC 7661). On a path too short for pacing, slow start begins again in both cases.
     pub restart_after_idle: bool,
     /// The smallest retransmission timeout. RFC 6298 says 1 s; Linux uses 200 ms, which suits peers that
-    /// delay acknowledgements by at most 40 ms.
+    /// delay ACKs by at most 40 ms.
     pub min_rto: Duration,
     /// The retransmission timeout of a SYN or SYN-ACK, and of data before the first round trip is measured.
     /// RFC 6298 says 1 s. Where all peers are near, a smaller value makes a lost segment of the handshake
@@ -79,20 +79,20 @@ pub struct Config {
     /// fails; `handshake_timeout` applies if it is shorter. Linux sends the SYN-ACK five more times, which
     /// takes 63 s; after that the client must connect again.
     pub half_open_timeout: Duration,
-    /// The length of TIME-WAIT: two maximum segment lifetimes.
+    /// The duration of TIME-WAIT: two maximum segment lifetimes.
     pub time_wait: Duration,
-    /// The time that a connection without an application waits for the peer's FIN.
+    /// In FIN-WAIT-2, the time limit for the peer's FIN if the application has dropped the connection.
     pub fin_wait_2: Duration,
-    /// The time limit within which the peer of a connection without an application must acknowledge 64 KiB of
-    /// the remaining data. Each time the peer does so, the limit starts again. Otherwise the connection is
-    /// reset and the rest of the data is lost. TIME-WAIT does not count towards the limit.
+    /// The time limit within which the peer of an orphan (a connection that its application has dropped) must
+    /// acknowledge 64 KiB of the remaining data. Each time the peer does so, the limit starts again. Otherwise
+    /// the connection is reset and the unacknowledged data is lost. TIME-WAIT does not count towards the limit.
     pub orphan_timeout: Duration,
-    /// The times and number of keep-alive probes; `None` sends no probes.
+    /// The intervals and the number of keep-alive probes; `None` disables keep-alive.
     pub keep_alive: Option<KeepAlive>,
 }
 
 impl Default for Config {
-    /// Returns settings for a server on Ethernet: every feature on, keep-alive off.
+    /// Returns settings for a server on Ethernet: every protocol feature is on, keep-alive is off.
     fn default() -> Self {
         Self {
             send_buffer_bytes: 256 * 1024,
@@ -137,7 +137,7 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// Returns the larger size of each buffer, of `self` and `other`.
+    /// Returns, for each buffer, the larger of the sizes in `self` and `other`.
     #[must_use]
     pub fn larger(self, other: Self) -> Self {
         Self {
@@ -147,28 +147,27 @@ impl Buffers {
     }
 }
 
-/// The policy that decides how many acknowledgements are sent for text that arrives in order. Text out of order
-/// causes one acknowledgement for each segment, except under [`AckPolicy::Spread`].
+/// The policy that decides how many ACKs are sent for data that arrives in order. Out-of-order data
+/// causes one ACK for each segment, except under [`AckPolicy::Spread`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckPolicy {
-    /// The receiver sends every acknowledgement that the segments would have caused if each had arrived alone
+    /// The receiver sends every ACK that the segments would have caused if each had arrived alone
     /// (Menon and Zwaenepoel 2008, section 3.4).
     EverySecondSegment,
-    /// Sends one acknowledgement for everything that has arrived since the last one, as Linux does for an
-    /// aggregate. A sender that counts acknowledgements instead of bytes grows its window more slowly. For text
-    /// out of order, the first three duplicates with one ACK number are sent, then only those whose SACK blocks
-    /// the next one does not repeat. A filled gap causes an acknowledgement of its own. A full segment with no
-    /// successor is acknowledged after two round trips: it may be a probe of a peer that has lost the only
-    /// acknowledgement.
+    /// Sends one ACK for everything that has arrived since the last one, as Linux does for an aggregate. A
+    /// sender that counts ACKs instead of bytes grows its window more slowly. For data out of order, the first
+    /// three duplicates with one ACK number are sent, then only those whose SACK blocks the next one does not
+    /// repeat. A filled gap causes an ACK of its own. A full segment that no other segment follows is
+    /// acknowledged after two round trips: it may be the tail loss probe of a peer whose only ACK was lost.
     OneForATurn,
-    /// Sends one acknowledgement for every `segments` full segments, for a receiver among many that acknowledge
-    /// the same segments: if each receiver has another offset, their acknowledgements are spread over time. All
-    /// text out of order that arrives together causes one acknowledgement, not one for each segment; the peer
-    /// must use SACK and not count duplicates.
+    /// Sends one ACK for every `segments` full segments. This policy suits the receivers of a multicast group,
+    /// which all acknowledge the same segments: if each has another offset, their ACKs are spread over time.
+    /// All out-of-order data that arrives together causes one ACK, not one for each segment; the peer must use
+    /// SACK and not count duplicates.
     Spread {
-        /// The number of full segments per acknowledgement; 0 counts as 1.
+        /// The number of full segments per ACK; 0 counts as 1.
         segments: u16,
-        /// Number of segments by which the first acknowledgement comes earlier; less than `segments`.
+        /// Number of segments by which the first ACK comes earlier; less than `segments`.
         offset: u16,
     },
 }
@@ -187,8 +186,8 @@ pub enum Algorithm {
     Bbr,
 }
 
-/// The congestion window of a new connection, which is also the lower bound after idle time. If the SYN was
-/// retransmitted, the window starts at one segment instead (RFC 5681, section 3.1). The send buffer and the
+/// The congestion window of a new connection. Idle time reduces the window at most to this value. If the SYN
+/// was retransmitted, the window starts at one segment instead (RFC 5681, section 3.1). The send buffer and the
 /// peer's window may allow less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InitialWindow {
@@ -201,7 +200,7 @@ pub enum InitialWindow {
     Segments(u8),
 }
 
-/// The times and number of keep-alive probes to an idle peer (RFC 9293, section 3.8.4).
+/// The intervals and the number of keep-alive probes to an idle peer (RFC 9293, section 3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
     /// The idle time before the first keep-alive probe. At least 1 ms; RFC 9293 requires a default of two
@@ -233,7 +232,7 @@ impl Config {
         self.ecn && self.congestion != Algorithm::Bbr
     }
 
-    /// Returns the sizes that the buffers never exceed.
+    /// Returns the maximum sizes of the buffers.
     #[must_use]
     pub fn largest_buffers(&self) -> Buffers {
         let initial = self.initial_buffers();
@@ -283,7 +282,7 @@ impl Config {
 const MAX_WINDOW_BYTES: u64 = (1 << 30) - 1;
 const MAX_PLACES: u64 = 1 << 20;
 /// The largest initial window in segments, half a megabyte with the largest Ethernet frames. A larger one
-/// could overflow a queue before the first acknowledgement arrives.
+/// could overflow a queue before the first ACK arrives.
 const MOST_INITIAL_SEGMENTS: u64 = 64;
 /// The maximum of both keep-alive times, in milliseconds: one year.
 const MAX_IDLE_MS: u64 = 365 * 24 * 3600 * 1000;

@@ -1,5 +1,5 @@
-//! SYN cookies (RFC 4987, section 3.6): a listener whose queue is full stores nothing for a SYN. Instead it
-//! encodes the necessary values into its SYN-ACK.
+//! SYN cookies (RFC 4987, section 3.6): a listener whose queue is full stores nothing for a SYN. Instead its
+//! SYN-ACK encodes the state of the connection.
 //!
 //! The initial sequence number consists of 5 bits of a clock that ticks every 64 seconds, 3 bits for a segment
 //! size, and 24 bits of a keyed hash. The hash covers the connection, the peer's initial sequence number and
@@ -8,7 +8,7 @@
 //! always rounded down to one of eight.
 //!
 //! Separate from the connection because no connection exists yet. Memory is allocated only when a valid
-//! acknowledgement arrives, which an attacker cannot guess.
+//! ACK arrives, which an attacker cannot guess.
 
 use alloc::sync::Arc;
 
@@ -136,7 +136,8 @@ impl SynCookies {
     }
 }
 
-/// The features that both sides use: a cookie encodes them in the lowest 6 bits of a timestamp.
+/// The TCP features that a connection uses if a cookie opens it. The cookie encodes them in the lowest 6 bits
+/// of a timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Agreed {
     scale: Option<u8>,
@@ -164,8 +165,7 @@ impl Agreed {
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Processes a reconstructed SYN in place of the one that was not stored, then `segment`, which
-    /// acknowledges the SYN-ACK.
+    /// Processes the SYN that the cookie reconstructs, then `segment`, which acknowledges the SYN-ACK.
     fn open_by_cookie(&mut self, now: Instant, segment: Segment<B>, size: u16) {
         let (iss, irs) = (segment.ack.0.wrapping_sub(1), segment.seq.0.wrapping_sub(1));
         self.snd.start(SeqNumber(iss));

@@ -12,7 +12,8 @@ pub(crate) struct EcnState {
     /// `true` from the arrival of a marked segment until the peer confirms our ECE by CWR (RFC 3168, section
     /// 6.1.3).
     echoes: bool,
-    /// `true` while the peer must be informed, by CWR, that our window was reduced (RFC 3168, section 6.1.2).
+    /// `true` if our window was reduced and no CWR has informed the peer of the reduction yet (RFC 3168,
+    /// section 6.1.2).
     pub(crate) has_reduced: bool,
 }
 
@@ -36,13 +37,13 @@ impl EcnState {
         }
     }
 
-    /// Returns `true` if segments carry ECE now.
+    /// Returns `true` if segments to send must carry ECE now.
     #[inline]
     pub(crate) fn echoes(&self) -> bool {
         self.echoes
     }
 
-    /// Returns the ECN flags of a segment to send. `is_new_text` is `true` if the segment carries text for
+    /// Returns the ECN flags of a segment to send. `is_new_text` is `true` if the segment carries data for
     /// the first time.
     pub(crate) fn flags(&mut self, is_new_text: bool) -> TcpFlags {
         let echo = if self.echoes { TcpFlags::ECE } else { TcpFlags::default() };
@@ -53,7 +54,7 @@ impl EcnState {
         echo | TcpFlags::CWR
     }
 
-    /// Returns the ECN field of the IP header of a segment to send. Only segments with new text are marked as
+    /// Returns the ECN field of the IP header of a segment to send. Only segments with new data are marked as
     /// ECN-capable (RFC 3168, sections 6.1.4 to 6.1.6).
     pub(crate) fn codepoint(&self, is_new_text: bool) -> Ecn {
         if self.is_agreed && is_new_text { Ecn::Capable0 } else { Ecn::NotCapable }

@@ -10,12 +10,11 @@ pub struct Events(u8);
 impl Events {
     /// The connection is open: the handshake is complete.
     pub const CONNECTED: Self = Self(1);
-    /// Text from the peer has arrived.
+    /// Data from the peer has arrived.
     pub const READABLE: Self = Self(2);
-    /// The peer has acknowledged data, so the send buffer may have free space; or text was sent, so it may
-    /// take more unsent text.
+    /// The send buffer may have free space, because the peer has acknowledged data or unsent data was sent.
     pub const WRITABLE: Self = Self(4);
-    /// The peer has closed its direction; its text can still be read.
+    /// The peer has closed its direction; its data can still be read.
     pub const PEER_DONE: Self = Self(8);
     /// The connection is closed; [`State::Closed`](crate::State::Closed) contains the reason.
     pub const CLOSED: Self = Self(16);

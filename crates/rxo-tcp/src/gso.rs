@@ -10,26 +10,26 @@ use rxo_wire::segmentation::{Parts, parts};
 
 use crate::segment::{Payload, Segment};
 
-/// A GSO frame, as a local sender or a device with LRO delivers it: segments with `size` bytes of text each,
+/// A GSO frame, as a local sender or a device with LRO delivers it: segments with `size` bytes of data each,
 /// except that the last may have less.
 ///
 /// A `GsoSegment` is an iterator that yields the original segments, with the flags that
 /// [`Part::flags`](rxo_wire::segmentation::Part::flags) assigns.
 #[derive(Clone, Debug)]
 pub struct GsoSegment<B> {
-    /// The rest of the GSO frame: the text that has not been yielded, with the flags of the whole frame.
+    /// The rest of the GSO frame: the data that has not been yielded, with the flags of the whole frame.
     /// `None` once everything has been yielded.
     pub(crate) rest: Option<Segment<B>>,
-    /// The text of a full segment, in bytes.
+    /// The payload size of a full segment, in bytes.
     pub(crate) size: NonZeroU16,
-    /// The parts of the text that have not been yielded.
+    /// The parts of the payload that have not been yielded as segments.
     parts: Parts,
     share: fn(B) -> (B, B),
 }
 
 impl<B> GsoSegment<B> {
-    /// Creates a GSO frame from `whole`, with segments of `size` bytes. `share` splits a buffer into two with
-    /// the same bytes. It is called only if the segments are yielded one by one.
+    /// Creates a GSO frame from `whole`, with segments of `size` bytes. `share` turns one buffer into two that
+    /// contain the same bytes. `share` is called only if the segments are yielded one by one.
     pub fn new(whole: Segment<B>, size: NonZeroU16, share: fn(B) -> (B, B)) -> Self {
         let parts = parts(whole.text_bytes() as usize, size);
         Self { rest: Some(whole), size, parts, share }

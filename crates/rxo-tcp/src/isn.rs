@@ -1,5 +1,4 @@
-//! Unpredictable numbers: initial sequence numbers (RFC 6528) and timestamp offsets (RFC 7323, section
-//! 5.4).
+//! Unpredictable values: initial sequence numbers (RFC 6528) and timestamp offsets (RFC 7323, section 5.4).
 
 use core::net::IpAddr;
 
@@ -38,8 +37,8 @@ pub(crate) fn timestamp_offset(secret: Secret, pair: &FlowKey) -> u32 {
     keyed(secret, pair, b't') as u32
 }
 
-/// Returns the part of a SYN cookie that only this host can compute. `said` contains the values that the cookie
-/// protects and that are not secret.
+/// Returns the part of a SYN cookie that only this host can compute. `said` contains the public values that the
+/// cookie authenticates.
 pub(crate) fn cookie_hash(secret: Secret, pair: &FlowKey, said: u64) -> u32 {
     // Only the first hash yields the key of the second.
     let key = Secret([keyed(secret, pair, b'c'), secret.0[1]]);
@@ -50,7 +49,7 @@ fn keyed(secret: Secret, pair: &FlowKey, purpose: u8) -> u64 {
     keyed_at(secret, pair, pair.source_port(), purpose)
 }
 
-/// Returns the keyed hash of `pair` with another source port.
+/// Returns the keyed hash of `pair`, with `source_port` in place of the source port of `pair`.
 fn keyed_at(secret: Secret, pair: &FlowKey, source_port: u16, purpose: u8) -> u64 {
     let mut input = [0; 37];
     put_address(&mut input[..16], pair.source());

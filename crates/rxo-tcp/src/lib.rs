@@ -8,7 +8,7 @@
 //!
 //! A receive engine turns many segments into one aggregate, so that every cost per packet shrinks. A TCP
 //! endpoint must still count segments: the number of received segments determines the number of
-//! acknowledgements to send, by which a peer's congestion window may grow (Menon and Zwaenepoel 2008, section
+//! ACKs to send, by which a peer's congestion window may grow (Menon and Zwaenepoel 2008, section
 //! 3.4). Our own window grows by the acknowledged bytes. [`Connection`] takes segments one by one or as
 //! aggregates, with the same effect.
 //!
@@ -17,13 +17,13 @@
 //! no clock, no randomness, no input or output; the same input gives the same output. Memory is allocated on
 //! use, up to the buffers that the owner grants ([`Connection::set_buffers`]), and reused. Each direction
 //! frees its memory when it is done, and both do when the connection is idle ([`Connection::free_unused`]).
-//! Received text stays in its own buffer until the application has read it; it is copied only if there are
+//! Received data stays in its own buffer until the application has read it; it is copied only if there are
 //! more segments than [`Config::receive_pieces`]. No segment causes a panic.
 //!
 //! The path of a segment, and the module for each step:
 //!
 //! * `arrives/` has the numbered steps of RFC 9293, section 3.10.7, one file each.
-//! * `receive/` is the receive window, reassembly, SACK blocks, and the pending acknowledgements.
+//! * `receive/` is the receive window, reassembly, SACK blocks, and the pending ACKs.
 //! * `recovery/` detects losses; `congestion/` limits the bytes in flight.
 //! * `send/` is the send window and buffer, and the size of each send.
 //! * `path.rs` determines the largest segment that the path carries, and which router reports to accept.

@@ -1,8 +1,8 @@
 //! The TCP options that this crate reads and writes: maximum segment size (RFC 9293), window scale and
 //! timestamps (RFC 7323), SACK (RFC 2018).
 //!
-//! Separate so that a segment is parsed once, into values. An option with an invalid length ends the parsing;
-//! the options before it count. Nothing here allocates or panics.
+//! Separate so that the options of a segment are parsed only once. An option with an invalid length ends the
+//! parsing; the options before it count. Nothing here allocates or panics.
 
 use rxo_wire::build::{maximum_segment_size_option, timestamp_option};
 use rxo_wire::tcp::{OptionKind, Options, SackBlocks, TcpOption, Timestamp};

@@ -1,13 +1,14 @@
 //! Path MTU discovery: the reports of routers (RFC 1191, 8201), the reports to distrust (RFC 5927), and
 //! discovery without reports (RFC 2923, 4821).
 //!
-//! Separate because this module only decides on the segment size: its input is which segments were sent,
-//! acknowledged and retransmitted. Segment sizes are bytes of text, without headers.
+//! Separate because this module only decides on the segment size, from the segments that were sent,
+//! acknowledged and retransmitted. Segment sizes are payload bytes, without headers.
 //!
-//! A router's report is applied at once while no segment of that size is known to have passed. After that it
-//! may be a forgery by an attacker that has guessed a sequence number. It then waits until the segment that
-//! it names times out; an acknowledgement of that segment refutes it (RFC 5927, section 7.2). After the size
-//! was lowered, a larger segment is tried from time to time; if it passes, its size is used again.
+//! A router's report is applied at once if no segment of the reported size has passed yet. Otherwise the report
+//! may be a forgery by an attacker that has guessed a sequence number. Then the report is applied only when the
+//! segment that it names times out; an ACK of that segment refutes the report (RFC 5927, section 7.2). After
+//! the size was lowered, a larger segment is tried from time to time; if that segment is acknowledged, its size
+//! is used again.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
@@ -19,12 +20,12 @@ pub(crate) struct Path {
     full: u32,
     /// The largest segment size that is known to have passed, in bytes.
     passed: u32,
-    /// A segment in flight that is larger than `passed` and was sent once: its acknowledgement shows that its
-    /// size passes. `None` if there is none.
+    /// A segment in flight that is larger than `passed` and was sent once: its ACK will show that the path
+    /// carries segments of its size. `None` if there is no such segment.
     watched: Option<Watched>,
     /// A router's report that must be confirmed by a timeout; `None` if there is none.
     word: Option<Word>,
-    /// The time at which a larger segment is tried; `None` if none will be tried.
+    /// The time at which a larger segment is tried next; `None` if no trial is scheduled.
     try_at: Option<Instant>,
     pub(crate) counts: PathCounts,
 }
@@ -35,7 +36,7 @@ pub struct PathCounts {
     /// The number of "packet too big" reports that lowered the segment size.
     pub too_big_taken: u32,
     /// The number of "packet too big" reports that were ignored: wrong sequence number, implausible size, or
-    /// refuted by an acknowledgement.
+    /// refuted by an ACK.
     pub too_big_ignored: u32,
     /// The number of times that repeated timeouts of full segments lowered the segment size.
     pub black_holes: u32,
@@ -81,8 +82,8 @@ impl Path {
         *self = Self { counts: self.counts, ..Self::new(mss) };
     }
 
-    /// Decides how to treat a router's report that the segment with `seq` was too large and that segments of
-    /// `mss` bytes pass. `now_used` is the segment size in use, in bytes.
+    /// Decides how to treat a router's report that the segment with `seq` was too large and that the path
+    /// carries segments of `mss` bytes. `now_used` is the segment size in use, in bytes.
     pub(crate) fn judge(&mut self, seq: SeqNumber, mss: u32, now_used: u32) -> Judgement {
         if mss >= now_used {
             self.counts.too_big_ignored += 1;

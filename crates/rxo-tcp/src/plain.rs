@@ -1,4 +1,4 @@
-//! A plain segment: text and no options except timestamps. Aggregates consist of plain segments.
+//! A plain segment: data and no options except timestamps. Aggregates consist of plain segments.
 //!
 //! Separate from [`Segment`] because a plain segment is small and read with a few loads, while other headers
 //! are parsed option by option. All frames of an aggregate have the same header layout, so the engine's
@@ -11,12 +11,12 @@ use rxo_wire::{Offsets, SeqNumber, TcpFlags, class_and_length};
 use crate::options::SegmentOptions;
 use crate::segment::{Ecn, Payload, Segment};
 
-/// A segment with text and no options except timestamps.
+/// A segment with data and no options except timestamps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlainSegment<B> {
     /// SEG.SEQ: the sequence number.
     pub seq: SeqNumber,
-    /// SEG.ACK: the acknowledgement number; meaningless without the ACK flag.
+    /// SEG.ACK: the ACK number; meaningless without the ACK flag.
     pub ack: SeqNumber,
     /// The control bits of the TCP header.
     pub flags: TcpFlags,
@@ -24,7 +24,7 @@ pub struct PlainSegment<B> {
     pub window: u16,
     /// TSval and TSecr; `None` without the timestamp option.
     pub timestamp: Option<Timestamp>,
-    /// The text of the segment.
+    /// The data of the segment.
     pub payload: Payload<B>,
     /// The ECN field of the IP header.
     pub ecn: Ecn,
@@ -33,7 +33,7 @@ pub struct PlainSegment<B> {
 }
 
 /// Returns `true` if segments with the header `header`, laid out as in `at`, are plain: there are no options,
-/// or only timestamps in their usual position. The length of the text does not matter.
+/// or only timestamps in their usual position. The length of the data does not matter.
 #[must_use]
 pub fn has_plain_options(header: &[u8], at: Offsets) -> bool {
     match header.get(at.tcp_options()) {
@@ -43,24 +43,25 @@ pub fn has_plain_options(header: &[u8], at: Offsets) -> bool {
     }
 }
 
-/// An iterator over the segments in frames with one header layout. A type of its own, not an iterator adapter,
-/// so that the compiler inlines the parsing into the caller's loop.
+/// An iterator over the segments in frames with one header layout. This is a type of its own, not an iterator
+/// adapter, so that the compiler inlines the parsing into the caller's loop.
 #[derive(Clone, Debug)]
 pub struct PlainSegments<I> {
     frames: I,
     at: Offsets,
-    /// The number of frames, starting with the next one, that are known to be alike; at least 1.
+    /// The number of frames, starting with the next one, that are known to be alike (see
+    /// [`PlainSegments::new`]); at least 1.
     alike: usize,
-    /// The number of following frames that are like the last one yielded.
+    /// The number of following frames that are like the last segment yielded (see [`PlainSegments::new`]).
     like_last: usize,
 }
 
 impl<I> PlainSegments<I> {
-    /// Creates an iterator over the segments in `frames`; segments without text are skipped. The headers of
-    /// all frames are laid out as in `at`, and [`has_plain_options`] must be true for them; the end of each
+    /// Creates an iterator over the segments in `frames`; segments without payload are skipped. The headers of
+    /// all frames are laid out as in `at`, and [`has_plain_options`] must be true for them. The end of each
     /// segment is read from its own header. The first `alike` frames, at least 1, must be alike: they differ
-    /// only in SEQ, IPv4 ID and checksums, and their texts are contiguous. Then only the first header is
-    /// read. Takes the buffers and copies nothing.
+    /// only in SEQ, IPv4 ID and checksums, and their payloads are contiguous. Of these frames only the first
+    /// header is read. Takes the buffers and copies nothing.
     pub const fn new(frames: I, at: Offsets, alike: usize) -> Self {
         Self { frames, at, like_last: 0, alike }
     }
@@ -84,7 +85,8 @@ impl<B: AsRef<[u8]>, I: Iterator<Item = Frame<B>>> Iterator for PlainSegments<I>
 }
 
 impl<I> PlainSegments<I> {
-    /// Returns the number of following segments that are like the last one yielded.
+    /// Returns the number of following segments that are like the last one yielded (see
+    /// [`PlainSegments::new`]).
     pub(crate) const fn like_last(&self) -> usize {
         self.like_last
     }
@@ -100,7 +102,7 @@ impl<I> PlainSegments<I> {
 
 impl<B: AsRef<[u8]>> PlainSegment<B> {
     /// Returns the segment in the frame `buffer`, whose headers must be laid out as in `at`, with plain
-    /// options. `None` if the frame is too short or there is no text. The end of the text is read from the IP
+    /// options. `None` if the frame is too short or there is no data. The end of the data is read from the IP
     /// header. Takes the buffer and copies nothing.
     #[inline(always)]
     #[must_use]

@@ -14,5 +14,5 @@ pub(crate) fn reserve(ring: &mut Vec<u8>, bytes: usize, most: usize) {
     }
 }
 
-/// The smallest allocation in bytes, enough for a usual request.
+/// The smallest allocation in bytes, enough for a typical request of a client.
 const LEAST_BYTES: usize = 256;

@@ -16,7 +16,7 @@ use crate::options::SegmentOptions;
 pub struct Segment<B> {
     /// SEG.SEQ: the sequence number.
     pub seq: SeqNumber,
-    /// SEG.ACK: the acknowledgement number; meaningless without the ACK flag.
+    /// SEG.ACK: the ACK number; meaningless without the ACK flag.
     pub ack: SeqNumber,
     /// The control bits of the TCP header.
     pub flags: TcpFlags,
@@ -24,7 +24,7 @@ pub struct Segment<B> {
     pub window: u16,
     /// The TCP options of the segment, as far as this crate supports them.
     pub options: SegmentOptions,
-    /// The text of the segment; `None` if it has none.
+    /// The payload of the segment; `None` if it has none.
     pub payload: Option<Payload<B>>,
     /// The ECN field of the IP header.
     pub ecn: Ecn,
@@ -34,7 +34,7 @@ pub struct Segment<B> {
 }
 
 impl<B> Segment<B> {
-    /// Returns SEG.LEN: the text, plus one for each of SYN and FIN (RFC 9293, section 3.4).
+    /// Returns SEG.LEN: the payload length in bytes, plus one for each of SYN and FIN (RFC 9293, section 3.4).
     #[must_use]
     pub fn len(&self) -> u32 {
         let controls = u32::from(self.has(TcpFlags::SYN)) + u32::from(self.has(TcpFlags::FIN));
@@ -47,7 +47,7 @@ impl<B> Segment<B> {
         self.len() == 0
     }
 
-    /// Returns the length of the text, in bytes.
+    /// Returns the length of the payload, in bytes.
     #[must_use]
     pub fn text_bytes(&self) -> u32 {
         self.payload.as_ref().map_or(0, Payload::bytes)
@@ -68,7 +68,7 @@ impl<B> Segment<B> {
 
 impl<B: AsRef<[u8]>> Segment<B> {
     /// Returns the segment in the frame `buffer`, whose headers begin at the offsets `at`. The ends of its
-    /// header and text are read from the frame, not from `at`. `None` if `at` is out of bounds. Takes the
+    /// header and data are read from the frame, not from `at`. `None` if `at` is out of bounds. Takes the
     /// buffer and copies nothing.
     #[inline]
     #[must_use]
@@ -95,21 +95,21 @@ impl<B: AsRef<[u8]>> Segment<B> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload<B> {
     buffer: B,
-    /// The offset of the first byte of the text in the buffer; less than `end`.
+    /// The offset of the first payload byte in the buffer; less than `end`.
     start: u32,
     end: u32,
 }
 
 impl<B: AsRef<[u8]>> Payload<B> {
-    /// Returns the bytes of `buffer` in `range` as text. `None` if `range` is empty, not inside `buffer`, or
-    /// longer than the text of an IP packet.
+    /// Creates the payload that consists of the bytes of `buffer` in `range`. `None` if `range` is empty, not
+    /// inside `buffer`, or longer than the payload of an IP packet.
     #[inline]
     pub fn new(buffer: B, range: Range<usize>) -> Option<Self> {
         let is_inside = range.end <= buffer.as_ref().len();
         is_inside.then(|| Self::known(buffer, range)).flatten()
     }
 
-    /// Returns the bytes of the text.
+    /// Returns the bytes of the payload.
     pub(crate) fn as_slice(&self) -> &[u8] {
         self.buffer.as_ref().get(self.range()).unwrap_or_default()
     }
@@ -117,7 +117,7 @@ impl<B: AsRef<[u8]>> Payload<B> {
 
 impl<B> Payload<B> {
     /// Creates a payload like [`Payload::new`], but does not check that `range` lies inside `buffer`: the
-    /// caller must ensure this. `None` if the text is empty or too long.
+    /// caller must ensure this. `None` if the range is empty, or longer than the payload of an IP packet.
     #[inline(always)]
     pub(crate) fn known(buffer: B, range: Range<usize>) -> Option<Self> {
         let is_text = range.start < range.end && range.end - range.start <= MAX_TEXT_BYTES;
@@ -125,33 +125,33 @@ impl<B> Payload<B> {
         is_text.then_some(Self { buffer, start, end })
     }
 
-    /// Returns the length of the text in bytes; never 0.
+    /// Returns the length of the payload in bytes; never 0.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> u32 {
         self.end - self.start
     }
 
-    /// Returns the range of the text in the buffer.
+    /// Returns the range of the payload in the buffer.
     #[inline]
     pub(crate) fn range(&self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
 
-    /// Returns the text without its first `bytes` bytes; `None` if nothing is left.
+    /// Returns the payload without its first `bytes` bytes; `None` if nothing is left.
     pub(crate) fn without_front(mut self, bytes: u32) -> Option<Self> {
         self.start = self.start.saturating_add(bytes);
         (self.start < self.end).then_some(self)
     }
 
-    /// Returns the first `bytes` bytes of the text; `None` if `bytes` is 0.
+    /// Returns the first `bytes` bytes of the payload; `None` if `bytes` is 0.
     pub(crate) fn truncated(mut self, bytes: u32) -> Option<Self> {
         self.end = self.end.min(self.start.saturating_add(bytes));
         (self.start < self.end).then_some(self)
     }
 
-    /// Replaces the buffer by the one that `exchange` returns for the text. The old buffer stays if
-    /// `exchange` returns `None` or a buffer whose length differs from the text's.
+    /// Replaces the buffer by the one that `exchange` returns for the payload. The old buffer stays if
+    /// `exchange` returns `None`, or returns a buffer whose length differs from that of the payload.
     pub(crate) fn exchange(&mut self, exchange: impl FnOnce(&B, &[u8]) -> Option<B>)
     where
         B: AsRef<[u8]>,
@@ -162,7 +162,7 @@ impl<B> Payload<B> {
         }
     }
 
-    /// Returns the buffer and the range of the text in it.
+    /// Returns the buffer and the range of the payload in it.
     #[inline]
     #[must_use]
     pub fn into_parts(self) -> (B, Range<usize>) {
@@ -209,5 +209,5 @@ impl Ecn {
     }
 }
 
-/// The longest text of an IP packet in bytes, jumbograms excluded.
+/// The longest payload of an IP packet in bytes, jumbograms excluded.
 const MAX_TEXT_BYTES: usize = 65_535;

@@ -22,7 +22,7 @@ pub(crate) fn before(seq: SeqNumber, bytes: u32) -> SeqNumber {
     SeqNumber(seq.0.wrapping_sub(bytes))
 }
 
-/// Returns `true` if the sequence numbers, counted from `origin`, wrap between `from` and `to`.
+/// Returns `true` if a 32-bit counter of the bytes since `origin` wraps between `from` and `to`.
 pub(crate) fn wraps_between(origin: SeqNumber, from: SeqNumber, to: SeqNumber) -> bool {
     counted(origin, to) < counted(origin, from)
 }

@@ -1,7 +1,7 @@
 //! The connection states (RFC 9293, section 3.3.2).
 //!
-//! The connection holds everything that all synchronized states need (sequence variables, text, sent data); a
-//! state holds only its own data.
+//! The connection holds everything that all synchronized states need: sequence variables, buffered data, and
+//! the record of sent data. A state holds only the data that no other state needs.
 //!
 //! ```text
 //!  CLOSED --passive open--> LISTEN --SYN--> SYN-RECEIVED --ACK of SYN--> ESTABLISHED
@@ -13,7 +13,7 @@
 //!  TIME-WAIT --2 MSL--> CLOSED        any --RST, abort, timeout--> CLOSED
 //! ```
 //!
-//! In LAST-ACK and CLOSING our FIN has been sent, and all text before it. While text is queued (RFC 9293,
+//! In LAST-ACK and CLOSING our FIN has been sent, and all data before it. While data is queued (RFC 9293,
 //! section 3.10.4), the connection is still in CLOSE-WAIT or FIN-WAIT-1.
 
 use core::fmt;
@@ -134,13 +134,13 @@ impl State {
         !matches!(self, Self::Closed(_) | Self::Listen | Self::SynSent(_) | Self::SynReceived(_))
     }
 
-    /// Returns `true` if text from the peer is accepted in this state (RFC 9293, section 3.10.7.4, seventh
+    /// Returns `true` if data from the peer is accepted in this state (RFC 9293, section 3.10.7.4, seventh
     /// step).
     pub(crate) const fn takes_text(&self) -> bool {
         matches!(self, Self::Established | Self::FinWait1 | Self::FinWait2)
     }
 
-    /// Returns `true` if text or a FIN may be sent in this state.
+    /// Returns `true` if data or a FIN may be sent in this state.
     pub(crate) const fn sends_text(&self) -> bool {
         matches!(
             self,

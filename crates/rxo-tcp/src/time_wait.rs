@@ -1,8 +1,8 @@
 //! The state TIME-WAIT in a compact form, without a connection.
 //!
-//! A server that closes first has thousands of connections in TIME-WAIT, and each needs only a few numbers.
-//! Separate from [`Connection`] so that an owner can keep these numbers in a table of its own. Implements the
-//! rules of RFC 9293, section 3.10.7.4 for this state. Does not allocate.
+//! A server that closes first has thousands of connections in TIME-WAIT, and each needs only two sequence
+//! numbers and a few other fields. Separate from [`Connection`] so that an owner can keep these fields in a
+//! table of its own. Implements the rules of RFC 9293, section 3.10.7.4 for this state. Does not allocate.
 
 use rxo_frame::Instant;
 use rxo_wire::tcp::Timestamp;
@@ -36,9 +36,9 @@ pub struct TimeWait {
 pub enum InTimeWait {
     /// The segment has no effect: drop it.
     Ignored,
-    /// The segment is answered by an acknowledgement. If `restarts` is `true`, TIME-WAIT begins again.
+    /// The segment is answered by an ACK. If `restarts` is `true`, TIME-WAIT begins again.
     Answered {
-        /// The acknowledgement to send.
+        /// The ACK to send.
         ack: Transmit<'static>,
         /// `true` if the peer has repeated its FIN.
         restarts: bool,
@@ -51,9 +51,9 @@ pub enum InTimeWait {
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Closes a connection in TIME-WAIT without failure. Returns the compact state and the time at which
-    /// TIME-WAIT ends. Received text stays readable. Returns `None` in any other state, and while a segment
-    /// is to be sent.
+    /// Closes this connection if it is in TIME-WAIT, and returns its compact state and the time at which
+    /// TIME-WAIT ends. Received data stays readable. Returns `None` in any other state, and while a segment is
+    /// to be sent.
     pub fn take_time_wait(&mut self, now: Instant) -> Option<(TimeWait, Instant)> {
         if self.state != State::TimeWait || self.has_to_send() {
             return None;
@@ -81,7 +81,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
 impl TimeWait {
     /// Processes a segment for this connection by the steps of RFC 9293, section 3.10.7.4, with a window of
-    /// zero: the peer has sent its FIN, so no text can follow. Returns the reaction.
+    /// zero: the peer has sent its FIN, so no data can follow. Returns the reaction.
     pub fn on_segment<B>(&mut self, now: Instant, segment: &Segment<B>) -> InTimeWait {
         if let Some(reuse) = self.reuse_by(segment) {
             return InTimeWait::Reused(reuse);
@@ -126,8 +126,8 @@ impl TimeWait {
     }
 
     /// Always answers a retransmitted FIN; answers any other segment at a limited rate. Without the limit, two
-    /// sides with different states could answer each other without end, and an attacker could cause any number
-    /// of answers (RFC 5961, section 7).
+    /// sides that disagree about the connection could answer each other without end, and an attacker could
+    /// cause any number of answers (RFC 5961, section 7).
     fn answer<B>(&mut self, now: Instant, segment: &Segment<B>, is_in_time: bool) -> InTimeWait {
         // The peer has sent no FIN at another position: such a FIN may be forged.
         let is_fin = segment.has(TcpFlags::FIN)

@@ -17,7 +17,7 @@ pub(crate) enum Timer {
     Reorder,
     /// Fires when pacing permits more of the congestion window to be used.
     Pace,
-    /// Fires when a delayed acknowledgement is due (RFC 9293, section 3.8.6.3).
+    /// Fires when a delayed ACK is due (RFC 9293, section 3.8.6.3).
     DelayedAck,
     /// Fires when an idle peer must be probed (RFC 9293, section 3.8.4).
     KeepAlive,
@@ -32,7 +32,8 @@ pub(crate) enum Timer {
 
 impl Timer {
     const COUNT: usize = 10;
-    /// All timers, in the order in which they fire if due together: a probe before the timeout.
+    /// All timers. If several are due together, they fire in this order: a probe before the retransmission
+    /// timeout.
     const ALL: [Self; Self::COUNT] = [
         Self::TailLoss,
         Self::Retransmit,

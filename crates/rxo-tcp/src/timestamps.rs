@@ -16,10 +16,9 @@ pub(crate) struct Timestamps {
     recent_at: Instant,
     /// The TSecr of the segment that set TS.Recent.
     recent_echo: u32,
-    /// The time at which the peer's SYN arrived, so that timestamps came into use. No valid echo is much
-    /// older.
+    /// The arrival time of the peer's SYN, when timestamps came into use. No valid echo can be much older.
     agreed_at: Instant,
-    /// Last.ACK.sent: the last acknowledgement number sent. A pending acknowledgement counts as sent.
+    /// Last.ACK.sent: the last ACK number sent. A pending ACK counts as sent.
     pub(crate) last_ack: SeqNumber,
 }
 
@@ -70,8 +69,8 @@ impl Timestamps {
         self.is_agreed && !self.is_old(value, now) && ahead <= most.min(i32::MAX as u64)
     }
 
-    /// Returns `true` if the timestamp option of a segment is not old, and is present if timestamps are in
-    /// use.
+    /// Returns `true` if the timestamp `option` of a segment is acceptable: the option is present if timestamps
+    /// are in use, and its TSval is not old.
     #[inline]
     pub(crate) fn expects(&self, option: Option<Timestamp>) -> bool {
         !self.is_agreed
@@ -109,7 +108,7 @@ impl Timestamps {
     }
 
     /// Returns the round-trip time to the millisecond, from the last recorded segment: the time from sending
-    /// the timestamp that the segment echoes, possibly on an acknowledgement, to the segment's arrival. The
+    /// the timestamp that the segment echoes, possibly on an ACK, to the segment's arrival. The
     /// result is longer than the round trip if the peer had nothing to send in between. `None` if the time is
     /// not known.
     pub(crate) fn round_trip(&self) -> Option<Duration> {

@@ -10,12 +10,13 @@ use crate::receive::AckOwed;
 use crate::segment::{Ecn, Segment};
 use crate::send::Text;
 
-/// A segment to build and send. Its text stays in the send buffer. The default has no flags, options or text.
+/// A segment to build and send. Its payload stays in the send buffer. The default has no flags, options or
+/// payload.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Transmit<'a> {
     /// SEG.SEQ: the sequence number.
     pub seq: SeqNumber,
-    /// SEG.ACK: the acknowledgement number; meaningless without the ACK flag.
+    /// SEG.ACK: the ACK number; meaningless without the ACK flag.
     pub ack: SeqNumber,
     /// The control bits of the TCP header. FIN and PSH belong to the last segment of a GSO frame, CWR to the
     /// first.
@@ -24,21 +25,21 @@ pub struct Transmit<'a> {
     pub window: u16,
     /// The encoded TCP options.
     pub options: OptionBytes,
-    /// The text of the segment, in the send buffer.
+    /// The payload of the segment, in the send buffer.
     pub payload: Text<'a>,
-    /// The number of bytes of text in each segment of a GSO frame, into which it must be split; `None` if
-    /// this is a single segment.
+    /// The payload size, in bytes, of the segments into which this GSO frame must be split; `None` if this is a
+    /// single segment.
     pub gso_size: Option<NonZeroU16>,
     /// The ECN field of the IP header.
     pub ecn: Ecn,
-    /// Acknowledgements to send after this segment, each as a segment of its own. This segment is their
-    /// template: they differ from it only in ACK number, window and TSecr (Menon and Zwaenepoel 2008, section
-    /// 4). Empty if there is text.
+    /// ACKs to send after this segment, each as a segment of its own. This segment is their template: the ACKs
+    /// differ from it only in ACK number, window and TSecr (Menon and Zwaenepoel 2008, section 4). Empty if
+    /// this segment has payload.
     pub later_acks: &'a [AckOwed],
 }
 
 impl Transmit<'_> {
-    /// Returns the length of the segment's text, in bytes.
+    /// Returns the length of the payload, in bytes.
     #[must_use]
     pub fn payload_bytes(&self) -> usize {
         self.payload.len()
@@ -53,7 +54,7 @@ impl Transmit<'_> {
         })
     }
 
-    /// Replaces the fields of this segment by those of the acknowledgement `owed`, which is one of
+    /// Replaces the fields of this segment by those of the ACK `owed`, which is one of
     /// [`Transmit::later_acks`]. Cheaper than [`Transmit::later`], which copies the segment.
     #[inline]
     pub fn set_acknowledgement(&mut self, owed: &AckOwed) {

@@ -12,7 +12,7 @@ use crate::recovery::Samples;
 
 /// An iterator over records of pure ACKs that can consume a run of round-trip samples in one call.
 pub(super) trait AckRecords: Iterator<Item = AckRecord> {
-    /// Reports whether another ACK record follows. Called before round-trip samples are taken.
+    /// Determines whether another ACK record follows. Called before round-trip samples are taken.
     fn look_ahead(&mut self) -> Ahead;
 
     /// Consumes records while each one is a round-trip sample and changes nothing else. `taken` is the record
@@ -31,8 +31,7 @@ pub(super) enum Ahead {
     Nothing,
     /// An ACK record follows; it is still in the iterator.
     Some,
-    /// The ACK record that follows. The record was already removed from the iterator, which cannot look ahead
-    /// in another way.
+    /// The ACK record that follows, already removed from the iterator, which has no other way to look ahead.
     Taken(AckRecord),
 }
 
@@ -59,9 +58,9 @@ pub(super) struct SampleRun {
 
 impl SampleRun {
     /// Processes `record` and returns `true` if the only effect of the record is a round-trip sample. Otherwise
-    /// does nothing and returns `false`. The window and times of a record matter only if it is the last record
-    /// of the run: see [`SampleRun::note_last`]. `IS_RECORDED` is `true` if the timestamp updates TS.Recent;
-    /// otherwise the timestamp is ignored.
+    /// does nothing and returns `false`. The window and times matter only for the last record of the run: see
+    /// [`SampleRun::note_last`]. `IS_RECORDED` is `true` if the timestamp updates TS.Recent; otherwise the
+    /// timestamp is ignored.
     #[inline(always)]
     fn takes<const IS_RECORDED: bool>(&mut self, record: &AckRecord) -> bool {
         let is_timely = !IS_RECORDED || record.ts_value.wrapping_sub(self.recent) as i32 >= 0;

@@ -8,7 +8,7 @@ use crate::{Connection, Events, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Returns the sequence number of the FIN of `segment`, or `None` if it has no FIN or this side no longer
-    /// accepts text.
+    /// accepts data.
     pub(super) fn fin_of(&self, segment: &Segment<B>) -> Option<SeqNumber> {
         let has_fin = segment.has(TcpFlags::FIN) && self.takes_text();
         has_fin.then(|| segment.seq + segment.text_bytes())
@@ -18,7 +18,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// stored by its sequence number.
     pub(super) fn check_fin(&mut self, now: Instant, fin_at: Option<SeqNumber>) {
         if let Some(at) = fin_at {
-            // A FIN that came out of order is answered at once, like text (RFC 5681, section 4.2).
+            // A FIN that came out of order is answered at once, like data (RFC 5681, section 4.2).
             self.acks.answer_alone();
             self.rcv.expect_fin(at);
         }

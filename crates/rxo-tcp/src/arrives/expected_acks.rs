@@ -23,7 +23,7 @@ struct Run {
     noted: Noted,
 }
 
-/// The window and timestamp fields that a run of ACKs has carried so far.
+/// The window and timestamp fields of the ACKs that a run has processed so far.
 #[derive(Clone, Copy)]
 struct Noted {
     /// TS.Recent, the peer's timestamp to echo; `None` if timestamps are not in use.
@@ -85,8 +85,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         next
     }
 
-    /// Returns `true` if the connection can take the fast path for pure ACKs. Processing an expected ACK does
-    /// not change the answer.
+    /// Returns `true` if the connection can take the fast path for pure ACKs. The result stays the same after
+    /// an expected ACK is processed.
     pub(crate) fn may_expect_acks(&self) -> bool {
         self.state == State::Established
             && self.rcv.fin_at().is_none()
@@ -141,8 +141,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Processes expected ACKs as long as each acknowledges a part of the first sent range and has the given
-    /// `shape`. Such an ACK only gives a round-trip sample. Processes none if congestion control needs every
-    /// ACK. Returns the first ACK that was not processed.
+    /// `shape`. Such an ACK only gives a round-trip sample. Processes no ACK if congestion control needs each
+    /// ACK separately. Returns the first ACK that was not processed.
     #[inline(always)]
     fn take_samples(
         &mut self,

@@ -1,4 +1,4 @@
-//! The fast path for a GSO frame that continues the received text. Every original segment counts; the text
+//! The fast path for a GSO frame that continues the received data. Every original segment counts; the data
 //! stays in one buffer.
 
 use rxo_frame::Instant;
@@ -7,7 +7,7 @@ use super::expected_text::{Header, Run};
 use crate::{Connection, GsoSegment, Segment};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Processes a GSO frame as a whole if it is the next expected text. Otherwise processes its segments by
+    /// Processes a GSO frame as a whole if it is the next expected data. Otherwise processes its segments by
     /// the numbered steps.
     #[inline(never)]
     pub(super) fn take_gso(&mut self, now: Instant, mut gso: GsoSegment<B>) {
@@ -24,7 +24,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.take_headers(&mut run, header, &[(size, count), (rest, u32::from(rest > 0))]);
     }
 
-    /// Returns the header values of the GSO frame `whole` if it is the next expected text, otherwise `None`.
+    /// Returns the header values of the GSO frame `whole` if it is the next expected data, otherwise `None`.
     fn expects_gso(&self, run: &Run, whole: &Segment<B>) -> Option<Header> {
         let Segment { seq, ack, flags, window, options, ref payload, ecn, .. } = *whole;
         let timestamp = options.timestamp;

@@ -1,7 +1,7 @@
-//! The fast path for text: processes a run of segments that continues the received text in one pass (header
+//! The fast path for data: processes a run of segments that continues the received data in one pass (header
 //! prediction; Jacobson 1990).
 //!
-//! Nearly all text arrives this way. A segment takes the fast path only if the numbered steps would accept it
+//! Nearly all data arrives this way. A segment takes the fast path only if the numbered steps would accept it
 //! with exactly the same effect. The steps process all other segments. The property tests compare the two
 //! paths.
 
@@ -54,13 +54,12 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Returns `true` if the connection can take the fast path for text. Processing an expected segment does
-    /// not change the answer.
+    /// Returns `true` if the connection can take the fast path for data. The result stays the same after an
+    /// expected segment is processed.
     ///
     /// The fast path requires an established connection, because the steps for other states then do nothing.
-    /// There must be no gap and no duplicate to report, because then every second full segment causes an
-    /// acknowledgement. No FIN may have arrived. Recovery must not be active, because an ACK without new data
-    /// then has no effect.
+    /// There must be no gap and no duplicate to report, so that only every second full segment causes an ACK.
+    /// No FIN may have arrived. Recovery must not be active, so that an ACK without new data has no effect.
     fn may_expect_text(&self) -> bool {
         self.state == State::Established
             && !self.is_abandoned()
@@ -71,7 +70,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             && self.recovery.is_undisturbed()
     }
 
-    /// Returns `true` if a segment with `bytes` of text is the next expected one: in order, inside the
+    /// Returns `true` if a segment with `bytes` of data is the next expected one: in order, inside the
     /// window, with the current ACK number, no old timestamp, no congestion mark, and a nonzero window.
     #[inline(always)]
     pub(super) fn expects_text(&self, header: Header, bytes: u32) -> bool {
@@ -85,8 +84,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
             && self.timestamps.expects(header.timestamp)
     }
 
-    /// Returns `true` if `count` segments with equal headers except SEQ, each with `bytes` bytes of text, are
-    /// the next expected text and can stay in their buffers. `header` is the header of the first segment.
+    /// Returns `true` if `count` segments with equal headers except SEQ, each with `bytes` bytes of data, are
+    /// the next expected data and can stay in their buffers. `header` is the header of the first segment.
     #[inline(always)]
     pub(super) fn expects_alike(
         &self,
@@ -100,7 +99,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         has_room && run.may_expect && self.expects_text(header, bytes)
     }
 
-    /// Accepts the text `first` of a segment with `header`, and the text of `like` more segments at the same
+    /// Accepts the data `first` of a segment with `header`, and the data of `like` more segments at the same
     /// offset in their frames. The effect equals that of [`Connection::take_plain`] for each segment.
     #[inline(always)]
     pub(super) fn take_alike(
@@ -115,8 +114,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.take_headers(run, header, &[(bytes, count as u32)]);
     }
 
-    /// Processes the headers of segments whose text was already accepted. The headers differ from `header`, the
-    /// first header, in SEQ only. `parts` lists pairs of a text length in bytes and the number of segments with
+    /// Processes the headers of segments whose data was already accepted. The headers differ from `header`, the
+    /// first header, in SEQ only. `parts` lists pairs of a data length in bytes and the number of segments with
     /// that length.
     #[inline(always)]
     pub(super) fn take_headers(&mut self, run: &mut Run, header: Header, parts: &[(u32, u32)]) {
@@ -128,8 +127,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         for &(bytes, count) in parts.iter().filter(|(_, count)| *count > 0) {
             let mut left = count;
             while left > 0 {
-                // A timestamp is recorded only at the end of each acknowledgement, and after the second
-                // acknowledgement further timestamps would change nothing.
+                // A timestamp is recorded only at the end of each ACK, and after the second
+                // ACK further timestamps would change nothing.
                 if owed == 1 {
                     self.take_timestamp(run.now, Header { seq, ..header });
                 }
@@ -160,7 +159,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.take_window(Header { seq: last, ..header });
     }
 
-    /// Records the acknowledgements that `count` segments of `bytes` bytes each cause; the first segment
+    /// Records the ACKs that `count` segments of `bytes` bytes each cause; the first segment
     /// begins at `seq`. The window edge must not move and no timestamp may change. Returns the number of
     /// segments covered, possibly 0; the caller counts the remaining segments one by one.
     #[inline(always)]
@@ -183,7 +182,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Carries out the first step: records the timestamp.
+    /// Carries out the first step of segment processing: records the timestamp.
     #[inline]
     fn take_timestamp(&mut self, now: Instant, header: Header) {
         if let Some(timestamp) = header.timestamp.filter(|_| self.timestamps.is_agreed) {
@@ -191,14 +190,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Carries out the fifth step: updates the peer's window.
+    /// Carries out the fifth step of segment processing: updates the peer's window.
     #[inline]
     fn take_window(&mut self, header: Header) {
         let Header { seq, ack, window, .. } = header;
         self.snd.update_window(seq, ack, u32::from(window) << self.snd.scale);
     }
 
-    /// Carries out the seventh step: appends the text and counts it for an acknowledgement.
+    /// Carries out the seventh step of segment processing: appends the data and counts it for an ACK.
     #[inline(always)]
     fn take_expected_text(&mut self, payload: Payload<B>) {
         let bytes = payload.bytes();
@@ -213,14 +212,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
 /// The state of a run while it is processed.
 pub(super) struct Run {
     now: Instant,
-    /// `true` if the connection can take the fast path for text: the result of
+    /// `true` if the connection can take the fast path for data: the result of
     /// [`Connection::may_expect_text`].
     pub(super) may_expect: bool,
     /// `true` if the keep-alive timer has been restarted for this run.
     is_heard: bool,
 }
 
-/// The header values of a text segment that the fast path compares and applies.
+/// The header values of a data segment that the fast path compares and applies.
 #[derive(Clone, Copy)]
 pub(super) struct Header {
     pub(super) seq: SeqNumber,

@@ -12,7 +12,7 @@ use crate::sequence::distance;
 use crate::{Connection, Events, Reset, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Applies the acknowledgement of a segment. Drops a segment without ACK or with an invalid ACK number.
+    /// Applies the ACK of a segment. Drops a segment without ACK or with an invalid ACK number.
     pub(super) fn check_ack(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
         if !segment.has(TcpFlags::ACK) {
             return ControlFlow::Break(());
@@ -97,7 +97,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
         let next = self.state.after_fin_acknowledged();
         if next == self.state {
-            // An acknowledgement in TIME-WAIT does not restart the TIME-WAIT timer.
+            // An ACK in TIME-WAIT does not restart the TIME-WAIT timer.
             return ControlFlow::Continue(());
         }
         self.give_back_sending();

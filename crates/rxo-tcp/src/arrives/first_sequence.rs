@@ -15,7 +15,7 @@ use crate::{Connection, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Checks the timestamp, then the sequence number. Drops an unacceptable segment, and answers it with an
-    /// acknowledgement unless it is a reset.
+    /// ACK unless it is a reset.
     pub(super) fn check_sequence(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
         self.check_timestamp(now, segment)?;
         if self.is_acceptable(segment) || self.opens_simultaneously(segment) {
@@ -46,10 +46,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Returns `true` if `segment` is acceptable by the table in RFC 9293, section 3.10.7.4, or by one of two
     /// additions that Linux and BSD make.
     ///
-    /// First, a segment may begin at the right edge of the window, because a peer that has sent a full window
-    /// continues there. Second, text may cover the whole window and more: its ACK counts, even while the
-    /// window is closed (MUST-66), and [`Self::trim_to_window`] removes the text that does not fit. A reset
-    /// at the right edge is not acceptable (RFC 5961, section 3.2), unless the window is closed.
+    /// First, a segment may begin at the right edge of the window, because a peer that has filled the window
+    /// sends its next segment there. Second, data may cover the whole window and more: its ACK counts, even
+    /// while the window is closed (MUST-66), and [`Self::trim_to_window`] removes the data that does not fit. A
+    /// reset at the right edge is not acceptable (RFC 5961, section 3.2), unless the window is closed.
     fn is_acceptable(&self, segment: &Segment<B>) -> bool {
         let (nxt, edge) = (self.rcv.nxt, self.rcv.nxt + self.rcv.wnd());
         let last = segment.seq + segment.len().saturating_sub(1);
@@ -92,8 +92,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Returns the first part of the text of `segment` that was received before, for a D-SACK block (RFC
-    /// 2883, section 4). `None` if all text is new, or if SACK is not in use. Segments with an old timestamp
+    /// Returns the first part of the data of `segment` that was received before, for a D-SACK block (RFC
+    /// 2883, section 4). `None` if all data is new, or if SACK is not in use. Segments with an old timestamp
     /// count as well (section 4.3).
     pub(super) fn duplicate_of(&self, segment: &Segment<B>) -> Option<SackBlock> {
         let bytes = segment.text_bytes();
@@ -101,13 +101,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
         may_be_one.then(|| self.rcv.duplicate_in(segment.seq, segment.seq + bytes)).flatten()
     }
 
-    /// Returns `true` if `segment` begins at RCV.NXT, fits the window, and no text is held out of order. Then
-    /// nothing is trimmed and no part is a duplicate.
+    /// Returns `true` if `segment` begins at RCV.NXT, fits the window, and no data is held out of order. Such a
+    /// segment needs no trimming and contains no duplicate data.
     pub(super) fn is_next(&self, segment: &Segment<B>) -> bool {
         segment.seq == self.rcv.nxt && segment.len() <= self.rcv.wnd() && !self.rcv.has_gap()
     }
 
-    /// Trims `segment` to the part inside the window. Returns `true` if something was cut at the right edge:
+    /// Trims `segment` to the part inside the window. Returns `true` if data beyond the right edge was removed:
     /// then the caller must acknowledge at once, to report the edge.
     pub(super) fn trim_to_window(&mut self, segment: &mut Segment<B>) -> bool {
         let before = distance(segment.seq, self.rcv.nxt);

@@ -1,8 +1,8 @@
-//! Segments that the peer has sent to a multicast group with this side as a member (Chan and Cheriton 2013,
-//! section 4).
+//! Segments that the peer has sent to a multicast group, of which this side is a member (Chan and Cheriton
+//! 2013, section 4).
 //!
 //! One such segment serves many receivers. Therefore the fields that differ between receivers, the ACK number
-//! and the window, are ignored; SEQ, text, PSH, FIN and TSval are used. TSecr names the receiver that leads the
+//! and the window, are ignored; SEQ, data, PSH, FIN and TSval are used. TSecr names the receiver that leads the
 //! congestion control of the group and acknowledges each segment at once. The ignored fields are replaced by
 //! this connection's current values, and the segment is then processed like any other, fast paths included.
 //!
@@ -26,11 +26,11 @@ use crate::{Arrival, Connection};
 pub struct GroupCounts {
     /// The number of accepted segments to the group, whether by the numbered steps or by a fast path.
     pub taken: u32,
-    /// The number of segments to the group that lie outside the window: mostly text received before, which
-    /// the peer repeats for another member.
+    /// The number of segments to the group that lie outside the window. Most carry data that this side has
+    /// received before, which the peer repeats for another member.
     pub outside: u32,
     /// The number of refused segments to the group: the timestamp is missing, old or ahead of the peer's
-    /// clock; SYN or RST is set; or the segment has neither text nor a FIN.
+    /// clock; SYN or RST is set; or the segment has neither data nor a FIN.
     pub refused: u32,
 }
 
@@ -136,8 +136,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         says_something && self.state.is_synchronized() && fields.value.is_some_and(is_timely)
     }
 
-    /// Returns `true` if a segment with text or a FIN is acceptable by the table in RFC 9293, section
-    /// 3.10.7.4. While the window is closed, no such segment is.
+    /// Returns `true` if a segment with data or a FIN is acceptable by the table in RFC 9293, section 3.10.7.4.
+    /// Returns `false` while the window is closed.
     fn is_in_window(&self, fields: Fields) -> bool {
         let (nxt, wnd) = (self.rcv.nxt, self.rcv.wnd());
         let is_inside = |seq: SeqNumber| seq.is_at_or_after(nxt) && seq.is_before(nxt + wnd);
@@ -145,7 +145,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Answers a segment outside the window at a limited rate: the peer may have repeated the segment because
-    /// an acknowledgement was lost. The limit equals that on challenge ACKs but is counted separately, so that
+    /// an ACK was lost. The limit equals that on challenge ACKs but is counted separately, so that
     /// challenge ACKs remain available for resets.
     fn answer_seldom(&mut self, now: Instant) {
         if self.challenges.may_send(Answer::Group, now) {
@@ -156,11 +156,11 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// The fields of a segment to a group that are not ignored, without its text.
+/// The fields of a segment to a group that are not ignored, without its data.
 #[derive(Clone, Copy)]
 struct Fields {
     seq: SeqNumber,
-    /// The length of the segment's text in bytes.
+    /// The length of the segment's data in bytes.
     bytes: u32,
     flags: TcpFlags,
     /// TSval of the segment; `None` without the timestamp option.

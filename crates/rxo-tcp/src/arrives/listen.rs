@@ -8,7 +8,7 @@ use crate::state::SynReceived;
 use crate::{Connection, Reset, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Processes a segment in LISTEN: checks RST first, ACK second, SYN third. Text and FIN in a SYN are not
+    /// Processes a segment in LISTEN: checks RST first, ACK second, SYN third. Data and FIN in a SYN are not
     /// acknowledged, so the peer sends them again.
     pub(super) fn arrives_listen(&mut self, now: Instant, segment: &Segment<B>) {
         if segment.has(TcpFlags::RST) {

@@ -46,8 +46,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// this connection's and that the checksums are right. `now` must not be earlier than any time given
     /// before. Allocates only up to the granted buffers.
     ///
-    /// The form of an arrival changes only the cost. An [`Arrival::Segments`] with the same segments has the
-    /// same effect, and so has one arrival for each segment if nothing is transmitted in between.
+    /// The variant of the arrival changes only the cost. An [`Arrival::Segments`] with the same segments has
+    /// the same effect, and so has one arrival for each segment if nothing is transmitted in between.
     pub fn on_arrival<F, A, S>(&mut self, now: Instant, arrival: Arrival<B, F, A, S>)
     where
         F: Frames<B>,
@@ -108,7 +108,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Processes a pure ACK among segments of any kind, by the fast path for ACKs. Not inlined, because the
-    /// inlined code would slow down segments with text by using registers.
+    /// inlined code would slow down segments with data by using registers.
     #[inline(never)]
     fn take_lone_ack(&mut self, now: Instant, ack: &Segment<B>) {
         self.take_acks(now, OneByOne(once(ack.ack_record())));
@@ -156,7 +156,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         ControlFlow::Continue(())
     }
 
-    /// Processes the text and the FIN of a segment: the seventh and the eighth step. The sixth step (URG)
+    /// Processes the data and the FIN of a segment: the seventh and the eighth step. The sixth step (URG)
     /// does nothing.
     #[inline(always)]
     fn take_content(&mut self, now: Instant, segment: &mut Segment<B>) {

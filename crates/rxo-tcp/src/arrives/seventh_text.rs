@@ -1,17 +1,17 @@
-//! The seventh step for an arriving segment: process its text (RFC 9293, section 3.10.7.4).
+//! The seventh step for an arriving segment: process its data (RFC 9293, section 3.10.7.4).
 
 use crate::receive::Accepted;
 use crate::segment::Segment;
 use crate::{Connection, Events};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Returns `true` if text from the peer is accepted: the state allows text, and the peer's FIN has not
+    /// Returns `true` if data from the peer is accepted: the state allows data, and the peer's FIN has not
     /// been processed.
     pub(crate) fn takes_text(&self) -> bool {
         self.state.takes_text() && !self.is_peer_done()
     }
 
-    /// Accepts the text, in order or not, and marks an acknowledgement as due: at once if a gap must be
+    /// Accepts the data, in order or not, and marks an ACK as due: at once if a gap must be
     /// reported to the peer (RFC 5681, section 4.2), otherwise for every second full segment.
     pub(super) fn take_text(&mut self, segment: &mut Segment<B>) {
         self.ecn.arrived(segment.ecn, segment.flags);

@@ -8,8 +8,8 @@ use crate::segment::Segment;
 use crate::{Config, Connection};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Processes the peer's SYN. A feature is used if both sides offer it. This side offers features in its own
-    /// SYN or SYN-ACK.
+    /// Processes the peer's SYN. A feature is used only if both sides offer it; this side makes its offers in
+    /// its own SYN or SYN-ACK.
     pub(crate) fn take_syn(&mut self, now: Instant, segment: &Segment<B>) {
         let options = &segment.options;
         self.rcv.start(segment.seq);
@@ -40,7 +40,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         offered_scale(&self.config)
     }
 
-    /// Returns Eff.snd.MSS (RFC 9293, section 3.7.1): the largest text of a segment to the peer, in bytes.
+    /// Returns Eff.snd.MSS (RFC 9293, section 3.7.1): the largest payload of a segment to the peer, in bytes.
     fn effective_mss(&self, options: &SegmentOptions) -> u32 {
         let default = if self.pair.source().is_ipv4() { DEFAULT_V4 } else { DEFAULT_V6 };
         let offered = options.maximum_segment_size.unwrap_or(default);

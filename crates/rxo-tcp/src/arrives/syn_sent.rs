@@ -44,7 +44,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Opens the connection by the SYN-ACK `segment`. Text and FIN in the SYN-ACK are processed by the sixth
+    /// Opens the connection by the SYN-ACK `segment`. Data and FIN in the SYN-ACK are processed by the sixth
     /// step and the steps after it.
     fn establish_active(&mut self, now: Instant, mut segment: Segment<B>) {
         self.establish(now);

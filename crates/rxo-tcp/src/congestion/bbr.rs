@@ -1,11 +1,12 @@
 //! BBR congestion control (version 1, draft-cardwell-iccrg-bbr-congestion-control-00): sends at the rate at
 //! which data arrives at the peer.
 //!
-//! A model of the path, the highest recent delivery rate and the lowest recent round-trip time, determines
-//! the sending rate and the amount in flight. A loss alone has no effect, so random loss does not slow BBR
-//! down, and a queue is not filled until it overflows. Separate from the other controls because BBR does not
-//! grow a window: it measures every acknowledgement, also during recovery, and paces all segments. Recovery
-//! decides what to retransmit; the window stays BBR's, except that a timeout reduces it to one segment.
+//! A model of the path, the highest recent delivery rate and the lowest recent round-trip time, determines the
+//! sending rate and the amount in flight. A loss alone has no effect, so random loss does not slow BBR down.
+//! BBR also does not fill the queue of the bottleneck until the queue overflows. Separate from the other
+//! controls because BBR does not grow a window: it measures every ACK, also during recovery, and paces all
+//! segments. Recovery decides what to retransmit; the window stays BBR's, except that a timeout reduces it to
+//! one segment.
 //!
 //! Nothing of version 3 (draft-ietf-ccwg-bbr) is implemented: no bounds from losses and marks
 //! (`inflight_hi`, `inflight_lo`, `bw_lo`), no end of startup by loss, no phases DOWN, CRUISE, REFILL and UP,
@@ -32,16 +33,16 @@ pub(super) struct Bbr {
     least_rtt: Option<LeastRtt>,
     /// The number of round trips so far, counted by delivered data.
     round: u64,
-    /// The number of delivered bytes that ends the current round trip: the round trip ends when a segment is
-    /// acknowledged that was sent after this number of bytes had been delivered.
+    /// The number of delivered bytes that ends the current round trip. The round trip ends with the ACK of a
+    /// segment that was sent after this number of bytes had been delivered.
     round_end: u64,
     full: FullPipe,
-    /// The congestion window of BBR, in bytes. Recovery may set another window in the meantime, which is
+    /// The congestion window that BBR has computed, in bytes. A window that recovery sets in the meantime is
     /// ignored.
     window: u32,
-    /// The congestion window in bytes before the mode PROBE-RTT, which drains the queue, lowered it.
+    /// The congestion window, in bytes, before the mode PROBE-RTT lowered the window to drain the queue.
     window_before: u32,
-    /// `true` if the connection resumes sending with nothing in flight, after the application limited the rate.
+    /// `true` if sending resumes with nothing in flight, after the application has limited the sending rate.
     after_idle: bool,
 }
 
@@ -51,8 +52,8 @@ enum Mode {
     Startup,
     /// Empties the queue that startup has built.
     Drain,
-    /// Cycles through phases of one round trip each: one raises the rate, the next drains the queue, the
-    /// others keep the rate.
+    /// Cycles through eight phases of one round trip each: the first raises the rate, the second drains the
+    /// queue, the remaining six keep the rate.
     ProbeBandwidth { phase: usize, since: Instant },
     /// Keeps little data in flight, to measure the round-trip time without a queue. `until` is the end of the
     /// measurement; `None` until the queue is empty.
@@ -65,7 +66,7 @@ struct LeastRtt {
     seen_at: Instant,
 }
 
-/// Detects that the delivery rate has stopped growing, which means that the path is full.
+/// Detects that the delivery rate has stopped growing, which means that BBR has found the bottleneck rate.
 #[derive(Debug, Default)]
 struct FullPipe {
     rate: u64,
@@ -80,7 +81,7 @@ struct Bandwidth {
     last_round: u64,
 }
 
-/// The measurements that one acknowledgement provides.
+/// The measurements that one ACK provides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivery {
     pub(crate) now: Instant,
@@ -88,13 +89,13 @@ pub(crate) struct Delivery {
     pub(crate) bytes: u32,
     /// The time at which the newest delivered byte was last sent; `None` if it is not known.
     pub(crate) sent_at: Option<Instant>,
-    /// The round-trip time that the acknowledgement shows, in nanoseconds; `None` if it shows none.
+    /// The round-trip time that the ACK shows, in nanoseconds; `None` if it shows none.
     pub(crate) rtt_ns: Option<u64>,
-    /// The number of bytes in flight before and after the acknowledgement.
+    /// The number of bytes in flight before and after the ACK.
     pub(crate) in_flight: (u32, u32),
-    /// `true` if the acknowledgement shows that data was lost.
+    /// `true` if the ACK shows that data was lost.
     pub(crate) shows_loss: bool,
-    /// `true` if the acknowledgement arrives during fast recovery.
+    /// `true` if the ACK arrives during fast recovery.
     pub(crate) is_recovering: bool,
 }
 
@@ -136,7 +137,8 @@ impl Bbr {
         self.pacer.set_mss(mss);
     }
 
-    /// Returns the highest delivery rate of the last round trips, in bytes per second; 0 if none is known.
+    /// Returns the estimate of the bottleneck rate, in bytes per second: the highest delivery rate of the last
+    /// round trips. 0 if none is known.
     pub(super) fn delivery_rate(&self) -> u64 {
         self.bandwidth.highest()
     }
@@ -169,7 +171,7 @@ impl Bbr {
         !self.full.is_full
     }
 
-    /// Processes an acknowledgement and sets the window and the pacing rate.
+    /// Processes an ACK and sets the window and the pacing rate.
     pub(super) fn on_delivered(&mut self, window: &mut Window, news: &Delivery) {
         let sample = self.samples.arrived(news.now, news.bytes, news.sent_at, self.least_ns());
         let is_new_round = sample.is_some_and(|sample| self.follow(&sample));
@@ -294,7 +296,7 @@ impl Bbr {
     }
 
     /// Sets the pacing rate. Until the pipe is full, the rate starts at one initial window per round trip and
-    /// only rises: a small message or a delayed acknowledgement shows less than the path can carry (draft,
+    /// only rises: a small message or a delayed ACK shows less than the path can carry (draft,
     /// section 4.2.1).
     fn set_rate(&mut self, window: &Window, now: Instant) {
         let (gain, _) = self.gains();
@@ -316,8 +318,8 @@ impl Bbr {
         self.least_rtt.map_or(0, |least| least.ns)
     }
 
-    /// Returns the number of bytes in flight that would use `gain` percent of the path, plus three pacing
-    /// quanta.
+    /// Returns the number of bytes in flight at `gain` percent of the bandwidth-delay product, plus three
+    /// pacing quanta.
     fn in_flight_for(&self, gain: u32, window: &Window) -> u32 {
         let highest = self.bandwidth.highest();
         let Some(LeastRtt { ns, .. }) = self.least_rtt.filter(|_| highest > 0) else {
@@ -325,7 +327,7 @@ impl Bbr {
         };
         let product = u128::from(highest) * u128::from(ns) / NANOS_PER_SECOND;
         let bytes = product * u128::from(gain) / 100;
-        // Three quanta more, for delays by timers and by batched acknowledgements.
+        // Three quanta more, for delays by timers and by batched ACKs.
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         bytes.saturating_add(self.pacer.quantum().saturating_mul(3)).min(MAX_WINDOW_BYTES)
     }
@@ -392,7 +394,7 @@ const WINDOW_GAIN: u32 = 200;
 const PHASES: [u32; 8] = [125, 75, 100, 100, 100, 100, 100, 100];
 /// The number of round trips whose highest rate is remembered.
 const ROUNDS: usize = 10;
-/// The smallest window in segments, enough to keep acknowledgements coming.
+/// The smallest window in segments, enough to keep ACKs coming.
 const LEAST_SEGMENTS: u32 = 4;
 const RTT_LASTS: Duration = Duration::from_secs(10);
 const PROBE_RTT_LASTS: Duration = Duration::from_millis(200);

@@ -15,7 +15,7 @@ pub(crate) struct Cubic {
     /// cwnd_prior: the congestion window before its last reduction, in bytes.
     prior: u32,
     epoch: Option<Epoch>,
-    /// The part of the window's growth that does not make a whole byte yet, in units of 1 / cwnd bytes.
+    /// The fraction of a byte by which the window has grown further, in units of 1 / cwnd bytes.
     remainder: u64,
 }
 
@@ -30,7 +30,7 @@ struct Epoch {
     /// W_est: the window that Reno would have, in bytes (RFC 9438, section 4.3).
     reno: u32,
     reno_remainder: u64,
-    /// W_cubic at the current millisecond, in bytes; cached because many acknowledgements arrive in one
+    /// W_cubic at the current millisecond, in bytes; cached because many ACKs arrive in one
     /// millisecond.
     now: Computed,
     /// W_cubic one round trip later, in bytes; cached for one millisecond.

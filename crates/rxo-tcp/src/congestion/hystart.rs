@@ -47,8 +47,8 @@ impl HyStart {
         }
     }
 
-    /// Grows `window` for an acknowledgement of `bytes` bytes. `sample_ns` is the round-trip time in
-    /// nanoseconds that the acknowledgement shows, if any.
+    /// Grows `window` for an ACK of `bytes` bytes. `sample_ns` is the round-trip time in
+    /// nanoseconds that the ACK shows, if any.
     pub(super) fn grow(&mut self, window: &mut Window, bytes: u32, sample_ns: Option<u64>) {
         let divisor = if self.conservative.is_some() { CSS_GROWTH_DIVISOR } else { 1 };
         window.grow(bytes / divisor);

@@ -15,7 +15,7 @@ impl InitialWindow {
     }
 }
 
-/// Returns the number of bytes that may be sent at once before acknowledgements arrive: ten segments, but at
+/// Returns the number of bytes that may be sent at once before ACKs arrive: ten segments, but at
 /// most 14,600 bytes or two segments, whichever is more (RFC 6928, section 2).
 pub(super) fn at_once(mss: u32) -> u32 {
     (10 * mss).min((2 * mss).max(14_600))

@@ -1,8 +1,9 @@
 //! Congestion control: the number of bytes that may be in flight.
 //!
-//! The initial window and restarts are common to all algorithms (RFC 5681, 6928) and are in this file. Slow
-//! start is in `slow_start.rs`, congestion avoidance in `reno.rs` and `cubic.rs`. The window grows by
-//! acknowledged bytes, however many acknowledgements report them. BBR (`bbr.rs`) replaces all of this.
+//! The initial window is common to all algorithms (RFC 6928). Reno and CUBIC also share the restart after idle
+//! time (RFC 5681) and slow start (`slow_start.rs`); their congestion avoidance is in `reno.rs` and `cubic.rs`.
+//! Their window grows by acknowledged bytes, however many ACKs report them. BBR (`bbr.rs`) replaces these rules
+//! by a model of the path.
 
 mod bbr;
 mod cubic;
@@ -47,7 +48,7 @@ impl Window {
     }
 }
 
-/// The values of one acknowledgement of new data by which congestion control grows the window.
+/// The values of one ACK of new data by which congestion control grows the window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acked {
     pub(crate) now: Instant,
@@ -55,11 +56,11 @@ pub(crate) struct Acked {
     pub(crate) bytes: u32,
     /// The smoothed round-trip time of the connection.
     pub(crate) rtt: Duration,
-    /// SEG.ACK: the acknowledgement number.
+    /// SEG.ACK: the ACK number.
     pub(crate) ack: SeqNumber,
     /// SND.NXT: the next sequence number to be sent for the first time.
     pub(crate) nxt: SeqNumber,
-    /// The round-trip time that the acknowledgement shows, in nanoseconds; `None` if it shows none.
+    /// The round-trip time that the ACK shows, in nanoseconds; `None` if it shows none.
     pub(crate) sample_ns: Option<u64>,
     /// `true` while data is retransmitted after a timeout.
     pub(crate) after_timeout: bool,
@@ -69,8 +70,9 @@ pub(crate) struct Acked {
 enum Chosen {
     Cubic(Cubic),
     Reno(Reno),
-    /// No algorithm: the owner of the connection limits new text by a window of its own. The window here
-    /// limits only retransmissions after a timeout; other retransmissions follow packet conservation.
+    /// No algorithm: the owner of the connection limits new data by its own congestion window. The window of
+    /// the connection limits only retransmissions after a timeout; other retransmissions follow packet
+    /// conservation.
     Owners,
 }
 
@@ -89,7 +91,7 @@ pub(crate) struct Congestion {
     chosen: Chosen,
     slow_start: SlowStart,
     tokens: Tokens,
-    /// The state of BBR, if BBR is chosen. In this case the other fields only hold the window.
+    /// The state of BBR; `None` unless BBR is chosen. With BBR, the other fields only hold the window.
     bbr: Option<Box<Bbr>>,
     /// `true` if the congestion window, not the application or the peer, limited the sender when it last
     /// sent. The window grows only then (RFC 9438, section 5.8).
@@ -111,7 +113,7 @@ impl Congestion {
         };
         let cwnd = initial.bytes(mss);
         let bbr = (algorithm == Algorithm::Bbr).then(|| Box::new(Bbr::new(cwnd, mss)));
-        // BBR sets both fields at each acknowledgement; a recovery before the first one keeps the initial
+        // BBR sets both fields at each ACK; a recovery before the first one keeps the initial
         // window.
         let ssthresh = if bbr.is_some() { cwnd } else { MAX_WINDOW_BYTES };
         let window = Window { cwnd, ssthresh, mss, initial };
@@ -138,14 +140,14 @@ impl Congestion {
         self.window.cwnd
     }
 
-    /// Turns congestion control for new text off: the owner of the connection limits new text.
+    /// Turns congestion control for new data off: the owner of the connection limits new data.
     pub(crate) fn leave_to_owner(&mut self) {
         (self.chosen, self.bbr) = (Chosen::Owners, None);
         self.window.ssthresh = MAX_WINDOW_BYTES;
         self.set_cwnd(MAX_WINDOW_BYTES);
     }
 
-    /// Returns `true` if the owner of the connection controls new text.
+    /// Returns `true` if the owner of the connection controls new data.
     #[inline]
     pub(crate) fn is_owners(&self) -> bool {
         matches!(self.chosen, Chosen::Owners)
@@ -202,7 +204,7 @@ impl Congestion {
         }
     }
 
-    /// Passes the measurements of an acknowledgement to BBR, also during recovery. Does nothing for other algorithms.
+    /// Passes the measurements of an ACK to BBR, also during recovery. Does nothing for other algorithms.
     #[inline]
     pub(crate) fn on_delivered(&mut self, delivery: impl FnOnce() -> Delivery) {
         if let Some(bbr) = &mut self.bbr {
@@ -211,7 +213,7 @@ impl Congestion {
     }
 
     /// Returns the number of bytes in flight when sending last stopped. The current number would be too low:
-    /// acknowledgements that arrive together leave little in flight before new data is sent.
+    /// ACKs that arrive together leave little in flight before new data is sent.
     pub(crate) fn flight(&self) -> u32 {
         self.flight
     }
@@ -237,14 +239,14 @@ impl Congestion {
         self.window.ssthresh
     }
 
-    /// Returns `true` if each acknowledgement of new data must be passed to congestion control, because the
+    /// Returns `true` if each ACK of new data must be passed to congestion control, because the
     /// window may grow or BBR takes a measurement.
     #[inline]
     pub(crate) fn asks_for_each(&self) -> bool {
         self.is_limiting || self.bbr.is_some()
     }
 
-    /// Processes an acknowledgement of new data outside recovery.
+    /// Processes an ACK of new data outside recovery.
     #[inline]
     pub(crate) fn on_ack(&mut self, acked: &Acked) {
         if self.is_limiting && self.bbr.is_none() {
@@ -320,7 +322,7 @@ impl Congestion {
         }
     }
 
-    /// Records that nothing was sent for `idle`.
+    /// Records that nothing was sent for the duration `idle`.
     pub(crate) fn was_idle(&mut self, idle: Duration) {
         if let Chosen::Cubic(cubic) = &mut self.chosen {
             cubic.was_idle(idle);

@@ -1,9 +1,9 @@
 //! Slow start: the window grows by the acknowledged bytes (RFC 5681, section 3.1; RFC 3465), and more slowly
 //! once the delay rises (HyStart++, RFC 9406).
 //!
-//! A peer that aggregates segments acknowledges many of them at once, and such an acknowledgement is as
+//! A peer that aggregates segments acknowledges many of them at once, and such an ACK is as
 //! reliable as any other. Therefore the limit L of RFC 3465 follows the size of the peer's aggregates. The
-//! window growth by a large acknowledgement becomes usable a little later (`tokens.rs`).
+//! window growth by a large ACK becomes usable a little later (`tokens.rs`).
 
 use rxo_wire::SeqNumber;
 
@@ -40,9 +40,9 @@ impl SlowStart {
         window.cwnd - before
     }
 
-    /// Returns L: the maximum number of bytes that one acknowledgement may count for. L is twice the largest
-    /// aggregate of the last two round trips, because larger acknowledgements are a sign that others were lost.
-    /// After a timeout L is one segment, because an acknowledgement then covers data that arrived long ago (RFC
+    /// Returns L: the maximum number of bytes that one ACK may count for. L is twice the largest
+    /// aggregate of the last two round trips, because larger ACKs are a sign that others were lost.
+    /// After a timeout L is one segment, because an ACK then covers data that arrived long ago (RFC
     /// 3465, section 2.3).
     fn limit(&self, mss: u32, acked: &Acked) -> u32 {
         if acked.after_timeout {

@@ -1,9 +1,9 @@
-//! Tokens: the growth of the window by a large acknowledgement becomes usable a little later.
+//! Tokens: when a large ACK enlarges the congestion window, the additional bytes become usable a little later.
 //!
-//! An acknowledgement of many segments permits an equally large group to be sent at once. The growth by slow
+//! An ACK of many segments permits an equally large group to be sent at once. The growth by slow
 //! start would make each group twice as large as the last. Therefore the growth is held, and released in
 //! tokens of the size of the peer's aggregate, at two windows per round trip, twice the rate at which the
-//! window was sent. At the start and after idle time no acknowledgements pace the data: everything beyond the
+//! window was sent. At the start and after idle time no ACKs pace the data: everything beyond the
 //! permitted burst is held and released over a given time.
 
 use rxo_frame::{Duration, Instant};
@@ -101,7 +101,7 @@ impl Tokens {
     }
 }
 
-/// The number of segments that one acknowledgement may add to the window at once (RFC 3465, section 2.3).
+/// The number of segments that one ACK may add to the window at once (RFC 3465, section 2.3).
 const AT_ONCE_SEGMENTS: u32 = 2;
 /// The shortest interval between tokens, in nanoseconds: timers are not more exact, so growth is not delayed
 /// by less than this.

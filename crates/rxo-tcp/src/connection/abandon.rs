@@ -18,8 +18,8 @@ pub(super) struct Abandoned {
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Records that the application is gone. If received text is unread, drops all data and resets the
-    /// connection; text that arrives later causes a reset, too (RFC 9293, section 3.6.1, SHLD-3). Otherwise
+    /// Records that the application is gone. If received data is unread, drops all data and resets the
+    /// connection; data that arrives later causes a reset, too (RFC 9293, section 3.6.1, SHLD-3). Otherwise
     /// data in the send buffer is still delivered, then a FIN. The connection waits at most
     /// [`crate::Config::fin_wait_2`] for the peer's FIN, and [`crate::Config::orphan_timeout`] for the peer to
     /// acknowledge data.
@@ -46,13 +46,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.abandoned.is_some()
     }
 
-    /// Resets the connection because text has arrived that no application will read.
+    /// Resets the connection because data has arrived that no application will read.
     pub(crate) fn refuse_text(&mut self) {
         self.reset = Some(Reset::of_connection(self.reset_seq(), self.rcv.nxt));
         self.fail(Failure::Aborted);
     }
 
-    /// Limits the time of an orphan, because neither FIN-WAIT-2 nor a closed window ends by itself.
+    /// Starts the timers of an orphan, because neither FIN-WAIT-2 nor a closed window ends by itself.
     pub(super) fn update_orphan_timers(&mut self, now: Instant, abandoned: Abandoned) {
         if !matches!(self.state, State::Closed(_) | State::TimeWait) {
             self.timers.arm(Timer::Orphan, abandoned.until);

@@ -1,4 +1,5 @@
-//! Buffers whose sizes follow the path: the connection requests memory, and its owner grants memory or takes it back.
+//! Buffer autotuning: the connection requests the buffer sizes that its path needs, and its owner grants memory or
+//! takes memory back.
 //!
 //! Separate because this code runs once per round trip, not per segment. The requested size follows from the
 //! rate at which the application reads and from the congestion window. The owner decides on the granted size,
@@ -16,8 +17,8 @@ use crate::{Buffers, Events};
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Returns the buffers that the path needs, within
     /// [`Config::largest_buffers`](crate::Config::largest_buffers), if they exceed the current ones or if
-    /// [`Connection::buffers`] has shrunk by itself. Otherwise returns `None`. Decides once per round trip
-    /// and repeats a request until it is granted; in between a call costs one comparison.
+    /// [`Connection::buffers`] has shrunk by itself. Otherwise returns `None`. Decides once per round trip and
+    /// repeats a request until it is granted; within a round trip, a call costs one comparison.
     ///
     /// The receive buffer follows the largest amount that the application has read in one round trip, so an
     /// application that reads little keeps a small buffer. An application that pauses and then reads
@@ -49,9 +50,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         (has_freed || wanted != has).then_some(wanted)
     }
 
-    /// Returns the memory that the buffers may use, in bytes. It exceeds the set sizes while a larger window
-    /// is offered or more data waits to be acknowledged. It is less once a direction is closed and all its
-    /// data processed.
+    /// Returns the memory that the buffers may use, in bytes. The result exceeds the set sizes while a larger
+    /// window is offered or more data waits to be acknowledged. The result is less once a direction is closed
+    /// and all its data was processed.
     #[must_use]
     pub fn buffers(&self) -> Buffers {
         Buffers { send_bytes: self.snd.buffer.size(), receive_bytes: self.rcv.held_bytes() }
@@ -99,7 +100,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         window.saturating_mul(if self.congestion.is_starting() { 4 } else { 2 })
     }
 
-    /// Returns the largest receive buffer in bytes that can be offered: without window scaling at most
+    /// Returns the largest receive buffer, in bytes, that a window can offer: without window scaling at most
     /// 65,535.
     fn largest_window(&self, largest: Buffers) -> u32 {
         let most = if self.agreed_on_scaling { u32::MAX } else { u16::MAX.into() };

@@ -15,7 +15,7 @@ use crate::{Config, Events, KeepAlive, Reset, State};
 /// The reason why a call of the application had no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallError {
-    /// The call would have to wait: no text has arrived yet, or the send buffer is full.
+    /// The call would have to wait: no data has arrived yet, or the send buffer is full.
     NotYet,
     /// The connection was not opened, or is closed.
     NotOpen,
@@ -43,7 +43,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// the connection opens, the data waits. Allocates only up to the granted buffers.
     ///
     /// # Errors
-    /// [`CallError::NotYet`] if the buffer is full, or holds as much unsent text as
+    /// [`CallError::NotYet`] if the buffer is full, or holds as much unsent data as
     /// [`most_unsent_bytes`](Config::most_unsent_bytes) permits; otherwise the reason why nothing can be sent
     /// any more.
     pub fn send(&mut self, data: &[u8]) -> Result<usize, CallError> {
@@ -78,7 +78,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Returns `true` if an application that waits for send space should be woken: at least a quarter of the
-    /// send buffer is free, and at most half of the permitted unsent text waits.
+    /// send buffer is free, and at most half of the permitted unsent data is still unsent.
     #[must_use]
     pub fn has_much_send_room(&self) -> bool {
         self.snd.has_much_room()
@@ -97,7 +97,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.has_to_send() || self.poll_at().is_none()
     }
 
-    /// Returns the text of an earlier [`crate::Transmit`], for owners that send several transmits at once:
+    /// Returns the data of an earlier [`crate::Transmit`], for owners that send several transmits at once:
     /// `bytes` bytes starting at the sequence number `seq`, without the part that has been acknowledged.
     #[must_use]
     pub fn sent_text(&self, seq: SeqNumber, bytes: u32) -> Text<'_> {
@@ -119,12 +119,12 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// RECEIVE: copies text that has arrived in order into `to`, and returns the number of bytes; 0 if the
-    /// peer has closed its direction and everything is read. Text that arrived before a failure is read
+    /// RECEIVE: copies data that has arrived in order into `to`, and returns the number of bytes; 0 if the
+    /// peer has closed its direction and everything is read. Data that arrived before a failure is read
     /// first.
     ///
     /// # Errors
-    /// [`CallError::NotYet`] if no text is available; otherwise the reason why none will arrive. A failure is
+    /// [`CallError::NotYet`] if no data is available; otherwise the reason why none will arrive. A failure is
     /// returned once, then 0, as in Linux; [`Connection::state`] still reports it.
     pub fn receive(&mut self, to: &mut [u8]) -> Result<usize, CallError> {
         if self.readable_bytes() == 0 {
@@ -135,8 +135,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Ok(copied)
     }
 
-    /// Returns the result of a read for which there is no text. After the peer's FIN the application has read
-    /// all text, so the result is 0, even if the connection failed later. After an abort, which drops text, the
+    /// Returns the result of a read for which there is no data. After the peer's FIN the application has read
+    /// all data, so the result is 0, even if the connection failed later. After an abort, which drops data, the
     /// result is an error.
     fn nothing_to_read(&mut self) -> Result<usize, CallError> {
         match self.state {
@@ -152,27 +152,28 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Returns the text that has arrived in order and is not consumed, in its original buffers: reading
+    /// Returns the data that has arrived in order and is not consumed, in its original buffers: reading
     /// without a copy.
     pub fn readable(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.rcv.slices()
     }
 
-    /// Returns the number of bytes that [`Connection::readable`] yields.
+    /// Returns the number of bytes that can be read now without blocking: the length of all slices of
+    /// [`Connection::readable`].
     #[must_use]
     pub fn readable_bytes(&self) -> usize {
         self.rcv.ready_bytes()
     }
 
-    /// Returns `true` if the connection holds received text: in order and not consumed, or out of order.
+    /// Returns `true` if the connection holds received data: in order and not consumed, or out of order.
     #[must_use]
     pub fn holds_received_text(&self) -> bool {
         self.readable_bytes() > 0 || self.rcv.has_gap()
     }
 
-    /// Consumes the first `bytes` of the readable text, drops buffers that are fully consumed, and returns
+    /// Consumes the first `bytes` of the readable data, drops buffers that are fully consumed, and returns
     /// the number of bytes consumed. If this opens the window, [`Connection::poll_transmit`] returns an
-    /// acknowledgement.
+    /// ACK.
     pub fn consume(&mut self, bytes: usize) -> usize {
         let consumed = self.rcv.consume(bytes);
         self.has_consumed(consumed);
@@ -195,7 +196,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.rcv.nxt
     }
 
-    /// Returns `true` if a gap in the received text precedes text that has arrived: a segment was lost, or is
+    /// Returns `true` if a gap in the received data precedes data that has arrived: a segment was lost, or is
     /// late.
     #[inline]
     #[must_use]
@@ -216,21 +217,21 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.rcv.keeps_buffers_out_of_order()
     }
 
-    /// Moves text that is not consumed into other buffers, for an owner that must free the memory of the old
-    /// buffers. `exchange` gets a buffer and its text, and returns the new buffer. The old buffer stays if
-    /// `exchange` returns `None` or a buffer whose length differs from the text's.
+    /// Moves data that is not consumed into other buffers, for an owner that must free the memory of the old
+    /// buffers. `exchange` gets a buffer and its data, and returns the new buffer. The old buffer stays if
+    /// `exchange` returns `None` or a buffer whose length differs from the data's.
     pub fn exchange_buffers(&mut self, exchange: impl FnMut(&B, &[u8]) -> Option<B>) {
         self.rcv.exchange(exchange);
     }
 
-    /// Returns `true` if the peer has closed its direction. Text may still be readable.
+    /// Returns `true` if the peer has closed its direction. Data may still be readable.
     #[must_use]
     pub fn is_peer_done(&self) -> bool {
         self.rcv.fin_at().is_some_and(|at| self.rcv.nxt == at + 1)
     }
 
     /// CLOSE: closes this side's direction. Data given to [`Connection::send`] is still delivered, then a
-    /// FIN. Text can still be received (a half-closed connection).
+    /// FIN. Data can still be received (a half-closed connection).
     ///
     /// # Errors
     /// Returns an error if there is no connection or this direction is closed already.
@@ -248,12 +249,12 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// ABORT: drops all data and resets the peer (RFC 9293, section 3.10.5). The peer is not reset if both
-    /// directions are closed and it has all text.
+    /// directions are closed and it has all data.
     pub fn abort(&mut self) {
         match self.state {
             State::Closed(_) => return,
             State::Listen | State::SynSent(_) | State::TimeWait => {}
-            // The peer has closed: it is reset only if it does not have all text.
+            // The peer has closed: it is reset only if it does not have all data.
             State::Closing | State::LastAck if self.unacknowledged_bytes() == 0 => {}
             _ => self.reset = Some(Reset::of_connection(self.reset_seq(), self.rcv.nxt)),
         }
@@ -265,8 +266,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Arc::make_mut(&mut self.config).nagle = is_on;
     }
 
-    /// Sets [`Config::most_unsent_bytes`] of this connection. Text that already waits is kept. The owner should
-    /// wake an application that waits for space, because a higher limit permits more text. Allocates.
+    /// Sets [`Config::most_unsent_bytes`] of this connection. Data that already waits is kept. The owner should
+    /// wake an application that waits for space, because a higher limit permits more data. Allocates.
     ///
     /// # Errors
     /// Returns an error, and changes nothing, if the number is invalid.

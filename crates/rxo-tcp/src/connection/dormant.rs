@@ -1,9 +1,9 @@
 //! Dormant connections: members of a group that do not track outstanding data, because their group tracks it
 //! for all receivers at once.
 //!
-//! Separate because this is the fast path of a group's acknowledgements: nearly all of them acknowledge, in
-//! order, everything up to some sequence number. To process such an acknowledgement the connection needs no
-//! text, no ranges of sent data and no timers; SND.NXT equals SND.UNA. Any other event must wake the connection
+//! Separate because this is the fast path of a group's ACKs: nearly all of them acknowledge, in
+//! order, everything up to some sequence number. To process such an ACK the connection needs no
+//! data, no ranges of sent data and no timers; SND.NXT equals SND.UNA. Any other event must wake the connection
 //! first: [`Connection::sent_by_group`] then records all outstanding data again.
 
 use rxo_frame::{Duration, Instant};
@@ -15,18 +15,18 @@ use super::{Connection, Persist};
 use crate::sequence::distance;
 use crate::timer::Timer;
 
-/// The sends of a group to which an acknowledgement of one receiver refers, as the group recorded them.
+/// The data of a group that one receiver has not acknowledged, as recorded by the group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outstanding {
     /// The sequence number after everything that the group has sent.
     pub(crate) nxt: SeqNumber,
-    /// `true` if the group has sent data since the last acknowledgement of this receiver.
+    /// `true` if the group has sent data since the last ACK of this receiver.
     pub(crate) is_more: bool,
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Drops the record of outstanding data, which the group keeps instead. Returns `false`, and changes
-    /// nothing, if the connection needs this record: data may be lost, an acknowledgement is due, or the peer's
+    /// nothing, if the connection needs this record: data may be lost, an ACK is due, or the peer's
     /// window is closed.
     pub(crate) fn make_dormant(&mut self) -> bool {
         let owes_acks = self.acks.is_delaying() || self.acks.count_owed() > 0;
@@ -55,7 +55,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             && u32::from(record.window) << self.snd.scale >= self.snd.mss
     }
 
-    /// Processes an acknowledgement that [`Connection::expects_dormant_ack`] accepts. The acknowledged data
+    /// Processes an ACK that [`Connection::expects_dormant_ack`] accepts. The acknowledged data
     /// was last sent at `sent_at`.
     #[inline]
     pub(crate) fn take_dormant_ack(
@@ -98,7 +98,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.congestion.release_at().is_some()
     }
 
-    /// Returns the time that the group waits for an acknowledgement before it wakes the connection: the time
+    /// Returns the time that the group waits for an ACK before it wakes the connection: the time
     /// after which the connection would send a tail loss probe.
     #[inline]
     pub(crate) fn dormant_patience(&self) -> Duration {

@@ -57,8 +57,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.update_timers(now);
     }
 
-    /// Returns the plan of the next segment to send, or the reason why none can be sent. Before the first text,
-    /// and before the first text after idle time, the congestion window may change, so the segment is planned
+    /// Returns the plan of the next segment to send, or the reason why none can be sent. Before the first data,
+    /// and before the first data after idle time, the congestion window may change, so the segment is planned
     /// again (RFC 6928; RFC 5681, section 4.1; RFC 7661).
     fn plan_after_pause(&mut self, now: Instant) -> Result<Plan, Held> {
         let plan = self.plan();
@@ -137,8 +137,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Transmit { options: self.options(now), ..reset.transmit() }
     }
 
-    /// Returns the pending acknowledgements as one transmit. Each acknowledgement contains the values from the
-    /// time at which it was queued. `None` if no acknowledgement is pending.
+    /// Returns the pending ACKs as one transmit. Each ACK contains the values from the
+    /// time at which it was queued. `None` if no ACK is pending.
     fn emit_acks(&mut self, now: Instant) -> Option<Transmit<'_>> {
         let (first, sack) = self.acks.take()?;
         self.rcv.record_sent_edge();
@@ -230,7 +230,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let fin = if carries_fin { TcpFlags::FIN } else { TcpFlags::default() };
         let empties = end.is_at_or_after(before(self.snd.end(), u32::from(carries_fin)));
         let is_large = bytes > self.snd.mss && why != SendReason::Trial;
-        // A receiver that aggregates flushes at PSH and holds without it. No text can follow a GSO frame that
+        // A receiver that aggregates flushes at PSH and holds without it. No data can follow a GSO frame that
         // exhausts the windows, so it carries PSH as well.
         let ends = empties || is_large && is_new && self.new_text().is_err();
         let psh = if bytes > 0 && ends { TcpFlags::PSH } else { TcpFlags::default() };
@@ -247,7 +247,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Outgoing { segment, text: (start, end) }
     }
 
-    /// Returns a segment that acknowledges everything received.
+    /// Returns a segment, still without payload, that acknowledges everything received.
     fn segment(&mut self, seq: SeqNumber, flags: TcpFlags, now: Instant) -> Transmit<'static> {
         self.acks.piggyback();
         self.timestamps.last_ack = self.rcv.nxt;
@@ -262,7 +262,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// A segment whose text is still in the send buffer.
+/// A segment whose data is still in the send buffer.
 struct Outgoing {
     segment: Transmit<'static>,
     text: Range,

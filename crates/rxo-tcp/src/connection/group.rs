@@ -1,9 +1,9 @@
-//! A connection to one receiver of a group: new text is sent once for all receivers, and everything else is
+//! A connection to one receiver of a group: new data is sent once for all receivers, and everything else is
 //! handled by this connection (Chan and Cheriton 2013, section 4).
 //!
 //! Separate because only in a group does a connection account for segments that it has not sent itself. The
 //! group reports its sends by [`Connection::sent_by_group`], and reads the send limit from
-//! [`Connection::group_edge`]. Acknowledgements, round-trip times, the congestion window, loss recovery and
+//! [`Connection::group_edge`]. ACKs, round-trip times, the congestion window, loss recovery and
 //! timers work as in any other connection.
 
 use alloc::boxed::Box;
@@ -50,11 +50,11 @@ pub struct GroupEdge {
     pub una: SeqNumber,
     /// SND.NXT: the next sequence number to be sent for the first time.
     pub nxt: SeqNumber,
-    /// The sequence number before which new text may be sent; no text may be sent if the limit is not after
-    /// SND.NXT. The limit follows from the peer's window, and from the congestion window unless the group
+    /// The sequence number before which new data may be sent; if the limit is at or before SND.NXT, no new data
+    /// may be sent. The limit follows from the peer's window, and from the congestion window unless the group
     /// controls the congestion.
     pub limit: SeqNumber,
-    /// Eff.snd.MSS: the text of a full segment, in bytes.
+    /// Eff.snd.MSS: the payload of a full segment, in bytes.
     pub mss: u32,
     /// The number of bytes between SND.UNA and SND.NXT that count as in flight.
     pub in_flight: u32,
@@ -64,8 +64,8 @@ pub struct GroupEdge {
     pub loss_events: u32,
 }
 
-/// The data that the group has sent and a receiver in catch-up may already hold, although the receiver's own
-/// connection has not sent it.
+/// The data that a receiver in catch-up may have received from the group, although the receiver's own
+/// connection has not sent this data yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ahead {
     /// The sequence number after all data that the group has sent and the receiver could have accepted.
@@ -91,7 +91,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.terms = Terms::with_iss(seed.iss);
     }
 
-    /// Lets the group send all new text from now on; this connection then only retransmits lost text. If
+    /// Lets the group send all new data from now on; this connection then only retransmits lost data. If
     /// `controls` is `true`, the group controls the congestion, and the congestion window of this connection
     /// does not limit the group. Does nothing for a connection without a group.
     pub fn follow_group(&mut self, controls: bool) {
@@ -103,7 +103,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Leaves the group: from now on this connection sends the rest of the text by itself, until it has
+    /// Leaves the group: from now on this connection itself sends the remaining data, until its receiver has
     /// caught up.
     pub(crate) fn leave_group(&mut self) {
         self.terms.send_again();
@@ -198,7 +198,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Updates timers and the congestion window after the group has sent new data.
     fn on_group_sent(&mut self, now: Instant) {
         if self.recovery.has_probe_due() {
-            // The new text is the probe (RFC 8985, section 7.3).
+            // The new data is the probe (RFC 8985, section 7.3).
             self.timers.stop(Timer::Retransmit);
         }
         let in_flight = self.recovery.in_flight();
@@ -227,7 +227,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.recovery.rtt.smoothed_ns().unwrap_or_default()
     }
 
-    /// Returns `true` if the retransmission timer has expired since new text was acknowledged.
+    /// Returns `true` if the retransmission timer has expired since new data was acknowledged.
     #[inline]
     pub(crate) fn has_timed_out(&self) -> bool {
         self.recovery.rtt.backed_off() > 0
@@ -257,10 +257,11 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// The number of bytes that a connection permits if its owner controls the congestion: the largest window.
+/// The number of bytes that may be sent without a congestion window, because the owner controls the congestion:
+/// the largest window.
 const MOST_ALLOWED: u32 = 1 << 30;
 
-/// The shortest time that a group waits for an acknowledgement before it sends a probe (RFC 8985, section
+/// The shortest time that a group waits for an ACK before it sends a probe (RFC 8985, section
 /// 7.2, TLP.max_ack_delay). The receivers of a group acknowledge few segments, with a delay. An early probe
 /// would repeat a segment that is still on its way, once for each receiver, and all of them would answer.
 pub(crate) const RECEIVER_WAITS: Duration = Duration::from_millis(10);

@@ -1,7 +1,7 @@
 //! Frees the memory of a connection that is idle or nearly over.
 //!
 //! Each direction frees its memory as soon as the memory cannot be needed again. A server may have thousands of
-//! connections in TIME-WAIT: each keeps only its numbers, its timer and space for the acknowledgements of a
+//! connections in TIME-WAIT: each keeps only its sequence numbers, its timer and space for the ACKs of a
 //! repeated FIN.
 
 use super::Connection;
@@ -33,7 +33,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.timers.stop(Timer::Pace);
     }
 
-    /// Frees the memory of the receiving direction if no more text will be accepted. Text that has arrived in
+    /// Frees the memory of the receiving direction if no more data will be accepted. Data that has arrived in
     /// order stays until it is read.
     pub(crate) fn give_back_receiving(&mut self) {
         if self.is_peer_done() || self.is_closed() {

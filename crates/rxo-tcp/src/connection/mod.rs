@@ -48,7 +48,7 @@ use crate::timer::Timers;
 use crate::timestamps::Timestamps;
 use crate::{Algorithm, Config, Events, Reset, Secret, State};
 
-/// One TCP connection. `B` is the type of the buffers in which received text stays.
+/// One TCP connection. `B` is the type of the buffers in which received data stays.
 ///
 /// The owner drives the connection with segments, time and the application's calls. After each of these inputs,
 /// call [`Connection::poll_transmit`] until it returns `None`. [`Connection::poll_at`] returns the time at
@@ -78,7 +78,7 @@ pub struct Connection<B> {
     pub(crate) group_counts: GroupCounts,
     pub(crate) timers: Timers,
     pub(crate) path: Path,
-    /// The current limit for the text of a GSO frame, in bytes.
+    /// The current limit for the payload of a GSO frame, in bytes.
     large_send_bytes: u32,
     /// The size in bytes of the larger segment that path MTU discovery will try next; `None` if it will try
     /// none.
@@ -88,8 +88,8 @@ pub struct Connection<B> {
     /// The time limit of an orphan; `None` while there is an application.
     abandoned: Option<Abandoned>,
     terms: Terms,
-    /// The data that may reach the peer from a group instead of this connection; `None` unless the peer
-    /// catches up with a group. Boxed, because few connections need it.
+    /// The data that may reach the peer from a group instead of this connection; `None` unless the peer catches
+    /// up with a group. Boxed to save memory, because few connections catch up.
     ahead: Option<Box<Ahead>>,
     persist: Persist,
     keep_alive: KeepAliveState,
@@ -135,7 +135,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.pair
     }
 
-    /// Returns SND.NXT, the next sequence number to be sent for the first time: an acknowledgement beyond it
+    /// Returns SND.NXT, the next sequence number to be sent for the first time: an ACK beyond it
     /// is invalid.
     #[inline]
     #[must_use]

@@ -22,7 +22,7 @@ use crate::{Config, Events, Secret, State, isn};
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Active OPEN (RFC 9293, section 3.10.1): makes a SYN ready to be sent. `pair` is the flow key of the
     /// direction in which this side sends. Connections can share one `Config`. Allocates nothing; memory is
-    /// allocated on use.
+    /// allocated when needed.
     ///
     /// # Errors
     /// Returns an error if a setting is invalid.
@@ -198,8 +198,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.timers.arm(Timer::TimeWait, now + self.config.time_wait);
     }
 
-    /// Closes the connection with a failure. Text that arrived in order was acknowledged, so it stays readable,
-    /// unless the application aborted. RFC 9293 (section 3.10.7.4, second step) permits discarding the text at
+    /// Closes the connection with a failure. Data that arrived in order was acknowledged, so it stays readable,
+    /// unless the application aborted. RFC 9293 (section 3.10.7.4, second step) permits discarding the data at
     /// a reset. A client would then lose the last response of a server that closes with a request unread,
     /// because such a server sends a reset.
     pub(crate) fn fail(&mut self, failure: Failure) {
@@ -209,7 +209,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.close(Closed { failure: Some(failure) });
     }
 
-    /// Closes the connection. Text that has arrived in order stays readable.
+    /// Closes the connection. Data that has arrived in order stays readable.
     pub(crate) fn close(&mut self, closed: Closed) {
         self.state = State::Closed(closed);
         self.give_back_sending();

@@ -1,6 +1,6 @@
-//! The content of an acknowledgement, which is fixed when the acknowledgement becomes due.
+//! The content of an ACK, which is fixed when the ACK becomes due.
 //!
-//! The acknowledgements of an aggregate are sent together. Each must have the same content as if it had been
+//! The ACKs of an aggregate are sent together. Each must have the same content as if it had been
 //! sent at once: the window, the echoed timestamp, SACK blocks, ECN.
 
 use rxo_wire::SeqNumber;
@@ -11,14 +11,14 @@ use crate::receive::AckKind;
 use crate::{AckOwed, AckPolicy};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Ends the processing of a segment. If the segment causes an acknowledgement, fixes its content.
+    /// Ends the processing of a segment. If the segment causes an ACK, fixes its content.
     pub(crate) fn end_segment(&mut self) {
         if let Some(is_alone) = self.acks.end_segment() {
             self.owe_all(is_alone);
         }
     }
 
-    /// Queues an acknowledgement of everything received. The acknowledgement is sent as a segment of its own if
+    /// Queues an ACK of everything received. The ACK is sent as a segment of its own if
     /// it has SACK blocks, or if `is_alone` is set and the ACK number repeats the last one: the peer counts
     /// duplicates with an unchanged window (RFC 5681, section 2).
     #[inline]
@@ -54,7 +54,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Queues a window update. The last pending acknowledgement becomes the update, unless it is a duplicate:
+    /// Queues a window update. The last pending ACK becomes the update, unless it is a duplicate:
     /// with another window it would no longer count as a duplicate.
     pub(crate) fn owe_update(&mut self) {
         let ack = self.rcv.nxt;
@@ -66,24 +66,24 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Queues a plain acknowledgement of everything received.
+    /// Queues a plain ACK of everything received.
     #[inline]
     pub(crate) fn owe_next(&mut self) {
         self.rcv.move_edge(self.rcv.nxt);
         self.owe(self.rcv.nxt);
     }
 
-    /// Queues a plain acknowledgement of everything before `ack`, which is a former value of RCV.NXT. The
-    /// acknowledgement carries the right edge of the window at the time of that value.
+    /// Queues a plain ACK of everything before `ack`, which is a former value of RCV.NXT. The
+    /// ACK carries the right edge of the window at the time of that value.
     #[inline]
     pub(crate) fn owe(&mut self, ack: SeqNumber) {
         let owed = self.ack_owed(ack, AckKind::Plain);
         self.acks.owe(owed);
     }
 
-    /// Queues `count` plain acknowledgements, at least one. The first acknowledges everything before `ack`, and
+    /// Queues `count` plain ACKs, at least one. The first acknowledges everything before `ack`, and
     /// each further one `bytes` bytes more. The effect equals that of calling [`Connection::owe`] once for each
-    /// acknowledgement. The caller has checked that the queue has space for all.
+    /// ACK. The caller has checked that the queue has space for all.
     #[inline]
     pub(crate) fn owe_each(&mut self, ack: SeqNumber, bytes: u32, count: u32) {
         self.timestamps.last_ack = ack + (count - 1) * bytes;
@@ -102,7 +102,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         });
     }
 
-    /// Returns the content of the acknowledgement `ack`. The acknowledgement counts as sent now (RFC 7323,
+    /// Returns the content of the ACK `ack`. The ACK counts as sent now (RFC 7323,
     /// section 4.3), so that echoed timestamps do not depend on aggregation.
     #[inline]
     fn ack_owed(&mut self, ack: SeqNumber, kind: AckKind) -> AckOwed {

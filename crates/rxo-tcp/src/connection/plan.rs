@@ -7,7 +7,7 @@ use crate::send::{Held, Sizing};
 use crate::sequence::{distance, earlier};
 use crate::{Reset, State};
 
-/// The next segment to send, as a decision without its content.
+/// The next segment to send: the decision, without the segment's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     /// The next segment is a reset.
@@ -17,9 +17,9 @@ pub(super) enum Plan {
         /// `true` if the peer's SYN has arrived.
         acknowledges: bool,
     },
-    /// The next segment is an acknowledgement without text, or several.
+    /// The next segment is an ACK without data, or several.
     Acks,
-    /// The next segment carries text, the FIN, or both.
+    /// The next segment carries data, the FIN, or both.
     Text(Range, SendReason),
     /// The next segment is a keep-alive probe.
     KeepAlive,
@@ -28,19 +28,19 @@ pub(super) enum Plan {
 /// A range of sequence numbers: the first number belongs to it, the second does not.
 pub(super) type Range = (SeqNumber, SeqNumber);
 
-/// The reason why text is sent.
+/// The reason why data is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SendReason {
-    /// The text is sent for the first time.
+    /// The data is sent for the first time.
     New,
-    /// The text is considered lost and is retransmitted.
+    /// The data is considered lost and is retransmitted.
     Lost,
-    /// The text is sent for the first time, in a segment larger than the path is known to carry (path MTU
+    /// The data is sent for the first time, in a segment larger than the path is known to carry (path MTU
     /// discovery).
     Trial,
-    /// The text is retransmitted as a tail loss probe.
+    /// The data is retransmitted as a tail loss probe.
     TailProbe,
-    /// The text is sent as a window probe: the peer's window is closed.
+    /// The data is sent as a window probe: the peer's window is closed.
     WindowProbe,
 }
 
@@ -67,7 +67,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.plan_text().or_else(|held| self.plan_bare(held))
     }
 
-    /// Returns a plan for the most urgent text: lost text, then new text. If no text may be sent, returns the
+    /// Returns a plan for the most urgent data: lost data, then new data. If no data may be sent, returns the
     /// reason.
     fn plan_text(&self) -> Result<Plan, Held> {
         if !self.state.sends_text() {
@@ -89,8 +89,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Returns a plan for lost text, or the reason why none may be sent. While a timeout may have been
-    /// spurious, new text comes first (F-RTO, RFC 5682).
+    /// Returns a plan for lost data, or the reason why none may be sent. While a timeout may have been
+    /// spurious, new data comes first (F-RTO, RFC 5682).
     fn lost_or_new_text(&self) -> Result<Plan, Held> {
         let (prefers_new, waits) = self.recovery.asks_by_new();
         let new = if prefers_new { self.new_text() } else { Err(Held::Nothing) };
@@ -101,7 +101,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Returns a plan for a segment without new text: an acknowledgement, a window probe or a keep-alive
+    /// Returns a plan for a segment without new data: an ACK, a window probe or a keep-alive
     /// probe. If none is due, returns the reason.
     fn plan_bare(&self, held: Held) -> Result<Plan, Held> {
         if self.acks.count_owed() > 0 {
@@ -119,8 +119,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Err(held)
     }
 
-    /// Returns the first lost range of text, as far as the congestion window and the peer's window allow. If
-    /// no text may be sent, returns the reason.
+    /// Returns the first lost range of data, as far as the congestion window and the peer's window allow. If
+    /// no data may be sent, returns the reason.
     fn lost_text(&self) -> Result<Range, Held> {
         let mss = self.snd.mss;
         let allowed = self.allowed();
@@ -137,8 +137,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Ok((start, end))
     }
 
-    /// Returns the range of one segment of `bytes` bytes, a size that the path is not yet known to carry;
-    /// `None` if it may not be sent now.
+    /// Returns the range of a path MTU probe of `bytes` bytes, larger than the path is known to carry; `None`
+    /// if the probe may not be sent now.
     fn trial(&self, bytes: u32) -> Option<Range> {
         let sizing = self.sizing();
         let room = sizing.unsent.min(sizing.usable).min(sizing.allowed);
@@ -146,8 +146,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         may_leave.then(|| (self.snd.nxt, self.snd.nxt + bytes))
     }
 
-    /// Returns the range of the next new text, as far as the congestion window and the peer's window allow.
-    /// If no text may be sent, returns the reason.
+    /// Returns the range of the next new data, as far as the congestion window and the peer's window allow.
+    /// If no data may be sent, returns the reason.
     pub(super) fn new_text(&self) -> Result<Range, Held> {
         if self.terms.owner_sends() {
             return Err(Held::Nothing);
@@ -155,7 +155,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let mut sizing = self.sizing();
         if self.recovery.has_probe_due() {
             // A probe may exceed the congestion window by one segment (RFC 8985, section 7.3), because it
-            // provokes the acknowledgement that would open the window.
+            // provokes the ACK that would open the window.
             sizing.nagle = false;
             sizing.allowed = sizing.allowed.max(self.snd.mss);
             sizing.large_send = self.snd.mss;
@@ -191,8 +191,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.congestion.allowed(self.recovery.in_flight())
     }
 
-    /// Returns `true` if only the peer's window blocks text and the window must be probed: it is closed, or no
-    /// data is outstanding whose acknowledgement could open it.
+    /// Returns `true` if only the peer's window blocks data and the window must be probed: it is closed, or no
+    /// data is outstanding whose ACK could open it.
     pub(super) fn is_held_by_window(&self) -> bool {
         if self.snd.wnd == 0 {
             return true;
@@ -203,7 +203,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     /// Returns the range of a window probe: at least one byte whatever the window (RFC 9293, section 3.8.6.1,
     /// MUST-36), and in a small window as much as fits (section 3.8.6.2.1, rule 4). `None` if there is no
-    /// text or FIN to send.
+    /// data or FIN to send.
     fn window_probe(&self) -> Option<Range> {
         let start = self.snd.una;
         let bytes = self.snd.wnd.clamp(1, self.snd.mss);

@@ -10,21 +10,21 @@ use super::plan::Plan;
 use crate::send::Held;
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Returns `true` if [`Connection::poll_transmit`] would send text or a FIN next. All other segments are
-    /// small: acknowledgements, a SYN, a reset.
+    /// Returns `true` if [`Connection::poll_transmit`] would send data or a FIN next. All other segments are
+    /// small: ACKs, a SYN, a reset.
     #[must_use]
     pub fn is_text_next(&self) -> bool {
         matches!(self.plan(), Ok(Plan::Text(..)))
     }
 
-    /// Records that text waits for the device. The owner calls this method when it stops calling
-    /// [`Connection::poll_transmit`] although text could be sent. While text waits, the congestion window does
-    /// not grow, because it does not limit the sender (RFC 9438, section 5.8). Timers run as usual.
+    /// Records that data waits because the device's queue is full. The owner calls this method when it stops
+    /// calling [`Connection::poll_transmit`] although data could be sent. While data waits, the congestion
+    /// window does not grow, because it does not limit the sender (RFC 9438, section 5.8). Timers run as usual.
     pub fn hold_back(&mut self, now: Instant) {
         self.note_held(Held::Nothing, now);
     }
 
-    /// Limits GSO frames to `bytes` of text from now on. The limit is at least one segment and at most
+    /// Limits GSO frames to `bytes` of data from now on. The limit is at least one segment and at most
     /// [`Config::large_send_bytes`](crate::Config::large_send_bytes), its initial value.
     #[inline]
     pub fn limit_large_sends(&mut self, bytes: u32) {

@@ -61,8 +61,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.path.is_smaller_than_full(self.snd.mss).then(|| self.snd.mss + self.headers())
     }
 
-    /// Limits IP packets to `mtu` bytes, as known from another connection or by configuration (RFC 1191,
-    /// section 6.2; RFC 8201, section 5.2). A larger segment is tried at `try_at`.
+    /// Limits IP packets to `mtu` bytes, a path MTU that is known from another connection or configured (RFC
+    /// 1191, section 6.2; RFC 8201, section 5.2). A larger segment is tried at `try_at`.
     pub fn know_path(&mut self, mtu: u32, try_at: Instant) {
         self.known_path = Some(KnownPath { mtu, try_at });
         if self.state.is_synchronized() {
@@ -71,7 +71,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Applies the known path MTU to the segment size of the handshake, which the path may not carry.
+    /// Lowers the segment size to the known path MTU, if the handshake has allowed a larger size.
     pub(crate) fn begin_on_known_path(&mut self) {
         let Some(KnownPath { mtu, try_at }) = self.known_path else { return };
         let mss = mtu.saturating_sub(self.headers()).max(LEAST_MSS);
@@ -87,7 +87,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         is_out && !matches!(self.state, State::Closed(_) | State::Listen)
     }
 
-    /// Returns the largest text of a segment in an IP packet of `mtu` bytes. Returns `None` if `mtu` is below
+    /// Returns the largest payload of a segment in an IP packet of `mtu` bytes. Returns `None` if `mtu` is below
     /// the IPv6 minimum. For IPv4, a value below the size that every host accepts counts as that size.
     fn mss_within(&self, mtu: u32) -> Option<u32> {
         if !self.state.is_synchronized() {
@@ -142,7 +142,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Informs path MTU discovery that all data before SND.UNA has arrived.
+    /// Notifies path MTU discovery that all data before SND.UNA has arrived.
     pub(crate) fn follow_path(&mut self) {
         if self.path.is_watching()
             && let Some(mss) = self.path.acknowledged(self.snd.una)
@@ -152,7 +152,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Informs path MTU discovery that the range `start` to `end` is in flight.
+    /// Notifies path MTU discovery that the range `start` to `end` is being sent, for the reason `why`.
     pub(super) fn note_on_path(&mut self, (start, end): Range, why: SendReason, now: Instant) {
         match why {
             SendReason::New if distance(start, end) >= self.snd.mss => {
@@ -182,7 +182,8 @@ pub(crate) struct KnownPath {
     try_at: Instant,
 }
 
-/// The smallest text of a segment, in bytes: in a smaller segment the headers would be longer than the text.
+/// The smallest payload of a segment, in bytes: in a smaller segment the headers would be longer than the
+/// payload.
 const LEAST_MSS: u32 = 48;
 /// The number of timeouts in a row after which the segment size is lowered (R1 of RFC 9293, section 3.8.3).
 /// After that, every second timeout lowers the size again.

@@ -15,15 +15,15 @@ pub struct Statistics {
     pub snd_una: SeqNumber,
     /// SND.NXT: the next sequence number to be sent for the first time.
     pub snd_nxt: SeqNumber,
-    /// Number of bytes of text that the peer has acknowledged so far.
+    /// Number of bytes of data that the peer has acknowledged so far.
     pub bytes_acked: u64,
-    /// Number of bytes of text that have arrived in order so far.
+    /// Number of bytes of data that have arrived in order so far.
     pub bytes_received: u64,
-    /// Number of bytes that wait to be sent for the first time, including the FIN.
+    /// Number of bytes that were not sent yet; a FIN that was not sent counts as one.
     pub unsent: u32,
     /// SND.WND: the number of bytes after SND.UNA that the peer allows.
     pub snd_wnd: u32,
-    /// Eff.snd.MSS: the text of a full segment, in bytes.
+    /// Eff.snd.MSS: the payload of a full segment, in bytes.
     pub mss: u32,
     /// RCV.NXT: the next sequence number expected from the peer.
     pub rcv_nxt: SeqNumber,
@@ -33,8 +33,8 @@ pub struct Statistics {
     pub cwnd: u32,
     /// The slow-start threshold, in bytes; 2³⁰ before the first loss.
     pub ssthresh: u32,
-    /// The rate at which data arrived at the peer in the last round trips, in bytes per second. `None` before
-    /// the first measurement, and always with a congestion control other than BBR.
+    /// The highest delivery rate of the last round trips, in bytes per second. `None` before the first
+    /// measurement, and always with a congestion control other than BBR.
     pub delivery_rate: Option<u64>,
     /// The pacing rate of segments, in bytes per second; `None` if only the windows limit sending.
     pub pacing_rate: Option<u64>,
@@ -49,7 +49,7 @@ pub struct Statistics {
     pub window_scales: Option<(u8, u8)>,
     /// The maximum segment size that the peer was offered, in bytes.
     pub advertised_mss: u32,
-    /// The largest text of a segment that has arrived, in bytes.
+    /// The largest payload of a segment that has arrived, in bytes.
     pub received_mss: u32,
     /// The number of probes of a closed window since it was last open.
     pub window_probes: u32,

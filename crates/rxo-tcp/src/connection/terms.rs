@@ -1,5 +1,5 @@
-//! Terms: the decisions that the owner of a connection makes in place of the connection. By default the owner
-//! makes no decision.
+//! Terms: the decisions that the owner of a connection makes in place of the connection. By default, the
+//! connection makes every decision itself.
 //!
 //! Separate so that no part of a connection needs to know its owner. The owner of several connections that
 //! send one stream sets the terms (`group.rs`), and each part of the connection reads the term that concerns
@@ -24,7 +24,7 @@ pub(crate) struct Terms {
 enum Owner {
     Nothing,
     ChoosesIss,
-    /// The owner has sent text, but now the connection sends its text by itself.
+    /// The owner has sent data, but now the connection sends its data by itself.
     HasSentText,
     SendsText,
 }
@@ -42,8 +42,8 @@ impl Terms {
         Self { iss, owner: Owner::ChoosesIss }
     }
 
-    /// Lets the owner send all new text from now on, in segments of its own size, if it has chosen the ISS.
-    /// The connection then only retransmits lost text. Returns `true` if the owner has chosen the ISS.
+    /// Lets the owner send all new data from now on, in segments of its own size, if it has chosen the ISS.
+    /// The connection then only retransmits lost data. Returns `true` if the owner has chosen the ISS.
     pub(crate) fn allow_owner_text(&mut self) -> bool {
         let has_chosen = self.iss().is_some();
         if has_chosen {
@@ -52,12 +52,12 @@ impl Terms {
         has_chosen
     }
 
-    /// Lets the connection send its text by itself again.
+    /// Lets the connection send its data by itself again.
     pub(crate) fn send_again(&mut self) {
         self.owner = self.owner.min(Owner::HasSentText);
     }
 
-    /// Returns `true` if the owner sends new text, or sent text before the connection took over.
+    /// Returns `true` if the owner sends new data, or sent data before the connection took over.
     pub(crate) fn owner_has_sent(self) -> bool {
         self.owner >= Owner::HasSentText
     }
@@ -68,13 +68,13 @@ impl Terms {
         (self.owner >= Owner::ChoosesIss).then_some(self.iss)
     }
 
-    /// Returns `true` if the owner sends all new text.
+    /// Returns `true` if the owner sends all new data.
     #[inline]
     pub(crate) fn owner_sends(self) -> bool {
         self.owner == Owner::SendsText
     }
 
-    /// Returns the shortest time before a tail loss probe: receivers of a group delay their acknowledgements.
+    /// Returns the shortest time before a tail loss probe: receivers of a group delay their ACKs.
     #[inline]
     pub(crate) fn least_probe_wait(self) -> Duration {
         if self.owner_sends() { RECEIVER_WAITS } else { Duration::ZERO }

@@ -157,8 +157,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Shortens the delayed-ACK timer to two round trips after a full segment with no successor. Such a segment
-    /// may be a tail loss probe: a peer whose only acknowledgement was lost waits, then probes with a single
+    /// Shortens the delayed-ACK timer to two round trips after a full segment that no other segment follows.
+    /// Such a segment may be a tail loss probe: a peer whose only ACK was lost waits, then probes with a single
     /// full segment (RFC 8985, section 7.3).
     fn hasten_delayed_ack(&mut self, now: Instant) {
         if self.config.acks != AckPolicy::OneForATurn {
@@ -221,8 +221,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         base.saturating_mul(1 << self.persist.probes.min(8)).min(MOST_BETWEEN_PROBES)
     }
 
-    /// Starts `timer` if it must run (`runs`) and is not started; it fires at the time that `at` computes.
-    /// Stops the timer if it need not run.
+    /// Starts `timer` if `runs` is `true` and the timer is not running; `at` computes the time at which it
+    /// fires. Stops the timer if `runs` is `false`.
     fn keep(&mut self, timer: Timer, runs: bool, at: impl FnOnce(&Self) -> Instant) {
         if !runs {
             self.timers.stop(timer);
@@ -247,7 +247,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
 /// The number of retransmissions before [`Events::STALLED`]: at least three (RFC 9293, section 3.8.3).
 const R1: u32 = 3;
-/// Minimum delay of an acknowledgement: long enough for the second segment of a pair, or an answer of the
+/// Minimum delay of an ACK: long enough for the second segment of a pair, or an answer of the
 /// application, to come first.
 const LEAST_ACK_DELAY: Duration = Duration::from_millis(1);
 const MOST_BETWEEN_PROBES: Duration = Duration::from_secs(60);

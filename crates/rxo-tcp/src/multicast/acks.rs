@@ -1,10 +1,11 @@
-//! The fast path of acknowledgements: the cost of an acknowledgement must depend neither on the amount of
+//! The fast path of ACKs: the cost of an ACK must depend neither on the amount of
 //! data that the group sends nor on the number of receivers.
 //!
 //! A member whose receiver acknowledges in order is dormant: its connection has no record of outstanding data
-//! and is not served. An acknowledgement updates the connection's round-trip time, window and SND.UNA, and
-//! the tree. Any other event wakes the connection ([`Group::before`]). One timer of the group replaces the
-//! timers of dormant connections: it wakes members that have not acknowledged for two round trips.
+//! and is not polled. An ACK updates the connection's round-trip time, window and SND.UNA, and the receiver's
+//! position in the tree (`tree.rs`). Any other event wakes the connection ([`Group::before`]). One timer of the
+//! group replaces the timers of dormant connections: it wakes members that have not acknowledged for two round
+//! trips.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::tcp::AckRecord;
@@ -30,7 +31,7 @@ pub(super) enum Sleep {
 
 impl Group {
     /// Passes pure ACKs to a member's connection, many in one call. Do not call [`Group::before`] first.
-    /// Returns `true` if the connection must be served: the caller then calls
+    /// Returns `true` if the connection must be polled: the caller then calls
     /// [`poll_transmit`](Connection::poll_transmit) of the connection, then [`Group::after`].
     #[inline]
     pub fn on_acks<B: AsRef<[u8]>>(
@@ -63,7 +64,7 @@ impl Group {
         now: Instant,
     ) -> bool {
         let (all, nxt) = (self.nxt, self.seq(self.nxt));
-        // The last acknowledgements end connections, and the first one without a leader chooses a leader, so
+        // The last ACKs end connections, and the first one without a leader chooses a leader, so
         // these take the slow path.
         if self.has_sent_all()
             || self.lacks_leader()
@@ -107,7 +108,7 @@ impl Group {
         true
     }
 
-    /// Prepares the connection of a member for being served: wakes it and reports the group's sends to it, as
+    /// Prepares the connection of a member for being polled: wakes it and reports the group's sends to it, as
     /// [`Group::before`] does. Does nothing if the connection is dormant and has no timer that is due, unless
     /// the whole stream has been sent.
     #[inline]

@@ -33,7 +33,8 @@ struct Block {
     is_closed: bool,
     /// The time at which the first segment of the block was sent.
     opened_at: Instant,
-    /// The number of parity packets of the block that receivers need, and the number that was sent.
+    /// The number of parity packets of the block that receivers need (`needed`), and the number that was sent
+    /// (`sent`).
     needed: u8,
     sent: u8,
     /// The time at which parity packets of the block were last sent.
@@ -63,7 +64,7 @@ pub(super) struct Due {
 }
 
 impl Blocks {
-    /// Adds the text from `start` up to `end`, which is being sent in segments of `segment_bytes` bytes.
+    /// Adds the data from `start` up to `end`, which is being sent in segments of `segment_bytes` bytes.
     pub(super) fn sent(&mut self, (start, end): (u64, u64), segment_bytes: u32, now: Instant) {
         let most = u64::from(segment_bytes) * ParityBlock::MOST_SEGMENTS as u64;
         let mut at = start;
@@ -238,7 +239,7 @@ impl Group {
     }
 
     /// Returns the parity packet for `repair`, without its symbol; `None` if `repair` is a segment. The owner
-    /// computes the symbol from the block's text ([`Group::sent_text`]), which is empty if all receivers have
+    /// computes the symbol from the block's data ([`Group::sent_text`]), which is empty if all receivers have
     /// acknowledged the block in the meantime.
     #[must_use]
     pub fn parity(&self, repair: &Repair, now: Instant) -> Option<Parity<'static>> {

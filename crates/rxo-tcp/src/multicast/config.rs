@@ -9,9 +9,9 @@ use crate::GroupSeed;
 pub struct GroupConfig {
     /// The values that all connections of the group share.
     pub seed: GroupSeed,
-    /// The size of the buffer for text that not all receivers have acknowledged, in bytes; less than 2³⁰.
+    /// The size of the buffer for data that not all receivers have acknowledged, in bytes; less than 2³⁰.
     pub buffer_bytes: u32,
-    /// The text of a full segment in bytes, unless a receiver accepts only smaller segments.
+    /// The payload size of a full segment in bytes, unless a receiver accepts only smaller segments.
     pub largest_segment_bytes: u32,
     /// The largest payload of a GSO frame, in bytes. If it is less than two segments, every segment is sent
     /// alone.
@@ -26,7 +26,7 @@ pub struct GroupConfig {
     /// only late receivers delay the others, and once only late receivers are left. When the limit is reached,
     /// all late receivers are ejected and further ones are refused. `None` means no limit.
     pub late_time: Option<Duration>,
-    /// The way in which lost text is repaired.
+    /// The repair method for lost data.
     pub repairs: Repairs,
     /// The congestion control of the group.
     pub control: Control,
@@ -52,10 +52,10 @@ pub enum Slow {
     /// that does not answer fails after the user timeout. A receiver that keeps its window closed and answers
     /// probes may delay the group without end (RFC 9293, section 3.8.6.1).
     Wait,
-    /// A receiver is ejected if it accepts less than one segment in this time while text waits to be sent to
+    /// A receiver is ejected if it accepts less than one segment in this time while data waits to be sent to
     /// it.
     Eject(Duration),
-    /// A receiver is ejected as under [`Slow::Eject`]. In addition, the slowest receiver is ejected if text
+    /// A receiver is ejected as under [`Slow::Eject`]. In addition, the slowest receiver is ejected if data
     /// waits for receivers and the position that all receivers have reached advances by less than `bytes` bytes
     /// in `time`.
     EjectBelow {
@@ -71,25 +71,25 @@ pub enum Slow {
 pub enum Late {
     /// The late receiver is refused.
     Refuse,
-    /// The late receiver's own connection sends the text from the beginning, until the receiver reaches the
+    /// The late receiver's own connection sends the data from the beginning, until the receiver reaches the
     /// position of the group.
     CatchUp,
     /// The late receiver's stream begins at the position of the group at the time when it asks to join.
     FromNow,
 }
 
-/// The way in which lost text is repaired.
+/// A repair method for lost data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repairs {
-    /// Each receiver's own connection retransmits lost text.
+    /// Each receiver's own connection retransmits lost data.
     Each,
-    /// Text that at least `least` receivers miss within a round trip is retransmitted to the group; other
-    /// text is retransmitted as under `Each`.
+    /// Data that at least `least` receivers miss within a round trip is retransmitted to the group; other
+    /// data is retransmitted as under `Each`.
     Group {
-        /// The number of receivers that must miss the text before it is repaired to the group; at least 2.
+        /// The number of receivers that must miss the data before it is repaired to the group; at least 2.
         least: usize,
     },
-    /// Lost text is repaired by parity packets to the group: for each block of the stream, as many as the
+    /// Lost data is repaired by parity packets to the group: for each block of the stream, as many as the
     /// worst receiver lacks segments. The owner computes the packets
     /// ([`Group::parity`](crate::Group::parity)), and each receiver restores its segments by a
     /// [`Mender`](crate::Mender). A receiver without a `Mender` gets its segments as under `Group { least: 2

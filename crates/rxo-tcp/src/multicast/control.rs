@@ -3,7 +3,7 @@
 //! Separate from the windows of the connections. If the smallest window of all connections limited a group,
 //! every loss of every receiver would slow the group down: with independent losses the rate drops to zero as
 //! receivers are added (RFC 2887, section 3.3.2.2). Here only the leader's losses lower the window, once per
-//! round trip, and only the leader's acknowledgements enlarge it. So the group sends at the same rate as one
+//! round trip, and only the leader's ACKs enlarge it. So the group sends at the same rate as one
 //! connection to its worst receiver (pgmcc, Rizzo 2000; RFC 4654, section 2). The worst path is the path on
 //! which a TCP connection would have the lowest rate, which is proportional to the square root of the distance
 //! between losses, divided by the round-trip time (Mathis et al. 1997). The receive windows of all receivers
@@ -11,7 +11,7 @@
 //! window less (Veno), because a bad link has caused it, not congestion.
 //!
 //! The group's segments name the leader, and the leader acknowledges each segment at once. Thus a small window
-//! does not wait for delayed acknowledgements.
+//! does not wait for delayed ACKs.
 
 use alloc::collections::VecDeque;
 use core::net::IpAddr;
@@ -37,7 +37,7 @@ pub(super) struct Controller {
     round_trip_ns: u64,
     /// The shortest round trip of the leader.
     least_round_trip_ns: u64,
-    /// The stream position up to which text had been sent when the window was last lowered.
+    /// The stream position up to which data had been sent when the window was last lowered.
     lowered_until: u64,
     /// The repairs sent within the last round trip, each with its time and its length in bytes; `repairing`
     /// is the sum of the lengths.
@@ -60,7 +60,7 @@ pub(super) struct PathNews {
     least_round_trip_ns: u64,
     /// The number of bytes that had reached the receiver at its last event, in order or not.
     pub(super) delivered: u64,
-    /// The arrival time of the receiver's last segment that was not an acknowledgement in order.
+    /// The arrival time of the receiver's last segment other than an in-order ACK.
     pub(super) heard_at: Instant,
 }
 
@@ -172,8 +172,9 @@ impl Controller {
         self.congestion.release(now);
     }
 
-    /// Processes the leader's state, as stream positions: acknowledged, received, and not in flight. `nxt` is
-    /// the position up to which text has been sent, `mss` the text of a full segment in bytes.
+    /// Processes a report about the leader. `una`, `delivered` and `settled` are its acknowledged bytes, its
+    /// received bytes, and the bytes of the stream that are no longer in flight to it. `nxt` is the position up
+    /// to which data has been sent, `mss` the payload of a full segment in bytes.
     #[inline]
     pub(super) fn advance(
         &mut self,
@@ -202,7 +203,7 @@ impl Controller {
         });
     }
 
-    /// Lowers the window for a loss of text sent before `nxt`. If the leader has timed out, the window
+    /// Lowers the window for a loss of data sent before `nxt`. If the leader has timed out, the window
     /// becomes `timed_out` bytes, one segment.
     fn lower(&mut self, nxt: u64, timed_out: Option<u32>) {
         self.lowered_until = nxt;
@@ -213,8 +214,8 @@ impl Controller {
         self.congestion.set_cwnd(timed_out.unwrap_or(window));
     }
 
-    /// Ends slow start at the first loss of any receiver once a queue has grown. The worst receiver is not
-    /// known yet, and if the window doubled once more, repairs would wait behind a long queue.
+    /// Ends slow start at the first loss of any receiver once a queue has grown. At this time the worst
+    /// receiver is not known yet. If the window doubled once more, repairs would wait behind a long queue.
     fn end_slow_start(&mut self, heard: &ReceiverReport, nxt: u64) {
         let is_starting = self.congestion.is_starting() && heard.una >= self.lowered_until;
         if is_starting && self.has_queue(self.congestion.flight()) {
@@ -244,10 +245,10 @@ impl Controller {
         (nxt.saturating_sub(self.settled) as u32).saturating_add(self.repairing)
     }
 
-    /// Returns the stream position up to which new text after `nxt` may be sent.
+    /// Returns the stream position up to which new data after `nxt` may be sent.
     fn limit(&self, nxt: u64, mss: u32) -> u64 {
         let allowed = self.congestion.allowed(self.in_flight(nxt));
-        // If nothing is in flight, no acknowledgement would come, so one segment is allowed.
+        // If nothing is in flight, no ACK would come, so one segment is allowed.
         let least = if nxt <= self.settled { mss } else { 0 };
         nxt + u64::from(allowed.max(least))
     }
@@ -305,7 +306,7 @@ impl Group {
             // receivers, one has always just lost more than the others.
             return controller.choose_leader(id, path, &heard);
         }
-        // The window is lowered only once for all text sent within a round trip.
+        // The window is lowered only once for all data sent within a round trip.
         if has_lost && heard.una >= controller.lowered_until {
             controller.lower(*nxt, heard.has_timed_out.then_some(*mss));
         }
@@ -346,12 +347,12 @@ impl Group {
         self.controller.as_ref().map_or(0, |it| it.name)
     }
 
-    /// Returns the position up to which the congestion control of the group allows new text.
+    /// Returns the position up to which the congestion control of the group allows new data.
     pub(super) fn controlled_limit(&self) -> u64 {
         self.controller.as_ref().map_or(u64::MAX, |it| it.limit(self.nxt, self.mss))
     }
 
-    /// Informs the congestion control that sending stops now. `waits` is `true` if text waits for receivers or
+    /// Notifies the congestion control that sending stops now. `waits` is `true` if data waits for receivers or
     /// for the window.
     pub(super) fn hold(&mut self, waits: bool, now: Instant) {
         let least = self.nxt + u64::from(self.mss);

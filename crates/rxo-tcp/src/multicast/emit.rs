@@ -19,13 +19,13 @@ impl Group {
         self.text.write(text)
     }
 
-    /// Returns the free space for text in bytes; 0 after [`Group::finish`].
+    /// Returns the free space for data in bytes; 0 after [`Group::finish`].
     #[must_use]
     pub fn room(&self) -> u32 {
         self.text.room()
     }
 
-    /// Ends the stream: a FIN is sent after the text written so far.
+    /// Ends the stream: a FIN is sent after the data written so far.
     pub fn finish(&mut self) {
         self.text.finish();
     }
@@ -86,7 +86,7 @@ impl Group {
         (full > 0).then_some((full, false))
     }
 
-    /// Returns `true` if the group waits for receivers: before it can send more data, or for the last acknowledgements.
+    /// Returns `true` if the group waits for receivers: before it can send more data, or for the last ACKs.
     fn waits(&self) -> bool {
         if !self.is_started || self.tree.least() == MemberMinimum::NONE {
             return false;
@@ -96,7 +96,7 @@ impl Group {
         has_text || self.has_sent_all()
     }
 
-    /// Returns a segment to the group with the text from `start` up to `end`, and a FIN if `ends` is `true`.
+    /// Builds a segment for the group with the stream bytes `start..end`, and a FIN if `ends` is `true`.
     pub(super) fn segment(
         &self,
         (start, end): (u64, u64),
@@ -122,12 +122,12 @@ impl Group {
         }
     }
 
-    /// Returns TSval of a segment that is sent at `now`.
+    /// Returns the TSval for a segment that is sent at `now`.
     pub(super) fn time_value(&self, now: Instant) -> u32 {
         Timestamps::new(self.config.seed.timestamp_offset).clock(now)
     }
 
-    /// Returns the text of an earlier segment to the group, for owners that send several segments at once:
+    /// Returns the data of an earlier segment to the group, for owners that send several segments at once:
     /// `bytes` bytes starting at the sequence number `seq`.
     #[must_use]
     pub fn sent_text(&self, seq: SeqNumber, bytes: u32) -> Text<'_> {

@@ -77,7 +77,7 @@ impl Group {
         self.members.get(id).is_some_and(|it| it.as_ref().is_some_and(|it| !it.is_late))
     }
 
-    /// Starts or stops the clock of late receivers. `waits` is `true` if text waits for receivers.
+    /// Starts or stops the clock of late receivers. `waits` is `true` if data waits for receivers.
     #[inline]
     pub(super) fn run_late_clock(&mut self, waits: bool, now: Instant) {
         if self.late.others.is_some() {
@@ -112,7 +112,7 @@ impl Group {
         }
     }
 
-    /// Ejects all late receivers once their shared time is used up.
+    /// Ejects all late receivers if their shared time is used up.
     pub(super) fn end_late_time(&mut self, now: Instant) {
         let (Some(most), Some(_)) = (self.config.late_time, self.late.runs_since) else { return };
         let used = self.late.used(now);

@@ -24,7 +24,7 @@ pub(super) struct Member {
     /// The number of the first send that has not been reported to the receiver's connection.
     pub(super) send: u64,
     pub(super) sleep: Sleep,
-    /// `true` if the group sends all new text to this receiver.
+    /// `true` if the group sends all new data to this receiver.
     pub(super) is_led: bool,
     /// `true` if the receiver is silent, and leaves the group at its connection's next event.
     pub(super) leaves: bool,
@@ -37,7 +37,7 @@ pub(super) struct Member {
     pub(super) path: PathNews,
     /// `true` if the receiver joined after the first byte was sent.
     pub(super) is_late: bool,
-    /// The text of a full segment to the receiver, in bytes.
+    /// The payload size of a full segment to the receiver, in bytes.
     mss: u32,
     /// `true` if the receiver's connection has been closed for sending.
     is_shut: bool,
@@ -86,7 +86,8 @@ impl Group {
     /// Returns `true` if a receiver that joins now is refused: because it joins after the first byte
     /// ([`Late::Refuse`]), or because late receivers have used up their time
     /// ([`GroupConfig::late_time`](super::GroupConfig::late_time)). Do not pass the seed to the connection of
-    /// such a receiver: with the numbers in the seed it could forge segments to the group.
+    /// such a receiver: with the sequence number and timestamp offset in the seed, the receiver could forge
+    /// segments to the group.
     #[must_use]
     pub fn is_too_late(&self) -> bool {
         self.lateness().is_some()
@@ -307,7 +308,7 @@ impl Group {
         self.limit_segments(id, edge.mss);
     }
 
-    /// Limits the segments of the group to `mss` bytes of text, which is the limit of a member to which the
+    /// Limits the segments of the group to `mss` bytes of data, which is the limit of a member to which the
     /// group sends.
     #[inline]
     fn limit_segments(&mut self, id: MemberId, mss: u32) {

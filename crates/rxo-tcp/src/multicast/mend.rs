@@ -5,7 +5,7 @@
 //!
 //! Contract: no packet causes a panic, and memory is bounded by [`MOST_BLOCKS`] blocks of
 //! [`ParityBlock::MOST_PARITY`] packets. A parity packet is accepted only if a segment to the group with the
-//! same position and TSval would be accepted, so a forger must know the same numbers.
+//! same position and TSval would be accepted, so an attacker must guess both values.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -103,7 +103,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.rcv.keep_read_text(bytes);
     }
 
-    /// Copies the text of a segment of `block` to `to`, which has the length of that segment. Returns `false`
+    /// Copies the data of a segment of `block` to `to`, which has the length of that segment. Returns `false`
     /// if the segment has not arrived.
     #[must_use]
     pub fn copy_segment(&self, block: &ParityBlock, index: usize, to: &mut [u8]) -> bool {

@@ -1,21 +1,21 @@
-//! One stream for a group of receivers: new text is sent once, and each receiver acknowledges it by a
+//! One stream for a group of receivers: new data is sent once, and each receiver acknowledges it by a
 //! connection of its own (TCP-SMO; Chan and Cheriton 2013, section 4).
 //!
 //! A [`Group`] does not own the connections. The owner of the connections reports each input and its result
-//! ([`Group::before`], [`Group::after`]), and sends the output: new text and common repairs to the group
+//! ([`Group::before`], [`Group::after`]), and sends the output: new data and common repairs to the group
 //! ([`Group::poll_transmit`], [`Group::poll_repair`]), everything else by the connections. The group is sans-IO
-//! like a connection. All receivers share the text. Each receiver adds a few hundred bytes of memory.
+//! like a connection. All receivers share the data. Each receiver adds a few hundred bytes of memory.
 //!
-//! * `acks.rs`: the fast path of acknowledgements, for dormant members.
+//! * `acks.rs`: the fast path of ACKs, for dormant members.
 //! * `tree.rs`: the send limit and the acknowledged position of all receivers, O(log n) for an
-//!   acknowledgement.
+//!   ACK.
 //! * `sends.rs`: the times of the last sends. A connection is informed of the times at its next event, so that
 //!   the cost of a send does not grow with the number of receivers.
 //! * `member.rs`: one receiver: its joining, its data, and the calls before and after each event.
 //! * `outcome.rs`: the events for the owner.
-//! * `text.rs`: the text that not all receivers have acknowledged.
+//! * `text.rs`: the data that not all receivers have acknowledged.
 //! * `emit.rs`: the next segment to the group.
-//! * `repair.rs`: repairs to the group of text that several receivers miss.
+//! * `repair.rs`: repairs to the group of data that several receivers miss.
 //! * `blocks.rs`: parity packets to the group; one packet repairs a different loss at each receiver;
 //!   `parity.rs` has their form, and `mend.rs` is a receiver's side.
 //! * `control.rs`: the congestion control of the group, led by its worst receiver.
@@ -76,7 +76,7 @@ pub struct Group {
     /// The stream position of the next byte to be sent for the first time. After the FIN it is the length of
     /// the stream plus one.
     nxt: u64,
-    /// The text of a full segment in bytes: the smallest limit of all receivers.
+    /// The payload size of a full segment in bytes: the smallest limit of all receivers.
     mss: u32,
     /// The number of receivers that accept no larger segments than `mss`.
     smallest: usize,
@@ -91,17 +91,17 @@ pub struct Group {
     repaired: Repaired,
     blocks: Blocks,
     patience: Patience,
-    /// The time of the next check for silent members; `None` if no text waits.
+    /// The time of the next check for silent members; `None` if no data waits.
     silence_check: Option<Instant>,
     late: Latecomers,
-    /// The members whose connections must be served although nothing arrived for them.
+    /// The members whose connections must be polled although nothing arrived for them.
     touched: VecDeque<MemberId>,
     events: VecDeque<GroupEvent>,
 }
 
 impl Group {
     /// Creates a group without receivers. Allocates all memory for the largest number of receivers, except
-    /// for text.
+    /// for data.
     ///
     /// # Examples
     /// ```
@@ -186,9 +186,9 @@ impl Group {
         self.events.pop_front()
     }
 
-    /// Returns the next member whose connection must be served: call [`Group::wake`], the connection's
-    /// [`poll_transmit`](crate::Connection::poll_transmit), then [`Group::after`]. `None` if no member must
-    /// be served.
+    /// Returns the next member whose connection must be polled: call [`Group::wake`], the connection's
+    /// [`poll_transmit`](crate::Connection::poll_transmit), then [`Group::after`]. `None` if there is no such
+    /// member.
     pub fn poll_touched(&mut self) -> Option<MemberId> {
         self.touched.pop_front()
     }
@@ -220,8 +220,8 @@ impl Group {
         }
     }
 
-    /// Marks the members whose connections were not informed of all sends, so that the connections start
-    /// their timers.
+    /// Marks the members whose connections do not know of all sends. When such a connection is polled, it
+    /// starts its timers.
     fn touch_behind(&mut self) {
         let last = self.sends.next();
         for (id, member) in self.members.iter().enumerate() {

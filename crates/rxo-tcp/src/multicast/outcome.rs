@@ -53,10 +53,10 @@ impl fmt::Display for Refusal {
 pub enum Outcome {
     /// The receiver has received everything, and has closed its side to confirm this.
     Done,
-    /// The receiver accepted less than one segment in this time while text waited for the receiver.
+    /// The receiver accepted less than one segment in this time while data waited for the receiver.
     Ejected(Duration),
     /// The position that all receivers have reached advanced by less than this number of bytes in this time,
-    /// because text waited for this receiver.
+    /// because data waited for this receiver.
     TooSlow(u64, Duration),
     /// The receiver has acknowledged everything, but has not closed its side within this time.
     Unconfirmed(Duration),
@@ -120,7 +120,7 @@ pub enum GroupEvent {
 /// The progress of a group, as stream positions in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// The stream position up to which text has been sent.
+    /// The stream position up to which data has been sent.
     pub sent: u64,
     /// The stream position that the slowest receiver has acknowledged.
     pub slowest: u64,

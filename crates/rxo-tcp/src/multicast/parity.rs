@@ -17,7 +17,7 @@ pub struct ParityBlock {
     pub seq: SeqNumber,
     /// The length of the block in bytes; not 0.
     pub bytes: u32,
-    /// The text of each segment in bytes, not 0. The last segment of the block may be shorter.
+    /// The data of each segment in bytes, not 0. The last segment of the block may be shorter.
     pub segment_bytes: u16,
 }
 
@@ -42,7 +42,7 @@ impl ParityBlock {
         (self.seq + start, size.min(self.bytes.saturating_sub(start)) as usize)
     }
 
-    /// Returns the length of one symbol of the erasure code in bytes: the text of a segment, padded by zeros
+    /// Returns the length of one symbol of the erasure code in bytes: the data of a segment, padded by zeros
     /// to an even length.
     #[must_use]
     pub fn symbol_bytes(&self) -> usize {
@@ -67,7 +67,7 @@ pub struct Parity<'a> {
     /// The number of this packet among the parity packets of its block, less than
     /// [`ParityBlock::MOST_PARITY`].
     pub index: u8,
-    /// The TSval that a segment from the sender would have at the same time.
+    /// The TSval of the sender's clock when the packet was sent, as in a segment.
     pub time_value: u32,
     /// The symbol that the erasure code has computed: [`ParityBlock::symbol_bytes`] bytes.
     pub symbol: &'a [u8],

@@ -1,4 +1,4 @@
-//! Common repairs: text that several receivers miss is retransmitted once, to the group.
+//! Common repairs: data that several receivers miss is retransmitted once, to the group.
 //!
 //! Each connection detects the losses of its receiver, and counts a segment as retransmitted when it returns
 //! the segment. The owner defers those segments to the end of its poll ([`Group::defer`]); then a segment that
@@ -7,7 +7,7 @@
 //! the group. If the repair is lost, each connection detects that loss. While several receivers request most
 //! repaired segments, the first request already causes a repair to the group ([`Repaired::forget_before`]).
 //! After the FIN has been sent, a segment is sent to the group only once, then to single receivers. A receiver
-//! that has not answered a timeout gets its repairs by unicast, too: its acknowledgements may be lost, and
+//! that has not answered a timeout gets its repairs by unicast, too: its ACKs may be lost, and
 //! receivers rarely answer duplicates that were sent to the group.
 
 use alloc::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub(super) struct RepairRequest {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) id: MemberId,
-    /// `true` if a retransmission timeout has expired and no new text was acknowledged since.
+    /// `true` if a retransmission timeout has expired and no new data was acknowledged since.
     pub(super) has_timed_out: bool,
     /// The smoothed round-trip time of the connection, in nanoseconds.
     pub(super) round_trip_ns: u64,
@@ -44,7 +44,7 @@ struct Head {
 #[derive(Debug, Default)]
 pub(super) struct Repaired {
     last: BTreeMap<u64, Last>,
-    /// The share of repaired segments that enough receivers have requested for a repair to the group: a moving
+    /// The share of repaired segments that at least the configured number of receivers have requested: a moving
     /// average in parts of [`ALL`].
     shared: u32,
 }
@@ -68,10 +68,10 @@ enum Way {
 }
 
 impl Repaired {
-    /// Decides whether to send the text of the requests in `same` to the group or to single receivers. All
-    /// requests in `same` are for the same text. `None` if the text is already on its way to the group.
+    /// Decides whether to send the data of the requests in `same` to the group or to single receivers. All
+    /// requests in `same` are for the same data. `None` if the data is already on its way to the group.
     /// `is_over` means that the FIN has been sent. Then the segment is sent to the group at most once: a
-    /// receiver that has acknowledged everything may have left the group, and its acknowledgement may be lost.
+    /// receiver that has acknowledged everything may have left the group, and its ACK may be lost.
     fn way(
         &mut self,
         same: &[RepairRequest],
@@ -181,7 +181,7 @@ impl Group {
         let Some(Some(member)) = self.members.get(id as usize) else { return false };
         let bytes = transmit.payload_bytes() as u64;
         let Some(start) = self.position(transmit.seq, self.nxt) else { return false };
-        // The group may have dropped text that a receiver lacks after catch-up; the receiver's connection
+        // The group may have dropped data that a receiver lacks after catch-up; the receiver's connection
         // still has it.
         let is_kept = start >= self.text.start();
         let is_repeated = bytes > 0 && start + bytes <= self.nxt.min(self.text.end());
@@ -278,7 +278,7 @@ impl Group {
     }
 
     /// Returns the segment of `repair`, which must not be a parity packet (for these see [`Group::parity`]).
-    /// The text of the segment is empty if all receivers have acknowledged this text in the meantime.
+    /// The data of the segment is empty if all receivers have acknowledged this data in the meantime.
     #[must_use]
     pub fn repair_segment(&self, repair: &Repair, now: Instant) -> Transmit<'_> {
         let ends = self.text.length() == Some(repair.end) && self.nxt > repair.end;

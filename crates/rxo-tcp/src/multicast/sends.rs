@@ -1,9 +1,8 @@
-//! The sends of a group and their times. Connections are informed of them later.
+//! The sends of a group and their times, which are reported to the members' connections later.
 //!
-//! Separate so that recording a send costs the same for any number of receivers. A connection is informed of
-//! all sends before any event except an acknowledgement in order (`acks.rs`). Connections that have not been
-//! informed for [`CHECK_AFTER`] are informed by a timer, so that their own timers run even if no
-//! acknowledgement arrives.
+//! Separate so that recording a send costs the same for any number of receivers. All sends are reported to a
+//! connection before any event except an in-order ACK (`acks.rs`). A timer reports sends at the latest after
+//! [`CHECK_AFTER`], so that the timers of a connection run even if no ACK arrives.
 
 use alloc::collections::VecDeque;
 
@@ -73,8 +72,8 @@ impl Sends {
 
 /// Maximum number of sends of a group that are remembered one by one.
 const MOST: usize = 1_024;
-/// The time after which connections are informed of sends at the latest: less than the smallest
-/// retransmission timeout of any host, so that a timer started this late is still useful.
+/// The longest time before a send is reported to connections: less than the smallest retransmission timeout of
+/// any host, so that a timer started this late is still useful.
 pub(super) const CHECK_AFTER: Duration = Duration::from_millis(10);
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Releases a group from receivers that do not answer: a stopped host, or one whose network has failed.
 //!
 //! Separate from `slow.rs`, which ejects receivers: here a receiver stays a member, and only the group stops
-//! waiting for it. The receiver's own connection retransmits lost text, and the receiver catches up when it
+//! waiting for it. The receiver's own connection retransmits lost data, and the receiver catches up when it
 //! answers again. If it does not answer, `slow.rs` ejects it.
 
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use super::{Group, MemberId};
 use crate::Connection;
 
 impl Group {
-    /// Schedules a check for silent members: text waits for members or for the window.
+    /// Schedules a check for silent members. Called when data waits for members or for the window.
     pub(super) fn expect_silence(&mut self, now: Instant) {
         if self.controller.is_some() {
             self.silence_check.get_or_insert(now + CHECK_EVERY);
@@ -54,10 +54,10 @@ impl Group {
     }
 
     /// Returns `true` if a member delays the group, is silent, and has received less than half of the
-    /// outstanding text, while half of all members have acknowledged half of it (`half_have`). Otherwise the
-    /// member waits for a repair, or the text waits in a queue of this sender. A leader acknowledges every
+    /// outstanding data, while half of all members have acknowledged half of it (`half_have`). Otherwise the
+    /// member waits for a repair, or the data waits in a queue of this sender. A leader acknowledges every
     /// segment at once, so only a short silence is permitted to it. Other members may be silent for longer, and
-    /// longest unless `is_few`, which means that few members catch up: sending text again to many members takes
+    /// longest unless `is_few`, which means that few members catch up: sending data again to many members takes
     /// longer than waiting for them.
     fn is_left_behind(&self, id: MemberId, half_have: u64, is_few: bool, now: Instant) -> bool {
         let Some(Some(member)) = self.members.get(id as usize) else { return false };
@@ -75,8 +75,8 @@ impl Group {
             && self.has_open_window(id)
     }
 
-    /// Replaces the member if it is the leader. Otherwise releases the group from the member, whose window
-    /// still delays the group.
+    /// Replaces the leader if the member is the leader. Otherwise marks the member to leave the group, so that
+    /// its window no longer limits the group.
     fn stop_waiting_for(&mut self, id: MemberId) {
         if self.is_leader(id) {
             self.replace_leader();
@@ -86,7 +86,7 @@ impl Group {
     }
 
     /// Returns `true` if no segment of a member has arrived for `time` (at least half a round trip), and the
-    /// acknowledgement of its oldest outstanding segment is overdue by this time. The acknowledgement is due
+    /// ACK of its oldest outstanding segment is overdue by this time. The ACK is due
     /// one and a quarter round trips after the send.
     fn is_silent(&self, member: &Member, time: Duration, now: Instant) -> bool {
         let time = time.max(Duration::from_nanos(member.round_trip_ns / 2));
@@ -98,7 +98,7 @@ impl Group {
             && now >= heard_at.max(due_at) + time
     }
 
-    /// Returns `true` if the group's buffer has no space for text that could be sent.
+    /// Returns `true` if the group's buffer has no space for data that could be sent.
     pub(super) fn is_buffer_full(&self) -> bool {
         self.text.length().is_none() && self.text.room() < self.mss
     }
@@ -128,7 +128,7 @@ impl Group {
         self.touched.push_back(id);
     }
 
-    /// Lets a silent member leave the group: its connection sends the missing text by itself.
+    /// Lets a silent member leave the group: its connection sends the missing data by itself.
     pub(super) fn leave<B: AsRef<[u8]>>(&mut self, id: MemberId, connection: &mut Connection<B>) {
         connection.leave_group();
         let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
@@ -144,7 +144,7 @@ impl Member {
         self.leaves || !self.is_led && self.left_at.is_some()
     }
 
-    /// Doubles the silence that is permitted to a member that has returned, because its acknowledgement was only late.
+    /// Doubles the silence that is permitted to a member that has returned, because its ACK was only late.
     pub(super) fn be_patient(&mut self) {
         if self.left_at.is_some() {
             self.patience = (self.patience * 2).min(SILENT_AFTER);
@@ -154,13 +154,13 @@ impl Member {
 
 /// The silence after which a leader is replaced. A leader acknowledges each segment at once.
 const LEADER_QUIET: Duration = Duration::from_millis(5);
-/// The silence that is allowed to a member at first: twice the longest delay of an acknowledgement
+/// The silence that is allowed to a member at first: twice the longest delay of an ACK
 /// (`rxo cast receive`).
 pub(super) const FIRST_PATIENCE: Duration = Duration::from_millis(10);
-/// The number of segments of which a member acknowledges at least one, even if an acknowledgement is lost.
+/// The number of segments of which a member acknowledges at least one, even if an ACK is lost.
 const HIDDEN_SEGMENTS: u32 = 32;
 /// The longest silence that is allowed to a member. A process on a busy machine often waits 50 ms for the
 /// processor.
 const SILENT_AFTER: Duration = Duration::from_millis(100);
-/// The time between two checks while text waits.
+/// The time between two checks while data waits.
 const CHECK_EVERY: Duration = Duration::from_millis(2);

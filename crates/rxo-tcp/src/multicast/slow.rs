@@ -10,11 +10,11 @@ use super::{Group, MemberId, Outcome, Slow};
 /// The times that are needed to detect slow receivers.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
-    /// The time since which text has waited for receivers that accept less than a segment; `None` if no text waits.
+    /// The time since which data has waited for receivers that accept less than a segment; `None` if no data waits.
     blocked_since: Option<Instant>,
     due: Option<Instant>,
-    /// The start of the measurement of the common rate, and the position that all receivers had reached at
-    /// that time; `None` before the first measurement.
+    /// The start of the measurement for [`Slow::EjectBelow`](super::Slow::EjectBelow), and the position that
+    /// all receivers had reached at that time; `None` before the first measurement.
     pace: Option<(Instant, u64)>,
 }
 
@@ -28,7 +28,7 @@ impl Patience {
         self.due.take_if(|at| *at <= now).is_some()
     }
 
-    /// Restarts the measurement of the common rate.
+    /// Restarts the measurement for [`Slow::EjectBelow`](super::Slow::EjectBelow).
     pub(super) fn forget_pace(&mut self) {
         self.pace = None;
     }
@@ -40,7 +40,7 @@ impl Patience {
 }
 
 impl Group {
-    /// Records that text waits for receivers.
+    /// Records that data waits for receivers.
     pub(super) fn wait_for(&mut self, now: Instant) {
         if let Some(time) = self.config.slow.time()
             && self.patience.due.is_none()
@@ -51,12 +51,12 @@ impl Group {
         self.patience.pace.get_or_insert((now, self.tree.least().una));
     }
 
-    /// Returns the time since which text has waited for receivers; `None` if no text waits.
+    /// Returns the time since which data has waited for receivers; `None` if no data waits.
     pub(super) fn blocked_since(&self) -> Option<Instant> {
         self.patience.blocked_since
     }
 
-    /// Records that no text waits for receivers.
+    /// Records that no data waits for receivers.
     pub(super) fn wait_no_more(&mut self) {
         self.patience.blocked_since = None;
     }
@@ -81,8 +81,8 @@ impl Group {
         }
     }
 
-    /// Ejects the slowest member if all members together progressed by less than the required bytes in the
-    /// interval. Schedules the next check.
+    /// Ejects the slowest member if, in the interval, the position that all members have reached advanced by
+    /// less than the required number of bytes. Schedules the next check.
     fn keep_pace(&mut self, now: Instant) {
         let Slow::EjectBelow { time, bytes } = self.config.slow else { return };
         let Some((since, una)) = self.patience.pace else { return };
@@ -108,8 +108,8 @@ impl Group {
         if self.has_sent_all() { its.una == least.una } else { its.limit == least.limit }
     }
 
-    /// Returns the time since which a member has delayed others, and its outcome if that continues; `None` if
-    /// it does not delay others.
+    /// Returns the time since which a member has delayed the other members, and the outcome if it does not
+    /// stop; `None` if it does not delay them.
     fn waits_since(&self, id: MemberId) -> Option<(Instant, Outcome)> {
         let member = self.members.get(id as usize)?.as_ref()?;
         if let Some(until) = member.confirm_by {

@@ -1,7 +1,7 @@
-//! The text that not all receivers have acknowledged, in the pieces in which the application has written it.
+//! The data that not all receivers have acknowledged, in the pieces in which the application has written it.
 //!
 //! Separate from the send buffers of the connections, which share its pieces. A connection keeps its own
-//! references to text that the group has dropped.
+//! references to data that the group has dropped.
 
 use alloc::collections::VecDeque;
 
@@ -9,10 +9,10 @@ use rxo_frame::SharedBytes;
 
 use crate::{SendBuffer, Text};
 
-/// The text of the stream, starting at the slowest receiver's position.
+/// The data of the stream, starting at the slowest receiver's position.
 #[derive(Debug)]
 pub(super) struct GroupText {
-    /// The text in the form from which segments to the group are sent.
+    /// The data that segments to the group are built from.
     buffer: SendBuffer,
     /// The stream position of the first byte in `buffer`.
     una: u64,
@@ -27,12 +27,12 @@ impl GroupText {
         Self { buffer, una: 0, pieces: VecDeque::new(), is_finished: false }
     }
 
-    /// Returns the stream position of the first byte of the text that is kept.
+    /// Returns the stream position of the first byte of the data that is kept.
     pub(super) fn start(&self) -> u64 {
         self.una
     }
 
-    /// Returns the stream position after the last byte of the text.
+    /// Returns the stream position after the last byte of the data.
     pub(super) fn end(&self) -> u64 {
         self.una + u64::from(self.buffer.len())
     }
@@ -63,7 +63,7 @@ impl GroupText {
         bytes
     }
 
-    /// Drops the text before `una`, which all receivers have acknowledged.
+    /// Drops the data before `una`, because all receivers have acknowledged it.
     pub(super) fn advance(&mut self, una: u64) {
         let una = una.min(self.end());
         let Some(bytes) = una.checked_sub(self.una).filter(|bytes| *bytes > 0) else { return };
@@ -75,7 +75,7 @@ impl GroupText {
         }
     }
 
-    /// Returns the text from `from` up to `to`. If that text lies in several pieces, returns only its part in
+    /// Returns the data from `from` up to `to`. If that data lies in several pieces, returns only its part in
     /// the first piece. `None` if `from` is not kept.
     pub(super) fn piece(&self, from: u64, to: u64) -> Option<SharedBytes> {
         let next = self.pieces.partition_point(|(at, _)| *at <= from);
@@ -87,12 +87,12 @@ impl GroupText {
         (!found.is_empty()).then_some(found)
     }
 
-    /// Returns the stream position of the first byte of text that can still be passed to connections.
+    /// Returns the stream position of the first byte of data that can still be passed to connections.
     pub(super) fn first(&self) -> u64 {
         self.pieces.front().map_or(self.end(), |(at, _)| *at)
     }
 
-    /// Returns the text from `from` up to `to` for a packet; empty if some of this text was dropped.
+    /// Returns the data from `from` up to `to` for a packet; empty if some of this data was dropped.
     pub(super) fn view(&self, from: u64, to: u64) -> Text<'_> {
         let index = |position: u64| u32::try_from(position.checked_sub(self.una)?).ok();
         match (index(from), index(to)) {

@@ -1,6 +1,6 @@
 //! A tournament tree with two minima over all receivers: the send limit and the acknowledged position.
 //!
-//! Separate because the tree is the only part whose cost for each acknowledgement grows with the number of
+//! Separate because the tree is the only part whose cost for each ACK grows with the number of
 //! receivers. A change is propagated towards the root only as far as it changes a minimum: O(log n) at most.
 
 use alloc::vec;
@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 /// tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MemberMinimum {
-    /// The send limit: new text before this stream position may be sent.
+    /// The send limit: new data before this stream position may be sent.
     pub(super) limit: u64,
     /// The acknowledged position: everything before this stream position has arrived.
     pub(super) una: u64,

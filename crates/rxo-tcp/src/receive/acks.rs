@@ -1,9 +1,9 @@
-//! The pending acknowledgements: their number, their content, and their timing.
+//! The pending ACKs: their number, their content, and their timing.
 //!
-//! Separate because aggregation must not change the acknowledgements: text is counted segment by segment, so
-//! the segments of an aggregate cause the acknowledgements that they would have caused alone (Menon and
-//! Zwaenepoel 2008, section 3.4). The content of an acknowledgement is fixed when it becomes due, as if it were
-//! sent at once. Acknowledgements that differ only in numbers are sent as one template (section 4).
+//! Separate because aggregation must not change the ACKs. Data is counted segment by segment, so the segments
+//! of an aggregate cause the ACKs that they would have caused alone (Menon and Zwaenepoel 2008, section 3.4).
+//! The content of an ACK is fixed when it becomes due, as if it were sent at once. ACKs that differ only in ACK
+//! number, window and TSecr are sent as one template (section 4).
 
 use alloc::vec::Vec;
 use core::num::NonZeroU16;
@@ -14,10 +14,10 @@ use rxo_wire::tcp::SackBlocks;
 use super::repeats::Repeats;
 use crate::AckPolicy;
 
-/// One acknowledgement that is to be sent.
+/// One ACK that is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckOwed {
-    /// SEG.ACK: the acknowledgement number.
+    /// SEG.ACK: the ACK number.
     pub ack: SeqNumber,
     /// TSecr, the echoed timestamp; meaningless without timestamps.
     pub echo: u32,
@@ -28,57 +28,56 @@ pub struct AckOwed {
     pub(crate) kind: AckKind,
 }
 
-/// The way in which an acknowledgement is sent.
+/// The treatment of a pending ACK: as part of a template, or as a segment of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AckKind {
-    /// The acknowledgement is sent together with others that differ only in numbers, or on a segment with
-    /// text.
+    /// The ACK is sent together with others that differ only in ACK number, window and TSecr, or on a segment with
+    /// data.
     Plain,
-    /// The acknowledgement reports that a gap is filled. It is sent as a segment of its own, and no later
-    /// acknowledgement replaces it. A peer in recovery sends no tail loss probe (RFC 8985, section 7.2). If an
-    /// arrival caused only one acknowledgement, and if this acknowledgement was lost, the peer would wait for
-    /// its retransmission timeout (RFC 2525, section 2.13).
+    /// The ACK reports that a gap is filled. It is sent as a segment of its own, and no later ACK replaces it.
+    /// The reason: a peer in recovery sends no tail loss probe (RFC 8985, section 7.2). If this ACK were lost
+    /// and no other ACK followed, the peer would wait for its retransmission timeout (RFC 2525, section 2.13).
     Filled,
-    /// The acknowledgement is sent as a segment of its own, because the peer counts duplicates.
+    /// The ACK is sent as a segment of its own, because the peer counts duplicates.
     Alone,
-    /// The acknowledgement is sent as a segment of its own, with the next SACK option in the queue.
+    /// The ACK is sent as a segment of its own, with the next SACK option in the queue.
     AloneWithSack,
 }
 
-/// The pending acknowledgements, oldest first. Allocates memory on use.
+/// The pending ACKs, oldest first. Allocates memory when needed.
 #[derive(Debug)]
 pub(crate) struct Acks {
     owed: Vec<AckOwed>,
-    /// The SACK blocks of the pending acknowledgements that report any, in the order of the acknowledgements.
+    /// The SACK blocks of the pending ACKs that report any, in the order of the ACKs.
     sacks: Vec<SackBlocks>,
-    /// The number of acknowledgements at the front of `owed` that were sent. These acknowledgements are kept
+    /// The number of ACKs at the front of `owed` that were sent. These ACKs are kept
     /// until the next call of [`Acks::take`], for the caller to read.
     left: u32,
-    /// The number of bytes of received text that no pending acknowledgement covers.
+    /// The number of bytes of received data that no pending ACK covers.
     unacknowledged_bytes: u32,
-    /// The number of queued SACK options at which duplicate acknowledgements begin to be dropped: a duplicate
-    /// is dropped if the next one repeats all of its blocks.
+    /// The number of queued SACK options from which on duplicate ACKs are dropped: a duplicate is dropped if
+    /// the next one repeats all of its blocks.
     brief_from: u8,
     repeats: Repeats,
     segment: Within,
-    /// The rule that selects the segments that cause an acknowledgement; `None` if every second segment causes one.
+    /// The rule that selects the segments that cause an ACK; `None` if every second segment causes one.
     spread: Option<Spread>,
-    /// The number of further segments with text that are acknowledged at once.
+    /// The number of further segments with data that are acknowledged at once.
     quick: u16,
-    /// `true` if an acknowledgement was queued since the last call of [`Acks::take_news`].
+    /// `true` if an ACK was queued since the last call of [`Acks::take_news`].
     has_news: bool,
 }
 
-/// The segment that is being processed, which causes at most one acknowledgement.
+/// The segment that is being processed, which causes at most one ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Within {
     /// No segment is being processed.
     Nothing,
-    /// A segment is being processed and has not caused an acknowledgement yet.
+    /// A segment is being processed and has not caused an ACK yet.
     Unanswered,
-    /// A segment is being processed and causes an acknowledgement.
+    /// A segment is being processed and causes an ACK.
     Answered {
-        /// `true` if the acknowledgement is sent as a segment of its own.
+        /// `true` if the ACK is sent as a segment of its own.
         is_alone: bool,
     },
 }
@@ -101,13 +100,13 @@ impl Acks {
         }
     }
 
-    /// Begins the processing of a segment, which causes at most one acknowledgement (RFC 5681, section 4.2).
+    /// Begins the processing of a segment, which causes at most one ACK (RFC 5681, section 4.2).
     pub(crate) fn begin_segment(&mut self) {
         self.segment = Within::Unanswered;
     }
 
-    /// Ends the processing of a segment. Returns `None` if the segment causes no acknowledgement; otherwise
-    /// `Some`, with `true` if the acknowledgement is sent as a segment of its own.
+    /// Ends the processing of a segment. Returns `None` if the segment causes no ACK; otherwise
+    /// `Some`, with `true` if the ACK is sent as a segment of its own.
     pub(crate) fn end_segment(&mut self) -> Option<bool> {
         match core::mem::replace(&mut self.segment, Within::Nothing) {
             Within::Answered { is_alone } => Some(is_alone),
@@ -115,13 +114,13 @@ impl Acks {
         }
     }
 
-    /// Records that the segment that is being processed causes an acknowledgement.
+    /// Records that the segment that is being processed causes an ACK.
     pub(crate) fn answer(&mut self) {
         let is_alone = self.segment == Within::Answered { is_alone: true };
         self.segment = Within::Answered { is_alone };
     }
 
-    /// Records that the segment that is being processed causes an acknowledgement that is sent as a segment of
+    /// Records that the segment that is being processed causes an ACK that is sent as a segment of
     /// its own: the peer counts duplicates, and each duplicate carries SACK blocks.
     pub(crate) fn answer_alone(&mut self) {
         self.segment = Within::Answered { is_alone: true };
@@ -132,8 +131,8 @@ impl Acks {
         self.quick = self.quick.max(1);
     }
 
-    /// Counts a segment with `bytes` bytes of text in order. Returns `true` if the segment causes an
-    /// acknowledgement, as every second full segment does (RFC 9293, section 3.8.6.3).
+    /// Counts a segment with `bytes` bytes of in-order data. Returns `true` if the segment causes an
+    /// ACK, as every second full segment does (RFC 9293, section 3.8.6.3).
     #[inline]
     pub(crate) fn count(&mut self, bytes: u32, full_segment: u32) -> bool {
         self.unacknowledged_bytes = self.unacknowledged_bytes.saturating_add(bytes);
@@ -146,8 +145,8 @@ impl Acks {
         is_owed
     }
 
-    /// Counts up to `count` segments of `bytes` bytes each, until one causes an acknowledgement. Returns the
-    /// number of segments counted, and `true` if the last of them causes an acknowledgement.
+    /// Counts up to `count` segments of `bytes` bytes each, until one causes an ACK. Returns the
+    /// number of segments counted, and `true` if the last of them causes an ACK.
     #[inline]
     pub(crate) fn count_alike(
         &mut self,
@@ -170,36 +169,36 @@ impl Acks {
         (counted, counted == needed)
     }
 
-    /// Returns `true` if text waits for a delayed acknowledgement.
+    /// Returns `true` if data waits for a delayed ACK.
     pub(crate) fn is_delaying(&self) -> bool {
         self.unacknowledged_bytes > 0
     }
 
-    /// Returns `true` if at least one full segment waits for a delayed acknowledgement.
+    /// Returns `true` if at least one full segment waits for a delayed ACK.
     pub(crate) fn is_delaying_a_whole(&self, full_segment: u32) -> bool {
         self.unacknowledged_bytes >= full_segment && full_segment > 0
     }
 
-    /// Returns `true` if an acknowledgement was queued since the last call. In that case, any text that waits
-    /// for a delayed acknowledgement has arrived after the queued acknowledgement.
+    /// Returns `true` if an ACK was queued since the last call. In that case, any data that waits
+    /// for a delayed ACK has arrived after the queued ACK.
     pub(crate) fn take_news(&mut self) -> bool {
         core::mem::take(&mut self.has_news)
     }
 
-    /// Returns the acknowledgements that have not been sent.
+    /// Returns the ACKs that have not been sent.
     #[inline]
     fn waiting(&self) -> &[AckOwed] {
         self.owed.get(self.left as usize..).unwrap_or_default()
     }
 
-    /// Returns the number of pending acknowledgements.
+    /// Returns the number of pending ACKs.
     pub(crate) fn count_owed(&self) -> usize {
         self.waiting().len()
     }
 
-    /// Replaces the plain acknowledgements with the same ECE mark at the end of the queue by a single one. The
-    /// new acknowledgement has the ACK number of the last and the echoed timestamp of the first (RFC 7323,
-    /// section 4.3). An acknowledgement of a filled gap after them is kept.
+    /// Merges the plain ACKs at the end of the queue that have equal ECE marks into one stretch ACK, with the
+    /// ACK number of the last and the echoed timestamp of the first (RFC 7323, section 4.3). An ACK of a filled
+    /// gap at the very end of the queue is kept.
     pub(crate) fn stretch(&mut self) {
         let filled = match self.waiting() {
             [.., last] if last.kind == AckKind::Filled => self.owed.pop(),
@@ -223,13 +222,13 @@ impl Acks {
         }
     }
 
-    /// Replaces all pending acknowledgements by the last one, with its SACK blocks and the echoed timestamp of
+    /// Replaces all pending ACKs by the last of them, with its SACK blocks, but with the echoed timestamp of
     /// the first.
     pub(crate) fn keep_last(&mut self) {
         let first = self.waiting().first().copied();
         let (Some(first), true) = (first, self.count_owed() > 1) else { return };
         let Some(last) = self.owed.pop() else { return };
-        // Acknowledgements that were sent have already taken their blocks.
+        // ACKs that were sent have already taken their blocks.
         let sack = self.sacks.pop().filter(|_| last.kind == AckKind::AloneWithSack);
         self.sacks.clear();
         self.sacks.extend(sack);
@@ -241,13 +240,13 @@ impl Acks {
         });
     }
 
-    /// Returns `true` if a segment with text can carry all pending acknowledgements.
+    /// Returns `true` if a segment with data can carry all pending ACKs.
     pub(crate) fn can_piggyback(&self) -> bool {
         let owed = self.waiting();
         owed.len() < 2 && owed.iter().all(|ack| ack.kind == AckKind::Plain)
     }
 
-    /// Drops all pending acknowledgements, because a segment with SEG.ACK = RCV.NXT is sent or the connection ends.
+    /// Drops all pending ACKs, because a segment with SEG.ACK = RCV.NXT is sent or the connection ends.
     pub(crate) fn piggyback(&mut self) {
         self.owed.clear();
         self.sacks.clear();
@@ -257,9 +256,9 @@ impl Acks {
         }
     }
 
-    /// Removes the next acknowledgements that can be sent together: a single one, or a run of plain ones with
-    /// the same ECE mark. Returns the first acknowledgement with its SACK blocks; [`Acks::later`] returns the
-    /// others. `None` if no acknowledgement is pending.
+    /// Removes the next ACKs that can be sent together: a single ACK, or a run of plain ACKs with equal ECE
+    /// marks. Returns the first ACK with its SACK blocks; [`Acks::later`] returns the later ACKs. `None` if no
+    /// ACK is pending.
     pub(crate) fn take(&mut self) -> Option<(AckOwed, SackBlocks)> {
         self.owed.drain(..self.left as usize);
         self.left = 0;
@@ -276,31 +275,30 @@ impl Acks {
         Some((first, sack))
     }
 
-    /// Returns the acknowledgements to send together with the one that the last call of [`Acks::take`] returned.
+    /// Returns the ACKs to send together with the ACK that the last call of [`Acks::take`] returned.
     pub(crate) fn later(&self) -> &[AckOwed] {
         self.owed.get(1..self.left as usize).unwrap_or_default()
     }
 
-    /// Returns `true` if the last acknowledgement has not been sent, has the ACK number `nxt`, and may still
-    /// be given another window.
+    /// Returns `true` if the window of the last ACK may still be changed: the ACK has not been sent, and its
+    /// ACK number is `nxt`.
     pub(crate) fn may_update(&self, nxt: SeqNumber) -> bool {
         let last = self.waiting().last();
         last.is_some_and(|last| last.ack == nxt && last.kind != AckKind::Alone)
     }
 
-    /// Changes the window of the last acknowledgement to `window`.
+    /// Changes the window of the last ACK to `window`.
     pub(crate) fn update(&mut self, window: u16) {
         if let Some(last) = self.owed.last_mut() {
             last.window = window;
         }
     }
 
-    /// Adds the acknowledgement `ack` with the SACK blocks `sack` to the queue.
+    /// Adds the ACK `ack` with the SACK blocks `sack` to the queue.
     ///
-    /// `ack` replaces the last queued acknowledgement if `sack` repeats all blocks of that acknowledgement and
-    /// the peer needs no more duplicates. Thus no block is dropped unless a later acknowledgement repeats it:
-    /// the peer would retransmit an unreported block. If the queue of SACK options is full, `ack` always
-    /// replaces the last acknowledgement.
+    /// `ack` replaces the last queued ACK if `sack` repeats all blocks of that ACK and the peer needs no more
+    /// duplicates. The condition matters because the peer would retransmit a block that no ACK reports. If the
+    /// queue of SACK options is full, `ack` always replaces the last ACK with SACK blocks.
     pub(crate) fn owe_with(&mut self, ack: AckOwed, sack: SackBlocks) {
         if sack.is_empty() {
             return self.owe(ack);
@@ -321,7 +319,7 @@ impl Acks {
         }
     }
 
-    /// Adds the acknowledgement `ack` without SACK blocks.
+    /// Adds the ACK `ack` without SACK blocks.
     #[inline]
     pub(crate) fn owe(&mut self, ack: AckOwed) {
         (self.unacknowledged_bytes, self.has_news) = (0, true);
@@ -335,7 +333,7 @@ impl Acks {
         self.owed.push(ack);
     }
 
-    /// Returns `true` if `ack` with the SACK blocks `sack` makes `last`, the last queued acknowledgement,
+    /// Returns `true` if `ack` with the SACK blocks `sack` makes `last`, the last queued ACK,
     /// redundant: both have the same ACK number and ECE mark, and `sack` contains all SACK blocks of `last`.
     /// The last queued SACK option must belong to `last`. A D-SACK block is sent only once, so nothing makes
     /// it redundant.
@@ -345,16 +343,16 @@ impl Acks {
             && self.sacks.last().is_some_and(|own| !own.has_duplicate(ack.ack) && sack.cover(own))
     }
 
-    /// Returns the number of received segments of `bytes` bytes that together cause one acknowledgement,
-    /// which is due for two segments of `full_segment` bytes. `None` if received text is not acknowledged
-    /// yet, if segments are acknowledged at once, or if acknowledgements are spread over time.
+    /// Returns the number of received segments of `bytes` bytes that together cause one ACK,
+    /// which is due for two segments of `full_segment` bytes. `None` if received data is not acknowledged
+    /// yet, if segments are acknowledged at once, or if ACKs are spread over time.
     #[inline]
     pub(crate) fn segments_for_one(&self, bytes: u32, full_segment: u32) -> Option<u32> {
         let is_steady = self.quick == 0 && self.unacknowledged_bytes == 0 && self.spread.is_none();
         is_steady.then(|| full_segment.saturating_mul(2).div_ceil(bytes.max(1)).max(1))
     }
 
-    /// Returns the number of acknowledgements that can be added before the last queued one must be dropped.
+    /// Returns the number of ACKs that can be added before the last queued one must be dropped.
     #[inline]
     pub(crate) fn room(&self) -> usize {
         MOST_OWED - self.owed.len()
@@ -367,15 +365,15 @@ impl Acks {
         self.owed.extend(acks);
     }
 
-    /// Drops the last pending acknowledgement to make space, because the owner has not sent for a long time.
-    /// The next acknowledgement covers the same text.
+    /// Drops the last pending ACK, because the queue is full: the owner has not sent for a long time. The next
+    /// ACK acknowledges the same data.
     fn forget_last(&mut self) {
         if self.owed.pop().is_some_and(|last| last.kind == AckKind::AloneWithSack) {
             self.sacks.pop();
         }
     }
 
-    /// Frees the memory of the queue if no acknowledgement is pending. The memory is allocated again on use.
+    /// Frees the memory of the queue if no ACK is pending. The memory is allocated again when needed.
     pub(crate) fn free_unused(&mut self) {
         if self.waiting().is_empty() {
             (self.owed, self.left) = (Vec::new(), 0);
@@ -386,16 +384,16 @@ impl Acks {
     }
 }
 
-/// Chooses the segments that cause an acknowledgement when many receivers acknowledge the same segments. Only
-/// text in order is counted; other acknowledgements in between have no effect. Thus receivers with different
+/// Chooses the segments that cause an ACK when many receivers acknowledge the same segments. Only
+/// in-order data is counted; other ACKs in between have no effect. Thus receivers with different
 /// offsets continue to acknowledge different segments.
 #[derive(Clone, Copy, Debug)]
 struct Spread {
     segments: NonZeroU16,
-    /// The offset in segments by which the first acknowledgement comes earlier. Applied and set to 0 at the
+    /// The offset in segments by which the first ACK comes earlier. Applied and set to 0 at the
     /// first segment, whose size determines the offset in bytes.
     offset: u16,
-    /// Number of bytes received since the last acknowledgement was due.
+    /// Number of bytes received since the last ACK was due.
     bytes: u32,
 }
 
@@ -410,7 +408,7 @@ impl Spread {
         }
     }
 
-    /// Counts a segment with `bytes` bytes of text. Returns `true` if an acknowledgement is due.
+    /// Counts a segment with `bytes` bytes of data. Returns `true` if an ACK is due.
     fn count(&mut self, bytes: u32, full_segment: u32) -> bool {
         let most = u32::from(self.segments.get()).saturating_mul(full_segment);
         let skipped = u32::from(core::mem::take(&mut self.offset)).saturating_mul(full_segment);
@@ -420,13 +418,13 @@ impl Spread {
     }
 }
 
-/// Maximum number of pending acknowledgements, enough for 2,048 segments, which are several full batches.
-/// Beyond that limit a new acknowledgement replaces the last pending one and covers the same text.
+/// Maximum number of pending ACKs: enough for 2,048 segments, several full batches. At the limit, a new ACK
+/// replaces the last pending one. No data stays unacknowledged, because ACKs are cumulative.
 const MOST_OWED: usize = 1_024;
 /// Maximum number of queued SACK options. A peer needs the newest option, and some duplicates.
 const MOST_SACKS: usize = 64;
-/// Maximum number of acknowledgements whose memory (3 KiB) is kept when none is pending. A full batch of frames
-/// causes no more acknowledgements.
+/// Maximum number of ACKs whose memory (3 KiB) is kept when none is pending. A full batch of frames
+/// causes no more ACKs.
 const MOST_KEPT: usize = 256;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Reads received text again: text in order, text out of order, and the last text that the application has
+//! Reads received data again: in-order data, out-of-order data, and the last data that the application has
 //! read.
 //!
-//! Separate from ordinary reading, which returns each byte once. A receiver of a group needs all the text of a
+//! Separate from ordinary reading, which returns each byte once. A receiver of a group needs all the data of a
 //! block to restore the block's lost segments (`multicast/mend.rs`), and the application may have read a part
-//! of this text.
+//! of this data.
 
 use alloc::boxed::Box;
 
@@ -12,7 +12,7 @@ use rxo_wire::SeqNumber;
 use super::{Receive, Spill};
 use crate::sequence::{before, distance, later};
 
-/// The last text that the application has read. Allocates memory on use.
+/// The data that the application has read most recently. Allocates memory when needed.
 #[derive(Debug)]
 pub(super) struct ReadText {
     ring: Spill,
@@ -27,7 +27,7 @@ impl ReadText {
         Self { ring: Spill::with_capacity(bytes), size: bytes, start: nothing, end: nothing }
     }
 
-    /// Adds text at `seq`, which follows the text that was added before. Drops the oldest text if there is
+    /// Adds data at `seq`, which follows the data that was added before. Drops the oldest data if there is
     /// not enough space.
     fn add(&mut self, seq: SeqNumber, text: &[u8]) {
         let end = seq + text.len() as u32;
@@ -50,7 +50,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.read_text = Some(Box::new(ReadText::new(bytes)));
     }
 
-    /// Adds the next `bytes` bytes of text in order to the text that the application has read.
+    /// Adds the next `bytes` bytes of in-order data to the data that the application has read.
     #[inline]
     pub(super) fn remember(&mut self, bytes: usize) {
         if self.read_text.is_some() {
@@ -73,7 +73,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.read_text = Some(read);
     }
 
-    /// Returns `true` if the text from `start` up to `end` has arrived and is kept.
+    /// Returns `true` if the data from `start` up to `end` has arrived and is kept.
     pub(crate) fn has(&self, start: SeqNumber, end: SeqNumber) -> bool {
         if !self.text_end().is_before(end) {
             return !start.is_before(self.kept_from());
@@ -82,14 +82,14 @@ impl<B: AsRef<[u8]>> Receive<B> {
         run.is_some_and(|run| !run.end.is_before(end))
     }
 
-    /// Returns the sequence number of the first byte of received text that is kept.
+    /// Returns the sequence number of the first byte of received data that is kept.
     fn kept_from(&self) -> SeqNumber {
         let read_at = self.read_at();
         let read = self.read_text.as_ref().filter(|read| read.end == read_at);
         read.map_or(read_at, |read| read.start)
     }
 
-    /// Copies the received text at `seq` to `to`, and returns `true`. Returns `false` if a part of that text is
+    /// Copies the received data at `seq` to `to`, and returns `true`. Returns `false` if a part of that data is
     /// missing; the content of `to` is then undefined.
     pub(crate) fn copy(&self, seq: SeqNumber, to: &mut [u8]) -> bool {
         let end = seq + to.len() as u32;

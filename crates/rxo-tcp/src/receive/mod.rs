@@ -1,5 +1,5 @@
 //! The receiving direction: the receive sequence variables (RFC 9293, section 3.3.1), the window, and the
-//! text.
+//! data.
 
 mod acks;
 mod again;
@@ -50,41 +50,42 @@ pub(crate) struct Receive<B> {
     pub(crate) sack: SackReport,
     /// The right edge of the window, which moves only in steps that justify a window update.
     edge: SeqNumber,
-    /// The furthest window edge in any acknowledgement, including pending ones. This edge may be after the
+    /// The furthest window edge in any ACK, including pending ones. This edge may be after the
     /// exact edge of the window, because windows are rounded up to whole units.
     said: SeqNumber,
-    /// The furthest window edge that was sent to the peer in an acknowledgement.
+    /// The furthest window edge that was sent to the peer in an ACK.
     told: SeqNumber,
     capacity: u32,
-    /// The limit for received text in bytes: the capacity, or a larger window that was offered before the
+    /// The limit for received data in bytes: the capacity, or more if a larger window was offered before the
     /// capacity shrank.
     held: u32,
-    /// The text in order that the application has not read, in its original buffers.
+    /// The in-order data that the application has not read, in its original buffers.
     ready: Chain<B>,
-    /// The number of bytes in order, up to RCV.NXT, that were copied to the ring `spill` because they had too
-    /// many buffers.
+    /// The number of in-order bytes, up to RCV.NXT, that were copied to the ring `spill` because they arrived
+    /// in too many buffers.
     spilled_bytes: u32,
     waiting: Reassembly<B>,
     spill: Spill,
-    /// The largest text of a segment so far in bytes, an estimate of the peer's full segment.
+    /// The largest payload of a segment so far in bytes, an estimate of the peer's full segment.
     largest_text: u32,
-    /// The number of times that the sequence numbers of text in order have wrapped.
+    /// The number of times that the sequence numbers of in-order data have wrapped.
     received_rounds: u16,
-    /// The last text that the application has read; `None` if it is not kept.
+    /// The data that the application has read most recently, kept for
+    /// [`Connection::copy_segment`](crate::Connection::copy_segment); `None` if it is not kept.
     read_text: Option<Box<ReadText>>,
 }
 
-/// The result of accepting a segment's text.
+/// The result of accepting a segment's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Accepted {
-    /// The text of the segment was in order.
+    /// The data of the segment was in order.
     InOrder {
-        /// `true` if out-of-order text waits, or waited until now: then an acknowledgement is sent at once.
+        /// `true` if out-of-order data waits, or waited until now: then an ACK is sent at once.
         beside_a_gap: bool,
     },
-    /// The text is out of order, or was received before.
+    /// The data is out of order, or was received before.
     OutOfOrder,
-    /// The text was dropped because there are too many gaps.
+    /// The data was dropped because there are too many gaps.
     NoRoom,
 }
 
@@ -115,8 +116,8 @@ impl<B: AsRef<[u8]>> Receive<B> {
         }
     }
 
-    /// Changes the capacity to `bytes` bytes. Text stays, and so does the space inside the offered window.
-    /// `pieces` is the minimum number of pieces of text to keep. Returns `true`, and allocates, only if
+    /// Changes the capacity to `bytes` bytes. Data stays, and so does the space inside the offered window.
+    /// `pieces` is the minimum number of pieces of data to keep. Returns `true`, and allocates, only if
     /// anything changed.
     pub(crate) fn resize(&mut self, bytes: u32, pieces: usize) -> bool {
         let held = bytes.max(distance(self.read_at(), self.edge));
@@ -136,23 +137,23 @@ impl<B: AsRef<[u8]>> Receive<B> {
     }
 
     /// Frees the memory of a larger window that was offered before the buffer shrank, as far as the peer has
-    /// used the window and the text was read. Returns `true` if any memory was freed.
+    /// used the window and the data was read. Returns `true` if any memory was freed.
     pub(crate) fn free_used_window(&mut self, pieces: usize) -> bool {
         self.capacity < self.held && self.resize(self.capacity, pieces)
     }
 
-    /// Returns the capacity for received text, in bytes.
+    /// Returns the capacity for received data, in bytes.
     pub(crate) fn capacity(&self) -> u32 {
         self.capacity
     }
 
-    /// Returns the memory that received text may use, in bytes, not counting the ring into which text is
+    /// Returns the memory that received data may use, in bytes, not counting the ring into which data is
     /// copied.
     pub(crate) fn held_bytes(&self) -> u32 {
         self.held
     }
 
-    /// Returns the right edge of the offered window, including pending acknowledgements.
+    /// Returns the right edge of the offered window, including pending ACKs.
     pub(crate) fn offered_edge(&self) -> SeqNumber {
         self.said
     }
@@ -181,32 +182,32 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.largest_text.min(self.mss)
     }
 
-    /// Returns `true` if out-of-order text waits.
+    /// Returns `true` if out-of-order data waits.
     pub(crate) fn has_gap(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Returns the SACK blocks of the next acknowledgement.
+    /// Returns the SACK blocks of the next ACK.
     pub(crate) fn sack_blocks(&mut self) -> SackBlocks {
         self.sack.take(&self.waiting)
     }
 
-    /// Returns the number of bytes of text in order that the application has not consumed.
+    /// Returns the number of bytes of in-order data that the application has not consumed.
     pub(crate) fn ready_bytes(&self) -> usize {
         self.ready.len_bytes() + self.spilled_bytes as usize
     }
 
-    /// Returns the pieces of text in order that the application has not consumed.
+    /// Returns the pieces of in-order data that the application has not consumed.
     pub(crate) fn slices(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         Slices::new(self.ready.slices(), self.spilled())
     }
 
-    /// Returns the part of the text in order that was copied to the ring `spill`.
+    /// Returns the part of the in-order data that was copied to the ring `spill`.
     fn spilled(&self) -> [&[u8]; 2] {
         self.spill.slices(before(self.text_end(), self.spilled_bytes), self.spilled_bytes)
     }
 
-    /// Consumes up to `bytes` bytes of text in order. Returns the number of bytes consumed.
+    /// Consumes up to `bytes` bytes of in-order data. Returns the number of bytes consumed.
     pub(crate) fn consume(&mut self, bytes: usize) -> usize {
         self.remember(bytes);
         let consumed = self.ready.advance(bytes);
@@ -219,7 +220,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         consumed
     }
 
-    /// Copies text in order into `to` and consumes it. Returns the number of bytes copied.
+    /// Copies in-order data into `to` and consumes it. Returns the number of bytes copied.
     pub(crate) fn read(&mut self, to: &mut [u8]) -> usize {
         self.remember(to.len());
         let mut copied = self.ready.read(to);
@@ -236,22 +237,22 @@ impl<B: AsRef<[u8]>> Receive<B> {
         copied
     }
 
-    /// Returns `true` if text in order was copied because the limit for buffers was reached.
+    /// Returns `true` if in-order data was copied because the limit for buffers was reached.
     pub(crate) fn is_spilling(&self) -> bool {
         self.spilled_bytes > 0
     }
 
-    /// Returns `true` if a buffer with text in order before `seq` is kept.
+    /// Returns `true` if a buffer with in-order data before `seq` is kept.
     pub(crate) fn keeps_buffers_before(&self, seq: SeqNumber) -> bool {
         !self.ready.is_empty() && self.read_at().is_before(seq)
     }
 
-    /// Returns `true` if a buffer with out-of-order text is kept.
+    /// Returns `true` if a buffer with out-of-order data is kept.
     pub(crate) fn keeps_buffers_out_of_order(&self) -> bool {
         self.waiting.original_buffers() > 0
     }
 
-    /// Returns the sequence number of the next byte that the application reads.
+    /// Returns the sequence number of the next byte that the application will read.
     pub(crate) fn read_at(&self) -> SeqNumber {
         before(self.text_end(), self.ready_bytes() as u32)
     }
@@ -262,24 +263,24 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.knows_fin.then_some(self.fin)
     }
 
-    /// Returns RCV.NXT without the peer's FIN: the end of the text in order.
+    /// Returns RCV.NXT without the peer's FIN: the end of the in-order data.
     fn text_end(&self) -> SeqNumber {
         self.fin_at().map_or(self.nxt, |at| earlier(at, self.nxt))
     }
 
-    /// Moves all text into the buffers that `exchange` returns; text for which it returns `None` stays.
+    /// Moves all data into the buffers that `exchange` returns; data for which it returns `None` stays.
     pub(crate) fn exchange(&mut self, mut exchange: impl FnMut(&B, &[u8]) -> Option<B>) {
         self.ready.exchange(&mut exchange);
         self.waiting.exchange(&mut exchange);
     }
 
-    /// Drops all received text.
+    /// Drops all received data.
     pub(crate) fn clear(&mut self) {
         self.consume(usize::MAX);
         self.waiting.clear();
     }
 
-    /// Frees the memory that holds no text. The memory is allocated again on use.
+    /// Frees unused memory, which is allocated again when needed.
     pub(crate) fn free_unused(&mut self) {
         self.ready.free_unused();
         self.waiting.free_unused();
@@ -288,7 +289,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         }
     }
 
-    /// Frees all memory except the memory of unread text. Call this method when no more text will be accepted.
+    /// Frees all memory except the memory of unread data. Call this method when no more data will be accepted.
     pub(crate) fn give_back(&mut self) {
         self.waiting = Reassembly::with_limits(0, 0);
         if self.is_spilling() {
@@ -311,21 +312,21 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.waiting.first_part(start, end)
     }
 
-    /// Processes text at `seq`, which must be inside the window.
+    /// Processes data at `seq`, which must be inside the window.
     pub(crate) fn accept(&mut self, seq: SeqNumber, payload: Payload<B>) -> Accepted {
         self.largest_text = self.largest_text.max(payload.bytes());
         if seq == self.nxt { self.append(payload) } else { self.keep(seq, payload) }
     }
 
-    /// Returns the number of further buffers of text in order that can be kept, while no out-of-order text
+    /// Returns the number of further buffers of in-order data that can be kept, while no out-of-order data
     /// waits.
     #[inline]
     pub(crate) fn room(&self) -> usize {
         if self.is_spilling() { 0 } else { self.ready.room_pieces() }
     }
 
-    /// Appends text at RCV.NXT, from a segment or from a GSO frame with segments of `size` bytes. No
-    /// out-of-order text may be waiting.
+    /// Appends data at RCV.NXT, from a segment or from a GSO frame with segments of `size` bytes. No
+    /// out-of-order data may be waiting.
     #[inline]
     pub(crate) fn append_expected(&mut self, payload: Payload<B>, size: u32) {
         self.largest_text = self.largest_text.max(size);
@@ -336,9 +337,8 @@ impl<B: AsRef<[u8]>> Receive<B> {
         }
     }
 
-    /// Appends the text `first` and the text at the same offset in each of the next `later` frames, at
-    /// RCV.NXT. No out-of-order text may be waiting, and all buffers must fit. Returns the number of texts
-    /// appended.
+    /// Appends the data `first` and the data at the same offset in each of the next `later` frames, at RCV.NXT.
+    /// No out-of-order data may be waiting, and all buffers must fit. Returns the number of payloads appended.
     #[inline]
     pub(crate) fn append_alike(
         &mut self,
@@ -362,7 +362,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         Accepted::InOrder { beside_a_gap: false }
     }
 
-    /// Accepts text by the slow path: out-of-order text waits, or the limit for buffers is reached.
+    /// Accepts data by the slow path: out-of-order data waits, or the limit for buffers is reached.
     #[inline(never)]
     fn append_otherwise(&mut self, payload: Payload<B>) -> Accepted {
         let beside_a_gap = self.has_gap();
@@ -373,7 +373,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         Accepted::InOrder { beside_a_gap }
     }
 
-    /// Appends text at RCV.NXT: by reference if its buffer can be kept, otherwise as a copy.
+    /// Appends data at RCV.NXT: by reference if its buffer can be kept, otherwise as a copy.
     fn push(&mut self, text: Text<B>) {
         match text {
             Text::Lent(payload) if !self.is_spilling() && self.may_lend() => {
@@ -384,7 +384,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         }
     }
 
-    /// Appends a copy of text at RCV.NXT.
+    /// Appends data at RCV.NXT as a copy in the ring `spill`.
     #[inline(never)]
     fn push_spilled(&mut self, payload: &Payload<B>) {
         self.make_room();
@@ -399,7 +399,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
     }
 
     /// Returns `true` if another buffer may be kept without a copy. Slots in `ready` are reserved for the
-    /// buffers of out-of-order text.
+    /// buffers of out-of-order data.
     fn may_lend(&self) -> bool {
         self.ready.room_pieces() > self.waiting.original_buffers()
     }
@@ -414,7 +414,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         }
     }
 
-    /// Appends text at RCV.NXT to `ready`. Inlined, because a call would cost a single segment 21 more instructions.
+    /// Appends data at RCV.NXT to `ready`. Inlined, because a call would cost a single segment 21 more instructions.
     #[inline(always)]
     fn push_ready(&mut self, payload: Payload<B>) {
         let bytes = payload.bytes();
@@ -425,7 +425,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         }
     }
 
-    /// Moves RCV.NXT by `bytes` of text in order, and counts wraps.
+    /// Moves RCV.NXT by `bytes` of in-order data, and counts wraps.
     #[inline]
     fn advance(&mut self, bytes: u32) {
         let nxt = self.nxt + bytes;
@@ -435,7 +435,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.nxt = nxt;
     }
 
-    /// Returns the number of bytes of text that have arrived in order. The peer's SYN must have arrived.
+    /// Returns the number of bytes of data that have arrived in order. The peer's SYN must have arrived.
     pub(crate) fn received_bytes(&self) -> u64 {
         let fin = u64::from(self.fin_at().is_some_and(|at| at.is_before(self.nxt)));
         after_rounds(self.received_rounds, self.irs + 1, self.nxt).saturating_sub(fin)
@@ -455,19 +455,19 @@ impl<B: AsRef<[u8]>> Receive<B> {
     }
 
     /// Records that the peer has sent a FIN with the sequence number `at`, in place of any FIN recorded
-    /// before. Ignores an out-of-order FIN if text after it has arrived.
+    /// before. Ignores an out-of-order FIN if data after it has arrived.
     pub(crate) fn expect_fin(&mut self, at: SeqNumber) {
         if at == self.nxt || !self.is_passed(at) {
             (self.fin, self.knows_fin) = (at, true);
         }
     }
 
-    /// Drops the recorded FIN if text after it has arrived: the peer cannot have sent such a FIN.
+    /// Drops the recorded FIN if data after it has arrived: the peer cannot have sent such a FIN.
     pub(crate) fn drop_fin(&mut self) {
         self.knows_fin = self.knows_fin && !self.is_passed(self.fin);
     }
 
-    /// Returns `true` if text at or after the sequence number `at` was received.
+    /// Returns `true` if data at or after the sequence number `at` was received.
     fn is_passed(&self, at: SeqNumber) -> bool {
         at.is_before(self.nxt) || self.waiting.reaches_beyond(at)
     }
@@ -482,10 +482,10 @@ fn most_gaps(bytes: u32, pieces: usize) -> usize {
 /// The number of bytes of window for which one gap is allowed: every other segment may be missing if each has
 /// 256 bytes or more.
 const BYTES_FOR_A_GAP: u32 = 512;
-/// The first estimate of a full segment in bytes, because every peer may send segments of this size (RFC
+/// The initial estimate of the peer's full segment, in bytes: the default MSS, which every peer may use (RFC
 /// 9293, section 3.7.1).
 const LEAST_FULL_SEGMENT: u32 = 536;
-/// Maximum number of slices that a ring returns: two, because the text may wrap around its end.
+/// Maximum number of slices that a ring returns: two, because the data may wrap around its end.
 const PIECES_OF_A_RING: usize = 2;
 
 #[cfg(test)]

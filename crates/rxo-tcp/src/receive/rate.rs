@@ -4,7 +4,7 @@
 //! As in Linux's dynamic right-sizing (Fisk and Feng 2001), a window of twice the bytes read in a round trip
 //! never limits a sender that doubles its rate in each round trip, and an application that reads little causes
 //! no growth. An application that pauses and then reads everything counts as fast, because it reads all waiting
-//! text in one round trip. Separate because this code only computes: it changes no state of the connection.
+//! data in one round trip. Separate because this code only computes: it changes no state of the connection.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;

@@ -1,4 +1,4 @@
-//! Reassembly of out-of-order text: the ranges that have arrived, and the places of their bytes.
+//! Reassembly of out-of-order data: the ranges that have arrived, and the location of their bytes in memory.
 
 use alloc::collections::VecDeque;
 
@@ -9,20 +9,21 @@ use super::spill::Spill;
 use crate::segment::Payload;
 use crate::sequence::{distance, earlier, later};
 
-/// Out-of-order text: the ranges that have arrived, and the place of their bytes. Text is in its original
-/// buffer, or was copied to the [`Spill`] because there were too many buffers. Allocates memory on use.
+/// Out-of-order data: the ranges that have arrived, and the location of their bytes. A byte is in its original
+/// buffer, or was copied to the [`Spill`] because there were too many buffers. Allocates memory when needed.
 ///
 /// The ranges are a list of runs, eight bytes for each. Inserting one costs a binary search and moves at most
 /// half of the list, whatever the peer sends.
 #[derive(Debug)]
 pub(crate) struct Reassembly<B> {
-    /// Contiguous ranges of text, sorted. There is a gap between two runs.
+    /// Contiguous ranges of data, sorted. There is a gap between two runs.
     runs: VecDeque<SackBlock>,
-    /// Text in its original buffers, sorted, without overlap. All other text of the runs is in the spill.
+    /// The received data that is in its original buffers, sorted, without overlap. All other data of the runs
+    /// is in the spill.
     pieces: VecDeque<Piece<B>>,
     most_runs: usize,
     most_pieces: usize,
-    /// The number of bytes of out-of-order text that are in the spill, a ring of copied text.
+    /// The number of bytes of out-of-order data that are in the spill, a ring of copied data.
     spilled_bytes: u32,
 }
 
@@ -32,7 +33,7 @@ struct Piece<B> {
     payload: Payload<B>,
 }
 
-/// The place in memory of a part of the received text.
+/// The location of a part of the received data.
 #[derive(Debug)]
 pub(crate) enum Text<B> {
     /// The bytes are in their original buffer.
@@ -56,14 +57,14 @@ impl<B> Piece<B> {
     }
 }
 
-/// The result of inserting a segment's text.
+/// The result of inserting a segment's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inserted {
-    /// The text of the segment is kept. If a part was received before, only the new part is kept.
+    /// The data of the segment is kept. If a part was received before, only the new part is kept.
     Kept,
-    /// The whole text of the segment was received before.
+    /// The whole data of the segment was received before.
     Duplicate,
-    /// The text was dropped because there are too many gaps. The peer will retransmit the text.
+    /// The data was dropped because there are too many gaps. The peer will retransmit the data.
     NoRoom,
 }
 
@@ -85,7 +86,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         self.runs.shrink_to(runs);
     }
 
-    /// Frees the memory of the queues if no text is held.
+    /// Frees the memory of the queues if no data is held.
     pub(crate) fn free_unused(&mut self) {
         if self.runs.is_empty() {
             (self.runs, self.pieces) = (VecDeque::new(), VecDeque::new());
@@ -97,7 +98,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         self.pieces.len()
     }
 
-    /// Returns `true` if any text is in the spill.
+    /// Returns `true` if any data is in the spill.
     pub(crate) fn has_spilled(&self) -> bool {
         self.spilled_bytes > 0
     }
@@ -117,17 +118,17 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         self.spilled_bytes = 0;
     }
 
-    /// Moves the text of each piece into the buffer that `exchange` returns. If `exchange` returns `None`, the
-    /// text stays in its old buffer.
+    /// Moves the data of each piece into the buffer that `exchange` returns. If `exchange` returns `None`, the
+    /// data stays in its old buffer.
     pub(crate) fn exchange(&mut self, exchange: &mut impl FnMut(&B, &[u8]) -> Option<B>) {
         for piece in &mut self.pieces {
             piece.payload.exchange(&mut *exchange);
         }
     }
 
-    /// Inserts `payload`, which begins at `start`. Of bytes that are received twice, the old ones are kept,
-    /// unless the new text covers a whole run. The text is copied unless `may_lend` is set and one more buffer
-    /// may be kept.
+    /// Inserts `payload`, which begins at `start`. If bytes are received twice, keeps the old bytes, unless the
+    /// new data covers a whole run. The data is copied unless `may_lend` is set and one more buffer may be
+    /// kept.
     pub(crate) fn insert(
         &mut self,
         start: SeqNumber,
@@ -136,7 +137,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         spill: &mut Spill,
     ) -> Inserted {
         let all = SackBlock { start, end: start + payload.bytes() };
-        // The indices of the runs that the text overlaps or touches.
+        // The indices of the runs that the data overlaps or touches.
         let first = self.runs.partition_point(|run| run.end.is_before(all.start));
         let next = self.runs.partition_point(|run| !all.end.is_before(run.start));
         let Some(new) = self.new_part(all, first, next) else { return Inserted::Duplicate };
@@ -168,7 +169,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
     }
 
     /// Joins the range `new` and the runs with the indices `first` to `next` into one run, and drops the old
-    /// text inside `new`.
+    /// data inside `new`.
     fn join(&mut self, new: SackBlock, first: usize, next: usize) {
         let covered = self.first_piece(new.start)..self.first_piece(new.end);
         for piece in self.pieces.drain(covered) {
@@ -208,7 +209,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         }
     }
 
-    /// Removes and returns the text that begins at `nxt`; `None` if no text begins there. Drops text before
+    /// Removes and returns the data that begins at `nxt`; `None` if no data begins there. Drops data before
     /// `nxt`, because it was received before.
     pub(crate) fn take_at(&mut self, nxt: SeqNumber) -> Option<Text<B>> {
         self.drop_before(nxt);
@@ -247,7 +248,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         Some(SackBlock { start: later(start, run.start), end: earlier(end, run.end) })
     }
 
-    /// Returns the contiguous run of text around `seq`, or `None` if there is no text at `seq`.
+    /// Returns the contiguous run of data around `seq`, or `None` if there is no data at `seq`.
     pub(crate) fn run_around(&self, seq: SeqNumber) -> Option<SackBlock> {
         self.first_run_behind(seq).filter(|run| seq.is_at_or_after(run.start))
     }
@@ -258,7 +259,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         self.runs.get(at).copied()
     }
 
-    /// Copies the received text at `seq` to `to`. Returns `false` if the text does not lie in one run.
+    /// Copies the received data at `seq` to `to`. Returns `false` if the data does not lie in one run.
     pub(crate) fn copy(&self, seq: SeqNumber, to: &mut [u8], spill: &Spill) -> bool {
         let end = seq + to.len() as u32;
         let (mut at, mut copied) = (seq, 0);
@@ -288,7 +289,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         true
     }
 
-    /// Returns all contiguous runs of out-of-order text, in order.
+    /// Returns all contiguous runs of out-of-order data, in order.
     pub(crate) fn runs(&self) -> impl Iterator<Item = SackBlock> + '_ {
         self.runs.iter().copied()
     }

@@ -1,4 +1,4 @@
-//! Counts acknowledgements with SACK blocks that repeat one ACK number.
+//! Counts ACKs with SACK blocks that repeat one ACK number.
 //!
 //! A peer with SACK detects losses by arrivals, not by the number of duplicates (RFC 6675, section 4; RFC
 //! 8985), and the peer needs more time to process a duplicate than this side to send it. Therefore a duplicate
@@ -15,7 +15,7 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// Counts an acknowledgement with the ACK number `ack`. Returns `true` if the previous acknowledgement
+    /// Counts an ACK with the ACK number `ack`. Returns `true` if the previous ACK
     /// may be dropped: a peer that counts duplicates already has enough for a fast retransmission (RFC 5681,
     /// section 3.2).
     pub(super) fn count(&mut self, ack: SeqNumber) -> bool {
@@ -25,7 +25,7 @@ impl Repeats {
     }
 }
 
-/// The number of duplicate acknowledgements that are always sent: DupThresh of RFC 6675.
+/// The number of duplicate ACKs that are always sent: DupThresh of RFC 6675.
 const MOST_COUNTED: u8 = 3;
 
 #[cfg(test)]

@@ -12,12 +12,12 @@ use super::reassembly::Reassembly;
 pub(crate) struct SackReport {
     /// The sequence number of a byte in each block that changed recently, the latest change first.
     recent: [Option<SeqNumber>; SackBlocks::MAX],
-    /// A block of text that was received twice and has not been reported as a duplicate; `None` if there is none.
+    /// A block of data that was received twice and has not been reported as a duplicate; `None` if there is none.
     duplicate: Option<SackBlock>,
 }
 
 impl SackReport {
-    /// Records that text in the block `run` arrived out of order. Each block is listed once, however many
+    /// Records that data in the block `run` arrived out of order. Each block is listed once, however many
     /// segments it has. Otherwise a few segments of one block would displace the older blocks, which must be
     /// repeated.
     pub(crate) fn received(&mut self, run: SackBlock) {
@@ -25,8 +25,8 @@ impl SackReport {
         self.recent = from_fn(|at| if at == 0 { Some(run.start) } else { others.next() });
     }
 
-    /// Records that `block` is a duplicate (RFC 2883, section 4). The acknowledgement of its segment reports
-    /// it.
+    /// Records that `block` is a duplicate (RFC 2883, section 4). The ACK of the segment that contained the
+    /// block reports the duplicate.
     pub(crate) fn received_again(&mut self, block: SackBlock) {
         self.duplicate = Some(block);
     }

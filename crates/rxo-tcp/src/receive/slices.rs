@@ -1,4 +1,4 @@
-//! Iterates over text in order: first the pieces in their original buffers, then the copied pieces.
+//! Iterates over in-order data: first the pieces in their original buffers, then the copied pieces.
 
 /// An iterator over the pieces of `first`, then those of `last` that are not empty.
 pub(super) struct Slices<'a, I> {

@@ -1,8 +1,8 @@
-//! The spill: text that is copied because it arrived in too many pieces.
+//! The spill: data that is copied because it arrived in too many pieces.
 //!
-//! The window counts bytes, but the text of each segment occupies a whole buffer: a peer that sends few bytes
-//! in each segment would use up all buffers long before the window. Text beyond the limit of buffers is copied
-//! to this ring, which is as large as the window. Thus all text inside an offered window can be kept. Separate
+//! The window counts bytes, but the data of each segment occupies a whole buffer: a peer that sends few bytes
+//! in each segment would use up all buffers long before the window. Data beyond the limit of buffers is copied
+//! to this ring, which is as large as the window. Thus all data inside an offered window can be kept. Separate
 //! because the ring addresses bytes by sequence number only; `mod.rs` and `reassembly.rs` track which bytes are
 //! in order.
 
@@ -14,7 +14,7 @@ use rxo_wire::SeqNumber;
 use crate::reserve::reserve;
 use crate::sequence::distance;
 
-/// A ring of bytes, addressed by sequence number. Allocates memory on use.
+/// A ring of bytes, addressed by sequence number. Allocates memory when needed.
 pub(crate) struct Spill {
     /// The part of the ring that has been written so far.
     bytes: Vec<u8>,

@@ -29,7 +29,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         }
     }
 
-    /// Returns `true` if [`Receive::move_edge`] can move the edge for an acknowledgement up to RCV.NXT, as
+    /// Returns `true` if [`Receive::move_edge`] can move the edge for an ACK up to RCV.NXT, as
     /// long as the application consumes nothing.
     #[inline]
     pub(crate) fn may_move_edge(&self) -> bool {
@@ -55,7 +55,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.offer().field_for(ack)
     }
 
-    /// Calls `offering` to compute SEG.WND of several acknowledgements, and records these windows as offered.
+    /// Calls `offering` to compute SEG.WND of several ACKs, and records these windows as offered.
     #[inline]
     pub(crate) fn window_fields<R>(&mut self, offering: impl FnOnce(&mut Offer) -> R) -> R {
         let mut offer = self.offer();
@@ -82,7 +82,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
     }
 
     /// Returns the free space when RCV.NXT was `ack`, in bytes, rounded down to whole units of the window. The
-    /// application must not have consumed text since then.
+    /// application must not have consumed data since then.
     fn free_at(&self, ack: SeqNumber) -> u32 {
         let ready = (self.ready_bytes() as u32).saturating_sub(distance(ack, self.nxt));
         let free = self.capacity.saturating_sub(ready);
@@ -90,8 +90,8 @@ impl<B: AsRef<[u8]>> Receive<B> {
     }
 }
 
-/// The window that a run of acknowledgements offers: a copy of fields of [`Receive`], so that the compiler
-/// keeps them in registers.
+/// The window that a run of ACKs offers. Copies two fields of [`Receive`], so that the compiler keeps them in
+/// registers.
 pub(crate) struct Offer {
     /// The right edge of the window: the field `edge` of [`Receive`].
     edge: SeqNumber,
@@ -125,7 +125,7 @@ impl Offer {
     }
 
     /// Returns SEG.WND for SEG.ACK = `ack`. The window is rounded up, so that the edge moves back by at most a
-    /// unit of the scale (RFC 7323, section 2.4). Text up to the furthest offered edge is accepted.
+    /// unit of the scale (RFC 7323, section 2.4). Data up to the furthest offered edge is accepted.
     #[inline]
     fn field_for(&self, ack: SeqNumber) -> u16 {
         u16::try_from(self.units_at(ack)).unwrap_or(u16::MAX)

@@ -1,7 +1,7 @@
-//! The fast path of an acknowledgement that covers only data sent once, while no loss is suspected or being
-//! recovered. Nearly all acknowledgements are of this kind.
+//! The fast path of an ACK that covers only data sent once, while no loss is suspected or being
+//! recovered. Nearly all ACKs are of this kind.
 //!
-//! The effect is the same as in `on_ack.rs`, but checks whose results are known are left out. Acknowledgements
+//! The effect is the same as in `on_ack.rs`, but checks whose results are known are left out. ACKs
 //! that arrive together form a run: each gives a round-trip sample, and all other state is written once.
 
 use rxo_frame::{Duration, Instant};
@@ -14,15 +14,15 @@ use super::scoreboard::{Fate, Sent};
 use crate::congestion::{Acked, Congestion, Delivery};
 use crate::sequence::distance;
 
-/// A run of expected acknowledgements that arrive together. State that depends only on the last
-/// acknowledgement is written at the end.
+/// A run of expected ACKs that arrive together. State that depends only on the last
+/// ACK is written at the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckRun {
     /// SND.UNA, the oldest unacknowledged sequence number. The first range of the scoreboard begins at the
     /// value before the run.
     una: SeqNumber,
-    /// The end of the first range. If that range was retransmitted, `end` is SND.UNA, so that no
-    /// acknowledgement of the range is expected.
+    /// The end of the first range. If that range was retransmitted, `end` is SND.UNA, so that every ACK of the
+    /// range takes the slow path.
     end: SeqNumber,
     sent_at: Instant,
     /// The number of bytes in flight.
@@ -30,15 +30,15 @@ pub(crate) struct AckRun {
 }
 
 impl AckRun {
-    /// Returns SND.UNA, the oldest unacknowledged sequence number, after the acknowledgements processed so far.
+    /// Returns SND.UNA, the oldest unacknowledged sequence number, after the ACKs processed so far.
     #[inline(always)]
     pub(crate) fn una(&self) -> SeqNumber {
         self.una
     }
 }
 
-/// A run of acknowledgements of parts of one range. Each acknowledgement is a sample of the round-trip time
-/// and has no other effect.
+/// A run of ACKs that each acknowledge a part of one range. Each ACK gives a sample of the round-trip time and
+/// has no other effect.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Samples {
     /// SND.UNA: the oldest unacknowledged sequence number.
@@ -59,7 +59,7 @@ impl Samples {
         self.una.is_before(ack) && ack.is_before(self.end)
     }
 
-    /// Processes an expected acknowledgement whose frame arrived at `arrived_at_ns`. A time in the future
+    /// Processes an expected ACK whose frame arrived at `arrived_at_ns`. A time in the future
     /// counts as now.
     #[inline(always)]
     pub(crate) fn take(&mut self, arrived_at_ns: u64, ack: SeqNumber) {
@@ -69,15 +69,15 @@ impl Samples {
 }
 
 impl Recovery {
-    /// Returns `true` if acknowledgements can take the fast path. Processing an expected acknowledgement does
+    /// Returns `true` if ACKs can take the fast path. Processing an expected ACK does
     /// not change the answer.
     #[inline]
     pub(crate) fn may_expect_acks(&self) -> bool {
         self.is_undisturbed() && self.suspect.is_none()
     }
 
-    /// Begins a run of expected acknowledgements. `None` if the first outstanding range was retransmitted or
-    /// does not exist, or if data sent after it has already arrived.
+    /// Begins a run of expected ACKs. Returns `None` if nothing is outstanding, if the first outstanding range
+    /// was retransmitted, or if data sent after that range has already arrived.
     #[inline]
     pub(crate) fn begin_acks(&self) -> Option<AckRun> {
         let first = self.board.first_range().filter(|first| !first.was_retransmitted)?;
@@ -99,8 +99,8 @@ impl Recovery {
         self.board.forget_sent_once()
     }
 
-    /// Begins to take round-trip samples from the rest of the first range of `run`. `None` if the whole range
-    /// is acknowledged, or before the first round-trip sample.
+    /// Begins to take round-trip samples from the unacknowledged part of the first range of `run`. `None` if
+    /// the whole range is acknowledged, or before the first round-trip sample.
     #[inline(always)]
     pub(crate) fn begin_samples(&self, run: &AckRun, now: Instant) -> Option<Samples> {
         let AckRun { una, end, sent_at, .. } = *run;
@@ -110,7 +110,7 @@ impl Recovery {
         rtt.map(|rtt| Samples { una, end, sent_at_ns, most_ns, rtt })
     }
 
-    /// Applies to `run` the acknowledgements that `samples` has processed.
+    /// Applies to `run` the ACKs that `samples` has processed.
     #[inline(always)]
     pub(crate) fn end_samples(&mut self, run: &mut AckRun, samples: &Samples) {
         run.in_flight -= distance(run.una, samples.una);
@@ -118,7 +118,7 @@ impl Recovery {
         self.rtt.set_estimate(samples.rtt);
     }
 
-    /// Processes an expected acknowledgement of `run` whose frame arrived at `arrived_at`.
+    /// Processes an expected ACK of `run` whose frame arrived at `arrived_at`.
     #[inline(always)]
     pub(crate) fn take_ack(
         &mut self,
@@ -138,7 +138,7 @@ impl Recovery {
         self.sample((now, arrived_at), ack, delivered, run.in_flight, congestion);
     }
 
-    /// Processes an expected acknowledgement of `run` that covers at least the first range. Returns the number
+    /// Processes an expected ACK of `run` that covers at least the first range. Returns the number
     /// of acknowledged bytes, and the latest time at which any of them was sent.
     #[inline(never)]
     fn take_ranges(
@@ -157,7 +157,7 @@ impl Recovery {
         (bytes, sent_at)
     }
 
-    /// Removes the ranges that `ack` acknowledges. The frame of this acknowledgement arrived at `arrived_at`.
+    /// Removes the ranges that `ack` acknowledges. The frame of this ACK arrived at `arrived_at`.
     /// Returns the time at which the latest of them was sent.
     #[inline]
     fn write_ranges(&mut self, arrived_at: Instant, ack: SeqNumber) -> Instant {
@@ -172,7 +172,7 @@ impl Recovery {
         sent_at
     }
 
-    /// Ends `run`, whose last acknowledgement arrived at `arrived_at`, and writes the state that depends on
+    /// Ends `run`, whose last ACK arrived at `arrived_at`, and writes the state that depends on
     /// it.
     #[inline(always)]
     pub(crate) fn end_acks(&mut self, run: &AckRun, arrived_at: Instant) {
@@ -182,7 +182,7 @@ impl Recovery {
         self.apply_acknowledged(run.una());
     }
 
-    /// Processes an acknowledgement of `start` to `ack` that a dormant connection expects. The group provides
+    /// Processes an ACK of `start` to `ack` that a dormant connection expects. The group provides
     /// the time of the last send and SND.NXT.
     pub(crate) fn on_dormant_ack(
         &mut self,
@@ -200,7 +200,7 @@ impl Recovery {
         self.apply_acknowledged(ack);
     }
 
-    /// Applies the common effects of all expected acknowledgements up to `ack`.
+    /// Applies the common effects of all expected ACKs up to `ack`.
     #[inline]
     fn apply_acknowledged(&mut self, ack: SeqNumber) {
         self.rack.acknowledged(ack);
@@ -208,8 +208,8 @@ impl Recovery {
         self.duplicates.reset();
     }
 
-    /// Passes the measurements of an acknowledgement to the round-trip estimate and to congestion control: the
-    /// acknowledgement covers `bytes` bytes, and `in_flight` bytes are in flight after it.
+    /// Passes the measurements of an ACK to the round-trip estimate and to congestion control: the
+    /// ACK covers `bytes` bytes, and `in_flight` bytes are in flight after it.
     #[inline(always)]
     fn sample(
         &mut self,

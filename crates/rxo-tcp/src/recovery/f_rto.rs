@@ -3,7 +3,7 @@
 //!
 //! After a timeout one segment is retransmitted. When it is acknowledged, two new segments are sent instead of
 //! more old ones. The next ACK decides. If this ACK covers data that was not retransmitted, the original
-//! segments were only late. If it is a duplicate, they are lost.
+//! segments were only late. If this ACK is a duplicate, the original segments are lost.
 
 use rxo_wire::SeqNumber;
 
@@ -21,10 +21,10 @@ pub(crate) enum Frto {
     Second { new_bytes: u32 },
 }
 
-/// The conclusion about the last timeout that an acknowledgement permits.
+/// The conclusion about the last timeout that an ACK permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
-    /// The acknowledgement allows no conclusion yet, or no timeout is being examined.
+    /// The ACK allows no conclusion yet, or no timeout is being examined.
     None,
     /// The timeout was spurious: no data was lost.
     Needless,
@@ -54,7 +54,7 @@ impl Frto {
         matches!(self, Self::Second { .. })
     }
 
-    /// Returns `true` if new segments have been sent to examine a timeout, and their acknowledgement is
+    /// Returns `true` if new segments have been sent to examine a timeout, and their ACK is
     /// awaited.
     pub(crate) fn waits(self) -> bool {
         matches!(self, Self::Second { new_bytes: 1.. })

@@ -1,7 +1,7 @@
 //! Loss recovery: detects lost data and chooses what to retransmit.
 //!
-//! Separate from the steps of RFC 9293, for which an acknowledgement only advances SND.UNA. [`Recovery`]
-//! processes each acknowledgement separately and in order, including those of an aggregate, so aggregation does
+//! Separate from the steps of RFC 9293, for which an ACK only advances SND.UNA. [`Recovery`]
+//! processes each ACK separately and in order, including those of an aggregate, so aggregation does
 //! not change the result. The files: `scoreboard.rs` tracks sent data, `rtt.rs` is RFC 6298, `rack.rs` and
 //! `tail_probe.rs` RFC 8985, `prr.rs` RFC 9937, `newreno.rs` RFC 6582 and 3042, `spurious.rs` RFC 3522,
 //! `f_rto.rs` RFC 5682.
@@ -53,7 +53,7 @@ pub(crate) struct Recovery {
     /// `true` if the next retransmission may exceed the window, which happens only without SACK (RFC 5681,
     /// section 3.2, step 3).
     is_urgent: bool,
-    /// The time at which RACK checks for losses again; `None` if no check is due.
+    /// The time at which RACK next checks for losses; `None` if no check is scheduled.
     look_again: Option<Instant>,
     /// SND.NXT at the last reduction of the congestion window; `None` before the first reduction. Until this
     /// number is acknowledged, ECN marks cause no further reduction.
@@ -123,7 +123,7 @@ impl Recovery {
         self.board.set_limit(ranges);
     }
 
-    /// Returns `true` if an acknowledgement of new data must not restart the retransmission timer.
+    /// Returns `true` if an ACK of new data must not restart the retransmission timer.
     pub(crate) fn keeps_timer(&self) -> bool {
         self.duplicates.keeps_timer()
     }
@@ -134,7 +134,7 @@ impl Recovery {
     }
 
     /// Returns `true` if nothing is lost, held out of order or being recovered, and no probe is in flight.
-    /// Then an acknowledgement without new data has no effect on recovery.
+    /// Then an ACK without new data has no effect on recovery.
     #[inline]
     pub(crate) fn is_undisturbed(&self) -> bool {
         self.phase == Phase::Open
@@ -345,8 +345,8 @@ impl Recovery {
     }
 
     /// Returns FlightSize (RFC 5681), without the segments of limited transmit: the bytes in flight before the
-    /// acknowledgements that show the loss. The current number would be too low, because a peer that aggregates
-    /// acknowledges at once everything that arrived before the loss.
+    /// ACKs that show the loss. The current number of bytes in flight would be too low, because a peer that
+    /// aggregates segments acknowledges in one ACK everything that arrived before the loss.
     fn flight_size(&self, congestion: &Congestion) -> u32 {
         let outstanding = self.board.in_flight() + self.board.sacked() + self.board.lost();
         outstanding.max(congestion.flight()).min(congestion.cwnd())
@@ -360,7 +360,7 @@ impl Recovery {
         self.look_again = self.rack.detect_loss(&mut self.board, now, has_evidence, times);
     }
 
-    /// Enters fast recovery. The acknowledgement that begins it delivered `delivered` bytes.
+    /// Enters fast recovery. The ACK that begins it delivered `delivered` bytes.
     fn enter_recovery(&mut self, nxt: SeqNumber, delivered: u32, congestion: &mut Congestion) {
         self.suspect = Some(SuspectedRecovery::new(congestion.before_loss()));
         if !self.board.first().is_some_and(|una| self.is_answered(una)) {
@@ -373,7 +373,7 @@ impl Recovery {
         self.phase = Phase::Recovery { recover: nxt };
     }
 
-    /// Sets the congestion window by PRR (RFC 9937) after an acknowledgement that reports `more`. Used only with SACK.
+    /// Sets the congestion window by PRR (RFC 9937) after an ACK that reports `more`. Used only with SACK.
     fn limit_by_prr(&mut self, more: Arrived, congestion: &mut Congestion) {
         let pipe = self.board.in_flight();
         let window = self.prr.window(more, pipe, congestion.ssthresh(), self.mss);
@@ -387,6 +387,6 @@ fn to_millis(at: Instant) -> Instant {
 }
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
-/// The number of segments delivered out of order that shows a loss: as many as the duplicate ACKs of RFC 5681
-/// (RFC 8985, section 6.2.4).
+/// DupThresh: the number of segments delivered out of order from which on a loss is assumed, equal to the
+/// number of duplicate ACKs in RFC 5681 (RFC 8985, section 6.2.4).
 const DUP_THRESHOLD: u32 = 3;

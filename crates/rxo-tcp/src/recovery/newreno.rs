@@ -4,13 +4,13 @@
 //! The RFC adds a segment to the window for each duplicate. This code subtracts the segment from the bytes in
 //! flight instead, so that the window keeps its meaning. This also implements limited transmit (RFC 3042).
 
-/// Counts duplicate acknowledgements.
+/// Counts duplicate ACKs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Duplicates {
     count: u32,
-    /// The number of bytes that have left the network according to the duplicates.
+    /// The number of bytes that have left the network, as the duplicate ACKs show.
     credit: u32,
-    /// The number of partial acknowledgements since recovery began.
+    /// The number of partial ACKs since recovery began.
     partials: u32,
 }
 
@@ -27,13 +27,13 @@ impl Duplicates {
         self.count > 0
     }
 
-    /// Returns the number of bytes that are no longer in flight according to the duplicates.
+    /// Returns the number of bytes that are no longer in flight, as the duplicate ACKs show.
     pub(crate) fn credit(&self) -> u32 {
         self.credit
     }
 
-    /// Processes a partial acknowledgement of `bytes` bytes: reduces the credit of the duplicates by the
-    /// acknowledged bytes, and adds back a segment (RFC 6582, section 3.2, step 3).
+    /// Processes a partial ACK of `bytes` bytes: reduces [`Duplicates::credit`] by the acknowledged bytes, and
+    /// adds back a segment (RFC 6582, section 3.2, step 3).
     pub(crate) fn partial(&mut self, bytes: u32, mss: u32) {
         self.partials = self.partials.saturating_add(1);
         self.credit = self.credit.saturating_sub(bytes);
@@ -42,7 +42,7 @@ impl Duplicates {
         }
     }
 
-    /// Returns `true` if the retransmission timer must not be restarted. Only the first partial acknowledgement
+    /// Returns `true` if the retransmission timer must not be restarted. Only the first partial ACK
     /// restarts the timer: with many losses, a timeout is faster than repairing one loss per round trip (RFC
     /// 6582, section 3.2, step 3).
     pub(crate) fn keeps_timer(&self) -> bool {
@@ -54,5 +54,5 @@ impl Duplicates {
     }
 }
 
-/// The number of duplicate acknowledgements that counts as a loss rather than reordering (RFC 5681).
+/// The number of duplicate ACKs that counts as a loss rather than reordering (RFC 5681).
 const THRESHOLD: u32 = 3;

@@ -1,4 +1,4 @@
-//! Processes one acknowledgement, from the scoreboard to the congestion window.
+//! Processes one ACK, from the scoreboard to the congestion window.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
@@ -12,26 +12,26 @@ use super::tail_probe::ProbeAck;
 use super::{Phase, Recovery};
 use crate::congestion::{Acked, Before, Congestion, Delivery};
 
-/// The values of one acknowledgement that loss recovery needs.
+/// The values of one ACK that loss recovery needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckNews<'a> {
     pub(crate) now: Instant,
-    /// The arrival time of the acknowledgement's frame; not after `now`.
+    /// The arrival time of the ACK's frame; not after `now`.
     pub(crate) arrived_at: Instant,
-    /// SEG.ACK: the acknowledgement number, at or after SND.UNA.
+    /// SEG.ACK: the ACK number, at or after SND.UNA.
     pub(crate) ack: SeqNumber,
     /// SND.NXT: the next sequence number to be sent for the first time.
     pub(crate) nxt: SeqNumber,
-    /// `true` if the acknowledgement is a duplicate ACK: no text, an unchanged window, and data outstanding
+    /// `true` if the ACK is a duplicate ACK: no data, an unchanged window, and data outstanding
     /// (RFC 5681, section 2).
     pub(crate) is_duplicate: bool,
     pub(crate) sack: &'a SackBlocks,
-    /// The send time of the segment whose timestamp the acknowledgement echoes, to the millisecond; `None` if
+    /// The send time of the segment whose timestamp the ACK echoes, to the millisecond; `None` if
     /// unknown.
     pub(crate) echoed: Option<Instant>,
 }
 
-/// The data that one acknowledgement reports as delivered.
+/// The data that one ACK reports as delivered.
 #[derive(Clone, Copy, Debug, Default)]
 struct Delivered {
     /// Number of bytes acknowledged in order for the first time.
@@ -46,7 +46,7 @@ struct Delivered {
     /// The latest send time among all delivered ranges; `None` if nothing was delivered.
     latest_at: Option<Instant>,
     has_retransmitted: bool,
-    /// `true` if the acknowledgement caused more data to be marked as lost.
+    /// `true` if the ACK caused more data to be marked as lost.
     shows_loss: bool,
     /// `true` if data was being retransmitted after a timeout.
     after_timeout: bool,
@@ -69,7 +69,7 @@ impl Delivered {
 }
 
 impl Recovery {
-    /// Processes one acknowledgement. The cost is proportional to the ranges that it covers, or to all ranges
+    /// Processes one ACK. The cost is proportional to the ranges that it covers, or to all ranges
     /// while data is out of order or lost.
     pub(crate) fn on_ack(&mut self, news: &AckNews<'_>, congestion: &mut Congestion) {
         let flight_before = self.board.in_flight();
@@ -169,7 +169,7 @@ impl Recovery {
         }
     }
 
-    /// Decides, at the first acknowledgement after a retransmission, whether the retransmission was spurious
+    /// Decides, at the first ACK after a retransmission, whether the retransmission was spurious
     /// (Eifel, RFC 3522).
     fn check_spurious(&mut self, news: &AckNews<'_>, congestion: &mut Congestion) {
         if news.echoed.is_none() && self.frto != Frto::Off {
@@ -184,7 +184,7 @@ impl Recovery {
         }
     }
 
-    /// Decides, at the second acknowledgement after a timeout, whether the timeout was spurious (F-RTO, RFC
+    /// Decides, at the second ACK after a timeout, whether the timeout was spurious (F-RTO, RFC
     /// 5682).
     fn ask_by_new(&mut self, news: &AckNews<'_>, advances: bool, congestion: &mut Congestion) {
         let Phase::Loss { recover, .. } = self.phase else {
@@ -300,7 +300,7 @@ impl Recovery {
                 self.limit_by_prr(delivered.arrived(), congestion);
             }
             Phase::Recovery { .. } if delivered.acked > 0 => {
-                // A partial acknowledgement identifies the next loss (RFC 6582, section 3.2, step 3).
+                // A partial ACK identifies the next loss (RFC 6582, section 3.2, step 3).
                 self.duplicates.partial(delivered.acked, self.mss);
                 self.lose_first();
             }

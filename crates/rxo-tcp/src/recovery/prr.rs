@@ -1,20 +1,20 @@
-//! Proportional rate reduction (RFC 9937): during recovery the window shrinks evenly, one acknowledgement at
+//! Proportional rate reduction (RFC 9937): during recovery the window shrinks evenly, one ACK at
 //! a time.
 
 /// The byte counters of one recovery.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prr {
     /// RecoverFS: the number of bytes in flight at the start of recovery, including those that the first
-    /// acknowledgement reports as delivered.
+    /// ACK reports as delivered.
     flight_at_start: u32,
     delivered: u32,
     out: u32,
 }
 
 impl Prr {
-    /// Begins a recovery with `flight` bytes in flight. `delivered` is the number of further bytes that
-    /// acknowledgements reported which arrived together with the first one. Nothing has been sent in exchange
-    /// for these bytes yet.
+    /// Begins a recovery with `flight` bytes in flight. `delivered` is the number of further bytes that were
+    /// reported by ACKs which arrived together with the first one. Nothing was sent in response to these ACKs
+    /// yet.
     pub(crate) fn start(flight: u32, delivered: u32) -> Self {
         Self { flight_at_start: flight.saturating_add(delivered).max(1), delivered, out: 0 }
     }
@@ -24,7 +24,7 @@ impl Prr {
         self.out = self.out.saturating_add(bytes);
     }
 
-    /// Processes an acknowledgement that reports `more` while `pipe` bytes are in flight. Returns the number
+    /// Processes an ACK that reports `more` while `pipe` bytes are in flight. Returns the number
     /// of bytes that may be in flight now (RFC 9937, section 6.2).
     pub(crate) fn window(&mut self, more: Arrived, pipe: u32, ssthresh: u32, mss: u32) -> u32 {
         self.delivered = self.delivered.saturating_add(more.bytes);
@@ -45,12 +45,12 @@ impl Prr {
     }
 }
 
-/// The data that an acknowledgement reports during recovery.
+/// The data that an ACK reports during recovery.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arrived {
     /// DeliveredData: the number of bytes delivered for the first time.
     pub(crate) bytes: u32,
-    /// SafeACK: `true` if the ACK acknowledges data in order and shows no further loss.
+    /// SafeACK: `true` if the ACK acknowledges in-order data and shows no further loss.
     pub(crate) is_safe: bool,
 }
 

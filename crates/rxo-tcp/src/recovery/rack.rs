@@ -15,7 +15,7 @@ pub(crate) struct Rack {
     fack: Option<SeqNumber>,
     /// The number of reorderings seen; RACK.reordering_seen if more than zero.
     reordered: u32,
-    /// The number of acknowledgements that reported a duplicate.
+    /// The number of ACKs that reported a duplicate.
     duplicates_reported: u32,
     /// RACK.reo_wnd_mult minus one: the number of quarters of the minimum round-trip time by which the
     /// reordering window was lengthened.
@@ -42,7 +42,7 @@ struct Latest {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) at: Instant,
-    /// The send time of the segment that the peer echoes, to the millisecond; `None` for text out of order.
+    /// The send time of the segment that the peer echoes, to the millisecond; `None` for out-of-order data.
     pub(crate) echoed: Option<Instant>,
     /// The minimum round-trip time of the connection.
     pub(crate) least_rtt: Duration,
@@ -91,7 +91,7 @@ impl Rack {
         }
     }
 
-    /// Returns the number of acknowledgements that have reported a duplicate.
+    /// Returns the number of ACKs that have reported a duplicate.
     pub(crate) fn duplicates_reported(&self) -> u32 {
         self.duplicates_reported
     }
@@ -167,8 +167,8 @@ fn was_sent_after(a: (Instant, SeqNumber), b: (Instant, SeqNumber)) -> bool {
     a.0 > b.0 || (a.0 == b.0 && b.1.is_before(a.1))
 }
 
-/// Returns `true` if the acknowledgement of a retransmitted range comes too early for the retransmission, so
-/// that it belongs to the first transmission (RFC 8985, section 6.2, step 2).
+/// Returns `true` if the ACK of a retransmitted range comes too early to be caused by the retransmission, so
+/// that it acknowledges the first transmission (RFC 8985, section 6.2, step 2).
 fn is_of_the_original(range: &Sent, arrival: &Arrival) -> bool {
     let rtt = arrival.at.since(range.sent_at);
     let echoes_older = arrival.echoed.is_some_and(|at| at < super::to_millis(range.sent_at));

@@ -1,7 +1,7 @@
 //! The round-trip estimate and the retransmission timeout (RFC 6298).
 //!
-//! Times are plain numbers of nanoseconds. `Duration` stores seconds and nanoseconds separately, and dividing a
-//! `Duration` for each acknowledgement costs more than all other steps.
+//! Times are integers, in nanoseconds. `Duration` stores seconds and nanoseconds separately, and dividing a
+//! `Duration` for each ACK costs more than all other steps.
 
 use rxo_frame::Duration;
 

@@ -1,10 +1,10 @@
 //! The scoreboard: the ranges of sent data and the state of each.
 //!
-//! Separate because all parts of loss recovery use the scoreboard. It records which bytes are in flight, held
-//! by the peer, or lost, and the time at which each byte was last sent. A GSO frame is one range until an
-//! acknowledgement splits the range. The number of ranges is limited, and memory is allocated on use. If there
-//! is no free slot for a split, the SACK block that requires the split is ignored, which only costs a needless
-//! retransmission.
+//! Separate because all parts of loss recovery use the scoreboard. The scoreboard records which bytes are in
+//! flight, held by the peer, or lost, and the time at which each byte was last sent. A GSO frame is one range
+//! until an ACK splits the range. The number of ranges is limited, and memory is allocated when needed. If
+//! there is no free slot for a split, the SACK block that requires the split is ignored, which only costs a
+//! needless retransmission.
 
 use alloc::collections::VecDeque;
 

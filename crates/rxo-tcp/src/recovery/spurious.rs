@@ -1,6 +1,6 @@
 //! Eifel: detects spurious retransmissions (RFC 3522) and undoes their effect (RFC 4015).
 //!
-//! If the first acknowledgement after a retransmission echoes a timestamp that was sent before the
+//! If the first ACK after a retransmission echoes a timestamp that was sent before the
 //! retransmission, the original segment had arrived. In this case nothing was lost, and the congestion window
 //! is restored.
 

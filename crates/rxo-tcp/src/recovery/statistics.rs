@@ -24,7 +24,7 @@ pub struct RecoveryStatistics {
     pub rttvar: Option<Duration>,
     /// The minimum round-trip time; `None` before the first sample.
     pub least_rtt: Option<Duration>,
-    /// The number of acknowledgements that reported a segment received twice (RFC 2883).
+    /// The number of ACKs that reported a segment received twice (RFC 2883).
     pub duplicates_reported: u32,
     /// The number of ranges that were sent only once and arrived after ranges sent later: a sign of
     /// reordering.

@@ -14,13 +14,13 @@ pub(crate) struct TailProbe {
     pub(crate) is_due: bool,
 }
 
-/// The values of an acknowledgement that concern the tail loss probe.
+/// The values of an ACK that concern the tail loss probe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProbeAck {
     pub(crate) ack: SeqNumber,
-    /// `true` if the acknowledgement reports data that arrived twice.
+    /// `true` if the ACK reports data that arrived twice.
     pub(crate) reports_duplicate: bool,
-    /// `true` if the acknowledgement repeats the last ACK, with no SACK and no text.
+    /// `true` if the ACK repeats the last ACK, with no SACK and no data.
     pub(crate) is_duplicate: bool,
 }
 
@@ -39,8 +39,8 @@ impl TailProbe {
         *self = Self::default();
     }
 
-    /// Processes an acknowledgement. Returns `true` if it shows that the probe has repaired a loss, which
-    /// counts as congestion (RFC 8985, section 7.4.2).
+    /// Processes an ACK. Returns `true` if the ACK shows that the probe has repaired a loss, which counts as
+    /// congestion (RFC 8985, section 7.4.2).
     pub(crate) fn on_ack(&mut self, ack: &ProbeAck) -> bool {
         let Some(end) = self.end.filter(|end| ack.ack.is_at_or_after(*end)) else { return false };
         let both_arrived = ack.reports_duplicate || (ack.ack == end && ack.is_duplicate);
@@ -57,7 +57,7 @@ impl TailProbe {
 }
 
 /// Returns PTO, the timeout of the probe, in nanoseconds (RFC 8985, section 7.2). `is_one_segment` adds time
-/// for a peer that delays its acknowledgement.
+/// for a peer that delays its ACK.
 pub(crate) fn probe_timeout_ns(srtt_ns: Option<u64>, is_one_segment: bool) -> u64 {
     let Some(srtt_ns) = srtt_ns else { return WITHOUT_ESTIMATE_NS };
     let delay_ns = if is_one_segment { MAX_ACK_DELAY_NS } else { 0 };
@@ -67,7 +67,7 @@ pub(crate) fn probe_timeout_ns(srtt_ns: Option<u64>, is_one_segment: bool) -> u6
 const WITHOUT_ESTIMATE_NS: u64 = 1_000_000_000;
 /// The shortest timeout of a tail loss probe, in nanoseconds: timers are not more exact.
 const LEAST_NS: u64 = 1_000_000;
-/// TLP.max_ack_delay, the longest delay of an acknowledgement by the peer, in nanoseconds.
+/// TLP.max_ack_delay, the longest delay of an ACK by the peer, in nanoseconds.
 const MAX_ACK_DELAY_NS: u64 = 200_000_000;
 
 #[cfg(test)]

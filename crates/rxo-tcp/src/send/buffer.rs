@@ -1,4 +1,4 @@
-//! The send buffer: text that the peer has not acknowledged. The application has written the text, which is
+//! The send buffer: data that the peer has not acknowledged. The application has written the data, which is
 //! then copied, or has lent it without a copy.
 
 use core::fmt;
@@ -8,9 +8,9 @@ use rxo_frame::SharedBytes;
 use super::chunks::{CHUNK_BYTES, Chunks, most_chunks};
 use super::lent::Lent;
 
-/// The text to be sent, starting at SND.UNA. Written text is copied; lent text stays in its own memory, and
-/// its position among the copied text is recorded. Both count towards the size of the buffer. Allocates
-/// memory on use.
+/// The data to be sent, starting at SND.UNA. Written data is copied; lent data stays in its own memory, and its
+/// position among the copied data is recorded. Copied and lent data count towards the size of the buffer.
+/// Allocates memory when needed.
 ///
 /// Public so that owners can build a [`Transmit`](crate::Transmit) of their own for tests.
 pub struct SendBuffer {
@@ -20,38 +20,38 @@ pub struct SendBuffer {
 }
 
 impl SendBuffer {
-    /// Returns the maximum memory, in bytes, that a buffer for `bytes` bytes of text uses, in whole chunks,
+    /// Returns the maximum memory, in bytes, that a buffer for `bytes` bytes of data uses, in whole chunks,
     /// if nothing is lent.
     #[must_use]
     pub const fn most_memory(bytes: u32) -> u64 {
         most_chunks(bytes as usize) as u64 * CHUNK_BYTES as u64
     }
 
-    /// Creates an empty buffer for at most `bytes` bytes of text.
+    /// Creates an empty buffer for at most `bytes` bytes of data.
     #[must_use]
     pub fn with_capacity(bytes: u32) -> Self {
         Self { copied: Chunks::with_capacity(bytes), lent: Lent::default(), size: bytes }
     }
 
-    /// Changes the maximum length of the text to `bytes` bytes, or to the length of the present text if that
+    /// Changes the maximum length of the data to `bytes` bytes, or to the length of the present data if that
     /// is more.
     pub(crate) fn resize(&mut self, bytes: u32) {
         self.size = bytes.max(self.len());
         self.copied.resize(self.size);
     }
 
-    /// Frees the memory that holds no text. The memory is allocated again on use.
+    /// Frees unused memory, which is allocated again when needed.
     pub(crate) fn free_unused(&mut self) {
         self.copied.free_unused();
         self.lent.free_unused();
     }
 
-    /// Returns the maximum length of the text, in bytes.
+    /// Returns the maximum length of the data, in bytes.
     pub(crate) fn size(&self) -> u32 {
         self.size
     }
 
-    /// Returns the length of the text, in bytes.
+    /// Returns the length of the data, in bytes.
     pub(crate) fn len(&self) -> u32 {
         self.copied.len() + self.lent.bytes()
     }
@@ -87,7 +87,7 @@ impl SendBuffer {
         taken
     }
 
-    /// Removes the first `bytes` bytes of the text, or all if there are fewer. Drops lent parts whose bytes are
+    /// Removes the first `bytes` bytes of the data, or all if there are fewer. Drops lent parts whose bytes are
     /// all removed.
     #[inline]
     pub fn advance(&mut self, bytes: u32) {
@@ -95,7 +95,7 @@ impl SendBuffer {
         self.copied.advance(from_copied);
     }
 
-    /// Returns the text from the index `from` up to `to`, without indices at which the buffer has no text.
+    /// Returns the data from the index `from` up to `to`. Indices at which the buffer has no data are omitted.
     pub fn text(&self, from: u32, to: u32) -> Text<'_> {
         let to = to.min(self.len());
         let from = from.min(to);
@@ -103,7 +103,7 @@ impl SendBuffer {
         Text { buffer: Some(self), from, to, ahead }
     }
 
-    /// Returns the text from `from` up to `to`, which must be in the buffer. If that text is not contiguous,
+    /// Returns the data from `from` up to `to`, which must be in the buffer. If that data is not contiguous,
     /// returns only its first contiguous part.
     #[inline(never)]
     fn slice(&self, from: u32, to: u32) -> &[u8] {
@@ -117,11 +117,11 @@ impl SendBuffer {
     }
 }
 
-/// The place of some text in the send buffer.
+/// The location of some data in the send buffer.
 pub(super) enum Place<'a> {
-    /// The text is in memory that the application has lent.
+    /// The data is in memory that the application has lent.
     Lent(&'a [u8]),
-    /// The text was copied, and lies between these indices.
+    /// The data was copied, and lies between these indices.
     Copied { from: u32, to: u32 },
 }
 
@@ -131,10 +131,10 @@ impl fmt::Debug for SendBuffer {
     }
 }
 
-/// A range of text in a send buffer: a view that is cheap to copy and to split.
+/// A range of data in a send buffer: a view that is cheap to copy and to split.
 #[derive(Clone, Copy, Default)]
 pub struct Text<'a> {
-    /// The send buffer that holds the text; `None` if the text is empty.
+    /// The send buffer that holds the data; `None` if the data is empty.
     buffer: Option<&'a SendBuffer>,
     from: u32,
     to: u32,
@@ -144,24 +144,24 @@ pub struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// A text without bytes.
+    /// The empty range, without bytes.
     pub const EMPTY: Self = Self { buffer: None, from: 0, to: 0, ahead: &[] };
 
-    /// Returns the length of the text, in bytes.
+    /// Returns the length of the data, in bytes.
     #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
         (self.to - self.from) as usize
     }
 
-    /// Returns `true` if there is no text.
+    /// Returns `true` if there is no data.
     #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.from == self.to
     }
 
-    /// Removes the first `bytes` bytes of the text, or all if there are fewer, and returns them.
+    /// Removes the first `bytes` bytes of the data, or all if there are fewer, and returns them.
     #[inline]
     #[must_use]
     pub fn split_to(&mut self, bytes: usize) -> Self {
@@ -192,7 +192,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Returns the contiguous text from `from` up to `to`. Called once for each piece, not for each segment. The
+/// Returns the contiguous data from `from` up to `to`. Called once for each piece, not for each segment. The
 /// arguments are passed by value, so that the compiler keeps a [`Text`] in registers while it is split.
 #[cold]
 #[inline(never)]
@@ -226,7 +226,7 @@ impl<'a> Iterator for Slices<'a> {
     }
 }
 
-/// The length in bytes below which lent text is copied, because a copy costs less than tracking the part.
+/// The length in bytes below which lent data is copied, because a copy costs less than tracking the part.
 const LEAST_LENT_BYTES: usize = 2 << 10;
 
 #[cfg(test)]

@@ -1,19 +1,19 @@
-//! Text that the application has written and this crate has copied.
+//! Data that the application has written and this crate has copied.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::reserve::reserve;
 
-/// A queue of bytes in chunks. It grows without moving bytes. Emptied chunks are reused, the last one first,
-/// because it is probably still in the cache. Allocates memory on use.
+/// A queue of bytes in chunks. The queue grows without moving bytes. Emptied chunks are reused, the last one
+/// first, because it is probably still in the cache. Allocates memory when needed.
 pub(super) struct Chunks {
-    /// The chunks with text, in order. All but the last are full.
+    /// The chunks with data, in order. All but the last are full.
     used: VecDeque<Vec<u8>>,
     /// The empty chunks, for reuse.
     free: Vec<Vec<u8>>,
     size: usize,
-    /// The offset of the text in the first chunk.
+    /// The offset of the data in the first chunk.
     head: usize,
     length: usize,
 }
@@ -32,7 +32,7 @@ impl Chunks {
         self.free.truncate(most_chunks(self.size).saturating_sub(self.used.len()));
     }
 
-    /// Frees the memory that holds no text. The memory is allocated again on use.
+    /// Frees unused memory, which is allocated again when needed.
     pub(super) fn free_unused(&mut self) {
         self.free = Vec::new();
         if self.length == 0 {
@@ -93,7 +93,7 @@ impl Chunks {
         }
     }
 
-    /// Moves the chunks without text to the free chunks, except the last chunk of the queue.
+    /// Moves the chunks without data to the free chunks, except the last chunk of the queue.
     #[inline(never)]
     fn free_used_up(&mut self) {
         while self.used.len() > 1 && (self.length == 0 || self.head >= CHUNK_BYTES) {

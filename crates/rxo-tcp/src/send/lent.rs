@@ -1,4 +1,4 @@
-//! Text that the application has lent without a copy, and its position among the copied text.
+//! Data that the application has lent without a copy, and its position among the copied data.
 
 use alloc::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use rxo_frame::SharedBytes;
 
 use super::buffer::Place;
 
-/// The parts of the send buffer's text that are not copied, in order. An index counts from the first byte of
+/// The parts of the send buffer's data that are not copied, in order. An index counts from the first byte of
 /// the send buffer, so it changes when acknowledged bytes are removed. A position in the stream does not
 /// change; it wraps around.
 #[derive(Default)]
@@ -106,7 +106,7 @@ impl Lent {
         from_copied + left
     }
 
-    /// Finds the contiguous text that starts at the index `from`, cut at `to`. Call this only if there are
+    /// Finds the contiguous data that starts at the index `from`, cut at `to`. Call this only if there are
     /// lent parts.
     pub(super) fn find(&self, from: u32, to: u32) -> Place<'_> {
         let index_of = |part: &Part| part.at.wrapping_sub(self.start);

@@ -1,4 +1,4 @@
-//! The sending direction: the send sequence variables (RFC 9293, section 3.3.1), the text, and the size of
+//! The sending direction: the send sequence variables (RFC 9293, section 3.3.1), the data, and the size of
 //! each send.
 
 mod buffer;
@@ -32,11 +32,11 @@ pub(crate) struct Send {
     pub(crate) max_wnd: u32,
     /// The shift of the peer's windows, in bits.
     pub(crate) scale: u8,
-    /// Eff.snd.MSS: the text of a full segment, in bytes (RFC 9293, section 3.7.1).
+    /// Eff.snd.MSS: the payload of a full segment, in bytes (RFC 9293, section 3.7.1).
     pub(crate) mss: u32,
-    /// The text to be sent, starting at SND.UNA.
+    /// The data to be sent, starting at SND.UNA.
     pub(crate) buffer: SendBuffer,
-    /// The most unsent text, in bytes, that the application may write into the buffer.
+    /// Maximum number of unsent bytes that the application may write into the buffer.
     most_unsent: u32,
     /// The state of our FIN.
     pub(crate) fin: Fin,
@@ -60,7 +60,7 @@ pub(crate) enum Fin {
 }
 
 impl Send {
-    /// Creates the sending direction. At most `most_unsent` bytes of text wait in `buffer` to be sent; `None`
+    /// Creates the sending direction. At most `most_unsent` bytes of data wait in `buffer` to be sent; `None`
     /// sets no limit beside the buffer's size.
     pub(crate) fn new(buffer: SendBuffer, most_unsent: Option<u32>, mss: u32) -> Self {
         let zero = SeqNumber::default();
@@ -82,7 +82,7 @@ impl Send {
         }
     }
 
-    /// Sets the ISS, before the SYN is sent. Text of the application stays in the buffer.
+    /// Sets the ISS, before the SYN is sent. Data of the application stays in the buffer.
     pub(crate) fn start(&mut self, iss: SeqNumber) {
         (self.iss, self.una, self.nxt) = (iss, iss, iss + 1);
     }
@@ -107,7 +107,7 @@ impl Send {
         distance(self.nxt, self.end())
     }
 
-    /// Returns the number of bytes of text that are not sent yet, without SYN and FIN.
+    /// Returns the number of bytes of data that are not sent yet, without SYN and FIN.
     fn unsent_text(&self) -> u32 {
         self.buffer.len().saturating_sub(self.outstanding())
     }
@@ -118,18 +118,18 @@ impl Send {
         self.buffer.room().min(unsent)
     }
 
-    /// Returns `true` if a quarter of the send buffer is free, and at most half of the permitted unsent text
-    /// waits.
+    /// Returns `true` if a quarter of the send buffer is free, and at most half of the permitted unsent data is
+    /// still unsent.
     pub(crate) fn has_much_room(&self) -> bool {
         self.buffer.room() >= self.buffer.size() / 4 && self.unsent_text() <= self.most_unsent / 2
     }
 
-    /// Returns `true` if the amount of unsent text is limited, so that sending text makes space for more.
+    /// Returns `true` if the amount of unsent data is limited, so that sending data makes space for more.
     pub(crate) fn limits_unsent(&self) -> bool {
         self.most_unsent < u32::MAX
     }
 
-    /// Limits unsent text to `bytes` from now on; `None` removes the limit. Returns `true` if the limit has risen.
+    /// Limits unsent data to `bytes` from now on; `None` removes the limit. Returns `true` if the limit has risen.
     pub(crate) fn limit_unsent(&mut self, bytes: Option<u32>) -> bool {
         let bytes = bytes.unwrap_or(u32::MAX);
         core::mem::replace(&mut self.most_unsent, bytes) < bytes
@@ -140,7 +140,7 @@ impl Send {
         distance(self.nxt, self.una + self.wnd)
     }
 
-    /// Returns SEG.SEQ for a segment without text: SND.NXT, or the right edge of the peer's window if window
+    /// Returns SEG.SEQ for a segment without data: SND.NXT, or the right edge of the peer's window if window
     /// probes were sent beyond the edge. The peer would ignore a reset beyond the edge (RFC 5961, section 3).
     pub(crate) fn acceptable(&self) -> SeqNumber {
         earlier(self.nxt, self.una + self.wnd)
@@ -156,13 +156,13 @@ impl Send {
         self.fin == Fin::Queued && end == self.end()
     }
 
-    /// Returns the text of a segment from `start` to `end`, without the FIN.
+    /// Returns the data of a segment from `start` to `end`, without the FIN.
     pub(crate) fn text(&self, start: SeqNumber, end: SeqNumber) -> Text<'_> {
         self.buffer.text(distance(self.una, start), distance(self.una, end))
     }
 
-    /// Advances SND.UNA to `ack`, which must be valid, and frees the acknowledged text. Records the
-    /// acknowledgement of the FIN if `ack` covers it.
+    /// Advances SND.UNA to `ack`, which must be valid, and frees the acknowledged data. Records the
+    /// ACK of the FIN if `ack` covers it.
     pub(crate) fn acknowledge(&mut self, ack: SeqNumber) {
         if self.fin == Fin::Queued && ack == self.end() {
             self.fin = Fin::Acknowledged;
@@ -171,7 +171,7 @@ impl Send {
         self.una = ack;
     }
 
-    /// Frees the text between `from`, the old SND.UNA, and `to`, the new one.
+    /// Frees the data between `from`, the old SND.UNA, and `to`, the new one.
     #[inline]
     pub(crate) fn free(&mut self, from: SeqNumber, to: SeqNumber) {
         if wraps_between(self.iss + 1, from, to) {
@@ -180,7 +180,7 @@ impl Send {
         self.buffer.advance(distance(from, to));
     }
 
-    /// Returns the number of acknowledged bytes of text. Our SYN must be acknowledged.
+    /// Returns the number of acknowledged bytes of data. Our SYN must be acknowledged.
     pub(crate) fn acked_bytes(&self) -> u64 {
         let fin = u64::from(self.fin == Fin::Acknowledged);
         after_rounds(self.acked_rounds, self.iss + 1, self.una).saturating_sub(fin)
@@ -195,7 +195,7 @@ impl Send {
 
     /// Applies the scaled `window` of a segment unless a newer one was seen (RFC 9293, section 3.10.7.4, fifth
     /// step). In addition to the RFC's rule, a segment with a higher ACK number than any before counts as newer
-    /// even if it repeats old text. Otherwise the old window would be added to the new ACK number.
+    /// even if it repeats old data. Otherwise the old window would be added to the new ACK number.
     #[inline]
     pub(crate) fn update_window(&mut self, seq: SeqNumber, ack: SeqNumber, window: u32) {
         let is_newer = self.wl1.is_before(seq)

@@ -1,6 +1,7 @@
 //! The size of the next send: silly window avoidance and the Nagle algorithm, as one decision.
 //!
-//! Separate because the decision depends only on a few numbers, so every rule of the RFC can be tested alone.
+//! Separate because the decision depends only on the fields of [`Sizing`], so every rule of the RFC can be
+//! tested alone.
 
 /// The input of the sender's algorithm (RFC 9293, sections 3.7.4 and 3.8.6.2.1), in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -11,11 +12,11 @@ pub(crate) struct Sizing {
     pub(crate) usable: u32,
     /// The usable part of the congestion window, in bytes.
     pub(crate) allowed: u32,
-    /// Eff.snd.MSS: the length of a full segment's text, in bytes.
+    /// Eff.snd.MSS: the length of a full segment's data, in bytes.
     pub(crate) mss: u32,
     /// Max(SND.WND): the largest window of the peer so far, in bytes.
     pub(crate) max_window: u32,
-    /// The largest text of a GSO frame, in bytes.
+    /// The largest payload of a GSO frame, in bytes.
     pub(crate) large_send: u32,
     /// `true` if sent data is not acknowledged yet.
     pub(crate) is_outstanding: bool,

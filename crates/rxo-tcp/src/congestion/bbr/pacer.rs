@@ -11,7 +11,8 @@ pub(super) struct Pacer {
     /// The sending rate in bytes per second; 0 while it is unknown, in which case nothing is delayed.
     rate: u64,
     mss: u32,
-    /// The largest segment size so far in bytes; path MTU discovery tries it again from time to time.
+    /// The largest segment size so far in bytes. The pacer allows for this size even after it was lowered,
+    /// because path MTU discovery may try a larger segment.
     largest_mss: u32,
     /// The number of bytes that may be sent now.
     burst: u32,

@@ -1,5 +1,5 @@
 //! Delivery rate samples (draft-cheng-iccrg-delivery-rate-estimation): the rate at which data arrived between
-//! the sending of a segment and its acknowledgement.
+//! the sending of a segment and its ACK.
 //!
 //! The state at sending is the same for all segments that are sent at one instant, so it is stored per
 //! instant, not per segment.
@@ -39,7 +39,7 @@ struct Send {
 pub(super) struct Sample {
     /// The delivery rate in bytes per second; 0 if the interval was too short for a measurement.
     pub(super) rate: u64,
-    /// P.delivered: the number of bytes delivered before the newest delivered segment left.
+    /// P.delivered: the number of bytes that were delivered before the newest delivered segment was sent.
     pub(super) delivered_before: u64,
     /// `true` if the application, not the network, limited the rate.
     pub(super) is_limited: bool,
@@ -104,7 +104,7 @@ impl Samples {
         let arriving_ns = now.nanos_since(send.delivered_at);
         let ns = sending_ns.max(arriving_ns);
         let bytes = u128::from(self.delivered - send.delivered);
-        // An interval shorter than a round trip comes from acknowledgements that were held and released
+        // An interval shorter than a round trip comes from ACKs that were held and released
         // together.
         let is_known = ns > 0 && ns >= least_rtt_ns;
         let rate = if is_known { bytes * NANOS_PER_SECOND / u128::from(ns) } else { 0 };
