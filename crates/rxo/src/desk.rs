@@ -26,7 +26,8 @@ struct Shared<Q> {
     question: Mutex<Option<Q>>,
 }
 
-/// The sending end for one answer. The question contains it, so that the working thread can answer.
+/// The sending end of the channel for one answer. A question contains its reply, so that the working thread can
+/// answer.
 #[derive(Debug)]
 pub struct Reply<A>(SyncSender<A>);
 
@@ -105,8 +106,8 @@ impl<Q> Desk<Q> {
         answer
     }
 
-    /// Puts a question on the desk without waiting. Only for a desk at which no other thread asks. Returns the
-    /// question if the working thread has not taken the previous question yet.
+    /// Puts a question on the desk without waiting. Use this only if no other thread puts questions on the
+    /// desk. Returns the question if the working thread has not taken the previous question yet.
     pub(crate) fn post(&self, question: Q) -> Option<Q> {
         match self.shared.question.try_lock() {
             Ok(mut place) if place.is_none() => {
@@ -150,8 +151,8 @@ impl<Q> Desk<Q> {
     }
 }
 
-/// Locks `mutex`, even if another thread has panicked while it held the lock: the value behind it is always
-/// complete.
+/// Locks `mutex`, even if another thread has panicked while it held the lock: a panic cannot leave the
+/// protected value half changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,13 +12,13 @@ pub struct Switched {
     pub asked: &'static str,
     /// `true` if frames go through the engines now.
     pub on: bool,
-    /// `true` if coalescing is on only as a probe, whose result decides whether it stays on.
+    /// `true` if coalescing is on only as a probe, whose result decides whether coalescing stays on.
     pub probe: bool,
     /// The number of times that coalescing was switched off, because it cost more than it saved.
     pub switched_off: u64,
     /// The number of times that coalescing was switched on again, because it saved more than it cost.
     pub switched_on: u64,
-    /// The number of times that coalescing was switched on for a probe while it was off.
+    /// The number of times that coalescing was switched on for a probe, although it had been switched off before.
     pub probes: u64,
     /// The number of frames that passed unchanged while coalescing was off.
     pub passed: u64,

@@ -42,8 +42,7 @@ pub struct ConnectionFigures {
     pub min_rtt_us: Option<f64>,
     /// The retransmission timeout, in microseconds.
     pub rto_us: f64,
-    /// The number of times in a row that the retransmission timeout was doubled; 0 after an acknowledgement
-    /// of new data.
+    /// The number of times in a row that the retransmission timeout was doubled; 0 after an ACK of new data.
     pub backoff: u32,
     /// The payload of a full segment to the peer (MSS), in bytes.
     pub mss: u32,
@@ -64,7 +63,7 @@ pub struct ConnectionFigures {
     pub unsent: u32,
     /// The number of bytes that the peer has received out of order, by its SACK blocks.
     pub sacked: u32,
-    /// The number of bytes that are considered lost, and wait to be sent again.
+    /// The number of bytes that are considered lost and wait for retransmission.
     pub lost: u32,
     /// The number of bytes in flight that were sent more than once.
     pub retransmitted: u32,
@@ -74,10 +73,10 @@ pub struct ConnectionFigures {
     pub bytes_acked: u64,
     /// The number of bytes that have arrived in order so far.
     pub bytes_received: u64,
-    /// The number of acknowledgements that reported a segment received twice (D-SACK, RFC 2883).
+    /// The number of ACKs that reported a segment received twice (D-SACK, RFC 2883).
     pub duplicates_reported: u32,
-    /// The number of ranges that arrived after later ones although they were never retransmitted: a sign of
-    /// reordering.
+    /// The number of times that reordering was detected: the peer acknowledged a range of bytes after a later
+    /// one, although the range was never retransmitted.
     pub reordered: u32,
     /// The delivery rate: the rate at which data arrives at the peer, in bytes per second; left out unless
     /// BBR is used, the only algorithm that measures it.

@@ -55,7 +55,8 @@ pub struct HostWorkerFigures {
     pub sent: u64,
     /// Number of frames that the worker could not send.
     pub dropped: u64,
-    /// Deliveries for connections of other workers. More than a few mean that the device does not keep flows apart.
+    /// Deliveries for connections that belong to other workers. More than a few mean that the device does not steer
+    /// the frames of a flow to the queue of the flow's worker.
     pub misplaced: u64,
     /// The current number of the worker's connections.
     pub connections: u64,

@@ -48,7 +48,7 @@ pub use crate::worker::Readings;
 /// The figures of one interval, or of the whole run so far.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figures {
-    /// The kind of figures: "interval" or "totals".
+    /// The kind of these figures: "interval" for one interval, "totals" for the whole run.
     pub kind: &'static str,
     /// Seconds from the start to the end of the interval.
     pub elapsed_s: f64,
@@ -78,17 +78,17 @@ pub struct Figures {
     pub packets_per_aggregate: f64,
     /// Counters of pure ACKs among the frames from the device.
     pub acks: PureAcks,
-    /// The results of `--ack-split`; left out without it.
+    /// The results of `--ack-split`; left out without this flag.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_split: Option<Split>,
     /// Counters of the packets that rxo received from the host.
     pub host_in: Incoming,
     /// Counters of the packets that rxo sent to the device.
     pub nic_out: Outgoing,
-    /// Impairments by `--impair`, by kind; left out without it.
+    /// Impairments by `--impair`, by kind; left out without this flag.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub impaired: BTreeMap<&'static str, u64>,
-    /// Impairments by `--impair-back`, by kind; left out without it.
+    /// Impairments by `--impair-back`, by kind; left out without this flag.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub impaired_back: BTreeMap<&'static str, u64>,
     /// Changes that a simulated network card made to frames for the host, by kind; left out by `rxo run`.
@@ -203,8 +203,8 @@ pub struct Incoming {
     pub ring_drops: u64,
     /// Number of packets dropped because they were truncated.
     pub truncated: u64,
-    /// Frames that contradict their description, and chains of buffers or frame headers with which the other
-    /// side broke a rule of its rings.
+    /// Frames whose metadata contradicts their headers, plus the number of times that the other side of a
+    /// shared ring broke a rule of the ring, by a chain of buffers or by a frame header.
     pub invalid: u64,
 }
 
@@ -246,7 +246,8 @@ pub struct Outgoing {
     pub fallbacks: u64,
     /// Number of packets that could not be sent.
     pub dropped: u64,
-    /// Number of frames in the packets that could not be sent.
+    /// Number of original frames lost with the packets in `dropped`: an aggregate counts as all the frames that
+    /// it was built from.
     pub dropped_frames: u64,
     /// Additional segments from GSO frames that were cut because the device cannot segment them; the first
     /// segment of each GSO frame is not counted.
@@ -383,7 +384,7 @@ fn acks(engine: &Counters) -> PureAcks {
     PureAcks { packets, deliveries, per_delivery, aggregated: engine.aggregated_acks }
 }
 
-/// Returns the numbers of frames not coalesced and of deliveries, each by reason.
+/// Returns two maps by reason: the number of frames that were not coalesced, and the number of deliveries.
 fn reasons(engine: &Counters) -> [BTreeMap<&'static str, u64>; 2] {
     let bypass = BypassReason::ALL.iter().map(|&why| (why.name(), engine.bypassed(why)));
     let flush = FlushReason::ALL.iter().map(|&why| (why.name(), engine.flushed(why)));

@@ -44,15 +44,14 @@ impl Split {
         }
     }
 
-    /// Returns the part about ACK splitting in the line of an interval.
+    /// Returns the part of an interval's line that describes ACK splitting.
     pub(super) fn line(&self) -> String {
         let Self { acks_in, acks_out, templates, .. } = self;
         let (acks_in, acks_out) = (grouped(*acks_in), grouped(*acks_out));
         format!("acks back {acks_in} -> {acks_out} ({} split)", grouped(*templates))
     }
 
-    /// Returns the line about ACK splitting in the totals. `passed` is the text that lists why frames were
-    /// not split.
+    /// Returns the line about ACK splitting in the totals. `passed` lists the reasons why frames were not split.
     pub(super) fn totals(&self, passed: String) -> String {
         let Self { acks_in, acks_out, stretch_acks, templates, expanded, segments, .. } = self;
         format!(

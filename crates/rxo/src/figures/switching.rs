@@ -34,8 +34,7 @@ impl Switching {
         Self { forwarded, flooded, learned, moved, not_learned, dropped: occurred(dropped) }
     }
 
-    /// Returns the line about the switch in the totals. `dropped` is the text that lists the reasons for
-    /// drops.
+    /// Returns the line about the switch in the totals. `dropped` lists the reasons for drops, already formatted.
     pub(super) fn totals(&self, dropped: &str) -> String {
         let Self { forwarded, flooded, learned, moved, not_learned, .. } = self;
         format!(

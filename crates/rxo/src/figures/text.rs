@@ -25,7 +25,7 @@ impl Figures {
     }
 }
 
-/// Formats the line of an interval.
+/// Formats the line that `rxo run` and `rxo guest` print for each interval.
 fn line(figures: &Figures) -> String {
     let Figures { nic_in, host_out, host_in, .. } = figures;
     let mut line = format!(
@@ -69,7 +69,7 @@ fn format_losses(figures: &Figures) -> String {
     shown.map(|(what, count)| format!("  {what} {}", grouped(count))).collect()
 }
 
-/// Formats one line for each guest; each begins with a line break.
+/// Formats one line for each guest. Each line begins with a line break.
 fn guests(guests: &[GuestFigures]) -> String {
     let width = guests.iter().map(|guest| guest.name.len()).max().unwrap_or(0);
     let lines = guests.iter().map(|guest| {
@@ -94,7 +94,7 @@ fn guests(guests: &[GuestFigures]) -> String {
     lines.collect()
 }
 
-/// Formats one line for each worker; each begins with a line break.
+/// Formats one line for each worker. Each line begins with a line break.
 fn workers(workers: &[WorkerFigures]) -> String {
     let lines = workers.iter().map(|worker| {
         let more = extra(worker.ring_drops, "lost in the ring")
@@ -155,7 +155,7 @@ fn totals(figures: &Figures) -> String {
     text + &violated(figures)
 }
 
-/// Formats a line for each invariant that does not hold.
+/// Formats a line for each violated invariant: unsent packets, and stages whose counters disagree.
 fn violated(figures: &Figures) -> String {
     let mut text = String::new();
     if figures.unsent > 0 {
@@ -172,7 +172,7 @@ fn violated(figures: &Figures) -> String {
     text
 }
 
-/// Formats the line of an interval of a network card.
+/// Formats the line that `rxo card` prints for each interval.
 fn card_line(figures: &Figures) -> String {
     let Figures { nic_in, host_out, host_in, .. } = figures;
     let line = format!(
@@ -214,7 +214,7 @@ fn card_totals(figures: &Figures) -> String {
     ) + &violated(figures)
 }
 
-/// Formats the packets per aggregate, or "none coalesced".
+/// Formats the packets per aggregate, or "none coalesced" if no packets could be coalesced.
 fn per_aggregate(figures: &Figures, unit: &str) -> String {
     let packets = figures.packets_per_aggregate;
     if packets > 0.0 { format!("{packets:.1} {unit}") } else { "none coalesced".to_owned() }
@@ -269,7 +269,7 @@ fn format_outgoing(to: &Outgoing) -> String {
     )
 }
 
-/// Formats `count` and the words in `what`; returns an empty string if `count` is zero.
+/// Formats `count` followed by `what`, after a comma; returns an empty string if `count` is zero.
 fn extra(count: u64, what: &str) -> String {
     if count > 0 { format!(", {} {what}", grouped(count)) } else { String::new() }
 }

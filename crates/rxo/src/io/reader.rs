@@ -22,7 +22,7 @@ pub struct PacketReader<S: FrameSource> {
 }
 
 impl<S: FrameSource> PacketReader<S> {
-    /// Creates a reader. Allocates 64 KiB for the packets that it makes.
+    /// Creates a reader. Allocates 64 KiB for the packets that the reader makes.
     #[must_use]
     pub fn new(source: S) -> Self {
         let splitter = PacketSplitter::new(source.capabilities().link);

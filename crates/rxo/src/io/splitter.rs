@@ -20,7 +20,8 @@ pub struct PacketSplitter {
 }
 
 impl PacketSplitter {
-    /// Creates a splitter of frames of `link`. Allocates 64 KiB for the packets that it makes.
+    /// Creates a splitter for frames with the link layer `link`. Allocates 64 KiB for the packets that the
+    /// splitter makes.
     #[must_use]
     pub fn new(link: LinkKind) -> Self {
         let packet = vec![0; MOST_BYTES].into_boxed_slice();
@@ -37,8 +38,8 @@ impl PacketSplitter {
 
     /// Passes each packet in `frame` to `each`, in order. Returns `None` if the frame cannot be split, because
     /// its headers contradict its GSO or checksum metadata; `each` may have received some packets before.
-    /// Splits by the headers that the metadata name; in a tunnel's packet these are the inner headers. Does not
-    /// allocate.
+    /// Splits at the headers whose offsets are in the metadata; in a tunnel's packet these are the inner
+    /// headers. Does not allocate.
     pub fn split<B: AsRef<[u8]>>(
         &mut self,
         frame: &Frame<B>,

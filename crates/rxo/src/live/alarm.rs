@@ -23,7 +23,7 @@ impl Violations {
         Self { unaccounted, unsent, imbalance }
     }
 
-    /// Returns the number of violations of each kind, and the line that reports it.
+    /// Returns the number of violations of each kind, and the line that reports this number.
     fn rows(&self) -> [(u64, String); 3] {
         let Self { unaccounted, unsent, imbalance } = self;
         [

@@ -1,4 +1,4 @@
-//! The engine that a worker runs between devices, for use without devices.
+//! The engine of a worker, for use without devices, for example in measurements.
 
 use rxo_coalesce::{Config, Engine};
 use rxo_driver::DeviceBuf;

@@ -14,8 +14,8 @@
 //! the same interface, already uses. [`HostConfig::probe`] changes how the addresses are probed.
 //!
 //! [`Listeners`] combines listeners on several addresses; [`wait_until_delivered()`] waits until a peer has
-//! received everything; [`linger()`] waits until no peer needs the last acknowledgement again. [`cast_sender`]
-//! and [`cast_receiver`] configure the hosts of a cast.
+//! received everything; [`linger()`] waits until no peer needs the last ACK again. [`cast_sender`] and
+//! [`cast_receiver`] configure the hosts of a cast.
 //!
 //! # Examples
 //! ```no_run
@@ -96,7 +96,8 @@ pub fn config(addresses: Vec<IpCidr>) -> HostConfig {
 /// Opens the device `name` and runs a host on it, on a new thread.
 ///
 /// # Errors
-/// If the device cannot be opened, the configuration does not fit it, or another station has an address.
+/// If the device cannot be opened, the configuration does not fit it, or another station already uses one of
+/// the addresses.
 ///
 /// # Examples
 /// Requires the privilege to create a TAP device:
@@ -119,7 +120,7 @@ pub fn start(
 }
 
 /// Opens the device `name`, with a queue for each worker of `threads`, and runs a host on it. With several
-/// workers it is sharded: a connection stays with the worker to which the device steers it
+/// workers the host is sharded: a connection stays with the worker to which the device steers it
 /// ([`rxo_wire::shard_of()`]).
 ///
 /// # Errors
@@ -137,7 +138,7 @@ pub fn start_threads(
     start_opened(label, open, threads, config)
 }
 
-/// Opens the device `name`. If it is an interface of the system, keeps frames for `addresses` from the
+/// Opens the device `name`. If this device is an interface of the system, keeps frames for `addresses` from the
 /// kernel.
 fn open_isolated(
     name: &DeviceName,
@@ -293,7 +294,7 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct RunningHost {
     handle: Handle,
-    /// One handle per shard. It opens connections on this shard alone.
+    /// One handle per shard. Each handle opens connections on its own shard alone.
     handles: Vec<Handle>,
     stop: Arc<AtomicBool>,
     desks: Arc<[Desk<Question>]>,
@@ -329,13 +330,13 @@ impl RunningHost {
         self.asker().counters()
     }
 
-    /// Returns an asker for the running host. It works on any thread, also after the host's end.
+    /// Returns an asker for the running host. The asker can be used on any thread, also after the host has ended.
     #[must_use]
     pub fn asker(&self) -> HostAsker {
         HostAsker::new(Arc::clone(&self.desks), self.handle.clone())
     }
 
-    /// Returns `true` if the host is still running. It ends by itself if its device fails.
+    /// Returns `true` if the host is still running. The host ends by itself if its device fails.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())

@@ -17,12 +17,12 @@ pub type FileLog = rxo_device::middleware::NoLog;
 /// The middleware around the devices of a run. The default neither impairs frames nor logs them.
 #[derive(Debug, Default)]
 pub struct Middleware {
-    /// The packet logs, in this order: the nic's, for frames from it (after impairment) and packets to it; then one for
-    /// each host's device. Devices beyond the last log have none.
+    /// The packet logs. The first log belongs to the nic: it records frames from the nic (after impairment) and packets
+    /// to the nic. Each further log belongs to the device of one host. Devices beyond the last log are not logged.
     pub logs: Vec<FileLog>,
-    /// The impairment of frames from the nic, before they reach the engine; `None` for none.
+    /// The impairment of frames from the nic, before they reach the engine; `None` for no impairment.
     pub impair_nic: Option<Impairment>,
-    /// The impairment of frames from a host, before they reach the worker; `None` for none.
+    /// The impairment of frames from a host, before they reach the worker; `None` for no impairment.
     pub impair_host: Option<Impairment>,
 }
 
@@ -32,7 +32,7 @@ pub(super) type LiveSink = TracedSink<DeviceSink, FileLog, Clock>;
 pub(super) type Ends = Duplex<DeviceSource, LiveSink>;
 type Clock = fn() -> Instant;
 
-/// Returns the source and the sink of a device. A `log` records the packets of both directions.
+/// Returns the source and the sink of a device. If there is a `log`, both record their packets in that log.
 pub(super) fn ends(Device { source, sink }: Device, log: Option<FileLog>) -> Ends {
     let sink = TracedSink::new(sink, log.clone(), clock::now as Clock);
     let source = match log {
@@ -42,7 +42,8 @@ pub(super) fn ends(Device { source, sink }: Device, log: Option<FileLog>) -> End
     Duplex { source, sink }
 }
 
-/// Wraps `device`, which has no middleware yet, in an impairment and a log.
+/// Wraps `device`, which has no middleware yet, in an impairment and a log. Without an `impairment`, frames
+/// pass unchanged.
 pub(super) fn wrap(device: Ends, impairment: Option<Impairment>, log: Option<FileLog>) -> Ends {
     let impairment = impairment.unwrap_or_else(Impairment::transparent);
     let impaired = ImpairedSource::new(device.source, impairment, clock::now as Clock);

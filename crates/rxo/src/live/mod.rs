@@ -1,10 +1,10 @@
 //! Workers and hosts between devices of the system.
 //!
 //! [`Device::open`] takes a name as a user types it. A [`Station`] puts a worker between two devices, or a
-//! switch between one device and several, optionally with [`Middleware`] around the devices; [`Workers`] put
-//! several workers between the queues of two devices. `host` runs a host with its own TCP on one device. The
-//! kinds of devices are not defined here, but in the table [`rxo_driver::KINDS`]. [`defaults`] contains the
-//! default policy of a live path.
+//! switch between one device and several other devices, optionally with [`Middleware`] around the devices;
+//! [`Workers`] put several workers between the queues of two devices. `host` runs a host with its own TCP on
+//! one device. The kinds of devices are not defined here, but in the table [`rxo_driver::KINDS`]. [`defaults`]
+//! contains the default policy of a live path.
 
 mod alarm;
 pub mod defaults;

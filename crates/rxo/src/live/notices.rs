@@ -1,5 +1,4 @@
-//! Notices: the lines that the user should see, which are alarms, changes of coalescing, and messages of
-//! devices.
+//! Notices: messages for the user about violated invariants (alarms), changes of coalescing, and devices.
 
 use std::iter::from_fn;
 
@@ -18,7 +17,7 @@ pub(super) struct Notices {
 }
 
 impl Notices {
-    /// Passes the notices that are due to `observe`, and the counters if a report is due.
+    /// Passes to `observe` the notices that are due and, if a report is due, the counters.
     pub(super) fn report(&mut self, report: Report<'_, LiveSink, LiveSink>, observe: Observer<'_>) {
         let Report { reading: readings, is_due, nic_sink, host_sinks, lines, .. } = report;
         self.of_counters(readings, observe);

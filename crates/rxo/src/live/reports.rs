@@ -1,10 +1,10 @@
-//! Reports: combines what the workers of a run report, and checks that all of them are running.
+//! Reports: combines the reports of the workers of a run, and checks that all workers are running.
 //!
-//! This module is separate so that both can be tested without threads and without a clock. Contract: the
-//! figures of all workers are complete when each worker has reported since the previous figures. A worker
-//! that does not report delays them by one interval at most. All workers are running if each has made a turn
-//! since the previous check that found them running; the turns of other workers therefore never hide one that
-//! hangs.
+//! This module is separate so that the combining and the check can be tested without threads and without a
+//! clock. Contract: the figures of all workers are complete when each worker has reported since the previous
+//! figures. A worker that does not report delays them by one interval at most. All workers are running if each
+//! has made a turn since the previous check that found them running; the turns of other workers therefore never
+//! hide a worker that hangs.
 
 use crate::worker::{Reading, Readings};
 
@@ -23,7 +23,7 @@ impl WorkerReports {
     }
 
     /// Records the counters of worker `n`. Returns `true` if the figures are complete now. Only a report can
-    /// complete them; other messages of a worker update its counters.
+    /// complete the figures; other messages of a worker only update its counters.
     pub(super) fn record(&mut self, n: usize, reading: Reading, is_report: bool) -> bool {
         self.readings[n] = reading;
         if !is_report {

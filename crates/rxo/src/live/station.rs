@@ -28,7 +28,7 @@ pub enum Event<'a> {
     Ready,
     /// The counters of the run, once per interval.
     Reading(&'a Readings),
-    /// A line that the user should see, each line once.
+    /// A message for the user. Each message is passed once.
     Notice(String),
 }
 

@@ -13,7 +13,8 @@ pub(super) struct Switched {
 }
 
 impl Switched {
-    /// Returns the line about the change since the last call; `None` if nothing has changed.
+    /// Returns the line that reports whether coalescing was switched off or on since the last call; `None` if
+    /// it was not switched.
     pub(super) fn line(&mut self, now: &Coalescing) -> Option<&'static str> {
         let before = *self;
         *self = Self { off: now.switched_off, on: now.switched_on };

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! On the path of a frame, workers share nothing. The calling thread carries no frames: it collects the reports
-//! of the workers, and checks that all of them run. Contract: either all workers begin, or none. A worker that
-//! fails or panics ends the others in order: each worker delivers all packets that it holds. The totals include
-//! all workers. For a worker that has panicked, the totals include its last report.
+//! of the workers, and checks that all of them run. Contract: either all workers begin, or none. When a worker
+//! fails or panics, all other workers end in order: each of them delivers all packets that it holds. The totals
+//! include all workers. For a worker that has panicked, the totals include its last report.
 
 use std::any::Any;
 use std::fmt;
@@ -50,11 +50,12 @@ enum Message {
     /// The worker's devices fit its configuration.
     Fits,
     Misfit(Misfit),
-    /// The worker's counters, `true` if they are a report that is due, and the notices for the user.
+    /// The worker's counters; `true` if the interval between two reports has passed; and the notices for the user.
     Report(Box<Reading>, bool, Vec<String>),
     /// The worker's counters at its end, the notices for the user, and the worker's first failure.
     Ended(Box<Reading>, Vec<String>, Result<(), DeviceError>),
-    /// The worker itself, which has left its devices. Freeing it would delay the end of its thread.
+    /// The worker itself, which has left its devices. Freeing the worker on its own thread would delay the end
+    /// of that thread.
     Left(Box<dyn Any + Send>),
 }
 
@@ -292,7 +293,8 @@ impl Watch {
         }
     }
 
-    /// Returns `true` unless another worker has already reported `line`: all workers have the same devices.
+    /// Returns `true` unless another worker has already reported `line`: all workers have the same devices, so
+    /// several workers may report one event.
     fn is_new(&mut self, n: usize, line: &str) -> bool {
         let said_by = self.said.iter().find(|(_, said)| said == line).map(|(worker, _)| *worker);
         if said_by.is_none() && self.said.len() < MOST_SAID {
@@ -334,8 +336,8 @@ impl Drop for EndsAll<'_> {
 }
 
 impl Seat {
-    /// Runs the worker on this thread until `halt` is set, once `started` reports that all workers fit. Another
-    /// thread that sets `halt` can ring `bell` to wake the worker.
+    /// Waits until `started` reports that all workers fit, then runs the worker on this thread until `halt` is
+    /// set. Another thread that sets `halt` can ring `bell` to wake the worker.
     fn work(
         self,
         voice: &WorkerSender,
@@ -406,7 +408,7 @@ pub(super) fn panicked() -> DeviceError {
     DeviceError::System { message: "a worker's thread has ended".to_owned(), source }
 }
 
-/// The maximum number of remembered lines about devices; few lines differ.
+/// The maximum number of remembered lines about devices. Few different lines occur.
 const MOST_SAID: usize = 64;
 /// Time between two checks of the workers, which make at least ten turns per second.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);

@@ -1,4 +1,4 @@
-//! The part of a frame's header that a switch reads: both addresses and the outer VLAN tag.
+//! The part of a frame's header that a switch reads: the two Ethernet addresses and the outer VLAN tag.
 
 use std::fmt;
 use std::str::FromStr;
@@ -34,7 +34,7 @@ impl fmt::Display for MacAddress {
     }
 }
 
-/// The error for text that is not an address such as `52:54:00:00:00:02`.
+/// The error for a string that is not an Ethernet address such as `52:54:00:00:00:02`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadMacAddress;
 

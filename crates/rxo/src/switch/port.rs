@@ -31,7 +31,7 @@ impl Port {
         self.0 as usize
     }
 
-    /// Creates the port with the number `index`, which is known to be less than [`MAX_PORTS`].
+    /// Creates the port with the number `index`. The caller ensures that `index` is less than [`MAX_PORTS`].
     pub(super) const fn nth(index: usize) -> Self {
         Self(index as u8)
     }
@@ -50,10 +50,10 @@ pub struct PortSettings {
 /// The VLANs that a port carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vlans {
-    /// All VLANs; each frame keeps its tag, and frames without a tag pass too (a trunk).
+    /// The port carries all VLANs (a trunk). Each frame keeps its tag, and frames without a tag pass too.
     All,
-    /// One VLAN, whose frames have no tag on this port (an access port); 0 means frames that have no tag on
-    /// any port.
+    /// The port carries one VLAN, whose frames have no tag on this port (an access port). 0 stands for the
+    /// frames that have no tag on any port.
     Only(u16),
 }
 

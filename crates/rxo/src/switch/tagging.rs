@@ -17,7 +17,7 @@ pub struct Tagging {
     pub tag: Option<VlanTag>,
 }
 
-/// The offset of a tag in the bytes, after both addresses.
+/// The offset of a VLAN tag in a frame, in bytes: after the two Ethernet addresses.
 const TAG_AT: usize = 12;
 const DOT1Q: NonZeroU16 = NonZeroU16::new(0x8100).unwrap();
 const PRIORITY: u16 = 0xf000;
@@ -44,7 +44,7 @@ impl Switch {
     }
 }
 
-/// A frame with the VLAN tag that it has on the port by which it leaves.
+/// A frame with the VLAN tag for the port by which the frame leaves.
 pub(crate) struct Tagged<'a> {
     /// The metadata of the frame, without its bytes.
     pub(crate) facts: Frame<()>,

@@ -1,8 +1,8 @@
 //! Tracer: logs packets to one capture file, from any number of points.
 //!
 //! A trace point is the [`PacketLog`] of traced sources and sinks. Contract: tracing cannot disturb the traffic.
-//! Packets that could not be written are counted, and the first is reported. After a system error nothing more is
-//! written to the file.
+//! Packets that could not be written are counted, and the first such packet is reported. After a system error
+//! nothing more is written to the file.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ use rxo_frame::{Gather, Instant, LinkKind, VlanTag};
 #[derive(Debug)]
 pub struct Tracer<W: Write> {
     shared: Arc<Mutex<Shared<W>>>,
-    /// The time since 1970 UTC at which the clock of the frames' arrival times was zero.
+    /// The Unix time that corresponds to zero on the frames' clock.
     epoch: Duration,
 }
 
@@ -43,8 +43,8 @@ pub struct TracePoint<W: Write> {
 struct Shared<W: Write> {
     file: File<W>,
     counters: TracerCounters,
-    /// The line for the user about the first packet that could not be written; `None` if there is no such line,
-    /// or it was already returned.
+    /// The message for the user about the first packet that could not be written; `None` if there is no such
+    /// message, or it was already returned.
     notice: Option<String>,
 }
 
@@ -56,8 +56,8 @@ enum File<W: Write> {
 }
 
 impl<W: Write> Tracer<W> {
-    /// Starts a pcapng file that names `application` as its writer. `epoch` is the time since 1970 UTC at
-    /// which the frames' clock was zero.
+    /// Starts a pcapng file that names `application` as its writer. `epoch` is the Unix time that corresponds
+    /// to zero on the frames' clock.
     ///
     /// # Errors
     /// If `output` cannot be written.
@@ -108,7 +108,7 @@ impl<W: Write> Tracer<W> {
         self.lock().counters
     }
 
-    /// Returns the next line that the user should see, each line once; `None` if there is none.
+    /// Returns the next message for the user; each message is returned once. `None` if there is no message.
     #[must_use]
     pub fn take_notice(&self) -> Option<String> {
         self.lock().notice.take()

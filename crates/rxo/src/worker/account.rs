@@ -16,7 +16,8 @@ use rxo_frame::Instant;
 
 #[derive(Debug, Default)]
 pub(super) struct Account {
-    /// The number of frames that had arrived at the device, as last read; `None` once this number was compared.
+    /// The number of frames that had arrived at the device, as last read; `None` once this number has been
+    /// compared.
     arrived: Option<u64>,
     /// The number of missing frames that each of the last comparisons found, latest first.
     missed: [u64; COMPARISONS - 1],
@@ -53,10 +54,11 @@ const COMPARISONS: usize = 3;
 pub(super) struct Sendings {
     /// The time of the last comparison with the system's count of departed packets; `None` before the first.
     looked_at: Option<Instant>,
-    /// The difference between the number of packets that the interface had sent and the number that the worker
-    /// had written, when both were first known; `None` before that.
+    /// The number of packets that the interface had sent, minus the number that the worker had written, when
+    /// both numbers were first known; `None` before that.
     before: Option<u64>,
-    /// The numbers of written packets at the last checks at which they had grown, oldest first.
+    /// The numbers of packets written so far, at the last checks that found more packets written than before,
+    /// oldest first.
     written: [u64; LAG],
     /// The largest number of packets found not to be sent so far.
     pub(super) unsent: u64,

@@ -9,14 +9,14 @@ use rxo_coalesce::Counters;
 use rxo_device::SinkCounters;
 
 rxo_frame::counters! {
-    /// Numbers of frames by which the counters of two neighbouring stages of a worker disagree, missing or
-    /// too many.
+    /// For each pair of neighbouring stages of a worker, the number of frames by which their counters disagree.
+    /// Missing and surplus frames both count as positive.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Imbalance {
         /// The disagreement between the nic and the engine: frames from the nic must be dropped as overload,
         /// or passed to the engine.
         pub nic_in: u64,
-        /// The disagreement in the engine: frames passed to it must be delivered, or held.
+        /// The disagreement in the engine: frames passed to the engine must be delivered, or held.
         pub engine: u64,
         /// The disagreement between the engine and the host: delivered frames must be sent, dropped, or kept
         /// while the sink is full.
@@ -30,8 +30,8 @@ rxo_frame::counters! {
     }
 }
 
-/// The numbers of frames that entered a stage, and of frames that the stage accounts for, at one instant. Both
-/// are zero for a direction that does not run.
+/// Two counts of frames at one instant: those that entered a stage, and those that the stage accounts for. Both
+/// are zero for a direction that the worker does not serve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stage {
     /// Number of frames that entered the stage from the previous one, and of frames that the stage added.
@@ -58,8 +58,8 @@ pub(super) struct Balance {
 }
 
 impl Stage {
-    /// Creates the stage before the engine. Of the frames that entered it, it drops `dropped` and passes
-    /// `taken` to the engine.
+    /// Creates the stage before the engine. The stage drops `dropped` of the frames that entered, and passes
+    /// `taken` frames to the engine.
     pub(super) const fn before(entered: u64, dropped: u64, taken: u64) -> Self {
         Self { entered, accounted: dropped + taken }
     }
@@ -69,8 +69,8 @@ impl Stage {
         Self { entered: engine.frames, accounted: engine.delivered_frames() + held as u64 }
     }
 
-    /// Creates the stage of a sink that received `given` frames. It still keeps `kept` frames, because the
-    /// device is full.
+    /// Creates the stage of a sink that received `given` frames. The sink still keeps `kept` frames, because
+    /// the device is full.
     pub(super) const fn of_sink(given: u64, sink: &SinkCounters, kept: u64) -> Self {
         Self {
             entered: given + sink.segments_added,

@@ -30,7 +30,7 @@ pub enum Coalesce {
     Auto,
 }
 
-/// The error for text other than `auto`, `on` and `off`.
+/// The error for a string other than `auto`, `on` and `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("give auto, on or off")]
 pub struct BadCoalesce;
@@ -69,7 +69,7 @@ pub struct Coalescing {
     pub asked: Coalesce,
     /// `true` if frames go through the engine now, or will once the host's device accepts packets again.
     pub is_on: bool,
-    /// `true` if the engine is on only as a probe, whose result decides whether it stays on.
+    /// `true` if the engine is on only as a probe, whose result decides whether the engine stays on.
     pub is_probe: bool,
     /// The number of times that coalescing was switched off because it did not pay, without failed probes.
     pub switched_off: u64,
@@ -106,7 +106,7 @@ impl Count for Coalescing {
     }
 }
 
-/// The totals of a worker at one instant, to be compared with those of the previous interval.
+/// The totals of a worker at one instant, to be compared with the totals at the end of the previous interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sample {
     /// Frames from the nic that were not dropped.
@@ -121,8 +121,8 @@ pub(super) struct Sample {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Judge {
     state: State,
-    /// The last totals; `None` after a change of the state, because the next interval then contains both
-    /// states.
+    /// The last totals; `None` at first, and after coalescing was switched, because an interval that contains
+    /// both states decides nothing.
     last: Option<(Instant, Sample)>,
     /// The time for which the engine stays off before the next probe.
     pause: Duration,

@@ -85,7 +85,8 @@ pub enum Directions {
     /// The worker serves both directions.
     #[default]
     Both,
-    /// The worker serves only the direction from the nic to the host; another worker serves the other one.
+    /// The worker serves only the direction from the nic to the host; another worker serves the direction to
+    /// the nic.
     ToHost,
     /// The worker serves only the direction from the host to the nic.
     ToNic,

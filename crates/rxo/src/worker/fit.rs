@@ -200,12 +200,13 @@ fn check_gso(
     Ok(())
 }
 
-/// Returns `policy` limited to the aggregates that a sink accepts. If the policy leaves it open, decides whether UDP,
-/// and TCP inside tunnels, are coalesced. The capabilities of a kind of sink are known before it is open, so a misfit
-/// can be reported before anything is changed.
+/// Returns `policy` reduced to the capabilities of a sink: its aggregates are not larger than the sink accepts, and
+/// where the policy leaves this open, UDP and TCP inside tunnels are coalesced only if the sink can segment them. The
+/// capabilities of a kind of sink are known before a sink is open, so a misfit can be reported before anything is
+/// changed.
 ///
 /// # Errors
-/// If the sink cannot carry the aggregates of `policy` at all.
+/// If the sink lacks something that the policy requires.
 pub fn carried(policy: Policy, sink: SinkCapabilities) -> Result<Policy, Misfit> {
     if !policy.coalesce {
         return Ok(policy);

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::desk::Desk;
 
-/// The part of a worker, or of several guests' workers, that runs in the loop. The parameters are those of
+/// The work of the loop: implemented by a worker, and by the hub of several guests. The parameters are those of
 /// [`Worker`](super::Worker).
 pub(super) trait Looped<NI, NO, HI, HO> {
     fn config(&self) -> &WorkerConfig;
@@ -56,11 +56,12 @@ pub(super) trait Looped<NI, NO, HI, HO> {
     /// Compares the counters of all stages. Called between two turns.
     fn check_balance(&mut self);
 
-    /// Answers a question at once, or after some turns.
+    /// Answers a question: at once, or, if each guest has a thread of its own, some turns later, once the
+    /// guests have answered.
     fn answer(&mut self, question: Question);
 }
 
-/// The answers to all questions, for a worker, or guests, that can answer at once.
+/// Answers every question at once: implemented by a worker, and by guests that share one thread.
 pub(super) trait Answers {
     fn readings(&mut self) -> Readings;
 

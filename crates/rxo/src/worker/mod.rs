@@ -84,8 +84,8 @@ pub struct Duplex<I, O> {
     pub sink: O,
 }
 
-/// A worker between two devices. `NI` and `NO` are source and sink of the nic, `HI` and `HO` those of the
-/// host.
+/// A worker between two devices. `NI` and `NO` are the source and sink of the nic, `HI` and `HO` are the source
+/// and sink of the host's device.
 pub struct Worker<NI: FrameSource, NO, HI: FrameSource, HO> {
     to_host: ToHost<NI, HO>,
     to_nic: ToNic<HI, NO>,
@@ -126,8 +126,8 @@ where
     /// Creates a worker between two devices. Allocates all its memory.
     ///
     /// # Errors
-    /// [`Misfit`] if the devices do not work together, the host's device cannot carry the policy's
-    /// aggregates, or a number in the configuration is out of range.
+    /// [`Misfit`] if the devices do not work together, the host's device lacks something that the policy
+    /// requires, or a number in the configuration is out of range.
     ///
     /// # Examples
     /// ```
@@ -190,8 +190,8 @@ where
         looped::run(self, waiter, stop, |worker, due| worker.report(due, &mut observe))
     }
 
-    /// Returns all counters since the worker was created. The times are those of the last report or of the
-    /// end.
+    /// Returns all counters since the worker was created. `elapsed` and `cpu` are those of the last report or,
+    /// after a run, of its end.
     pub fn reading(&mut self) -> Reading {
         let ToHost { ring, source, .. } = &mut self.to_host;
         let (nic_in, not_scheduled) = ring.counters(source);
@@ -325,17 +325,20 @@ where
         PolicyInForce { policy, next: next_policy.filter(|next| *next != policy), coalescing }
     }
 
-    /// Returns `policy`, limited to the aggregates that the host's sink accepts.
+    /// Returns `policy` with its aggregate size and its optional UDP and tunnel rules reduced to the
+    /// capabilities of the host's sink.
     ///
     /// # Errors
-    /// If the sink cannot carry the policy's aggregates, or a number is out of range.
+    /// If the sink lacks something that the policy requires, or a number in the resulting configuration is out
+    /// of range.
     fn carried(&self, policy: Policy) -> Result<Policy, Misfit> {
         let policy = carried(policy, self.to_host.outlet.sink.capabilities())?;
         rxo_coalesce::Config { policy, ..self.config.engine.clone() }.check()?;
         Ok(policy)
     }
 
-    /// Returns the host's source and sink, each only if the worker waits for it.
+    /// Returns the host's source if the worker waits for its frames, and the host's sink if the worker waits
+    /// for its free space; otherwise `None`.
     fn wanted_host(&self) -> WantedHost<'_, HI, HO> {
         let Self { to_host, to_nic, config, .. } = self;
         let reads = config.directions.to_nic()
@@ -388,8 +391,8 @@ where
         self.turn(|work| timed(waiter, work), awake)
     }
 
-    /// Returns the time of the next deadline; `None` if there is none. Ignores frames that a source delays
-    /// while their sink is blocked, because a turn could not forward them.
+    /// Returns the time of the next deadline; `None` if there is none. Ignores delayed frames of a source while
+    /// the sink of that direction is blocked, because a turn could not forward these frames.
     fn deadline(&self) -> Option<Instant> {
         let Self { to_host, to_nic, config, .. } = self;
         let gives_host = config.directions.to_host() && !to_host.outlet.is_blocked();

@@ -1,5 +1,5 @@
-//! Next: decides what a worker does between two turns: start another at once, pause or wait. The function has
-//! no side effects, and is tested with a table of cases.
+//! Next: decides the action of a worker after a turn: start another turn at once, pause, or wait. The function
+//! has no side effects, and is tested with a table of cases.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use rxo_frame::Instant;
 
 use super::WorkerConfig;
 
-/// The result of a worker's turn: its numbers of frames and its time.
+/// The result of a worker's turn: the numbers of received frames, and the time of the batch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     /// The number of frames received from the nic; 0 if the host's sink is blocked.

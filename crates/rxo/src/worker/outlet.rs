@@ -10,15 +10,15 @@ use rxo_device::{DeviceError, FrameSink};
 
 use super::balance::Stage;
 
-/// The sink of one direction of a worker, and the number of vain attempts to resume it.
+/// The sink of one direction of a worker, and the number of times in a row that resuming this sink sent nothing.
 pub(super) struct Outlet<K> {
     pub(super) sink: K,
     /// The number of times in a row that the blocked sink was resumed but sent nothing.
     futile: u32,
 }
 
-/// The number of vain attempts after which the descriptor is not trusted to report free space: the worker
-/// then waits for a time instead.
+/// The number of attempts in a row that sent nothing, after which the sink's descriptor is not trusted to
+/// report free space. The worker then waits for a fixed time instead.
 const MOST_FUTILE: u32 = 2;
 
 impl<K: FrameSink> Outlet<K> {
@@ -58,7 +58,7 @@ impl<K: FrameSink> Outlet<K> {
         (self.sink.is_blocked() && self.futile < MOST_FUTILE).then_some(&self.sink)
     }
 
-    /// Tries once more to send the packets that the sink keeps, and drops those that it cannot send.
+    /// Tries once more to send the packets that the sink keeps, and drops the packets that the sink cannot send.
     ///
     /// # Errors
     /// If the device failed.

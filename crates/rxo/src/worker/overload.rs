@@ -57,8 +57,8 @@ pub(super) struct FairCoDel {
     weights: Weights,
 }
 
-/// The number of targets for which a frame of a flow that is not heavy may wait before it is no longer
-/// spared.
+/// A multiple of [`Overload::target`]: a frame of a flow that is not heavy is spared only until it has waited
+/// for this multiple of the target.
 const MOST_TARGETS: u32 = 4;
 
 impl FairCoDel {
@@ -190,8 +190,8 @@ impl CoDel {
         is_due
     }
 
-    /// Returns `true` if frames have waited at least the target for a whole interval: the queue is a standing one (RFC
-    /// 8289, section 5.3). The last of them has waited for `sojourn`.
+    /// Returns `true` if the sojourn time has been at or above the target for a whole interval, so that this is a
+    /// standing queue (RFC 8289, section 5.3). `sojourn` is the time that the newest dequeued frame has waited.
     fn is_standing(&mut self, now: Instant, sojourn: Duration) -> bool {
         if sojourn < self.config.target {
             self.standing_at = None;

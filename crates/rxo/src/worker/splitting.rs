@@ -32,8 +32,8 @@ enum Leaving {
     Inserted { slot: usize, like: usize },
 }
 
-/// The number of slots for inserted ACKs. If too few are free for another stretch ACK, the part of the batch before it
-/// is sent first.
+/// The number of slots for inserted ACKs. If too few slots are free for a stretch ACK, the part of the batch before
+/// that ACK is sent first.
 const SLOTS: usize = 1_024;
 
 impl Splitting {
@@ -54,7 +54,7 @@ impl Splitting {
         self.splitter.counters()
     }
 
-    /// Reports the segments in a delivery to the host to the splitter, which then knows their boundaries.
+    /// Records in the splitter the boundaries of the segments in a delivery to the host.
     pub(super) fn deliver<B: AsRef<[u8]>>(&mut self, delivery: Delivery<'_, B>) {
         match delivery {
             // ACKs inside a tunnel are not split.
@@ -73,7 +73,7 @@ impl Splitting {
         }
     }
 
-    /// Reports to the splitter that `frame` was delivered to the host without passing the engine.
+    /// Records in the splitter that `frame` was delivered to the host without passing the engine.
     pub(super) fn deliver_frame<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>) {
         self.splitter.delivered_frame(frame.borrowed());
     }

@@ -13,7 +13,7 @@ use rxo_wire::{FlowHasher, FlowKey, Unparsed, parse, parse_ip};
 /// The number of counters: twice the 256 frames of a default batch, so that few flows share one.
 const COUNTERS: usize = 512;
 
-/// The number of bytes of each flow in a batch, and the number that no flow may exceed, its share.
+/// The number of bytes of each flow in a batch, and the fair share: a flow with more bytes than the share is heavy.
 #[derive(Clone, Debug)]
 pub(super) struct Weights {
     link: LinkKind,

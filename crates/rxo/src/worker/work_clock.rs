@@ -36,7 +36,8 @@ struct Sample {
     cpu: Duration,
 }
 
-/// The time between the last two samples, in two parts: the worker ran, or it did not.
+/// The time between the last two samples, divided into the time in which the worker ran and the time in which
+/// it did not run.
 #[derive(Clone, Copy, Debug)]
 struct Idle {
     worked: Duration,

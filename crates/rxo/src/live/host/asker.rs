@@ -44,7 +44,7 @@ impl Question {
 }
 
 impl HostAsker {
-    /// Creates an asker for the host of `handle`, which answers at `desk`.
+    /// Creates an asker for the host of `handle`, whose workers answer at `desks`, one desk for each worker.
     pub(super) const fn new(desks: Arc<[Desk<Question>]>, handle: Handle) -> Self {
         Self { desks, handle }
     }

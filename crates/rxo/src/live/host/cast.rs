@@ -21,9 +21,10 @@ pub fn cast_sender(config: &mut HostConfig) {
     config.tcp.handshake_timeout = HANDSHAKE;
 }
 
-/// Changes `config` for a receiver of a cast. The receiver sends few ACKs, and most other receivers send theirs
-/// for other segments. Its window does not limit the group. It detects a sender that has gone. ECN is off,
-/// because a group cannot respond to congestion marks.
+/// Changes `config` for a receiver of a cast. The receiver sends few ACKs, and different receivers acknowledge
+/// different segments. Its receive window is [`CAST_WINDOW_BYTES`], because the smallest window of all
+/// receivers limits the group. Its keep-alive probes detect a sender that has gone. ECN is off, because a group
+/// cannot respond to congestion marks.
 pub fn cast_receiver(config: &mut HostConfig) {
     // The secret is random, so receivers have different offsets.
     let offset = (config.secret[0] % u64::from(CAST_SEGMENTS_FOR_AN_ACK)) as u16;
@@ -44,14 +45,14 @@ fn join_soon(config: &mut HostConfig) {
     config.probe = config.probe.map(|probe| Probe { interval: PROBE_INTERVAL, ..probe });
 }
 
-/// The number of segments per acknowledgement of a receiver. In the paper of Chan and Cheriton, 168 receivers sent one
-/// acknowledgement per ten segments at most, because their return link had no more capacity.
+/// The number of segments per ACK of a receiver. In the paper of Chan and Cheriton, each of 168 receivers sent at most
+/// one ACK per ten segments, because their return link had no more capacity.
 pub const CAST_SEGMENTS_FOR_AN_ACK: u16 = 16;
-/// The number of segments at the start of a connection that a receiver acknowledges one by one. After these,
-/// the sender's window is larger than the data for which an acknowledgement is still due.
+/// The number of segments at the start of a connection that a receiver acknowledges one by one. After these
+/// segments, the sender's window is larger than the data that waits for an ACK.
 pub const CAST_QUICK_ACKS: u16 = 32;
-/// The maximum time for which a receiver delays an acknowledgement, for a sender whose window is smaller than the usual
-/// number of segments.
+/// The maximum time for which a receiver delays an ACK. This time matters if the sender's window is smaller than
+/// [`CAST_SEGMENTS_FOR_AN_ACK`] segments.
 pub const CAST_DELAYED_ACK: Duration = Duration::from_millis(5);
 /// The receive window of each receiver in bytes, 16 ms at 1 Gbit/s. The smallest window of all receivers limits the
 /// group.
@@ -63,7 +64,8 @@ pub const CAST_BUFFER_BYTES: u32 = 4 << 20;
 /// The buffer of each of the sender's connections for its own data, in each direction, in bytes.
 const OWN_BYTES: u32 = 32 << 10;
 const LEAST_TIMEOUT: Duration = Duration::from_millis(50);
-/// The timeout of each segment of a handshake: a lost segment delays the cast by this time instead of a second.
+/// The timeout of each segment of a handshake: a lost segment delays the cast by this time, and not by the
+/// usual second.
 const INITIAL_TIMEOUT: Duration = Duration::from_millis(100);
 /// The time to wait for an answer after each probe of the host's addresses: two probes take a tenth of a
 /// second.

@@ -11,15 +11,15 @@ use rxo_driver::Lock;
 
 use super::StartError;
 
-/// The locks for the addresses of a host on an interface of the system. Dropping the value releases them.
+/// The locks for the addresses of a host on an interface of the system. Dropping the value releases the locks.
 #[derive(Debug)]
 pub(super) struct Claims {
     _locks: Vec<Lock>,
 }
 
 impl Claims {
-    /// Claims `addresses` on `interface`. If a lock cannot be taken although no other host holds it, its
-    /// address counts as free.
+    /// Claims `addresses` on `interface`. If a lock cannot be taken although no other host holds it, the
+    /// address of this lock counts as free.
     ///
     /// # Errors
     /// [`StartError::Taken`] if another host has claimed one of the addresses.

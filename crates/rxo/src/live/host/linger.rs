@@ -1,7 +1,7 @@
-//! Linger: keeps a host running while a peer may need its last acknowledgement again.
+//! Linger: keeps a host running while a peer may need the host's last ACK again.
 //!
 //! Connections in TIME-WAIT (RFC 9293, section 3.6.1) vanish when their host ends. A peer that has missed the
-//! acknowledgement of its FIN would then repeat the FIN in vain.
+//! ACK of its FIN would then repeat the FIN in vain.
 
 use std::time::{Duration, Instant};
 
@@ -29,9 +29,9 @@ impl Lingering {
 }
 
 /// Waits while connections without an application are closing, and while a peer may still repeat its FIN:
-/// usually 400 ms after the last acknowledgement of a FIN, and at most three seconds in total. Returns at once
-/// if this side was never the first to close a connection. Returns early once `is_over` returns `true`;
-/// `is_over` is called at least every 20 ms. Calls `still` once if waiting takes more than half a second.
+/// usually 400 ms after the last ACK of a FIN, and at most three seconds in total. Returns at once if this side
+/// was never the first to close a connection. Returns early once `is_over` returns `true`; `is_over` is called
+/// at least every 20 ms. Calls `still` once if waiting takes more than half a second.
 pub fn linger(host: &HostAsker, is_over: impl Fn() -> bool, still: impl FnOnce(Lingering)) {
     let begun = Instant::now();
     let mut still = Some(still);

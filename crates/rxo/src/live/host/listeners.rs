@@ -22,7 +22,7 @@ impl Listeners {
     /// accepted.
     ///
     /// # Errors
-    /// If a port is in use, or the host has ended; the text names the address.
+    /// If a port is in use, or the host has ended; the error message names the address.
     pub fn open(
         host: &Handle,
         addresses: impl IntoIterator<Item = SocketAddr>,

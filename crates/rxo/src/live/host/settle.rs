@@ -13,20 +13,20 @@ pub enum Unsettled {
     /// The connection has failed.
     #[error("the peer did not get all that was sent: {0}")]
     Failed(io::Error),
-    /// The connection was closed before the peer had acknowledged this many last bytes.
+    /// The connection was closed, and this many bytes at the end of the data were not acknowledged.
     #[error("the connection has ended before the peer had the last {0} bytes")]
     Ended(u32),
-    /// The caller stopped waiting before the peer had acknowledged this many last bytes.
+    /// The caller stopped waiting, and this many bytes at the end of the data were not acknowledged.
     #[error("interrupted before the peer had the last {0} bytes")]
     Interrupted(u32),
-    /// The peer has acknowledged nothing for a minute; this many bytes are not acknowledged.
+    /// The peer has acknowledged nothing for a minute; this many bytes at the end of the data are not acknowledged.
     #[error("the peer has not acknowledged the last {0} bytes for {seconds} s", seconds = TIMEOUT.as_secs())]
     Silent(u32),
 }
 
-/// Waits until the peer has acknowledged everything, including the FIN; only then may the host end. The
-/// stream must be shut down for writing. Discards data that the peer still sends, and sets a read timeout.
-/// Ends early once `is_over` returns `true`, which is called at least every 50 ms.
+/// Waits until the peer has acknowledged everything, including the FIN; only then may the host end. The stream
+/// must be shut down for writing. Discards data that the peer still sends, and sets a read timeout. Calls
+/// `is_over` at least every 50 ms, and returns early once that function returns `true`.
 ///
 /// # Errors
 /// If the peer has not received everything.
@@ -57,18 +57,18 @@ pub struct Settling {
 }
 
 impl Settling {
-    /// Begins to check `stream`.
+    /// Starts to check whether the peer of `stream` has acknowledged everything.
     #[must_use]
     pub fn begin(stream: &TcpStream) -> Self {
         Self { left: unacknowledged(stream), since: Instant::now() }
     }
 
-    /// Returns `true` if the peer of `stream` has acknowledged everything, including the FIN. Never blocks;
-    /// must be called again at least once a second. Once `is_over` returns `true`, returns an error instead
-    /// of `false`.
+    /// Returns `true` if the peer of `stream` has acknowledged everything, including the FIN; `false` while
+    /// data is outstanding. Never blocks. Call it at least once a second.
     ///
     /// # Errors
-    /// If the peer has not received everything.
+    /// If the connection has failed. Also, while data is outstanding: if the connection has ended, the peer has
+    /// made no progress for 60 seconds, or `is_over` returns `true`.
     pub fn is_done(
         &mut self,
         stream: &TcpStream,

@@ -5,9 +5,9 @@
 //!  queue 1 ── shard 1 ── the loops of applications      `rxo_wire::shard_of`, as the host does.
 //! ```
 //!
-//! The first thread opens all queues and gives up privileges before it starts the others, so that no thread has
-//! more privileges. Contract: either all shards begin, or none. When a shard fails or panics, the other shards
-//! end in order. The outcome contains the counters of all shards that did not panic.
+//! The first thread opens all queues and gives up privileges before it starts the other threads, so that no
+//! thread has more privileges than necessary. Contract: either all shards begin, or none. When a shard fails or
+//! panics, the other shards end in order. The outcome contains the counters of all shards that did not panic.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -2,8 +2,9 @@
 //!
 //! A device may claim only its own addresses: ARP and neighbour discovery are checked, and with `ips` also the
 //! source of each packet. Messages that direct the traffic of a whole link (those of routers and DHCP servers)
-//! are accepted only from ports that may send them (RFC 6105, RFC 7113, RFC 7610). This module is separate from
-//! the switch, because a guard decides about one frame, and needs neither the table of addresses nor the time.
+//! are accepted only from ports whose devices may send such messages (RFC 6105, RFC 7113, RFC 7610). This
+//! module is separate from the switch, because a guard decides about one frame, and needs neither the table of
+//! addresses nor the time.
 //!
 //! # Contract
 //! No side effects and no panics. A packet is refused if the headers that the decision requires cannot be read.

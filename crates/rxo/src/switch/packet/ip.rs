@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rxo_wire::{PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_IGMP, PROTOCOL_UDP};
 
-/// Maximum number of extension headers that are followed.
+/// Maximum number of extension headers that are parsed in one packet.
 pub(super) const MOST_HEADERS: usize = 16;
 
 pub(in crate::switch) const ICMP: u8 = PROTOCOL_ICMP;

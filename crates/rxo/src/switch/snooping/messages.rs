@@ -12,7 +12,7 @@ use super::Family;
 use crate::switch::MacAddress;
 use crate::switch::packet::{ICMPV6, IGMP, Ip, Packet, Upper};
 
-/// Maximum number of records that are read from one message. A frame of 1,514 bytes has room for 184.
+/// Maximum number of records that are read from one message. A frame of 1,514 bytes can contain 184 records.
 const MOST_RECORDS: usize = 256;
 
 /// A message about memberships.
@@ -32,7 +32,7 @@ pub(super) struct Member {
     pub(super) joins: bool,
 }
 
-/// The changes in a message.
+/// The membership changes in a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Members<'m> {
     One(Option<Member>),
@@ -86,7 +86,7 @@ fn read_message(family: Family, message: &[u8]) -> Option<MembershipMessage<'_>>
     }
 }
 
-/// Yields the change in each record that contains one.
+/// Yields the membership change of each record that contains a change.
 impl Iterator for Members<'_> {
     type Item = Member;
 

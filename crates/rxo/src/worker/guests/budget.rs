@@ -64,7 +64,8 @@ impl Bucket {
     /// is full, and its level becomes negative.
     ///
     /// # Errors
-    /// The time at which the tokens will be available, if they are not at `now`; nothing is taken.
+    /// The time at which the tokens will be available, if too few are available at `now`. In this case nothing
+    /// is taken.
     pub(super) fn take(&mut self, tokens: u64, now: Instant) -> Result<(), Instant> {
         self.fill(now);
         let missing = i128::from(tokens.min(self.depth)) * BILLION - self.level;

@@ -29,8 +29,8 @@ pub(super) struct Departures {
     waiting: usize,
     /// The number of frames that were dropped because the nic accepted nothing for too long.
     pub(super) dropped: u64,
-    /// The number of frames that a full nic has sent so far, and the time since which it has not changed;
-    /// `None` if the nic has free space.
+    /// The number of frames that a full nic has sent so far, and the time since which this number has not
+    /// changed; `None` if the nic has free space.
     blocked: Option<(u64, Instant)>,
     is_stuck: bool,
 }

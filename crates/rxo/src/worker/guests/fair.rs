@@ -5,8 +5,8 @@
 //! other by more than a [`QUANTUM`] and the cost of one frame. A queue earns no credit while it has no frames.
 //! A decision takes O(queues), and eight times as long for the largest frames.
 
-/// The credit that a queue gets each time that its turn comes, in units of cost: enough for some full frames,
-/// or for eight of the smallest frames.
+/// The credit that a queue receives per turn, in units of cost (frame bytes plus `FRAME_COST_BYTES`): enough
+/// for three full-size frames or eight of the smallest.
 pub(super) const QUANTUM: u64 = 9 << 10;
 /// The largest cost of a frame; a higher cost counts as this value.
 const MOST_COST: u64 = 8 * QUANTUM;

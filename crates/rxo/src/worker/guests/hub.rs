@@ -1,9 +1,8 @@
 //! Hub of several guests: the nic, the switch, and for each guest the hub's ends of two lanes, the queues to
 //! and from the guest's thread.
 //!
-//! The guests share the hub. In place of a nic, a guest's worker has a
-//! [`PortSource`](super::port::PortSource) and a [`PortSink`](super::port::PortSink), perhaps on another
-//! thread.
+//! The guests share the hub. In place of a nic, a guest's worker has a [`PortSource`](super::port::PortSource)
+//! and a [`PortSink`](super::port::PortSink). The worker may run on another thread.
 //!
 //! Contract: the hub never waits for a guest, and never calls code of a guest's device. A frame is copied
 //! once for a guest, or once for all guests that receive it. A guest without free space loses frames, which

@@ -88,7 +88,7 @@ pub(super) struct LaneSize {
 }
 
 /// Maximum number of frames that a thread has taken from the lane and still uses; the lane has additional
-/// buffers for these.
+/// buffers for these frames.
 const IN_HAND: usize = 256;
 /// The number of large buffers of a lane; [`LARGE_BYTES`] is the size of each: a GSO frame of the largest IP
 /// packet, with its Ethernet header and tags.

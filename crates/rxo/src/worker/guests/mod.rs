@@ -188,8 +188,9 @@ where
         (&mut self.hub.source, guests)
     }
 
-    /// Returns all counters since the workers were created. The times are those of the last report or of the
-    /// end. For a guest whose thread did not end, returns the last counters that it reported.
+    /// Returns all counters since the workers were created. The `elapsed` and `cpu` times are those of the last
+    /// report or, after a run, of its end. For a guest whose thread did not end, returns the last counters that
+    /// it reported.
     pub fn reading(&mut self) -> Readings {
         let mut guests: Vec<_> = self.workers.iter_mut().map(Worker::reading).collect();
         // In ascending order, so that each guest finds its place.
@@ -273,7 +274,8 @@ where
         guests.chain(self.hub.deadline()).min()
     }
 
-    /// Waits for the nic, and for the next event that each guest's worker needs.
+    /// Waits until the nic has frames or free space, or an event occurs for which a guest's worker waits, or
+    /// `timeout` has passed.
     fn wait<W: Waiter<NI, NO, HI, HO>>(
         &self,
         waiter: &mut W,

@@ -2,7 +2,7 @@
 //!
 //! Source and sink may be on another thread than the hub. Contract: neither end waits for the hub, and the hub
 //! waits for neither. Frames from the guest for which the lane has no space are kept, at most a batch, and the
-//! worker reads no more from the guest until they are moved.
+//! worker reads no more from the guest until these frames are moved into the lane.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;

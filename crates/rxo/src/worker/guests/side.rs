@@ -25,9 +25,10 @@ pub(super) struct Side {
     /// `true` if the hub has put a frame into a lane of this guest, or taken one out, since it last woke the
     /// guest's worker.
     has_news: bool,
-    /// Number of machines that had left the guest's device when the switch last forgot its addresses.
+    /// Number of machines that had left the guest's device when the switch last forgot the addresses of the
+    /// guest's port.
     pub(super) forgotten: u64,
-    /// `true` if the guest's worker hangs: it gets no frames, and the frames that it sent wait.
+    /// `true` if the guest's worker hangs. Frames for the guest are then dropped, and frames from the guest wait.
     pub(super) is_cut_off: bool,
 }
 

@@ -49,7 +49,7 @@ pub(super) struct OnThread<T> {
     pub(super) policy: PolicyInForce,
     /// The capabilities of the guest's device as a sink.
     pub(super) takes: SinkCapabilities,
-    /// The changes for which the guest had no space, to be sent later.
+    /// The changes that could not be sent because the desk of the guest's worker was full. They are sent later.
     owed: VecDeque<Question>,
 }
 
@@ -78,7 +78,7 @@ impl<T> OnThread<T> {
         place
     }
 
-    /// Sends the stored changes to the guest's worker, as far as it has space for them now.
+    /// Sends the oldest stored change to the guest's worker, if the desk of the worker is free.
     pub(super) fn send_pending(&mut self) {
         if let Some(question) = self.owed.pop_front()
             && let Some(question) = self.desk.post(question)

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rxo_frame::Instant;
 
-/// The time without a turn of its thread after which a guest is late. Lateness is only counted, and not
+/// The time without a turn of its thread after which a guest is late. Late guests are only counted, and not
 /// reported to the user, because the thread may have been waiting for a processor.
 pub(super) const LATE: Duration = Duration::from_millis(5);
 /// The time without a turn of its thread after which a guest counts as hanging. The user is then notified, and
