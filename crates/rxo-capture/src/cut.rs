@@ -1,10 +1,10 @@
 //! Cuts a capture file into parts that are read independently, without reading the records before them.
 //!
-//! A capture file has no index. The caller passes a position at which the file would be cut into equal lengths.
-//! From there, the search finds the first position from which a mebibyte of bytes can be a chain of records.
-//! Among the records of the next mebibytes, it chooses the one after the longest pause in traffic. Every caller
-//! gets the same cut for the same arguments. If the chosen bytes only look like a record, the part before the
-//! cut ends within a real record and is reported as damaged, so the error is noticed.
+//! A capture file has no index. The caller passes an approximate position, such as the middle of the file. From
+//! there, the search finds the first position from which a mebibyte of bytes can be a chain of records. Among
+//! the records of the next mebibytes, it chooses the one after the longest pause in traffic. Every caller gets
+//! the same cut for the same arguments. If the chosen bytes only look like a record, the part before the cut
+//! ends within a real record and is reported as damaged, so the error is noticed.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
@@ -115,7 +115,7 @@ impl Capture {
     }
 }
 
-/// The head of a capture file: the bytes before the first record.
+/// The head of a capture file: the bytes before the first record, and the format that these bytes determine.
 struct Head {
     bytes: Vec<u8>,
     form: Form,

@@ -26,13 +26,13 @@ pub enum Fault {
     Open(io::Error),
     /// The system cannot read the file further.
     Read(io::Error),
-    /// The file is not a capture. The text names the format that it looks like, and the remedy.
+    /// The file is not a capture. The string names the format of which the file seems to be, and the remedy.
     Foreign(String),
-    /// The file ends too early. The text says which part is incomplete.
+    /// The file ends too early. The string names the incomplete part.
     Truncated(String),
-    /// The file has invalid contents. The text describes them.
+    /// The file has invalid contents. The string describes the fault.
     Damaged(String),
-    /// The file is valid but needs an unsupported feature. The text names the remedy.
+    /// The file is valid but needs an unsupported feature. The string names the feature and the remedy.
     Unsupported(String),
 }
 

@@ -1,7 +1,7 @@
 //! Recognizes files that are not captures, and names their format.
 //!
-//! A user who only reads "unknown magic" would have to find out whether the file is an archive, a program or
-//! the capture of another tool. Each format needs one row in the table.
+//! The error "unknown magic" alone would leave the user to find out whether the file is an archive, a program
+//! or the capture of another tool. Each format needs one row in the table.
 
 /// Returns the format that the file beginning with `head` seems to have, and the remedy.
 pub(super) fn name(head: &[u8]) -> String {

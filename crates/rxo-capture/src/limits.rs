@@ -3,7 +3,7 @@
 //! A damaged file may state any length. Lengths above these limits are reported as damage, so that no file
 //! makes the reader allocate much more memory than the file has bytes.
 
-/// The size of a chunk, in bytes. All records that are read into a chunk share it.
+/// The size of a chunk, in bytes. All records that are read into a chunk share that chunk.
 pub const CHUNK_BYTES: usize = 128 * 1024;
 
 /// The maximum length of a record or block that is kept, in bytes. Skipped blocks may be longer.

@@ -1,4 +1,4 @@
-//! Link types of captured packets, and the position of the IP packet in them.
+//! Link types of captured packets, and the position of the IP packet behind the link header.
 
 use core::num::NonZeroU16;
 
@@ -29,7 +29,7 @@ impl LinkType {
     pub const LINUX_SLL2: Self = Self(276);
 
     /// The numbers of the link type [`Self::RAW`] that BSD and OpenBSD use in memory. Some programs also write
-    /// them to files.
+    /// these numbers to files.
     const RAW_IN_MEMORY: [Self; 2] = [Self(12), Self(14)];
 
     /// Returns the frame or IP packet inside a captured `packet` of this link type, in the form that the engine
@@ -116,7 +116,7 @@ pub struct Network {
     pub link: LinkKind,
     /// The frame or IP packet. Shares the record's chunk.
     pub packet: SharedBytes,
-    /// The VLAN tag of a cooked frame, which precedes the packet; `None` if the frame has no tag.
+    /// The VLAN tag that precedes the IP packet in a cooked frame; `None` if the frame has no tag.
     pub vlan: Option<VlanTag>,
     /// The length in bytes of the link header, which precedes `packet` in the record. A writer must begin an
     /// aggregate of the same link type with these header bytes.

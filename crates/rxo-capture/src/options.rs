@@ -10,8 +10,8 @@ const FLAGS: u16 = 2;
 const NUMBERS: [u16; 4] = [FLAGS, 4, 5, 6];
 /// The codes of interface options whose values are numbers: speed, zone, clock offset, speed in each direction.
 pub(super) const INTERFACE_NUMBERS: [u16; 5] = [8, 10, 14, 16, 17];
-/// The codes of custom options, with text and with bytes. For each of them, one code allows programs to copy
-/// the option into a new file, and one does not.
+/// The codes of custom options whose value is a UTF-8 string (the first and the third) or bytes. The first two
+/// codes allow programs to copy the option into a new file; the last two do not.
 const CUSTOM: [u16; 4] = [2988, 2989, 19372, 19373];
 
 /// The options of one packet, as they are in the file. A packet of a pcap file has none. Creating a value
@@ -81,7 +81,7 @@ impl Options {
     }
 }
 
-/// Iterator over the options of a block, as codes and values.
+/// Iterator over the options of a block. Yields the code and the value of each option.
 #[derive(Clone, Debug)]
 pub struct OptionIter<'a> {
     rest: &'a [u8],

@@ -1,4 +1,5 @@
-//! The outline of a file: the descriptions of its sections and interfaces, complete enough to write them again.
+//! The outline of a file: the descriptions of its sections and interfaces, complete enough to write the same
+//! sections and interfaces again.
 //!
 //! [`Interface`](super::Interface) has only the fields that readers of packets need; an outline has all
 //! fields, for writing the file again. Memory is bounded by [`limits`](super::limits).

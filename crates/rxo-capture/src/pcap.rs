@@ -3,7 +3,7 @@
 //!
 //! Supports the usual magic numbers in both byte orders, with microseconds and nanoseconds, and the magic
 //! number of the patched libpcap ("modified"), whose record headers have 8 more bytes. Files of libpcap before
-//! 0.4 (version 2.2 and older, some of 2.3) have the two lengths of a record swapped.
+//! 0.4 (version 2.2 and older, some of 2.3) have the two length fields of a record swapped.
 
 use super::limits::{PACKET_BYTES, RECORD_BYTES};
 use super::outline::{Outline, Part};
@@ -152,8 +152,9 @@ impl Pcap {
         RecordHeader { ticks, kept_bytes, original_bytes }
     }
 
-    /// Returns `true` if the header of a record must be kept to write the record again, because time and
-    /// lengths are not enough: the lengths may be swapped, or the patched libpcap added fields.
+    /// Returns `true` if the header of a record must be kept to write the record again, because its time and
+    /// lengths are not enough for that: the two length fields may be swapped, or the patched libpcap added
+    /// fields.
     #[inline]
     fn has_extra_fields(&self) -> bool {
         self.minor == 3 || self.shape.header_bytes == MODIFIED_RECORD_HEADER_BYTES

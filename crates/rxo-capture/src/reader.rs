@@ -40,7 +40,7 @@ pub struct Capture {
     file_bytes: Option<u64>,
     /// The number of bytes between the head of the file and the first record of this part, which are not read.
     skipped: u64,
-    /// `true` if this capture is a part of a file that continues after it.
+    /// `true` if this capture is a part of a file, and the file continues after this part.
     pub(super) ends_early: bool,
     /// The error that occurred after the records of the last batch; `None` if there was none.
     failed: Option<CaptureError>,
@@ -264,7 +264,7 @@ fn begin(stream: &mut Stream) -> Result<File, Fault> {
     }
 }
 
-/// Converts a read error of the decoder into an error of the file, which is truncated or damaged.
+/// Converts a read error of the decoder into the error that the file is truncated or damaged.
 fn unpacked(fault: Fault, compression: Option<Compression>) -> Fault {
     match (fault, compression) {
         (Fault::Read(error), Some(compression)) => match error.kind() {
@@ -308,8 +308,8 @@ impl fmt::Display for Format {
 /// The progress of reading a capture, for a progress bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The number of bytes read from the file, before unpacking. Buffered bytes are included, so this is ahead of the
-    /// records.
+    /// The number of bytes read from the file, before unpacking. Buffered bytes are included, so this number is ahead
+    /// of the returned records.
     pub file_bytes_read: u64,
     /// The size of the file in bytes; `None` if it is unknown, as for a pipe.
     pub file_bytes: Option<u64>,

@@ -25,7 +25,8 @@ pub struct Record {
     /// a simple packet block, which has no time.
     pub ticks: Option<u64>,
     /// The header of the record as it is in the file, if the header contains more than the other fields of this
-    /// struct. This is so in pcap files of version 2.3 and of the patched libpcap. Otherwise empty.
+    /// struct. This is the case in pcap files of version 2.3 and of the patched libpcap. Otherwise this field
+    /// is empty.
     pub head: SharedBytes,
     /// The options of the packet in the file.
     pub options: Options,

@@ -2,8 +2,8 @@
 //!
 //! This module is separate from the formats, so that the formats do not depend on the source of the bytes. If a
 //! chunk ends within a record, only the part of that record in the chunk is copied. Contract: shared bytes
-//! never change. Records keep not much more memory allocated than they have bytes: if little of a chunk would
-//! be shared, the bytes are copied instead.
+//! never change. The memory that records keep allocated is not much larger than their bytes: if only a small
+//! share of a chunk would be shared, the bytes are copied instead.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -12,8 +12,8 @@ use std::rc::Rc;
 use super::SharedBytes;
 use super::limits::CHUNK_BYTES;
 
-/// The maximum number of chunks that are kept for reuse. More chunks may be in use; those beyond this number
-/// are freed.
+/// The maximum number of chunks that are kept for reuse. More chunks may be in use; chunks beyond this number
+/// are freed with their last record.
 const MOST_KEPT: usize = 16;
 
 /// The threshold for sparse sharing: a chunk counts as sparsely shared if fewer than one in this number of
@@ -31,7 +31,8 @@ pub(super) struct Stream {
     /// The position in the stream at which `is_sparse` was decided last, in bytes.
     decided_at: u64,
     shared_bytes: usize,
-    /// `true` if most of the last bytes were skipped, so that little of the next chunk will probably be shared, too.
+    /// `true` if most of the latest bytes were skipped, so that probably only a small share of the next chunk will
+    /// be shared with records, too.
     is_sparse: bool,
     /// The chunks that records may still share.
     lent: Vec<Rc<Vec<u8>>>,
@@ -64,7 +65,8 @@ impl Stream {
     }
 
     /// Returns the available bytes in `range`, which counts from the next byte and is cut at the end of the
-    /// available bytes. The result shares the chunk. It is a copy if little of the chunk would be shared.
+    /// available bytes. The result shares the chunk. The result is a copy if only a small share of the chunk
+    /// would be shared.
     #[inline]
     pub(super) fn share(&mut self, range: Range<usize>) -> SharedBytes {
         let start = self.unread.start;

@@ -128,7 +128,7 @@ impl Clock {
     }
 
     /// Returns `true` if converting `ticks` to an instant and back gives `ticks` again. Unlike
-    /// [`ticks`](Self::ticks), this mostly needs no division.
+    /// [`ticks`](Self::ticks), this function usually needs no division.
     #[inline]
     #[must_use]
     pub fn comes_back(self, ticks: u64) -> bool {

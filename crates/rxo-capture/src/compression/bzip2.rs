@@ -23,8 +23,8 @@ struct Streams<R> {
     decoder: Decompress,
     /// `true` if the reader is between two streams: after the end of one, and before the start of the next.
     is_between: bool,
-    /// The damage found after the bytes that were returned last, which the next read reports; `None` if there
-    /// is no damage.
+    /// The error that was found after the bytes that the last read returned. The next read returns this error.
+    /// `None` if there is no error.
     failed: Option<io::Error>,
 }
 

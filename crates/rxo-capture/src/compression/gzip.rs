@@ -15,8 +15,8 @@ use super::thread::Filler;
 /// The first bytes of a gzip member.
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Unpacks every gzip member of `packed`. Zeros after the last member are padding, as on tapes; all other
-/// bytes there are damage.
+/// Unpacks every gzip member of `packed`. Zeros after the last member are padding, as on tapes; any other bytes
+/// after the last member are an error.
 pub(super) fn unpack(packed: impl Read, output: &mut Filler) -> io::Result<()> {
     let mut packed = BufReader::with_capacity(128 * 1024, packed);
     let mut inflater = Decompress::new(false);

@@ -43,7 +43,7 @@ fn skippable(error: io::Error) -> io::Result<u64> {
     }
 }
 
-/// One frame. The decoder alone would continue with the next frame.
+/// A reader that ends at the end of one LZ4 frame. The decoder alone would continue with the next frame.
 struct Frame<R: Read> {
     decoder: FrameDecoder<R>,
     is_done: bool,

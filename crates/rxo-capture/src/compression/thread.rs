@@ -2,8 +2,9 @@
 //! empty buffers back.
 //!
 //! Contract: the reader gets every byte, and then the error if there was one. At most [`QUEUED`] + 2 buffers
-//! exist. When the reader is dropped, the thread ends at its next buffer. The reader does not wait for that,
-//! because a thread that waits for input from a pipe only continues when the pipe delivers data or is closed.
+//! exist. When the reader is dropped, the thread ends at its next buffer. Dropping the reader does not wait for
+//! the thread's end, because a thread that waits for input from a pipe only continues when the pipe delivers
+//! data or is closed.
 
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

@@ -5,7 +5,8 @@
 
 use std::io::{self, BufReader, Read};
 
-/// A buffered reader that stores its own error; its end counts as [`io::ErrorKind::UnexpectedEof`].
+/// A buffered reader that stores the error of its input. The end of the input counts as the error
+/// [`io::ErrorKind::UnexpectedEof`].
 pub(super) struct Watched<R> {
     pub(super) reader: BufReader<R>,
     pub(super) failed: Option<io::Error>,
@@ -20,7 +21,7 @@ impl<R: Read> Watched<R> {
     /// Skips `length` bytes.
     ///
     /// # Errors
-    /// The error of the input; `UnexpectedEof` if it has fewer bytes.
+    /// The error of the input; `UnexpectedEof` if the input has fewer bytes.
     pub(super) fn skip(&mut self, length: u64) -> io::Result<()> {
         let skipped = io::copy(&mut self.reader.by_ref().take(length), &mut io::sink())?;
         if skipped < length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }

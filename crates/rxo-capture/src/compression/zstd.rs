@@ -52,9 +52,9 @@ fn unpack_frame<R: Read>(
     }
 }
 
-/// Makes the decoder return the window of data that it keeps for decoding. No more input follows, and that data
-/// is worth reporting. For this purpose, the decoder gets an empty last block, and a checksum if the frame
-/// should have one.
+/// Makes the decoder return the window of data that it keeps for decoding. Call it after an error of the
+/// decoder, because the data before the error is worth reporting. For this purpose, the decoder gets an empty
+/// last block, and a checksum if the frame should have one.
 fn give_up_window(decoder: &mut FrameDecoder) {
     const EMPTY_LAST_BLOCK_AND_CHECKSUM: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
     // If even this fails, everything possible has been returned.

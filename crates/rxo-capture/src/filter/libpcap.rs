@@ -12,7 +12,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The file names of the library: first Debian's, then the name in other distributions.
 const NAMES: [&CStr; 2] = [c"libpcap.so.0.8", c"libpcap.so.1"];
-/// The snap length that programs are compiled for, in bytes, as in tcpdump.
+/// The snap length for which filters are compiled, in bytes; tcpdump uses the same value.
 const SNAP_BYTES: c_int = 262_144;
 /// `PCAP_NETMASK_UNKNOWN`: filters that need the network's mask do not compile.
 const NO_MASK: c_uint = u32::MAX;
@@ -58,7 +58,7 @@ impl Library {
     /// Returns the library. The first call loads it.
     ///
     /// # Errors
-    /// If the library cannot be loaded, or lacks a function; the text has the system's reason.
+    /// If the library cannot be loaded, or lacks a function; the string contains the system's reason.
     pub(super) fn get() -> Result<&'static Self, String> {
         static LOADED: OnceLock<Result<Library, String>> = OnceLock::new();
         LOADED.get_or_init(|| Self::load(&NAMES)).as_ref().map_err(Clone::clone)
@@ -89,7 +89,7 @@ impl Library {
     /// Compiles `text` for packets of the data link type `link`.
     ///
     /// # Errors
-    /// If the filter is invalid for that type; the text has libpcap's reason.
+    /// If the filter is invalid for that link type; the string contains libpcap's reason.
     pub(super) fn compile(&self, text: &CStr, link: c_int) -> Result<Program, String> {
         let _turn = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
         let mut compiled = Compiled { count: 0, instructions: ptr::null_mut() };
@@ -126,8 +126,8 @@ impl Library {
     }
 }
 
-/// The error text of libpcap for a filter that no packet of a link type can match. libpcap refuses to compile
-/// such a filter.
+/// The error message of libpcap for a filter that no packet of a link type can match. libpcap refuses to
+/// compile such a filter.
 pub(super) const REJECTS_ALL: &str = "expression rejects all packets";
 
 impl Program {

@@ -41,13 +41,14 @@ pub struct Filter {
 /// The reason why a filter cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FilterError {
-    /// libpcap cannot be loaded. The text is the system's reason.
+    /// libpcap cannot be loaded. The string is the system's reason.
     #[error("libpcap cannot be loaded ({0}): {REMEDY}")]
     Missing(String),
-    /// libpcap cannot compile the filter. The text is libpcap's reason.
+    /// libpcap cannot compile the filter. The string is libpcap's reason.
     #[error("{0} (`man pcap-filter` describes the language)")]
     Invalid(String),
-    /// The filter cannot be compiled for packets of this link type, although it can for others.
+    /// The filter cannot be compiled for packets of this link type, although it can be compiled for other link
+    /// types.
     #[error("{why}, in packets of link type {}", link.0)]
     Unfit {
         /// The link type.
@@ -65,8 +66,8 @@ const REMEDY: &str = if cfg!(target_feature = "crt-static") {
 };
 
 impl Filter {
-    /// Creates a filter from `text`, which must compile for at least one of `links`. Loads libpcap. Host names
-    /// in the text are resolved.
+    /// Creates a filter from `text`, which must compile for at least one of `links`. Loads libpcap. libpcap
+    /// resolves host names in `text`.
     ///
     /// # Errors
     /// If libpcap cannot be loaded, or the filter compiles for none of the link types. The error then contains

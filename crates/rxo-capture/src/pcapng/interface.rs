@@ -53,7 +53,7 @@ fn describe(block: &Block<'_>, is_big_endian: bool) -> Result<(Interface, Clock,
     Ok((interface, clock, Part::Interface { link, snap_bytes, options }))
 }
 
-/// Returns an interface name as printable text: invalid text is replaced, and a long name is truncated.
+/// Returns an interface name as a printable string: invalid UTF-8 is replaced, and a long name is truncated.
 fn readable(name: &[u8]) -> String {
     String::from_utf8_lossy(name.get(..NAME_BYTES).unwrap_or(name)).into_owned()
 }

@@ -46,7 +46,7 @@ pub(super) struct PcapNg {
     /// The index in `interfaces` of the first interface of the current section.
     first_interface: usize,
     /// The maximum number of bytes that were captured of a packet, for the first interface of the section.
-    /// Simple packet blocks do not state it.
+    /// Simple packet blocks do not contain this number.
     first_snap_bytes: u32,
     /// The interfaces of all sections.
     pub(super) interfaces: Vec<Interface>,

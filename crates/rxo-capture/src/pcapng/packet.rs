@@ -34,8 +34,8 @@ impl PcapNg {
         self.take(stream, length, found)
     }
 
-    /// Reads an obsolete packet block. It is like an enhanced block, but the interface number has only 16
-    /// bits, and a number of drops follows.
+    /// Reads an obsolete packet block. The block is like an enhanced packet block, but its interface number has
+    /// only 16 bits, and is followed by a 16-bit drop count.
     pub(super) fn obsolete(&mut self, stream: &mut Stream, length: u32) -> Result<Record, Fault> {
         let block = Block::read(stream, length, self.is_big_endian)?;
         let found = self.with_time(&block, |block| u32::from(block.short(0)))?;

@@ -15,8 +15,8 @@ pub use self::verbatim::Verbatim;
 
 /// A pcapng file that is being written, in little-endian byte order.
 ///
-/// Output is buffered. [`finish`](Self::finish) writes the buffered rest and reports errors; dropping the
-/// writer does neither.
+/// Output is buffered. [`finish`](Self::finish) writes the buffered bytes and reports errors. Dropping the
+/// writer instead ignores the errors of this last write.
 #[derive(Debug)]
 pub struct CaptureWriter<W: Write> {
     output: BufWriter<W>,

@@ -1,8 +1,9 @@
 //! Writes a pcapng file with the sections, interfaces and times in ticks of the file that was read, including
 //! packets without a time.
 //!
-//! The other methods of the writer create the section and choose the resolution of time themselves. In this
-//! module the caller decides, and interfaces are numbered within their section.
+//! The other methods of the writer create the section and choose the clock resolution themselves. With the
+//! methods of this module, the caller writes the sections and chooses the clock resolution, and interfaces are
+//! numbered within their section.
 
 use std::io::{BufWriter, Write};
 
