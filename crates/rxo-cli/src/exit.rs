@@ -21,7 +21,7 @@ const USAGE: u8 = 2;
 const PARTIAL: u8 = 3;
 const BREAKS: u8 = 4;
 
-/// The error of a check that found that a run would break something. The text describes what would break.
+/// The error of a check that found that a run would break something. The string describes what would break.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(crate) struct BreaksError(String);
@@ -115,7 +115,8 @@ fn is_broken_pipe(cause: &(dyn std::error::Error + 'static)) -> bool {
     cause.downcast_ref().is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Formats the error and its causes as one line. Leaves out a cause that the text before it already contains.
+/// Formats the error and its causes as one line. Leaves out a cause whose message is already contained in the
+/// line so far.
 pub(crate) fn one_line(error: &Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {

@@ -2,8 +2,8 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the limit of open files to `wanted`, as far as the system permits. Returns the new limit if it is
-/// less than `wanted`; otherwise `None`.
+/// Raises the limit of open files to `wanted`, or to the maximum that the system permits if that is lower.
+/// Returns the new limit if it is lower than `wanted`; otherwise `None`.
 pub(crate) fn allow(wanted: u64) -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let current = current.filter(|current| *current < wanted)?;

@@ -13,7 +13,8 @@ use crate::table::Table;
 pub(crate) struct Findings(Vec<Finding>);
 
 impl Findings {
-    /// Examines the machine alone. On `interface`, tests if the kernel's stack can be kept off it.
+    /// Examines the machine alone. If there is an `interface`, also tests whether the kernel's stack can be
+    /// kept off that interface.
     pub(crate) fn of_machine(interface: Option<&str>) -> Self {
         Self(machine::offers(interface))
     }
@@ -54,7 +55,7 @@ impl Findings {
     /// run in the message.
     ///
     /// # Errors
-    /// If something breaks the run, or a check could not run.
+    /// If a finding would make the run fail or break something, or a check could not be made.
     pub(crate) fn verdict(&self, run: &str) -> Result<()> {
         match (self.in_state(State::Breaks), self.in_state(State::NotRun)) {
             (broken, _) if !broken.is_empty() => {

@@ -127,7 +127,7 @@ impl HostPlan {
         Ok(Self { workers, ..self })
     }
 
-    /// Returns the number of connections that fit into `--memory` if none of them has data in its buffers.
+    /// Returns the number of connections that fit into `--memory` if no connection has data in its buffers.
     pub(crate) fn most_connections(&self) -> u64 {
         self.limits.memory_bytes / IDLE_CONNECTION_BYTES
     }
@@ -142,9 +142,10 @@ impl HostPlan {
         self.addresses.iter().map(IpCidr::address)
     }
 
-    /// Opens the device and starts the host, with a thread for each worker and settings that `change` makes.
-    /// Afterwards the process has given up all privileges except to open `files`. So everything else that
-    /// needs a privilege must be done before, and no other thread may exist yet.
+    /// Opens the device and starts the host, with a thread for each worker. `change` may adjust the host's
+    /// configuration before the start. Afterwards the process has given up all privileges except to open
+    /// `files`. So everything else that needs a privilege must be done before, and no other thread may exist
+    /// yet.
     ///
     /// # Errors
     /// If an address belongs to the system, the device cannot be opened, or the host cannot run on it.
@@ -271,15 +272,15 @@ fn initial_window(text: &str) -> Result<InitialWindow> {
     segments.map(InitialWindow::Segments).ok_or_else(refused)
 }
 
-/// Permitted sizes of the neighbour table, in entries. Even the smallest has free entries besides one gateway
-/// for each IP version.
+/// Permitted sizes of the neighbour table, in entries. Even the smallest table has free entries in addition to
+/// one gateway for each IP version.
 const NEIGHBOURS: RangeInclusive<usize> = 16..=1 << 20;
 const INITIAL_SEGMENTS: RangeInclusive<u8> = 1..=64;
 const BUFFER: RangeInclusive<u64> = 64 << 10..=1_000_000_000;
 const MEMORY: RangeInclusive<u64> = 1_000_000..=1_000_000_000_000;
 
-/// Adds the device's name to an error that does not contain it. An error that other flags would avoid becomes
-/// a usage error.
+/// Adds the device's name to an error that does not contain it. An error that the user can avoid with other
+/// flags becomes a usage error.
 fn with_device(error: StartError, nic: &DeviceName) -> Error {
     let error = match error {
         // The error names the privilege that could not be given up.

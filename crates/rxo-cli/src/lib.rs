@@ -15,8 +15,8 @@
 //!
 //! `exit` turns an error into one line and an exit code; nothing else ends the process.
 //!
-//! The command is a library with a one-line binary, so that the laboratory's program can run it in a process
-//! of its own binary.
+//! The command is a library, and its binary only calls [`run()`]. So the laboratory's program can run the
+//! command from its own binary.
 
 mod analyze;
 mod bulk;

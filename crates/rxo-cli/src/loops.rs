@@ -1,8 +1,8 @@
 //! Loops of an application: one for each worker of its host, with a thread and connections of its own.
 //!
 //! This module is separate because `sink`, `source` and `serve` differ only in the work of a loop. Contract:
-//! the first loop is on the calling thread; with one worker it is the only loop. A loop that fails or panics
-//! ends the others in order.
+//! the first loop is on the calling thread; with one worker it is the only loop. When a loop fails or panics,
+//! the other loops end in order.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

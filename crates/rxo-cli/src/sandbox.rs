@@ -79,7 +79,7 @@ pub(crate) fn folders_of<'a>(sockets: impl IntoIterator<Item = &'a Path>) -> Vec
 /// confined process cannot remove files, and a process of another user may lack the permission.
 ///
 /// # Errors
-/// The error of `command`, or if the system cannot create the second process.
+/// Returns the error of `command`, and an error if the system cannot create the second process.
 pub(crate) fn with_files_removed(
     flags: &UserFlags,
     sockets: Vec<&Path>,

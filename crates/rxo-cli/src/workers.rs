@@ -9,7 +9,7 @@ use rxo_driver::{DeviceName, Interface, KINDS, Origin, may_use_cpu};
 use crate::exit::usage;
 use crate::flags::WorkersFlags;
 
-/// The number and the processors of the workers, as the flags give them.
+/// The number of workers and their processors, as requested by the flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WorkersPlan {
     /// The number of workers; `None` for `auto`.
@@ -120,7 +120,7 @@ impl Workers {
     }
 }
 
-/// Returns the number of receive queues of an interface that exists without rxo; `None` if the interface does
+/// Returns the number of receive queues of an interface that rxo does not create; `None` if the interface does
 /// not report it.
 fn queues(nic: &DeviceName) -> Option<u32> {
     let exists = nic.kind().interface == Some(Origin::Existing);

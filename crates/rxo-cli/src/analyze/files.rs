@@ -33,7 +33,7 @@ fn tables(report: &Report, folder: &Path) -> Result<()> {
     rxo_trace::parquet::write(report, folder).context("the Parquet tables were not written")
 }
 
-/// Takes the place of the Parquet writer in a build without it. Never called, because the plan refuses
+/// Replaces the Parquet writer in a build without the feature `parquet`. Never called, because the plan refuses
 /// `--parquet` in such a build.
 #[cfg(not(feature = "parquet"))]
 fn tables(_: &Report, folder: &Path) -> Result<()> {

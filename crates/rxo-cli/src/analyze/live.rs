@@ -44,7 +44,8 @@ pub(super) fn report(plan: &mut Plan, interface: &str, time: Duration) -> Result
     Ok(study.finish_live(&watch.watched, partial))
 }
 
-/// Measures the costs of receiving on this machine. If that fails, the costs stay assumed, and a note says why.
+/// Measures the costs of receiving on this machine. If the measurement fails, keeps the assumed costs, and adds
+/// a note with the reason.
 fn measure_costs(plan: &mut Plan, stop: &AtomicBool) {
     match costs::measured(stop) {
         Ok(given) => {
@@ -86,7 +87,7 @@ impl Watch {
         Ok(Self { source: PacketSource::open(name, options)?, time, watched })
     }
 
-    /// Studies all frames that arrive from now on until the time is over. Returns the reason if it ended
+    /// Studies all frames that arrive from now on until the time is over. Returns the reason if watching ended
     /// earlier; otherwise `None`.
     fn run(&mut self, study: &mut Study, stop: &AtomicBool) -> Option<String> {
         let begin = clock::now();
@@ -134,7 +135,8 @@ impl Watch {
         }
     }
 
-    /// Waits for frames, at most until `end`. Ignores errors, because the next read returns them.
+    /// Waits for frames, at most until `end`. Ignores errors of the wait, because the next read returns such an
+    /// error.
     fn wait(&self, end: Instant) {
         let mut list = WaitList::new();
         list.add(Some(&self.source), Interest::Readable);
@@ -162,7 +164,7 @@ fn settings(interface: &Interface) -> HostSettings {
     }
 }
 
-/// Returns the time on the wall clock at the zero of the monotonic clock.
+/// Returns the Unix time at which the monotonic clock was zero.
 fn since_1970() -> Duration {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     wall.saturating_sub(Duration::from_nanos(clock::now().as_nanos()))
@@ -170,12 +172,12 @@ fn since_1970() -> Duration {
 
 /// The size of the socket's ring in bytes: enough for 8 ms at a million full-size packets a second.
 const RING_BYTES: u32 = 16 << 20;
-/// The space in a slot of the ring besides the packet, in bytes, rounded up.
+/// The space for metadata in each slot of the ring, in addition to the packet, in bytes, rounded up.
 const SLOT_OVERHEAD_BYTES: u32 = 512;
 const FEWEST_SLOTS: u32 = 256;
 const MOST_SLOTS: u32 = 8_192;
-/// The maximum number of frames per batch. It is small because a GSO frame may have 65,000 segments, and all
-/// segments of a batch are in memory at once.
+/// The maximum number of frames per batch. This number is small because a GSO frame may have 65,000 segments,
+/// and all segments of a batch are in memory at once.
 const BATCH_FRAMES: usize = 32;
 /// The longest wait for frames between two checks for signals.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);

@@ -1,9 +1,9 @@
 //! `rxo analyze`: predicts the effect of coalescing on the traffic in captures.
 //!
-//! The flags become a [`plan`]. The study of `rxo-trace` reads the captures that the plan names, or watches an interface
-//! [`live`], or [`saved`] parts of studies are merged. [`files`] adds the savings projection and writes the report's files. A
-//! damaged capture, or a signal, ends only the reading: the command prints the results so far, and marks them
-//! as partial.
+//! The flags become a [`plan`]. The study of `rxo-trace` reads the captures that the plan names, or watches an
+//! interface ([`live`]). Alternatively, saved parts of studies are merged ([`saved`]). [`files`] adds the savings
+//! projection and writes the report's files. A damaged capture, or a signal, ends only the reading: the command prints
+//! the results so far, and marks them as partial.
 
 mod files;
 mod live;
@@ -48,7 +48,8 @@ pub(crate) fn command(flags: &AnalyzeFlags) -> Result<()> {
     report.partial.map_or(Ok(()), |why| Err(partial(why)))
 }
 
-/// Returns the report on the captures or the saved parts of the plan. Saves the counted traffic, if the plan says so.
+/// Returns the report on the captures or the saved parts of the plan. Saves the counted traffic if the plan has a
+/// file for it.
 fn counted(plan: &Plan) -> Result<Report> {
     let part = count(plan)?;
     if let Some(path) = &plan.save {
@@ -126,7 +127,7 @@ impl Opened<'_> {
 /// The result of reading the captures, completely or until reading was interrupted.
 struct Read {
     study: Study,
-    /// The text for the signal that ended the reading; `None` if none arrived.
+    /// The message about the signal that ended the reading; `None` if no signal arrived.
     interrupted: Option<String>,
     /// The first error if no capture could be opened; `None` if at least one could be opened, or there are no
     /// captures.

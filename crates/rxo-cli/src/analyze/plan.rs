@@ -21,7 +21,8 @@ use crate::{defaults, paths, rules};
 pub(super) struct Plan {
     pub(super) work: Work,
     pub(super) settings: Settings,
-    /// The file in which to save the counted traffic, so that it can be merged with other parts. `None` saves nothing.
+    /// The file in which to save the counted traffic, so that this part can be merged with other parts. `None` saves
+    /// nothing.
     pub(super) save: Option<PathBuf>,
     pub(super) json: bool,
     /// Number of flows that the report lists. The Parquet tables contain all flows.
@@ -34,7 +35,7 @@ pub(super) struct Plan {
     pub(super) parquet: Option<PathBuf>,
 }
 
-/// The inputs of a study: whole captures, a part of them, or saved parts.
+/// The inputs of a study: whole captures, a part of the captures, saved parts, or a live interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Work {
     /// Captures to read from beginning to end.
@@ -85,7 +86,7 @@ impl Plan {
     }
 }
 
-/// Checks an optional path by `check`. Returns the checked path; `None` if there is no path.
+/// Checks an optional path with `check`. Returns the checked path; `None` if there is no path.
 fn to(path: Option<&Path>, check: impl Fn(&Path) -> Result<PathBuf>) -> Result<Option<PathBuf>> {
     path.map(check).transpose()
 }
@@ -108,8 +109,8 @@ fn work(flags: &AnalyzeFlags) -> Result<Work> {
     Ok(Work::Part { files, number, parts })
 }
 
-/// Returns the work of merging saved parts. Refuses flags that change the study, because each part was saved with its
-/// settings.
+/// Returns the work of merging saved parts. Refuses flags that change the study, because each saved part was already
+/// counted with the settings of its own run.
 fn merge(flags: &AnalyzeFlags, inputs: &[Input], saved: usize) -> Result<Work> {
     if saved < inputs.len() {
         return Err(usage("parts and captures together: analyze the captures with --save first"));

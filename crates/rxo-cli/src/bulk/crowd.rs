@@ -32,7 +32,8 @@ pub(super) struct Crowd<'a> {
     living: usize,
     /// The number of sessions that have not ended and whose connections are not open yet.
     opening: usize,
-    /// The number of connections that are yet to come: opened by this worker, or accepted by any worker.
+    /// The number of connections that this worker must still open or, if this side accepts, that any worker
+    /// must still accept.
     to_come: Arc<Places>,
     /// The listeners, until all connections have been accepted; `None` if this side connects.
     listeners: Option<Listeners>,
@@ -228,13 +229,13 @@ impl<'a> Crowd<'a> {
     }
 }
 
-/// The token that stands for the listeners in `readiness`.
+/// The token of the listeners in `readiness`.
 const DOOR: u64 = u64::MAX;
 /// Maximum number of connections that are being opened at a time.
 const MOST_OPENING: usize = 256;
 /// The time between two checks of the sessions that wait for a point in time, for at most
 /// [`MOST_LOOKED_AT_OFTEN`] such sessions.
 const LOOK: Duration = Duration::from_millis(1);
-/// The largest number of sessions for which [`LOOK`] applies; the time between two checks grows in proportion
-/// beyond it.
+/// The largest number of sessions for which [`LOOK`] applies; with more sessions, the time between two checks
+/// grows in proportion.
 const MOST_LOOKED_AT_OFTEN: usize = 64;

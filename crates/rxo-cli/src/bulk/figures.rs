@@ -15,7 +15,7 @@ use crate::numbers::{gbit_per_s, ratio, rounded};
 /// The figures of an interval, or of the whole time since the first connection opened.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Figures {
-    /// The kind of the figures: "interval" or "totals".
+    /// The kind of this object: "interval" or "totals".
     pub(super) kind: &'static str,
     /// Time from the opening of the first connection to the end of the interval, in seconds.
     pub(super) elapsed_s: f64,
@@ -83,7 +83,7 @@ pub(super) struct Frames {
     pub(super) deliveries: u64,
     /// Ratio of received frames to deliveries.
     pub(super) per_delivery: f64,
-    /// Number of frames sent; a GSO frame counts as its segments. For `rxo sink` they are acknowledgements.
+    /// Number of frames sent; a GSO frame counts as its segments. For `rxo sink` these frames are ACKs.
     pub(super) sent: u64,
     /// Number of received frames that the device dropped because its ring was full.
     pub(super) lost: u64,
@@ -98,7 +98,7 @@ pub(super) struct RoundTrips {
     pub(super) max_us: f64,
 }
 
-/// Byte count and hash of one connection, for comparison with those of the peer.
+/// Byte count and hash of one connection, to be compared with the peer's byte count and hash.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Ends {
     pub(super) peer: String,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
 /// The counters of one worker's connections: bytes and requests. Each worker's counters have their own cache
-/// lines, because another thread writes those of the next worker.
+/// lines, because another thread writes the counters of the next worker.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Meter {
@@ -16,7 +16,7 @@ pub(super) struct Meter {
     begun: Arc<OnceLock<Moment>>,
 }
 
-/// The counters of all workers. A reader adds them up.
+/// The counters of all workers. A reader adds up the counters.
 #[derive(Clone, Debug)]
 pub(super) struct Meters {
     each: Vec<Arc<Meter>>,

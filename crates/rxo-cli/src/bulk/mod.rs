@@ -66,7 +66,7 @@ fn run(command: &'static str, plan: &Plan) -> Result<()> {
 /// Maximum number of lines that wait to be printed.
 const MOST_WAITING: usize = 32;
 
-/// Prints lines of figures at an interval that may change during the run.
+/// Prints statistics lines at an interval that may change during the run.
 struct Lines(Arc<Interval>);
 
 impl Stats for Lines {

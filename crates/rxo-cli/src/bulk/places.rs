@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A number of connections that are yet to come.
+/// The number of connections that are still to be opened or accepted.
 #[derive(Debug)]
 pub(super) struct Places(AtomicUsize);
 

@@ -19,7 +19,7 @@ pub(super) struct Plan {
     pub(super) endpoint: EndpointPlan,
     pub(super) work: Work,
     pub(super) connections: usize,
-    /// Time between two lines; `None` for totals only.
+    /// Time between two statistics lines; `None` prints only the totals.
     pub(super) interval: Arc<Interval>,
     /// The addresses of the sockets for requests (`--control`) and for metrics (`--metrics`).
     pub(super) doors: Doors,

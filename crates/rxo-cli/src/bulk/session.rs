@@ -65,8 +65,8 @@ pub(super) struct Session {
     stage: Stage,
     /// The time at which the work ends; `None` if a number of bytes, or the peer, ends it.
     until: Option<Instant>,
-    /// The bytes of this connection that were counted so far. If it only receives, the host's thread counts
-    /// them.
+    /// The bytes of this connection that were counted so far. If the connection only receives, the host's
+    /// thread counts the bytes.
     counted: Arc<Mutex<Counted>>,
 }
 
@@ -76,7 +76,8 @@ enum Stage {
     Opening(Opening),
     /// The host's thread receives and counts the data, until the peer closes.
     Receiving,
-    /// The session sends the received bytes back. `rest` is the part that did not fit into the send buffer.
+    /// The session sends the received bytes back. `rest` contains the received bytes that did not fit into the
+    /// send buffer.
     Answering { rest: Vec<u8> },
     /// The session sends the pattern, continuing at offset `at`.
     Sending { at: usize },
@@ -94,7 +95,7 @@ pub(super) enum Step {
     Waits,
     /// The session can continue, but other sessions get a turn first.
     Pauses,
-    /// The current stage has ended. If it was the last, the session has ended too.
+    /// The current stage has ended. After the last stage, the session has ended too.
     Ends,
 }
 
@@ -148,7 +149,8 @@ impl Session {
         matches!(self.stage, Stage::Opening(_) | Stage::Settling(_))
     }
 
-    /// Returns `true` if the session must continue at `now`, although its stream reports nothing.
+    /// Returns `true` if the session must continue at `now`, although its stream reports no event: a timeout
+    /// may have passed.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.is_watched() || self.until.is_some_and(|until| now >= until)
     }
@@ -261,8 +263,8 @@ impl Session {
         }
     }
 
-    /// Sends back the bytes that were received and not sent back yet; if there are none, receives more and
-    /// sends those back.
+    /// Sends back the received bytes that are still unsent. If there are none, receives more bytes and sends
+    /// these back.
     fn answer(&mut self, shared: &mut Shared) -> Result<Step> {
         let Stage::Answering { rest } = &mut self.stage else { return Ok(Step::Ends) };
         let mut rest = std::mem::take(rest);

@@ -21,7 +21,7 @@ pub(super) fn skipped_json(lines: u64) -> String {
     format!("{{\"kind\":\"skipped\",\"intervals\":{lines}}}")
 }
 
-/// Returns the text line that reports how many lines were not printed.
+/// Returns the plain line that reports how many lines were not printed.
 pub(super) fn skipped_text(lines: u64) -> String {
     format!("{lines} lines left out: nobody read them, or they could not be written")
 }

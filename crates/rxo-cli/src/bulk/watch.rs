@@ -35,8 +35,8 @@ pub(super) struct SessionResults {
     was_interrupted: bool,
 }
 
-/// The results of one worker's sessions: those that succeeded, the errors of the others, and the round-trip
-/// times.
+/// The results of one worker's sessions: the sessions that succeeded, the errors of the sessions that failed,
+/// and the round-trip times.
 type OfWorker = (Vec<Done>, Vec<Error>, Option<Histogram<u64>>);
 
 /// Runs all sessions; returns when every connection has ended, or after a signal.
@@ -84,7 +84,7 @@ fn work(mut crowd: Crowd<'_>, tick: &mut dyn FnMut()) -> OfWorker {
     (done, failures, round_trips)
 }
 
-/// Returns a line of figures if an interval has passed; otherwise `None`.
+/// Returns a statistics line if an interval has passed; otherwise `None`.
 fn line(plan: &Plan, meters: &Meters, last: &mut Option<Reading>) -> Result<Option<String>> {
     let (Some(interval), Some(begun)) = (plan.interval.get(), meters.begun()) else {
         return Ok(None);

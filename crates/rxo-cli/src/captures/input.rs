@@ -14,7 +14,7 @@ pub(crate) enum Input {
     File {
         /// The file's path; on Unix it may contain any bytes.
         path: PathBuf,
-        /// The path as text, to name the capture in messages.
+        /// The path as a string, to name the capture in messages.
         name: String,
     },
     /// The capture is read from standard input.

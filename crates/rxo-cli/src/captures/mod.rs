@@ -39,8 +39,8 @@ pub(crate) fn partial_reason(step: &Step) -> Option<String> {
     }
 }
 
-/// Returns the inputs that `files` name; a directory stands for its files. `example` is a command line with files, for
-/// the message if there are none.
+/// Returns the inputs that `files` name; a directory is replaced by the files in it. `example` is a command line with
+/// files, shown in the error message if there are no files.
 ///
 /// # Errors
 /// If there are no files, a directory cannot be read or is empty, or standard input is named twice.

@@ -12,7 +12,7 @@ use super::{Input, Progress, open, partial_reason};
 use crate::exit::usage;
 use crate::stop;
 
-/// A capture that is read, and the file that is written from it.
+/// An input capture, and the output file that is written from that capture.
 pub(crate) struct Rewriting<'i> {
     input: &'i Input,
     batches: Batches,

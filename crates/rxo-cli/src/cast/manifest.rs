@@ -55,7 +55,7 @@ impl Manifest {
         Ok(Self { bytes, name, hashes })
     }
 
-    /// Encodes the manifest as it is sent.
+    /// Encodes the manifest in the format in which the sender sends it.
     pub(super) fn encoded(&self) -> Vec<u8> {
         let length = (self.name.len() as u16).to_be_bytes();
         let head = [&MAGIC[..], &self.bytes.to_be_bytes(), &length, self.name.as_bytes()].concat();

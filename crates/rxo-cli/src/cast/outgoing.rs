@@ -32,7 +32,7 @@ pub(super) struct Original {
 #[derive(Debug)]
 pub(super) struct Source {
     file: File,
-    /// The manifest, encoded as it is sent; empty if the file is sent without one.
+    /// The manifest in its encoded form; empty if the file is sent without one.
     manifest: Vec<u8>,
     bytes: u64,
     /// The hash of the manifest; `None` if the file is sent without one.

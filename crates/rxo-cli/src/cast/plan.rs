@@ -93,8 +93,8 @@ fn slow(text: &str) -> Result<Slow> {
     }
 }
 
-/// Parses `--late`. Returns the treatment of late receivers, and the time limit that they share; `None` if the
-/// user has given no limit.
+/// Parses `--late`. Returns the treatment of late receivers, and the time limit that all late receivers share;
+/// `None` if the user has given no limit.
 fn late(text: &str, is_raw: bool) -> Result<(Late, Option<Duration>)> {
     let (how, time) =
         text.split_once(':').map_or((text, None), |(how, time)| (how, Some(parse_time(time))));
@@ -113,7 +113,7 @@ fn late(text: &str, is_raw: bool) -> Result<(Late, Option<Duration>)> {
     }
 }
 
-/// Returns the default time limit of late receivers: enough for one of them to fetch `bytes` bytes over a
+/// Returns the default time limit of late receivers: enough for one late receiver to fetch `bytes` bytes over a
 /// slow link.
 fn late_time(bytes: u64) -> Duration {
     Duration::from_secs(60 + bytes / LATE_BYTES_A_SECOND)

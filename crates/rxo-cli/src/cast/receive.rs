@@ -188,8 +188,8 @@ impl Receiver<'_> {
         }
     }
 
-    /// Returns the error for a file that arrived incomplete: `come` bytes of the `all` that were expected;
-    /// `None` if the length is unknown.
+    /// Returns the error for a file that arrived incomplete: `come` bytes arrived of the `all` bytes that were
+    /// expected. `all` is `None` if the length of the file is unknown.
     fn failed(&self, error: StreamError, come: u64, all: Option<u64>) -> Error {
         let all = all.map_or(String::new(), |all| format!(" of {}", grouped(all)));
         let source = self.plan.source;
@@ -227,7 +227,7 @@ impl Receiver<'_> {
     }
 }
 
-/// The figures of a received file, as they are printed.
+/// The result of receiving a file, as printed.
 #[derive(Debug, Serialize)]
 struct Figures {
     name: String,
@@ -305,7 +305,8 @@ impl Read for Incoming<'_> {
     }
 }
 
-/// The bytes of the file: those that were read with the manifest, then the rest of the group's stream.
+/// The bytes of the file: first the bytes that were read together with the manifest, then the rest of the
+/// group's stream.
 type FileStream<R> = Chain<Cursor<Vec<u8>>, R>;
 
 /// Reads the manifest from the group's stream. Returns the manifest, and the rest of the stream, which is the

@@ -70,7 +70,7 @@ struct Sender<'a> {
     cast: Cast,
     /// The length of the file, in bytes.
     bytes: u64,
-    /// The thread that computes the hashes of the file, until it has ended.
+    /// The thread that computes the hashes of the file; `None` after the thread has ended.
     hashing: Option<JoinHandle<Result<Source>>>,
     /// The stream to send, once the hashes of the file are known.
     outgoing: Option<Outgoing>,
@@ -91,7 +91,7 @@ struct Line {
     seconds: f64,
 }
 
-/// The figures of the whole cast.
+/// The result of the whole cast, for the last line of the output.
 #[derive(Debug, Serialize)]
 struct Total {
     bytes: u64,
@@ -148,7 +148,7 @@ impl Sender<'_> {
         self.total(begun.elapsed(), self.carried().since(&before))
     }
 
-    /// Reads the numbers of frames and bytes that the link has carried so far.
+    /// Reads how many frames and bytes the link has carried so far.
     fn carried(&self) -> Carried {
         self.host.counters().map_or_else(Carried::default, |seen| Carried {
             received_bytes: seen.source.bytes,
@@ -321,7 +321,7 @@ impl Sender<'_> {
         }
     }
 
-    /// Computes the figures of a cast of `bytes` bytes.
+    /// Computes the result of a cast of `bytes` bytes.
     fn figures(&self, bytes: u64, time: Duration, carried: Carried) -> Total {
         let Tally { joined, done, failed, progress, .. } = self.tally;
         let source = self.outgoing.as_ref().map(|outgoing| &outgoing.source);

@@ -115,13 +115,13 @@ impl Source {
 }
 
 impl Loaded {
-    /// Puts the position in the configuration file in front of an error about a flag that the file contains.
+    /// If an error is about a flag in the configuration file, puts the position of that flag in front of the error.
     pub(crate) fn locate(&self, error: Error) -> Error {
         self.places.locate(error)
     }
 }
 
-/// The long names of flags that the user typed, and of flags that conflict with these.
+/// The long names of flags that the user typed, and of flags that conflict with the typed flags.
 #[derive(Debug, Default)]
 struct TypedFlags {
     given: BTreeSet<String>,

@@ -1,9 +1,9 @@
-//! The interval between two lines of figures, which one thread may change while others read it.
+//! The interval between two statistics lines, which one thread may change while other threads read it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The interval between two lines of figures, in nanoseconds; 0 stands for `None`, which means no lines.
+/// The interval between two statistics lines, in nanoseconds. 0 means that no lines are printed.
 #[derive(Debug, Default)]
 pub(crate) struct Interval(AtomicU64);
 

@@ -47,7 +47,8 @@ pub(crate) struct Sockets {
     metrics: Option<Door>,
 }
 
-/// The sockets for control and metrics while a process serves them. Dropping the value removes their files.
+/// The sockets for control and metrics while a process serves them. Dropping the value removes the files of the
+/// unix sockets.
 #[derive(Debug)]
 pub(crate) struct Served {
     _control: Option<Control>,
@@ -91,7 +92,8 @@ impl Doors {
         Ok(Sockets { control, metrics: self.metrics.as_ref().map(Address::bind).transpose()? })
     }
 
-    /// Uses the sockets that another process hands over, and binds the others.
+    /// Uses the sockets that another process hands over, and binds the sockets that the other process does not
+    /// hand over.
     ///
     /// # Errors
     /// The errors of [`Doors::bind`].

@@ -30,16 +30,17 @@ pub(crate) struct Process {
     pub(crate) can_pass: bool,
     /// The reader of the connections of the command's host; `None` if the command runs no host.
     pub(crate) connections: Option<HostAsker>,
-    /// `true` if the filter of the fast path has at least one rule.
+    /// `true` if the filter of the fast path has at least one rule, so that turning the filter on has an effect.
     pub(crate) has_rules: bool,
-    /// Controls the time between the lines of figures; `None` without such lines.
+    /// Controls the time between the statistics lines of the command; `None` if the command prints no such lines.
     pub(crate) stats: Option<Box<dyn Stats>>,
 }
 
-/// A function that reads a command's configuration file again. It returns the flags that have changed, as JSON.
+/// A function that reads a command's configuration file again. The function returns the flags that have
+/// changed, as JSON.
 pub(crate) type Reload = Box<dyn Fn() -> Result<Value, Refusal> + Send>;
 
-/// The engines of a command. All follow the same policy, as far as their sinks support it.
+/// The engines of a command. All engines follow the same policy, reduced to the capabilities of each engine's sink.
 pub(crate) trait Engines: Send {
     /// Returns the state of each engine.
     ///
@@ -51,7 +52,7 @@ pub(crate) trait Engines: Send {
     /// `true` if the user has chosen the hold.
     fn profile(&self, policy: Policy, is_hold_said: bool) -> Policy;
 
-    /// Changes the policy of all engines. Returns a text for the user: the time at which the change takes
+    /// Changes the policy of all engines. Returns a message for the user, which states when the change takes
     /// effect.
     ///
     /// # Errors
@@ -59,7 +60,7 @@ pub(crate) trait Engines: Send {
     fn change(&self, policy: Policy) -> Result<String, Refusal>;
 
     /// Sets the mode of coalescing: frames go through the engines always, never, or while coalescing pays.
-    /// Returns a text for the user: the time at which the change takes effect.
+    /// Returns a message for the user, which states when the change takes effect.
     ///
     /// # Errors
     /// If the command's engines cannot be switched off, or the worker does not answer.
@@ -73,18 +74,18 @@ pub(crate) struct EngineState {
     pub(crate) of: String,
     /// The policy that the engine follows now.
     pub(crate) policy: Policy,
-    /// The policy that the engine will follow as soon as it can; `None` if no change is pending.
+    /// The policy that the engine will follow once its sink accepts packets again; `None` if no change is pending.
     pub(crate) next: Option<Policy>,
     /// The state of `--coalesce` of this engine; `None` if the engine cannot be switched off.
     pub(crate) coalescing: Option<Coalescing>,
 }
 
-/// Access to the interval between the lines of figures that a command prints.
+/// Access to the interval between the statistics lines that a command prints.
 pub(crate) trait Stats: Send {
-    /// Returns the interval between two lines of figures; `None` if no lines are printed.
+    /// Returns the interval between two statistics lines; `None` if no lines are printed.
     fn every(&self) -> Option<Duration>;
 
-    /// Changes the interval between two lines of figures; `None` stops them.
+    /// Changes the interval between two statistics lines; `None` stops these lines.
     ///
     /// # Errors
     /// If the worker does not answer.
@@ -142,7 +143,7 @@ impl Engines for HostEngine {
     }
 }
 
-/// The text for the user about the time at which a change of the policy takes effect.
+/// The message for the user that states when a change of the policy takes effect.
 pub(crate) const NEXT_TURN: &str = "with the next batch; what was held is delivered first";
 
 const HAS_ENDED: &str = "the host does not answer; it is ending";

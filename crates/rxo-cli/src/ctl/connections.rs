@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::numbers::ratio;
 
-/// Formats one page of connections. If it is the first, the header line precedes it.
+/// Formats one page of connections. If this is the first page, a header line precedes the connections.
 pub(super) fn text(answer: &Value, is_first: bool) -> String {
     let rows = answer["connections"].as_array().map(Vec::as_slice).unwrap_or_default();
     let head = is_first.then(|| line("State", "Recv-Q", "Send-Q", "Local", "Peer"));

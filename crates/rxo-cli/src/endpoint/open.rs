@@ -179,8 +179,9 @@ pub(crate) fn wait_until_delivered(endpoint: &Endpoint, stream: &TcpStream) -> R
         .map_err(|error| partial(error.to_string()))
 }
 
-/// Creates the error of a connection that failed before one end had received all data. The cause becomes
-/// text, because a connection closed by the peer would otherwise be treated like a closed standard output.
+/// Creates the error of a connection that failed before one end had received all data. The cause is stored as a
+/// string and not as an error, because a connection closed by the peer would otherwise be treated like a closed
+/// standard output.
 pub(crate) fn incomplete(what: &str, error: &io::Error) -> Error {
     partial(format!("{what}: {error}"))
 }

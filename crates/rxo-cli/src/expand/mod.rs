@@ -71,7 +71,7 @@ fn print(report: Report, json: bool, done: &Done<'_>) -> Result<()> {
     report.text(&text)
 }
 
-/// Returns the file format that the extension of `name` stands for; `None` if the extension stands for no format.
+/// Returns the file format for the extension of `name`; `None` if no format has this extension.
 fn format(name: &Path) -> Option<FileFormat> {
     let extension = name.extension()?.to_str()?.to_ascii_lowercase();
     match extension.as_str() {

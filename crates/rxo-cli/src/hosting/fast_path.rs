@@ -83,8 +83,8 @@ struct Worst {
 
 #[derive(Clone, Debug, Serialize)]
 struct OneAccount {
-    /// The network or flow of the account; "others" for the sum of all frames that got no account because the
-    /// table was full.
+    /// The network or flow of the account; "others" for the sum of all frames that were counted in no account
+    /// because the table was full.
     of: String,
     frames: u64,
     bytes: u64,

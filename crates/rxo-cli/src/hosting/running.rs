@@ -49,7 +49,7 @@ impl Running {
     }
 
     /// Stops the host once no peer can need its last ACK again, or once `stop` is set; then completes the
-    /// capture. Returns the host's counters, and the failure of its device if that ended it.
+    /// capture. Returns the host's counters, and the failure of its device if that failure ended the host.
     ///
     /// # Errors
     /// If the host's device failed, or packets are missing in the capture.

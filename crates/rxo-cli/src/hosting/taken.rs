@@ -23,9 +23,9 @@ pub(super) fn refuse(address: IpAddr) -> Result<()> {
     Ok(())
 }
 
-/// Returns `true` if an interface of the system in this network namespace has `address`. Lists the addresses, because
-/// in a namespace without any a socket can be bound to every address. Returns `false` if this process may not list
-/// addresses.
+/// Returns `true` if an interface of the system in this network namespace has `address`. Lists the addresses instead
+/// of trying to bind a socket, because in a namespace without addresses a socket can be bound to every address.
+/// Returns `false` if this process may not list addresses.
 fn is_system_address(address: IpAddr) -> bool {
     let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
     address.is_loopback() || interfaces.iter().any(|interface| interface.ip() == address)

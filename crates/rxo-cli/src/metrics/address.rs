@@ -19,8 +19,8 @@ pub(crate) enum Address {
     Unix(PathBuf),
 }
 
-/// A bound socket on which a process answers requests for metrics. Clients wait until the process serves
-/// them.
+/// A bound socket on which a process answers requests for metrics. Clients that connect earlier wait until the
+/// process serves the socket.
 #[derive(Debug)]
 pub(crate) enum Door {
     Tcp(TcpListener),

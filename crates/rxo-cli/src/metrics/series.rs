@@ -16,14 +16,15 @@ pub(super) struct SeriesRow {
     pub(super) help: &'static str,
 }
 
-/// The kind of series that values become.
+/// The kind of series for the values of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A series that never decreases while the process lives.
     Counter,
     /// A series whose value can rise and fall (a gauge).
     Gauge,
-    /// No series, because Prometheus computes the value from other series, which the help names.
+    /// The value becomes no series, because Prometheus can compute it from other series. The help text names
+    /// these series.
     LeftOut,
 }
 

@@ -14,7 +14,7 @@ use crate::exit::usage;
 use crate::flags::CardFlags;
 use crate::numbers::parse_time;
 
-/// The work that the card does for its host.
+/// The offloads and the interrupt moderation that the card provides to its host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct CardPlan {
     /// `true` if the card validates and fills checksums.

@@ -6,14 +6,14 @@ use rxo_frame::LinkKind;
 
 use crate::exit::usage;
 
-/// Returns `true` if each device is a whole interface. A device may instead be one queue of an interface,
-/// whose other queues the kernel keeps.
+/// Returns `true` if each of the devices is a whole interface; `false` if a device is only one queue of an
+/// interface, because the kernel keeps the other queues of that interface.
 pub(super) fn takes_all(devices: [&DeviceName; 2]) -> bool {
     devices.iter().all(|device| device.rest().is_none())
 }
 
-/// Checks that the run can wait for a deleted nic to come back: a nic that rxo itself creates does not come
-/// back by itself.
+/// If the run must wait for a deleted nic (`waits`), checks that the nic can come back. A nic that rxo itself
+/// creates does not come back.
 pub(super) fn can_wait_for(waits: bool, flag: &str, nic: &DeviceName) -> Result<()> {
     if !waits || nic.kind().interface == Some(Origin::Existing) {
         return Ok(());
@@ -24,7 +24,7 @@ pub(super) fn can_wait_for(waits: bool, flag: &str, nic: &DeviceName) -> Result<
     )))
 }
 
-/// Checks that a later rxo can take over `device`.
+/// If the run has `--upgrade` (`upgrades`), checks that a later rxo can take over `device`.
 pub(super) fn can_upgrade(upgrades: bool, flag: &str, device: &DeviceName) -> Result<()> {
     if !upgrades || device.kind().can_be_inherited() {
         return Ok(());

@@ -20,10 +20,12 @@ pub(super) struct Configuration {
     kind: &'static str,
     nic: String,
     host: String,
-    /// The way in which frames of the nic are received, if its kind has several; left out of a dry run.
+    /// The receive method of the nic, such as `AF_XDP, copy mode`; left out for a device kind that has only one
+    /// method, and in a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     nic_access: Option<&'static str>,
-    /// The way in which frames of the host's device are received; left out like `nic_access`.
+    /// The receive method of the host's device; left out for a device kind that has only one method, and in a
+    /// dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     host_access: Option<&'static str>,
     /// The configuration of each guest, with its port of the switch; left out without guests.
@@ -36,7 +38,7 @@ pub(super) struct Configuration {
     coalesce: &'static str,
     /// Number of segments per ACK; `None` does not split the host's ACKs.
     ack_split: Option<u16>,
-    /// Seconds between two lines of figures; `None` prints only totals.
+    /// Seconds between two statistics lines; `None` prints only the totals.
     stats_s: Option<f64>,
     /// The number of workers that share the devices; left out for a single worker that is not bound to a
     /// processor.
@@ -53,13 +55,14 @@ pub(super) struct Configuration {
     impair: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     impair_back: Option<String>,
-    /// The work of the emulated network card; left out if the run emulates no card.
+    /// The offloads and the interrupt moderation of the emulated network card; left out if the run emulates no
+    /// card.
     #[serde(skip_serializing_if = "Option::is_none")]
     card: Option<CardPlan>,
     /// The socket of `rxo ctl`; left out without a socket.
     #[serde(skip_serializing_if = "Option::is_none")]
     control: Option<String>,
-    /// The address of the metrics; left out without `--metrics`.
+    /// The address of the metrics socket; left out without `--metrics`.
     #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<String>,
     /// Mechanism that keeps the kernel's own stack off packet interfaces.
@@ -154,13 +157,12 @@ impl Configuration {
         self.nice = None;
     }
 
-    /// Adds the ways in which frames of the nic and of the host's device are received, which are known once
-    /// the devices are open.
+    /// Adds the receive methods of the nic and of the host's device, which are known once the devices are open.
     pub(super) fn opened(&mut self, [nic, host]: [Option<&'static str>; 2]) {
         (self.nic_access, self.host_access) = (nic, host);
     }
 
-    /// Adds the limits of this process (its sandbox), once they are in force.
+    /// Adds the limits of this process (its sandbox), once these limits are in force.
     pub(super) fn confined(&mut self, in_force: &InForce) {
         self.sandbox = Some(in_force.to_string());
     }
@@ -204,8 +206,8 @@ impl Configuration {
         lines.join("\n")
     }
 
-    /// Formats the number of workers, and the processors to which they are bound. `None` for a single worker
-    /// that is not bound.
+    /// Formats the number of workers, and the processors to which the workers are bound. `None` for a single
+    /// worker that is not bound.
     fn workers_line(&self) -> Option<String> {
         let count = self.workers?;
         let cpus: Vec<_> = self.cpus.iter().map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! Devices of a run: the handles by which the run owns them, and their open queues.
+//! Devices of a run: the handles by which the run owns the devices, and the open queues of the devices.
 
 use std::io;
 
@@ -31,7 +31,7 @@ pub(super) struct Handles {
 pub(super) enum Devices {
     /// The devices of a single worker: the nic, and the host's device or the devices of all guests.
     Of1(Box<Device>, Vec<Device>),
-    /// The queues of the nic and those of the host's device: one of each for each worker.
+    /// The queues of the nic, and the queues of the host's device: each worker has one queue of each device.
     OfSeveral(Vec<Device>, Vec<Device>),
 }
 
@@ -89,7 +89,8 @@ impl Handles {
         [self.nic.interface(), self.hosts.first().and_then(|host| host.interface())]
     }
 
-    /// Returns the descriptors and numbers with which another process attaches to the devices.
+    /// Returns the handover state of the devices: the descriptors and numbers with which another process
+    /// attaches to the devices.
     ///
     /// # Errors
     /// If a device cannot be handed over.
@@ -184,8 +185,8 @@ impl Devices {
         }
     }
 
-    /// Returns the ways in which frames of the nic and of the host's device are received; `None` for a kind
-    /// of device with only one way.
+    /// Returns the receive method of the nic and of the host's device, such as `AF_XDP, copy mode`; `None` for
+    /// a device kind that has only one method.
     pub(super) fn access(&self, plan: &Plan) -> [Option<&'static str>; 2] {
         let access = |name: &DeviceName, device: Option<&Device>| {
             let has_several = sandbox::attaches_programs(name);

@@ -56,7 +56,7 @@ fn show(configuration: Option<&Configuration>, findings: &Findings, json: bool) 
 /// The configuration and the findings as JSON.
 #[derive(Serialize)]
 struct Report<'a> {
-    /// The text "refused" if there is no configuration; otherwise `None`, because the configuration has its
+    /// The string "refused" if there is no configuration; otherwise `None`, because the configuration has its
     /// own `kind`.
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,

@@ -189,8 +189,8 @@ fn qemu_id(name: &str) -> String {
     format!("{prefix}{id}")
 }
 
-/// The note about options that QEMU's lines leave out: with KVM they would take away the interrupts of each
-/// queue.
+/// The note about options that QEMU's lines leave out: with KVM these options would take away the interrupts of
+/// each queue.
 const WITHOUT_KVM: &str =
     "without KVM, end each line with ,vectors=0 because QEMU 7.2 crashes otherwise";
 

@@ -1,11 +1,12 @@
 //! `rxo run`, `rxo card` and `rxo guest`: a worker between devices until a signal ends it.
 //!
-//! 1. The flags become a [`plan`]; so do those of the [`mod@card`].
+//! 1. The flags become a [`plan`]; for `rxo card` see [`mod@card`].
 //! 2. The [`survey`] examines the devices of the plan, and limits the policy to the sink.
 //! 3. [`custody`] examines the changes that the run will make to interfaces.
 //! 4. The [`configuration`] is the result. [`mod@dry`] prints it together with all findings.
-//! 5. The process becomes two: a [`session`] opens the devices and works; a [`Keeper`] restores the interfaces, however the
-//!    session ends. A third process, which was started before, restores them if both are killed at once.
+//! 5. The process becomes two: a [`session`] opens the devices and works; a [`Keeper`] restores the interfaces, however
+//!   the session ends. A third process, which was started earlier, restores the interfaces if the session and the
+//!   keeper are killed at once.
 //! 6. With `--upgrade`, a later rxo takes over: it is a [session](succession) under the same keeper.
 //! 7. While the session works, [`say`] prints its readings as [figures](rxo::figures).
 
@@ -60,7 +61,7 @@ pub(crate) fn command(flags: &RunFlags) -> Result<()> {
 /// Runs as [`command`], with flags in a file. Errors about such flags show the position in the file.
 ///
 /// # Errors
-/// The errors of [`command`], and if the file cannot be read or is invalid.
+/// Returns the errors of [`command`], and an error if the file cannot be read or is invalid.
 pub(crate) fn with_file(source: &Source) -> Result<()> {
     let loaded = source.load()?;
     let flags = &loaded.flags;

@@ -21,9 +21,9 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    /// Takes the steps. If another process has the devices, takes over the devices, and the clients of the
-    /// sockets. (The other process has answered these clients so far.) Answers these clients until the returned
-    /// value is dropped.
+    /// Performs the last steps. If another process holds the devices, takes over the devices and the clients of
+    /// the sockets, which the other process has answered so far. Answers these clients until the returned value
+    /// is dropped.
     ///
     /// # Errors
     /// If no thread can be started.

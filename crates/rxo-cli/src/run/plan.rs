@@ -33,7 +33,7 @@ pub(super) struct Plan {
     pub(super) nic: DeviceName,
     /// The host's device, or the device of the first guest.
     pub(super) host: DeviceName,
-    /// The work of the emulated network card; `None` for other runs.
+    /// The offloads and the interrupt moderation of the emulated network card; `None` for other runs.
     pub(super) card: Option<CardPlan>,
     /// The guests of `rxo guest`; empty for `rxo run`.
     pub(super) guests: Vec<Guest>,
@@ -46,7 +46,7 @@ pub(super) struct Plan {
     pub(super) ack_split: Option<u16>,
     /// `true` if a checksum that the device has not verified counts as correct.
     pub(super) trust_checksums: bool,
-    /// Time between two lines of figures; `None` prints only totals.
+    /// Time between two statistics lines; `None` prints only the totals.
     pub(super) stats: Option<Duration>,
     /// The workers that share the devices.
     pub(super) workers: WorkersPlan,
@@ -122,7 +122,7 @@ impl Plan {
         guests.map(|device| Path::new(device.name())).chain(own).collect()
     }
 
-    /// Returns the interfaces that exist without the run, and that the run may change.
+    /// Returns the interfaces that rxo uses but does not create; the run may change their settings.
     pub(super) fn existing(&self) -> Vec<DeviceName> {
         let all = std::iter::once(&self.nic).chain(self.hosts());
         all.filter(|device| device.kind().interface == Some(Origin::Existing)).cloned().collect()

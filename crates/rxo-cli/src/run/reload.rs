@@ -36,7 +36,7 @@ pub(super) struct Reloader {
     source: Source,
     survey: Survey,
     remote: Remote,
-    /// The flags that the run follows now; locked while they change.
+    /// The flags that apply to the run now. The lock is held while the flags change.
     follows: Mutex<Settings>,
 }
 
@@ -89,8 +89,8 @@ impl Reloader {
         Ok(json!({ "file": file, "changed": changed, "takes_effect": moment }))
     }
 
-    /// Makes the worker follow `plan`. Returns a text for the user: the time at which the change takes effect.
-    /// Changes by `rxo ctl` since the last reload are undone, and their flags are added to `changed`.
+    /// Makes the worker follow `plan`. Returns a message for the user, which states when the change takes
+    /// effect. Changes by `rxo ctl` since the last reload are undone, and their flags are added to `changed`.
     fn change(&self, plan: &Plan, changed: &mut Vec<String>) -> Result<String, Refusal> {
         let mut name = |key: &str, is_among: &[&str]| {
             if !changed.iter().any(|one| is_among.contains(&one.as_str())) {

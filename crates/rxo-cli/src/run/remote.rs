@@ -1,5 +1,5 @@
-//! Remote: the parts of a run that answer requests (counters, engines, the interval of the figures), and the
-//! turn counter by which the keeper checks that the worker still runs.
+//! Remote: the parts of a run that answer requests (counters, engines, the interval between statistics lines),
+//! and the turn counter by which the keeper checks that the worker still runs.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -66,7 +66,7 @@ impl Remote {
         self.state().coalesce
     }
 
-    /// Returns the current time between two lines of figures; `None` without such lines.
+    /// Returns the current time between two statistics lines; `None` if no such lines are printed.
     pub(super) fn stats(&self) -> Option<Duration> {
         self.state().stats
     }
@@ -169,7 +169,7 @@ fn silent() -> Refusal {
     "the worker does not answer; it waits for its nic, or is ending".into()
 }
 
-/// Formats the time at which a change takes effect, as text for the user.
+/// Formats the message for the user that states when a change takes effect.
 fn describe(moment: Moment) -> String {
     match moment {
         Moment::NextTurn => NEXT_TURN.to_owned(),

@@ -17,7 +17,7 @@ use super::configuration::Configuration;
 use crate::numbers::rounded;
 use crate::output;
 
-/// Prints the lines of a run.
+/// Prints the output of a run (configuration, intervals, notices, totals) as text or JSON.
 #[derive(Debug)]
 pub(super) struct Sayer {
     printer: Printer,
@@ -26,11 +26,11 @@ pub(super) struct Sayer {
     /// The sum of the counters of all parts of the run that have ended. A new part begins when a deleted nic
     /// comes back.
     before: Readings,
-    /// The names of the guests, in the order of their figures.
+    /// The names of the guests, in the order in which their figures are printed.
     guests: Vec<String>,
 }
 
-/// The form in which figures are printed.
+/// The output format of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// One JSON object a line.
@@ -55,7 +55,7 @@ struct Stamped<'a, T> {
     line: &'a T,
     time: String,
     level: Level,
-    /// The name of the nic; left out in the line `configuration`, whose content names it.
+    /// The name of the nic; left out in the line `configuration`, whose content already names the nic.
     #[serde(skip_serializing_if = "Option::is_none")]
     nic: Option<&'a str>,
 }
@@ -85,7 +85,7 @@ impl Sayer {
     /// Formats the first line of the output, which describes the configuration.
     ///
     /// # Errors
-    /// If it cannot be written as JSON.
+    /// If the configuration cannot be written as JSON.
     pub(super) fn first_line(&self, configuration: &Configuration) -> Result<String> {
         match self.form {
             Form::Json => stamped(configuration, Level::Info, None),

@@ -1,4 +1,4 @@
-//! The worker's process: opens the devices, carries frames, prints figures.
+//! The worker's process: opens the devices, carries frames, and prints statistics.
 
 use std::io;
 use std::sync::Arc;
@@ -105,8 +105,8 @@ impl Session {
         worked?.map_or(Ok(()), |ended| ended.print())
     }
 
-    /// Lets the keeper prepare the interfaces. If this process succeeds another one, the interfaces are
-    /// prepared already. Returns `None` if the keeper is gone or refuses the run.
+    /// Makes the keeper prepare the interfaces. If this process has taken over from another process, the
+    /// interfaces are prepared already. Returns `None` if the keeper has ended or refuses the run.
     fn begin(&self, held: &Handles, keeper: &mut Control) -> Result<Option<Begun>> {
         if self.claim.is_some() {
             return Ok(Some(Begun { closed_at: Instant::ZERO, is_recorded: true }));
@@ -115,7 +115,7 @@ impl Session {
         Ok(keeper.opened(tap)?)
     }
 
-    /// Returns the descriptors by which a successor takes over devices and sockets.
+    /// Returns the descriptors with which a successor takes over the devices and sockets of this process.
     fn estate(&self, held: &Handles, sockets: &Sockets) -> io::Result<Estate> {
         let mut estate = held.hand_over(&self.plan)?;
         estate.devices.extend(sockets.files()?);
@@ -156,7 +156,7 @@ impl Session {
         set_nice(nice, self.survey.workers.are_several())
     }
 
-    /// Binds this thread to its processor if it is the only worker. Several workers bind themselves.
+    /// Binds this thread to its processor if the run has only one worker. Several workers bind their own threads.
     fn bind(&self) -> Result<()> {
         match (&self.survey.workers, self.survey.workers.cpus.first()) {
             (workers, Some(cpu)) if !workers.are_several() => bind_to_cpu(*cpu)
@@ -417,7 +417,8 @@ fn station(
     }))
 }
 
-/// Creates the configuration of the next worker. It includes all changes by requests since the plan was made.
+/// Creates the configuration of the next worker. The configuration includes all changes that requests have made
+/// since the plan was made.
 fn config(plan: &Plan, remote: &Remote) -> WorkerConfig {
     let policy = remote.policy();
     let mut config = WorkerConfig::new(policy);
@@ -444,6 +445,6 @@ pub(super) fn allow_files(guests: usize) {
     }
 }
 
-/// Number of open files besides those of guests: the nic, sockets of control and metrics, captures, standard
-/// streams.
+/// Number of open files in addition to the files of guests: the nic, sockets of control and metrics, captures,
+/// standard streams.
 const OTHER_FILES: usize = 128;

@@ -2,7 +2,7 @@
 //! later one.
 //!
 //! A command that finds a running rxo at the socket asks the keeper of that rxo, receives the descriptors of
-//! all devices, and prepares everything while that rxo works. Then it takes the devices over by its
+//! all devices, and prepares everything while that rxo works. Then the command takes the devices over by its
 //! [`Claim`], and is the worker of that run from then on. All changes to interfaces stay in place.
 
 use std::io;

@@ -14,13 +14,13 @@ use super::plan::Plan;
 use crate::exit::usage;
 use crate::workers::Workers;
 
-/// The MTU, in bytes, of both devices if rxo creates both.
+/// The MTU, in bytes, of the nic and the host's device if rxo creates both devices.
 const DEFAULT_MTU: u32 = 1_500;
 
 /// The properties of the devices before the run.
 #[derive(Clone, Debug)]
 pub(super) struct Survey {
-    /// Link type of both devices; Ethernet if it is unknown until a device is open.
+    /// Link type of both devices; Ethernet if the link type is unknown until a device is open.
     pub(super) link: LinkKind,
     /// The MTU of both devices, in bytes.
     pub(super) mtu: u32,
@@ -34,8 +34,8 @@ pub(super) struct Survey {
 
 impl Survey {
     /// Examines nothing, for a run that takes over the devices of another process. The run has the workers
-    /// `workers`. `nic` is the index of the nic's interface, which has another name if its own has moved to
-    /// the host's TAP.
+    /// `workers`. `nic` is the index of the nic's interface, which has another name if its original name has
+    /// moved to the host's TAP.
     pub(super) fn of_succession(plan: &Plan, workers: Workers, nic: Option<u32>) -> Self {
         let mtu = || Interface::find(&Interface::name_of(nic?)?).ok()?.mtu().ok();
         let links = [&plan.nic, &plan.host].map(|device| device.kind().link);
@@ -51,7 +51,7 @@ impl Survey {
     /// Examines both devices.
     ///
     /// # Errors
-    /// If a device does not exist or is down, or the two do not match.
+    /// If a device does not exist or is down, or the link types or MTUs of the two devices do not match.
     pub(super) fn of(plan: &Plan) -> Result<Self> {
         let Plan { nic, host, flags: [nic_flag, host_flag], .. } = plan;
         let (nic_link, host_link) = (nic.kind().link, host.kind().link);
@@ -88,12 +88,12 @@ impl Survey {
         })
     }
 
-    /// Returns the policy, limited to the aggregates that the host's device can carry. Every kind of device
-    /// accepts TCP GSO frames. Support for UDP and tunnels is known only once the device is open, so the policy
-    /// is checked again before the first frame.
+    /// Returns the policy, reduced to the capabilities of the host's device. Every kind of device accepts TCP
+    /// GSO frames. Support for UDP and tunnels is known only once the device is open, so the policy is checked
+    /// again before the first frame.
     ///
     /// # Errors
-    /// If the device cannot carry the policy's aggregates at all.
+    /// If the device lacks something that the policy requires.
     pub(super) fn carried(&self, plan: &Plan) -> Result<Policy> {
         let sink = SinkCapabilities {
             segments_tunnels: true,
@@ -113,7 +113,7 @@ pub(super) fn workers(plan: &Plan) -> Workers {
     if impairs { Workers { count: 1, ..workers } } else { workers }
 }
 
-/// Returns the name of the packets that a link carries.
+/// Returns what a link of this kind carries, for messages: "Ethernet frames" or "IP packets".
 pub(super) const fn carries(link: LinkKind) -> &'static str {
     match link {
         LinkKind::Ethernet => "Ethernet frames",

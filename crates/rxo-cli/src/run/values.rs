@@ -59,7 +59,7 @@ pub(super) fn ack_split(text: &str) -> Result<Option<u16>> {
     }
 }
 
-/// Reads the value of `--stats`; `None` if the user wants no lines.
+/// Reads the value of `--stats`; `None` for `0s`, which means no lines.
 pub(super) fn stats(text: &str) -> Result<Option<Duration>> {
     match parse_time(text) {
         Some(Duration::ZERO) => Ok(None),

@@ -14,7 +14,7 @@ pub(super) struct Access {
     /// Time at which the answer was complete, in seconds since 1970 UTC.
     at_s: f64,
     peer: SocketAddr,
-    /// The request's method; empty if no request could be read. The same holds for `target`.
+    /// The request's method. Like `target`, it is empty if no request could be read.
     method: &'static str,
     target: String,
     status: u16,
@@ -49,7 +49,7 @@ pub(super) fn skipped_json(requests: u64) -> String {
     format!("{{\"skipped\":{requests}}}")
 }
 
-/// Returns the text line with the number of requests that were not logged, because the reader was too slow.
+/// Returns the plain line with the number of requests that were not logged, because the reader was too slow.
 pub(super) fn skipped_text(requests: u64) -> String {
     format!("{requests} requests left out: nobody read their lines, or they could not be written")
 }

@@ -152,7 +152,7 @@ fn announcement(plan: &Plan, in_force: &InForce) -> Result<String> {
 /// Maximum number of access lines that wait to be printed. A line can be long, because it contains the
 /// request's target: at most 16 KiB, or three times as much if every character is escaped.
 const MOST_LINES_WAITING: usize = 1_024;
-/// Number of descriptors besides those of the files that are being sent.
+/// Number of open files that the server needs in addition to the files that are being sent.
 const OTHER_FILES: usize = 64;
 
 #[cfg(test)]

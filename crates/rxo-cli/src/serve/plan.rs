@@ -92,7 +92,8 @@ impl Plan {
         host.handles().iter().map(listen).collect()
     }
 
-    /// Returns a warning if `--memory` is too small for all clients even when they are idle; otherwise `None`.
+    /// Returns a warning if `--memory` is too small for all clients, even if all clients are idle; otherwise
+    /// `None`.
     pub(super) fn memory_note(&self) -> Option<String> {
         let (clients, most) = (self.clients, self.host.most_connections());
         (most < clients as u64).then(|| {

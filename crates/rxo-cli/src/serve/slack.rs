@@ -34,7 +34,8 @@ impl Slack {
     }
 }
 
-/// Maximum number of clients for which returning memory is not worth the effort.
+/// The number of clients that must have been reached since memory was last returned. With fewer clients,
+/// returning memory is not worth the effort.
 const LEAST: usize = 64;
 /// Time for which the number of clients must have been low: longer than the host keeps the buffers of idle connections.
 const REST: Duration = Duration::from_secs(3);

@@ -43,7 +43,7 @@ pub(super) fn text([a, b]: [&str; 2], verdict: &ComparisonResult, is_partial: bo
     lines.join("\n")
 }
 
-/// Returns text that explains why it is undecided whether the captures are equal.
+/// Returns the message that explains why it is undecided whether the captures are equal.
 pub(super) fn undecided([name_a, name_b]: [&str; 2], found: &Difference) -> String {
     let Difference { flow, packet_a, packet_b, .. } = found;
     format!(

@@ -1,8 +1,8 @@
 //! `rxo cast join`: joins a cast on behalf of another host, such as a network namespace, or this system
 //! behind a TAP.
 //!
-//! Carries frames between an interface and a device with that host on its other side. [`Join`] decides about
-//! each frame.
+//! Forwards frames between two devices: an interface of the network, and the device behind which that host is.
+//! [`Join`] decides about each frame.
 
 mod counters;
 
@@ -86,7 +86,8 @@ fn open(option: &'static str, name: &str) -> Result<Device> {
 
 /// Two devices, and the [`Join`] that decides about each frame between them.
 struct Bridge {
-    /// The source of the nic's frames. It splits GSO frames, because a decision concerns single segments.
+    /// The source of the nic's frames. This source splits GSO frames, because [`Join`] decides about single
+    /// segments.
     nic: DeviceSource,
     nic_sink: DeviceSink,
     host: DeviceSource,

@@ -1,4 +1,4 @@
-//! The request `confirm`: confirms the run, because the user can still reach the machine.
+//! The request `confirm`: the user confirms that the machine is still reachable, so that the run continues.
 
 use rxo_control::{Entry, Refusal, Request};
 use serde_json::{Value, json};

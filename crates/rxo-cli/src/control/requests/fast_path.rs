@@ -36,7 +36,7 @@ fn answer(process: &Process, request: &Request) -> Result<Value, Refusal> {
     Ok(answer)
 }
 
-/// Computes the modules to turn on. If any part of the request is invalid, refuses all of it.
+/// Computes the modules to turn on. If any part of the request is invalid, refuses the whole request.
 fn wanted(now: FastModules, request: &Request) -> Result<FastModules, Refusal> {
     let mut wanted = match &request.value {
         None => now,

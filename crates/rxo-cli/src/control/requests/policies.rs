@@ -37,8 +37,8 @@ fn row(EngineState { of, policy, next, coalescing }: &EngineState) -> Value {
     row
 }
 
-/// Returns the state of `--coalesce` as JSON: the requested mode, whether frames are coalesced now, and whether that is
-/// a probe.
+/// Returns the state of `--coalesce` as JSON: the requested mode, whether frames are coalesced now, and whether
+/// coalescing is on only as a probe.
 pub(super) fn state(of: &Coalescing) -> Value {
     json!({ "asked": of.asked.name(), "on": of.is_on, "probe": of.is_probe })
 }

@@ -1,4 +1,4 @@
-//! The request `stats`: shows or changes the interval between two lines of figures.
+//! The request `stats`: shows or changes the interval between two statistics lines.
 
 use std::time::Duration;
 
