@@ -56,21 +56,21 @@ pub struct Output {
     pub save: Option<PathBuf>,
 }
 
-/// The figures that an experiment has measured, and the conclusions from them.
+/// The results of an experiment: the measured figures, and the conclusions.
 pub trait Findings: Serialize {
-    /// Returns tables, figures and statements as text, one paragraph each.
+    /// Formats the findings as tables and sentences, one paragraph each.
     fn paragraphs(&self) -> Vec<String>;
 
-    /// Withdraws every verdict that depends on time, but keeps the figures. Called if other processes kept the machine
-    /// busy during the measurements.
+    /// Withdraws every verdict that depends on measured times, but keeps the figures. Called if other processes kept
+    /// the machine busy during the measurements.
     fn withhold(&mut self);
 
-    /// Returns the part of the findings that depends on time.
+    /// Returns the part of the findings that depends on measured times.
     fn timed(&self) -> Timed {
         Timed::Everything
     }
 
-    /// Returns the conclusion, which becomes the last paragraph of the text; `None` if there is none.
+    /// Returns the conclusion, which becomes the last paragraph of the report; `None` if there is none.
     fn conclusion(&self) -> Option<String> {
         None
     }

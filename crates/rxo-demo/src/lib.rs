@@ -1,12 +1,13 @@
 //! Measures paths side by side in network namespaces: the [`demo()`], the calibration ([`calibrate()`]), and the
 //! measuring code that all experiments share.
 //!
-//! Separate from the command because the laboratory's experiments use the same measuring code. An
-//! [`experiment`] is a plan made from the typed flags ([`flags`]). It is measured in [`turns`] in a network of
-//! `rxo-testbed`; samples become rows, rows become findings, and findings a report. A measurement runs a thread
-//! of rxo ([`running`]), such as a worker between two devices ([`through`]), or a bulk sender behind such a
-//! worker ([`sending`]). Medians have a spread ([`stats`]), and the [`load`] of other processes may forbid a
-//! verdict. The network namespaces end with the process. The process changes nothing else on the machine.
+//! This crate is separate from the command because the laboratory's experiments use the same measuring code. An
+//! [`experiment`] is a plan made from the typed flags ([`flags`]). Its cases are measured in [`turns`], in a
+//! network of `rxo-testbed`. Samples become rows, rows become findings, and findings become a report. A
+//! measurement runs a thread of rxo ([`running`]), such as a worker between two devices ([`through`]), or a
+//! bulk sender behind such a worker ([`sending`]). Medians have a spread ([`stats`]), and the [`load`] of other
+//! processes may forbid a verdict. The network namespaces end with the process. The process changes nothing
+//! else on the machine.
 
 mod calibrate;
 mod demo;

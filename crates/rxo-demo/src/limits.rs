@@ -1,4 +1,5 @@
-//! Range checks for the numbers and times of a plan. The error for a value outside its range names the range.
+//! Range checks for the numbers and times of a plan. The error for a value that is out of range states the
+//! permitted range.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -27,7 +28,7 @@ pub fn within<T: PartialOrd + Display>(
 /// Parses the time given to `--seconds`, which must be in `range`.
 ///
 /// # Errors
-/// If `text` is no time in `range`; the message names the range.
+/// If `text` is not a time in `range`; the message states the range.
 pub fn duration(text: &str, range: RangeInclusive<Duration>) -> Result<Duration> {
     parse_time(text).filter(|time| range.contains(time)).ok_or_else(|| {
         let [from, to] = [range.start(), range.end()].map(Duration::as_secs_f64);

@@ -20,14 +20,15 @@ pub struct Load {
     pub permits_verdict: bool,
 }
 
-/// The part of the findings that depends on time, and so supports no verdict on a busy machine.
+/// The part of the findings that depends on measured times. A busy machine distorts such times, so this part
+/// then supports no verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timed {
-    /// Every figure of the findings depends on time.
+    /// Every figure of the findings depends on measured times.
     Everything,
-    /// Only the named findings depend on time; the text ends the phrase "no verdict on".
+    /// Only the named findings depend on measured times. The string completes the phrase "no verdict on …".
     Only(&'static str),
-    /// No figure depends on time: all are counts, or come from captures or virtual time.
+    /// No figure depends on measured times: all figures are counts, or come from captures or virtual time.
     Nothing,
 }
 
@@ -47,12 +48,13 @@ impl Load {
         }
     }
 
-    /// Returns `true` if this load forbids a verdict. `timed` says which findings depend on time.
+    /// Returns `true` if this load forbids a verdict. `timed` states which findings depend on measured times.
     pub fn forbids(&self, timed: Timed) -> bool {
         !self.permits_verdict && timed != Timed::Nothing
     }
 
-    /// Returns one sentence about the load and its effect on the verdict. `timed` says which findings depend on time.
+    /// Returns one sentence about the load and its effect on the verdict. `timed` states which findings depend on
+    /// measured times.
     pub fn line(&self, timed: Timed) -> String {
         let Self { others_percent, stolen_percent, .. } = self;
         let cores = match self.cores {

@@ -39,7 +39,8 @@ impl Machine {
     }
 }
 
-/// Returns the memory in MiB from the text of `/proc/meminfo`; `None` if the text does not have it.
+/// Returns the machine's memory in MiB from the contents of `/proc/meminfo`; `None` if `meminfo` does not
+/// contain it.
 fn memory_mib(meminfo: &str) -> Option<u64> {
     let kib: u64 = field(meminfo, "MemTotal")?.strip_suffix(" kB")?.trim().parse().ok()?;
     Some(kib / 1_024)

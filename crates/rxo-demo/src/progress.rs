@@ -15,7 +15,7 @@ pub(crate) enum Progress {
 }
 
 impl Progress {
-    /// Creates the display for `steps` measurements. Without a terminal, `json` makes it silent.
+    /// Creates the display for `steps` measurements. Without a terminal, nothing is shown if `json` is `true`.
     pub(crate) fn new(steps: usize, json: bool) -> Self {
         if io::stderr().is_terminal() {
             let bar = ProgressBar::new(steps as u64);

@@ -45,7 +45,7 @@ impl<T: Send + 'static> Running<T> {
         Ok(running)
     }
 
-    /// Stops the thread, waits for it, and returns its totals.
+    /// Stops the thread, waits until the thread has ended, and returns its totals.
     ///
     /// # Errors
     /// The error that ended the thread before it was stopped.

@@ -13,7 +13,7 @@ use crate::running::{Running, wire};
 /// Name of the TAP that replaces the host's interface.
 pub const TAP: &str = "rxo0";
 
-/// The settings of rxo that differ between the measured ways.
+/// The settings of rxo that differ between the measured paths.
 #[derive(Clone, Copy, Debug)]
 pub struct Manner {
     /// The coalescing policy of rxo's engine.
@@ -22,8 +22,8 @@ pub struct Manner {
     pub submit: SubmitMode,
     /// MTU of the TAP, in bytes; `None` keeps the kernel's default of 1,500.
     pub mtu: Option<u32>,
-    /// Number of full-sized segments per ACK: if an ACK of the host covers more, the worker inserts ACKs before it.
-    /// `None` leaves the ACKs unchanged.
+    /// Number of full-sized segments per ACK: if an ACK of the host covers more segments, the worker inserts ACKs
+    /// before that ACK. `None` leaves the ACKs unchanged.
     pub ack_split: Option<u16>,
     /// Impairments of the network: first from the wire to the engine, then from the host to the worker; `None` for a
     /// direct link. An impairment segments the GSO frames that cross it.

@@ -21,7 +21,7 @@ pub struct Turns<'a> {
     repeats: Cell<usize>,
 }
 
-/// The cases to measure in turn.
+/// The cases of an experiment, which are measured one after the other in each round.
 #[derive(Clone, Copy, Debug)]
 pub struct Cases<'a, C> {
     /// The cases, in the order in which the first round measures them.
@@ -64,8 +64,8 @@ impl<'a> Turns<'a> {
         self.loads.borrow().clone()
     }
 
-    /// Measures each case once. For measurements of counts and of virtual time, which other load on the machine
-    /// does not change.
+    /// Measures each case once. Use it for measurements of counts and of virtual time, which do not depend on
+    /// other load on the machine.
     ///
     /// # Errors
     /// The first error of `measure`.
@@ -90,8 +90,8 @@ impl<'a> Turns<'a> {
         Ok(samples)
     }
 
-    /// Measures each case in each round, and returns the samples of each case. The text of `name` is shown
-    /// during a measurement, and the text of `line` after the measurement. Once `stop` is set, returns the
+    /// Measures each case in each round, and returns the samples of each case. Shows the result of `name`
+    /// during a measurement, and the result of `line` after the measurement. Once `stop` is set, returns the
     /// samples so far.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use crate::wrap::count;
 /// The findings of the demo: a row for each path, and the settings.
 pub(crate) type DemoFindings = SideBySide<Row, Setup>;
 
-/// The settings of the demo, so that it can be repeated.
+/// The settings of the demo, so that a reader can repeat the demo.
 #[derive(Debug, Serialize)]
 pub(crate) struct Setup {
     pub(super) rounds: usize,

@@ -1,9 +1,9 @@
 //! The floor of the path through rxo: a bare loop that copies frames from the ring to the TAP.
 //!
-//! The loop writes up to 20 full segments of a flow at once; more would not be faster. The loop does not verify
-//! or hold frames, and works only for the demo's own traffic (TCP over IPv4, no VLAN, no IP options). Its
-//! system calls, pauses and copies are those of rxo, so the additional cost of rxo is the cost of its engine
-//! and its worker.
+//! One write contains up to 20 full segments of a flow; longer writes would not be faster. The loop does not
+//! verify or hold frames, and works only for the demo's own traffic (TCP over IPv4, no VLAN, no IP options).
+//! Its system calls, pauses and copies are those of rxo, so the additional cost of rxo is the cost of its
+//! engine and its worker.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -97,8 +97,8 @@ fn trains_of(frames: &[Frame<DeviceBuf>]) -> Vec<Train<'_>> {
 }
 
 impl<'a> Train<'a> {
-    /// Appends `frame` if it is the next full segment of the same flow, and the train has space for it.
-    /// Returns `true` if it was appended.
+    /// Appends `frame` if it is the next full segment of the same flow, and the train has space for it. Returns
+    /// `true` if the frame was appended.
     fn append(&mut self, frame: &'a Frame<DeviceBuf>) -> bool {
         let (first, next) = (self.frames[0].bytes(), frame.bytes());
         let is_full = first.len() == FULL_BYTES && next.len() == FULL_BYTES;
@@ -117,7 +117,7 @@ impl<'a> Train<'a> {
         is_next
     }
 
-    /// Writes the headers of a train of several segments.
+    /// Completes the headers of a train of several segments: IP length, IP checksum and partial TCP checksum.
     fn end(&mut self) {
         if self.frames.len() < 2 {
             return;

@@ -93,7 +93,8 @@ fn hold_time(engine: &Counters) -> Option<HoldTime> {
     (engine.hold_ns.count() > 0).then(|| HoldTime { p50: us(0.5), p99: us(0.99) })
 }
 
-/// Returns a sample with the figures that every path has.
+/// Returns a sample with the figures that are measured on every path; the other fields get defaults, which the
+/// caller replaces.
 fn sample(bulk: &Bulk, exchange: &PingPongReport) -> Sample {
     Sample {
         gbit_per_s: bulk.gbit_per_s,

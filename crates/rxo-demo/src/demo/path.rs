@@ -12,7 +12,7 @@ pub(crate) enum Path {
     KernelGroOn,
     /// The path through rxo without coalescing, with one system call for each frame.
     WritePerFrame,
-    /// The path through rxo without coalescing, with the same batched writes as when it coalesces.
+    /// The path through rxo without coalescing, with the same batched writes as on the path with coalescing.
     None,
     /// The path through rxo with coalescing.
     Rxo,

@@ -18,7 +18,7 @@ pub(crate) struct Row {
     pub(crate) deliveries_per_1000_packets: f64,
     pub(crate) segments_per_aggregate: f64,
     /// Median time for which aggregates were held, in microseconds; `None` on the kernel's own paths, which do not
-    /// report it.
+    /// report hold times.
     pub(crate) hold_p50_us: Option<f64>,
     pub(crate) hold_p99_us: Option<f64>,
     pub(crate) rr_per_s: f64,
@@ -92,7 +92,7 @@ fn cpu_parts(samples: &[Sample]) -> CpuParts {
     }
 }
 
-/// Number of decimals of the figures; more would exceed the precision of the measurement.
+/// Number of decimal places of the figures; more decimals would exceed the precision of the measurement.
 const DECIMALS: i32 = 3;
 
 #[cfg(test)]

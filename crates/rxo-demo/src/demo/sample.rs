@@ -13,7 +13,7 @@ pub(crate) struct Sample {
     pub(crate) deliveries_per_1000_packets: f64,
     pub(crate) segments_per_aggregate: f64,
     /// Time from the arrival of an aggregate's first frame to its delivery; `None` on the kernel's own paths, which do
-    /// not report it.
+    /// not report hold times.
     pub(crate) hold_us: Option<HoldTime>,
     pub(crate) rr_per_s: f64,
     pub(crate) rr_p50_us: f64,

@@ -1,4 +1,4 @@
-//! A table that compares ways to transfer the same bytes; `rxo demo` and `rxo demo --reverse` use it.
+//! The table of `rxo demo` and `rxo demo --reverse`, which compares several ways to transfer the same bytes.
 
 use rxo_console::table::Table;
 use serde::Serialize;
@@ -10,10 +10,10 @@ pub(super) trait Cells: Serialize {
     /// The headings of the table's columns.
     const HEAD: &'static [&'static str];
 
-    /// Returns the texts of the table cells in this row, one for each column.
+    /// Returns the contents of the table cells in this row, one string for each column.
     fn cells(&self) -> Vec<String>;
 
-    /// Returns `true` if every byte of this way's transfers arrived as it was sent.
+    /// Returns `true` if every byte of the transfers in this row arrived as it was sent.
     fn is_intact(&self) -> bool;
 }
 
@@ -46,7 +46,7 @@ impl<R: Cells, S: Serialize> Findings for SideBySide<R, S> {
     }
 }
 
-/// Returns the text of the last column, which says whether all bytes arrived as they were sent.
+/// Returns the content of the last column, which states whether all bytes arrived unchanged.
 pub(super) fn verdict(is_intact: bool) -> String {
     if is_intact { "right" } else { "WRONG" }.to_owned()
 }

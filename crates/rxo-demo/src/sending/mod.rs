@@ -3,8 +3,8 @@
 //!
 //! The module is separate from the commands because `rxo demo --reverse` and `rxo-lab gallatin` make the same
 //! measurements. Each host has its own core: one core runs the peer's receiver and the receive work of the
-//! peer's kernel; another core runs the sender, rxo and the receive work of their kernel. So the cost of ACKs
-//! to the sender is not hidden behind the receiver.
+//! peer's kernel; another core runs the sender, rxo and the receive work of the sending host's kernel. So the
+//! cost of ACKs to the sender is not hidden behind the receiver.
 
 mod measure;
 mod row;

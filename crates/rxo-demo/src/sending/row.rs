@@ -74,7 +74,7 @@ impl Row {
     }
 }
 
-/// Number of decimals of the figures; more would exceed the precision of the measurement.
+/// Number of decimal places of the figures; more decimals would exceed the precision of the measurement.
 const DECIMALS: i32 = 4;
 
 #[cfg(test)]

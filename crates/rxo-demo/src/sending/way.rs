@@ -1,4 +1,4 @@
-//! The ways in which acknowledgements reach the sending host.
+//! The ways in which ACKs reach the sending host.
 
 use rxo::live::defaults;
 use rxo_coalesce::{Policy, PureAckRule};

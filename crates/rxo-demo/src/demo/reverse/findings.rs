@@ -15,7 +15,7 @@ use crate::wrap::count;
 /// the settings.
 pub(crate) type ReverseFindings = SideBySide<Row, Measured>;
 
-/// The settings of `rxo demo --reverse`, so that it can be repeated.
+/// The settings of `rxo demo --reverse`, so that a reader can repeat the measurement.
 #[derive(Debug, Serialize)]
 pub(crate) struct Measured {
     rounds: usize,
@@ -105,7 +105,7 @@ impl Cells for Row {
     }
 }
 
-/// Returns the peer's rate of acknowledgements in the form in which it is typed for `--peer-acks`.
+/// Returns the peer's ACK rate in the syntax of `--peer-acks`.
 fn name(acks: AckRate) -> String {
     match acks {
         AckRate::Default => "linux".to_owned(),

@@ -72,7 +72,7 @@ impl Experiment for Plan {
 /// Parses the value of `--hold`: the rule that decides how long rxo holds ACKs.
 ///
 /// # Errors
-/// If the text is no hold rule; the message describes valid values.
+/// If `text` is not a hold rule; the message describes valid values.
 fn hold(text: &str) -> Result<Hold> {
     let mut policy = Policy::none();
     let set = policy.set("hold", text);
@@ -83,7 +83,7 @@ fn hold(text: &str) -> Result<Hold> {
 /// Parses the value of `--peer-acks`: the rate at which the peer acknowledges.
 ///
 /// # Errors
-/// If the text is no such rate; the message describes valid values.
+/// If `text` is not such a rate; the message describes valid values.
 fn ack_rate(text: &str) -> Result<AckRate> {
     let groups = text.parse().ok().filter(|segments| GROUPS.contains(segments));
     match (text, groups) {

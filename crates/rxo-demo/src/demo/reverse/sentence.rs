@@ -5,8 +5,8 @@ use rxo_console::numbers::ratio;
 use crate::sending::{Row, Way};
 use crate::stats::share_of;
 
-/// Returns sentences that compare the three ways of ACKs in one run. They claim only measured effects, and
-/// mention a lack of gain.
+/// Returns sentences that compare the three ways of ACKs in one run. The sentences state only measured effects,
+/// and also state if there is no gain.
 pub(super) fn sentence(rows: &[Row]) -> String {
     let of = |way| rows.iter().find(|row| row.way == way);
     let (Some(kernel), Some(without), Some(with)) =
