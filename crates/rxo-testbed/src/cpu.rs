@@ -55,7 +55,7 @@ pub struct CoreUse {
     pub core: usize,
     /// The time of the core's `ksoftirqd` thread, which does deferred work.
     pub ksoftirqd: Duration,
-    /// The time in which the core was not idle, in steps of 10 ms, whatever program ran. The time includes
+    /// The time in which the core was not idle, in steps of 10 ms, for all programs together. The time includes
     /// interrupts while nothing else ran, which belong to no thread. On a quiet machine, this time is the total
     /// cost of all work that is bound to this core.
     pub busy: Duration,
@@ -71,7 +71,7 @@ pub struct CpuUse {
     pub ksoftirqd: Duration,
     /// The time of all other threads of this process.
     pub rest: Duration,
-    /// The use of each core that was selected, in the order of their selection.
+    /// The use of each selected core, in the order of selection.
     pub cores: Vec<CoreUse>,
 }
 
@@ -170,7 +170,7 @@ impl Part {
 }
 
 impl CpuReading {
-    /// Returns the processor time that was used since `earlier`, an earlier reading of the same meter.
+    /// Returns the processor time that was used since the reading `earlier` of the same meter.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> CpuUse {
         let parts = self.parts.iter().zip(&earlier.parts);
@@ -243,9 +243,9 @@ fn comm(process: u32) -> Option<String> {
     fs::read_to_string(format!("/proc/{process}/comm")).ok()
 }
 
-/// Returns the idle time of a core, which includes waiting for devices; `None` if `stat` does not contain the
-/// core. The idle time is not sampled: the kernel records the instants at which idling begins and ends, except
-/// for interrupts, and reports the time in hundredths of a second.
+/// Returns the idle time of a core, including the time of waiting for devices; `None` if `stat` does not
+/// contain the core. The idle time is not sampled: the kernel records the instants at which idling begins and
+/// ends, except for interrupts, and reports the time in hundredths of a second.
 fn idle(stat: &str, core: usize) -> Option<Duration> {
     let name = format!("cpu{core}");
     let mut columns = stat

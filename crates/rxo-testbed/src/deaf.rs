@@ -1,4 +1,4 @@
-//! A socket that loses all arriving segments from a chosen moment on, instead of a random part of the segments.
+//! Makes a socket lose every segment that arrives from a chosen moment on.
 
 use std::io;
 use std::net::TcpStream;

@@ -174,7 +174,7 @@ impl Totals {
 }
 
 /// Returns the cores that a process may use, as `/proc/<process>/status` lists them: `0-3,8`. `None` if
-/// `status` does not list them.
+/// `status` does not list the cores.
 fn allowed(status: &str) -> Option<&str> {
     status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).map(str::trim)
 }
@@ -228,8 +228,8 @@ impl Process {
     }
 }
 
-/// Returns the duration of `count` hundredths of a second. The kernel reports times in this unit, whatever its
-/// own tick rate.
+/// Returns the duration of `count` hundredths of a second. The kernel reports times in this unit, independently
+/// of its own tick rate.
 fn ticks(count: u64) -> Duration {
     Duration::from_millis(count.saturating_mul(10))
 }

@@ -203,7 +203,7 @@ fn is_usable(line: &str, interface: &str) -> bool {
     *name == interface && flags.is_ok_and(|flags| flags & TENTATIVE == 0)
 }
 
-/// Calls `is_so` every 10 ms until the function returns `true`. The inner error means that the function did not
+/// Calls `is_so` every 10 ms until the function returns `true`. The inner error means that `is_so` did not
 /// return `true` within a minute.
 ///
 /// # Errors
@@ -231,7 +231,7 @@ fn cannot_open(label: &str) -> String {
     format!("cannot open the network namespace \"{label}\"")
 }
 
-/// Runs `work` on a new thread, because entering a namespace changes a thread for good.
+/// Runs `work` on a new thread, because a thread that enters a namespace stays in it.
 fn on_new_thread<T: Send>(
     name: &str,
     work: impl FnOnce() -> io::Result<T> + Send,

@@ -11,17 +11,16 @@ use crate::sys;
 /// Totals of the network stack of a namespace since it was created, for IPv4 and IPv6 together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackCounters {
-    /// The number of packets that reached IP. An aggregate counts as one packet, whether rxo or the kernel made
-    /// it, because the stack processes it once.
+    /// The number of packets that reached IP. An aggregate counts as one packet, whether rxo or the kernel
+    /// built the aggregate, because the stack processes an aggregate once.
     pub deliveries: u64,
-    /// The number of packets that IP sent. A GSO frame counts as one.
+    /// The number of packets that IP sent. A GSO frame counts as one packet.
     pub sends: u64,
     /// The number of segments that TCP retransmitted.
     pub retransmitted_segments: u64,
     /// The number of segments that TCP dropped because of a wrong checksum.
     pub bad_checksums: u64,
-    /// The number of acknowledgements that reported a duplicate segment to this stack's TCP (D-SACK, RFC
-    /// 2883).
+    /// The number of ACKs that reported a duplicate segment to this stack's TCP (D-SACK, RFC 2883).
     pub duplicates_told: u64,
     /// The number of packets marked CE that reached IP. A packet that the kernel coalesced counts once for each
     /// of its segments.
@@ -63,7 +62,8 @@ impl Namespace {
     }
 }
 
-/// Returns the contents of a file; an empty string if the file does not exist, as in a kernel without IPv6.
+/// Returns the contents of a file, given the result of reading it; an empty string if the file does not exist,
+/// as in a kernel without IPv6.
 fn or_empty(text: io::Result<String>) -> io::Result<String> {
     match text {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),

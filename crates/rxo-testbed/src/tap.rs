@@ -1,7 +1,7 @@
 //! TAPs and monitors, which show how the kernel treats frames that this process writes.
 //!
-//! Both exchange frames with the kernel, each after a `virtio_net_hdr` of ten bytes (virtio 1.2, section
-//! 5.1.6). This crate does not interpret these ten bytes.
+//! Taps and monitors exchange frames with the kernel. Each frame is preceded by a `virtio_net_hdr` of ten bytes
+//! (virtio 1.2, section 5.1.6). This crate does not interpret these ten bytes.
 
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
@@ -61,8 +61,8 @@ impl Tap {
         (&self.0).write_vectored(&[IoSlice::new(header), IoSlice::new(frame)]).map(|_| ())
     }
 
-    /// Reads the next frame that the interface sends, after its `virtio_net_hdr`, and returns the length of
-    /// both in bytes. `None` if no frame waits.
+    /// Reads the next frame that the interface sends: the `virtio_net_hdr`, then the frame. Returns their total
+    /// length in bytes; `None` if no frame is queued.
     ///
     /// # Errors
     /// If the interface is gone.
@@ -98,7 +98,7 @@ pub struct MonitoredPacket {
 }
 
 impl Monitor {
-    /// Reads the next packet with its `virtio_net_hdr`. `None` if no packet waits.
+    /// Reads the next packet: the `virtio_net_hdr`, then the packet. `None` if no packet is queued.
     ///
     /// # Errors
     /// If the interface is gone.

@@ -36,9 +36,9 @@ pub struct LabOptions {
     /// The limit of the peer's sending rate, in bytes per second; `None` for no limit.
     pub limit_bytes_per_s: Option<u64>,
     /// The core on which the peer's kernel processes received frames (0 to 31), as if the interrupt of the
-    /// peer's card were bound to this core. The core of the peer's sender is the best choice. With `None`,
-    /// acknowledgements are processed on the core that sent them; data then leaves from two cores at once, and
-    /// the veth reorders the data. No effect on kernels before 6.3.
+    /// peer's card were bound to this core. The core of the peer's sender is the best choice. With `None`, ACKs
+    /// are processed on the core that sent these ACKs; data then leaves from two cores at once, and the veth
+    /// reorders the data. No effect on kernels before 6.3.
     pub peer_core: Option<usize>,
     /// The core on which the host's kernel processes frames from the wire; `None` leaves the choice to the
     /// kernel. Frames from a TAP are processed on the core on which they are written. This option is only
@@ -54,8 +54,8 @@ pub enum AckRate {
     /// The default of Linux. On a veth, the default is one ACK for 10 to 100 segments, because windows seldom
     /// open and GSO frames arrive whole.
     Default,
-    /// One ACK for every segment that TCP receives, like hosts without GRO. All segments that arrive while the
-    /// receiving thread uses the connection share one ACK: 0.3 to 0.6 ACKs per segment were observed.
+    /// One ACK for every segment that TCP receives, as from hosts without GRO. All segments that arrive while
+    /// the receiving thread uses the connection share one ACK: 0.3 to 0.6 ACKs per segment were observed.
     EachSegment,
     /// One ACK for up to this number of full segments: the peer's kernel coalesces up to this number of
     /// segments, and acknowledges each aggregate. The value 1 is equivalent to [`AckRate::EachSegment`].
@@ -196,7 +196,7 @@ impl Lab {
         address(&near, Self::PEER_ADDRESSES, self.options.mtu)
     }
 
-    /// Gives the host's `interface` the host's addresses and the wire's MTU, and switches it on.
+    /// Gives the host's `interface` the host's addresses and the wire's MTU, and switches the interface on.
     ///
     /// # Errors
     /// If there is no such interface.
@@ -267,7 +267,7 @@ impl Lab {
         self.peer.interface(Self::PEER_INTERFACE).await_wire()
     }
 
-    /// Sets the rate at which the peer acknowledges, as the options state.
+    /// Sets the rate at which the peer acknowledges, according to the options.
     fn set_ack_rate(&self) -> Result<()> {
         let near = self.peer.interface(Self::PEER_INTERFACE);
         let segments = match self.options.acks {

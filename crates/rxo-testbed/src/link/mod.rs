@@ -129,7 +129,7 @@ impl<'n> Interface<'n> {
     /// Removes the interface. Removing one end of a veth also removes the other end.
     ///
     /// # Errors
-    /// If it does not exist.
+    /// If the interface does not exist.
     pub fn delete(&self) -> Result<()> {
         self.change(&named(libc::RTM_DELLINK, &self.name)).context(|| self.cannot("remove"))
     }
@@ -146,7 +146,7 @@ impl<'n> Interface<'n> {
     /// Switches the interface on.
     ///
     /// # Errors
-    /// If it does not exist.
+    /// If the interface does not exist.
     pub fn up(&self) -> Result<()> {
         self.set_flag(libc::IFF_UP, true)
     }
@@ -154,7 +154,7 @@ impl<'n> Interface<'n> {
     /// Switches the interface off.
     ///
     /// # Errors
-    /// If it does not exist.
+    /// If the interface does not exist.
     pub fn down(&self) -> Result<()> {
         self.set_flag(libc::IFF_UP, false)
     }
@@ -162,7 +162,8 @@ impl<'n> Interface<'n> {
     /// Renames the interface.
     ///
     /// # Errors
-    /// If the interface does not exist, the name is taken, or the kernel requires it to be down (before 6.2).
+    /// If the interface does not exist, the name is taken, or the kernel (before 6.2) requires the interface to
+    /// be down.
     pub fn rename(&self, name: &str) -> Result<()> {
         let request = request(libc::RTM_SETLINK, [0, self.index()?, 0, 0]);
         self.change(&request.string(libc::IFLA_IFNAME, name)).context(|| self.cannot("rename"))
@@ -171,7 +172,7 @@ impl<'n> Interface<'n> {
     /// Switches ARP on this interface on or off.
     ///
     /// # Errors
-    /// If it does not exist.
+    /// If the interface does not exist.
     pub fn set_arp(&self, on: bool) -> Result<()> {
         self.set_flag(libc::IFF_NOARP, !on)
     }
@@ -179,7 +180,7 @@ impl<'n> Interface<'n> {
     /// Sets the MAC address.
     ///
     /// # Errors
-    /// If the interface does not exist, or its kind requires it to be down.
+    /// If the interface does not exist, or its kind requires the interface to be down.
     pub fn set_mac(&self, mac: Mac) -> Result<()> {
         self.set(libc::IFLA_ADDRESS, &mac, "set the MAC address of")
     }
@@ -200,7 +201,7 @@ impl<'n> Interface<'n> {
         self.set_number(libc::IFLA_MASTER, bridge.index()?, "add to a bridge")
     }
 
-    /// Adds an address. It is usable at once, without duplicate address detection.
+    /// Adds an address. The address is usable at once, without duplicate address detection.
     ///
     /// # Errors
     /// If the interface does not exist or has the address already.

@@ -32,7 +32,7 @@ pub enum Offload {
 
 /// The form in which the kernel's ethtool interface identifies an offload.
 enum Known {
-    /// The offload has two commands: one that reads it, and one that sets it.
+    /// The offload has two commands: one that reads the offload, and one that sets the offload.
     Commands(u32, u32),
     /// The offload is a named feature of the interface.
     Name(&'static str),

@@ -27,8 +27,9 @@ impl RateLimit {
         Self { bytes_per_s, burst_bytes: 256 * 1024, queue_bytes: 2 * 1024 * 1024 }
     }
 
-    /// Creates a rate limit that is as even as a wire: the interface sends at most two full frames at once, or
-    /// the bytes that the rate allows in 100 µs if that is more. For interfaces that carry no GSO frames.
+    /// Creates a rate limit that sends as evenly as a wire: the interface sends at most two full frames at
+    /// once, or the bytes that the rate allows in 100 µs if that is more. For interfaces that carry no GSO
+    /// frames.
     #[must_use]
     pub fn even(bytes_per_s: u64, queue_bytes: u32) -> Self {
         let late = u32::try_from(bytes_per_s / 10_000).unwrap_or(u32::MAX);

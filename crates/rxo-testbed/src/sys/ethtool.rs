@@ -61,7 +61,7 @@ fn find_feature(socket: &impl AsRawFd, name: &str, feature: &str) -> io::Result<
     Ok((number.ok_or(io::ErrorKind::Unsupported)?, count.div_ceil(32)))
 }
 
-/// Returns the two halves of a 64-bit word, in the order in which they lie in memory.
+/// Returns the two halves of a 64-bit word, in their order in memory.
 fn halves(word: u64) -> [u32; 2] {
     let bytes = word.to_ne_bytes();
     [0, 4].map(|at| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]))

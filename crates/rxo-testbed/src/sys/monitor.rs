@@ -5,8 +5,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use super::{Interest, check, force_receive_buffer_bytes, set_buffer_bytes};
 
-/// A socket that receives a copy of every packet that arrives at one interface, and sends packets out of it,
-/// each after a `virtio_net_hdr` of ten bytes.
+/// A socket that receives a copy of every packet that arrives at one interface, and sends packets out of that
+/// interface. Each packet is preceded by a `virtio_net_hdr` of ten bytes.
 #[derive(Debug)]
 pub struct MonitorSocket(OwnedFd);
 
@@ -53,7 +53,7 @@ impl MonitorSocket {
     }
 
     /// Receives the next packet. Returns its length, and the bytes of the VLAN tag that the kernel removed from
-    /// it. `None` if no packet waits. A packet that is longer than the buffer is truncated.
+    /// the packet. `None` if no packet is queued. A packet that is longer than the buffer is truncated.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, Option<[u8; 4]>)>> {
         let mut room = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         let mut control = [0_u64; 16];
@@ -82,7 +82,7 @@ impl AsRawFd for MonitorSocket {
     }
 }
 
-/// Returns the VLAN tag that the kernel removed from a received `message`; `None` if it removed none.
+/// Returns the VLAN tag that the kernel removed from a received `message`; `None` if the kernel removed no tag.
 fn removed_tag(message: &libc::msghdr) -> Option<[u8; 4]> {
     // SAFETY: recvmsg has filled `message`, whose control buffer is that of the caller and still lives.
     let first = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() }?;

@@ -42,9 +42,9 @@ pub struct BulkConfig {
     /// The fixed size of the receive buffer in bytes; `None` lets the kernel choose.
     pub receive_buffer_bytes: Option<usize>,
     /// The number of bytes that must have arrived before a receiver is woken; with `None`, any number of bytes
-    /// wakes it. With a value, Linux acknowledges every second full segment while the receiver waits (RFC
-    /// 9293). With `None`, Linux delays most ACKs until the receiver reads, and then sends one ACK for all data
-    /// that was read.
+    /// wakes the receiver. With a value, Linux acknowledges every second full segment while the receiver waits
+    /// (RFC 9293). With `None`, Linux delays most ACKs until the receiver reads, and then sends one ACK for all
+    /// data that was read.
     pub receive_low_water_bytes: Option<usize>,
     /// The rate limit of all connections together in bytes per second, shared equally and enforced by the senders'
     /// kernel; `None` for no limit.
@@ -199,9 +199,9 @@ impl BulkTransfer {
         self.measure_at_least(duration, 0, meter)
     }
 
-    /// Waits for `duration`, and longer until `least_bytes` have arrived. Returns the bytes received in this
-    /// time, and their cost in processor time. On a busy machine, so little may arrive within `duration` that
-    /// a cost per byte would be meaningless.
+    /// Waits for `duration`, or longer until `least_bytes` bytes have arrived. Returns the bytes received in
+    /// this time, and their cost in processor time. On a busy machine, so little may arrive within `duration`
+    /// that a cost per byte would be meaningless.
     ///
     /// # Errors
     /// If a thread of the meter has ended, or if fewer bytes arrive within 10 more seconds.

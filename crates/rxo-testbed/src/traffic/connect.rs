@@ -18,7 +18,7 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// Lets the accepting end send.
+    /// Swaps the two ends, so that the accepting end sends the data.
     pub(crate) const fn reverse(&mut self) {
         std::mem::swap(&mut self.sender, &mut self.receiver);
     }
@@ -106,6 +106,6 @@ fn open_one(target: SocketAddr, listener: &TcpListener) -> Result<Ends> {
     Ok(Ends { sender, receiver })
 }
 
-/// The timeout of a handshake. It is longer than the retransmission timeouts of two lost segments (1 s and 2
-/// s).
+/// The timeout of a handshake. This timeout is longer than the retransmission timeouts of two lost segments (1
+/// s and 2 s).
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);

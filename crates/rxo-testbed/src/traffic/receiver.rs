@@ -105,8 +105,8 @@ fn stalled(open: usize, ends: &[ReceivingEnd]) -> LabError {
     ))
 }
 
-/// The maximum number of bytes of one read: about the number that arrives on a connection while the others are
-/// read.
+/// The maximum number of bytes of one read: about as many bytes as arrive on one connection while the other
+/// connections are read.
 const READ_BYTES: usize = 128 * 1024;
 /// The time between two checks of the transfer's progress.
 const TICK: Duration = Duration::from_millis(100);

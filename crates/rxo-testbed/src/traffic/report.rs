@@ -16,7 +16,7 @@ pub struct BulkReport {
     pub received_bytes: u64,
     /// The time from the first byte to the end of the last stream.
     pub duration: Duration,
-    /// The number of segments that the senders' kernels retransmitted.
+    /// The number of segments that the kernels of the senders retransmitted.
     pub retransmitted_segments: u64,
     /// The first wrong byte of the first connection that received a wrong byte; `None` if no byte was wrong.
     pub mismatch: Option<Mismatch>,

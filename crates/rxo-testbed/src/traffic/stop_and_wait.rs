@@ -45,6 +45,6 @@ impl SendingEnd {
     }
 }
 
-/// The pause between two passes over all sockets. It is short compared with the time that a payload takes on
-/// the link.
+/// The pause between two passes over all sockets. This pause is short compared with the transmission time of a
+/// payload on the link.
 const PAUSE: Duration = Duration::from_micros(50);
