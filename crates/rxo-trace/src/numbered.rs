@@ -4,7 +4,8 @@
 use rxo_capture::SharedBytes;
 use rxo_frame::FrameBuffer;
 
-/// The bytes of a packet, with a number by which the code that passed it to an engine recognizes it afterwards.
+/// The bytes of a packet, and a number. The code that passes the packet to an engine recognizes the packet by
+/// this number when the engine delivers it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Numbered {
     pub(crate) bytes: SharedBytes,

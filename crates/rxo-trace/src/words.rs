@@ -47,7 +47,7 @@ pub(crate) fn plural(value: u64, one: &str) -> String {
     format!("{} {one}{}", count(value), if value == 1 { "" } else { "s" })
 }
 
-/// Formats a time, given in nanoseconds since 1970 UTC, as date and time in UTC.
+/// Formats a time, given as Unix time in nanoseconds, as date and time in UTC.
 #[must_use]
 pub fn utc(ns: u64) -> String {
     let text = timestamp(Duration::from_nanos(ns));

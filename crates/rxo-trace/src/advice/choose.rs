@@ -121,8 +121,8 @@ pub(super) fn from_grid(sweep: &Sweep, wanted: f64) -> Option<(Vec<Candidates<'_
     Some((axes, share(chosen)))
 }
 
-/// Returns the sum of the ranks of the values that produced the outcome at index `place`, one value on each
-/// axis. The smallest value of an axis has rank 0.
+/// Returns the sum of the ranks of the values with which the outcome at index `place` was computed, one value
+/// for each axis. The smallest value of an axis has rank 0.
 fn ranks(sweep: &Sweep, place: usize) -> usize {
     let axes = sweep.axes.iter().zip(sweep.places_at(place));
     axes.map(|(axis, own)| {
@@ -132,7 +132,7 @@ fn ranks(sweep: &Sweep, place: usize) -> usize {
     .sum()
 }
 
-/// Returns the values of one axis with their outcomes, while all other axes have the values of the outcome at
+/// Returns the values of one axis with their outcomes, while all other axes keep the values of the outcome at
 /// index `place`.
 fn outcomes_along(sweep: &Sweep, axis: usize, place: usize) -> Candidates<'_> {
     let own = sweep.places_at(place);

@@ -1,4 +1,4 @@
-//! Decides whether coalescing is worth it: computes the headline figures and one sentence.
+//! Decides whether coalescing is worth it: computes the headline figures and the sentence that states the decision.
 
 use super::load::Cores;
 use super::polls;
@@ -115,7 +115,7 @@ fn merged(traffic: &Traffic) -> Option<String> {
     })
 }
 
-/// Returns a sentence on checksums that were accepted although they could not be verified; an empty text if
+/// Returns a sentence on checksums that were accepted although they could not be verified; an empty string if
 /// these checksums were few, or if the checksum mode is not `auto`.
 fn accepted(traffic: &Traffic) -> String {
     let Checksums { ref mode, unfinished, cut, right, wrong, .. } = traffic.checksums;
@@ -131,7 +131,7 @@ fn accepted(traffic: &Traffic) -> String {
 }
 
 /// Returns a sentence about the pauses without packets if the pauses take much of the capture's time; otherwise
-/// an empty text.
+/// an empty string.
 fn while_packets_come(traffic: &Traffic, cores: Option<Cores>) -> String {
     let Traffic { duration_ns, active_ns, .. } = *traffic;
     let pauses_ns = duration_ns.saturating_sub(active_ns);
@@ -184,8 +184,8 @@ fn sentence(
 
 const NOTHING: &str = "Not worth it: no two packets can be put together.";
 
-/// Returns the sentence of the decision for these numbers of busy cores. `any` is `true` if any packet is
-/// eliminated.
+/// Returns the sentence that states the decision, given the numbers of busy cores in `cores`. `any` is `true`
+/// if coalescing eliminates any packet.
 pub(super) fn format_savings(cores: Cores, any: bool) -> String {
     let saved = cores.saved();
     if !any {

@@ -1,4 +1,4 @@
-//! The decision for a live interface: the chosen policy compared with the host as it is, at three rates.
+//! The decision for a live interface: the chosen policy compared with the host's current settings, at three rates.
 //!
 //! A capture does not show how the host received the packets, so the decision on a capture compares coalescing
 //! with no coalescing at all. A live interface shows the host's actual deliveries, so the decision compares the
@@ -12,10 +12,10 @@ use crate::report::{Live, LiveRate, LiveReceiver, Report, Traffic};
 use crate::study::{Merged, RateCourse, RateStep, Rates, Watched};
 use crate::words::{count, percent};
 
-/// The rates of a decision. Each has a name, and the share of the time steps whose packet rate is not higher.
+/// The rates of a decision. Each rate has a name, and is the packet rate that this share of the time steps does
+/// not exceed.
 const RATES: [(&str, f64); 3] = [("median", 0.5), ("p95", 0.95), ("peak", 1.0)];
-/// The threshold for listing receivers: a receiver is listed if it receives at least one of this number of
-/// packets.
+/// The threshold for listing receivers: a receiver is listed if it receives at least one in this number of packets.
 const LISTED: u64 = 10;
 /// The shortest time step for computing rates if the measurement was ended early, in nanoseconds.
 const SHORTEST_STEP_NS: u64 = 100_000_000;
@@ -65,8 +65,8 @@ fn live(watched: &Watched, merged: Merged, rates: &Rates, costs: Costs) -> Live 
     }
 }
 
-/// Returns the effect of coalescing on the receiver of `course` at all rates. `steps` is the number of measured
-/// time steps, including steps without packets.
+/// Returns the effect of coalescing on one receiver at all rates. `course` contains the receiver's traffic over
+/// time, and `steps` is the number of measured time steps, including steps without packets.
 fn receiver(course: &RateCourse, steps: usize, step_ns: u64, costs: Costs) -> LiveReceiver {
     let sum = |of: fn(&RateStep) -> u64| course.steps.iter().map(of).sum();
     let mut sorted: Vec<RateStep> = course.steps.iter().take(steps).copied().collect();
@@ -161,7 +161,7 @@ fn verdict(live: &Live, traffic: &Traffic, poll: &str) -> Verdict {
     }
 }
 
-/// Returns `true` if coalescing is worth it for the receiver at the 95th percentile of its rate.
+/// Returns `true` if coalescing is worth it for the receiver at the 95th percentile of the receiver's packet rate.
 fn busy(receiver: &LiveReceiver) -> bool {
     receiver.rates.iter().any(|rate| rate.rate == "p95" && rate.is_worth_it)
 }

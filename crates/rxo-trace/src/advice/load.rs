@@ -19,7 +19,7 @@ pub(super) struct Cores {
 }
 
 impl Cores {
-    /// Returns these values, both increased by `cores`: a cost that does not depend on coalescing.
+    /// Returns both numbers of cores increased by `cores`, to add a cost that does not depend on coalescing.
     pub(super) const fn plus(self, cores: f64) -> Self {
         Self { without: self.without + cores, with: self.with + cores }
     }

@@ -1,7 +1,7 @@
 //! Advice: decides whether coalescing is worth it, and finds the smallest settings that come close to the best.
 //!
 //! * `decide`: decides whether coalescing is worth it, from the cost of receiving (`load`).
-//! * `scope`: the packets that the decision is for.
+//! * `scope`: the packets to which the decision applies.
 //! * `polls`: the results of other poll rules.
 //! * `axes`: the settings that are tried if the user does not request a sweep.
 //! * `choose`: the smallest values that together keep [`WANTED_SHARE`] of the best.
@@ -30,9 +30,9 @@ use crate::sweep::SweepAxis;
 /// The share of the best result that counts as enough, from 0 to 1.
 pub const WANTED_SHARE: f64 = 0.95;
 
-/// Returns the settings to try, of which one at a time differs from `chosen`: segments per aggregate, and flows
-/// held at once. The values begin at 1 and include the value of `chosen`, so that a figure shows the value from
-/// which larger values gain nothing more.
+/// Returns the settings to try: segments per aggregate, and flows held at once. In each attempt only one
+/// setting differs from `chosen`. The values begin at 1 and include the value of `chosen`, so that a figure
+/// shows from which value on larger values gain nothing more.
 #[must_use]
 pub(crate) fn axes(chosen: &Point) -> Vec<SweepAxis> {
     let policy = &chosen.policy;
@@ -65,14 +65,15 @@ pub(crate) struct Attempts {
     /// The limits on segments per aggregate whose outcomes are computed; `None` if no such outcomes are
     /// computed.
     pub(crate) limits: Option<SweepAxis>,
-    /// The settings that were tried; each value with the index of its outcome.
+    /// The settings that were tried; each value has the index of its outcome.
     pub(crate) axes: Vec<(SweepAxis, Vec<usize>)>,
     /// The indices of the outcomes of the poll rules that were tried.
     pub(crate) polls: Vec<usize>,
 }
 
-/// Returns advice from settings that were tried one at a time; all other settings were those of the first of
-/// `outcomes`. `limited` are the outcomes of the limits on segments per aggregate. `None` if nothing was tried.
+/// Returns advice from settings that were tried one at a time; all other settings were the settings of the
+/// first outcome in `outcomes`. `limited` are the outcomes of the limits on segments per aggregate. `None` if
+/// nothing was tried.
 pub(crate) fn from_tried(
     attempts: &Attempts,
     outcomes: &[Outcome],

@@ -1,4 +1,4 @@
-//! The scope of a decision: the packets that the decision is for.
+//! The scope of a decision: the packets to which the decision applies.
 //!
 //! A host does not receive the packets that it sends. If the capture shows on which host it was taken, the
 //! decision is for the packets that this host receives. If the capture does not show this, and several
@@ -10,7 +10,7 @@ use crate::projection::Costs;
 use crate::report::{Outcome, Receiver, Traffic};
 use crate::words::{count, percent};
 
-/// The packets that a decision is for, and the effect of coalescing on them.
+/// The packets to which a decision applies, and the effect of coalescing on these packets.
 #[derive(Clone, Debug)]
 pub(super) struct Scope {
     pub(super) packets: u64,
@@ -18,12 +18,12 @@ pub(super) struct Scope {
     /// The cores that are busy with receiving; `None` if the capture has no rate, because no time passes
     /// between its first and last packet.
     pub(super) cores: Option<Cores>,
-    /// The sentence that names the packets, preceded by a space; empty if the decision is for all packets.
+    /// The sentence that names the packets, preceded by a space; empty if the decision applies to all packets.
     pub(super) remark: String,
 }
 
 impl Scope {
-    /// Returns the packets that the decision is for.
+    /// Returns the packets to which the decision applies.
     pub(super) fn of(
         traffic: &Traffic,
         outcome: &Outcome,
@@ -81,8 +81,8 @@ fn cores(receiver: &Receiver) -> Option<Cores> {
     Some(Cores { without: receiver.cores_without?, with: receiver.cores_with? })
 }
 
-/// Returns a sentence about the packets that the capturing host sent, as stated in their records; an empty text
-/// if the host sent none.
+/// Returns a sentence about the packets that the capturing host sent, as stated in their records; an empty
+/// string if the host sent none.
 fn sent(traffic: &Traffic) -> String {
     match traffic.sent_packets {
         0 => String::new(),
@@ -90,7 +90,7 @@ fn sent(traffic: &Traffic) -> String {
     }
 }
 
-/// Returns the decisions for all receiving addresses as one text, if coalescing is not worth it for at least
+/// Returns the decisions for all receiving addresses as one string, if coalescing is not worth it for at least
 /// one of several addresses. `None` if one decision suffices, or if the capturing host is known.
 pub(super) fn by_receiver(receivers: &[Receiver]) -> Option<String> {
     let [first, _, ..] = receivers else { return None };

@@ -18,7 +18,8 @@ pub(crate) trait Draw {
 pub(crate) struct Size {
     /// The width of the drawing, in pixels.
     pub(crate) width: u32,
-    /// The height of the drawing, in pixels. Rankings and heat maps ignore it and choose a height themselves.
+    /// The height of the drawing, in pixels. Rankings and heat maps ignore this value and choose a height
+    /// themselves.
     pub(crate) height: u32,
 }
 

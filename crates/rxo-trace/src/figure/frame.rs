@@ -47,7 +47,7 @@ impl<'a> Frame<'a> {
         Some(at(self.area.x + along * self.area.width, self.area.bottom() - up * self.area.height))
     }
 
-    /// Returns the text that the mark of a point shows when pointed at.
+    /// Returns the tooltip for the mark of a point.
     pub(super) fn tip(&self, series: &str, x: f64, y: f64) -> String {
         let y = if self.y.axis.is_share { percent(y) } else { full(y) };
         let x = match &self.x.axis.scale {
@@ -193,7 +193,7 @@ fn names(axis: &Axis, ticks: &[f64]) -> Vec<String> {
     }
 }
 
-/// Returns the name at index `place` of an axis of names; empty if the axis has no such index.
+/// Returns the name at index `place` of an axis of categories; empty if there is no such index.
 fn category(axis: &Axis, place: f64) -> String {
     match &axis.scale {
         Scale::Categories(names) => names.get(place.max(0.0) as usize).cloned().unwrap_or_default(),

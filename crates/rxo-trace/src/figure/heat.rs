@@ -120,7 +120,7 @@ impl Grid {
         Area { x, y, width, height }
     }
 
-    /// Returns the strength of a cell's colour, limited so that its text stays readable.
+    /// Returns the strength of a cell's colour, limited so that the number in the cell stays readable.
     fn strength(&self, value: f64) -> f64 {
         let range = self.high - self.low;
         if range > 0.0 { 0.06 + 0.64 * (value - self.low) / range } else { 0.4 }

@@ -80,7 +80,7 @@ impl Svg {
         self.write(format_args!(r#"<polyline class="{class}" points="{}"/>"#, points.join(" ")));
     }
 
-    /// Draws a rectangle of `class` that shows `tip` when pointed at, unless `tip` is empty.
+    /// Draws a rectangle of `class` with the tooltip `tip`, unless `tip` is empty.
     pub(super) fn rectangle(&mut self, class: &str, area: Area, round: f64, tip: &str) {
         self.write(format_args!(
             r#"<rect class="{class}" x="{}" y="{}" width="{}" height="{}" rx="{}""#,
@@ -93,7 +93,7 @@ impl Svg {
         self.close("rect", tip);
     }
 
-    /// Draws a rectangle of `class` whose opacity is `strength` (0 to 1), and which shows `tip` when pointed at.
+    /// Draws a rectangle of `class` whose opacity is `strength` (0 to 1), and which has the tooltip `tip`.
     pub(super) fn cell(&mut self, class: &str, area: Area, strength: f64, tip: &str) {
         self.write(format_args!(
             r#"<rect class="{class}" x="{}" y="{}" width="{}" height="{}" fill-opacity="{:.3}""#,
@@ -106,7 +106,7 @@ impl Svg {
         self.close("rect", tip);
     }
 
-    /// Draws a shape of `class` from its outline. The shape shows `tip` when pointed at, unless `tip` is empty.
+    /// Draws a shape of `class` from its outline. The shape has the tooltip `tip`, unless `tip` is empty.
     pub(super) fn path(&mut self, class: &str, outline: &str, tip: &str) {
         self.write(format_args!(r#"<path class="{class}" d="{outline}""#));
         self.close("path", tip);

@@ -75,7 +75,7 @@ fn sentence(outcome: &Outcome) -> String {
     )
 }
 
-/// A distribution with the texts of its figure.
+/// A distribution, with the title, labels and unit of its figure.
 struct ShownDistribution<'a> {
     what: &'a Distribution,
     title: &'static str,
@@ -84,7 +84,7 @@ struct ShownDistribution<'a> {
     unit: &'static str,
     /// The number by which values are divided to convert them to the unit of the x axis.
     one: f64,
-    /// `true` if only whole numbers of the unit occur.
+    /// `true` if all values are whole numbers of this unit.
     is_whole: bool,
 }
 
@@ -112,7 +112,8 @@ fn figure(
         ))
 }
 
-/// Returns the values in ascending order. Each has the largest known share of values that do not exceed it.
+/// Returns the values in ascending order. Each value has a share: the largest known share of all values that do
+/// not exceed this value.
 fn risers(what: &Distribution) -> Vec<(u64, f64)> {
     let steps = what.every_5_percent.iter().enumerate();
     let steps = steps.map(|(step, &value)| (value, step as f64 / 20.0));

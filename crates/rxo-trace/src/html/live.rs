@@ -47,7 +47,7 @@ pub(super) fn cores(live: Option<&Live>, range: fn(f64, f64) -> String) -> Optio
     })
 }
 
-/// Returns the share of packets that the host's current settings eliminate by merging, as text.
+/// Formats the share of packets that the host's current settings eliminate by merging.
 pub(super) fn today(live: &Live) -> String {
     let all = live.receivers.first().map_or(0, |all| all.packets);
     percent(1.0 - live.frames.min(all) as f64 / all.max(1) as f64)

@@ -62,7 +62,7 @@ struct Page<'a> {
     headline: String,
     lead: Vec<Span>,
     sources: Vec<Origin<'a>>,
-    /// The number of captures that the headline does not name, in addition to those in `sources`.
+    /// The number of further captures, which are not in `sources` and which the headline does not name.
     more_sources: usize,
     command: Option<&'a str>,
     partial: Option<&'a str>,

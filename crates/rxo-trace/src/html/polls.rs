@@ -1,5 +1,5 @@
-//! The page section on poll rules: the results for different times for which a host gathers packets before it
-//! processes them.
+//! The page section on poll rules: the results if a host gathers packets for a longer or shorter time before
+//! each poll.
 
 use super::table::{Cell, Drawing, Section, Table};
 use crate::figure::{Bar, Ranking, number};

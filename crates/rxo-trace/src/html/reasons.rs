@@ -5,7 +5,7 @@ use crate::figure::{Bar, Ranking};
 use crate::report::{Outcome, ReasonCount};
 use crate::words::{count, percent};
 
-/// Returns the section on the reasons that prevented coalescing, and on those that ended aggregates.
+/// Returns the section on two kinds of reasons: those that prevented coalescing, and those that ended aggregates.
 pub(super) fn section(outcome: &Outcome) -> Section {
     let mut section = Section {
         id: "reasons",

@@ -33,8 +33,8 @@ fn sentence(sweep: &Sweep) -> String {
     )
 }
 
-/// Returns the first outcome that eliminates the most packets, preceded by the values of its settings as
-/// text; `None` if there are no outcomes.
+/// Returns the first outcome that eliminates the most packets, preceded by the values of its settings as a
+/// string; `None` if there are no outcomes.
 fn best(sweep: &Sweep) -> Option<(String, &Outcome)> {
     let most = |outcome: &Outcome| outcome.eliminated;
     let (place, outcome) =

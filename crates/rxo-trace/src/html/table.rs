@@ -23,7 +23,7 @@ impl Section {
     }
 }
 
-/// A figure in two sizes; the page shows the one that fits.
+/// A figure in two sizes. The page shows the size that fits the window.
 pub(super) struct Drawing {
     pub(super) caption: String,
     pub(super) wide: String,
@@ -106,7 +106,7 @@ impl Table {
         Self { head: head.collect(), rows, sortable: false }
     }
 
-    /// Returns the table, made sortable. It is initially in descending order of `column`.
+    /// Returns the table, made sortable. The rows are initially in descending order of `column`.
     pub(super) fn sortable(mut self, column: usize) -> Self {
         self.sortable = true;
         if let Some(head) = self.head.get_mut(column) {
@@ -131,7 +131,7 @@ impl Drawing {
         Self::sized(figure, WIDE, NARROW)
     }
 
-    /// Returns a drawing of a low figure, which fits on the first screen beside the headline figures.
+    /// Returns a drawing of small height, which fits on the first screen together with the headline figures.
     pub(super) fn low(figure: &impl Draw) -> Self {
         Self::sized(figure, LOW, LOW_NARROW)
     }

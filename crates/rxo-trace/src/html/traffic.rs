@@ -68,7 +68,7 @@ fn tunnels(outcome: &Outcome) -> Option<Table> {
 
 type Count = fn(&Traffic) -> u64;
 
-/// The counts that get a row only if they are not 0. Each entry has the text of the row, and the function that
+/// The counts that get a row only if they are not 0. Each entry has the label of the row, and the function that
 /// reads the count.
 const ODD: [(&str, Count); 10] = [
     ("shorter than their IP header says", |traffic| traffic.short_packets),
@@ -115,7 +115,7 @@ fn offload(report: &Report) -> Part {
         .shown("Senders whose cards were to fill checksums in")
 }
 
-/// The largest value of a setting as text, which means that there is no limit.
+/// The string for the largest 32-bit value of a setting, which means that there is no limit.
 const NONE: &str = "4294967295";
 
 fn settings(report: &Report) -> Part {

@@ -11,7 +11,7 @@ use super::costs::{Costs, CostsError};
 pub struct Given {
     /// The costs of receiving, in nanoseconds per packet and per byte.
     pub costs: Costs,
-    /// The origin of the costs, as reports name it.
+    /// The origin of the costs, as printed in reports (for example "assumed").
     pub from: String,
 }
 
@@ -29,12 +29,12 @@ struct Machine {
 }
 
 impl Given {
-    /// Returns the costs that `text` specifies. Text with `=` is parsed as costs, unless a file has that name.
-    /// Other text is the path of a saved calibration. `origin` becomes the origin of costs that are parsed from
-    /// `text`.
+    /// Returns the costs that `text` specifies. If `text` contains `=` and is not the name of a file, it is
+    /// parsed as costs. Otherwise `text` is the path of a saved calibration. `origin` becomes the origin of
+    /// costs that are parsed from `text`.
     ///
     /// # Errors
-    /// If the text is invalid, or the file cannot be read; the message begins with the text.
+    /// If `text` is invalid, or the file cannot be read; the message begins with `text`.
     pub fn read(text: &str, origin: &str) -> Result<Self, CostsError> {
         let named = |error: &dyn std::fmt::Display| CostsError(format!("{text}: {error}"));
         if text.contains('=') && fs::metadata(text).is_err() {

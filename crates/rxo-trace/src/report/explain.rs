@@ -4,7 +4,7 @@
 
 /// The name of the reason for packets of an unknown link type.
 pub const UNKNOWN_LINK: &str = "unknown_link_type";
-/// The name of the reason for packets of interfaces that had no engine for lack of memory.
+/// The name of the reason for packets of interfaces for whose engines there was not enough memory.
 pub const UNSERVED: &str = "interface_unserved";
 
 /// Returns the meaning of a reason as a sentence, and the remedy, if there is one.

@@ -1,4 +1,4 @@
-//! The version of reports as JSON.
+//! The version number of the JSON report format.
 
 use serde::{Serialize, Serializer};
 

@@ -1,7 +1,7 @@
 //! The extra parts of a record, which neither its bytes nor the fields of the coalesced file express.
 //!
-//! The coalesced file counts nanoseconds, in which nearly every time of nearly every file can be written.
-//! Other times are kept in their original ticks.
+//! The coalesced file has times in nanoseconds, which can represent nearly every time of nearly every file. A
+//! time that nanoseconds cannot represent is stored in its original ticks.
 
 use rxo_capture::{Clock, Options, Record, put_option};
 use rxo_frame::Instant;
@@ -31,7 +31,7 @@ pub(super) enum Time {
     AsClock,
     /// The record has no time, because it is from a simple packet block.
     Absent,
-    /// The time is this number of ticks, which differs from the clock's.
+    /// The time is this number of ticks, which differs from the number of ticks on the clock.
     Ticks(u64),
 }
 
@@ -119,7 +119,7 @@ impl Beside {
     }
 }
 
-/// The error for a note of a kind that only a later version may have written.
+/// The error for a note whose kind this version does not know, so that a later version may have written it.
 pub(super) const UNKNOWN: BadNote = BadNote("is of a kind that this version does not know");
 
 /// Appends the length of `bytes`, and then the bytes, to `to`.
@@ -162,5 +162,5 @@ pub(super) fn is_ours(options: &Options) -> bool {
     !options.is_empty() && !split(options).1.is_empty()
 }
 
-/// The code of a custom option whose value is bytes, and which programs that change the packet must not copy.
+/// The code of a custom option with bytes as its value, which programs must not copy if they change the packet.
 const CUSTOM_CODE: u16 = 19_373;

@@ -38,15 +38,15 @@ pub struct Coalesced {
     pub aggregates: u64,
     /// The number of packets in the aggregates.
     pub aggregated_packets: u64,
-    /// The number of pure ACKs that the policy would aggregate, but that are written one by one. The file
-    /// contains a packet for each acknowledgement of the peer.
+    /// The number of pure ACKs that the policy would aggregate, but that are written one by one. So the file
+    /// contains a packet for each ACK of the peer.
     pub single_acks: u64,
     /// The number of captured bytes of the packets read.
     pub captured_bytes: u64,
     /// The number of bytes of notes about properties that aggregates cannot express.
     pub remembered_bytes: u64,
-    /// The number of times that all held packets were flushed early, because too many packets had arrived after
-    /// the oldest held packet.
+    /// The number of times that all held packets were flushed early, because the limit on packets that arrive
+    /// after the oldest held packet was reached.
     pub early_flushes: u64,
     /// The number of packets of interfaces beyond the maximum number of engines, which were written unchanged.
     pub unserved_packets: u64,

@@ -15,7 +15,7 @@ pub(super) struct Digest {
     pub(super) records: u64,
 }
 
-/// The parts of a record that the digest covers. These are all parts that are restored.
+/// The parts of a record that the digest covers: all parts that `rxo expand` restores.
 pub(super) struct Summed<'a> {
     pub(super) interface: u32,
     pub(super) at: Instant,
@@ -26,7 +26,8 @@ pub(super) struct Summed<'a> {
     pub(super) options: &'a [u8],
 }
 
-/// The parts of a file, besides its records, that the digest covers. These are all parts that are restored.
+/// The parts of a file that the digest covers in addition to the records: all other parts that `rxo expand`
+/// restores.
 pub(super) struct Around<'a> {
     pub(super) pcap_header: Option<&'a [u8; 24]>,
     pub(super) described: &'a [Described],

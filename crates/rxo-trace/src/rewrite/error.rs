@@ -56,10 +56,10 @@ pub enum RewriteError {
         /// The position at which the damage was detected, in bytes from the start of the unpacked capture.
         offset: u64,
     },
-    /// Packets are missing, were added, or were changed. The text names the difference.
+    /// Packets are missing, were added, or were changed. The string names the difference.
     #[error("{0}; it was changed since `rxo coalesce` wrote it, coalesce anew")]
     Changed(&'static str),
-    /// The pcap format cannot represent the packets. The text gives the reason.
+    /// The pcap format cannot represent the packets. The string gives the reason.
     #[error("a pcap file cannot hold this: {0}; write .pcapng")]
     NotForPcap(&'static str),
 }

@@ -6,12 +6,12 @@ use rxo_capture::Record;
 #[derive(Debug)]
 pub(super) struct Carried {
     pub(super) record: Record,
-    /// The number of bytes of the record before the part that was passed to the engine.
+    /// The length of the link header, in bytes, that was not passed to the engine.
     pub(super) link_bytes: usize,
     pub(super) place: u64,
 }
 
-/// The records whose packets are held by the engines, by the numbers that the packets have.
+/// The records whose packets are held by the engines, by the numbers of these packets.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     slots: Vec<Option<Carried>>,
@@ -30,7 +30,8 @@ impl Held {
         self.slots.len() as u32 - 1
     }
 
-    /// Removes and returns the record with this number, whose packet was delivered; `None` if it was returned before.
+    /// Removes and returns the record with this number, whose packet was delivered; `None` if the record was already
+    /// returned.
     pub(super) fn take(&mut self, number: u32) -> Option<Carried> {
         let carried = self.slots.get_mut(number as usize)?.take()?;
         self.free.push(number);

@@ -17,8 +17,7 @@
 //! # The coalesced file
 //! A delivery has the position and the time of its first packet. Deliveries of one flow are in the engine's
 //! order. Deliveries of different flows are in the order of arrival, because a capture has both directions of a
-//! connection: an acknowledgement must not precede the data that it acknowledges just because the data was
-//! held.
+//! connection: an ACK must not precede the data that it acknowledges just because the data was held.
 //!
 //! # What is kept
 //! Every record keeps its bytes, its length on the wire, its time in the ticks of its file, its interface and

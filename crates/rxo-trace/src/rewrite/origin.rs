@@ -51,9 +51,9 @@ impl Origin {
             .map_err(|_| RewriteError::Changed("what the file says of itself cannot be read"))
     }
 
-    /// Encodes the description with a checksum of its own. The checksum of all data does not suffice, because
-    /// it is at the end of the file, which may be missing, and a restored file must not begin with changed
-    /// bytes.
+    /// Encodes the description with a checksum of its own, because a restored file must not begin with changed
+    /// bytes. The checksum of all data does not suffice for that: it is at the end of the file, which may be
+    /// missing.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut to = MAGIC.to_vec();
         match &self.pcap_header {

@@ -51,7 +51,8 @@ enum File<'w> {
 }
 
 impl<'w> Output<'w> {
-    /// Creates an output that has written nothing. `comment` is for readers of the file.
+    /// Creates an output that has written nothing. `comment` becomes the comment of the section header, for
+    /// people who open the file.
     pub(super) fn new(file: RewriteOutput<'w>, origin: Origin, comment: String) -> Self {
         let (file, described) = (File::NotBegun(file), Vec::new());
         Self {

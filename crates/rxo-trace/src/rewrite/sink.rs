@@ -250,8 +250,8 @@ impl<'w> Sink<'w> {
         (!beside.is_empty()).then_some(beside)
     }
 
-    /// Writes deliveries in the order of their first records. Therefore no acknowledgement precedes the data
-    /// that it acknowledges, and the file need not store positions.
+    /// Writes deliveries in the order of their first records. Therefore no ACK precedes the data that it
+    /// acknowledges, and the file need not store positions.
     fn write(&mut self, written: Written, first_place: u64) {
         self.figures.deliveries += 1;
         let oldest = self.span.oldest();
@@ -276,12 +276,12 @@ impl<'w> Sink<'w> {
     }
 }
 
-/// The name of the flush reason for early deliveries, which the limit on held records forces and no rule of the
-/// policy.
+/// The name of the flush reason for early deliveries, which are forced by the limit on held records and not by
+/// a rule of the policy.
 const EARLY: &str = "order_limit";
 
 /// Returns the bytes of a packet in a chunk that only this packet uses. The bytes of an aggregate already have
-/// their own chunk, so they are not copied.
+/// their own chunk, and are not copied.
 fn detached(written: &Written) -> SharedBytes {
     if written.remark.note.is_some() { written.bytes.clone() } else { written.bytes.detached() }
 }

@@ -14,7 +14,7 @@ use super::{MOST_BYTES, MOST_RECORDS};
 pub(super) struct Span {
     /// The position in the capture of the oldest undelivered record, which is the first element of `records`.
     first: u64,
-    /// The length of each record in bytes, and `true` if it was delivered.
+    /// The length of each record in bytes, and `true` if the record was delivered.
     records: VecDeque<(usize, bool)>,
     bytes: usize,
 }

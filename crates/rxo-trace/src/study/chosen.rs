@@ -1,4 +1,4 @@
-//! The counts for the chosen settings only: the flows, and the course of the traffic over time.
+//! The counts for the chosen settings only: the flows, and the traffic over time.
 
 use rxo_frame::Instant;
 
@@ -12,7 +12,7 @@ use super::runs::Runs;
 pub(super) struct Chosen {
     pub(super) flows: Flows,
     pub(super) course: Steps,
-    /// The clock of the packets, which provides the times for the course.
+    /// The clock of the packets, which provides the times for the counts over time.
     pub(super) clock: Clock,
     /// The rates of a live interface; `None` for captures.
     pub(super) rates: Option<Rates>,

@@ -64,8 +64,8 @@ impl Clock {
         self.shifted(at).checked_sub(self.now_ns)
     }
 
-    /// Returns `true` if a capture that begins at `at` does not continue the previous capture: it begins before
-    /// the last record, or more than a second after it.
+    /// Returns `true` if a capture that begins at `at` does not continue the previous capture: its first record
+    /// is older than the last record, or more than a second newer.
     pub(super) fn is_far(&self, at: Instant) -> bool {
         self.gap_ns(at).is_none_or(|gap_ns| gap_ns > LATE_NS)
     }

@@ -9,8 +9,8 @@ use super::intake::ParsedRecord;
 use super::packet_kind::Segment;
 use crate::report::Protocol;
 
-/// The largest payload that a link can carry, in bytes. A packet with more payload was merged, or is not yet
-/// segmented.
+/// The largest payload that a link can carry, in bytes. A packet with more payload was merged before the
+/// capture, or captured before its segmentation.
 const SUPER_BYTES: u32 = 9_216;
 
 /// The longest time without packets that rates include, in nanoseconds. A longer time is a pause, or an error
@@ -128,7 +128,7 @@ impl Count {
         }
     }
 
-    /// Counts the encapsulation of a packet. `is_read` is `true` if the packet inside was found.
+    /// Counts the encapsulation of a packet. `is_read` is `true` if the inner IP packet was found.
     #[cold]
     pub(super) const fn encapsulation(&mut self, kind: Encapsulation, is_read: bool) {
         let count = match kind {

@@ -1,4 +1,4 @@
-//! The course of the traffic over time, in equal steps.
+//! The traffic over time, counted in equal steps.
 //!
 //! The length of a capture is known only at its end. Therefore steps are short at first (2^10 ns), and whenever
 //! there would be more than [`MOST_STEPS`], each pair of neighbouring steps is joined. This bounds the memory,
@@ -15,7 +15,7 @@ const MOST_STEPS: usize = 128;
 /// The length of the first steps, as a power of two in nanoseconds: 2^10 ns.
 const FIRST_SHIFT: u32 = 10;
 
-/// The steps of the course so far.
+/// The steps of time so far, with the counts of each step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Steps {
     /// The length of a step, as a power of two in nanoseconds.
@@ -48,7 +48,7 @@ impl Steps {
         }
     }
 
-    /// Adds the steps of another course.
+    /// Adds the counts of another part, step by step.
     pub(super) fn add(&mut self, other: &Self) {
         while self.shift < other.shift {
             self.halve();

@@ -1,13 +1,12 @@
-//! Removes encapsulations: headers before an IP packet that neither the code for the capture's link type nor
-//! the engine reads.
+//! Removes encapsulation headers that neither the code for the capture's link type nor the engine can parse.
 //!
-//! A host at the end of a tunnel removes the outer headers, and then coalesces the inner packets. A study does
-//! so too: [`strip`] finds the inner IP packet. This module is separate from parsing, because it is needed only
-//! for packets whose outer headers are not TCP or UDP.
+//! A tunnel endpoint removes the outer headers and then coalesces the inner packets. A study does the same:
+//! [`strip`] finds the inner IP packet. This module is separate from parsing, because most packets parse
+//! directly as TCP or UDP and never come here.
 //!
 //! The engine itself coalesces packets inside VXLAN and Geneve. Therefore these headers are removed in two
-//! cases only: inside other encapsulations, and from packets that the capture truncated, whose inner checksums
-//! the engine could not verify.
+//! cases only: inside another encapsulation, and in truncated packets, because the engine cannot verify their
+//! inner checksums.
 
 use rxo_capture::LinkType;
 use rxo_frame::LinkKind;
@@ -172,7 +171,8 @@ fn by_type(kind: u16, rest: &[u8]) -> Option<(Option<Encapsulation>, usize, Head
     }
 }
 
-/// Returns the tunnel with the IP protocol number `protocol`, whose header begins after `length` bytes.
+/// Returns the encapsulation for the IP protocol number `protocol`, the total length of the headers in bytes,
+/// and the next header. The encapsulation's own header begins after the first `length` bytes of `rest`.
 fn behind_ip(
     protocol: u8,
     length: usize,

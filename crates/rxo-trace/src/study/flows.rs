@@ -1,4 +1,4 @@
-//! The flows of a capture, with their figures.
+//! The flows of a capture, with the counts of each flow.
 //!
 //! The table is designed for a million flows in little memory: it has records of fixed size in slabs that never
 //! move, and an index of nine bytes per slot. Only the index is reallocated. Beyond [`MAX_FLOWS`] no flow is
@@ -16,9 +16,9 @@ use super::packet_kind::Segment;
 use super::part::Numbering;
 use crate::report::{FlowReport, Protocol};
 
-/// The maximum number of flows with figures of their own. This number of flows takes about 240 MB.
+/// The maximum number of flows that are counted individually. This number of flows takes about 240 MB.
 pub const MAX_FLOWS: usize = 1_500_000;
-/// The flow number for packets whose flow has no figures of its own.
+/// The flow number for packets whose flow is not counted individually.
 pub(super) const NO_FLOW: u32 = u32::MAX;
 
 const SLAB: usize = 4_096;
@@ -30,8 +30,8 @@ pub(super) struct Flow {
     #[serde(with = "wire_key")]
     pub(super) key: FlowKey,
     pub(super) protocol: Protocol,
-    /// The numbers of the captures with the flow's earliest and latest packet. A saved part stores them next to the
-    /// flow.
+    /// The numbers of the captures with the flow's earliest and latest packet. A saved part stores these numbers
+    /// next to the flow.
     #[serde(skip)]
     pub(super) files: [u32; 2],
     pub(super) packets: u64,
@@ -39,7 +39,7 @@ pub(super) struct Flow {
     payload_bytes: u64,
     data_segments: u64,
     pure_acks: u64,
-    /// The number of packets of the flow minus the number of deliveries.
+    /// The number of packets of the flow minus the number of their deliveries.
     eliminated: u64,
     aggregates: u64,
     /// The time of the flow's earliest packet in nanoseconds, as in its record. The next field is the time of
@@ -76,7 +76,8 @@ pub(super) struct Sighting {
     pub(super) file: u32,
 }
 
-/// The fields of a flow's first and last packet that decide whether ACKs on both sides of a cut could be aggregated.
+/// The fields of a flow's first or last packet that decide whether an ACK before a cut and an ACK after it could be
+/// aggregated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PlainAck {
     ack: u32,
@@ -190,8 +191,8 @@ impl Flow {
         self.after_plain_ack.then_some(ack)
     }
 
-    /// Adds the figures of other packets of the flow, counted in another part. `numbering` translates that part's
-    /// capture numbers.
+    /// Adds the counts of other packets of the flow, which another part has counted. `numbering` translates that
+    /// part's capture numbers.
     fn add(&mut self, other: &Self, numbering: &Numbering<'_>) {
         let Self { packets, bytes, payload_bytes, data_segments, pure_acks, .. } = other;
         for (mine, theirs) in [
@@ -219,7 +220,7 @@ impl Flow {
         self.vlan = self.vlan.min(other.vlan);
     }
 
-    /// Returns the flow with other numbers of its first and last capture.
+    /// Returns the flow with `files` as the numbers of the captures with its first and last packet.
     pub(super) const fn in_files(mut self, files: [u32; 2]) -> Self {
         self.files = files;
         self
@@ -232,8 +233,8 @@ impl Flow {
         traffic.into_iter().chain(others).fold(0, u64::max)
     }
 
-    /// Clears the fields on the flow's first and last packet, which have no meaning once the flow's figures are
-    /// added to those of another part.
+    /// Clears the fields on the flow's first and last packet, which have no meaning once the flow's counts are
+    /// added to the counts of another part.
     pub(super) fn forget_ends(&mut self) {
         self.merges = Merges::default();
         (self.first_ack, self.first_window, self.ack, self.window) = (0, 0, 0, 0);
@@ -268,7 +269,8 @@ impl Flow {
         self.eliminated
     }
 
-    /// Returns the figures for a report that begins at `start_ns`. `names` are the names of the captures, by number.
+    /// Returns the flow's entry in a report that begins at `start_ns`. `names` are the names of the captures, by
+    /// number.
     pub(super) fn report(&self, start_ns: u64, names: &[Arc<str>]) -> FlowReport {
         let side = |address: core::net::IpAddr, port| {
             core::net::SocketAddr::new(address, port).to_string()
@@ -296,7 +298,7 @@ impl Flow {
     }
 }
 
-/// The figures of all flows, by key.
+/// The counts of all flows, by flow key.
 #[derive(Clone, Debug)]
 pub(super) struct Flows {
     hasher: FlowHasher,
@@ -340,7 +342,7 @@ impl Flows {
         number
     }
 
-    /// Adds the figures of a flow from another part. Returns `false` if the flow is new and the table is full.
+    /// Adds the counts of a flow from another part. Returns `false` if the flow is new and the table is full.
     pub(super) fn add(&mut self, other: &Flow, numbering: &Numbering<'_>) -> bool {
         let before = self.len();
         let other = other.clone().in_files(other.files.map(|file| numbering.number(file)));
@@ -384,7 +386,7 @@ impl Flows {
         self.slabs.get(number / SLAB)?.get(number % SLAB)
     }
 
-    /// Returns the flow with this number, to change it; `None` for [`NO_FLOW`].
+    /// Returns a mutable reference to the flow with this number; `None` for [`NO_FLOW`].
     #[inline]
     pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Flow> {
         let number = number as usize;
@@ -396,7 +398,7 @@ impl Flows {
         self.places.len()
     }
 
-    /// Returns an iterator over all flows, to change them.
+    /// Returns an iterator over mutable references to all flows.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Flow> {
         self.slabs.iter_mut().flatten()
     }

@@ -57,8 +57,8 @@ impl Follower {
         Some(Self { number, point: *point, config, limit })
     }
 
-    /// Returns `true` if a poll of `packets` packets of `flows` flows may have another result for the follower
-    /// than for the first engine.
+    /// Returns `true` if the follower and the first engine may have different results for a poll of `packets`
+    /// packets from `flows` flows.
     const fn may_differ(&self, packets: usize, flows: usize) -> bool {
         match self.limit {
             Limit::Flows(most) => flows > most,
@@ -73,7 +73,7 @@ impl Follower {
 }
 
 /// Creates an engine for every follower whose result may differ in the poll of the frames `batch`. `runners`
-/// are the engines of the group, before that poll.
+/// are the engines of the group, which have not processed that poll yet.
 pub(super) fn part_ways(
     followers: &mut Vec<Follower>,
     runners: &mut Vec<Runner>,

@@ -22,7 +22,7 @@ const LONGEST: u32 = 65_535 + 64;
 /// A record that was parsed for a study.
 #[derive(Debug)]
 pub(super) struct ParsedRecord {
-    /// The packet for the engines; `None` if it is not IP, or its link type is unknown.
+    /// The packet for the engines; `None` if the packet is not IP, or its link type is unknown.
     pub(super) network: Option<Network>,
     pub(super) kind: PacketKind,
     /// The encapsulation of the packet, and `true` if the inner packet was found; `None` if the packet has no

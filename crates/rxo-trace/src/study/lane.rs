@@ -32,7 +32,7 @@ impl PollFigures {
     }
 }
 
-/// A poll rule, and the engines that share it.
+/// A poll rule, and the engines that are polled by this rule.
 #[derive(Debug)]
 pub(super) struct Group {
     polls: Polls,
@@ -110,7 +110,8 @@ impl Lane {
         }
     }
 
-    /// Prepares the lane for packets of another capture, whose times are unrelated. No packet may be held.
+    /// Prepares the lane for packets of another capture, whose timestamps are unrelated to the previous
+    /// capture. No packet may be held.
     pub(super) fn rejoin(&mut self) {
         self.groups.iter_mut().for_each(Group::rejoin);
     }
@@ -239,15 +240,14 @@ impl Group {
         }
     }
 
-    /// Prepares the group for packets of another capture, whose times are unrelated.
+    /// Prepares the group for packets of another capture, whose timestamps are unrelated to the previous capture.
     fn rejoin(&mut self) {
         self.polls.rejoin();
         self.runners.iter_mut().for_each(Runner::restart);
     }
 
-    /// Copies frames that have waited since the last call out of the shared chunks, once for each frame, so
-    /// that an interface with little traffic does not keep the chunks allocated that its packets were read
-    /// into.
+    /// Copies the bytes of frames that have waited since the last call into separate memory, once for each
+    /// frame. Otherwise an interface with little traffic would keep whole shared chunks allocated.
     fn detach(&mut self) {
         for frame in self.waiting.iter_mut().take(self.waited).skip(self.owned) {
             frame.bytes.bytes = frame.bytes.bytes.detached();

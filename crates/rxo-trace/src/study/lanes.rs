@@ -40,7 +40,7 @@ struct Named {
 enum Place {
     Unknown,
     Lane(u32),
-    /// The interface has no lane, because there is no memory for its engines.
+    /// The interface has no lane, because the memory budget does not suffice for its engines.
     Nowhere,
 }
 
@@ -135,7 +135,7 @@ impl Lanes {
     }
 
     /// Delivers all packets that are held on any interface at `now`, because the next packets belong to another
-    /// capture, whose times are unrelated.
+    /// capture, whose timestamps are unrelated.
     pub(super) fn rejoin(&mut self, now: Instant, chosen: &mut Chosen) {
         self.finish(now, chosen);
         self.all.iter_mut().for_each(|named| named.lane.rejoin());

@@ -59,8 +59,8 @@ struct Packets {
 }
 
 impl Study {
-    /// Studies frames that a live Ethernet interface received, in order. `since_1970` is the time of the wall
-    /// clock at the zero of the frames' arrival times. [`Settings::live`](super::Settings::live) must be set,
+    /// Studies frames that a live Ethernet interface received, in order. `since_1970` is the Unix time that
+    /// corresponds to zero in the frames' arrival times. [`Settings::live`](super::Settings::live) must be set,
     /// and a source must have been begun. Copies the frames.
     pub fn receive<B: AsRef<[u8]>>(&mut self, frames: &[Frame<B>], since_1970: Duration) {
         let mut packets = Packets::default();

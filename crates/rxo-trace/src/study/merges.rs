@@ -28,13 +28,14 @@ pub(super) struct Merges {
     next_seq: u32,
     /// The IPv4 identification of the last packet; 0 for IPv6.
     id: u16,
-    /// The payload of the last packet in bytes; 0 if it must not be compared.
+    /// The payload of the last packet in bytes; 0 if the last packet must not be compared with the next one.
     payload: u16,
     /// The length of a segment in bytes on which packets have agreed so far.
     unit: u16,
-    /// The number of segments of the last packet that agreed with `unit`.
+    /// The number of segments of the last packet whose length agreed with `unit`.
     segments: u8,
-    /// The number of times that packets with different numbers of segments agreed; at most [`ENOUGH`].
+    /// The number of times that packets with different segment counts agreed on the length of a segment; at
+    /// most [`ENOUGH`].
     agreed: u8,
 }
 
@@ -58,7 +59,8 @@ impl Merges {
         if merged { before.into() } else { 0 }
     }
 
-    /// Returns `true` if the last packet was merged. The IPv4 identification advances by `step` after it.
+    /// Returns `true` if the last packet was merged. `step` is the difference between the IPv4 identification
+    /// of the next packet and that of the last packet.
     fn is_merged(&mut self, step: u16) -> bool {
         let segments = if step == 0 { self.by_length() } else { step };
         if !(1..=MOST_SEGMENTS).contains(&segments) {

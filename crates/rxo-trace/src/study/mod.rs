@@ -11,7 +11,7 @@
 //! * `duplicates`: finds packets that the capture contains twice.
 //! * `merges`: finds packets that were merged before the capture, although a link could carry them.
 //! * `checksum`: checks the record's TCP or UDP checksum, once for all engines.
-//! * `count`, `chosen`: totals of the traffic; the `flows`, and the `course` over time.
+//! * `count`, `chosen`: totals of the traffic; the `flows`, and the traffic over time (`course`).
 //! * `lane`: the engines of the record's interface, grouped by poll rule ([`Polls`]).
 //! * `follower`: a point without an engine, as long as its results equal those of another point.
 //! * `runs`: the deliveries that would result from other limits on segments per aggregate.
@@ -107,7 +107,7 @@ use crate::sweep::Grid;
 /// The configuration of a study.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The policy and poll rule of the report, with figures for each flow.
+    /// The policy and poll rule of the report. Only for this point are the results counted per flow.
     pub chosen: Point,
     /// Other settings to try in the same pass; `None` for no sweep.
     pub sweep: Option<Grid>,
@@ -123,7 +123,7 @@ pub struct Settings {
     pub dedup: bool,
     /// The costs of receiving, from which the decision is computed.
     pub costs: Costs,
-    /// The origin of the costs, as reports name it.
+    /// The origin of the costs, as printed in reports (for example "assumed").
     pub costs_from: String,
     /// The number of flows that the report lists.
     pub top: usize,
@@ -152,7 +152,7 @@ impl Settings {
         }
     }
 
-    /// Returns the choices for a report.
+    /// Returns the settings that affect only the report, and not the counts.
     fn terms(&self) -> Terms {
         Terms { costs: self.costs, costs_from: self.costs_from.clone(), top: self.top }
     }
@@ -267,7 +267,8 @@ impl Study {
         self.sources.push(Source { name: name.to_owned(), ..Source::default() });
     }
 
-    /// Ends the current capture. `damage` is the reason why it was not read to its end; `None` if it was.
+    /// Ends the current capture. `damage` is the reason why the capture was not read to its end; `None` if it
+    /// was read completely.
     pub fn end_source(&mut self, format: &str, damage: Option<String>) {
         if let Some(source) = self.sources.last_mut() {
             format.clone_into(&mut source.format);
@@ -438,7 +439,7 @@ impl Study {
     }
 
     /// Ends the study and returns the report. `partial` is the reason why reading stopped early, other than damage;
-    /// `None` if it did not.
+    /// `None` if reading did not stop early.
     #[must_use]
     pub fn finish(self, partial: Option<String>) -> Report {
         // A part's recipe cannot express a sweep of points without axes, so the study's own settings are used.

@@ -35,7 +35,7 @@ pub(super) fn of(report: &Report) -> Vec<String> {
     .collect()
 }
 
-/// Returns the note `text` with `number` in place of `{}`; `None` if the number is 0.
+/// Returns `text` with `{}` replaced by `number`, as a note; `None` if `number` is 0.
 fn counted(number: u64, text: &str) -> Option<String> {
     (number > 0).then(|| text.replace("{}", &count(number)))
 }
@@ -197,8 +197,8 @@ fn overruns(report: &Report) -> Option<String> {
     })
 }
 
-/// Returns the note that the number of eliminated packets is not exact, because the capture was split at pauses too short
-/// for the poll rule; `None` if it is exact.
+/// Returns the note that the number of eliminated packets is not exact, because the capture was split at pauses too
+/// short for the poll rule; `None` if this number is exact.
 fn cuts(report: &Report) -> Option<String> {
     let outcome = &report.outcome;
     (outcome.eliminated_error > 0).then(|| {

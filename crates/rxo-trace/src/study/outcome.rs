@@ -151,7 +151,8 @@ fn encapsulations(count: &Count) -> Vec<Encapsulation> {
     all
 }
 
-/// Returns the hosts that left checksums to their network cards, found by the figures of their flows.
+/// Returns the hosts that left checksums to their network cards: the source addresses of flows with unfinished
+/// checksums.
 fn senders(flows: &Flows) -> Vec<SenderOffload> {
     let mut counts: HashMap<IpAddr, (u64, u64)> = HashMap::new();
     for flow in flows.iter().filter(|flow| flow.unfinished() > 0) {
@@ -218,7 +219,7 @@ fn outcome(count: &Count, sums: &PointSums, point: &Point) -> Outcome {
 }
 
 /// Returns the outcomes for other limits on segments per aggregate, which were computed from the runs of the
-/// chosen engine. Only the numbers of deliveries are known.
+/// chosen engine. In these outcomes, only the number of deliveries is known.
 fn limited(count: &Count, attempts: &Attempts, chosen: &Outcome) -> Vec<Outcome> {
     let runs = [count.limit_1, count.limit_4, count.limit_16, count.limit_64];
     let is_own = |value: &String| {

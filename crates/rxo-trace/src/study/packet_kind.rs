@@ -13,7 +13,7 @@ use rxo_wire::{
 
 use crate::report::Protocol;
 
-/// A captured packet, parsed as far as the study counts it.
+/// A captured packet, with the fields that a study counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PacketKind {
     /// A TCP segment or a UDP datagram.

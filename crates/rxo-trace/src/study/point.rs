@@ -152,7 +152,7 @@ pub(super) struct Runner {
     aggregates: Aggregates,
     /// The length of a pause after which results do not depend on earlier packets; `None` if there is no such length.
     reach: Option<Duration>,
-    /// The number of packets by which the figures may be wrong, because the packets before this part are
+    /// The number of packets by which the counts may be wrong, because the packets before this part are
     /// unknown; `None` until this number is known.
     error_bound: Option<u64>,
     is_by_boundaries: bool,
@@ -204,7 +204,7 @@ impl Runner {
         self.past.zip_with(self.engine.counters(), u64::saturating_add)
     }
 
-    /// Replaces the engine by a new one without any state. No packet may be held.
+    /// Replaces the engine by a new one without any state. The old engine must hold no packets.
     pub(super) fn restart(&mut self) {
         // The configuration was valid before, so this cannot fail.
         if let Ok(engine) = Engine::new(self.config.clone()) {
@@ -213,9 +213,9 @@ impl Runner {
         }
     }
 
-    /// Handles the arrival of a packet `pause` after the previous packet. Everything that is due before the
-    /// packet must be done. Returns `true` if later results do not depend on packets before the first packet of
-    /// this part.
+    /// Handles the arrival of a packet `pause` after the previous packet. All polls and deadlines before that
+    /// arrival must have been processed. Returns `true` if later results do not depend on packets before the
+    /// first packet of this part.
     pub(super) fn on_pause(&mut self, pause: Duration) -> bool {
         if self.error_bound.is_none() && self.reach.is_some_and(|reach| pause > reach) {
             self.error_bound = Some(self.bound());
@@ -307,7 +307,7 @@ impl Runner {
         });
     }
 
-    /// Lets the engine deliver at `at`, and counts the deliveries.
+    /// Makes the engine deliver packets at time `at`, and counts the deliveries.
     #[inline]
     fn deliver(
         &mut self,

@@ -52,8 +52,8 @@ impl Points {
         }
     }
 
-    /// Returns the index of the point, which is first adapted to the assumed sink, because engines depend on
-    /// the capabilities of their sink. Adds the point if it is new.
+    /// Adapts the point to the assumed sink, because an engine depends on the capabilities of its sink, and
+    /// returns the index of the point. Adds the point if it is new.
     fn place(&mut self, point: Point) -> usize {
         let point = point.on_host();
         self.all.iter().position(|known| *known == point).unwrap_or_else(|| {

@@ -27,8 +27,8 @@ pub enum PollRule {
     /// `packets:64`: a poll for every 64 packets (or another number), without a time limit. These are the
     /// largest polls that a budget of this number permits, as on a host that is always busy.
     Packets(u32),
-    /// `time:50us`: a poll takes place this time after its first packet, like with a card's `rx-usecs`; earlier
-    /// if [`RING_PACKETS`] packets wait.
+    /// `time:50us`: a poll takes place this time after its first packet, like with a card's `rx-usecs`; the
+    /// poll takes place earlier if [`RING_PACKETS`] packets wait.
     Time(Duration),
     /// `host:1us`: simulates a host that is busy for this time with each packet. When it has finished, it polls
     /// all packets that have arrived meanwhile, at most [`HOST_BUDGET`]. An idle host polls each packet at
@@ -36,7 +36,7 @@ pub enum PollRule {
     Host(Duration),
 }
 
-/// The error for text that is not a poll rule.
+/// The error for a string that is not a poll rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("a poll rule is {}", Self::ACCEPTED)]
 pub struct BadPollRule;
@@ -77,8 +77,8 @@ impl fmt::Display for PollRule {
 }
 
 impl PollRule {
-    /// Returns the longest time after a packet until its poll has ended and the host is idle, whatever came before;
-    /// `None` if there is no limit.
+    /// Returns the longest time from the arrival of a packet until its poll has ended and the host is idle, for any
+    /// earlier packets; `None` if there is no limit.
     #[must_use]
     pub const fn reach(self) -> Option<Duration> {
         match self {
@@ -171,7 +171,8 @@ impl Polls {
         }
     }
 
-    /// Adds a packet that arrives at `at`. Returns the poll that the packet completes; `None` if it completes none.
+    /// Adds a packet that arrives at `at`. Returns the poll that the packet completes; `None` if the packet
+    /// completes no poll.
     #[inline]
     pub fn after(&mut self, at: Instant) -> Option<Poll> {
         if self.waiting == 0 {
@@ -198,8 +199,8 @@ impl Polls {
         }
     }
 
-    /// Makes the host idle, because the next packets belong to another capture, whose times are unrelated. No
-    /// packet may be waiting.
+    /// Makes the host idle, because the next packets belong to another capture, whose timestamps are unrelated.
+    /// No packet may be waiting.
     pub(super) const fn rejoin(&mut self) {
         self.free_at = Instant::ZERO;
     }

@@ -20,7 +20,7 @@ const MOST_RECEIVERS: usize = 64;
 const MOST_STEPS: u64 = 300;
 /// The shortest step. Shorter steps would show bursts that do not appear in the load average of a host.
 const SHORTEST: Duration = Duration::from_millis(100);
-/// The index of the course of all packets.
+/// The index in `courses` of the counts of all packets.
 const ALL: u8 = 0;
 /// The idle time in nanoseconds after which the receiver is assumed to sleep, so that the next packet wakes it.
 /// This time is longer than a poll of the device.
@@ -41,7 +41,7 @@ pub(crate) struct RateStep {
     pub(crate) wakes: u64,
 }
 
-/// The steps of all packets, or of the packets for one address.
+/// The counts per time step, for all packets or for the packets to one address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RateCourse {
     /// The receiving address; `None` for all packets.
@@ -55,9 +55,9 @@ pub(crate) struct RateCourse {
 #[derive(Clone, Debug)]
 pub(crate) struct Rates {
     pub(crate) step_ns: u64,
-    /// The courses: all packets first, then the receivers in the order of their first packets.
+    /// The counts over time: for all packets first, then for each receiver in the order of their first packets.
     pub(crate) courses: Vec<RateCourse>,
-    /// The index of each flow's course, by the number of the flow.
+    /// The index in `courses` for the receiver of each flow, by the number of the flow.
     of_flow: Vec<u8>,
     begin: Option<Instant>,
     /// `true` if the next packet is the first counted packet of a frame that the host received.
@@ -98,7 +98,7 @@ impl Rates {
         self.step(course, at, |course, step| course.steps[step].deliveries += 1);
     }
 
-    /// Returns the index of the course of the flow's receiver. Adds a course if the receiver is new.
+    /// Returns the index in `courses` for the receiver of the flow. Adds an entry if the receiver is new.
     fn course_of(&mut self, flow: u32, key: Option<&FlowKey>) -> u8 {
         let Some(key) = key.filter(|_| flow != NO_FLOW) else { return ALL };
         let number = flow as usize;
@@ -120,7 +120,8 @@ impl Rates {
         self.of_flow[number]
     }
 
-    /// Changes the step of the instant `at` in the course of all packets, and in `course`.
+    /// Applies `change` to the time step that contains `at`: in the counts of all packets, and in those with
+    /// the index `course`.
     fn step(&mut self, course: u8, at: Instant, change: impl Fn(&mut RateCourse, usize)) {
         let begin = *self.begin.get_or_insert(at);
         // What is delivered after the end belongs to the last step.

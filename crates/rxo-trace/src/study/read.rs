@@ -20,7 +20,7 @@ pub enum Ended {
     Stopped,
 }
 
-/// The reason why the figures of a part of a file may be wrong.
+/// The reason why the counts of a part of a file may be wrong.
 const DESCRIBED_LATE: &str = "it describes an interface after its first packet, which later parts of \
                               it do not see: analyze it as a whole";
 
@@ -56,7 +56,7 @@ impl Study {
         ended
     }
 
-    /// Records that a capture cannot be read at all, and the reason.
+    /// Records that the capture `name` cannot be read at all; `why` is the reason.
     pub fn refuse_source(&mut self, name: &str, why: &str) {
         self.sources.push(Source {
             name: name.to_owned(),

@@ -18,8 +18,7 @@ use super::flows::{Flow, Flows};
 /// The number of addresses that are counted. Every address with more than one 33rd of the packets is among
 /// them.
 const FOLLOWED: usize = 32;
-/// The threshold for listing addresses: an address is listed if it receives at least one of this number of
-/// packets.
+/// The threshold for listing addresses: an address is listed if it receives at least one in this number of packets.
 const LISTED: u64 = 10;
 /// The share of packets that counts as nearly all, in percent. The rest are broadcasts and unrelated packets.
 const NEARLY_ALL: u64 = 95;
@@ -38,7 +37,7 @@ pub(super) struct Received {
 /// The receiving addresses of a capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Receivers {
-    /// The host on which the capture was taken; `None` if the flows do not show it.
+    /// The host on which the capture was taken; `None` if the flows do not show the host.
     pub(super) host: Option<IpAddr>,
     /// The host first, then the addresses that receive at least a tenth of the packets, most packets first.
     pub(super) listed: Vec<Received>,
@@ -125,7 +124,7 @@ impl Part {
     }
 }
 
-/// Returns the host on which the capture was taken; `None` if the flows do not show it.
+/// Returns the host on which the capture was taken; `None` if the flows do not show the host.
 fn host(flows: &Flows, total: u64) -> Option<IpAddr> {
     let ends =
         |flow: &Flow| [(flow.key.source(), flow.packets), (flow.key.destination(), flow.packets)];

@@ -11,8 +11,8 @@ use super::point::ASSUMED_LOAD;
 use super::poll::{Poll, PollRule, Polls};
 use crate::numbered::Numbered;
 
-/// A consumer of deliveries. It is no type parameter, so that the engine is compiled once in this crate, and
-/// not in each crate that chooses an output.
+/// A consumer of deliveries. This type is a trait object and no type parameter, so that the engine is compiled
+/// once in this crate, and not in each crate that chooses an output.
 pub(crate) type Take<'a> = &'a mut dyn FnMut(Deliveries<'_, Numbered>);
 
 /// An engine to which packets are replayed: the fast engine of a policy, or the generic engine of rules.

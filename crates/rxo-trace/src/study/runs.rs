@@ -88,7 +88,7 @@ impl Runs {
         }
     }
 
-    /// Writes the counts into `count`.
+    /// Stores the counts of the runs in `count`.
     pub(super) const fn put(&self, count: &mut Count) {
         count.limit_own = self.own;
         [count.limit_1, count.limit_4, count.limit_16, count.limit_64] = self.at_limits;

@@ -92,7 +92,8 @@ fn series(files: &[PathBuf], lengths: &[u64], parts: u32) -> u64 {
     mark.0
 }
 
-/// Returns the boundary between part `number` and the next one: the index of a file, and an offset in it in bytes.
+/// Returns the boundary between part `number` and the next one: the index of a file, and an offset in that file in
+/// bytes.
 fn boundary(
     files: &[PathBuf],
     lengths: &[u64],

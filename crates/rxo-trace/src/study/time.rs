@@ -13,7 +13,7 @@ pub(crate) fn parse_time(text: &str) -> Option<Duration> {
     count.checked_mul(*unit_ns).map(Duration::from_nanos)
 }
 
-/// Returns a time as text, as a whole number in the largest possible unit.
+/// Formats a time as a whole number in the largest possible unit.
 pub(super) fn show_time(time: Duration) -> String {
     let ns = time.as_nanos();
     let fits = |(_, unit_ns): &&(&str, u64)| ns.is_multiple_of(u128::from(*unit_ns)) && ns > 0;

@@ -55,7 +55,7 @@ fn split_step(text: &str) -> Result<(&str, Step), &'static str> {
     Ok((text, Step::Add(1)))
 }
 
-/// A number with the text before and after it: `packets:` 4, or 50 `us`.
+/// A number with the characters before and after the number: `packets:` and 4, or 50 and `us`.
 struct Numbered<'a> {
     before: &'a str,
     number: u64,

@@ -58,7 +58,7 @@ pub(crate) fn part(report: &Report, flows: &[FlowReport]) -> Table {
         .finish()
 }
 
-/// Parses the address and the port of one side of a flow from the text in the report.
+/// Parses the address and the port of one side of a flow from the string in the report.
 fn side(text: &str) -> SocketAddr {
     text.parse().unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0))
 }

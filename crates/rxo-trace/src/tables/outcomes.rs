@@ -67,8 +67,8 @@ pub fn settings(report: &Report) -> Table {
     columns.finish()
 }
 
-/// Adds the columns for the poll rule: its text as the user types it, and its number in one column for each kind of
-/// rule.
+/// Adds the columns for the poll rule: the rule as the user types it, and the number in the rule, in one column for
+/// each kind of rule.
 fn with_poll(columns: Columns, outcomes: &[&Outcome]) -> Columns {
     let rules = || outcomes.iter().map(|outcome| outcome.poll.parse::<PollRule>().ok());
     let time = |of: fn(PollRule) -> Option<Duration>| rules().map(move |rule| rule.and_then(of));

@@ -172,8 +172,8 @@ impl Columns {
     }
 }
 
-/// The addresses and ports of one side. Neighbouring packets often have the same address, so the text of the
-/// last address is kept for reuse.
+/// The addresses and ports of one side. Neighbouring packets often have the same address, so the formatted last
+/// address is kept for reuse.
 #[derive(Debug, Default)]
 struct Side {
     addresses: StringBuilder,

@@ -35,8 +35,8 @@ pub(super) fn text(advice: &Advice) -> Option<String> {
     Some(text)
 }
 
-/// Formats the comparison of poll rules as a table. An empty text if `polls` is empty, as after a sweep by
-/// the user.
+/// Formats the comparison of poll rules as a table. Returns an empty string if `polls` is empty, as after a
+/// sweep by the user.
 fn polls(polls: &[TriedPoll]) -> String {
     if polls.is_empty() {
         return String::new();

@@ -21,7 +21,7 @@ pub struct ComparisonResult {
     /// only the fields of its last segment. UDP datagrams inside such an aggregate count as well: their
     /// lengths are known only from the other capture.
     pub forgotten_segments: u64,
-    /// The first difference of each flow, in the order in which they were found.
+    /// The first difference of each flow, in the order in which the differences were found.
     pub differences: Vec<Difference>,
     /// For each UDP flow, the first position at which the captures have equal bytes but end datagrams at
     /// different positions, and no note gives the number of datagrams in either packet. The number of flows

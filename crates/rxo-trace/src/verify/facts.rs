@@ -22,7 +22,7 @@ pub(super) struct Name {
 pub(super) enum Class {
     Tcp,
     Udp,
-    /// Other packets and fragments with the same addresses.
+    /// Packets that are neither TCP nor UDP, and fragments; one flow for each pair of addresses.
     Ip,
     /// Packets without readable addresses.
     Link,
@@ -38,8 +38,8 @@ pub(super) enum Facts {
 }
 
 impl Facts {
-    /// Returns `true` if an aggregate with these properties may contain `inner` at this offset of its payload,
-    /// and the properties that only the inner segment has.
+    /// Returns `true` if an aggregate with these properties may contain the segment or datagram `inner` at byte
+    /// `offset` of its payload. Also returns the properties that only the inner segment has.
     fn hold(&self, offset: usize, inner: &Self) -> (bool, Option<(Last, TcpFlags)>) {
         match (self, inner) {
             (Self::Tcp(merged), Self::Tcp(says)) => {

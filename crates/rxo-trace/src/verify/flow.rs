@@ -1,8 +1,8 @@
 //! Compares one flow of both captures.
 //!
 //! Data that was read from only one capture waits in a queue. Only one capture can be ahead in a flow: as soon
-//! as data is read from the other capture, it is compared with the front of the queue, for as many bytes as
-//! both captures have.
+//! as data is read from the other capture, this data is compared with the front of the queue, for as many bytes
+//! as both captures have.
 
 use std::collections::VecDeque;
 
@@ -21,8 +21,8 @@ pub(super) struct Unit<B> {
     pub(super) bytes: B,
     /// The number of payload bytes of the packet that were compared.
     done: usize,
-    /// The segments or datagrams that the packet is known to consist of, in reverse order, so that the last
-    /// element is compared next.
+    /// The segments or datagrams of the packet that its note restores, in reverse order: the last element is
+    /// compared next.
     inner: Vec<Inner>,
     /// The payload length of each datagram in bytes, if the packet was found to consist of several datagrams
     /// although it has no note; 0 as long as the packet may be a single datagram.
@@ -43,7 +43,8 @@ impl<B: AsRef<[u8]>> Unit<B> {
         self.bytes.as_ref().get(self.done..).unwrap_or_default()
     }
 
-    /// Returns the bytes of the current segment that are not compared yet, as far as its end is known.
+    /// Returns the bytes of the current segment that are not compared yet; all remaining bytes of the packet if
+    /// the end of the segment is unknown.
     fn segment(&self) -> &[u8] {
         let end = self.inner.last().map_or(usize::MAX, |inner| inner.end);
         let rest = self.rest();
@@ -110,11 +111,11 @@ pub(super) struct Flow {
     waiting: Option<Box<Waiting>>,
     /// The number of payload bytes of the flow that were compared.
     offset: u64,
-    /// For each capture, the union of the PSH and FIN flags of its packets since packets of both captures last ended at
-    /// the same byte.
+    /// For each capture, the union of the PSH and FIN flags of all packets since the last byte at which packets of both
+    /// captures ended.
     packet_ending: [TcpFlags; 2],
-    /// For each capture, the union of the PSH and FIN flags of its segments since segments of both captures last ended
-    /// at the same byte. Segments whose flags are unknown add nothing.
+    /// For each capture, the union of the PSH and FIN flags of all segments since the last byte at which segments of
+    /// both captures ended. Segments whose flags are unknown add nothing.
     segment_ending: [TcpFlags; 2],
 }
 
@@ -285,7 +286,7 @@ impl Flow {
         Some(found.seen_from(waiting.ahead.other()))
     }
 
-    /// Drops the waiting packets of the flow if they belong to `side`.
+    /// Drops the waiting packets of the flow if these packets belong to `side`.
     pub(super) fn clear_of(&mut self, side: Side, tally: &mut Tally) {
         if self.waiting.as_ref().is_some_and(|waiting| waiting.ahead == side) {
             self.clear(tally);
@@ -302,7 +303,7 @@ impl Flow {
 }
 
 impl Mismatch {
-    /// Returns the mismatch for a packet of `side` whose note does not match it.
+    /// Returns the mismatch for a packet of `side` whose note does not match the packet.
     pub(super) fn bad_note(side: Side, packet: u64, stream_offset: u64, why: BadNote) -> Self {
         let texts = ["a packet".to_owned(), why.to_string()];
         let packets = [None, Some(packet)];
@@ -320,7 +321,7 @@ impl Mismatch {
     }
 }
 
-/// The kind of a difference, and for each capture the text that describes it.
+/// The kind of a difference, and its description for each capture.
 type DifferenceTexts = (Kind, String, String);
 
 fn mismatch<A, B>(

@@ -93,7 +93,7 @@ pub struct Comparison {
     ended: [Option<End>; 2],
 }
 
-/// The way in which the reading of a capture ended.
+/// The result of reading a capture: to its end, or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// The capture was read completely.

@@ -168,7 +168,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The place of a segment in its aggregate.
+/// The position of a segment in its aggregate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Position {
     /// The segment's number, counted from 0.

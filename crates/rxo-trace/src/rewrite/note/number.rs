@@ -11,12 +11,13 @@ pub(crate) fn put_number(to: &mut Vec<u8>, mut number: u64) {
     to.push(number as u8);
 }
 
-/// Appends `number` to `to`. Numbers near 0 take few bytes, whatever their sign.
+/// Appends `number` to `to`. Positive and negative numbers near 0 both take few bytes.
 pub(crate) fn put_signed(to: &mut Vec<u8>, number: i64) {
     put_number(to, (number << 1 ^ number >> 63) as u64);
 }
 
-/// A reader of encoded numbers and bytes that fails at the end of its input instead of trusting lengths.
+/// A reader of encoded numbers and bytes. A length that exceeds the input causes an error, because the input is
+/// not trusted.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],

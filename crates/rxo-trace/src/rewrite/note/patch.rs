@@ -5,8 +5,8 @@
 
 use super::{BadNote, Reader, put_number};
 
-/// The maximum number of equal bytes between two differences that are included in one hunk. Including them is
-/// shorter, because a new hunk costs two numbers.
+/// The maximum number of equal bytes between two differences that are included in one hunk. Including these
+/// bytes makes the patch shorter, because a new hunk costs two numbers.
 const GAP_BYTES: usize = 2;
 
 /// Appends to `note` the patch that changes the header `from` to the header `to`, which has equal length.

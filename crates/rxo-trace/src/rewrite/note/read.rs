@@ -179,8 +179,8 @@ fn original_bytes(
 struct SegmentReader<'a> {
     plan: &'a Plan<'a>,
     shape: Shape,
-    /// The header of the segment that was read last, which follows the current segment in the file; at first
-    /// the header of the merged packet.
+    /// The header of the segment that was read last, which comes after the current segment in the stream; at
+    /// first the header of the merged packet.
     header: Headers,
 }
 

@@ -88,8 +88,8 @@ const fn nanos(from: u64, to: u64) -> i64 {
     to.wrapping_sub(from) as i64
 }
 
-/// Writes the sizes of all payloads except the last one, which follows from the others and the length of the
-/// packet.
+/// Writes the sizes of all payloads except the last one. The last size follows from the other sizes and the
+/// length of the packet.
 fn put_sizes(shape: Shape, sizes: &[usize], note: &mut Vec<u8>) {
     let all_but_last = sizes.split_last().map_or(sizes, |(_, rest)| rest);
     let written = if shape.has(Shape::REGULAR) { 1 } else { all_but_last.len() };
@@ -123,8 +123,8 @@ struct SegmentWriter<'a, 'n> {
     shape: Shape,
     /// The time of the merged packet, in nanoseconds since 1970 UTC.
     at_ns: u64,
-    /// The header of the segment that was written last, which follows the current segment in the file; at first
-    /// the header of the merged packet. The header of the current segment is predicted from this header.
+    /// The header of the segment that was written last, which comes after the current segment in the stream; at
+    /// first the header of the merged packet. The header of the current segment is predicted from this header.
     predicted: Headers,
     /// Memory for the header of the segment that is being written.
     header: Headers,

@@ -1,5 +1,5 @@
 //! Writes the restored file. In its original format, the file is restored byte for byte (pcap) or block for
-//! block (pcapng). It can also be written in the other format, as far as that format can represent the packets.
+//! block (pcapng). The file can also be written in the other format, if that format can represent all packets.
 
 mod pcap;
 mod pcapng;
@@ -82,7 +82,7 @@ impl<'w> Original<'w> {
         }
     }
 
-    /// Drops descriptions of sections and interfaces that belong after records that are not written.
+    /// Drops the descriptions of sections and interfaces that come after a missing record.
     pub(super) fn leave_out_rest(&mut self) {
         if let Self::Same(file) = self {
             file.leave_out_rest();

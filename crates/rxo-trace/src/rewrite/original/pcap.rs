@@ -74,7 +74,7 @@ impl<'w> PcapFile<'w> {
         self.begin(snap_bytes, link.0.into())
     }
 
-    /// Writes the original header, or a new header of version 2.4 with times in nanoseconds.
+    /// Writes the original header if there is one; otherwise a new pcap 2.4 header with nanosecond timestamps.
     fn begin(&mut self, snap_bytes: u32, link: u32) -> Result<(), RewriteError> {
         self.has_begun = true;
         let numbers = [u32::from_be_bytes(NANOS_MAGIC), 4 << 16 | 2, 0, 0, snap_bytes, link];

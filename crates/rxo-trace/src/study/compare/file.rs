@@ -31,7 +31,7 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    /// Creates the fault at the byte `at` of the file `text`.
+    /// Creates the fault at byte offset `at` in the content `text` of the file.
     fn at(text: &str, at: usize, message: String) -> Self {
         let before = text.get(..at).unwrap_or(text);
         let line = before.matches('\n').count() + 1;
@@ -47,7 +47,7 @@ const OFO_TIMEOUT: &str = "ofo_timeout";
 /// The longest timeout that a file may set for Juggler.
 const MOST_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Parses the file `text`, which was read from `path`.
+/// Parses `text`, the content of the file at `path`.
 ///
 /// # Errors
 /// If the file is not TOML, or a key or a value is invalid.
@@ -83,8 +83,8 @@ fn is_ours(key: &Key<'_>) -> bool {
     [NAME, BASE].contains(&&*key.name)
 }
 
-/// Returns the text of the key `name` and its offset in the file in bytes; `None` if the file does not contain
-/// the key.
+/// Returns the value of the key `name` as a string, and its byte offset in the file; `None` if the file does
+/// not contain the key.
 fn field(text: &str, table: &Table<'_>, name: &str) -> Result<Option<(String, usize)>, Fault> {
     let Some(value) = table.get(name) else { return Ok(None) };
     let at = value.span.start;

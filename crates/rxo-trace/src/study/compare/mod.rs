@@ -1,8 +1,8 @@
 //! Compares several policies on the same packets, in one table.
 //!
-//! A [`NamedPolicy`] is a policy, or rules that are code, under a name. [`PolicyComparison`] passes each packet
-//! of the captures to every policy, and fills a [`ComparisonTable`]; the module `text` formats it. A comparison
-//! is simpler than a study: it has no flows, no advice and no parts.
+//! A [`NamedPolicy`] is a policy with a name: either a set of settings, or rules that are written in code.
+//! [`PolicyComparison`] passes each packet of the captures to every policy, and fills a [`ComparisonTable`];
+//! the module `text` formats it. A comparison is simpler than a study: it has no flows, no advice and no parts.
 //!
 //! * `named`: the policies and their names; `file`: policies as TOML files.
 //! * `counts`: the counts of a policy's deliveries.
@@ -44,7 +44,7 @@ pub struct Settings {
     pub checksums: ChecksumMode,
     /// The costs of receiving, from which the cores are predicted.
     pub costs: Costs,
-    /// The origin of the costs, as the table names it.
+    /// The origin of the costs, as printed in the table (for example "assumed").
     pub costs_from: String,
     /// The rate for which the cores are predicted, in 10^9 bits per second.
     pub rate_gbit_per_s: f64,
@@ -162,7 +162,7 @@ impl PolicyComparison {
         }
     }
 
-    /// Records that a capture cannot be read at all, and the reason.
+    /// Records that the capture `name` cannot be read at all; `why` is the reason.
     pub fn refuse_source(&mut self, name: &str, why: &str) {
         self.sources.push(name.to_owned());
         self.damage.get_or_insert(why.to_owned());
@@ -175,7 +175,7 @@ impl PolicyComparison {
     }
 
     /// Ends the comparison and returns the table. `partial` is the reason why reading stopped early, other than
-    /// damage; `None` if it did not.
+    /// damage; `None` if reading did not stop early.
     #[must_use]
     pub fn finish(mut self, partial: Option<String>) -> ComparisonTable {
         self.leave();

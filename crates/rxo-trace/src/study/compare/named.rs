@@ -16,7 +16,7 @@ use crate::study::{Point, PollRule};
 /// used.
 type MakeEngine = Box<dyn Fn(Config) -> Result<Box<dyn Receive>, ConfigError>>;
 
-/// A policy, or rules that are code, under a name.
+/// A policy with a name: either a set of settings, or rules that are written in code.
 pub struct NamedPolicy {
     name: String,
     /// The policy. For rules, the policy only provides the settings that the table lists.

@@ -18,8 +18,8 @@ pub struct ComparisonTable {
     pub packets: u64,
     /// The number of bytes on the wire.
     pub bytes: u64,
-    /// The number of packets that reached no engine, because they are not IP, or arrived on an interface beyond
-    /// the maximum number.
+    /// The number of packets that reached no engine, because the packets are not IP, or the maximum number of
+    /// interfaces was reached.
     pub unserved_packets: u64,
     /// The rate for which the cores are predicted, in 10^9 bits per second.
     pub rate_gbit_per_s: f64,

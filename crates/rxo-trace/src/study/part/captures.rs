@@ -44,7 +44,8 @@ impl Captures {
         number
     }
 
-    /// Adds the captures of another part. Returns their numbers in this part, indexed by the numbers in the other part.
+    /// Adds the captures of another part. Returns the new numbers of these captures in this part, indexed by their
+    /// numbers in the other part.
     pub(super) fn add(&mut self, mut other: Self) -> Vec<u32> {
         let captures = other.places.iter().filter_map(|place| other.by_place.remove_entry(place));
         captures.map(|(place, (_, source))| self.put(place, source)).collect()
@@ -79,7 +80,7 @@ impl Captures {
 
 /// The translation of another part's capture numbers to the numbers in this part.
 pub(in super::super) struct Numbering<'a> {
-    /// The numbers in this part, indexed by the numbers in the other part.
+    /// The numbers of captures in this part, indexed by the numbers of the same captures in the other part.
     pub(super) numbers: &'a [u32],
     pub(super) captures: &'a Captures,
 }

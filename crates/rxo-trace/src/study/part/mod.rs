@@ -3,7 +3,7 @@
 //! [`Part::merge`] adds two parts. The bytes of the sum ([`Part::to_bytes`]) do not depend on the order and the
 //! grouping of merges. Merged parts of a series give the same result as one pass over the series.
 //!
-//! * `sums`: the figures that are simply added: counts, flows by key, the course over time.
+//! * `sums`: the counts that are simply added: totals, flows by key, the traffic over time.
 //! * `captures`: the files, and the numbers by which flows refer to them.
 //! * `run`: the beginning and the end of a part. Everything that spans the cut between neighbouring parts (a
 //!   pause, two ACKs that could be aggregated) is counted when the parts are joined. So is the possible error
@@ -43,7 +43,7 @@ use super::{Settings, Study, outcome};
 use crate::projection::{ASSUMED_FROM, Costs};
 use crate::report::Report;
 
-/// The place of a part in a series of files, which are read in order as if they were one file.
+/// The position of a part in a series of files. The files of a series are read in order, like one long file.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
@@ -72,7 +72,7 @@ impl Span {
 pub struct Terms {
     /// The costs of receiving, from which the decision is computed.
     pub costs: Costs,
-    /// The origin of the costs, as reports name it.
+    /// The origin of the costs, as printed in reports (for example "assumed").
     pub costs_from: String,
     /// The number of flows that the report lists.
     pub top: usize,
@@ -202,14 +202,15 @@ impl Part {
     }
 
     /// Returns the reason why the part's own figures are incomplete: damage, or reading that stopped early; `None` if
-    /// they are complete.
+    /// the figures are complete.
     #[must_use]
     pub fn damage(&self) -> Option<String> {
         let damaged = || self.sums.captures.sources().find_map(|source| source.damage.clone());
         self.sums.partial.first().cloned().or_else(damaged)
     }
 
-    /// Returns the reason why the figures are incomplete, which may be missing parts; `None` if they are complete.
+    /// Returns the reason why the figures are incomplete, for example missing parts; `None` if the figures are
+    /// complete.
     pub(super) fn partial(&self) -> Option<String> {
         let missing = || Some("parts of the captures are missing".to_owned());
         self.damage().or_else(|| if self.is_complete() { None } else { missing() })
@@ -217,7 +218,7 @@ impl Part {
 }
 
 impl Study {
-    /// Ends the study of a part of a series, and returns the part. `span` is the place of the part in the
+    /// Ends the study of a part of a series, and returns the part. `span` is the position of the part in the
     /// series; `None` if the part is the whole series. `partial` is the reason why reading stopped early, other
     /// than damage.
     #[must_use]

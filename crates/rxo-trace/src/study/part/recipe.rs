@@ -1,4 +1,4 @@
-//! The recipe of a study: the settings that all parts must share, as text.
+//! The recipe of a study: the settings that all parts must share, as strings.
 
 use rxo_coalesce::Policy;
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ impl Recipe {
         }
     }
 
-    /// Returns the settings that the recipe describes; `None` if this version does not know them.
+    /// Returns the settings that the recipe describes; `None` if this version does not know one of these settings.
     pub(in super::super) fn read(&self) -> Option<Settings> {
         let mut policy = Policy::by_name(&self.policy).ok()?;
         for (name, value) in &self.settings {

@@ -47,8 +47,7 @@ pub(crate) struct Core {
     pub(super) accepted_ns: Option<(u64, u64)>,
     /// The state at the ends of the run of each interface and poll rule, in order.
     pub(super) lanes: Vec<LaneEnds>,
-    /// For each point, the maximum error of its figures in packets, if other packets arrived shortly before the
-    /// run.
+    /// For each point, the maximum error of its counts in packets, if other packets arrived shortly before the run.
     pub(super) error_bounds: Vec<u64>,
 }
 

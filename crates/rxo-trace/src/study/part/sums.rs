@@ -1,4 +1,4 @@
-//! The sums of a part: the figures that are simply added when parts are merged.
+//! The sums of a part: the counts that are simply added when parts are merged.
 
 use std::collections::BTreeSet;
 
