@@ -32,7 +32,7 @@ struct Shared<Q> {
 pub struct Reply<A>(SyncSender<A>);
 
 impl<A> Reply<A> {
-    /// Creates a reply, and the channel on which its answer arrives.
+    /// Creates the channel for one answer. Returns its two ends.
     pub(crate) fn new() -> (Self, Receiver<A>) {
         // With a capacity of one, sending the answer never blocks.
         let (reply, answer) = sync_channel(1);
