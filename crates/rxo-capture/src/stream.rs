@@ -31,8 +31,8 @@ pub(super) struct Stream {
     /// The position in the stream at which `is_sparse` was decided last, in bytes.
     decided_at: u64,
     shared_bytes: usize,
-    /// `true` if most of the latest bytes were skipped, so that probably only a small share of the next chunk will
-    /// be shared with records, too.
+    /// `true` if records needed only a small part of the bytes before `decided_at`, and so probably need only a small
+    /// part of the next chunk. The bytes of records are then copied instead of shared.
     is_sparse: bool,
     /// The chunks that records may still share.
     lent: Vec<Rc<Vec<u8>>>,

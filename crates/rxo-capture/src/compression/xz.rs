@@ -10,8 +10,8 @@ use super::watched::Watched;
 use super::{damaged, unsupported};
 use crate::limits::WINDOW_BYTES;
 
-/// Unpacks every xz stream of `packed`. Refuses a dictionary that is larger than the limit for windows; `xz -9`
-/// needs 64 MiB.
+/// Unpacks every xz stream of `packed`. Refuses data whose dictionary needs more than [`WINDOW_BYTES`] bytes of
+/// memory. The dictionary of `xz -9` has 64 MiB.
 pub(super) fn unpack(packed: impl Read, output: &mut Filler) -> io::Result<()> {
     let mut packed = Watched::new(packed);
     let limit_kib = (WINDOW_BYTES / 1_024) as u32;
