@@ -40,7 +40,7 @@ pub(super) struct GuestConfiguration {
     mac: Option<String>,
     /// The guest's VLAN; 0 for frames without a tag, `None` for all VLANs.
     vlan: Option<u16>,
-    /// The guest's only IP addresses; empty if it may have any.
+    /// The IP addresses that the guest may use ([`Guard::ips`]); empty if it may use any.
     ips: Vec<IpAddr>,
     isolated: bool,
     router: bool,

@@ -11,7 +11,7 @@ use crate::exit::usage;
 /// The rights of a guest.
 #[derive(Clone, Debug)]
 pub(in crate::run) struct Rights {
-    /// The guest's only Ethernet address; `None` if its addresses are learned.
+    /// The only Ethernet address that the guest may use; `None` if its addresses are learned.
     pub(in crate::run) mac: Option<MacAddress>,
     pub(in crate::run) guard: Guard,
     pub(in crate::run) memory: GuestMemory,
