@@ -1,7 +1,7 @@
 //! Lists: doubly linked lists of flow indices, each index in at most one of them.
 //!
-//! Two indices consist of such lists: the index of the flows between two hosts (`pairs`), and the index of the
-//! flows that adaptive hold keeps (`engine/exits`). All operations are O(1). Does not allocate after
+//! Two modules use such lists: `pairs`, to find the flows between two hosts, and `engine/exits`, to find the flows
+//! to flush at the end of a poll under adaptive hold. All operations are O(1). Does not allocate after
 //! construction.
 
 use alloc::boxed::Box;
@@ -13,11 +13,11 @@ const NOBODY: u16 = u16::MAX;
 pub(crate) struct Lists {
     /// The first flow index of each list.
     heads: Box<[u16]>,
-    /// The list and the neighbours of each flow index.
+    /// The position of each flow index.
     places: Box<[Place]>,
 }
 
-/// The list of a flow index, and the index's neighbours there.
+/// The position of a flow index: its list, and the flow indices before and after it in this list.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     /// The number of the list; `NOBODY` if the flow index is in no list.

@@ -42,8 +42,8 @@ fn hash_with(seed: u64, host: u32, port: Option<u16>) -> u64 {
     FlowHasher::new(seed).hash(&FlowKey::v4(source, destination, ports, 0)).0
 }
 
-/// Returns every policy with its own hold, and two policies with every hold, all with the maximum number of
-/// flows.
+/// Returns every built-in policy with its own hold, and two of these policies again with each of `holds`. All of them
+/// get the maximum number of flows and the same maximum hold.
 fn policies() -> Vec<Policy> {
     let holds = [
         Hold::EveryNthPoll(u32::MAX),

@@ -31,14 +31,14 @@ impl<B: FrameBuffer> Engine<B> {
         self.hasher.hash(&key.without_ports())
     }
 
-    /// Flushes every flow between the hosts of `key`, and every flow inside a tunnel. The frame in `slot` may
-    /// contain a segment of any of these flows.
+    /// Flushes every flow between the hosts of `key`, and every flow inside a tunnel, because the frame in `slot`
+    /// may contain a segment of any of these flows.
     pub(super) fn flush_hosts(&mut self, key: &FlowKey, slot: u32) {
         self.flush_tunnels(slot);
         self.flush_addresses(key, slot);
     }
 
-    /// Flushes every flow inside a tunnel. The frame in `slot` may contain a segment of any of these flows.
+    /// Flushes every flow inside a tunnel, because the frame in `slot` may contain a segment of any of these flows.
     pub(super) fn flush_tunnels(&mut self, slot: u32) {
         if self.config.policy.takes_tunnels() {
             self.flush_addresses(&IN_TUNNELS, slot);
@@ -46,8 +46,8 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Flushes every flow between the addresses of `key`, or, if `key` is inside a tunnel, every flow inside any
-    /// tunnel. The frame in `slot` may belong to any of these flows. Examines only these flows, and the flows
-    /// added since the last call.
+    /// tunnel, because the frame in `slot` may belong to any of these flows. Examines only these flows, and the
+    /// flows added since the last call.
     fn flush_addresses(&mut self, key: &FlowKey, slot: u32) {
         if self.table.is_empty() {
             return;
