@@ -14,8 +14,8 @@ impl Confinement {
         Self::default()
     }
 
-    /// Returns the confinement of a worker that may have to reopen or restore an interface without help of
-    /// another process. `folders` contain locks and records.
+    /// Returns the confinement of a worker that may have to reopen or restore an interface without the help of
+    /// another process. The worker may write to `folders`, which contain the locks and records of interfaces.
     #[must_use]
     pub fn worker_that_reopens(folders: Vec<PathBuf>) -> Self {
         let capabilities = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
@@ -53,8 +53,8 @@ impl Confinement {
     }
 
     /// Returns the confinement of the keeper of a run: the process that restores interfaces, and kills the
-    /// process `worker`. `folders` contain locks and records; `sockets` are folders in which the keeper
-    /// removes socket files.
+    /// process `worker`. The keeper may write to `folders`, which contain the locks and records of interfaces,
+    /// and may remove socket files in the folders `sockets`.
     #[must_use]
     pub fn keeper(worker: u32, folders: Vec<PathBuf>, sockets: Vec<PathBuf>) -> Self {
         let kill = Kill::Process(worker);
@@ -69,8 +69,8 @@ impl Confinement {
     }
 
     /// Returns the confinement of the restorer, the last process of a run, which restores interfaces if all
-    /// other processes were killed. `folders` contain locks and records; `sockets` are folders in which the
-    /// restorer removes socket files.
+    /// other processes were killed. The restorer may write to `folders`, which contain the locks and records of
+    /// interfaces, and may remove socket files in the folders `sockets`.
     #[must_use]
     pub fn restorer(folders: Vec<PathBuf>, sockets: Vec<PathBuf>) -> Self {
         let mut paths = interfaces(folders);
@@ -87,7 +87,8 @@ impl Confinement {
     }
 
     /// Returns the confinement of a process that removes socket files after another process has ended.
-    /// `sockets` are the folders that contain the socket files, and `folders` contain the lock files.
+    /// The process may remove socket files in the folders `sockets`, and may write to `folders`, which contain the
+    /// lock files.
     #[must_use]
     pub fn remover(folders: Vec<PathBuf>, sockets: Vec<PathBuf>) -> Self {
         let locks = folders.into_iter().map(|folder| (folder, Access::Write));
