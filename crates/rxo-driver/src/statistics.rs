@@ -1,11 +1,11 @@
 //! Statistics: the kernel's counters of an interface, read from `/proc/net/dev`.
 //!
-//! This module is separate because both TAPs and packet sockets read the counters, because they cannot count all
-//! losses themselves: the kernel drops packets before rxo reads them. Netlink is not used: the kernel answers it
-//! under the lock of all network configuration (RTNL), which other programs hold for seconds while they remove
-//! many interfaces, and the packet path would wait for it. Contract: the counters are totals since the interface
-//! was created; reading changes nothing and waits for no other process. A reading takes a microsecond for each
-//! interface in the namespace.
+//! This module is separate because both TAPs and packet sockets read the counters: neither can count all losses
+//! itself, because the kernel drops packets before rxo reads them. Netlink is not used, because the kernel answers
+//! its requests under the lock of all network configuration (RTNL). Other programs hold this lock for seconds while
+//! they remove many interfaces, and the packet path would wait for it. Contract: the counters are totals since the
+//! interface was created; reading changes nothing and waits for no other process. A reading takes a microsecond for
+//! each interface in the namespace.
 
 use std::fs::File;
 use std::io;

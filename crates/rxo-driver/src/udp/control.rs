@@ -21,8 +21,9 @@ unsafe impl Plain for u16 {}
 // SAFETY: an integer.
 unsafe impl Plain for u8 {}
 
-/// Memory for the control messages of one message, with the alignment of a `cmsghdr`: the size of a train's datagrams,
-/// the traffic class, and an address with an interface.
+/// A buffer for the control messages of one `msghdr`, with the alignment of a `cmsghdr`. Its control messages are: the
+/// size of the datagrams, if the message is a train of several; their ECN bits; and the source address (when sending)
+/// or the destination address and the interface (when receiving).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Control {
     /// The memory of the control messages. It exceeds the needs of this module's options, because an adopted
@@ -63,7 +64,8 @@ impl Control {
         self.push(libc::SOL_UDP, libc::UDP_SEGMENT, bytes as u16);
     }
 
-    /// Sets the ECN bits of datagrams to an address of the version of `to`.
+    /// Sets the ECN bits of the datagrams. `to` is the address that they are sent to; its IP version selects the
+    /// option.
     pub(super) fn set_ecn(&mut self, ecn: u8, to: IpAddr) {
         let (level, kind) = match to {
             IpAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_TOS),
@@ -181,10 +183,11 @@ mod tests {
             message.msg_control = control.as_mut_ptr();
             message.msg_controllen = control.used() as _;
             let details = Details::of(&message);
-            // The kernel gives trains by another option than that by which it takes them.
+            // The kernel reports the size of received datagrams by another option (`UDP_GRO`) than the one that
+            // sets it (`UDP_SEGMENT`).
             assert_eq!((details.datagram_bytes, details.ecn), (None, 3));
             let ip = details.to.map(|(ip, _)| ip);
-            // The address to send from is another field for IPv4 than the one that a datagram was sent to.
+            // For IPv4, the address to send from is in another field than the address that a datagram was sent to.
             assert_eq!(ip, Some(if from.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { from }));
         }
     }

@@ -102,8 +102,8 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    /// Creates the value; at first, all chunks are in the list of returned chunks. There must be only one such
-    /// value for `chunks`.
+    /// Creates the source's state for `chunks`, and adds all chunks for received frames to the list of returned
+    /// chunks. Must be called only once for the same `chunks`.
     pub(super) fn new(chunks: Arc<Chunks>) -> Self {
         (0..chunks.receive).for_each(|n| chunks.give_back(n));
         let is_with_kernel = vec![false; chunks.receive as usize].into();
