@@ -6,7 +6,7 @@ pub enum ChecksumStatus {
     /// The checksum was not verified. Software must verify it, unless the user trusts the link.
     #[default]
     Unknown,
-    /// The checksum was verified by the device, or by software before.
+    /// The checksum was verified already, by the device or by software.
     Verified,
     /// The checksum is partial: its field contains only the folded sum of the pseudo-header. The frame never
     /// crossed a network, because a local sender left the completion of the checksum to a device. Its payload
