@@ -17,7 +17,7 @@ pub struct StageTimer {
 /// A stage of [`Host::turn`](crate::Host::turn).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The stage that applies commands of applications and runs expired timers.
+    /// The stage that applies commands from applications and runs expired timers.
     Upkeep,
     /// The stage that receives frames from the device.
     Receive,

@@ -21,7 +21,7 @@ pub(super) struct Planned {
     pub(super) seq: SeqNumber,
     /// Number of data bytes of the group that stay in the send buffer.
     pub(super) borrowed_bytes: u32,
-    /// Number of data bytes in the send buffer per packet, except the last.
+    /// Number of data bytes of each packet that stay in the send buffer. The last packet may have fewer.
     pub(super) size: usize,
     pub(super) offload: Offload,
     pub(super) kind: Kind,
@@ -61,8 +61,8 @@ impl Planned {
     }
 }
 
-/// An iterator over the packets of a batch. The function of type `T` returns a group's data in the send
-/// buffer.
+/// An iterator over the packets of a batch. Calls `text_of` with each group of packets ([`Planned`]) that has data in
+/// the send buffer, to get this data.
 pub(super) struct Packets<'a, T> {
     arena: &'a [u8],
     planned: slice::Iter<'a, Planned>,

@@ -103,7 +103,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         }
     }
 
-    /// Processes the commands of applications. Returns their number.
+    /// Processes the waiting commands from applications. Returns the number of commands.
     pub(super) fn apply_commands(&mut self) -> usize {
         let Self { connections, clock, network, cast, .. } = self;
         apply_commands(connections, clock, network, cast)
@@ -126,7 +126,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     }
 }
 
-/// Processes the commands of applications. Returns their number.
+/// Processes the waiting commands from applications. Returns the number of commands.
 pub(super) fn apply_commands<B: AsRef<[u8]> + Default + Send + Sync + 'static>(
     connections: &mut Connections<B>,
     clock: &mut Clock,

@@ -89,7 +89,7 @@ pub struct Host<I: FrameSource, O> {
 pub struct Turn {
     /// Number of frames taken from the device.
     pub frames: usize,
-    /// Number of commands of applications.
+    /// Number of processed commands from applications.
     pub commands: usize,
     /// Number of connections served.
     pub served: usize,
