@@ -27,8 +27,8 @@ pub(crate) struct Manner {
 pub struct Part {
     /// The offset of the part in the file, in bytes.
     pub from: u64,
-    /// The length of the part in bytes: at most [`PIECE_BYTES`]. The part ends at the next multiple of this
-    /// number in the file, or before.
+    /// The length of the part in bytes: at most [`PIECE_BYTES`], because a part does not extend beyond the next
+    /// multiple of `PIECE_BYTES` in the file.
     pub bytes: usize,
 }
 
