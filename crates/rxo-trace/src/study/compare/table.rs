@@ -53,7 +53,8 @@ pub struct PolicyOutcome {
     pub late_segments: u64,
     /// The number of cores that are busy with receiving at the rate of the table.
     pub cores: f64,
-    /// All settings of the policy, as names and values. Rules may ignore these settings.
+    /// All settings of the policy, as names and values. A policy that is written in code, such as Juggler, may ignore
+    /// some of them.
     pub settings: Vec<(String, String)>,
 }
 
