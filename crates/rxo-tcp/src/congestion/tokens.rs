@@ -20,7 +20,7 @@ pub(super) struct Tokens {
     interval_ns: u64,
     /// The time at which held bytes are next released. Meaningless if nothing is held.
     due: Instant,
-    /// `true` if the bytes are held because of idle time.
+    /// `true` if the bytes are held because the connection was idle before.
     follow_idle: bool,
 }
 
@@ -65,7 +65,7 @@ impl Tokens {
         }
     }
 
-    /// Returns `true` if bytes are held because of idle time.
+    /// Returns `true` if bytes are held because the connection was idle before.
     pub(super) fn follow_idle(&self) -> bool {
         self.follow_idle && self.held_bytes > 0
     }
