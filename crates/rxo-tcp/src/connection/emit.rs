@@ -49,7 +49,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Records the reason why nothing more can be sent now.
     #[inline]
     pub(super) fn note_held(&mut self, held: Held, now: Instant) {
-        if !self.terms.owner_sends() {
+        // The owner limits new data, so the window of this connection limits only lost data, and grows by that.
+        if !self.terms.owner_sends() || self.recovery.has_lost() {
             let in_flight = self.recovery.in_flight();
             self.congestion.on_held(now, held == Held::ByCongestion, in_flight);
         }

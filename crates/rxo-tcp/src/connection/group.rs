@@ -233,6 +233,12 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.recovery.rtt.backed_off() > 0
     }
 
+    /// Returns `true` until the data that was outstanding at the last retransmission timeout is acknowledged.
+    #[inline]
+    pub(crate) fn is_after_timeout(&self) -> bool {
+        self.recovery.is_after_timeout()
+    }
+
     /// Returns the range in which the group may send for this receiver. No new data may be sent while lost
     /// data waits to be retransmitted.
     #[must_use]

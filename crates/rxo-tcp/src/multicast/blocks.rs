@@ -218,7 +218,8 @@ impl Group {
             return;
         }
         let is_over = self.has_sent_all();
-        wanted.retain(|it| it.has_timed_out || !self.blocks.ask(it, is_over, now));
+        // After a timeout a receiver may lack whole blocks, and its connection requests a few segments at a time.
+        wanted.retain(|it| it.is_after_timeout || !self.blocks.ask(it, is_over, now));
     }
 
     /// Queues the parity packets that are due.

@@ -51,6 +51,8 @@ pub(super) struct Member {
     pub(super) round_trip_ns: u64,
     /// `true` if the connection's retransmission timer had expired at the last update.
     pub(super) has_timed_out: bool,
+    /// `true` if the connection was retransmitting after a timeout at the last update.
+    pub(super) is_after_timeout: bool,
     /// The number of bytes that the receiver's connection has retransmitted.
     repaired_bytes: u64,
     /// The time by which the receiver must confirm that it has received everything; `None` before it has
@@ -122,6 +124,7 @@ impl Group {
             progress: (start, now),
             round_trip_ns: 0,
             has_timed_out: false,
+            is_after_timeout: false,
             repaired_bytes: 0,
             confirm_by: None,
             ejected: None,
@@ -264,6 +267,7 @@ impl Group {
             member.una = member.una.max(una);
             member.round_trip_ns = connection.round_trip_ns();
             member.has_timed_out = connection.has_timed_out();
+            member.is_after_timeout = connection.is_after_timeout();
             let is_progress = una >= member.progress.0 + u64::from(self.mss) || Some(una) == nxt;
             if is_progress && una > member.progress.0 {
                 member.progress = (una, now);
@@ -277,8 +281,8 @@ impl Group {
         } else if is_led {
             self.set_least(id, MemberMinimum::NONE);
             self.end_lead(id);
-        } else if nxt == Some(self.nxt) && has_answered {
-            self.lead(id, connection, now);
+        } else if let Some(nxt) = nxt.filter(|nxt| has_answered && self.may_lead(id, una, *nxt)) {
+            self.lead(id, connection, nxt, now);
         } else {
             self.ask_for_text(id, connection);
         }
@@ -286,11 +290,30 @@ impl Group {
         self.check_end(id, connection, now);
     }
 
-    /// Marks a member that has reached the group's position: from now on the group sends all new data to it.
-    fn lead<B: AsRef<[u8]>>(&mut self, id: MemberId, connection: &mut Connection<B>, now: Instant) {
-        let next = self.sends.next();
+    /// Returns `true` if the group may send all new data to a member from now on: its connection has sent
+    /// everything before `nxt`, the group's position. A member that was only silent is led again before, as soon as
+    /// the group does not wait for it: it has acknowledged as much as the slowest member, and the group has sent it
+    /// the rest already.
+    fn may_lead(&self, id: MemberId, una: u64, nxt: u64) -> bool {
+        let Some(Some(member)) = self.members.get(id as usize) else { return false };
+        let was_silent = member.left_at.is_some() && !member.has_asked;
+        let is_level = una >= self.tree.least().una.max(self.text.first());
+        nxt == self.nxt
+            || was_silent && is_level && self.controller.is_some() && !self.has_sent_all()
+    }
+
+    /// Marks a member to which the group sends all new data from now on. The group has sent what its own connection has
+    /// not sent, from `nxt` on.
+    fn lead<B: AsRef<[u8]>>(
+        &mut self,
+        id: MemberId,
+        connection: &mut Connection<B>,
+        nxt: u64,
+        now: Instant,
+    ) {
+        let send = self.sends.first_after(nxt);
         if let Some(Some(member)) = self.members.get_mut(id as usize) {
-            (member.is_led, member.send) = (true, next);
+            (member.is_led, member.send) = (true, send);
             member.be_patient();
         }
         connection.follow_group(self.controller.is_some());

@@ -14,7 +14,6 @@ use alloc::collections::BTreeMap;
 
 use rxo_frame::Instant;
 
-use super::member::Member;
 use super::{Group, MemberId, Repairs};
 use crate::Transmit;
 use crate::options::OptionBytes;
@@ -27,6 +26,8 @@ pub(super) struct RepairRequest {
     pub(super) id: MemberId,
     /// `true` if a retransmission timeout has expired and no new data was acknowledged since.
     pub(super) has_timed_out: bool,
+    /// `true` until the data that was outstanding at the last timeout is acknowledged.
+    pub(super) is_after_timeout: bool,
     /// The smoothed round-trip time of the connection, in nanoseconds.
     pub(super) round_trip_ns: u64,
     head: Head,
@@ -189,7 +190,7 @@ impl Group {
             return false;
         }
         let Transmit { ack, window, options, .. } = *transmit;
-        let Member { round_trip_ns, has_timed_out, .. } = *member;
+        let round_trip_ns = member.round_trip_ns;
         // Requests are compared segment by segment.
         let (mut at, end) = (start, start + bytes);
         while at < end {
@@ -198,7 +199,8 @@ impl Group {
                 start: at,
                 end: next,
                 id,
-                has_timed_out,
+                has_timed_out: false,
+                is_after_timeout: false,
                 round_trip_ns,
                 head: Head { ack, window, options },
             });
@@ -226,6 +228,13 @@ impl Group {
         self.repaired.forget_before(self.text.start(), least.max(2), predicts);
         let is_over = self.has_sent_all();
         let mut wanted = core::mem::take(&mut self.wanted);
+        // A timeout that caused a request was not known to the group when the request was deferred.
+        for it in &mut wanted {
+            if let Some(Some(member)) = self.members.get(it.id as usize) {
+                it.has_timed_out = member.has_timed_out;
+                it.is_after_timeout = member.is_after_timeout;
+            }
+        }
         self.ask_for_parity(&mut wanted, now);
         let what = |it: &RepairRequest| (it.start, it.end, it.has_timed_out);
         wanted.sort_unstable_by_key(|it| (what(it), it.id));
@@ -315,7 +324,8 @@ mod tests {
             let (ack, options) = (rxo_wire::SeqNumber(0), OptionBytes::default());
             let head = Head { ack, window: 0, options };
             let round_trip_ns = round_trip.as_nanos() as u64;
-            Self { start, end, id, has_timed_out: false, round_trip_ns, head }
+            let (has_timed_out, is_after_timeout) = (false, false);
+            Self { start, end, id, has_timed_out, is_after_timeout, round_trip_ns, head }
         }
     }
 

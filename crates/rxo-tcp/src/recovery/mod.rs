@@ -205,7 +205,7 @@ impl Recovery {
     /// Marks all data that the peer does not hold as lost, because the retransmission timer has fired (RFC
     /// 6298, section 5.4; RFC 5681, section 3.1).
     pub(crate) fn on_timeout(&mut self, nxt: SeqNumber, congestion: &mut Congestion) {
-        if !matches!(self.phase, Phase::Loss { by_timeout: true, .. }) {
+        if !self.is_after_timeout() {
             // A timeout that ends a recovery is justified: an old echo belongs to that recovery, not to the
             // first flight.
             let is_suspect = self.phase == Phase::Open;
@@ -225,6 +225,11 @@ impl Recovery {
         self.phase = Phase::Loss { recover: nxt, by_timeout: true };
         congestion.set_cwnd(self.mss);
         self.rtt.back_off();
+    }
+
+    /// Returns `true` until the data that was outstanding at the last timeout is acknowledged.
+    pub(crate) fn is_after_timeout(&self) -> bool {
+        matches!(self.phase, Phase::Loss { by_timeout: true, .. })
     }
 
     /// Marks segments that do not fit the path as lost. Such a loss does not indicate congestion: slow start

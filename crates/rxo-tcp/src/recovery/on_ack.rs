@@ -38,8 +38,8 @@ struct Delivered {
     acked: u32,
     /// Number of bytes delivered for the first time, in order or not.
     bytes: u32,
-    /// The latest send time among the delivered ranges that were never retransmitted; `None` if there are
-    /// none.
+    /// The latest send time among the delivered ranges that were never retransmitted, and that arrived just now as
+    /// far as the ACK shows; `None` if there are none.
     sent_at: Option<Instant>,
     /// The last send time of the first delivered range; `None` unless that range was retransmitted.
     first_again_at: Option<Instant>,
@@ -74,7 +74,7 @@ impl Recovery {
     pub(crate) fn on_ack(&mut self, news: &AckNews<'_>, congestion: &mut Congestion) {
         let flight_before = self.board.in_flight();
         let mut delivered = self.take_delivered(news);
-        self.sample_round_trip(news, &delivered);
+        self.sample_round_trip(news, &delivered, congestion.is_owners());
         if delivered.acked > 0 {
             self.rtt.forget_backoff();
             self.probe.is_due = false;
@@ -91,7 +91,7 @@ impl Recovery {
         let lost_before = self.board.lost();
         self.find_losses(news, &delivered);
         delivered.shows_loss = self.board.lost() > lost_before;
-        delivered.after_timeout = matches!(self.phase, Phase::Loss { by_timeout: true, .. });
+        delivered.after_timeout = self.is_after_timeout();
         self.probe_answered(news, reports_duplicate, congestion);
         if self.leave_phase(news.ack, congestion) {
             // Data that the peer held before was counted during recovery. Without SACK it is unknown what the
@@ -140,10 +140,16 @@ impl Recovery {
             // deliveries as reordering.
             let blocks = news.sack.by_distance_from(news.ack);
             for block in blocks.as_slice().iter().filter(|block| is_valid(block, news)) {
+                let sent_at = delivered.sent_at;
                 board.sack(*block, |range| {
                     delivered.add(range);
                     rack.delivered(range, &arrival);
                 });
+                // Only the first block has just changed (RFC 2018, section 4). The others may report data that
+                // arrived long ago, while the peer listed other blocks.
+                if news.sack.as_slice().first() != Some(block) {
+                    delivered.sent_at = sent_at;
+                }
             }
         }
         delivered
@@ -155,14 +161,26 @@ impl Recovery {
     /// gives no sample either: if an ACK was lost, the next ACK repeats the echo of the lost one (RFC 7323,
     /// section 5.3, R2). Such a sample would measure our own timeout and double the next timeout, up to two
     /// minutes.
-    fn sample_round_trip(&mut self, news: &AckNews<'_>, delivered: &Delivered) {
+    ///
+    /// `others_repair` means that the owner repairs losses by segments to a whole group. Such a repair may have
+    /// delivered data that this connection sent only once: an echo that is newer than the data shows that, and data out
+    /// of order gives no sample during recovery.
+    fn sample_round_trip(
+        &mut self,
+        news: &AckNews<'_>,
+        delivered: &Delivered,
+        others_repair: bool,
+    ) {
         let again_at = delivered.first_again_at.map(super::to_millis);
         let is_sample = |echoed: &Instant| {
             delivered.acked > 0 && again_at.is_none_or(|again_at| *echoed >= again_at)
         };
         let by_timestamp = news.echoed.filter(is_sample);
-        let sent_once_at = delivered.sent_at.filter(|_| !delivered.has_retransmitted);
-        if let Some(sent_at) = sent_once_at {
+        let is_in_order = delivered.acked > 0 || self.phase == Phase::Open;
+        let is_own = |at: &Instant| is_in_order && by_timestamp.is_none_or(|echoed| echoed <= *at);
+        let may_sample =
+            |at: &Instant| !delivered.has_retransmitted && (!others_repair || is_own(at));
+        if let Some(sent_at) = delivered.sent_at.filter(may_sample) {
             self.rtt.sample(news.arrived_at.since(sent_at));
         } else if let Some(sent_at) = by_timestamp {
             self.rtt.sample(news.arrived_at.since(sent_at).max(Duration::from_millis(1)));

@@ -175,3 +175,25 @@ proptest! {
         prop_assert!(beside < alone + again + longest, "{:?} instead of {:?}", beside, alone);
     }
 }
+
+/// Receivers whose devices drop everything for a while lack whole blocks, and the end of the stream is sent meanwhile. Their
+/// connections alone know what they lack, after a timeout; before, each timeout repaired three segments.
+#[test]
+fn whoever_lacks_whole_blocks_has_them_soon_after_a_timeout() {
+    let pauses = |at, time| Fate::Pauses { at, time, keeps: false };
+    let fates = [vec![pauses(23, 54)], vec![Fate::Runs; 5], vec![pauses(24, 49)]].concat();
+    for seed in 1..=10 {
+        let mut story = Story::new(&fates, 14, seed);
+        let is_over = |room: &Room| room.receivers.iter().all(|it| it.read == BYTES);
+        let limit = story.begun + Duration::from_millis(700);
+        for ms in 0.. {
+            story.live(ms);
+            let until = story.begun + Duration::from_millis(ms + 1);
+            while story.room.now < until && !is_over(&story.room) && story.room.step() {}
+            if is_over(&story.room) {
+                break;
+            }
+            assert!(story.room.now < limit, "seed {seed}: {:?}", story.room.group.progress());
+        }
+    }
+}

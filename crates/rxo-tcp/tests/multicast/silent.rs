@@ -114,3 +114,34 @@ fn a_group_waits_when_all_are_silent() {
     room.finish();
     assert_eq!(room.done(), 3, "{:?}", room.outcomes());
 }
+
+/// Receivers on a busy machine wait for the processor again and again, while their devices keep what arrives. A receiver
+/// that runs again has what the group sent meanwhile, so little of the stream is sent twice.
+#[test]
+fn receivers_that_wait_for_the_processor_are_sent_little_again() {
+    const STEP: Duration = Duration::from_millis(1);
+    let mut room = Room::new(parity_config(), 0, 10_000_000);
+    room.links.byte_time = Duration::from_nanos(80);
+    (0..20).for_each(|number| _ = room.come(spread_config(number % 16)));
+    room.begin();
+    let begun = room.now;
+    let mut random = 1_u64;
+    while room.sides.iter().any(|side| side.outcome.is_none()) {
+        for receiver in &mut room.receivers {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            // Each runs for 100 ms on average, and then waits for up to 60 ms.
+            if receiver.absent_until <= room.now && (random >> 33) % 100 == 0 {
+                receiver.absent_until = room.now + STEP * ((random >> 40) % 60) as u32;
+                receiver.keeps_segments = true;
+            }
+        }
+        let until = room.now + STEP;
+        room.run_until(|room| room.now >= until);
+    }
+    assert_eq!(room.done(), 20, "{:?}", room.outcomes());
+    let sent = room.to_group.iter().sum::<u64>() + room.to_one + room.parity_packets;
+    let segments = 10_000_000_u64.div_ceil(u64::from(room.group.config().largest_segment_bytes));
+    let (time, to_one) = (room.now.since(begun), room.to_one);
+    let said = format!("{time:?}, {sent} instead of {segments} segments, {to_one} to one");
+    assert!(sent < segments * 105 / 100 && time < Duration::from_millis(1_500), "{said}");
+}
