@@ -9,12 +9,13 @@ mod cache;
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use rxo_peers::Folder;
 use rxo_testkit::{Traffic, Workload};
 
 use crate::acks::{self, Case};
@@ -125,7 +126,7 @@ impl Subject {
         }
         let receives = |name: &str| name.contains("rxo_host") && name.ends_with("::receive");
         let sum = stages::inclusive(profile, receives);
-        (sum > 0).then_some(sum as f64)
+        (sum > 0.0).then_some(sum)
     }
 }
 
@@ -263,7 +264,8 @@ fn profiles(subjects: &[Subject], simulation: &[&str]) -> Vec<(Subject, Result<(
 /// packets or ACKs.
 fn profile(subject: Subject, simulation: &[&str]) -> Result<(String, f64)> {
     let name = subject.name();
-    let out = PathBuf::from(format!("{}/rxo-callgrind-{}-{name}", tmp(), std::process::id()));
+    let folder = Folder::new("callgrind")?;
+    let out = folder.file("profile");
     let output = rxo_peers::callgrind("counted_pass", &out)
         .args(simulation)
         .arg(std::env::current_exe().context("the path of this program")?)
@@ -271,17 +273,12 @@ fn profile(subject: Subject, simulation: &[&str]) -> Result<(String, f64)> {
         .output()
         .context("valgrind does not start: install it (apt-get install valgrind)")?;
     let profile = std::fs::read_to_string(&out).unwrap_or_default();
-    let _ = std::fs::remove_file(&out);
     let stderr = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{name} under valgrind failed ({}): {stderr}", output.status);
     let items: f64 = String::from_utf8_lossy(&output.stdout).trim().parse()?;
     let has_counted = total(&profile).is_some_and(|total| total > 0.0);
     ensure!(has_counted, "callgrind counted nothing for {name}: {stderr}");
     Ok((profile, items))
-}
-
-fn tmp() -> String {
-    std::env::temp_dir().display().to_string()
 }
 
 /// Returns the instructions in the total of a callgrind profile; `None` if there is none.

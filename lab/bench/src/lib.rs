@@ -25,6 +25,7 @@ mod guests;
 mod instructions;
 mod lineup;
 mod live_tcp;
+mod process;
 mod race;
 mod report;
 mod rounds;

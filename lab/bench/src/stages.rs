@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
+use rxo_peers::profile::{self, Cost};
+
 /// A stage, with parts of the names of its functions. A function belongs to the first stage with a matching
 /// part.
 type Stage = (&'static str, &'static [&'static str]);
@@ -37,75 +39,35 @@ pub(crate) fn table(profile: &str, items: f64) -> String {
     let rows = [APPLICATION_COPY, OTHER_COPIES].into_iter().chain(names).chain([OTHERS]);
     let mut text = String::new();
     for row in rows {
-        let cost = costs.get(row).copied().unwrap_or_default() as f64 / items;
+        let cost = costs.get(row).copied().unwrap_or_default() / items;
         let _ = writeln!(text, "  {row:<25} {cost:>9.1}");
     }
     text
 }
 
 /// Returns the instructions of all calls of functions for which `is_it` is true, including their callees.
-pub(crate) fn inclusive(profile: &str, is_it: impl Fn(&str) -> bool) -> u64 {
-    let mut names = HashMap::new();
-    let (mut callee, mut is_call, mut sum) = ("", false, 0);
-    for line in profile.lines() {
-        if let Some(name) = line.strip_prefix("fn=") {
-            resolve(name, &mut names);
-        } else if let Some(name) = line.strip_prefix("cfn=") {
-            callee = resolve(name, &mut names);
-        } else if line.starts_with("calls=") {
-            is_call = true;
-        } else if let Some(cost) = cost(line)
-            && std::mem::take(&mut is_call)
-            && is_it(callee)
-        {
-            sum += cost;
-        }
-    }
-    sum
+pub(crate) fn inclusive(profile: &str, is_it: impl Fn(&str) -> bool) -> f64 {
+    let of_calls = profile::costs(profile, instructions).filter(|it| it.callee.is_some_and(&is_it));
+    of_calls.map(|it| it.cost).sum()
 }
 
 /// Sums the instructions by stage.
-fn costs(profile: &str) -> HashMap<&'static str, u64> {
-    let mut names = HashMap::new();
-    let (mut function, mut callee, mut is_call) = ("", "", false);
+fn costs(profile: &str) -> HashMap<&'static str, f64> {
     let mut costs = HashMap::new();
-    for line in profile.lines() {
-        if let Some(name) = line.strip_prefix("fn=") {
-            function = resolve(name, &mut names);
-        } else if let Some(name) = line.strip_prefix("cfn=") {
-            callee = resolve(name, &mut names);
-        } else if line.starts_with("calls=") {
-            is_call = true;
-        } else if let Some(cost) = cost(line) {
-            // The line after a call holds the callee's cost, which for a copy is its total.
-            let stage = match std::mem::take(&mut is_call) {
-                true if is_copy(callee) => copied_by(function),
-                false if !is_copy(function) => stage(function),
-                _ => continue,
-            };
-            *costs.entry(stage).or_default() += cost;
-        }
+    for Cost { origin, callee, cost } in profile::costs(profile, instructions) {
+        // The cost of a call is the callee's, which for a copy is its total.
+        let stage = match callee {
+            Some(callee) if is_copy(callee) => copied_by(origin.function),
+            None if !is_copy(origin.function) => stage(origin.function),
+            _ => continue,
+        };
+        *costs.entry(stage).or_default() += cost;
     }
     costs
 }
 
-/// Returns the name in `(ID) NAME`, or the name that `(ID)` was defined with.
-fn resolve<'a>(text: &'a str, names: &mut HashMap<&'a str, &'a str>) -> &'a str {
-    match text.split_once(' ') {
-        Some((id, name)) => {
-            names.insert(id, name);
-            name
-        }
-        None => names.get(text).copied().unwrap_or(text),
-    }
-}
-
-/// Returns the instructions in a cost line, which begins with a position in the source; `None` for other
-/// lines.
-fn cost(line: &str) -> Option<u64> {
-    let (place, cost) = line.split_once(' ')?;
-    let is_place = place.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first));
-    if is_place { cost.parse().ok() } else { None }
+fn instructions(event: &str) -> f64 {
+    if event == "Ir" { 1.0 } else { 0.0 }
 }
 
 fn is_copy(function: &str) -> bool {
@@ -131,17 +93,16 @@ mod tests {
                        +1 170\n+1 3\nfn=(2)\n20 175\nfn=(3) rxo_wire::parse\n* 4\ncfn=(2)\n\
                        calls=1 20\n30 5\nfn=(1)\n10 1\n";
         let costs = costs(profile);
-        assert_eq!(costs[APPLICATION_COPY], 170);
-        assert_eq!(costs[OTHER_COPIES], 5);
-        assert_eq!((costs["the application's calls"], costs["headers"]), (11, 4));
-        assert_eq!(costs.values().sum::<u64>(), 190);
+        assert_eq!((costs[APPLICATION_COPY], costs[OTHER_COPIES]), (170.0, 5.0));
+        assert_eq!((costs["the application's calls"], costs["headers"]), (11.0, 4.0));
+        assert_eq!(costs.values().sum::<f64>(), 190.0);
     }
 
     #[test]
     fn a_function_counts_with_what_it_calls() {
         let profile = "fn=(1) turn\n10 7\ncfn=(2) receive\ncalls=2 20\n+1 170\n+1 3\nfn=(2)\n20 60\n\
                        cfn=(3) parse\ncalls=1 20\n* 110\n";
-        assert_eq!(inclusive(profile, |name| name == "receive"), 170);
+        assert_eq!(inclusive(profile, |name| name == "receive"), 170.0);
     }
 
     #[test]

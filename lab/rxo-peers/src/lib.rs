@@ -6,8 +6,9 @@
 //!   programs are installed after a one-line notice.
 //! * [`Tunnel`] is two networks with a WireGuard tunnel between them, run by any two programs.
 //! * [`Carrier`] is two networks with a program between them, as published or patched with rxo.
-//! * [`callgrind()`] counts instructions.
+//! * [`callgrind()`] counts instructions, and [`profile`] reads the counts.
 //! * [`CountingTransfer`] is one connection from a sender of our own that counts ACKs.
+//! * [`Folder`] is a temporary folder for what programs write.
 //! * [`DatagramFlow`] is numbered datagrams at a rate. Every byte is checked, and missing ones are counted.
 //! * [`SharedLink`] is the network of many senders and one slower link.
 //! * [`TunnelEnd`] is one end of a tunnel that the kernel may lack.
@@ -19,6 +20,7 @@ mod datagrams;
 mod folder;
 mod guest;
 mod process;
+pub mod profile;
 mod shared_link;
 mod tunnel;
 mod tunnel_end;
@@ -27,6 +29,7 @@ pub use callgrind::callgrind;
 pub use carrier::{Carrier, CarrierKind, Programs, Way};
 pub use counting_sender::{CountingConfig, CountingReport, CountingTransfer, ModelCounters};
 pub use datagrams::{DatagramFlow, DatagramReport, datagram};
+pub use folder::Folder;
 pub use guest::{
     Guest, GuestImage, GuestNet, GuestOptions, Migration, Processor, Profile, Symbols,
 };

@@ -99,7 +99,7 @@ pub(super) fn hold(
         testpmd(cost).map(|ratio| {
             Bar::at_least("goodput a CPU second, rxo over testpmd", ratio, 1.0).timed()
         }),
-        requests.filter(|requests| requests.tells()).map(|requests| {
+        requests.filter(|requests| requests.is_precise()).map(|requests| {
             let what = "requests a second, --hold auto over no coalescing";
             Bar::within(what, requests.ratio(), requests.bounds(), REQUESTS)
         }),

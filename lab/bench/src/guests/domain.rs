@@ -4,13 +4,13 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::time::Duration;
 
 use anyhow::{Context, Result};
+use rustix::process::Signal;
 use rxo_peers::GuestNet;
 use rxo_testbed::Lab;
 
-use super::system::wait_until;
+use crate::process::{interrupt, signal, wait_until, with_children};
 
 /// rxo's end of the TAP to which the guest's card is connected.
 const GUEST_TAP: &str = "guest0";
@@ -210,50 +210,31 @@ impl Running {
 
     /// Returns the ids of the domain's processes: rxo waits in one and works in another.
     pub(super) fn processes(&self) -> Vec<u32> {
-        let own = self.child.id();
-        let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children"));
-        let children = children.unwrap_or_default();
-        let numbers = children.split_whitespace().filter_map(|word| word.parse().ok());
-        numbers.chain([own]).collect()
+        with_children(self.child.id())
     }
 
     /// Stops or continues a domain that polls all the time, so that it leaves the processor to the others.
-    pub(super) fn set_awake(&self, is_awake: bool) -> Result<()> {
+    pub(super) fn set_awake(&self, is_awake: bool) {
         if self.processes().len() == 1 {
-            signal(if is_awake { "CONT" } else { "STOP" }, self.child.id())?;
+            signal(&self.child, if is_awake { Signal::CONT } else { Signal::STOP });
         }
-        Ok(())
     }
 
     /// Ends rxo and returns the last JSON line that it printed.
     pub(super) fn end(&mut self) -> Result<String> {
-        signal("INT", self.child.id())?;
+        signal(&self.child, Signal::INT);
         self.child.wait()?;
         let said = std::fs::read_to_string(&self.log)?;
         Ok(said.lines().rfind(|line| line.starts_with('{')).unwrap_or_default().to_owned())
     }
 }
 
-fn signal(name: &str, process: u32) -> Result<()> {
-    Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status()?;
-    Ok(())
-}
-
 impl Drop for Running {
     fn drop(&mut self) {
-        if !matches!(self.child.try_wait(), Ok(None)) {
-            return;
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.set_awake(true);
         }
-        // Errors are ignored from here on, because the process is killed in the end.
-        _ = self.set_awake(true);
         drop(self.input.take());
-        _ = signal("INT", self.child.id());
-        let mut tries = 0;
-        while tries < 100 && matches!(self.child.try_wait(), Ok(None)) {
-            std::thread::sleep(Duration::from_millis(50));
-            tries += 1;
-        }
-        _ = self.child.kill();
-        _ = self.child.wait();
+        interrupt(&mut self.child);
     }
 }

@@ -20,7 +20,7 @@ use serde::Serialize;
 use self::bars::Bar;
 use self::domain::Domain;
 use self::requests::Requests;
-pub(crate) use self::system::{GUEST_PROCESSOR, processor_time};
+pub(crate) use self::system::GUEST_PROCESSOR;
 use self::system::{Span, System};
 use self::together::Together;
 use crate::rounds::{Rounds, Run};
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &GuestsArgs) -> Result<()> {
     let rows = rows(&image, &rxo, &run)?;
     let requests =
         (args.pairs > 0).then(|| requests::measure(&image, &rxo, args.pairs)).transpose()?;
-    let together = together::measure(&rxo)?;
+    let together = together::measure()?;
     let mut bars = bars::hold(&rows, requests.as_ref(), Some(&together));
     if run.busy().is_some() {
         bars.iter_mut().for_each(Bar::withhold);

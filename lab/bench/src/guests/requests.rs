@@ -42,7 +42,7 @@ pub(super) struct Requests {
 impl Requests {
     /// Returns `true` if the ratio is precise enough: two halves without coalescing differ by less than the
     /// target's tolerance.
-    pub(super) fn tells(&self) -> bool {
+    pub(super) fn is_precise(&self) -> bool {
         (REQUESTS[0]..=REQUESTS[1]).contains(&self.control.median)
     }
 

@@ -1,17 +1,17 @@
 //! A driver domain with its network and its guest, through which bytes are sent.
 
-use std::fs;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rxo_peers::{Guest, GuestImage, GuestOptions, Processor};
+use rxo_peers::{Folder, Guest, GuestImage, GuestOptions, Processor};
 use rxo_testbed::Lab;
 
 use super::domain::{Domain, Running};
+use crate::process::processor_time;
 
 /// Timeout, longer than any machine needs.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -50,8 +50,8 @@ pub(super) struct System {
 impl System {
     /// Boots the guest behind the domain, and connects a sender to a receiver in it.
     pub(super) fn start(image: &GuestImage, rxo: &Path, domain: Domain) -> Result<Self> {
-        let (lab, folder) = (Lab::through()?, Folder::new()?);
-        let socket = folder.socket();
+        let (lab, folder) = (Lab::through()?, Folder::new("bench-guests")?);
+        let socket = folder.guest(0);
         let running = domain.start(&lab, rxo, &socket)?;
         let address = (Lab::HOST_ADDRESSES.0, 24);
         let options = GuestOptions {
@@ -86,7 +86,7 @@ impl System {
     /// Returns the last JSON of the ended rxo.
     pub(super) fn exchange(&mut self, rxo: &Path, domain: Domain) -> Result<String> {
         let said = self.running.end()?;
-        self.running = domain.start(&self.lab, rxo, &self.folder.socket())?;
+        self.running = domain.start(&self.lab, rxo, &self.folder.guest(0))?;
         self.domain = domain;
         Ok(said)
     }
@@ -108,7 +108,7 @@ impl System {
 
     /// Sends `bytes` bytes to the guest, and waits until it has received them.
     pub(super) fn measure(&mut self, bytes: usize) -> Result<Span> {
-        self.running.set_awake(true)?;
+        self.running.set_awake(true);
         if self.stream.is_none() {
             // dd reads as much at once as it can, like a server; nc would read a kilobyte.
             let sink = format!("(nc -l -p {PORT} -e dd of=/dev/null bs=64k 2>/dev/null &)");
@@ -116,16 +116,16 @@ impl System {
             self.stream = Some(self.connect(PORT)?);
         }
         let packets = self.guest.received_packets()?;
-        let (frames, used) = (self.settle()?, self.used()?);
+        let (frames, used) = (self.wait_until_idle()?, self.used()?);
         let instructions = self.guest.instructions()?;
         let Some(stream) = &mut self.stream else { bail!("nothing is connected") };
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.write_all(&vec![0; bytes]).context("cannot send to the guest")?;
-        let frames = self.settle()? - frames;
+        let frames = self.wait_until_idle()? - frames;
         let instructions = self.guest.instructions()? - instructions;
         let after = self.used()?;
         let packets = self.guest.received_packets()? - packets;
-        self.running.set_awake(false)?;
+        self.running.set_awake(false);
         if (frames as usize) < bytes / 1_500 {
             bail!("{frames} frames for {bytes} bytes: the peer's card segments");
         }
@@ -134,7 +134,7 @@ impl System {
     }
 
     /// Waits until the wire is idle. Returns the number of frames that the peer has sent.
-    fn settle(&self) -> Result<u64> {
+    fn wait_until_idle(&self) -> Result<u64> {
         let wire = self.lab.peer().interface(Lab::PEER_INTERFACE);
         let deadline = Instant::now() + PATIENCE;
         let mut last = wire.counters()?;
@@ -158,54 +158,5 @@ impl System {
             self.running.processes().into_iter().map(|process| processor_time(process, None)).sum();
         let emulator = processor_time(self.guest.process_id(), Some(GUEST_PROCESSOR));
         Ok((domain, emulator))
-    }
-}
-
-/// Returns the processor time of a process's threads, except threads named `not`.
-pub(crate) fn processor_time(process: u32, not: Option<&str>) -> Duration {
-    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-    let times = threads.filter_map(|thread| {
-        let name = fs::read_to_string(thread.path().join("comm")).ok()?;
-        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        let time = text.split_whitespace().next()?.parse().ok()?;
-        (Some(name.trim()) != not).then_some(Duration::from_nanos(time))
-    });
-    times.sum()
-}
-
-/// Waits until `is_so` returns `true`. `what` names the condition in the error.
-pub(super) fn wait_until(what: &str, is_so: impl Fn() -> bool) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        if Instant::now() > deadline {
-            bail!("waited in vain until {what}");
-        }
-        thread::sleep(SHORT);
-    }
-    Ok(())
-}
-
-/// A temporary folder for a socket. Dropping this removes it.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Self> {
-        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let name = format!("rxo-bench-guests-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir_all(&folder)?;
-        Ok(Self(folder))
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.0.join("vm.sock")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // A folder that cannot be removed is in the temporary directory, so the error is ignored.
-        _ = fs::remove_dir_all(&self.0);
     }
 }

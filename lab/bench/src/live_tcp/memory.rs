@@ -16,8 +16,9 @@ use rxo_testbed::{Lab, socket_memory_bytes};
 use serde::Serialize;
 
 use super::case::{Case, Direction, Net};
-use super::place::{Place, Process, Stack};
+use super::place::{Place, Stack};
 use super::transfer::{PATIENCE, PORT, accept, give, limit, pattern};
+use crate::process::{Process, resident_bytes};
 
 /// The memory of a connection.
 #[derive(Debug, Serialize)]
@@ -46,10 +47,10 @@ pub(super) fn measure(place: &Place) -> Result<Memory> {
 }
 
 fn of_rxo(place: &Place) -> Result<(u64, u64)> {
-    let one = rxo_with(place, 1, |process, _| settled(process))?;
+    let one = rxo_with(place, 1, |process, _| stable_memory(process))?;
     let (idle, active) = rxo_with(place, CONNECTIONS, |process, streams| {
-        let idle = settled(process)?;
-        Ok((idle, most_while_receiving(&streams, || resident(process.id()))?))
+        let idle = stable_memory(process)?;
+        Ok((idle, most_while_receiving(&streams, || resident_bytes(process.id()))?))
     })?;
     let each = |all: u64| all.saturating_sub(one) / (CONNECTIONS as u64 - 1);
     Ok((each(idle), each(active)))
@@ -127,29 +128,20 @@ fn most_while_receiving(streams: &[TcpStream], used: impl Fn() -> Result<u64>) -
 }
 
 /// Returns the memory of a process once it has stopped changing.
-fn settled(process: &Process) -> Result<u64> {
+fn stable_memory(process: &Process) -> Result<u64> {
     let deadline = Instant::now() + PATIENCE;
     let mut last = 0;
     loop {
-        let now = resident(process.id())?;
+        let now = resident_bytes(process.id())?;
         if now == last {
             return Ok(now);
         }
         if Instant::now() > deadline {
-            bail!("the memory of rxo does not settle: {last} and {now} bytes");
+            bail!("the memory of rxo does not become stable: {last} and {now} bytes");
         }
         last = now;
         thread::sleep(Duration::from_millis(300));
     }
-}
-
-/// Returns the resident memory of a process, in bytes.
-fn resident(process: u32) -> Result<u64> {
-    let path = format!("/proc/{process}/status");
-    let status = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    Ok(kib.with_context(|| format!("{path} has no VmRSS"))? * 1_024)
 }
 
 /// Returns the size of a socket's kernel objects, in bytes.

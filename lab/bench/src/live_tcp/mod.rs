@@ -24,7 +24,7 @@ pub(crate) use self::case::Net;
 use self::congestion::Congestion;
 pub(crate) use self::machine_time::Used;
 use self::memory::Memory;
-pub(crate) use self::place::{Place, Process, Stack};
+pub(crate) use self::place::{Place, Stack};
 use self::transfer::Cost;
 use crate::rounds::{Rounds, Run};
 use crate::subject::Subject;

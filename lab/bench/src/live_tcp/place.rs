@@ -6,19 +6,17 @@
 //!           [eth1] the stack
 //! ```
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::Result;
 use rxo_testbed::{Interface, Lab, LabOptions, Namespace, Offload, create_veth};
 use serde::Serialize;
 
 use super::RFC_6928;
 use super::case::Net;
 use super::congestion::Congestion;
+use crate::process::Process;
 
 /// The measured stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -148,75 +146,4 @@ fn set_segmentation(interface: &Interface<'_>, is_left_out: bool) -> Result<()> 
         interface.set_offload(offload, is_left_out)?;
     }
     Ok(())
-}
-
-/// A process in a namespace. Dropping this interrupts it, and kills it after a timeout.
-pub(crate) struct Process {
-    child: Child,
-    name: String,
-    /// Thread that reads the process's output.
-    output: Option<JoinHandle<std::io::Result<String>>>,
-}
-
-/// Longest time that a process may take to end.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-impl Process {
-    pub(crate) fn start(namespace: &Namespace, mut command: Command) -> Result<Self> {
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let name = format!("{command:?}");
-        let mut child =
-            namespace.run(|| command.spawn())?.with_context(|| format!("cannot run {name}"))?;
-        let output = child.stdout.take().map(|mut stdout| {
-            thread::spawn(move || {
-                let mut text = String::new();
-                stdout.read_to_string(&mut text).map(|_| text)
-            })
-        });
-        Ok(Self { child, name, output })
-    }
-
-    pub(crate) fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Fails if the process has ended.
-    pub(crate) fn check(&mut self) -> Result<()> {
-        match self.child.try_wait()? {
-            Some(status) => bail!("{} has ended: {status}", self.name),
-            None => Ok(()),
-        }
-    }
-
-    /// Waits until the process ends, and returns its output.
-    pub(crate) fn end(mut self) -> Result<String> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            match self.child.try_wait()? {
-                Some(status) if status.success() => break,
-                Some(status) => bail!("{} has failed: {status}", self.name),
-                None if Instant::now() > deadline => bail!("{} does not end", self.name),
-                None => thread::sleep(Duration::from_millis(5)),
-            }
-        }
-        let output = self.output.take().context("its output was read before")?;
-        let text = output.join().map_err(|_| anyhow!("the reader of its output has panicked"))?;
-        text.with_context(|| format!("cannot read what {} prints", self.name))
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        if !matches!(self.child.try_wait(), Ok(None)) {
-            return;
-        }
-        let deadline = Instant::now() + PATIENCE;
-        // The process is killed in the end, so errors before that are ignored.
-        _ = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
-        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
-            thread::sleep(Duration::from_millis(5));
-        }
-        _ = self.child.kill();
-        _ = self.child.wait();
-    }
 }

@@ -20,7 +20,8 @@ use serde::Deserialize;
 use super::case::{Case, Direction};
 use super::congestion::Congestion;
 use super::machine_time::Used;
-use super::place::{Place, Process, Stack};
+use super::place::{Place, Stack};
+use crate::process::Process;
 
 /// The cost of one transfer of a row.
 #[derive(Clone, Copy, Debug)]

@@ -7,18 +7,18 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use rxo_demo::stats::Quartiles;
 use rxo_peers::{Guest, GuestImage, GuestNet, GuestOptions, Processor};
 use rxo_testbed::{Lab, Namespace};
 use serde::Serialize;
 
-use super::servers::{Folder, rxo_serve};
+use super::servers::{Site, rxo_serve};
 use super::{ROUNDS, Report, ServeArgs};
-use crate::guests::{GUEST_PROCESSOR, processor_time};
-use crate::live_tcp::Process;
+use crate::guests::GUEST_PROCESSOR;
+use crate::process::{Process, processor_time, wait_until, with_children};
 
 /// File sizes in bytes, with the number of requests in a span. An emulated guest takes some tens of
 /// milliseconds to connect.
@@ -49,16 +49,16 @@ struct Served {
 ///
 /// # Errors
 /// If a guest or a server does not start, or a byte is wrong.
-pub(super) fn run(args: &ServeArgs, image: &GuestImage, rxo: &Path, folder: &Folder) -> Result<()> {
+pub(super) fn run(args: &ServeArgs, image: &GuestImage, rxo: &Path, site: &Site) -> Result<()> {
     let mut served = [
-        Served::nginx(image, folder).context("nginx")?,
-        Served::rxo(image, rxo, folder).context("rxo")?,
+        Served::nginx(image, site).context("nginx")?,
+        Served::rxo(image, rxo, site).context("rxo")?,
     ];
     let (run, mut rows) = (args.rounds.begin(ROUNDS), Vec::new());
     for (bytes, times) in FILES {
         eprintln!("serve: {bytes} bytes, to a guest");
         for one in &mut served {
-            one.compare(image, folder, bytes)?;
+            one.compare(image, site, bytes)?;
         }
         let name = |one: &Served| one.name.to_owned();
         let rates = run.measure(&mut served, name, |one| one.measure(bytes, times))?;
@@ -69,31 +69,31 @@ pub(super) fn run(args: &ServeArgs, image: &GuestImage, rxo: &Path, folder: &Fol
 }
 
 impl Served {
-    fn nginx(image: &GuestImage, folder: &Folder) -> Result<Self> {
+    fn nginx(image: &GuestImage, site: &Site) -> Result<Self> {
         let namespace = Namespace::new("nginx")?;
         let guest = boot(image, &namespace, GuestNet::Tap(TAP.to_owned()))?;
         let tap = namespace.interface(TAP);
         tap.add_address(Lab::PEER_ADDRESSES.0.into(), PREFIX_BITS)?;
         tap.up()?;
-        let server = Process::start(&namespace, folder.nginx()?)?;
+        let server = Process::start(&namespace, site.nginx()?)?;
         Ok(Self { name: "nginx", guest, server, _namespace: namespace })
     }
 
-    fn rxo(image: &GuestImage, rxo: &Path, folder: &Folder) -> Result<Self> {
+    fn rxo(image: &GuestImage, rxo: &Path, site: &Site) -> Result<Self> {
         let namespace = Namespace::new("rxo")?;
-        let socket = folder.path("guest.sock");
+        let socket = site.path("guest.sock");
         let address = format!("{}/{PREFIX_BITS}", Lab::PEER_ADDRESSES.0);
         let nic = format!("vhost:{}", socket.display());
-        let server = Process::start(&namespace, rxo_serve(rxo, folder, &nic, &address))?;
-        wait_for(&socket)?;
+        let server = Process::start(&namespace, rxo_serve(rxo, site, &nic, &address))?;
+        wait_until("the socket is there", || socket.exists())?;
         let guest = boot(image, &namespace, GuestNet::Vhost(socket))?;
         Ok(Self { name: "rxo", guest, server, _namespace: namespace })
     }
 
     /// Makes the guest fetch and hash a file, and compares the hash.
-    fn compare(&mut self, image: &GuestImage, folder: &Folder, bytes: usize) -> Result<()> {
+    fn compare(&mut self, image: &GuestImage, site: &Site, bytes: usize) -> Result<()> {
         let said = self.guest.run(&format!("{} | sha256sum", fetch(bytes, "-")), PATIENCE)?;
-        let wanted = image.hash(&fs::read(folder.www().join(bytes.to_string()))?)?;
+        let wanted = image.hash(&fs::read(site.www().join(bytes.to_string()))?)?;
         ensure!(said.starts_with(&wanted), "of {bytes} bytes the guest has the hash {said:?}");
         Ok(())
     }
@@ -111,12 +111,9 @@ impl Served {
     }
 
     fn used(&self) -> Duration {
-        let children = format!("/proc/{0}/task/{0}/children", self.server.id());
-        let children = fs::read_to_string(children).unwrap_or_default();
-        let numbers = children.split_whitespace().filter_map(|word| word.parse().ok());
-        let server: Duration =
-            numbers.chain([self.server.id()]).map(|process| processor_time(process, None)).sum();
-        server + processor_time(self.guest.process_id(), Some(GUEST_PROCESSOR))
+        let server = with_children(self.server.id()).into_iter();
+        server.map(|process| processor_time(process, None)).sum::<Duration>()
+            + processor_time(self.guest.process_id(), Some(GUEST_PROCESSOR))
     }
 }
 
@@ -129,15 +126,4 @@ fn boot(image: &GuestImage, namespace: &Namespace, net: GuestNet) -> Result<Gues
 /// Returns the guest's command that fetches the file of `bytes` bytes.
 fn fetch(bytes: usize, to: &str) -> String {
     format!("wget -q -O {to} http://{}/{bytes}", Lab::PEER_ADDRESSES.0)
-}
-
-fn wait_for(socket: &Path) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
-    while !socket.exists() {
-        if Instant::now() > deadline {
-            bail!("{} did not come", socket.display());
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Ok(())
 }

@@ -18,7 +18,7 @@ use rxo_peers::GuestImage;
 use serde::Serialize;
 
 use self::client::Asked;
-use self::servers::{Folder, Running};
+use self::servers::{Running, Site};
 use crate::live_tcp::{Net, Place, Stack};
 use crate::rounds::{Rounds, Run};
 use crate::subject::Subject;
@@ -85,16 +85,16 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let image = args.guest.then(GuestImage::find).transpose()?;
     rxo_testbed::become_root_in_user_namespace()?;
     let rxo = args.subject.path()?;
-    let folder = Folder::new()?;
+    let site = Site::new()?;
     if let Some(image) = image {
-        return guest::run(args, &image, &rxo, &folder);
+        return guest::run(args, &image, &rxo, &site);
     }
     let place = |stack| Place::new(stack, &WIRE, &rxo);
-    let nginx = Running::nginx(place(Stack::Linux).context("nginx's place")?, &folder)?;
-    let rxo = Running::rxo(place(Stack::Rxo).context("rxo's place")?, &folder)?;
+    let nginx = Running::nginx(place(Stack::Linux).context("nginx's place")?, &site)?;
+    let rxo = Running::rxo(place(Stack::Rxo).context("rxo's place")?, &site)?;
     let mut servers = [nginx, rxo];
     for server in &mut servers {
-        server.check(&folder).with_context(|| server.name.to_owned())?;
+        server.check(&site).with_context(|| server.name.to_owned())?;
     }
     let (run, mut rows) = (args.rounds.begin(ROUNDS), Vec::new());
     for bytes in SIZES {

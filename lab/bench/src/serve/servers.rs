@@ -7,27 +7,29 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
+use rxo_peers::Folder;
 use rxo_testbed::Lab;
 use rxo_testbed::traffic::Pattern;
 
 use super::SIZES;
 use super::client::{self, Asked};
-use crate::live_tcp::{Place, Process};
+use crate::live_tcp::Place;
+use crate::process::Process;
 
-/// The temporary directory. Dropping this removes it.
-pub(super) struct Folder(PathBuf);
+/// The temporary directory of both servers.
+pub(super) struct Site(Folder);
 
-impl Folder {
+impl Site {
     pub(super) fn new() -> Result<Self> {
-        let folder = Self(std::env::temp_dir().join(format!("rxo-bench-{}", std::process::id())));
-        fs::create_dir_all(folder.www())?;
+        let site = Self(Folder::new("bench-serve")?);
+        fs::create_dir_all(site.www())?;
         for bytes in SIZES {
-            let path = folder.www().join(bytes.to_string());
+            let path = site.www().join(bytes.to_string());
             fs::write(&path, Pattern::of_port(80).file(bytes))?;
             let long_ago = SystemTime::now() - Duration::from_secs(3_600);
             File::options().write(true).open(path)?.set_modified(long_ago)?;
         }
-        Ok(folder)
+        Ok(site)
     }
 
     pub(super) fn www(&self) -> PathBuf {
@@ -36,7 +38,7 @@ impl Folder {
 
     /// Returns the path of a file beside the served directory.
     pub(super) fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.0.file(name)
     }
 
     /// Returns the command of nginx that serves the directory.
@@ -49,7 +51,7 @@ impl Folder {
     /// Writes the configuration of nginx. It runs as one process, so that its processor time can be read, and
     /// writes a log, as rxo does; both logs are discarded.
     fn nginx_settings(&self) -> Result<PathBuf> {
-        let folder = self.0.display();
+        let folder = self.0.path().display();
         let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map(|kind| format!("{kind}_temp_path {folder}/{kind};\n"))
             .concat();
@@ -59,15 +61,9 @@ impl Folder {
              keepalive_requests 1000000000;\naccess_log /dev/null;\n{temporary}\
              server {{ listen 80; root {folder}/www; }}\n}}\n"
         );
-        let path = self.0.join("nginx.conf");
+        let path = self.0.file("nginx.conf");
         fs::write(&path, text)?;
         Ok(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -79,13 +75,13 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn nginx(place: Place, folder: &Folder) -> Result<Self> {
-        Self::start("nginx", place, folder.nginx()?)
+    pub(super) fn nginx(place: Place, site: &Site) -> Result<Self> {
+        Self::start("nginx", place, site.nginx()?)
     }
 
-    pub(super) fn rxo(place: Place, folder: &Folder) -> Result<Self> {
+    pub(super) fn rxo(place: Place, site: &Site) -> Result<Self> {
         let address = format!("{}/24", Lab::HOST_ADDRESSES.0);
-        let command = rxo_serve(&place.rxo, folder, &format!("packet:{}", Lab::NIC), &address);
+        let command = rxo_serve(&place.rxo, site, &format!("packet:{}", Lab::NIC), &address);
         Self::start("rxo", place, command)
     }
 
@@ -95,7 +91,7 @@ impl Running {
     }
 
     /// Waits until the server answers, then fetches and compares every file.
-    pub(super) fn check(&mut self, folder: &Folder) -> Result<()> {
+    pub(super) fn check(&mut self, site: &Site) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         while self.fetch(SIZES[0], "2")?.is_none() {
             self.process.check()?;
@@ -107,7 +103,7 @@ impl Running {
         for bytes in SIZES {
             let got =
                 self.fetch(bytes, "60")?.with_context(|| format!("no file of {bytes} bytes"))?;
-            let kept = fs::read(folder.www().join(bytes.to_string()))?;
+            let kept = fs::read(site.www().join(bytes.to_string()))?;
             ensure!(got == kept, "of {bytes} bytes {} have come, or others", got.len());
         }
         Ok(())
@@ -130,10 +126,10 @@ impl Running {
 }
 
 /// Returns the command of `rxo serve`, with its output discarded.
-pub(super) fn rxo_serve(rxo: &Path, folder: &Folder, nic: &str, address: &str) -> Command {
+pub(super) fn rxo_serve(rxo: &Path, site: &Site, nic: &str, address: &str) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", "exec \"$0\" \"$@\" > /dev/null"]).arg(rxo);
-    command.arg("serve").arg(folder.www()).args(["--nic", nic]);
+    command.arg("serve").arg(site.www()).args(["--nic", nic]);
     command.args(["--ip", address, "--per-peer", "10000"]);
     command
 }

@@ -3,7 +3,6 @@
 //! Separate because it is no race. The measure is this process's resident memory, which includes the
 //! allocator's overhead.
 
-use std::fs;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 
@@ -13,6 +12,7 @@ use rxo_host::{Host, HostConfig, IpCidr, TcpListener, TcpStream};
 use serde::Serialize;
 
 use super::stack::{CLIENT, SERVER, SERVER_PORT};
+use crate::process::resident_bytes;
 
 /// Bytes of resident memory per end of a connection.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -29,8 +29,8 @@ pub(super) struct Memory {
 /// Measures `connections` connections, at most 16,384, between two hosts.
 pub(super) fn measure(connections: usize) -> Memory {
     let mut hosts = Hosts::new(connections);
-    let before = resident_bytes();
-    let each = || resident_bytes().saturating_sub(before) / (2 * connections as u64);
+    let before = resident();
+    let each = || resident().saturating_sub(before) / (2 * connections as u64);
     let ends = hosts.open(connections);
     hosts.pass(REST);
     let unused_bytes = each();
@@ -107,12 +107,8 @@ impl Hosts {
     }
 }
 
-/// Returns the resident memory of this process, in bytes.
-fn resident_bytes() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").expect("a system with /proc");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-    kib.expect("a line with the resident memory") * 1024
+fn resident() -> u64 {
+    resident_bytes(std::process::id()).expect("a system with /proc")
 }
 
 #[cfg(test)]

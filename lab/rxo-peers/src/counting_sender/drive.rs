@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rxo_testbed::PacketSocket;
-use rxo_testbed::error::{Context, LabError, Result};
+use rxo_testbed::error::{Context, LabError, Result, failed};
 use rxo_testbed::traffic::{PATIENCE, Pattern};
 
 use super::WindowPoint;
@@ -45,7 +45,8 @@ pub(super) fn drive(
         // Sends in short trains, so that received segments need not wait for the whole window.
         for _ in 0..TRAIN_SEGMENTS {
             let Some(next) = model.poll_transmit(begin.elapsed()) else { break };
-            segment::write(&mut frame, ends, &next.header, pattern.bytes(next.at, next.bytes));
+            segment::write(&mut frame, ends, &next.header, pattern.bytes(next.at, next.bytes))
+                .map_err(|error| failed(format!("{}: {error}", cannot())))?;
             socket.send(&frame).context(cannot)?;
         }
         check(&model, last_ack)?;

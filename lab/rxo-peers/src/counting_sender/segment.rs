@@ -1,7 +1,14 @@
 //! Writes and parses the frames of one TCP connection over IPv4 and Ethernet.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
+use rxo::wire::build::{
+    BuildError, EthernetHeader, Ipv4Header, TcpHeader, maximum_segment_size_option,
+    timestamp_option, write_tcp_checksum,
+};
+use rxo::wire::checksum::Summer;
+use rxo::wire::tcp::{OptionKind, Options, Timestamp};
+use rxo::wire::{ETHERTYPE_IPV4, PROTOCOL_TCP, SeqNumber, TcpFlags, Transport, parse};
 use rxo_testbed::Mac;
 
 /// The addresses of the connection, from the sender's point of view.
@@ -33,145 +40,101 @@ pub(super) const RST: u8 = 0x04;
 pub(super) const ACK: u8 = 0x10;
 
 /// Replaces the contents of `out` by a frame with complete checksums.
-pub(super) fn write(out: &mut Vec<u8>, ends: &Ends, header: &Header, payload: &[u8]) {
-    let options = options(header);
-    let tcp_bytes = TCP_BYTES + options.len();
-    let total = (IP_BYTES + tcp_bytes + payload.len()) as u16;
+///
+/// # Errors
+/// If the payload does not fit into a packet.
+pub(super) fn write(
+    out: &mut Vec<u8>,
+    ends: &Ends,
+    header: &Header,
+    payload: &[u8],
+) -> Result<(), BuildError> {
+    let tcp = TcpHeader {
+        source_port: ends.local.2,
+        destination_port: ends.remote.2,
+        seq: SeqNumber(header.seq),
+        ack: SeqNumber(header.ack),
+        flags: TcpFlags::from_bits(header.flags.into()),
+        window: header.window,
+        options: &options(header),
+        ..TcpHeader::default()
+    };
+    let ip = Ipv4Header {
+        source: ends.local.1,
+        destination: ends.remote.1,
+        protocol: PROTOCOL_TCP,
+        payload_bytes: tcp.bytes() + payload.len(),
+        ..Ipv4Header::default()
+    };
+    let ethernet = EthernetHeader {
+        destination: ends.remote.0,
+        source: ends.local.0,
+        ethertype: ETHERTYPE_IPV4,
+        ..EthernetHeader::default()
+    };
     out.clear();
-    out.extend(ends.remote.0);
-    out.extend(ends.local.0);
-    out.extend([0x08, 0x00, 0x45, 0x00]);
-    out.extend(total.to_be_bytes());
-    // ID 0 with DF (RFC 6864), TTL 64, TCP, and a placeholder for the checksum.
-    out.extend([0, 0, 0x40, 0, 64, TCP, 0, 0]);
-    out.extend(ends.local.1.octets());
-    out.extend(ends.remote.1.octets());
-    let checksum = !fold(sum(&out[ETHERNET_BYTES..]));
-    out[ETHERNET_BYTES + 10..ETHERNET_BYTES + 12].copy_from_slice(&checksum.to_be_bytes());
-    out.extend(ends.local.2.to_be_bytes());
-    out.extend(ends.remote.2.to_be_bytes());
-    out.extend(header.seq.to_be_bytes());
-    out.extend(header.ack.to_be_bytes());
-    out.extend([(tcp_bytes as u8 / 4) << 4, header.flags]);
-    out.extend(header.window.to_be_bytes());
-    out.extend([0; 4]);
-    out.extend(options);
-    out.extend_from_slice(payload);
-    let segment = &out[TCP_AT..];
-    let addresses = sum_of_addresses(ends);
-    let checksum = !fold(sum(segment) + addresses + u64::from(TCP) + segment.len() as u64);
-    out[TCP_AT + 16..TCP_AT + 18].copy_from_slice(&checksum.to_be_bytes());
+    out.resize(ethernet.bytes() + ip.bytes() + ip.payload_bytes, 0);
+    let segment = ip.write(ethernet.write(out)?)?;
+    tcp.write(segment)?.copy_from_slice(payload);
+    write_tcp_checksum(segment, ip.pseudo_header(), Summer::detect())
 }
 
 /// Parses a frame; `None` if it is truncated or of another connection. Checksums are ignored,
 /// because they are partial between two namespaces. Never panics.
 pub(super) fn read(frame: &[u8], ends: &Ends) -> Option<Header> {
-    let ip = frame.get(ETHERNET_BYTES..)?;
-    if frame.get(12..14)? != [0x08, 0x00] || ip.first()? >> 4 != 4 || *ip.get(9)? != TCP {
-        return None;
-    }
-    let tcp = ip.get(usize::from(ip[0] & 15) * 4..)?;
-    let fixed: &[u8; TCP_BYTES] = tcp.first_chunk()?;
-    let is_ours = ip[12..16] == ends.remote.1.octets()
-        && ip[16..20] == ends.local.1.octets()
-        && half(fixed, 0) == ends.remote.2
-        && half(fixed, 2) == ends.local.2;
+    let parsed = parse(frame).ok()?;
+    let (Transport::Tcp(tcp), key) = (parsed.transport, &parsed.key) else { return None };
+    let is_ours = key.source() == IpAddr::V4(ends.remote.1)
+        && key.destination() == IpAddr::V4(ends.local.1)
+        && (key.source_port(), key.destination_port()) == (ends.remote.2, ends.local.2);
     if !is_ours {
         return None;
     }
-    let header = Header {
-        seq: word(fixed, 4),
-        ack: word(fixed, 8),
-        flags: fixed[13],
-        window: half(fixed, 14),
+    let mut header = Header {
+        seq: tcp.seq.0,
+        ack: tcp.ack.0,
+        flags: tcp.flags.bits() as u8,
+        window: tcp.window,
         ..Header::default()
     };
-    Some(with_options(header, tcp.get(TCP_BYTES..usize::from(fixed[12] >> 4) * 4)?))
-}
-
-/// Writes the options, in the order and with the padding that Linux uses.
-fn options(header: &Header) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(20);
-    if let Some(mss) = header.mss {
-        bytes.extend([2, 4]);
-        bytes.extend(mss.to_be_bytes());
-    }
-    if let Some((value, echo)) = header.timestamp {
-        bytes.extend([1, 1, 8, 10]);
-        bytes.extend(value.to_be_bytes());
-        bytes.extend(echo.to_be_bytes());
-    }
-    if let Some(scale) = header.scale {
-        bytes.extend([1, 3, 3, scale]);
-    }
-    bytes
-}
-
-fn with_options(mut header: Header, mut options: &[u8]) -> Header {
-    while let [kind, rest @ ..] = options {
-        match (kind, rest) {
-            (0, _) => break,
-            (1, _) => options = rest,
-            (_, [length, ..]) => {
-                let Some((option, after)) = options.split_at_checked(usize::from(*length)) else {
-                    break;
-                };
-                match option {
-                    [2, 4, a, b] => header.mss = Some(u16::from_be_bytes([*a, *b])),
-                    [3, 3, scale] => header.scale = Some(*scale),
-                    [8, 10, rest @ ..] => header.timestamp = timestamp(rest),
-                    // An option of length zero would loop for ever.
-                    [] => break,
-                    _ => {}
-                }
-                options = after;
+    let options = Options::new(frame.get(parsed.at.tcp_options())?);
+    for option in options.map_while(Result::ok) {
+        match (option.kind, option.data) {
+            (OptionKind::MaximumSegmentSize, &[a, b]) => {
+                header.mss = Some(u16::from_be_bytes([a, b]));
             }
-            (_, []) => break,
+            (OptionKind::WindowScale, &[scale]) => header.scale = Some(scale),
+            (OptionKind::Timestamp, _) => {
+                header.timestamp = option.timestamp().map(|it| (it.value, it.echo));
+            }
+            _ => {}
         }
     }
-    header
+    Some(header)
 }
 
-fn timestamp(bytes: &[u8]) -> Option<(u32, u32)> {
-    bytes.first_chunk::<8>().map(|bytes| (word(bytes, 0), word(bytes, 4)))
+/// Returns the options, in the order and with the padding that Linux uses.
+fn options(header: &Header) -> Vec<u8> {
+    let mss = header.mss.map(maximum_segment_size_option);
+    let timestamp =
+        header.timestamp.map(|(value, echo)| timestamp_option(Timestamp { value, echo }));
+    let scale = header.scale.map(|scale| [1, 3, 3, scale]);
+    [
+        mss.as_slice().as_flattened(),
+        timestamp.as_slice().as_flattened(),
+        scale.as_slice().as_flattened(),
+    ]
+    .concat()
 }
 
-fn half(bytes: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([bytes[at], bytes[at + 1]])
-}
-
-fn word(bytes: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-}
-
-fn sum_of_addresses(ends: &Ends) -> u64 {
-    sum(&ends.local.1.octets()) + sum(&ends.remote.1.octets())
-}
-
-/// Returns the sum of the 16-bit words; an odd last byte is padded with a zero.
-fn sum(bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<2>();
-    let whole: u64 = words.iter().map(|word| u64::from(u16::from_be_bytes(*word))).sum();
-    whole + rest.first().map_or(0, |last| u64::from(*last) << 8)
-}
-
-fn fold(mut sum: u64) -> u16 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
-}
-
-const ETHERNET_BYTES: usize = 14;
-const IP_BYTES: usize = 20;
-const TCP_AT: usize = ETHERNET_BYTES + IP_BYTES;
 pub(super) const TCP_BYTES: usize = 20;
 /// Length of a timestamp with its padding, in bytes.
 pub(super) const TIMESTAMP_BYTES: usize = 12;
-const TCP: u8 = 6;
 
 #[cfg(test)]
 mod tests {
+    use rxo::wire::checksum::verify_transport;
+
     use super::*;
 
     fn ends() -> Ends {
@@ -193,13 +156,11 @@ mod tests {
         let syn = Header { flags: SYN, mss: Some(1_460), scale: Some(9), ..plain };
         for header in [plain, syn, Header { timestamp: None, ..plain }] {
             let mut frame = Vec::new();
-            write(&mut frame, &ends(), &header, b"payload");
+            write(&mut frame, &ends(), &header, b"payload").unwrap();
             assert_eq!(read(&frame, &turned(ends())), Some(header));
             assert_eq!(read(&frame, &ends()), None, "not the other direction");
-            let (ip, tcp) = (&frame[14..34], &frame[34..]);
-            assert_eq!(fold(sum(ip)), 0xffff);
-            let pseudo = sum_of_addresses(&ends()) + u64::from(TCP) + tcp.len() as u64;
-            assert_eq!(fold(sum(tcp) + pseudo), 0xffff);
+            let parsed = parse(&frame).unwrap();
+            assert!(verify_transport(&parsed, &frame, Summer::detect()));
         }
     }
 
@@ -213,7 +174,7 @@ mod tests {
             timestamp: Some((3, 4)),
             ..Header::default()
         };
-        write(&mut frame, &ends(), &header, &[]);
+        write(&mut frame, &ends(), &header, &[]).unwrap();
         for at in 0..frame.len() {
             read(&frame[..at], &turned(ends()));
             for value in [0, 1, 0x7f, 0xff] {

@@ -9,15 +9,14 @@ mod layout;
 mod symbols;
 
 use std::collections::HashMap;
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::Read;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use super::image::GuestImage;
 use super::{BRIEF, CARD, Guest, nameless};
+use crate::folder::Folder;
 use layout::Blocks;
 use rxo_testbed::error::{Context, Result, failed};
 pub use symbols::Symbols;
@@ -148,8 +147,8 @@ fn compile_plugin(image: &GuestImage) -> Result<File> {
 /// Compiles `source` with the system's compiler into a file without a name.
 fn compile<'f>(source: &str, flags: impl Iterator<Item = &'f str>) -> Result<File> {
     let compiler = GuestImage::compiler()?;
-    let folder = Folder::new()?;
-    let path = folder.0.join("compiled");
+    let folder = Folder::new("compiled")?;
+    let path = folder.file("compiled");
     let mut command = Command::new(&compiler);
     command.args(flags).args(["-O2", "-s", "-x", "c", "-o"]).arg(&path).arg("-");
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -161,31 +160,6 @@ fn compile<'f>(source: &str, flags: impl Iterator<Item = &'f str>) -> Result<Fil
         return Err(failed(format!("cannot compile what counts a guest's instructions: {first}")));
     }
     File::open(&path).context(|| format!("cannot open {}", path.display()))
-}
-
-/// A directory that only this user may enter, so that nobody else can change its content. Dropping this
-/// removes it.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Self> {
-        loop {
-            let path = super::temporary_path("compiled");
-            match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Self(path)),
-                // A leftover of a killed process with the same id. Each path is tried once.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                made => made.context(|| format!("cannot make {}", path.display()))?,
-            }
-        }
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // A failure to remove the directory cannot be reported here.
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 /// Compiles the program that switches the GRO of a card.
