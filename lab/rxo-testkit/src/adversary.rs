@@ -87,7 +87,7 @@ impl Adversary {
         let mut world = World::new(self, hash);
         let before = match self {
             Self::Nobody | Self::Thrash | Self::Bucket => Vec::new(),
-            Self::ChosenDoubts => world.doubts(),
+            Self::ChosenDoubts => world.hidden_acks(),
             Self::FullSlots => world.held(SLOTS / FLOWS as usize),
             _ => world.held(2),
         };
@@ -158,11 +158,11 @@ impl World {
     }
 
     /// Returns a pure ACK, and fragments that could hide a later ACK of its flow.
-    fn doubts(&self) -> Vec<Vec<Vec<u8>>> {
+    fn hidden_acks(&self) -> Vec<Vec<Vec<u8>>> {
         let fragment = |count| self.chosen(count).df(false).fragment(1, true).bytes();
         let poll = |from| (from..from + POLL_FRAMES).map(fragment).collect();
         let fragments = (0..DOUBTS).step_by(POLL_FRAMES as usize).map(poll);
-        std::iter::once(vec![doubted_ack().bytes()]).chain(fragments).collect()
+        std::iter::once(vec![chosen_ack().bytes()]).chain(fragments).collect()
     }
 
     /// Returns the next segment of a flow. Chosen hosts have the first flows.
@@ -210,7 +210,7 @@ impl World {
             Adversary::Fragments => stranger.df(false).fragment(1, true),
             Adversary::ChosenFragments => self.chosen(count).df(false).fragment(1, true),
             Adversary::BadChecksums => stranger.len(10).bad_checksum(),
-            Adversary::ChosenDoubts => doubted_ack(),
+            Adversary::ChosenDoubts => chosen_ack(),
             Adversary::SmallPolls => stranger.syn(),
             Adversary::Scattered => {
                 let flow = self.random.below(FLOWS.into()) as u32;
@@ -229,7 +229,7 @@ impl World {
 }
 
 /// Returns a pure ACK of a chosen host.
-fn doubted_ack() -> Packet {
+fn chosen_ack() -> Packet {
     seg().host(HOST).ports(4_000, PORT).pure_ack()
 }
 

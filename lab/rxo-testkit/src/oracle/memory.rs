@@ -81,9 +81,9 @@ impl Memory {
     }
 
     /// Marks the last ACK of every flow between the two hosts as uncertain.
-    pub(super) fn doubt(&mut self, ends: &Ends) {
-        let doubted = self.known.iter_mut().filter(|known| known.flow.0 == *ends);
-        doubted.for_each(|known| known.window = None);
+    pub(super) fn mark_uncertain(&mut self, ends: &Ends) {
+        let of_hosts = self.known.iter_mut().filter(|known| known.flow.0 == *ends);
+        of_hosts.for_each(|known| known.window = None);
     }
 
     fn raise(&mut self, segment: &Segment) {

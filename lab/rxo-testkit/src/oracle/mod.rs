@@ -199,7 +199,7 @@ impl<'a> Oracle<'a> {
     fn take_hidden(&mut self, index: usize, ends: &Ends, reason: &'static str) {
         self.flush_tunnels();
         self.flush_ends(ends);
-        self.memory.doubt(ends);
+        self.memory.mark_uncertain(ends);
         self.pass(index, reason);
     }
 
