@@ -1,20 +1,18 @@
-//! Runs a program under callgrind, and reads its profile.
+//! Runs this program under callgrind, and sums the costs in its profile.
 //!
 //! A cost is a number of instructions or, if caches are simulated, of estimated cycles: one for each
 //! instruction, ten more for each first-level miss, and a hundred more for each last-level miss
 //! (KCachegrind's formula).
-//!
-//! A profile is text. Lines name a function, its file, and the file that instructions were inlined from; the
-//! costs of source lines follow. A name is defined once, as `(number) name`; later lines use only the number.
-//! The line after a `calls=` line repeats the cost of the called function, so it is skipped.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Once;
 
 use anyhow::{Context, Result, bail};
 use rxo_console::output;
+pub(crate) use rxo_peers::profile::Origin;
+use rxo_peers::profile::{self, Cost};
 
 use crate::process;
 
@@ -41,16 +39,6 @@ pub(crate) fn command(counted: &str, profile: &Path, simulation: &[&str]) -> Res
     let mut command = rxo_peers::callgrind(counted, profile);
     command.arg("--quiet").args(simulation).arg(process::program()?);
     Ok(command)
-}
-
-/// Source of a cost: a function and its files.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Origin<'t> {
-    pub(crate) function: &'t str,
-    /// The file that the code is inlined from.
-    pub(crate) inlined: &'t str,
-    /// The file of the function.
-    pub(crate) home: &'t str,
 }
 
 /// Reads a profile. Returns the sum of the costs of each category that has any. `category` maps an origin to its
@@ -119,95 +107,22 @@ fn costs<K: Ord>(
     weight: fn(&str) -> f64,
     category: impl Fn(Origin<'_>) -> K,
 ) -> BTreeMap<K, f64> {
-    let (mut reader, mut costs) = (Reader::new(weight), BTreeMap::new());
-    for line in text.lines() {
-        if let Some(cost) = reader.read(line) {
-            *costs.entry(category(reader.origin())).or_default() += cost;
-        }
+    let mut costs = BTreeMap::new();
+    // The cost of a call is that of the called function, too.
+    for Cost { origin, cost, .. } in profile::costs(text, weight).filter(|it| it.callee.is_none()) {
+        *costs.entry(category(origin)).or_default() += cost;
     }
     costs
 }
 
-impl Origin<'_> {
-    /// Returns `true` if this is a function that copies memory.
-    pub(crate) fn copies(&self) -> bool {
-        COPIES.iter().any(|name| self.function.contains(name))
-    }
-
-    /// Returns `of_file` of the file that the code is inlined from; if that is `None`, of the function's
-    /// file.
-    pub(crate) fn of_files<C>(&self, of_file: impl Fn(&str) -> Option<C>) -> Option<C> {
-        of_file(self.inlined).or_else(|| of_file(self.home))
-    }
+/// Returns `true` if `origin` is a function that copies memory.
+pub(crate) fn copies(origin: Origin<'_>) -> bool {
+    COPIES.iter().any(|name| origin.function.contains(name))
 }
 
-struct Reader<'t> {
-    /// Returns the cost of one event of a kind.
-    weight: fn(&str) -> f64,
-    files: HashMap<&'t str, &'t str>,
-    functions: HashMap<&'t str, &'t str>,
-    function: &'t str,
-    /// The file of the function; the next field holds the file that instructions were inlined from.
-    home: &'t str,
-    inlined: &'t str,
-    /// `true` if the next cost is that of a called function.
-    is_call: bool,
-    /// The cost of one event, for each number in a cost line.
-    weights: Vec<f64>,
-}
-
-impl<'t> Reader<'t> {
-    fn new(weight: fn(&str) -> f64) -> Self {
-        let (files, functions) = Default::default();
-        let (function, home, inlined) = Default::default();
-        Self {
-            weight,
-            files,
-            functions,
-            function,
-            home,
-            inlined,
-            is_call: false,
-            weights: Vec::new(),
-        }
-    }
-
-    /// Parses `line`. Returns its cost, or `None` if it is no cost line.
-    fn read(&mut self, line: &'t str) -> Option<f64> {
-        if let Some(events) = line.strip_prefix("events: ") {
-            self.weights = events.split(' ').map(self.weight).collect();
-            return None;
-        }
-        match line.split_once('=') {
-            Some(("fl", name)) => {
-                self.home = resolved(&mut self.files, name);
-                self.inlined = self.home;
-            }
-            Some(("fi" | "fe", name)) => self.inlined = resolved(&mut self.files, name),
-            Some(("fn", name)) => self.function = resolved(&mut self.functions, name),
-            Some(("cfi" | "cfl", name)) => _ = resolved(&mut self.files, name),
-            Some(("cfn", name)) => _ = resolved(&mut self.functions, name),
-            Some(("calls", _)) => self.is_call = true,
-            Some(_) => {}
-            None => return self.cost(line),
-        }
-        None
-    }
-
-    fn cost(&mut self, line: &str) -> Option<f64> {
-        let (at, counts) = line.split_once(' ')?;
-        let is_place =
-            at.starts_with(|first: char| "+-*".contains(first) || first.is_ascii_digit());
-        if !is_place || std::mem::take(&mut self.is_call) {
-            return None;
-        }
-        let counts = counts.split_whitespace().map(|count| count.parse::<f64>().unwrap_or(0.0));
-        Some(counts.zip(&self.weights).map(|(count, weight)| count * weight).sum())
-    }
-
-    const fn origin(&self) -> Origin<'t> {
-        Origin { function: self.function, inlined: self.inlined, home: self.home }
-    }
+/// Returns `of_file` of the file that the code is inlined from; if that is `None`, of the function's file.
+pub(crate) fn of_files<C>(origin: Origin<'_>, of_file: impl Fn(&str) -> Option<C>) -> Option<C> {
+    of_file(origin.inlined).or_else(|| of_file(origin.home))
 }
 
 /// Returns the cost of one event: an instruction is one cycle; misses add estimated cycles.
@@ -223,17 +138,6 @@ fn weight(event: &str) -> f64 {
 /// Returns 1 for a miss of the last cache, otherwise 0.
 fn last_miss(event: &str) -> f64 {
     if matches!(event, "ILmr" | "DLmr" | "DLmw") { 1.0 } else { 0.0 }
-}
-
-/// Returns the name that `text` defines or refers to.
-fn resolved<'t>(names: &mut HashMap<&'t str, &'t str>, text: &'t str) -> &'t str {
-    match text.split_once(' ') {
-        Some((number, name)) if number.starts_with('(') => {
-            names.insert(number, name);
-            name
-        }
-        _ => names.get(text).copied().unwrap_or(text),
-    }
 }
 
 /// Names of functions that copy memory.
@@ -279,8 +183,8 @@ totals: 2453
     fn by_crate(text: &str) -> [f64; 4] {
         let crates = ["rxo-tcp/", "rxo-coalesce/"];
         let of_file = |file: &str| crates.iter().position(|name| file.contains(name));
-        let part = |origin: Origin<'_>| origin.of_files(of_file).map_or(3, |place| 1 + place);
-        let all = costs(text, weight, |origin| if origin.copies() { 0 } else { part(origin) });
+        let part = |origin: Origin<'_>| of_files(origin, of_file).map_or(3, |place| 1 + place);
+        let all = costs(text, weight, |origin| if copies(origin) { 0 } else { part(origin) });
         [0, 1, 2, 3].map(|part| all.get(&part).copied().unwrap_or_default())
     }
 

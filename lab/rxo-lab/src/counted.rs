@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
+use rxo_peers::Folder;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::callgrind::{self, Origin, crate_and_file};
-use crate::folder::Folder;
+use crate::callgrind::{self, Origin, copies, crate_and_file, of_files};
 use crate::process::Process;
 use crate::step;
 
@@ -50,7 +50,7 @@ impl Categories {
             self.0.iter().find(|(_, source)| fits(source)).map(|(category, _)| *category)
         };
         let of_function = first(&|source| match source {
-            Source::Copies => origin.copies(),
+            Source::Copies => copies(origin),
             Source::Functions(names) => names.iter().any(|name| origin.function.contains(name)),
             Source::Path(_) | Source::Files(..) => false,
         });
@@ -64,7 +64,7 @@ impl Categories {
                 Source::Copies | Source::Functions(_) => false,
             })
         };
-        of_function.or_else(|| origin.of_files(of_file)).unwrap_or(self.1)
+        of_function.or_else(|| of_files(origin, of_file)).unwrap_or(self.1)
     }
 }
 

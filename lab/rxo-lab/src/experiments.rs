@@ -4,53 +4,37 @@ use anyhow::Result;
 use rxo_console::fault::usage;
 
 use crate::flags::{AcksFlags, GallatinFlags, Part, RscFlags, RunFlags};
-use crate::runner::{Experiment, Named};
+use crate::study::Study;
 use crate::{cast, gallatin, juggler, menon, paro, policies, rsc, smo, xen};
 
 /// An experiment that can be made from the shared flags.
 struct Entry {
     id: &'static str,
     parts: &'static [Part],
-    make: fn(&RunFlags) -> Result<Box<dyn Experiment>>,
-}
-
-fn boxed(plan: Result<impl Experiment + 'static>) -> Result<Box<dyn Experiment>> {
-    Ok(Box::new(plan?))
+    make: fn(&RunFlags) -> Result<Study>,
 }
 
 /// All experiments: those that are counted first, because they take no longer on a busy machine.
 const ENTRIES: [Entry; 12] = [
-    Entry { id: "policies", parts: policies::PARTS, make: |run| boxed(policies::scenario(run)) },
-    Entry { id: "juggler", parts: juggler::PARTS, make: |run| boxed(juggler::scenario(run)) },
-    Entry { id: "cast", parts: cast::PARTS, make: |run| boxed(cast::scenario(run)) },
-    Entry { id: "xen", parts: xen::PARTS, make: |run| boxed(xen::study(run)) },
-    Entry { id: "smo", parts: smo::PARTS, make: |run| boxed(smo::study(run)) },
-    Entry { id: "paro", parts: paro::PARTS, make: |run| boxed(paro::study(run)) },
-    Entry { id: "rsc", parts: rsc::PARTS, make: |run| boxed(rsc::study(&RscFlags::with(run))) },
-    Entry {
-        id: "cast-live",
-        parts: cast::live::PARTS,
-        make: |run| boxed(cast::live::scenario(run)),
-    },
+    Entry { id: "policies", parts: policies::PARTS, make: policies::study },
+    Entry { id: "juggler", parts: juggler::PARTS, make: juggler::study },
+    Entry { id: "cast", parts: cast::PARTS, make: cast::study },
+    Entry { id: "xen", parts: xen::PARTS, make: xen::study },
+    Entry { id: "smo", parts: smo::PARTS, make: smo::study },
+    Entry { id: "paro", parts: paro::PARTS, make: paro::study },
+    Entry { id: "rsc", parts: rsc::PARTS, make: |run| rsc::study(&RscFlags::with(run)) },
+    Entry { id: "cast-live", parts: cast::live::PARTS, make: cast::live::study },
     Entry {
         id: "gallatin",
         parts: gallatin::PARTS,
-        make: |run| boxed(gallatin::scenario(&GallatinFlags::with(run))),
+        make: |run| gallatin::study(&GallatinFlags::with(run)),
     },
-    Entry {
-        id: "menon",
-        parts: menon::receive::PARTS,
-        make: |run| boxed(menon::receive::study(run)),
-    },
-    Entry {
-        id: "menon-card",
-        parts: menon::card::PARTS,
-        make: |run| boxed(menon::card::study(run)),
-    },
+    Entry { id: "menon", parts: menon::receive::PARTS, make: menon::receive::study },
+    Entry { id: "menon-card", parts: menon::card::PARTS, make: menon::card::study },
     Entry {
         id: "menon-acks",
         parts: menon::acks::PARTS,
-        make: |run| boxed(menon::acks::study(&AcksFlags::with(run))),
+        make: |run| menon::acks::study(&AcksFlags::with(run)),
     },
 ];
 
@@ -59,7 +43,7 @@ const ENTRIES: [Entry; 12] = [
 ///
 /// # Errors
 /// If `--only` names no experiment, or a number is invalid.
-pub(crate) fn all(flags: &RunFlags) -> Result<Vec<Named>> {
+pub(crate) fn all(flags: &RunFlags) -> Result<Vec<Study>> {
     let names = ENTRIES.map(|entry| entry.id);
     let experiment =
         |text: &str| text.split_once('.').map_or(text.to_owned(), |it| it.0.to_owned());
@@ -74,8 +58,7 @@ pub(crate) fn all(flags: &RunFlags) -> Result<Vec<Named>> {
     let make = |entry: &Entry| {
         let parts =
             flags.only.iter().filter_map(|only| only.strip_prefix(entry.id)?.strip_prefix('.'));
-        let run = flags.with_only(parts.map(str::to_owned).collect());
-        Ok(Named { id: entry.id, experiment: (entry.make)(&run)? })
+        (entry.make)(&flags.with_only(parts.map(str::to_owned).collect()))
     };
     ENTRIES.iter().filter(is_chosen).map(make).collect()
 }
@@ -88,13 +71,13 @@ mod tests {
 
     fn ids(line: &str) -> Vec<&'static str> {
         let flags: RunFlags = typed(line).unwrap();
-        all(&flags).unwrap().iter().map(|named| named.id).collect()
+        all(&flags).unwrap().iter().map(|study| study.id).collect()
     }
 
     #[test]
     fn every_experiment_has_a_book_of_claims() {
         let ids = ids("");
-        assert_eq!(ids.len(), ENTRIES.len());
+        assert_eq!(ids, ENTRIES.map(|entry| entry.id));
         assert!(ids.iter().all(|id| book(id).is_some()));
     }
 
@@ -103,7 +86,7 @@ mod tests {
         assert_eq!(ids("--counted"), ["policies", "juggler", "cast", "xen", "smo", "paro"]);
         assert_eq!(ids("--only menon,xen.rate"), ["xen", "menon"]);
         let flags: RunFlags = typed("--only xen.rate --quick").unwrap();
-        assert_eq!(all(&flags).unwrap()[0].experiment.steps().unwrap(), 96);
+        assert_eq!(all(&flags).unwrap()[0].steps(), 96);
         for (line, message) in [
             ("--only xem", "--only xem: choose policies, juggler, cast, xen,"),
             ("--only xen.speed", "--only speed: choose throughput,"),
@@ -119,6 +102,6 @@ mod tests {
     fn what_is_counted_needs_no_networks() {
         let flags: RunFlags = typed("--counted").unwrap();
         let all = all(&flags).unwrap();
-        assert!(all.iter().all(|named| !named.experiment.needs_networks()));
+        assert!(all.iter().all(|study| !study.needs_networks));
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Bracket {
 }
 
 /// A series of a figure: a value, or none, for each x.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Series {
     pub(crate) name: String,
     pub(crate) values: Vec<Option<f64>>,
@@ -66,49 +66,21 @@ pub(crate) struct Guide {
 }
 
 impl Series {
-    pub(crate) fn new(name: impl Into<String>, values: Vec<Option<f64>>) -> Self {
-        Self {
-            name: name.into(),
-            values: values.into_iter().map(|it| it.filter(|value| value.is_finite())).collect(),
-            ranges: Vec::new(),
-            invalid: Vec::new(),
-            quartiles: Vec::new(),
-            is_reference: false,
-            shape: Shape::Line,
-            colour: None,
-        }
-    }
-
-    /// Makes a series of medians with their ranges.
-    pub(crate) fn of_spreads(name: impl Into<String>, spreads: Vec<Option<Spread>>) -> Self {
-        let ranges = spreads.iter().map(|spread| spread.map(|s| (s.min, s.max))).collect();
-        let values = spreads.into_iter().map(|spread| spread.map(|s| s.median)).collect();
-        Self { ranges, ..Self::new(name, values) }
+    /// Makes a series without a name.
+    pub(crate) fn new(values: impl IntoIterator<Item = Option<f64>>) -> Self {
+        let is_finite = |value: Option<f64>| value.filter(|value| value.is_finite());
+        Self { values: values.into_iter().map(is_finite).collect(), ..Self::default() }
     }
 
     /// Makes a series of boxplots from the samples of each x.
-    pub(crate) fn boxes(name: impl Into<String>, samples: &[Vec<f64>]) -> Self {
-        let spreads = samples.iter().map(|values| Spread::of(values.iter().copied())).collect();
-        let quartiles = samples.iter().map(|values| quartiles(values)).collect();
-        Self { quartiles, shape: Shape::Boxes, ..Self::of_spreads(name, spreads) }
-    }
-
-    pub(crate) fn reference(name: impl Into<String>, values: Vec<Option<f64>>) -> Self {
-        Self { is_reference: true, ..Self::new(name, values) }
-    }
-
-    /// Draws this series as bars.
-    pub(crate) fn bars(self) -> Self {
-        Self { shape: Shape::Bars, ..self }
-    }
-
-    /// Draws this series as parts of stacks.
-    pub(crate) fn stack(self) -> Self {
-        Self { shape: Shape::Stack, ..self }
-    }
-
-    pub(crate) fn colour(self, colour: usize) -> Self {
-        Self { colour: Some(colour), ..self }
+    pub(crate) fn boxes(samples: &[Vec<f64>]) -> Self {
+        let spreads = samples.iter().map(|values| Spread::of(values.iter().copied()));
+        let spreads: Vec<_> = spreads.collect();
+        Self {
+            ranges: spreads.iter().map(|spread| spread.map(|s| (s.min, s.max))).collect(),
+            quartiles: samples.iter().map(|values| quartiles(values)).collect(),
+            ..Self::new(spreads.iter().map(|spread| spread.map(|s| s.median)))
+        }
     }
 }
 

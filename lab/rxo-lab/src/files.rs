@@ -68,8 +68,9 @@ const PAGES: usize = 251;
 
 #[cfg(test)]
 mod tests {
+    use rxo_peers::Folder;
+
     use super::*;
-    use crate::folder::Folder;
 
     #[test]
     fn bytes_of_another_file_or_place_are_wrong() {

@@ -15,16 +15,13 @@ use rxo_frame::{ChecksumStatus, Frame, Instant};
 use rxo_testkit::{Random, seg};
 use serde::Serialize;
 
-use crate::claim::{Basis, Claim};
-use crate::figure::Shape;
 use crate::flags::{Part, RunFlags};
-use crate::runner::Experiment;
-use crate::scenario::{Cells, Chart, Scenario};
+use crate::study::{Study, Table};
 
 pub(crate) const PARTS: &[Part] = &[Part::counted("batching")];
 
 /// A delay of the second path and a value of `inseq_timeout`, both in microseconds.
-#[derive(Clone, Copy, PartialEq, Serialize)]
+#[derive(Clone, Copy, Serialize)]
 struct Case {
     delay_us: u64,
     inseq_us: u64,
@@ -41,20 +38,9 @@ struct Batching {
 }
 
 const INSEQ_US: [u64; 6] = [0, 20, 40, 60, 80, 100];
-/// The delays, with their names in figures.
-const DELAYS: [(u64, &str, &str); 4] = [
-    (0, "paths of equal length", "juggler.batching.0us"),
-    (250, "paths 250 us apart", "juggler.batching.250us"),
-    (500, "paths 500 us apart", "juggler.batching.500us"),
-    (750, "paths 750 us apart", "juggler.batching.750us"),
-];
-/// The batching that the authors measured, by delay and `inseq_timeout`.
-const AUTHORS: [[f64; 6]; 4] = [
-    [23.6485, 27.0601, 41.0870, 44.0211, 43.1092, 44.0463],
-    [23.5151, 24.9399, 39.6231, 42.6560, 42.6400, 42.6411],
-    [24.7091, 26.5051, 39.0961, 42.5693, 42.7991, 42.7427],
-    [29.4138, 31.3901, 40.3898, 42.5050, 42.5891, 42.6340],
-];
+const DELAYS_US: [u64; 4] = [0, 250, 500, 750];
+/// The batching that the authors measured with paths of equal length and without a timeout.
+const AUTHORS_POLL: f64 = 23.6485;
 /// The `ofo_timeout` of the experiment.
 const OFO: Duration = Duration::from_millis(1);
 
@@ -70,7 +56,7 @@ const BEGINNING: u32 = 10;
 ///
 /// # Errors
 /// If `--only` names no part.
-pub(crate) fn scenario(flags: &RunFlags) -> Result<impl Experiment + use<>> {
+pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
     flags.chosen(PARTS)?;
     let frames: Vec<Vec<u8>> = (0..PACKETS)
         .map(|n| {
@@ -78,66 +64,19 @@ pub(crate) fn scenario(flags: &RunFlags) -> Result<impl Experiment + use<>> {
             seg().ts(1, 1).seq(seq).len(PAYLOAD).id(n as u16).frame().bytes
         })
         .collect();
-    let cases = DELAYS
-        .iter()
-        .flat_map(|&(delay_us, ..)| INSEQ_US.map(|inseq_us| Case { delay_us, inseq_us }));
-    Ok(Scenario {
-        basis: Basis::VirtualTime,
-        cases: cases.collect(),
-        rounds: 1,
-        rotated: 1,
-        name: |case| format!("{}, inseq_timeout {} us", path(case), case.inseq_us),
-        measure: Box::new(move |case| transfer(&frames, case)),
-        line: |batching| format!("{:.1} packets a delivery", batching.packets_per_delivery),
-        charts: &[Chart {
-            number: "batching",
-            x: |case| case.inseq_us.to_string(),
-            line: path,
-            value: |batching| batching.packets_per_delivery,
-            paper: authors,
-            shape: Shape::Line,
-        }],
-        claims,
-        is_intact: |_| true,
-        facts: Vec::new(),
-    })
-}
-
-fn path(case: Case) -> &'static str {
-    DELAYS.iter().find(|(us, ..)| *us == case.delay_us).map_or("", |(_, name, _)| name)
-}
-
-/// Returns the packets per delivery that the authors measured.
-fn authors(case: Case) -> Option<f64> {
-    let delay = DELAYS.iter().position(|(us, ..)| *us == case.delay_us)?;
-    let inseq = INSEQ_US.iter().position(|us| *us == case.inseq_us)?;
-    Some(AUTHORS[delay][inseq])
-}
-
-fn claims(_: &'static str, cells: &Cells<Case, Batching>) -> Vec<Claim> {
-    let calibration = Case { delay_us: 0, inseq_us: 0 };
-    let polls = cells.median(calibration, |it| it.packets_per_delivery);
-    let mut all = vec![Claim::new("juggler.polls", polls, None)];
-    all.extend(
-        DELAYS.iter().map(|&(delay_us, _, id)| Claim::new(id, farthest(cells, delay_us), None)),
+    let cases = DELAYS_US.iter().flat_map(|us| INSEQ_US.map(|inseq| (*us, inseq)));
+    let cases = cases.map(|(delay_us, inseq_us)| Case { delay_us, inseq_us });
+    let name = |Case { delay_us, inseq_us }: Case| {
+        format!("paths {delay_us} us apart, inseq_timeout {inseq_us} us")
+    };
+    let table = Table::counted(
+        "batching",
+        cases.collect(),
+        name,
+        move |case| transfer(&frames, case),
+        ("packets_per_delivery", "packets a delivery"),
     );
-    let sum = |of: fn(&Batching) -> u64| {
-        cells.cases().filter_map(|case| cells.median(case, |it| of(it) as f64)).sum::<f64>()
-    };
-    let (late, later) = (sum(|it| it.late_segments), sum(|it| it.late_after_beginning));
-    let detail = format!("{late:.0} with the first {BEGINNING} segments of each transfer.");
-    all.push(Claim::new("juggler.late", Some(later), Some(detail)));
-    all
-}
-
-/// Returns the packets per delivery as a share of the authors', in percent, where it differs most.
-fn farthest(cells: &Cells<Case, Batching>, delay_us: u64) -> Option<f64> {
-    let share = |inseq_us| {
-        let case = Case { delay_us, inseq_us };
-        Some(100.0 * cells.median(case, |it| it.packets_per_delivery)? / authors(case)?)
-    };
-    let distance = |share: &f64| (share - 100.0).abs();
-    INSEQ_US.into_iter().filter_map(share).max_by(|a, b| distance(a).total_cmp(&distance(b)))
+    Ok(Study::of("juggler", vec![Box::new(table)]))
 }
 
 /// Passes the packets over both paths to Juggler.
@@ -154,7 +93,7 @@ fn transfer(frames: &[Vec<u8>], Case { delay_us, inseq_us }: Case) -> Result<Bat
     let config = Config::new(rules.policy, 1);
     let mut engine = RuleEngine::new(rules, config)?;
     // The receiver polls often enough to find as many packets as the authors' does without a timeout.
-    let poll_ns = (AUTHORS[0][0] * PACKET_NS) as u64;
+    let poll_ns = (AUTHORS_POLL * PACKET_NS) as u64;
     let (mut deliveries, mut late, mut furthest) = (0_u32, (0, 0), 0);
     let (mut batch, mut next, mut now_ns) = (Vec::new(), 0, 0);
     while next < arrivals.len() || !engine.is_idle() {

@@ -24,8 +24,8 @@ mod downloads;
 mod experiments;
 mod figure;
 mod files;
+mod fit;
 mod flags;
-mod folder;
 mod gallatin;
 mod generator;
 mod guests;
@@ -39,9 +39,9 @@ mod policies;
 mod process;
 mod rsc;
 mod runner;
-mod scenario;
 mod smo;
 mod soak;
+mod source;
 mod step;
 mod steps;
 mod study;
@@ -78,23 +78,21 @@ fn run(command: &Command, stop: &AtomicBool) -> Result<()> {
     match command {
         Command::All(flags) => runner::several(&experiments::all(flags)?, flags, stop),
         Command::Check(flags) => check::run(flags),
-        Command::Gallatin(flags) => one("gallatin", gallatin::scenario(flags)?, &flags.run, stop),
-        Command::Cast(CastFlags { part: None, run }) => {
-            one("cast", cast::scenario(run)?, run, stop)
-        }
+        Command::Gallatin(flags) => one(gallatin::study(flags)?, &flags.run, stop),
+        Command::Cast(CastFlags { part: None, run }) => one(cast::study(run)?, run, stop),
         Command::Cast(CastFlags { part: Some(CastPart::Live(run)), .. }) => {
-            one("cast-live", cast::live::scenario(run)?, run, stop)
+            one(cast::live::study(run)?, run, stop)
         }
-        Command::Policies(flags) => one("policies", policies::scenario(flags)?, flags, stop),
+        Command::Policies(flags) => one(policies::study(flags)?, flags, stop),
         Command::Menon(flags) => menon(flags, stop),
-        Command::Xen(flags) => one("xen", xen::study(flags)?, flags, stop),
-        Command::Rsc(flags) => one("rsc", rsc::study(flags)?, &flags.run, stop),
-        Command::Paro(flags) => one("paro", paro::study(flags)?, flags, stop),
-        Command::Smo(flags) => one("smo", smo::study(flags)?, flags, stop),
+        Command::Xen(flags) => one(xen::study(flags)?, flags, stop),
+        Command::Rsc(flags) => one(rsc::study(flags)?, &flags.run, stop),
+        Command::Paro(flags) => one(paro::study(flags)?, flags, stop),
+        Command::Smo(flags) => one(smo::study(flags)?, flags, stop),
         Command::Step { step } => steps::run(step, stop),
         Command::Guests(flags) => trial::run(flags, stop),
         Command::Attacks(flags) => attacks::run(flags, stop),
-        Command::Juggler(flags) => one("juggler", juggler::scenario(flags)?, flags, stop),
+        Command::Juggler(flags) => one(juggler::study(flags)?, flags, stop),
         Command::Soak(flags) => soak::run(flags, stop),
         // `main` has handled these commands before.
         Command::Bench { .. } | Command::Rxo { .. } => Ok(()),
@@ -103,10 +101,8 @@ fn run(command: &Command, stop: &AtomicBool) -> Result<()> {
 
 fn menon(MenonFlags { part, run }: &MenonFlags, stop: &AtomicBool) -> Result<()> {
     match part {
-        None => one("menon", menon::receive::study(run)?, run, stop),
-        Some(MenonPart::Acks(flags)) => {
-            one("menon-acks", menon::acks::study(flags)?, &flags.run, stop)
-        }
-        Some(MenonPart::Card(run)) => one("menon-card", menon::card::study(run)?, run, stop),
+        None => one(menon::receive::study(run)?, run, stop),
+        Some(MenonPart::Acks(flags)) => one(menon::acks::study(flags)?, &flags.run, stop),
+        Some(MenonPart::Card(run)) => one(menon::card::study(run)?, run, stop),
     }
 }

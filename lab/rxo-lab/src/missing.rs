@@ -9,17 +9,24 @@ use anyhow::Result;
 #[derive(Debug, Default)]
 pub(crate) struct Missing(RefCell<Vec<String>>);
 
+impl From<Vec<String>> for Missing {
+    fn from(reasons: Vec<String>) -> Self {
+        Self(RefCell::new(reasons))
+    }
+}
+
 impl Missing {
     /// Returns the measurement, or records the error and returns `None`.
     pub(crate) fn or_note<S>(&self, measured: Result<S>) -> Option<S> {
-        measured
-            .map_err(|why| {
-                let (mut all, why) = (self.0.borrow_mut(), format!("{why:#}"));
-                if !all.contains(&why) {
-                    all.push(why);
-                }
-            })
-            .ok()
+        measured.map_err(|why| self.note(&format!("{why:#}"))).ok()
+    }
+
+    /// Records a reason.
+    pub(crate) fn note(&self, why: &str) {
+        let mut all = self.0.borrow_mut();
+        if !all.iter().any(|other| other == why) {
+            all.push(why.to_owned());
+        }
     }
 
     pub(crate) fn into_reasons(self) -> Vec<String> {

@@ -6,49 +6,39 @@ use rxo_frame::{Frame, Instant};
 use rxo_testkit::{Traffic, Workload};
 use serde::Serialize;
 
-use crate::claim::Basis;
-use crate::figure::Shape;
 use crate::flags::{Part, RunFlags};
-use crate::runner::Experiment;
-use crate::scenario::{Chart, Scenario};
+use crate::study::{Study, Table};
 
 pub(crate) const PARTS: &[Part] = &[Part::counted("engine")];
 
-/// A policy, by its name, and the name of the traffic.
-#[derive(Clone, Copy, PartialEq, Serialize)]
-struct Case(&'static str, &'static str);
+/// A policy and a kind of traffic, by their names.
+#[derive(Clone, Copy, Serialize)]
+struct Case {
+    policy: &'static str,
+    traffic: &'static str,
+}
+
+/// The result of one policy.
+#[derive(Serialize)]
+struct Eliminated {
+    of_10_000: f64,
+}
 
 /// Makes the experiment from the flags.
 ///
 /// # Errors
 /// If `--only` names no part.
-pub(crate) fn scenario(flags: &RunFlags) -> Result<impl Experiment + use<>> {
+pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
     flags.chosen(PARTS)?;
     let policies = ["linux-gro", "menon-2008", "gallatin-2007", "rsc-2006", "xen-delayed"];
-    let of = |policy| Workload::COMPARED.map(|traffic| Case(policy, traffic.name()));
-    Ok(Scenario {
-        basis: Basis::Count,
-        cases: policies.into_iter().flat_map(of).collect(),
-        rounds: 1,
-        rotated: 1,
-        name: |Case(policy, traffic)| format!("{policy}, {traffic}"),
-        measure: Box::new(eliminated),
-        line: |count| format!("{count:.0} of 10,000"),
-        charts: &[Chart {
-            number: "eliminated",
-            x: |Case(_, traffic)| traffic.to_owned(),
-            line: |Case(policy, _)| policy,
-            value: |count| *count,
-            paper: |_| None,
-            shape: Shape::Bars,
-        }],
-        claims: |_, _| Vec::new(),
-        is_intact: |_| true,
-        facts: Vec::new(),
-    })
+    let of = |policy| Workload::COMPARED.map(|traffic| Case { policy, traffic: traffic.name() });
+    let name = |Case { policy, traffic }: Case| format!("{policy}, {traffic}");
+    let cases = policies.into_iter().flat_map(of).collect();
+    let table = Table::counted("counts", cases, name, eliminated, ("of_10_000", "of 10,000"));
+    Ok(Study::of("policies", vec![Box::new(table)]))
 }
 
-fn eliminated(Case(policy, traffic): Case) -> Result<f64> {
+fn eliminated(Case { policy, traffic }: Case) -> Result<Eliminated> {
     let kind = Workload::COMPARED.into_iter().find(|kind| kind.name() == traffic);
     let traffic = Traffic::new(kind.ok_or_else(|| anyhow!("no traffic {traffic}"))?, PACKETS, 1);
     let mut config = Config::new(Policy::by_name(policy)?, 1);
@@ -61,7 +51,7 @@ fn eliminated(Case(policy, traffic): Case) -> Result<f64> {
         engine.poll(&mut frames, now, |batch| deliveries += batch.len());
     }
     engine.flush(Instant::from_micros(1_000_000), |batch| deliveries += batch.len());
-    Ok((10_000.0 * (1.0 - deliveries as f64 / PACKETS as f64)).round())
+    Ok(Eliminated { of_10_000: (10_000.0 * (1.0 - deliveries as f64 / PACKETS as f64)).round() })
 }
 
 const PACKETS: usize = 10_000;

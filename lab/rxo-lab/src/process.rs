@@ -64,10 +64,10 @@ impl Process {
     }
 
     /// Starts the next step of the process, by a line on its standard input.
-    pub(crate) fn tell(&mut self) -> Result<()> {
+    pub(crate) fn start_step(&mut self) -> Result<()> {
         let name = self.name;
         let input = self.child.stdin.as_mut().with_context(|| format!("{name} has no input"))?;
-        input.write_all(b"\n").with_context(|| format!("{name} does not listen"))
+        input.write_all(b"\n").with_context(|| format!("{name} reads no input"))
     }
 
     /// Waits until the process ends, and returns its measurement.

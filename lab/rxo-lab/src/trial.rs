@@ -15,14 +15,13 @@ use rxo_console::fault::{partial, usage};
 use rxo_console::numbers::grouped;
 use rxo_console::output;
 use rxo_console::table::Table;
-use rxo_peers::{Guest, GuestImage, GuestNet, GuestOptions, Processor};
+use rxo_peers::{Folder, Guest, GuestImage, GuestNet, GuestOptions, Processor};
 use rxo_testbed::traffic::Pattern;
 use rxo_testbed::{Lab, Namespace, become_root_in_user_namespace};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::flags::TryFlags;
-use crate::folder::Folder;
 use crate::guests::{self, at_once};
 use crate::process::{self, Process};
 

@@ -29,15 +29,6 @@ impl Way {
         }
     }
 
-    /// Returns the name of this way of the ACKs in drawings.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::KernelGro => "the kernel's GRO",
-            Self::NoAggregation => "rxo, each ACK",
-            Self::AckAggregate => "rxo, ACKs aggregated",
-        }
-    }
-
     /// Returns the coalescing policy of rxo for this way of the ACKs; `None` for a way without rxo.
     pub fn policy(self) -> Option<Policy> {
         let policy = defaults::live(Policy::linux_gro());

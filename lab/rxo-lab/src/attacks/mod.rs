@@ -20,11 +20,11 @@ use std::time::Duration;
 use anyhow::Result;
 use rustix::process::{Pid, Signal, kill_process};
 use rxo_console::output;
+use rxo_peers::Folder;
 use rxo_testbed::{Lab, MachineReading, become_root_in_user_namespace};
 use serde::{Deserialize, Serialize};
 
 use crate::flags::AttackFlags;
-use crate::folder::Folder;
 use crate::process::{self, Process};
 
 use attack::{ATTACKS, Attack};

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use rxo_console::numbers::rounded;
+use rxo_peers::Folder;
 use rxo_testbed::Lab;
 use serde::{Deserialize, Serialize};
 
 use super::{ANSWERS, RECEIVES};
-use crate::folder::Folder;
 use crate::process::{self, Process};
 
 /// Time between two pings, in seconds as `ping` takes it, and how long it waits for the last answers.

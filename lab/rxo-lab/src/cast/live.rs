@@ -8,18 +8,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use rxo_demo::limits::within;
-use rxo_demo::turns::Turns;
+use rxo_peers::Folder;
 use serde::Serialize;
 
 use crate::bed::Bed;
-use crate::claim::{Basis, Claim};
-use crate::figure::Shape;
 use crate::flags::{Part, RunFlags};
-use crate::folder::Folder;
 use crate::process::{self, Process};
-use crate::runner::{Experiment, Outcome};
-use crate::scenario::{Cells, Chart, Scenario};
 use crate::smo::real::{sha256_of, write_file};
+use crate::study::{Study, Table};
 
 pub(crate) const PARTS: &[Part] = &[];
 
@@ -30,9 +26,16 @@ enum Program {
     Udpcast,
 }
 
-/// A program, the number of receivers, the lost packets per 1000, and the megabytes of the file.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-struct Case(Program, usize, u64, u64);
+/// The parameters of one transfer.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Case {
+    program: Program,
+    receivers: usize,
+    /// Lost packets of 1,000.
+    loss: u64,
+    /// Megabytes of the file.
+    mb: u64,
+}
 
 /// The result of one transfer.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -45,21 +48,17 @@ struct Sample {
     copies: f64,
     /// Receivers that have the file.
     right: usize,
-    /// Receivers that ended well with another file.
-    wrong: usize,
-}
-
-/// The experiment, and the reason why it has no rival.
-struct Live {
-    scenario: Scenario<Case, Sample>,
-    missing: Option<String>,
+    /// `true` if all receivers have the file.
+    all_right: bool,
+    /// `false` if a receiver ended well with another file.
+    is_intact: bool,
 }
 
 /// Makes the experiment from the flags.
 ///
 /// # Errors
 /// If the number of rounds is invalid, or `--only` names a part.
-pub(crate) fn scenario(flags: &RunFlags) -> Result<impl Experiment + use<>> {
+pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
     flags.chosen(PARTS)?;
     let quick = flags.is_quick();
     let rounds = flags.rounds.unwrap_or(if quick { 1 } else { ROUNDS });
@@ -67,60 +66,32 @@ pub(crate) fn scenario(flags: &RunFlags) -> Result<impl Experiment + use<>> {
     let has_rival = Command::new("udp-sender").arg("--license").output().is_ok();
     let programs = [Program::Rxo, Program::Udpcast].into_iter().take(1 + usize::from(has_rival));
     let sizes = if quick { &SIZES[..1] } else { &SIZES[..] };
-    let all = sizes.iter().flat_map(|(count, mb)| LOSSES.map(|loss| (*count, *mb, loss)));
-    let cases = all.flat_map(|(count, mb, loss)| {
-        programs.clone().map(move |program| Case(program, count, loss, mb))
+    let all = sizes.iter().flat_map(|size| LOSSES.map(|loss| (*size, loss)));
+    let cases = all.flat_map(|((receivers, mb), loss)| {
+        programs.clone().map(move |program| Case { program, receivers, loss, mb })
     });
-    let missing = "udpcast was not run: udp-sender is missing; `apt-get install udpcast`";
-    let scenario = Scenario {
-        basis: Basis::Live,
-        cases: cases.collect(),
-        rounds,
-        rotated: 2,
-        name: |case| format!("{}, {}", line(case), x(case)),
-        measure: Box::new(measure),
-        line: |it| format!("{:.2} s, {:.2} copies, {} right", it.seconds, it.copies, it.right),
-        charts: &[TIME, BYTES_SENT],
-        claims,
-        is_intact: |sample| sample.wrong == 0,
-        facts: vec![
-            ("rounds", rounds.to_string()),
-            ("mbit", (BITS_PER_S / 1_000_000).to_string()),
-            ("patience", PATIENCE.as_secs().to_string()),
-        ],
+    let name = |Case { program, receivers, loss, mb }: Case| {
+        format!("{program:?}, {receivers}, {mb} MB, {} %", loss as f64 / 10.0)
     };
-    Ok(Live { scenario, missing: (!has_rival).then(|| missing.to_owned()) })
-}
-
-impl Experiment for Live {
-    fn steps(&self) -> Result<usize> {
-        self.scenario.steps()
-    }
-
-    fn measure(&self, turns: &Turns<'_>) -> Result<Outcome> {
-        let outcome = self.scenario.measure(turns)?;
-        Ok(Outcome { missing: self.missing.iter().cloned().collect(), ..outcome })
-    }
-}
-
-const TIME: Chart<Case, Sample> =
-    Chart { number: "time", x, line, value: |it| it.seconds, paper: |_| None, shape: Shape::Bars };
-const BYTES_SENT: Chart<Case, Sample> = Chart { number: "bytes", value: |it| it.copies, ..TIME };
-
-fn x(Case(_, receivers, loss, mb): Case) -> String {
-    format!("{receivers}, {mb} MB, {} %", loss as f64 / 10.0)
-}
-
-fn line(Case(program, ..): Case) -> &'static str {
-    match program {
-        Program::Rxo => "rxo cast",
-        Program::Udpcast => "udpcast",
-    }
+    let measure = |case, _| measure(case);
+    let cases = ("transfers", cases.collect());
+    let table = Table::timed(cases, rounds, name, measure, ("seconds", "s")).in_groups_of(2);
+    let facts = vec![
+        ("rounds", rounds.to_string()),
+        ("mbit", (BITS_PER_S / 1_000_000).to_string()),
+        ("patience", PATIENCE.as_secs().to_string()),
+    ];
+    let missing = "udpcast was not run: udp-sender is missing; `apt-get install udpcast`";
+    Ok(Study {
+        facts: Box::new(move |_| facts.clone()),
+        missing: Vec::from_iter((!has_rival).then(|| missing.to_owned())),
+        ..Study::of("cast-live", vec![Box::new(table)])
+    })
 }
 
 /// Sends a file to all receivers. Every copy is hashed.
 fn measure(case: Case) -> Result<Sample> {
-    let Case(program, receivers, loss, mb) = case;
+    let Case { program, receivers, loss, mb } = case;
     let (bed, folder) = (Bed::new(receivers, BITS_PER_S)?, Folder::new("cast-live")?);
     bed.lose(loss)?;
     let file = folder.file("image");
@@ -167,7 +138,8 @@ fn measure(case: Case) -> Result<Sample> {
         (seconds, transfer_s) = (PATIENCE.as_secs_f64(), PATIENCE.as_secs_f64());
     }
     let copies = sent as f64 / (mb * 1_000_000) as f64;
-    Ok(Sample { seconds, transfer_s, copies, right, wrong })
+    let all_right = right == receivers;
+    Ok(Sample { seconds, transfer_s, copies, right, all_right, is_intact: wrong == 0 })
 }
 
 fn all_have_ended(running: &mut [Process]) -> Result<bool> {
@@ -210,35 +182,6 @@ fn udpcast(number: usize, receivers: usize, file: &Path, copies: &[PathBuf]) -> 
         command.arg(receivers.to_string());
     }
     command
-}
-
-/// Returns the claims of a chart: at the loss and the size at which rxo does worst.
-fn claims(chart: &'static str, cells: &Cells<Case, Sample>) -> Vec<Claim> {
-    // udp-sender waits two seconds before it begins, which is no part of the claim.
-    let (ids, of): ([&str; 2], fn(&Sample) -> f64) = match chart {
-        "time" => (["cast-live.time.5", "cast-live.time.20"], |it| it.transfer_s),
-        _ => (["cast-live.bytes.5", "cast-live.bytes.20"], |it| it.copies),
-    };
-    let worst = |count| {
-        let rxo = cells.cases().filter(|case| case.0 == Program::Rxo && case.1 == count);
-        let share = |case: Case| {
-            let udpcast = Case(Program::Udpcast, case.1, case.2, case.3);
-            let share = cells.median(case, of)? / cells.median(udpcast, of)?;
-            // Few bytes are no merit of a file that did not arrive.
-            match (all_right(cells, case), all_right(cells, udpcast)) {
-                (false, _) => Some(f64::MAX),
-                (true, false) if chart != "time" => None,
-                _ => Some(share),
-            }
-        };
-        rxo.filter_map(share).reduce(f64::max)
-    };
-    ids.into_iter().zip([5, 20]).map(|(id, count)| Claim::new(id, worst(count), None)).collect()
-}
-
-/// Returns `true` if each receiver got the file in each round.
-fn all_right(cells: &Cells<Case, Sample>, case: Case) -> bool {
-    cells.samples().filter(|(one, _)| *one == case).all(|(_, it)| it.right == case.1)
 }
 
 /// The receivers and the megabytes of the file.

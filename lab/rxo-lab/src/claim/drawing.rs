@@ -46,6 +46,8 @@ pub(crate) struct Drawing {
     /// The value up to which parts of a stack have a name, by that name.
     #[serde(default)]
     pub(crate) brackets: BTreeMap<String, String>,
+    /// The template of the condition that invalid values violate.
+    pub(crate) condition: Option<String>,
     /// The claims that the figure shows.
     #[serde(default)]
     pub(crate) claims: Vec<String>,
@@ -64,17 +66,24 @@ pub(crate) enum Column {
     },
 }
 
-/// A series, or one for each name in `lines`, which is the variable `$line`.
+/// A series, or one for each name in `lines`, which is the variable `$line`, or for each of `rows`, whose fields are
+/// variables.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Line {
-    /// The name; with `lines` it may contain `{line}`.
+    /// The name; with `lines` it may contain `{line}`, and with `rows` it is a template.
     #[serde(default)]
     pub(crate) name: String,
     #[serde(default)]
     pub(crate) lines: Vec<String>,
-    /// The expression of the value at an x.
+    pub(crate) rows: Option<String>,
+    /// The expression of the value at an x; of all samples there, for boxes.
     pub(crate) value: String,
+    /// `true` if lines are drawn that are 0 everywhere.
+    #[serde(default)]
+    pub(crate) keeps_zeros: bool,
+    /// An expression that is above 0 where the value is valid.
+    pub(crate) valid: Option<String>,
     /// `true` for the paper's values, or a bound.
     #[serde(default, rename = "reference")]
     pub(crate) is_reference: bool,

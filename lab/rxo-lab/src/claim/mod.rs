@@ -1,7 +1,7 @@
 //! Claims: statements about a measurement, each with an id, a rule, and a verdict.
 //!
-//! The claims are data ([`said`]); the measured value comes from an experiment; one function computes the verdict
-//! from both ([`status`]). Nothing else decides.
+//! The claims are data ([`said`]), and say how the value follows from an experiment's measurements; one function
+//! computes the verdict from both ([`status`]). Nothing else decides.
 
 mod drawing;
 mod said;
@@ -11,9 +11,8 @@ use rxo_console::numbers::rounded;
 use serde::{Serialize, Serializer};
 
 pub(crate) use self::drawing::{Column, Drawing, Line, Shape};
-use self::said::Origin;
-pub(crate) use self::said::{Basis, Book, Derivation, Fact, Said, Words, book, if_so};
-pub(crate) use self::status::{Rule, Status};
+pub(crate) use self::said::{Book, Derivation, Fact, Said, Words, book, if_so};
+pub(crate) use self::status::Status;
 
 /// A measured value with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -26,21 +25,9 @@ pub(crate) struct Ours {
 }
 
 impl Ours {
-    /// Makes a value from the ends of its interval.
-    pub(crate) fn between(value: f64, (low, high): (f64, f64), count: usize) -> Self {
-        Self { value, low, high, count }
-    }
-
     /// Returns the value with the opposite sign.
     fn mirrored(self) -> Self {
         Self { value: -self.value, low: -self.high, high: -self.low, ..self }
-    }
-}
-
-/// Makes a value without an interval.
-impl From<f64> for Ours {
-    fn from(value: f64) -> Self {
-        Self { value, low: value, high: value, count: 1 }
     }
 }
 
@@ -58,20 +45,9 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// Makes the claim `id` with the measured value, if there is one. `detail` is the result in a sentence.
-    pub(crate) fn new(
-        id: &str,
-        ours: Option<impl Into<Ours>>,
-        detail: impl Into<Option<String>>,
-    ) -> Self {
-        let said = said::find(id).cloned().unwrap_or_else(|| unknown(id));
-        let ours = ours.map(Into::into).filter(|ours: &Ours| ours.value.is_finite());
-        Self { said, ours, detail: detail.into(), why: None, withheld: None }
-    }
-
-    /// Makes the claim `said` without a measurement.
-    pub(crate) fn unmeasured(said: &Said) -> Self {
-        Self { said: said.clone(), ours: None, detail: None, why: None, withheld: None }
+    /// Makes the claim `said` with the measured value, if there is one. `detail` is the result in a sentence.
+    pub(crate) fn new(said: &Said, ours: Option<Ours>, detail: Option<String>) -> Self {
+        Self { said: said.clone(), ours, detail, why: None, withheld: None }
     }
 
     /// Adds the reason for the verdict, if the claim is not reproduced.
@@ -94,11 +70,6 @@ impl Claim {
 
     pub(crate) fn id(&self) -> &str {
         &self.said.id
-    }
-
-    /// Returns `true` if no book has this claim.
-    pub(crate) fn is_unknown(&self) -> bool {
-        self.said.text.is_empty()
     }
 
     pub(crate) fn status(&self) -> Status {
@@ -150,24 +121,6 @@ impl Claim {
     }
 }
 
-fn unknown(id: &str) -> Said {
-    let nothing = String::new;
-    Said {
-        id: id.to_owned(),
-        section: nothing(),
-        text: nothing(),
-        origin: Origin::Aim,
-        row: None,
-        unit: nothing(),
-        paper: None,
-        rule: Rule::default(),
-        basis: Basis::Count,
-        why: None,
-        not_repeated: None,
-        ours: None,
-    }
-}
-
 impl Serialize for Claim {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
@@ -189,38 +142,42 @@ const UNDECIDED: &str = "The interval of the measurements is on both sides of th
 const UNMEASURED: &str = "It was not measured in this run.";
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// Makes the claim `id` of a book with this value.
+    pub(crate) fn claim(id: &str, value: Option<f64>) -> Claim {
+        let (experiment, _) = id.split_once('.').unwrap();
+        let said = book(experiment).unwrap().claims.iter().find(|said| said.id == id);
+        let ours = value.map(|value| Ours { value, low: value, high: value, count: 1 });
+        Claim::new(said.unwrap(), ours, None)
+    }
 
     const TIMED: &str = "menon.fig7.both.up";
 
     #[test]
     fn the_line_has_the_verdict_first_and_the_reason_last() {
-        let line = |value| {
-            Claim::new(TIMED, Some(value), None).because(|| "Linux waits.".to_owned()).line()
-        };
+        let line = |value| claim(TIMED, Some(value)).because(|| "Linux waits.".to_owned()).line();
         assert!(line(14.0).starts_with("weaker        menon.fig7.both.up"), "{}", line(14.0));
         assert!(line(14.0).ends_with("14 %, bound 45. Linux waits."), "{}", line(14.0));
         assert!(!line(50.0).contains("Linux waits."), "no reason is needed");
     }
 
     #[test]
-    fn a_verdict_can_be_taken_back_but_not_what_was_found() {
-        let mut claim = Claim::new(TIMED, Some(50.0), None);
-        claim.withhold("A neighbour was busy.");
-        let json = serde_json::to_value(&claim).unwrap();
+    fn a_verdict_can_be_withdrawn_but_not_the_value() {
+        let mut timed = claim(TIMED, Some(50.0));
+        timed.withhold("A neighbour was busy.");
+        let json = serde_json::to_value(&timed).unwrap();
         assert_eq!((&json["status"], &json["ours"]["value"]), (&"no-verdict".into(), &50.0.into()));
         assert_eq!(json["why"], "A neighbour was busy.");
-        let mut counted = Claim::new("xen.table-v.driver.da", Some(0.5), None);
+        let mut counted = claim("xen.table-v.driver.da", Some(0.5));
         counted.withhold("A neighbour was busy.");
         assert_eq!(counted.status(), Status::Weaker, "a count does not depend on time");
     }
 
     #[test]
     fn what_was_not_measured_has_a_reason() {
-        let claim = Claim::new(TIMED, None::<f64>, None);
-        let json = serde_json::to_value(&claim).unwrap();
+        let json = serde_json::to_value(claim(TIMED, None)).unwrap();
         assert_eq!((&json["status"], &json["why"]), (&"not-repeated".into(), &UNMEASURED.into()));
-        assert!(Claim::new("menon.fig7.typo", Some(1.0), None).is_unknown());
     }
 }

@@ -1,7 +1,7 @@
 //! Draws the figures of a book over the measurements. Pure.
 
 use anyhow::Result;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::scope::{Point, Scope};
 use super::template::fill;
@@ -26,7 +26,7 @@ pub(super) fn draw(scope: &Scope<'_>, drawing: &'static Drawing) -> Result<Optio
     if drawing.only_measured {
         let has_value = |(_, scope): &At<'_>| -> Result<bool> {
             let ours = drawing.series.iter().filter(|line| !line.is_reference);
-            let values = ours.map(|line| Ok(!of_lines(line, scope)?.is_empty()));
+            let values = ours.map(|line| Ok(!of_lines(line, drawing.shape, scope)?.is_empty()));
             Ok(values.collect::<Result<Vec<_>>>()?.contains(&true))
         };
         let kept = columns.iter().map(has_value).collect::<Result<Vec<_>>>()?;
@@ -37,9 +37,11 @@ pub(super) fn draw(scope: &Scope<'_>, drawing: &'static Drawing) -> Result<Optio
         return Ok(None);
     }
     let series = drawing.series.iter().map(|line| series(line, drawing.shape, &columns));
+    let condition = drawing.condition.as_ref().map(|template| fill(scope, template));
     Ok(Some(Figure {
         number: &drawing.number,
         y_label: y_label(scope, drawing)?,
+        condition: condition.transpose()?.flatten(),
         series: series.collect::<Result<Vec<_>>>()?.concat(),
         guides: guides(scope, drawing)?,
         brackets: brackets(drawing, &columns)?,
@@ -82,46 +84,68 @@ fn columns<'m>(scope: &Scope<'m>, said: &[Column]) -> Result<Vec<At<'m>>> {
     Ok(all)
 }
 
-/// Returns the series of `line`. Several lines are one for each name, and none for a name without a value.
+/// Returns the series of `line`. Several lines are one for each name or row, and none for one without a value.
 fn series(line: &Line, shape: Shape, columns: &[At<'_>]) -> Result<Vec<Series>> {
-    let shape = line.shape.unwrap_or(shape);
-    let drawn = |name: String, colour: Option<usize>, of: Option<&str>| -> Result<Series> {
-        let points = columns.iter().map(|(_, scope)| bound(scope, of).point(&line.value));
-        let points: Vec<Option<Point>> = points.collect::<Result<_>>()?;
-        let values = points.iter().map(|point| point.map(|point| point.value)).collect();
-        let ranges: Vec<_> =
-            points.iter().map(|point| point.and_then(|point| point.range)).collect();
-        let ranges = if ranges.iter().any(Option::is_some) { ranges } else { Vec::new() };
-        let is_reference = line.is_reference;
-        Ok(Series { ranges, shape, colour, is_reference, ..Series::new(name, values) })
-    };
     let Some((_, scope)) = columns.first() else { return Ok(Vec::new()) };
-    if line.lines.is_empty() {
-        return Ok(vec![drawn(line.name.clone(), line.colour, None)?]);
-    }
-    let of_name = |of: &String| {
+    let mut all = Vec::new();
+    for of in &line.lines {
         let colour = line.colour.or_else(|| scope.book.colours.get(of).copied());
-        let named = match line.name.is_empty() {
-            true => scope.book.label(of).to_owned(),
-            false => line.name.replace("{line}", scope.book.label(of)),
+        let label = scope.book.label(of);
+        let name = if line.name.is_empty() {
+            label.to_owned()
+        } else {
+            line.name.replace("{line}", label)
         };
-        drawn(named, colour, Some(of.as_str()))
+        let bound = Map::from_iter([("line".to_owned(), Value::from(of.as_str()))]);
+        all.push(drawn(line, (name, colour, shape), (columns, &bound))?);
+    }
+    for row in line.rows.as_ref().map_or(Ok(Vec::new()), |rows| scope.values(rows))? {
+        let Value::Object(fields) = row else { continue };
+        let Some(name) = fill(&scope.with(fields.clone()), &line.name)? else { continue };
+        let own = || Some(fields.get("colour")?.as_u64()? as usize);
+        all.push(drawn(line, (name, line.colour.or_else(own), shape), (columns, &fields))?);
+    }
+    if line.lines.is_empty() && line.rows.is_none() {
+        let named = (line.name.clone(), line.colour, shape);
+        return Ok(vec![drawn(line, named, (columns, &Map::new()))?]);
+    }
+    let says_something = |series: &Series| {
+        series.values.iter().flatten().any(|value| line.keeps_zeros || *value != 0.0)
     };
-    let all = line.lines.iter().map(of_name).collect::<Result<Vec<_>>>()?;
-    let says_something =
-        |series: &Series| series.values.iter().flatten().any(|value| *value != 0.0);
     Ok(all.into_iter().filter(says_something).collect())
 }
 
-/// Returns `scope` with the name of a line.
-fn bound<'m>(scope: &Scope<'m>, line: Option<&str>) -> Scope<'m> {
-    scope.with(line.map(|line| ("line".to_owned(), Value::from(line))))
+/// Draws one series of `line`, whose variables are `bound`.
+fn drawn(
+    line: &Line,
+    (name, colour, shape): (String, Option<usize>, Shape),
+    (columns, bound): (&[At<'_>], &Map<String, Value>),
+) -> Result<Series> {
+    let shape = line.shape.unwrap_or(shape);
+    let scopes = columns.iter().map(|(_, scope)| scope.with(bound.clone()));
+    let scopes: Vec<Scope<'_>> = scopes.collect();
+    let mut series = if shape == Shape::Boxes {
+        let samples = scopes.iter().map(|scope| scope.numbers(&line.value));
+        Series::boxes(&samples.collect::<Result<Vec<_>>>()?)
+    } else {
+        let points = scopes.iter().map(|scope| scope.point(&line.value));
+        let points: Vec<Option<Point>> = points.collect::<Result<_>>()?;
+        let ranges: Vec<_> =
+            points.iter().map(|point| point.and_then(|point| point.range)).collect();
+        let ranges = if ranges.iter().any(Option::is_some) { ranges } else { Vec::new() };
+        Series { ranges, ..Series::new(points.into_iter().map(|point| Some(point?.value))) }
+    };
+    if let Some(valid) = &line.valid {
+        let invalid = |scope: &Scope<'_>| Ok(scope.point(valid)?.is_none_or(|it| it.value <= 0.0));
+        series.invalid = scopes.iter().map(invalid).collect::<Result<_>>()?;
+    }
+    Ok(Series { name, colour, shape, is_reference: line.is_reference, ..series })
 }
 
 /// Returns the values of `line` at one x.
-fn of_lines(line: &Line, scope: &Scope<'_>) -> Result<Vec<f64>> {
+fn of_lines(line: &Line, shape: Shape, scope: &Scope<'_>) -> Result<Vec<f64>> {
     let at = [(String::new(), scope.clone())];
-    let series = series(line, Shape::Line, &at)?;
+    let series = series(line, shape, &at)?;
     Ok(series.iter().flat_map(|series| series.values.iter().flatten().copied()).collect())
 }
 

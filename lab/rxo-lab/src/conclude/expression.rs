@@ -4,6 +4,7 @@
 //! costs[system=da frames_a_poll=2.55].copies    a field of the rows of a table that meet conditions
 //! $system, $latency.p50_us                      a variable: of a column, a line or a row
 //! share('da', 2.55)                             a definition of the book, or a function; steps may follow
+//! each(costs, $copies), most(costs, $copies)    a value of each row; the row with the largest value
 //! 100 * (a - b) / b                             arithmetic
 //! ```
 //!

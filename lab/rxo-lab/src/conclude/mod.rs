@@ -17,7 +17,7 @@ use self::template::fill;
 use crate::claim::{Book, Claim, Derivation, Said};
 use crate::figure::Figure;
 
-/// Returns the figures and the claims of `book` over the rows that were measured. What is missing is left out.
+/// Returns the figures of `book` over the rows that were measured, without those that would be empty, and all its claims.
 ///
 /// # Errors
 /// If an expression of the book cannot be evaluated, which would be a bug.
@@ -27,14 +27,11 @@ pub(crate) fn conclude(
 ) -> Result<(Vec<Figure>, Vec<Claim>)> {
     let scope = Scope::new(book, measured);
     let claims = book.claims.iter().map(|said| claim(&scope, said));
-    let claims: Vec<Claim> = claims.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
-    let of = |id: &String| {
-        let found = claims.iter().find(|claim| claim.id() == id).cloned();
-        found.or_else(|| Some(Claim::unmeasured(book.claims.iter().find(|said| said.id == *id)?)))
-    };
+    let claims: Vec<Claim> = claims.collect::<Result<_>>()?;
     let mut figures = Vec::new();
     for drawing in &book.drawings {
         if let Some(figure) = chart::draw(&scope, drawing)? {
+            let of = |id: &String| claims.iter().find(|claim| claim.id() == id).cloned();
             figures
                 .push(Figure { claims: drawing.claims.iter().filter_map(of).collect(), ..figure });
         }
@@ -42,17 +39,18 @@ pub(crate) fn conclude(
     Ok((figures, claims))
 }
 
-/// Returns the claim `said` with its value; `None` if it has none.
-fn claim(scope: &Scope<'_>, said: &Said) -> Result<Option<Claim>> {
+/// Returns the claim `said` with its value, if it was measured.
+fn claim(scope: &Scope<'_>, said: &Said) -> Result<Claim> {
+    let unmeasured = || Claim::new(said, None, None);
     let Some(Derivation { value, detail, because, undecided }) = &said.ours else {
-        return Ok(None);
+        return Ok(unmeasured());
     };
-    let Some(ours) = scope.point(value)? else { return Ok(None) };
+    let Some(ours) = scope.point(value)? else { return Ok(unmeasured()) };
     let filled = |template: &Option<String>| match template {
         Some(template) => fill(scope, template),
         None => Ok(None),
     };
-    let mut claim = Claim::new(&said.id, Some(ours), filled(detail)?);
+    let mut claim = Claim::new(said, Some(ours.into()), filled(detail)?);
     if let Some(because) = filled(because)? {
         claim = claim.because(|| because);
     }
@@ -62,8 +60,8 @@ fn claim(scope: &Scope<'_>, said: &Said) -> Result<Option<Claim>> {
     {
         claim = claim.undecided(why);
     }
-    Ok(Some(claim))
+    Ok(claim)
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

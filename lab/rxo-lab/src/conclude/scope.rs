@@ -4,6 +4,8 @@
 //! follows from it. An object with a median, a least and a most value is a number with its range, which
 //! survives arithmetic with numbers that have none.
 
+use std::slice;
+
 use anyhow::{Context, Result, bail};
 use rxo_demo::stats::Spread;
 use rxo_testbed::median_bounds;
@@ -30,7 +32,8 @@ pub(super) struct Point {
 
 impl From<Point> for Ours {
     fn from(Point { value, range, count }: Point) -> Self {
-        Self::between(value, range.unwrap_or((value, value)), count)
+        let (low, high) = range.unwrap_or((value, value));
+        Self { value, low, high, count }
     }
 }
 
@@ -62,6 +65,14 @@ impl<'m> Scope<'m> {
     /// The errors of [`values`](Self::values).
     pub(super) fn point(&self, text: &str) -> Result<Option<Point>> {
         Ok(point(&self.values(text)?).filter(|point| point.value.is_finite()))
+    }
+
+    /// Returns the numbers that the expression `text` is.
+    ///
+    /// # Errors
+    /// The errors of [`values`](Self::values).
+    pub(super) fn numbers(&self, text: &str) -> Result<Vec<f64>> {
+        Ok(self.values(text)?.iter().filter_map(Point::of).map(|point| point.value).collect())
     }
 
     pub(super) fn evaluate(&self, expression: &Expression) -> Result<Vec<Value>> {
@@ -143,6 +154,19 @@ impl<'m> Scope<'m> {
                 });
                 return Ok(of_rows.collect::<Result<Vec<_>>>()?.concat());
             }
+            ("most", [rows, of]) => {
+                let mut most: Option<(f64, Value)> = None;
+                for row in self.evaluate(rows)? {
+                    let Value::Object(fields) = &row else { continue };
+                    let of = point(&self.with(fields.clone()).evaluate(of)?);
+                    if let Some(Point { value, .. }) = of
+                        && most.as_ref().is_none_or(|(most, _)| value >= *most)
+                    {
+                        most = Some((value, row));
+                    }
+                }
+                return Ok(most.into_iter().map(|(_, row)| row).collect());
+            }
             ("either", all) => {
                 let all = all.iter().map(|of| self.evaluate(of)).collect::<Result<Vec<_>>>()?;
                 return Ok(all.into_iter().find(|it| !it.is_empty()).unwrap_or_default());
@@ -180,10 +204,32 @@ impl<'m> Scope<'m> {
                 .map(|it| ranged(it.median, (it.min, it.max), 1))
                 .into_iter()
                 .collect(),
-            "range" => match all[..] {
-                [value, low, high] => vec![ranged(value, (low, high), 1)],
+            "range" => match (&all[..], given.get(1).and_then(|of| point(of))) {
+                (&[value, low, high], _) => vec![ranged(value, (low, high), 1)],
+                (&[value, _], Some(Point { range: Some(range), count, .. })) => {
+                    vec![ranged(value, range, count)]
+                }
                 _ => Vec::new(),
             },
+            "ratios" => match &given[..] {
+                [some, others] => some
+                    .iter()
+                    .zip(others)
+                    .flat_map(|(one, other)| {
+                        combined('/', slice::from_ref(one), slice::from_ref(other))
+                    })
+                    .collect(),
+                _ => Vec::new(),
+            },
+            "words" => match all[..] {
+                [value, decimals] if !lacks_one => {
+                    let (decimals, rest) = (decimals as usize, given.concat());
+                    let rest: String = rest[2..].iter().map(text).collect();
+                    vec![format!("{value:.decimals$}{rest}").into()]
+                }
+                _ => Vec::new(),
+            },
+            "growth" => growth(&all).into_iter().collect(),
             "certain" => certain(&all).into_iter().collect(),
             _ => bail!("there is no definition and no function {name}"),
         })
@@ -247,6 +293,13 @@ fn combined(operator: char, left: &[Value], right: &[Value]) -> Vec<Value> {
 fn certain(values: &[f64]) -> Option<Value> {
     let median = Spread::of(values.iter().copied())?.median;
     Some(ranged(median, median_bounds(values).unwrap_or((0.0, f64::MAX)), values.len()))
+}
+
+/// Returns the growth from the first of `values` to the last, with the least step as its lower end.
+fn growth(values: &[f64]) -> Option<Value> {
+    let least = values.windows(2).map(|pair| pair[1] - pair[0]).reduce(f64::min)?;
+    let grown = values.last()? - values.first()?;
+    Some(ranged(grown, (least, grown), values.len()))
 }
 
 fn ranged(value: f64, (low, high): (f64, f64), count: usize) -> Value {

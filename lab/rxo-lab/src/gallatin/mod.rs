@@ -2,11 +2,8 @@
 //! behind rxo.
 //!
 //! A case is a [`peer`] (a receiver that acknowledges rarely, every eight segments, or each segment) and a way
-//! of [`sending`](rxo_demo::sending). The charts show ours beside the tables of the [`paper`]; the [`claims`]
-//! compare aggregation with none.
+//! of [`sending`](rxo_demo::sending). The paper's values, the figures and the claims stand in `claims/gallatin.json`.
 
-mod claims;
-mod paper;
 mod peer;
 
 use std::time::Duration;
@@ -15,51 +12,70 @@ use anyhow::Result;
 use rxo_coalesce::Hold;
 use rxo_demo::limits::within;
 use rxo_demo::machine::Cores;
-use rxo_demo::sending::{Sample, Setup, Way, measure};
+use rxo_demo::sending::{self, Setup, Way};
+use serde::Serialize;
 
 use self::peer::Peer;
-use crate::claim::{Basis, Fact};
-use crate::figure::Shape;
+use crate::claim::Fact;
 use crate::flags::{GallatinFlags, Part};
 use crate::limits::{Effort, Limits};
-use crate::runner::Experiment;
-use crate::scenario::{Cells, Chart, Scenario};
+use crate::study::{Study, Table};
 
 pub(crate) const PARTS: &[Part] = &[];
 
 /// A receiver, and the way of its ACKs to the sender.
-type Case = (Peer, Way);
+#[derive(Clone, Copy, Serialize)]
+struct Case {
+    peer: Peer,
+    way: Way,
+}
+
+/// The figures of one transfer.
+#[derive(Serialize)]
+struct Sample {
+    #[serde(flatten)]
+    sample: sending::Sample,
+    /// The sender's processor time in the paper's unit, microseconds for 1,024 bytes.
+    us_per_kb: f64,
+    acks_per_segment: f64,
+    /// Deliveries of pure ACKs to the sender's stack, for 1,000 segments.
+    deliveries_per_1000: f64,
+    is_intact: bool,
+}
 
 /// Makes the experiment from the flags.
 ///
 /// # Errors
 /// If a number or a time is invalid; the message describes valid values.
-pub(crate) fn scenario(flags: &GallatinFlags) -> Result<impl Experiment + use<>> {
+pub(crate) fn study(flags: &GallatinFlags) -> Result<Study> {
     let GallatinFlags { run, connections } = flags;
     run.chosen(PARTS)?;
     within("--connections", *connections, 1..=MOST_CONNECTIONS)?;
     let (connections, effort) = (*connections, LIMITS.effort(run)?);
-    let each = |peer| Way::ALL.map(|way| (peer, way));
-    Ok(Scenario {
-        basis: Basis::ProcessorTime,
-        cases: Peer::ALL.into_iter().flat_map(each).collect(),
-        rounds: effort.rounds,
-        rotated: Way::ALL.len(),
-        name: |(peer, way)| format!("{}, {}", peer.label(), way.name()),
-        measure: Box::new(move |(peer, way)| measure(way, &setup(peer, connections, effort))),
-        line: |sample| {
-            format!(
-                "{:.1} Gbit/s, {:.3} us/KB, {:.2} ACKs a segment",
-                sample.gbit_per_s,
-                us_per_kb(sample),
-                sample.acks_per_segment()
-            )
-        },
-        charts: &CHARTS,
-        claims: claims::of,
-        is_intact: |sample| sample.hash_ok,
-        facts: facts(connections, effort),
+    let cases = Peer::ALL.iter().flat_map(|peer| Way::ALL.map(|way| Case { peer: *peer, way }));
+    let name = |Case { peer, way }: Case| format!("{}, {}", peer.name(), way.name());
+    let measure = move |Case { peer, way }, _| {
+        Ok(Sample::of(sending::measure(way, &setup(peer, connections, effort))?))
+    };
+    let cases = ("transfers", cases.collect());
+    let table = Table::timed(cases, effort.rounds, name, measure, ("us_per_kb", "us/KB"));
+    Ok(Study {
+        facts: Box::new(move |_| facts(connections, effort)),
+        ..Study::of("gallatin", vec![Box::new(table.in_groups_of(Way::ALL.len()))])
     })
+}
+
+impl Sample {
+    fn of(sample: sending::Sample) -> Self {
+        Self {
+            us_per_kb: 1.024 * sample.cpu.total(),
+            acks_per_segment: sample.acks_per_segment(),
+            deliveries_per_1000: 1_000.0 * sample.ack_deliveries as f64
+                / sample.segments.max(1) as f64,
+            is_intact: sample.hash_ok,
+            sample,
+        }
+    }
 }
 
 /// Returns the setup of one measurement with this receiver.
@@ -73,40 +89,6 @@ fn setup(peer: Peer, connections: usize, Effort { duration: bulk, .. }: Effort) 
         hold: Hold::EndOfPoll,
         moderation: MODERATION,
     }
-}
-
-const CHARTS: [Chart<Case, Sample>; 3] = [
-    Chart {
-        number: "cost",
-        value: us_per_kb,
-        paper: |(peer, way)| Some(paper::row(peer, way)?.us_per_kb),
-        ..BY_PEER
-    },
-    Chart {
-        number: "rate",
-        value: |sample| sample.gbit_per_s,
-        paper: |(peer, way)| Some(paper::row(peer, way)?.gbit_per_s),
-        ..BY_PEER
-    },
-    Chart {
-        number: "deliveries",
-        value: |sample| 1_000.0 * sample.ack_deliveries as f64 / sample.segments.max(1) as f64,
-        ..BY_PEER
-    },
-];
-
-const BY_PEER: Chart<Case, Sample> = Chart {
-    number: "",
-    x: |(peer, _)| peer.label().to_owned(),
-    line: |(_, way)| way.label(),
-    value: |_| 0.0,
-    paper: |_| None,
-    shape: Shape::Bars,
-};
-
-/// Returns the sender's processor time in the paper's unit, microseconds per 1,024 bytes.
-fn us_per_kb(sample: &Sample) -> f64 {
-    1.024 * sample.cpu.total()
 }
 
 fn facts(connections: usize, Effort { rounds, duration }: Effort) -> Vec<Fact> {
@@ -132,11 +114,16 @@ const WARM_UP: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::claim::Claim;
+    use crate::claim::Status::{self, *};
+    use crate::conclude::tests::concluded;
     use crate::flags::typed;
 
     fn steps(line: &str) -> Result<usize> {
-        scenario(&typed(line)?)?.steps()
+        Ok(study(&typed(line)?)?.each_step()[0])
     }
 
     #[test]
@@ -145,6 +132,61 @@ mod tests {
         let effort = LIMITS.effort(&typed("").unwrap()).unwrap();
         let moderated = Peer::ALL.map(|peer| setup(peer, 1, effort).moderation.as_micros());
         assert_eq!(moderated, [75; 3], "alike with every receiver");
+    }
+
+    /// Returns the verdicts for the rates and costs of each receiver, without aggregation and with it.
+    fn verdicts(peers: [[(f64, f64); 2]; 3]) -> Vec<Status> {
+        let row = |peer: Peer, way, (gbit_per_s, us_per_kb): (f64, f64)| {
+            let spread = |value| json!({ "median": value, "min": value, "max": value });
+            json!({
+                "peer": peer, "way": way, "gbit_per_s": spread(gbit_per_s), "us_per_kb": spread(us_per_kb),
+                "acks_per_segment": 0.5,
+            })
+        };
+        let of = |(peer, [without, with]): (Peer, [(f64, f64); 2])| {
+            [row(peer, "no-aggregation", without), row(peer, "ack-aggregate", with)]
+        };
+        statuses(
+            json!({ "transfers": Vec::from_iter(Peer::ALL.into_iter().zip(peers).flat_map(of)) }),
+        )
+    }
+
+    fn statuses(rows: Value) -> Vec<Status> {
+        concluded("gallatin", rows).1.iter().map(Claim::status).collect()
+    }
+
+    #[test]
+    fn what_the_paper_found_is_reproduced_when_it_is_so_here() {
+        let found = verdicts([
+            [(9.4, 0.349), (9.4, 0.290)],
+            [(8.5, 0.404), (9.2, 0.250)],
+            [(1.5, 5.0), (2.5, 2.5)],
+        ]);
+        assert_eq!(found, [Exceeds, Exceeds, Reproduced, Reproduced, Exceeds]);
+    }
+
+    #[test]
+    fn what_is_not_so_here_is_weaker_or_contradicted() {
+        let found = verdicts([
+            [(9.4, 1.0), (9.4, 1.1)],
+            [(9.0, 1.0), (4.0, 0.9)],
+            [(1.5, 5.0), (1.5, 5.1)],
+        ]);
+        assert_eq!(found, [Contradicted, Weaker, Contradicted, Reproduced, Contradicted]);
+        assert!(statuses(json!({ "transfers": [] })).is_empty());
+    }
+
+    /// If the ranges of the rounds overlap, the medians decide.
+    #[test]
+    fn overlapping_rates_are_compared_by_their_medians() {
+        let row = |way, [min, median, max]: [f64; 3]| json!({ "peer": "rarely", "way": way, "gbit_per_s": { "median": median, "min": min, "max": max } });
+        let of = |with| {
+            let rows = [row("no-aggregation", [4.0, 5.0, 6.0]), row("ack-aggregate", with)];
+            statuses(json!({ "transfers": rows }))
+        };
+        assert_eq!(of([5.9, 6.0, 7.0]), [Exceeds]);
+        assert_eq!(of([3.0, 4.9, 6.0]), [Reproduced], "within the tolerance");
+        assert_eq!(of([2.0, 3.0, 3.5]), [Contradicted]);
     }
 
     #[test]

@@ -18,8 +18,7 @@ pub(super) enum Peer {
 impl Peer {
     pub(super) const ALL: [Self; 3] = [Self::Rarely, Self::EveryEight, Self::EachSegment];
 
-    /// Returns the peer's name in figures.
-    pub(super) const fn label(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Rarely => "rarely",
             Self::EveryEight => "every eight segments",

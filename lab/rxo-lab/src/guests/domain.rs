@@ -14,7 +14,7 @@ use rxo_demo::running::{Running, wire};
 use rxo_driver::{CopyPath, GuestOptions, PayloadPlaces};
 use rxo_testbed::Lab;
 
-use super::portions::{Polls, Portions};
+use crate::source::{Polls, Shaped};
 
 /// The treatment of packets by a driver domain.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ pub(crate) fn polling(
         let guest = card(treatment, &socket, Some(places))?;
         let Device { source, sink } = wire(DeviceOptions::default())?;
         ready();
-        let source = Box::new(Portions::new(source, Polls::new(frames_a_poll)));
+        let source = Box::new(Shaped::polled(source, Polls::new(frames_a_poll)));
         let config = WorkerConfig {
             budget_frames: frames_a_poll.ceil() as usize,
             pause: Pause::NEVER,

@@ -15,13 +15,12 @@ use rxo::{Counters, Reading};
 use rxo_coalesce::Policy;
 use rxo_demo::machine::Cores;
 use rxo_demo::running::Running;
-use rxo_peers::{Guest, GuestImage, Processor};
+use rxo_peers::{Folder, Guest, GuestImage, Processor};
 use rxo_testbed::{Lab, LabOptions, Namespace};
 
 use super::domain::{Treatment, switching};
 use super::{PATIENCE, boot};
 use crate::card;
-use crate::folder::Folder;
 
 /// A guest behind a card. Fields nearer to the wire are dropped later.
 pub(crate) struct Machine {

@@ -1,12 +1,11 @@
 //! Runs receiving guests: Linux in virtual machines, with network cards emulated by rxo.
 //!
 //! A guest's program reads and discards 64 KiB at a time, or answers ([`echo`]). A guest is behind a driver
-//! [`domain`], with [`portions`] of frames, or on a [`machine`] with a card.
+//! [`domain`], or on a [`machine`] with a card.
 
 pub(crate) mod domain;
 pub(crate) mod echo;
 pub(crate) mod machine;
-pub(crate) mod portions;
 
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};

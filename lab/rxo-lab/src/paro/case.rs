@@ -1,4 +1,4 @@
-//! A case: the processing of ACKs, the file size, and the clients' ACK rate; and the paper's values.
+//! A case: the processing of ACKs, the file size, and the clients' ACK rate.
 
 use rxo_coalesce::PureAckRule;
 use rxo_host::{FastModules, FastPath, HostConfig};
@@ -82,36 +82,14 @@ impl Case {
 }
 
 /// Returns the file size in the notation of the paper's table.
-pub(super) fn size(file_bytes: u64) -> String {
+fn size(file_bytes: u64) -> String {
     match file_bytes >> 20 {
         0 => format!("{} KB", file_bytes >> 10),
         mb => format!("{mb} MB"),
     }
 }
 
-/// A row of the paper's Table 1.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
-    pub(super) file_bytes: u64,
-    /// Million cycles of a request without and with TCP-PARO, and the saving in percent.
-    pub(super) paper: [f64; 3],
-    /// The claim about the saving.
-    pub(super) claim: &'static str,
-}
-
-const fn row(file_bytes: u64, paper: [f64; 3], claim: &'static str) -> Row {
-    Row { file_bytes, paper, claim }
-}
-
-/// Table 1.
-pub(super) const TABLE_1: [Row; 5] = [
-    row(512 << 10, [0.80, 0.69, 14.0], "paro.table1.512k"),
-    row(1 << 20, [1.36, 1.16, 14.7], "paro.table1.1m"),
-    row(PROFILED_BYTES, [2.40, 2.04, 15.3], "paro.table1.2m"),
-    row(4 << 20, [4.60, 3.86, 16.1], "paro.table1.4m"),
-    row(8 << 20, [9.10, 7.58, 16.7], "paro.table1.8m"),
-];
-/// The cycles of a request (figure 1) that network RX and memory operations take, in percent.
-pub(super) const MIX: [f64; 2] = [20.0, 18.0];
+/// The file sizes of the paper's Table 1.
+pub(super) const FILE_BYTES: [u64; 5] = [512 << 10, 1 << 20, PROFILED_BYTES, 4 << 20, 8 << 20];
 /// File size of Figures 3 and 4, in bytes.
 pub(super) const PROFILED_BYTES: u64 = 2 << 20;

@@ -108,7 +108,7 @@ impl Clients {
     pub(super) fn step(&mut self, now: Instant) -> Result<Tally> {
         let mut received = Vec::new();
         while self.device.source.receive(&mut received, MOST_FRAMES)? > 0 {}
-        received.iter().try_for_each(|frame| self.hear(now, frame))?;
+        received.iter().try_for_each(|frame| self.receive(now, frame))?;
         for _ in 0..OPENED_A_STEP.min(self.clients.len() - self.opened) {
             let syn = self.clients[self.opened].open(ts_value(now))?;
             self.link.send(now, syn, false);
@@ -126,7 +126,7 @@ impl Clients {
     }
 
     /// Puts a frame of the server onto the link, and processes it for its client.
-    fn hear(&mut self, now: Instant, frame: &Frame<DeviceBuf>) -> Result<()> {
+    fn receive(&mut self, now: Instant, frame: &Frame<DeviceBuf>) -> Result<()> {
         let bytes = frame.bytes();
         if let Some(answer) = arp_answer(ENDS.client, bytes) {
             self.link.send(now, answer, false);
@@ -137,7 +137,7 @@ impl Clients {
         let text = &bytes[parsed.at.payload_range()];
         let place = Client::number(parsed.key.destination_port());
         let client = self.clients.get_mut(place).context("a packet for no client")?;
-        let got = client.hear((tcp.seq, tcp.flags, tcp.timestamp.value), text)?;
+        let got = client.receive((tcp.seq, tcp.flags, tcp.timestamp.value), text)?;
         self.tally.bytes += got.bytes;
         if let Some(duplicate) = got.duplicate {
             self.tally.again += 1;

@@ -12,10 +12,10 @@ use crate::counted::{Categories, Costs, MEMORY, Source, counted};
 /// The paper's components: receiving frames from the ring; received frames up to TCP, without memory; copies,
 /// the allocator and pools, of both directions; from TCP to the device's frame; frames into the ring; the HTTP
 /// server and its sockets.
-pub(super) const COMPONENTS: [&str; 6] =
+const COMPONENTS: [&str; 6] =
     [DRIVER_RX, NETWORK_RX, MEMORY, "network TX", "driver TX", APPLICATION];
-pub(super) const DRIVER_RX: &str = "driver RX";
-pub(super) const NETWORK_RX: &str = "network RX";
+const DRIVER_RX: &str = "driver RX";
+const NETWORK_RX: &str = "network RX";
 const APPLICATION: &str = "application";
 
 /// The parts of the server's code, before receiving and sending are told apart.
@@ -55,11 +55,13 @@ const PARTS: Categories = Categories(
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Cost {
     /// Cost of each of [`COMPONENTS`]: instructions, or estimated cycles.
-    pub(super) components: Costs,
-    pub(super) acks_a_segment: f64,
-    pub(super) acks_a_request: f64,
+    components: Costs,
+    /// The sum of the components.
+    total: f64,
+    acks_a_segment: f64,
+    acks_a_request: f64,
     /// Share of pure ACKs in the received packets, in percent.
-    pub(super) pure_acks_percent: f64,
+    pure_acks_percent: f64,
     /// ACKs that the fast path passed to a connection per call; 0 without the fast path.
     acks_a_call: f64,
     served: Served,
@@ -101,23 +103,20 @@ fn components(all: &Costs, receiving: &Costs) -> Costs {
 }
 
 impl Cost {
-    pub(super) fn of(case: Case, served: Served, costs: &Costs) -> Self {
+    fn of(case: Case, served: Served, costs: &Costs) -> Self {
         let tally = served.tally;
         let requests = ratio(tally.bytes as f64, case.file_bytes as f64);
         let per = |count: u64, of: u64| ratio(count as f64, of as f64);
+        let components = costs.each(|_, cost| ratio(cost, requests));
         Self {
-            components: costs.each(|_, cost| ratio(cost, requests)),
+            total: components.total(),
+            components,
             acks_a_segment: per(tally.acks, tally.segments),
             acks_a_request: ratio(tally.acks as f64, requests),
             pure_acks_percent: 100.0 * per(tally.acks, tally.packets),
             acks_a_call: per(served.consumed, served.calls),
             served,
         }
-    }
-
-    /// Returns the total cost of a request.
-    pub(super) fn total(&self) -> f64 {
-        self.components.total()
     }
 }
 

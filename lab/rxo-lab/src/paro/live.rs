@@ -15,6 +15,7 @@ use rxo_console::numbers::ratio;
 use rxo_control::{Request, Session};
 use rxo_demo::machine::Cores;
 use rxo_demo::running::Running;
+use rxo_peers::Folder;
 use rxo_testbed::{CpuMeter, Lab, LabOptions};
 use serde::Serialize;
 use serde_json::Value;
@@ -23,7 +24,6 @@ use super::case::{PROFILED_BYTES, Way};
 use crate::card;
 use crate::downloads::{Clients, Load, Progress};
 use crate::files;
-use crate::folder::Folder;
 use crate::process::{self, Process};
 
 /// The ways between which a running server can switch.

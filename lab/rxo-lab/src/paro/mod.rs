@@ -4,33 +4,28 @@
 //! The saving is measured twice. *Counted*: the host and the HTTP server run on a ring in shared memory
 //! ([`server`]), with modelled [`clients`] at its other end, under callgrind ([`cost`]); the count is exact on
 //! any machine. *Live*: `rxo serve` runs behind `rxo card` with Linux clients ([`live`]). A [`case`] is a way of
-//! ACKs, a file size and an ACK rate. The [`figures`] show the paper's values beside ours.
+//! ACKs, a file size and an ACK rate. The paper's values, the figures and the claims stand in `claims/paro.json`.
 
 mod app;
 mod case;
 mod clients;
 mod cost;
-mod figures;
 mod live;
 pub(crate) mod server;
-mod stamped;
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use rxo_demo::limits::within;
 
-use self::case::{AckRate, Case, PROFILED_BYTES, TABLE_1, Way};
+use self::case::{AckRate, Case, FILE_BYTES, PROFILED_BYTES, Way};
 use self::cost::Cost;
 use self::live::{Live, LiveScale, Window};
 use self::server::Scale;
 use crate::callgrind;
-use crate::claim::if_so;
+use crate::claim::{Fact, if_so};
 use crate::flags::{Part, RunFlags};
-use crate::runner::Outcome;
-use crate::scenario::Cells;
 use crate::study::{Measured, Study, Table};
 
 /// Table 1, figures 1 and 4: instructions of requests; figure 3: cycles, as callgrind estimates them with
@@ -47,24 +42,33 @@ pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
     let rounds = flags.rounds.unwrap_or(if quick { 1 } else { ROUNDS });
     within("--rounds", rounds, 1..=MOST_ROUNDS)?;
     let rates: &[AckRate] = if quick { &[AckRate::Second] } else { &AckRate::ALL };
-    let sizes = TABLE_1.map(|row| row.file_bytes).into_iter();
-    let sizes = sizes.filter(|bytes| !quick || *bytes == PROFILED_BYTES);
+    let sizes = FILE_BYTES.into_iter().filter(|bytes| !quick || *bytes == PROFILED_BYTES);
     let requests = rates.iter().flat_map(|acks| sizes.clone().flat_map(|bytes| ways(*acks, bytes)));
     let requests: Vec<Case> = requests.filter(|_| parts.has("requests")).collect();
     // Simulated caches take minutes, so a quick run has them only if they are named.
     let is_simulated = parts.has("cycles") && (parts.is_named("cycles") || !quick);
     let cycles = ways(AckRate::Second, PROFILED_BYTES).into_iter().filter(|_| is_simulated);
     let scale = if quick { QUICK } else { FULL };
-    let windows = live::WAYS.into_iter().filter(|_| parts.has("live")).collect();
+    let windows: Vec<Way> = live::WAYS.into_iter().filter(|_| parts.has("live")).collect();
     let live_scale = if quick { QUICK_LIVE } else { FULL_LIVE };
     let is_counted = is_simulated || !requests.is_empty();
+    let mut facts = Vec::new();
+    facts.extend(is_counted.then(|| scale.facts()).into_iter().flatten());
+    facts.extend(if_so("is_simulated", is_simulated));
+    facts.extend((!windows.is_empty()).then(|| live_scale.facts(rounds)).into_iter().flatten());
+    let live = Rc::new(RefCell::new(None::<Live>));
     let tables: Vec<Box<dyn Measured>> = vec![
         Box::new(count(("costs", requests), scale, false)),
         Box::new(count(("cycles", cycles.collect()), scale, true)),
-        Box::new(measure_live(windows, rounds, live_scale)),
+        Box::new(measure_live(windows, rounds, live_scale, Rc::clone(&live))),
     ];
-    let prepare = move || if is_counted { callgrind::check() } else { Ok(()) };
-    Ok(Study { prepare: Box::new(prepare), ..Study::of("paro", tables) })
+    Ok(Study {
+        prepare: Box::new(move || if is_counted { callgrind::check() } else { Ok(()) }),
+        // The server has sent its last byte.
+        derive: Box::new(move |_| live.take().map_or(Ok(()), Live::finish)),
+        facts: Box::new(move |_| facts.clone()),
+        ..Study::of("paro", tables)
+    })
 }
 
 fn ways(acks: AckRate, file_bytes: u64) -> [Case; 4] {
@@ -72,48 +76,54 @@ fn ways(acks: AckRate, file_bytes: u64) -> [Case; 4] {
 }
 
 /// Counts instructions or, with `is_simulated`, estimated cycles.
-fn count(cases: (&'static str, Vec<Case>), scale: Scale, is_simulated: bool) -> Table<Case, Cost> {
-    let measure = move |case, _, _: &AtomicBool| cost::count(case, scale, is_simulated);
-    let line = |cost: &Cost| format!("{:.2} million a request", cost.total() / 1e6);
-    let figures = if is_simulated { figures::of_cycles } else { figures::of_requests };
-    let outcome = move |costs: &Cells<Case, Cost>| -> Result<Outcome> {
-        let mut facts = vec![
-            ("files", scale.files.to_string()),
-            ("clients", scale.clients.to_string()),
-            ("counted_mb", (scale.counted_bytes >> 20).to_string()),
-            ("warm_mb", (scale.warm_bytes >> 20).to_string()),
-        ];
-        facts.extend(if_so("is_simulated", is_simulated));
-        Ok(Outcome { figures: figures(costs), facts, ..Outcome::default() })
-    };
-    Table::new(cases, None, Case::name, measure, line).concluded(outcome)
+fn count(
+    (name, cases): (&'static str, Vec<Case>),
+    scale: Scale,
+    is_simulated: bool,
+) -> Table<Case, Cost> {
+    let measure = move |case| cost::count(case, scale, is_simulated);
+    Table::counted(name, cases, Case::name, measure, ("total", "instructions or cycles a request"))
 }
 
 /// Measures all ways with one server, which starts with the first window.
-fn measure_live(cases: Vec<Way>, rounds: usize, scale: LiveScale) -> Table<Way, Window> {
-    let live = Rc::new(RefCell::new(None::<Live>));
-    let ended = Rc::clone(&live);
-    let measure = move |way, _, _: &AtomicBool| -> Result<Window> {
+fn measure_live(
+    cases: Vec<Way>,
+    rounds: usize,
+    scale: LiveScale,
+    live: Rc<RefCell<Option<Live>>>,
+) -> Table<Way, Window> {
+    let measure = move |way, _| -> Result<Window> {
         match &mut *live.borrow_mut() {
             Some(live) => live.measure(way),
             none => none.insert(Live::start(scale)?).measure(way),
         }
     };
-    let line = |window: &Window| format!("{:.0} us a request", window.us_a_request);
-    let outcome = move |windows: &Cells<Way, Window>| -> Result<Outcome> {
-        ended.take().map_or(Ok(()), Live::finish)?;
-        let facts = vec![
-            ("live_clients", scale.clients.to_string()),
-            ("live_files", scale.files.to_string()),
-            ("window_ms", scale.window_ms.to_string()),
-            ("rounds", rounds.to_string()),
-        ];
-        let figures = figures::of_windows(windows).into_iter().collect();
-        Ok(Outcome { figures, facts, ..Outcome::default() })
-    };
     let name = |way: Way| format!("live, {}", way.title());
-    let table = Table::new(("windows", cases), Some(rounds), name, measure, line);
-    table.by("way").rotated().concluded(outcome)
+    let shown = ("us_a_request", "us a request");
+    let table = Table::timed(("windows", cases), rounds, name, measure, shown);
+    table.by("way").rotated().row_by_row()
+}
+
+impl Scale {
+    fn facts(self) -> [Fact; 4] {
+        [
+            ("files", self.files.to_string()),
+            ("clients", self.clients.to_string()),
+            ("counted_mb", (self.counted_bytes >> 20).to_string()),
+            ("warm_mb", (self.warm_bytes >> 20).to_string()),
+        ]
+    }
+}
+
+impl LiveScale {
+    fn facts(self, rounds: usize) -> [Fact; 4] {
+        [
+            ("live_clients", self.clients.to_string()),
+            ("live_files", self.files.to_string()),
+            ("window_ms", self.window_ms.to_string()),
+            ("rounds", rounds.to_string()),
+        ]
+    }
 }
 
 /// Number and size of the paper's files. The paper has 400 clients, but 50 saturate the link too, and either
@@ -127,18 +137,4 @@ const ROUNDS: usize = 7;
 const MOST_ROUNDS: usize = 100;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::flags::typed;
-
-    #[test]
-    fn a_quick_run_leaves_cycles_out_unless_they_are_named() {
-        let steps = |line: &str| study(&typed(line).unwrap()).map(|study| study.each_step());
-        assert_eq!(steps("").unwrap(), [2 * 5 * 4, 4, 7 * 3]);
-        assert_eq!(steps("--quick").unwrap(), [4, 0, 3]);
-        assert_eq!(steps("--quick --only cycles").unwrap(), [0, 4, 0]);
-        assert_eq!(steps("--counted").unwrap(), [4, 0, 0]);
-        assert_eq!(steps("--only live --rounds 3").unwrap(), [0, 0, 9]);
-        assert_eq!(steps("--rounds 101").unwrap_err().to_string(), "--rounds 101: choose 1 to 100");
-    }
-}
+mod tests;

@@ -5,9 +5,7 @@
 //! Callgrind counts the server's work inside [`counted_step`] in the middle turns, or only the host's
 //! receiving in these turns.
 
-use std::cell::Cell;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -18,14 +16,14 @@ use rxo::Instant;
 use rxo::live::{Device, DeviceOptions};
 use rxo_driver::{DeviceSink, GuestOptions};
 use rxo_host::{Host, HostConfig, IpCidr};
+use rxo_peers::Folder;
 use serde::{Deserialize, Serialize};
 
 use super::app::App;
 use super::case::Case;
 use super::clients::{Clients, Habits, Tally};
-use super::stamped::Stamped;
 use crate::card;
-use crate::folder::Folder;
+use crate::source::{Clock, Shaped};
 
 /// The extent of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -66,8 +64,8 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
     let files = (scale.files, case.file_bytes);
     let habits = Habits { clients: scale.clients, acks: case.acks, files };
     let ring = format!("vhost:{}", socket.display()).parse()?;
-    let (tell, told) = channel();
-    let (say, said) = channel();
+    let (instants, steps) = channel();
+    let (tallies, results) = channel();
     let is_connected = AtomicBool::new(false);
     let served = thread::scope(|scope| -> Result<Served> {
         let (is_ready, ready) = channel();
@@ -76,13 +74,13 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
             let guest = GuestOptions { aggregates: false, ..GuestOptions::default() };
             let device = Device::open(ring, DeviceOptions { guest, ..DeviceOptions::default() })?;
             _ = is_ready.send(());
-            be_clients(Clients::new(habits, device), is_connected, &told, &say)
+            be_clients(Clients::new(habits, device), is_connected, &steps, &tallies)
         });
         // If the channel is closed, the thread's own error explains why.
         _ = ready.recv();
         let served = Serving::new(case, &format!("virtio:{}", socket.display()))
             .inspect(|_| is_connected.store(true, Ordering::SeqCst))
-            .and_then(|serving| serving.run(scale, (tell, &said)));
+            .and_then(|serving| serving.run(scale, (instants, &results)));
         is_connected.store(true, Ordering::SeqCst);
         match clients.join() {
             Ok(clients) => clients.and(served),
@@ -96,17 +94,17 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
 fn be_clients(
     mut clients: Clients,
     is_connected: &AtomicBool,
-    told: &Receiver<Instant>,
-    say: &Sender<Tally>,
+    steps: &Receiver<Instant>,
+    tallies: &Sender<Tally>,
 ) -> Result<()> {
     while !is_connected.load(Ordering::SeqCst) {
         // Answers the setup messages of the ring's other end.
         clients.device.source.receive(&mut Vec::new(), 1)?;
         thread::sleep(SHORT);
     }
-    while let Ok(now) = told.recv() {
+    while let Ok(now) = steps.recv() {
         let tally = clients.step(now)?;
-        if say.send(tally).is_err() {
+        if tallies.send(tally).is_err() {
             break;
         }
     }
@@ -115,9 +113,9 @@ fn be_clients(
 
 /// The host and the HTTP server on the measured thread.
 struct Serving {
-    host: Host<Stamped, DeviceSink>,
+    host: Host<Shaped, DeviceSink>,
     app: App,
-    now: Rc<Cell<Instant>>,
+    now: Clock,
     turns: u64,
     /// The turn in which clients last received data.
     last_progress: u64,
@@ -129,8 +127,9 @@ impl Serving {
         let network = IpCidr::new(SERVER.into(), 24)?;
         let mut config = HostConfig { mac: Some(MAC), ..HostConfig::new(vec![network], [1, 2]) };
         case.way.apply(&mut config);
-        let now = Rc::new(Cell::new(Instant::from_micros(1_000_000)));
-        let source = Stamped::new(device.source, Rc::clone(&now));
+        let now = Clock::default();
+        now.set(Instant::from_micros(1_000_000));
+        let source = Shaped::stamped(device.source, now.clone());
         let host = Host::new(source, device.sink, config)?;
         let listener = host.handle().listen(SocketAddr::from((SERVER, PORT)), BACKLOG)?;
         let app = App::new(listener, case.file_bytes)?;
@@ -141,19 +140,19 @@ impl Serving {
     fn run(
         mut self,
         scale: Scale,
-        (tell, said): (Sender<Instant>, &Receiver<Tally>),
+        (instants, results): (Sender<Instant>, &Receiver<Tally>),
     ) -> Result<Served> {
         let mut before = Tally::default();
         while before.bytes < scale.warm_bytes {
             self.step()?;
-            before = self.exchange(&tell, said, before.bytes)?;
+            before = self.exchange(&instants, results, before.bytes)?;
         }
         window_begins();
         let (fast, turns) = (self.host.counters().fast, self.turns);
         let mut now = before;
         while now.bytes - before.bytes < scale.counted_bytes {
             counted_step(&mut self)?;
-            now = self.exchange(&tell, said, now.bytes)?;
+            now = self.exchange(&instants, results, now.bytes)?;
         }
         let after = self.host.counters().fast;
         Ok(Served {
@@ -167,15 +166,15 @@ impl Serving {
     /// Runs a step of the clients. Fails if they receive nothing for a second of virtual time.
     fn exchange(
         &mut self,
-        tell: &Sender<Instant>,
-        said: &Receiver<Tally>,
+        instants: &Sender<Instant>,
+        results: &Receiver<Tally>,
         bytes: u64,
     ) -> Result<Tally> {
         self.now.set(self.now.get() + STEP);
         self.turns += 1;
         // If the clients have ended, their own error explains why.
-        _ = tell.send(self.now.get());
-        let tally = said.recv().context("the clients have ended")?;
+        _ = instants.send(self.now.get());
+        let tally = results.recv().context("the clients have ended")?;
         if tally.bytes > bytes {
             self.last_progress = self.turns;
         }

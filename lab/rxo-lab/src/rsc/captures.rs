@@ -9,14 +9,12 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result};
 use rxo_capture::Capture;
 use rxo_console::fault::usage;
+use serde_json::{Value, json};
 
-use super::amount;
-use super::examine::{Condition, Examined, examine};
+use super::examine::{BUFFERS_KB, Condition, ENTRIES, Examined, WINDOWS, examine};
 use super::senders::{self, Captured, Link};
-use crate::claim::{Fact, if_so};
-use crate::runner::Outcome;
-use crate::scenario::Cells;
-use crate::study::Table;
+use crate::claim::Fact;
+use crate::study::{Rows, Table};
 
 /// The source of the captures.
 #[derive(Debug)]
@@ -65,7 +63,8 @@ impl Sources {
         }
     }
 
-    fn facts(&self) -> Vec<Fact> {
+    /// Returns the facts of the lab's captures.
+    pub(super) fn facts(&self) -> Vec<Fact> {
         match self {
             Self::Brought(_) => Vec::new(),
             Self::Lab { link: Link { packets, bytes_per_s, burst_frames }, .. } => vec![
@@ -81,37 +80,38 @@ impl Sources {
 pub(super) fn table(sources: Sources, is_chosen: bool) -> Table<usize, Option<Examined>> {
     let is_lab = matches!(sources, Sources::Lab { .. });
     let sources = Rc::new(sources);
-    let [named, measured] = [Rc::clone(&sources), Rc::clone(&sources)];
+    let measured = Rc::clone(&sources);
     // A file has the same packets on a busy machine.
     let rounds = is_lab.then_some(1);
-    let cases = (0..sources.len()).filter(|_| is_chosen).collect();
-    let table = Table::new(
+    let cases = (0..measured.len()).filter(|_| is_chosen).collect();
+    Table::new(
         ("captures", cases),
         rounds,
-        move |place| named.name(place),
+        move |place| sources.name(place),
         move |place, _, stop| measured.examined(place, stop),
         |examined| examined.as_ref().map_or_else(String::new, Examined::line),
-    );
-    table.concluded(move |captures| Ok(outcome(&sources, captures)))
+    )
 }
 
-fn outcome(sources: &Sources, captures: &Cells<usize, Option<Examined>>) -> Outcome {
-    let all: Vec<&Examined> =
-        captures.samples().filter_map(|(_, examined)| examined.as_ref()).collect();
-    let lost: u64 = all.iter().map(|examined| examined.lost_frames).sum();
-    let damaged: Vec<&Examined> = all.iter().copied().filter(|it| it.damage.is_some()).collect();
-    let names: Vec<&str> = damaged.iter().map(|examined| examined.name.as_str()).collect();
-    let conditions = [
-        (lost > 0).then(|| ("lost", lost.to_string())),
-        (!names.is_empty()).then(|| ("damaged", names.join(", "))),
-        if_so("has_captures", !all.is_empty()),
+/// Adds a row for each variant of the card and capture: its entries, buffer or window, and the packets eliminated.
+pub(super) fn add_variants(rows: &mut Rows) {
+    let entries = ENTRIES.map(u32::from);
+    let kinds: [(&str, &str, &[u32]); 3] = [
+        ("entries", "by_entries", &entries),
+        ("buffer", "by_buffer", &BUFFERS_KB),
+        ("window", "by_window", &WINDOWS),
     ];
-    Outcome {
-        figures: amount::figures(&all),
-        facts: sources.facts().into_iter().chain(conditions.into_iter().flatten()).collect(),
-        missing: damaged.iter().filter_map(|examined| examined.damage.clone()).collect(),
-        ..Outcome::default()
-    }
+    let of = |row: &Value| -> Vec<Value> {
+        let kind = |(by, field, all): &(&str, &str, &[u32])| -> Vec<Value> {
+            let eliminated = row[field].as_array().into_iter().flatten().zip(*all);
+            let variant = |(eliminated, at)| json!({ "capture": row["name"], "by": by, "at": at, "eliminated": eliminated });
+            eliminated.map(variant).collect()
+        };
+        kinds.iter().flat_map(kind).collect()
+    };
+    let variants: Vec<Value> =
+        rows["captures"].as_array().into_iter().flatten().flat_map(of).collect();
+    rows.insert("variants".to_owned(), variants.into());
 }
 
 /// Returns the paths of the captures in a directory: first those that were kept, by their conditions, then

@@ -1,11 +1,10 @@
 //! `rxo-lab rsc`: Makineni et al., "Receive Side Coalescing for Accelerating TCP/IP Processing" (2006),
 //! repeated with real Linux senders.
 //!
-//! [`senders`] make captures, or the user brings them; [`examine`] simulates the paper's card on each, and
-//! [`amount`] draws figures 4 to 8. [`cost`] measures the processor time at each level for figures 10 and 12, and
-//! [`faster`] projects it to other rates.
+//! [`senders`] make captures, or the user brings them; [`examine`] simulates the paper's card on each. [`cost`]
+//! measures the processor time at each level, and [`faster`] projects it to other rates. The paper's values, the
+//! figures and the claims stand in `claims/rsc.json`.
 
-mod amount;
 mod captures;
 mod cost;
 mod examine;
@@ -23,9 +22,10 @@ use rxo_demo::limits::within;
 use self::captures::Sources;
 use self::examine::Condition;
 use self::senders::Link;
+use crate::claim::{Fact, if_so};
 use crate::flags::{Part, RscFlags};
 use crate::limits::Limits;
-use crate::study::Study;
+use crate::study::{Rows, Study};
 
 /// Figures 4 to 8: packets eliminated, from captures; figures 10 to 12: processor time, and the projection.
 pub(crate) const PARTS: &[Part] = &[Part::timed("captures"), Part::timed("cpu")];
@@ -63,8 +63,37 @@ pub(crate) fn study(flags: &RscFlags) -> Result<Study> {
     let has_cpu = parts.has("cpu") && (captures.is_none() || !run.only.is_empty());
     let payloads: &[usize] = if quick { &[8] } else { &PAYLOADS_KB };
     let payloads = if has_cpu { payloads } else { &[] };
+    let facts = if parts.has("captures") { sources.facts() } else { Vec::new() };
     let captures = captures::table(sources, parts.has("captures"));
-    Ok(Study::of("rsc", vec![Box::new(captures), Box::new(cost::table(payloads, effort))]))
+    let costs = cost::table(payloads, effort);
+    Ok(Study {
+        derive: Box::new(|rows| {
+            captures::add_variants(rows);
+            cost::add_validity(rows);
+            faster::add(rows);
+            Ok(())
+        }),
+        facts: Box::new(move |rows| facts.iter().cloned().chain(facts_of(rows)).collect()),
+        ..Study::of("rsc", vec![Box::new(captures), Box::new(costs)])
+    })
+}
+
+/// Returns what the notes say of the rows.
+fn facts_of(rows: &Rows) -> Vec<Fact> {
+    let of = |table: &str| rows[table].as_array().map_or(&[][..], Vec::as_slice);
+    let (captures, has_costs) = (of("captures"), !of("costs").is_empty());
+    let lost: u64 = captures.iter().filter_map(|row| row["lost_frames"].as_u64()).sum();
+    let damaged = captures.iter().filter(|row| !row["damage"].is_null());
+    let damaged: Vec<&str> = damaged.filter_map(|row| row["name"].as_str()).collect();
+    let all = [
+        (lost > 0).then(|| ("lost", lost.to_string())),
+        (!damaged.is_empty()).then(|| ("damaged", damaged.join(", "))),
+        if_so("has_captures", !captures.is_empty()),
+        if_so("has_costs", has_costs),
+        if_so("has_one_gbit", has_costs),
+        if_so("is_unprojected", has_costs && rows["fit"].is_null()),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 /// Numbers of connections in figures 4 and 5.
@@ -83,47 +112,4 @@ const LIMITS: Limits = Limits {
 const WARM_UP: Duration = Duration::from_millis(400);
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::flags::typed;
-
-    fn of(line: &str) -> Result<Study> {
-        study(&typed::<RscFlags>(line)?)
-    }
-
-    #[test]
-    fn without_flags_it_is_the_papers_experiments() {
-        assert_eq!(of("").unwrap().each_step(), [36, 5 * 2 * 6 * 4]);
-        assert_eq!(of("--quick").unwrap().each_step(), [6, 8]);
-    }
-
-    #[test]
-    fn captures_that_were_brought_are_studied_and_nothing_else() {
-        let folder = crate::folder::Folder::new("brought").unwrap();
-        std::fs::write(folder.file("mine.pcap"), "").unwrap();
-        let path = folder.file("");
-        let brought = of(&format!("--captures {}", path.display())).unwrap();
-        assert_eq!((brought.each_step(), brought.needs_networks), (vec![1, 0], false));
-        let both = of(&format!("--captures {} --only captures,cpu", path.display())).unwrap();
-        assert_eq!((both.each_step()[1] > 0, both.needs_networks), (true, true));
-    }
-
-    #[test]
-    fn an_invalid_value_is_named_with_valid_ones() {
-        let rows = [
-            ("--packets 100", "--packets 100: choose 500 to 200000"),
-            ("--rate 5000", "--rate 5000: choose 10 to 1000"),
-            ("--burst 0", "--burst 0: choose 1 to 64"),
-            ("--rounds 0", "--rounds 0: choose 1 to 1000"),
-            ("--seconds 1h", "--seconds 1h: choose 0.1s to 60s"),
-            ("--keep Cargo.toml", "--keep Cargo.toml: that is a file"),
-            ("--captures src --only cpu", "--captures is for the part captures"),
-            ("--captures src", "--captures src: there is no file named *.pcap"),
-            ("--captures nowhere", "--captures nowhere: cannot be read"),
-        ];
-        for (flags, message) in rows {
-            let error = of(flags).err().unwrap().to_string();
-            assert!(error.starts_with(message), "{error}");
-        }
-    }
-}
+mod tests;

@@ -10,9 +10,9 @@ use rxo_demo::machine::Machine;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::outcome::Outcome;
 use crate::claim::{Claim, book};
 use crate::figure::{Drawn, Figure};
+use crate::study::Outcome;
 
 /// The results of a run.
 #[derive(Debug, Serialize)]

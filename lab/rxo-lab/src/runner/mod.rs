@@ -3,7 +3,6 @@
 //! Without `--json` it prints a line for each claim.
 
 mod document;
-mod outcome;
 
 use std::fs;
 use std::io::Write;
@@ -21,15 +20,9 @@ use rxo_demo::turns::Turns;
 use rxo_testbed::MachineReading;
 
 use self::document::Document;
-pub(crate) use self::outcome::{Experiment, Outcome};
 use crate::claim::Claim;
 use crate::flags::RunFlags;
-
-/// An experiment with its id.
-pub(crate) struct Named {
-    pub(crate) id: &'static str,
-    pub(crate) experiment: Box<dyn Experiment>,
-}
+use crate::study::{Outcome, Study};
 
 /// The treatment of an experiment that fails.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,38 +37,34 @@ enum Failure {
 /// # Errors
 /// If a program or a privilege is missing, a measurement fails, bytes arrived wrong, or a file cannot be
 /// written; after `stop`, once the partial results have been printed.
-pub(crate) fn one(
-    id: &'static str,
-    experiment: impl Experiment + 'static,
-    flags: &RunFlags,
-    stop: &AtomicBool,
-) -> Result<()> {
-    experiment.prepare()?;
-    run(&[Named { id, experiment: Box::new(experiment) }], flags, stop, Failure::Ends)
+pub(crate) fn one(study: Study, flags: &RunFlags, stop: &AtomicBool) -> Result<()> {
+    (study.prepare)()?;
+    run(&[study], flags, stop, Failure::Ends)
 }
 
-/// Runs `experiments` one after another. An experiment that fails is missing in the results, with the reason.
+/// Runs `studies` one after another. An experiment that fails is missing in the results, with the reason.
 ///
 /// # Errors
 /// If a privilege is missing, bytes arrived wrong, or a file cannot be written; once the results have been
 /// written, if parts are missing.
-pub(crate) fn several(experiments: &[Named], flags: &RunFlags, stop: &AtomicBool) -> Result<()> {
-    for Named { experiment, .. } in experiments {
-        // What is missing here is missing again when the experiment runs, and is noted then.
-        _ = experiment.prepare();
+pub(crate) fn several(studies: &[Study], flags: &RunFlags, stop: &AtomicBool) -> Result<()> {
+    for study in studies {
+        // What is missing here is missing again when the study runs, and is noted then.
+        _ = (study.prepare)();
     }
-    run(experiments, flags, stop, Failure::IsNoted)
+    run(studies, flags, stop, Failure::IsNoted)
 }
 
-fn run(experiments: &[Named], flags: &RunFlags, stop: &AtomicBool, failure: Failure) -> Result<()> {
+fn run(studies: &[Study], flags: &RunFlags, stop: &AtomicBool, failure: Failure) -> Result<()> {
     let out = flags.out.as_deref().map(|out| for_folder("--out", out)).transpose()?;
-    let needs_networks = experiments.iter().any(|named| named.experiment.needs_networks());
+    let needs_networks = studies.iter().any(|study| study.needs_networks);
     let privilege = if needs_networks { privilege()? } else { "not needed" };
     let mut document = Document::begin(flags.extent(), privilege);
     let (mut texts, mut damage) = (Vec::new(), None);
-    for Named { id, experiment } in experiments {
-        let Measured { outcome, loads, seconds } = measured(&**experiment, flags, stop, failure)?;
-        let claims = outcome.all_claims(id, disturbance(&loads).as_deref())?;
+    for study in studies {
+        let id = study.id;
+        let Measured { outcome, loads, seconds } = measured(study, flags, stop, failure)?;
+        let claims = outcome.all_claims(id, disturbance(&loads).as_deref());
         texts.extend(claims.iter().map(Claim::line));
         damage = damage.or_else(|| outcome.damage.clone());
         document.partial = document.partial.or_else(|| why_partial(&outcome, id, stop));
@@ -103,18 +92,18 @@ struct Measured {
 }
 
 fn measured(
-    experiment: &dyn Experiment,
+    study: &Study,
     flags: &RunFlags,
     stop: &AtomicBool,
     failure: Failure,
 ) -> Result<Measured> {
     let since = Instant::now();
-    let steps = experiment.steps().unwrap_or_default();
-    if experiment.needs_networks() && !flags.json && !is_set(stop) {
+    let steps = study.steps();
+    if study.needs_networks && !flags.json && !is_set(stop) {
         warn_if_busy();
     }
     let turns = Turns::new(steps, flags.json, stop).repeating(steps / REPEATED);
-    let outcome = experiment.measure(&turns).or_else(|error| match failure {
+    let outcome = study.measure(&turns).or_else(|error| match failure {
         Failure::Ends => Err(error),
         Failure::IsNoted => {
             Ok(Outcome { missing: vec![format!("{error:#}")], ..Outcome::default() })

@@ -24,9 +24,6 @@ use crate::counted::{Categories, Costs, Counted, MEMORY, Source, counted};
 /// and atomic operations, and the backlog that locks protect. Block is the receiver's connection, the paper's TCP
 /// control block; aggregate is the state of the group. Upkeep is the host's work on a connection after its ACK:
 /// timers, and a check for data to send.
-pub(super) const COMPONENTS: [&str; 7] =
-    ["RX", MEMORY, "sync", "block", "aggregate", "upkeep", "other"];
-
 const CATEGORIES: Categories = Categories(
     &[
         (MEMORY, Source::Copies),
@@ -70,16 +67,16 @@ const CATEGORIES: Categories = Categories(
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Cost {
     /// Instructions per acknowledgement, by component, and their sum.
-    pub(super) parts: Costs,
+    parts: Costs,
     pub(super) ack: f64,
     /// Cycles per acknowledgement that callgrind estimates from simulated caches, and misses of the second cache;
     /// `None` if caches were not simulated.
-    pub(super) cycles: Option<f64>,
-    pub(super) misses: Option<f64>,
+    cycles: Option<f64>,
+    misses: Option<f64>,
     /// Instructions per segment to the group.
     pub(super) segment: f64,
     /// Share of the acknowledgements that the fast path consumed.
-    pub(super) consumed: f64,
+    consumed: f64,
 }
 
 /// Report of the process under callgrind: its work in the counted turns.

@@ -15,24 +15,25 @@ use rxo::live::{Device, DeviceOptions};
 use rxo::{ChecksumStatus, Frame, FrameSink, FrameSource};
 use rxo_demo::machine::Cores;
 use rxo_driver::{GuestOptions, clock};
+use rxo_peers::Folder;
 use serde::Serialize;
 
 use super::model::{Counts, Network, least_time};
 use super::sender::{Case, Sender};
 use crate::card;
-use crate::folder::Folder;
 
 /// The result of one cast.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Timed {
+    bits_per_s: f64,
     /// Seconds from the first byte until the last receiver is done.
     pub(super) seconds: f64,
     /// This time in percent of what the link alone takes.
-    pub(super) percent: f64,
+    percent: f64,
     /// ACKs of all receivers per segment to the group.
-    pub(super) acks_a_segment: f64,
+    acks_a_segment: f64,
     /// Segments that the sender repeated, although nothing was lost.
-    pub(super) repairs: u64,
+    repairs: u64,
 }
 
 /// Sends `bytes` to `receivers` over a link of `bits_per_s`.
@@ -62,7 +63,8 @@ pub(super) fn cast(case: Case, bits_per_s: f64, bytes: u64, cores: Cores) -> Res
         let seconds = sent?;
         ensure!(came == bytes, "{came} of {bytes} bytes came");
         let percent = 100.0 * seconds / least_time(bytes, bits_per_s).as_secs_f64();
-        Ok(Timed { seconds, percent, acks_a_segment: acks as f64 / segments as f64, repairs })
+        let acks_a_segment = acks as f64 / segments as f64;
+        Ok(Timed { bits_per_s, seconds, percent, acks_a_segment, repairs })
     })
 }
 
@@ -146,7 +148,7 @@ fn send(socket: &Path, case: Case, bytes: u64, stop: &AtomicBool) -> Result<f64>
     let begun = Instant::now();
     while sender.joined < case.receivers {
         sender.turn(clock::now())?;
-        sender.hear()?;
+        sender.process_events()?;
         check(begun, stop)?;
     }
     let begun = Instant::now();
@@ -154,7 +156,7 @@ fn send(socket: &Path, case: Case, bytes: u64, stop: &AtomicBool) -> Result<f64>
     while sender.done < case.receivers {
         sender.feed(true);
         sender.turn(clock::now())?;
-        sender.hear()?;
+        sender.process_events()?;
         check(begun, stop)?;
     }
     Ok(begun.elapsed().as_secs_f64())

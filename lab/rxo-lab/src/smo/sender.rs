@@ -32,14 +32,6 @@ impl Way {
     /// The ways whose casts are timed.
     pub(crate) const TIMED: [Self; 2] = [Self::Stack, Self::Fast];
 
-    /// Returns the way's name in figures.
-    pub(crate) const fn line(self) -> &'static str {
-        match self {
-            Self::Stack => "without",
-            Self::Mechanism | Self::Fast => self.name(),
-        }
-    }
-
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Stack => "without the fast path",
@@ -166,7 +158,7 @@ where
     ///
     /// # Errors
     /// If a receiver failed or was refused.
-    pub(crate) fn hear(&mut self) -> Result<()> {
+    pub(crate) fn process_events(&mut self) -> Result<()> {
         while let Some(event) = self.cast.event(Duration::ZERO)? {
             match event {
                 CastEvent::Joined { .. } => self.joined += 1,

@@ -26,6 +26,8 @@ pub(super) struct Cast {
     pub(super) bytes: u64,
     /// Seconds from the first byte until the last receiver is done.
     pub(super) seconds: f64,
+    /// This time in percent of what the link alone takes.
+    percent: f64,
     /// Seconds for which the sender's processor worked.
     pub(super) busy_seconds: f64,
     pub(super) acks: u64,
@@ -43,25 +45,20 @@ pub(super) fn cast(case: Case, bits_per_s: f64, bytes: u64, costs: Costs) -> Res
     while scene.sender.done < case.receivers {
         scene.sender.feed(true);
         busy += scene.step(costs)?;
-        scene.sender.hear()?;
+        scene.sender.process_events()?;
         ensure!(scene.now.since(begun) < PATIENCE, "{} are done", scene.sender.done);
     }
     let Counts { acks, bytes: came, repairs, .. } = scene.network.counts();
     ensure!((came, repairs) == (bytes, 0), "{came} bytes came, {repairs} repairs");
+    let seconds = scene.now.since(begun).as_secs_f64();
     Ok(Cast {
         bits_per_s,
         bytes,
-        seconds: scene.now.since(begun).as_secs_f64(),
+        seconds,
+        percent: 100.0 * seconds / least_time(bytes, bits_per_s).as_secs_f64(),
         busy_seconds: busy.as_secs_f64(),
         acks: acks - before,
     })
-}
-
-impl Cast {
-    /// Returns the time in percent of what the link alone takes.
-    pub(super) fn percent(&self) -> f64 {
-        100.0 * self.seconds / least_time(self.bytes, self.bits_per_s).as_secs_f64()
-    }
 }
 
 /// A sender, its card, and its receivers.
@@ -84,7 +81,7 @@ impl Scene {
         let free = Costs { ack_ns: 0.0, segment_ns: 0.0 };
         while scene.sender.joined < case.receivers {
             scene.step(free)?;
-            scene.sender.hear()?;
+            scene.sender.process_events()?;
             ensure!(scene.now < Instant::ZERO + PATIENCE, "the receivers do not come");
         }
         Ok(scene)

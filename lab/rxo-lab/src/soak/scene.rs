@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use rxo_control::{Request, Session};
+use rxo_peers::Folder;
 use rxo_testbed::{Lab, LabOptions, Namespace, Offload, create_veth};
 use serde_json::Value;
 
@@ -22,7 +23,6 @@ use super::load::{Carried, Traffic, beside_churn};
 use super::resources::{self, Sample};
 use crate::downloads::Load;
 use crate::files;
-use crate::folder::Folder;
 use crate::process::{self, Process};
 
 /// All networks and processes. Dropping this ends the processes and removes the networks.

@@ -2,9 +2,9 @@
 //!
 //! A case combines a topology, traffic, a path and a policy. A [`Table`] measures its cases in turn, round after
 //! round, and makes rows of them, whose fields are those of the case and of the measurement. A [`Study`] has one
-//! table or more. What follows from the rows stands in its book ([`conclude`]); a table may also conclude from its
-//! samples itself.
+//! table or more. Its book says which figures and claims follow from the rows ([`conclude`]).
 
+mod outcome;
 mod rows;
 
 use std::sync::atomic::AtomicBool;
@@ -14,12 +14,11 @@ use rxo_demo::turns::{Cases, Turns};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::outcome::Outcome;
 use self::rows::{joined, summed_up};
 use crate::claim::{Fact, book};
 use crate::conclude::conclude;
 use crate::missing::{Missing, NOT_MEASURED};
-use crate::runner::{Experiment, Outcome};
-use crate::scenario::{Cells, sampled};
 
 /// The rows of each table, by its name.
 pub(crate) type Rows = Map<String, Value>;
@@ -32,12 +31,15 @@ pub(crate) struct Study {
     /// The name of its book.
     pub(crate) id: &'static str,
     pub(crate) tables: Vec<Box<dyn Measured>>,
-    /// Checks for programs; see [`Experiment::prepare`].
+    /// Checks for programs, and installs what private networks could not reach later.
     pub(crate) prepare: Box<dyn Fn() -> Result<()>>,
     /// Adds values that follow from the rows and that no expression can say.
     pub(crate) derive: Box<Derive>,
     /// Returns the facts in the experiment's notes.
     pub(crate) facts: Box<Facts>,
+    /// The reasons why parts of the study are missing from the beginning.
+    pub(crate) missing: Vec<String>,
+    /// `true` if the study needs network namespaces.
     pub(crate) needs_networks: bool,
 }
 
@@ -51,7 +53,33 @@ impl Study {
             prepare: Box::new(|| Ok(())),
             derive: Box::new(|_| Ok(())),
             facts: Box::new(|_| Vec::new()),
+            missing: Vec::new(),
         }
+    }
+
+    /// Returns the number of measurements.
+    pub(crate) fn steps(&self) -> usize {
+        self.tables.iter().map(|table| table.steps()).sum()
+    }
+
+    /// Measures every table. If the user interrupts, returns the results so far.
+    ///
+    /// # Errors
+    /// If a network cannot be built, or a transfer breaks.
+    pub(crate) fn measure(&self, turns: &Turns<'_>) -> Result<Outcome> {
+        let (missing, mut measured) = (Missing::from(self.missing.clone()), Rows::new());
+        for table in &self.tables {
+            measured.insert(table.name().to_owned(), table.measure(turns, &missing)?.into());
+        }
+        (self.derive)(&mut measured)?;
+        let damaged = measured.values().filter_map(Value::as_array).flatten();
+        damaged.filter_map(|row| row["damage"].as_str()).for_each(|why| missing.note(why));
+        let book = book(self.id).ok_or_else(|| anyhow!("there is no claims/{}.json", self.id))?;
+        let (figures, claims) = conclude(book, &measured)?;
+        let (facts, missing) = ((self.facts)(&measured), missing.into_reasons());
+        let wrong = "bytes arrived that were not sent; please report this with the results";
+        let damage = (!measured.values().all(is_intact)).then(|| wrong.to_owned());
+        Ok(Outcome { figures, claims, facts, missing, measured, damage })
     }
 
     /// Returns the number of measurements of each table.
@@ -67,8 +95,8 @@ pub(crate) struct Table<C, S> {
     cases: Vec<C>,
     /// Number of rounds; a round measures every case once. `None` for counts and virtual time.
     rounds: Option<usize>,
-    /// `true` if another case is first in each round.
-    is_rotated: bool,
+    /// Number of neighbouring cases that take turns at being first.
+    rotated: usize,
     /// `true` if the samples of a case are one row, with their medians and ranges.
     is_summed_up: bool,
     /// `true` if a measurement that fails is missing, and the others continue.
@@ -77,16 +105,12 @@ pub(crate) struct Table<C, S> {
     measure: Box<Measure<C, S>>,
     /// Returns a progress line about a result.
     line: Box<dyn Fn(&S) -> String>,
-    conclusion: Box<Conclusion<C, S>>,
     /// The field of a row that a case is; empty if a case has fields.
     key: &'static str,
 }
 
 /// Measures a case in a round. The flag is set when the user interrupts.
 type Measure<C, S> = dyn Fn(C, usize, &AtomicBool) -> Result<S>;
-
-/// Returns the figures, claims and facts that follow from the samples.
-type Conclusion<C, S> = dyn Fn(&Cells<C, S>) -> Result<Outcome>;
 
 impl<C: Copy, S: Serialize + 'static> Table<C, S> {
     /// Makes a table `name` of counts or virtual time. `label` names a case, `shown` is a field of the
@@ -127,29 +151,14 @@ impl<C: Copy, S: Serialize + 'static> Table<C, S> {
             name,
             cases,
             rounds,
-            is_rotated: false,
+            rotated: 1,
             is_summed_up: false,
             is_optional: false,
             label: Box::new(label),
             measure: Box::new(measure),
             line: Box::new(line),
-            conclusion: Box::new(|_| Ok(Outcome::default())),
             key: "",
         }
-    }
-
-    /// Draws `conclusion` from the samples, unless there are no cases.
-    pub(crate) fn concluded(
-        self,
-        conclusion: impl Fn(&Cells<C, S>) -> Result<Outcome> + 'static,
-    ) -> Self {
-        Self { conclusion: Box::new(conclusion), ..self }
-    }
-
-    /// Returns what follows from `cells`.
-    #[cfg(test)]
-    pub(crate) fn conclude(&self, cells: &Cells<C, S>) -> Result<Outcome> {
-        (self.conclusion)(cells)
     }
 
     /// Makes each case, which is a name, the field `key` of its row.
@@ -165,7 +174,13 @@ impl<C: Copy, S: Serialize + 'static> Table<C, S> {
 
     /// Lets the cases take turns at being first.
     pub(crate) fn rotated(self) -> Self {
-        Self { is_rotated: true, ..self }
+        let all = self.cases.len();
+        self.in_groups_of(all)
+    }
+
+    /// Lets neighbouring cases, `count` at a time, take turns at being first.
+    pub(crate) fn in_groups_of(self, count: usize) -> Self {
+        Self { rotated: count, ..self }
     }
 
     /// Makes a row of each measurement.
@@ -196,12 +211,11 @@ pub(crate) trait Measured {
     /// Returns `true` if the measurements take real time.
     fn is_timed(&self) -> bool;
 
-    /// Measures every case. Returns the rows, by the table's name, and what the table concludes. If the user
-    /// interrupts, returns the rows so far.
+    /// Measures every case. Returns the rows. If the user interrupts, returns the rows so far.
     ///
     /// # Errors
     /// If a measurement fails that is not optional.
-    fn measure(&self, turns: &Turns<'_>, missing: &Missing) -> Result<Outcome>;
+    fn measure(&self, turns: &Turns<'_>, missing: &Missing) -> Result<Vec<Value>>;
 }
 
 impl<C: Copy + Serialize, S: Serialize> Measured for Table<C, S> {
@@ -217,7 +231,7 @@ impl<C: Copy + Serialize, S: Serialize> Measured for Table<C, S> {
         self.rounds.is_some()
     }
 
-    fn measure(&self, turns: &Turns<'_>, missing: &Missing) -> Result<Outcome> {
+    fn measure(&self, turns: &Turns<'_>, missing: &Missing) -> Result<Vec<Value>> {
         let measure = |case: C, round: usize| -> Result<Option<S>> {
             let measured = (self.measure)(case, round, turns.stop());
             if self.is_optional { Ok(missing.or_note(measured)) } else { measured.map(Some) }
@@ -226,67 +240,35 @@ impl<C: Copy + Serialize, S: Serialize> Measured for Table<C, S> {
             Some(sample) => (self.line)(sample),
             None => NOT_MEASURED.to_owned(),
         };
-        let Self { cases, rounds, label, .. } = self;
-        let rotated = if self.is_rotated { cases.len() } else { 1 };
-        let in_turn = Cases { cases, rounds: rounds.unwrap_or(1), rotated };
-        let samples = sampled(turns, self.is_timed(), in_turn, (label, measure, line))?;
-        let samples = samples.into_iter().map(|all| all.into_iter().flatten().collect());
-        let cells = Cells::of(cases.iter().copied().zip(samples).collect());
-        let rows = self.rows(&cells)?;
-        let outcome =
-            if cases.is_empty() { Outcome::default() } else { (self.conclusion)(&cells)? };
-        Ok(Outcome {
-            measured: Rows::from_iter([(self.name().to_owned(), rows.into())]),
-            ..outcome
-        })
+        let Self { cases, rounds, label, rotated, .. } = self;
+        let samples = match *rounds {
+            Some(rounds) => {
+                turns.measure(Cases { cases, rounds, rotated: *rotated }, label, measure, line)?
+            }
+            None => {
+                let counts = turns.count(cases, label, |case| measure(case, 0), line)?;
+                counts.into_iter().map(|count| vec![count]).collect()
+            }
+        };
+        let rows = cases.iter().zip(samples).map(|(case, samples)| self.rows(case, &samples));
+        Ok(rows.collect::<Result<Vec<_>>>()?.concat())
     }
 }
 
 impl<C: Copy + Serialize, S: Serialize> Table<C, S> {
-    fn rows(&self, cells: &Cells<C, S>) -> Result<Vec<Value>> {
-        let mut rows = Vec::new();
-        for (case, samples) in cells.iter() {
-            let samples = samples.iter().map(serde_json::to_value);
-            let mut samples = samples.collect::<serde_json::Result<Vec<Value>>>()?;
-            samples.retain(|sample| !sample.is_null());
-            let case = match self.key {
-                "" => serde_json::to_value(case)?,
-                key => json!({ key: case }),
-            };
-            match self.is_summed_up && !samples.is_empty() {
-                true => rows.push(joined(&case, summed_up(&samples))),
-                false => rows.extend(samples.into_iter().map(|sample| joined(&case, sample))),
-            }
-        }
-        Ok(rows)
-    }
-}
-
-impl Experiment for Study {
-    fn prepare(&self) -> Result<()> {
-        (self.prepare)()
-    }
-
-    fn steps(&self) -> Result<usize> {
-        Ok(self.tables.iter().map(|table| table.steps()).sum())
-    }
-
-    fn measure(&self, turns: &Turns<'_>) -> Result<Outcome> {
-        let (missing, mut all) = (Missing::default(), Outcome::default());
-        for table in &self.tables {
-            all = all.and(table.measure(turns, &missing)?);
-        }
-        (self.derive)(&mut all.measured)?;
-        let book = book(self.id).ok_or_else(|| anyhow!("there is no claims/{}.json", self.id))?;
-        let (figures, claims) = conclude(book, &all.measured)?;
-        let facts = (self.facts)(&all.measured);
-        let is_intact = all.measured.values().all(is_intact);
-        let of_book = Outcome { figures, claims, facts, ..Outcome::default() };
-        Ok(all.and(of_book.missing(missing).intact(is_intact)))
-    }
-
-    fn needs_networks(&self) -> bool {
-        self.needs_networks
+    /// Returns the rows of one case.
+    fn rows(&self, case: &C, samples: &[Option<S>]) -> Result<Vec<Value>> {
+        let samples = samples.iter().map(serde_json::to_value);
+        let mut samples = samples.collect::<serde_json::Result<Vec<Value>>>()?;
+        samples.retain(|sample| !sample.is_null());
+        let case = match self.key {
+            "" => serde_json::to_value(case)?,
+            key => json!({ key: case }),
+        };
+        Ok(match self.is_summed_up && !samples.is_empty() {
+            true => vec![joined(&case, summed_up(&samples))],
+            false => samples.into_iter().map(|sample| joined(&case, sample)).collect(),
+        })
     }
 }
 
@@ -322,37 +304,33 @@ mod tests {
             || Table::counted("costs", cases(), |it| it.n.to_string(), measure, ("twice", "of it"));
         let (stop, missing) = (AtomicBool::new(false), Missing::default());
         let turns = Turns::new(2, true, &stop);
-        let outcome = table().optional().measure(&turns, &missing).unwrap();
-        assert_eq!(outcome.measured["costs"], json!([{ "n": 1, "twice": 2.0 }]));
+        let rows = table().optional().measure(&turns, &missing).unwrap();
+        assert_eq!(rows, [json!({ "n": 1, "twice": 2.0 })]);
         assert_eq!(missing.into_reasons(), ["no tool: install it"]);
         assert!(table().measure(&turns, &Missing::default()).is_err());
     }
 
     #[test]
-    fn a_table_without_cases_needs_nothing_and_concludes_nothing() {
-        let table = |name, cases| {
-            let measure = |case: u32, _, _: &AtomicBool| Ok(json!({ "twice": 2 * case }));
-            let table =
-                Table::new((name, cases), Some(1), |it| it.to_string(), measure, Value::to_string);
-            table.by("n").concluded(|cells| {
-                let count = cells.samples().count().to_string();
-                Ok(Outcome::default().facts(vec![("count", count)]))
-            })
+    fn a_study_needs_networks_if_a_table_with_cases_is_timed() {
+        let table = |name, cases: Vec<u32>| -> Box<dyn Measured> {
+            let measure = |case, _| {
+                Ok(json!({ "twice": 2 * case, "damage": "cut off", "is_intact": case == 1 }))
+            };
+            let label = |case: u32| case.to_string();
+            Box::new(Table::timed((name, cases), 1, label, measure, ("twice", "")).by("n"))
         };
-        let study = |cases| {
-            Study::of(
-                "rsc",
-                vec![Box::new(table("some", cases)), Box::new(table("none", Vec::new()))],
-            )
-        };
+        let study =
+            |cases| Study::of("policies", vec![table("counts", cases), table("others", vec![])]);
         let stop = AtomicBool::new(false);
-        let outcome = study(vec![1, 2]).measure(&Turns::new(2, true, &stop)).unwrap();
-        assert!(study(vec![1]).needs_networks && !study(Vec::new()).needs_networks);
-        assert_eq!(study(vec![1, 2]).each_step(), [2, 0]);
+        let some = study(vec![1, 2]);
+        assert!(some.needs_networks && !study(Vec::new()).needs_networks);
+        assert_eq!(some.each_step(), [2, 0]);
+        let outcome = some.measure(&Turns::new(2, true, &stop)).unwrap();
+        let row = |n| json!({ "n": n, "twice": 2 * n, "damage": "cut off", "is_intact": n == 1 });
         assert_eq!(
             Value::Object(outcome.measured),
-            json!({ "some": [{ "n": 1, "twice": 2 }, { "n": 2, "twice": 4 }], "none": [] })
+            json!({ "counts": [row(1), row(2)], "others": [] })
         );
-        assert_eq!(outcome.facts, [("count", "2".to_owned())]);
+        assert_eq!((outcome.missing, outcome.damage.is_some()), (vec!["cut off".to_owned()], true));
     }
 }

@@ -14,7 +14,7 @@ pub(super) fn joined(case: &Value, measured: Value) -> Value {
 }
 
 /// Returns one row for several samples: the spread of each measured number, the sum of each integer, which is a
-/// count, the medians of the numbers in an inner object, and the first of anything else.
+/// count, `false` if one is `false`, the medians of the numbers in an inner object, and the first of anything else.
 pub(super) fn summed_up(samples: &[Value]) -> Value {
     by_field(samples, |spread| serde_json::to_value(spread).unwrap_or_default())
 }
@@ -34,6 +34,7 @@ fn together(values: &[&Value], number: fn(Spread) -> Value) -> Value {
             let inner: Vec<Value> = values.iter().copied().cloned().collect();
             by_field(&inner, |spread| spread.median.into())
         }
+        Some(Value::Bool(_)) => values.iter().all(|it| **it == Value::Bool(true)).into(),
         Some(first) if first.is_u64() => {
             values.iter().filter_map(|it| it.as_u64()).sum::<u64>().into()
         }
@@ -52,12 +53,12 @@ mod tests {
 
     #[test]
     fn numbers_have_spreads_counts_have_sums_and_what_is_inside_has_medians() {
-        let sample = |rate: f64, ns: f64| json!({ "rate": rate, "sent_again": 2, "parts": { "rx": ns }, "full_ms": null });
+        let sample = |rate: f64, ns: f64| json!({ "rate": rate, "sent_again": 2, "parts": { "rx": ns }, "full_ms": null, "is_intact": ns != 6.0 });
         let row = summed_up(&[sample(1.0, 4.0), sample(3.0, 6.0), sample(2.0, 5.0)]);
         let spread = json!({ "median": 2.0, "min": 1.0, "max": 3.0 });
         assert_eq!(
             row,
-            json!({ "rate": spread, "sent_again": 6, "parts": { "rx": 5.0 }, "full_ms": null })
+            json!({ "rate": spread, "sent_again": 6, "parts": { "rx": 5.0 }, "full_ms": null, "is_intact": false })
         );
     }
 }

@@ -15,14 +15,14 @@ use anyhow::{Result, ensure};
 use rxo::live::{Device, DeviceOptions};
 use rxo::{FrameSink, FrameSource, Load};
 use rxo_driver::{DeviceName, DeviceSource, GuestOptions};
+use rxo_peers::Folder;
 use serde::{Deserialize, Serialize};
 
 use super::Case;
 use super::domain::Domain;
 use super::traffic::{SEGMENT_BYTES, Traffic};
 use crate::counted::{Categories, Counted, counted};
-use crate::folder::Folder;
-use crate::guests::portions::Polls;
+use crate::source::Polls;
 use crate::{callgrind, card};
 
 /// Cost of the polls of a driver domain.

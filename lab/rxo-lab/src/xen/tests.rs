@@ -1,11 +1,9 @@
 use serde_json::json;
 
 use super::*;
-use crate::claim::{Claim, book};
-use crate::conclude::conclude;
+use crate::claim::Claim;
 use crate::figure::Figure;
 use crate::flags::typed;
-use crate::runner::Experiment;
 
 #[test]
 fn a_part_is_measured_alone() {
@@ -22,22 +20,13 @@ fn a_part_is_measured_alone() {
     ] {
         let study = study(&typed(line).unwrap()).unwrap();
         let needs_guests = !["--only rate", "--only latency", "--counted"].contains(&line);
-        assert_eq!(
-            (study.steps().unwrap(), study.needs_networks()),
-            (steps, needs_guests),
-            "{line}"
-        );
+        assert_eq!((study.steps(), study.needs_networks), (steps, needs_guests), "{line}");
     }
 }
 
-/// Returns the figures and the verdicts over `rows`, whose other tables are empty.
+/// Returns the figures and the claims over `rows`.
 fn concluded(rows: Value) -> (Vec<Figure>, Vec<Claim>) {
-    let names =
-        ["rates", "paced", "exchanges", "costs", "guests", "machines", "requests", "several"];
-    let mut all: Rows = names.iter().map(|name| ((*name).to_owned(), json!([]))).collect();
-    all.extend(serde_json::from_value::<Rows>(rows).unwrap());
-    alignments(&mut all).unwrap();
-    conclude(book("xen").unwrap(), &all).unwrap()
+    crate::conclude::tests::concluded("xen", rows)
 }
 
 fn holds(claims: &[Claim], id: &str) -> Option<bool> {

@@ -12,7 +12,7 @@ use super::Case;
 use super::domain::Domain;
 use super::system::System;
 use super::traffic::{FAST_FRAME_TIME, FRAME_TIME, Traffic};
-use crate::guests::portions::Polls;
+use crate::source::Polls;
 
 /// The result of a bulk transfer through a driver domain.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

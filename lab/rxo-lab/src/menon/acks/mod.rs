@@ -209,10 +209,9 @@ const SEGMENT_FRAME: f64 = 1_514.0;
 mod tests {
     use super::*;
     use crate::flags::typed;
-    use crate::runner::Experiment;
 
     fn steps(line: &str) -> Result<usize> {
-        study(&typed::<AcksFlags>(line)?)?.steps()
+        Ok(study(&typed::<AcksFlags>(line)?)?.steps())
     }
 
     #[test]

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use crate::card::Expansion;
 use crate::flags::Chosen;
+use crate::menon::once;
 use crate::menon::stack::{PAPERS_LIMIT, Stack};
-use crate::scenario::once;
 
 /// One configuration of the receiving host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

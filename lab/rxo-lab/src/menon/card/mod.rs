@@ -20,7 +20,7 @@ use rxo_peers::GuestImage;
 use self::case::{Case, cases};
 use self::linux::Feed;
 use self::network::Prefetch;
-use super::fit;
+use super::add_fit;
 use crate::callgrind;
 use crate::claim::{Fact, if_so};
 use crate::flags::{Part, RunFlags};
@@ -114,7 +114,7 @@ fn prepare(has_guest: bool) -> Result<()> {
 
 /// Adds the curve over the Aggregation Limit.
 fn derive(rows: &mut Rows) -> Result<()> {
-    fit::add(rows, "rows", ("per_packet", 1.0), |row| {
+    add_fit(rows, "rows", ("per_packet", 1.0), |row| {
         let is_plain = row["traffic"] == "bulk" && row["expansion"] == "host";
         is_plain && row["connections"] == 1 && row["application"] == "worker"
     });
@@ -154,11 +154,10 @@ const MOST_ROUNDS: usize = 100;
 mod tests {
     use super::*;
     use crate::flags::typed;
-    use crate::runner::Experiment;
 
     #[test]
     fn what_parts_share_is_measured_once() {
-        let steps = |line: &str| study(&typed(line).unwrap()).unwrap().steps().unwrap();
+        let steps = |line: &str| study(&typed(line).unwrap()).unwrap().steps();
         assert_eq!(steps(""), 3 * (5 + 4 + 8 + 9 + 8 + 2) + 4 + 3);
         let rows = [
             ("profile", 3 * 5),

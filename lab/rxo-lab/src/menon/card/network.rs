@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use rxo_console::numbers::ratio;
+use rxo_peers::Folder;
 use rxo_testbed::traffic::{BulkConfig, Outgoing, Pattern};
 use rxo_testbed::{Lab, LabOptions, Namespace};
 use serde::Serialize;
@@ -17,7 +18,6 @@ use super::receiver::{Measured, PORT, Parameters};
 use crate::callgrind::{self, COUNTED};
 use crate::card::{self, MODERATION};
 use crate::counted::{Categories, Costs, Source};
-use crate::folder::Folder;
 use crate::generator::generator;
 use crate::menon::stack::Stack;
 use crate::process::{self, Process};

@@ -16,12 +16,11 @@ use rxo_demo::wrap::count;
 use serde::Serialize;
 use serde_json::json;
 
-use super::fit;
 use super::stack::{PAPERS_LIMIT, Stack};
+use super::{add_fit, once};
 use crate::claim::Fact;
 use crate::flags::{Chosen, Part, RunFlags};
 use crate::limits::{Effort, Limits};
-use crate::scenario::once;
 use crate::study::{Rows, Study, Table};
 
 /// One connection, five, and one of a guest (figures 3 and 7 to 10); the Aggregation Limit (figure 11); 1 to 400
@@ -106,7 +105,7 @@ pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
 fn derive(rows: &mut Rows, ghz: Option<f64>) -> Result<()> {
     let per_ns = ghz.unwrap_or(1.0);
     rows.insert("clock".to_owned(), json!({ "ghz": ghz, "per_ns": per_ns }));
-    fit::add(rows, "bulk", ("ns_per_packet", per_ns), |row| {
+    add_fit(rows, "bulk", ("ns_per_packet", per_ns), |row| {
         row["connections"] == 1 && row["place"] == "wire"
     });
     Ok(())
@@ -158,16 +157,12 @@ const LIMITS: Limits = Limits {
 mod tests {
     use super::*;
     use crate::flags::typed;
-    use crate::runner::Experiment;
 
     #[test]
     fn what_parts_share_is_measured_once() {
         let of = |line: &str| {
             let flags: RunFlags = typed(line).unwrap();
-            (
-                cases(&flags.chosen(PARTS).unwrap(), false).len(),
-                study(&flags).unwrap().steps().unwrap(),
-            )
+            (cases(&flags.chosen(PARTS).unwrap(), false).len(), study(&flags).unwrap().steps())
         };
         assert_eq!(of(""), (3 * 7 + 3 + 11, 5 * 37));
         for (part, count) in [("profile", 9), ("limit", 13), ("connections", 21)] {

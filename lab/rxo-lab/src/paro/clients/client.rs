@@ -74,7 +74,7 @@ impl Client {
 
     /// Processes a frame of the server, which may hold several segments: its sequence number, flags and TSval, and
     /// its payload.
-    pub(super) fn hear(
+    pub(super) fn receive(
         &mut self,
         (seq, flags, ts_value): (SeqNumber, TcpFlags, u32),
         text: &[u8],
@@ -196,13 +196,14 @@ mod tests {
     #[test]
     fn what_is_left_out_or_refused_is_an_error() {
         let mut client = Client::new(0);
-        let mut hear = |seq, flags, text: &[u8]| client.hear((SeqNumber(seq), flags, 1), text);
+        let mut receive =
+            |seq, flags, text: &[u8]| client.receive((SeqNumber(seq), flags, 1), text);
         let syn = TcpFlags::SYN.union(TcpFlags::ACK);
-        assert!(hear(7, syn, b"").unwrap().is_done);
-        assert!(hear(9, TcpFlags::ACK, b"x").is_err(), "a hole");
-        let got = hear(7, TcpFlags::ACK, b"x").unwrap();
+        assert!(receive(7, syn, b"").unwrap().is_done);
+        assert!(receive(9, TcpFlags::ACK, b"x").is_err(), "a hole");
+        let got = receive(7, TcpFlags::ACK, b"x").unwrap();
         assert_eq!((got.bytes, got.duplicate), (0, Some((7, 8))), "again");
-        assert!(hear(8, TcpFlags::ACK, b"HTTP/1.1 404 No\r\n\r\n").is_err());
-        assert!(hear(8, TcpFlags::RST, b"").is_err());
+        assert!(receive(8, TcpFlags::ACK, b"HTTP/1.1 404 No\r\n\r\n").is_err());
+        assert!(receive(8, TcpFlags::RST, b"").is_err());
     }
 }

@@ -40,7 +40,7 @@ const fn mac(number: usize) -> [u8; 6] {
 
 /// The content of a frame from the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum Received {
     /// An ARP request for the MAC address of this receiver.
     Asks(usize),
     /// The SYN-ACK to a receiver.
@@ -63,15 +63,15 @@ pub(crate) struct Text {
 }
 
 /// Parses the headers of a frame; the payload may be missing.
-pub(crate) fn hear(frame: &[u8]) -> Heard {
-    read(frame).unwrap_or(Heard::Other)
+pub(crate) fn received(frame: &[u8]) -> Received {
+    read(frame).unwrap_or(Received::Other)
 }
 
-fn read(frame: &[u8]) -> Option<Heard> {
+fn read(frame: &[u8]) -> Option<Received> {
     let four = |at: usize| frame.get(at..at + 4)?.try_into().ok();
     let word = |at: usize| four(at).map(u32::from_be_bytes);
     match frame.get(12..14)? {
-        [8, 6] => return Some(Heard::Asks(number(four(38)?)?)),
+        [8, 6] => return Some(Received::Asks(number(four(38)?)?)),
         [8, 0] if frame.get(IP + 9) == Some(&PROTOCOL_TCP) => {}
         _ => return None,
     }
@@ -84,26 +84,14 @@ fn read(frame: &[u8]) -> Option<Heard> {
     let to: [u8; 4] = four(IP + 16)?;
     if to == GROUP.octets() {
         let text = Text { seq, bytes, is_last: has(TcpFlags::FIN), clock: word(TCP + 24)? };
-        return Some(Heard::Text(text));
+        return Some(Received::Text(text));
     }
     let number = number(to)?;
     if has(TcpFlags::SYN) {
-        return Some(Heard::Opens { number, seq, clock: clock(frame, header)? });
+        let clock = Timestamp::find(frame.get(TCP + 20..TCP + header)?)?.value;
+        return Some(Received::Opens { number, seq, clock });
     }
-    Some(Heard::Own(number, bytes))
-}
-
-/// Returns TSval from the options of a TCP header of `header` bytes; `None` if there is none.
-fn clock(frame: &[u8], header: usize) -> Option<u32> {
-    let mut options = frame.get(TCP + 20..TCP + header)?;
-    loop {
-        options = match options {
-            [8, 10, a, b, c, d, ..] => return Some(u32::from_be_bytes([*a, *b, *c, *d])),
-            [1, rest @ ..] => rest,
-            [_, length, ..] => options.get(usize::from(*length).max(2)..)?,
-            _ => return None,
-        };
-    }
+    Some(Received::Own(number, bytes))
 }
 
 const fn ends(number: usize) -> Ends {
@@ -186,8 +174,8 @@ mod tests {
         let mut question = here_is(300);
         // The target protocol address of the sender's request.
         question[38..42].copy_from_slice(&address(300).octets());
-        assert_eq!(hear(&question), Heard::Asks(300));
-        assert_eq!(hear(&[0; 20]), Heard::Other);
-        assert_eq!(hear(&syn(3, 1).unwrap()), Heard::Other, "it is not to a receiver");
+        assert_eq!(received(&question), Received::Asks(300));
+        assert_eq!(received(&[0; 20]), Received::Other);
+        assert_eq!(received(&syn(3, 1).unwrap()), Received::Other, "it is not to a receiver");
     }
 }

@@ -11,7 +11,7 @@ use anyhow::Result;
 use rxo::Instant;
 
 pub(crate) use self::frames::{GROUP, PORT, SENDER, SENDER_MAC, address};
-use self::frames::{Heard, hear};
+use self::frames::{Received, received};
 pub(crate) use self::receivers::Counts;
 use self::receivers::Receivers;
 use self::wire::{HEADER_BYTES, OVERHEAD_BYTES, Wire};
@@ -51,14 +51,14 @@ impl Network {
         since: Instant,
         send: impl FnMut(&[u8]),
     ) -> Result<()> {
-        match hear(frame) {
-            Heard::Text(text) => {
+        match received(frame) {
+            Received::Text(text) => {
                 if self.receivers.expect(text, since)? {
                     self.wire.send(text, since);
                 }
                 Ok(())
             }
-            heard => self.receivers.hear(heard, since, send),
+            other => self.receivers.receive(other, since, send),
         }
     }
 

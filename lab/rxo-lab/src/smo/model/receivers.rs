@@ -8,7 +8,7 @@ use rxo::Instant;
 use rxo::live::host::{CAST_DELAYED_ACK, CAST_QUICK_ACKS, CAST_SEGMENTS_FOR_AN_ACK};
 use rxo::wire::SeqNumber;
 
-use super::frames::{self, Ack, Heard, Text};
+use super::frames::{self, Ack, Received, Text};
 use super::wire::Flying;
 
 /// All receivers of a cast.
@@ -83,15 +83,15 @@ impl Receivers {
     ///
     /// # Errors
     /// If the frame is invalid in this state.
-    pub(crate) fn hear(
+    pub(crate) fn receive(
         &mut self,
-        heard: Heard,
+        received: Received,
         now: Instant,
         mut send: impl FnMut(&[u8]),
     ) -> Result<()> {
-        match heard {
-            Heard::Asks(number) => send(&frames::here_is(number)),
-            Heard::Opens { number, seq, clock: echo } => {
+        match received {
+            Received::Asks(number) => send(&frames::here_is(number)),
+            Received::Opens { number, seq, clock: echo } => {
                 let mut ack = Ack::new(number, false)?;
                 let fin = Ack::new(number, true)?;
                 send(ack.of(seq + 1, clock(now), echo));
@@ -100,7 +100,7 @@ impl Receivers {
                     *member = Some(Member { ack, fin, acked: seq + 1 });
                 }
             }
-            Heard::Own(number, bytes) if bytes > 0 => {
+            Received::Own(number, bytes) if bytes > 0 => {
                 self.counts.repairs += 1;
                 let member = self.members.get_mut(number).and_then(Option::as_mut);
                 if let Some((member, last)) = member.zip(self.last) {
@@ -109,8 +109,8 @@ impl Receivers {
                     member.acked = last.end;
                 }
             }
-            Heard::Own(..) => {}
-            Heard::Text(_) | Heard::Other => {}
+            Received::Own(..) => {}
+            Received::Text(_) | Received::Other => {}
         }
         Ok(())
     }

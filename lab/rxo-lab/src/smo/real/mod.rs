@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Signal, kill_process};
+use rxo_peers::Folder;
 use rxo_testbed::traffic::Pattern;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -20,7 +21,6 @@ use self::rack::Copied;
 use super::model::{GROUP, PORT, SEGMENT_BYTES, SENDER, least_time_of_frames};
 use super::sender::{Case, Way};
 use crate::bed::Bed;
-use crate::folder::Folder;
 use crate::process::{self, Process};
 use crate::step;
 
@@ -31,25 +31,29 @@ const BITS_PER_S: u64 = 40_000_000;
 const RACKS: usize = 8;
 
 /// The result of one cast.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(super) struct Sample {
     /// Duration of the cast as reported by `rxo cast send`, in seconds.
-    pub(super) seconds: f64,
+    seconds: f64,
     /// This duration in percent of what the link alone takes.
-    pub(super) percent: f64,
+    percent: f64,
     /// Receivers whose file has the right length and hash.
-    pub(super) right: usize,
+    right: usize,
+    /// `true` if the file of each receiver is right, except that of one that was killed.
+    is_intact: bool,
+    /// `true` if the sender reports one receiver that failed, and no more.
+    is_reported: bool,
     /// Receivers that joined.
-    pub(super) joined: usize,
+    joined: usize,
     /// Outcomes of the failed receivers, as reported by the sender.
-    pub(super) failed: Vec<String>,
-    pub(super) exit_code: Option<i32>,
-    pub(super) group_repairs: u64,
-    pub(super) own_repairs: u64,
+    failed: Vec<String>,
+    exit_code: Option<i32>,
+    group_repairs: u64,
+    own_repairs: u64,
     /// Frames lost on the way to receivers.
-    pub(super) lost: u64,
+    lost: u64,
     /// Frames that a receiver sent, per segment.
-    pub(super) acks_a_segment: f64,
+    acks_a_segment: f64,
 }
 
 /// The faults injected into a cast.
@@ -106,13 +110,18 @@ pub(super) fn cast(Case { way, receivers }: Case, fate: Fate, bytes: u64) -> Res
     let segments = bytes.div_ceil(SEGMENT_BYTES as u64) as f64;
     let least_s = least_time_of_frames(bytes, BITS_PER_S as f64).as_secs_f64();
     let sent: u64 = copies.iter().map(|copy| copy.frames_sent).sum();
+    let right = copies.iter().filter(is_right).count();
+    let failed = ended.into_iter().map(|it| it.outcome).filter(|it| it != "done");
+    let (failed, exit_code) = (failed.collect::<Vec<_>>(), sender.exit_code()?);
     Ok(Sample {
         seconds: total.seconds,
         percent: 100.0 * total.seconds / least_s,
-        right: copies.iter().filter(is_right).count(),
+        right,
+        is_intact: right >= receivers + usize::from(fate == Fate::Hardship),
+        is_reported: failed.len() == 1 && exit_code == Some(1),
         joined: total.receivers,
-        failed: ended.into_iter().map(|it| it.outcome).filter(|it| it != "done").collect(),
-        exit_code: sender.exit_code()?,
+        failed,
+        exit_code,
         group_repairs: total.group_repairs,
         own_repairs: total.own_repairs,
         lost: copies.iter().map(|copy| copy.lost).sum(),

@@ -18,12 +18,11 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use rxo::Reading;
 use rxo_driver::{LINE_BYTES, PayloadPlaces};
-use rxo_peers::{GuestImage, Processor, Profile, Symbols};
+use rxo_peers::{Folder, GuestImage, Processor, Profile, Symbols};
 use rxo_testbed::Lab;
 use serde::{Serialize, Serializer};
 
 use super::{Case, GuestCase};
-use crate::folder::Folder;
 use crate::guests::domain::{Treatment, polling};
 use crate::guests::{boot, receive};
 

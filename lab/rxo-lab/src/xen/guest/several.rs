@@ -8,12 +8,11 @@ use anyhow::{Context, Result};
 use rxo::Reading;
 use rxo::live::DeviceOptions;
 use rxo_demo::running::wire;
-use rxo_peers::{Guest, GuestImage, Processor};
+use rxo_peers::{Folder, Guest, GuestImage, Processor};
 use rxo_testbed::{Lab, Namespace};
 use serde::Serialize;
 
 use super::{all, mbit_per_s};
-use crate::folder::Folder;
 use crate::guests::domain::{Treatment, switching};
 use crate::guests::echo::{Echo, Latency};
 use crate::guests::{PATIENCE, at_once, boot, receive};

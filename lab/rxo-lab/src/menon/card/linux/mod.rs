@@ -9,7 +9,7 @@ pub(crate) mod domain;
 mod kernel;
 
 use anyhow::Result;
-use rxo_peers::{GuestImage, Processor, Profile, Symbols};
+use rxo_peers::{Folder, GuestImage, Processor, Profile, Symbols};
 use rxo_testbed::{Lab, LabOptions};
 use serde::Serialize;
 
@@ -18,7 +18,6 @@ use super::Scale;
 use crate::callgrind::{self, COUNTED};
 use crate::card;
 use crate::counted::{Categories, Costs, Source};
-use crate::folder::Folder;
 use crate::guests::{boot, receive};
 use crate::menon::stack::PAPERS_LIMIT;
 use crate::process::Process;
@@ -105,10 +104,10 @@ pub(super) fn cost(feed: Feed, scale: Scale) -> Result<Cost> {
     let symbols = guest.symbols()?;
     let (few, many) = (scale.guest_bytes / 4, scale.guest_bytes);
     let short = receive(&mut guest, lab.peer(), 0, few)?.profile;
-    domain.tell()?;
+    domain.start_step()?;
     domain.wait_for("counting")?;
     let long = receive(&mut guest, lab.peer(), 0, many)?.profile;
-    domain.tell()?;
+    domain.start_step()?;
     let passed: Passed = domain.finish()?;
     drop(guest);
     card.finish()?;

@@ -1,44 +1,23 @@
-//! Fits the paper's model of cost over the Aggregation Limit (section 5.2): `x + y/k`, where `x` does not
-//! depend on aggregation and `y` is shared by `k` packets. Pure.
+//! Fits the cost of a packet by `x + y/k` (Menon and Zwaenepoel 2008, section 5.2), where `x` does not depend on
+//! aggregation and `y` is shared by the `k` packets of an aggregate. Pure.
 
 use serde::Serialize;
-use serde_json::Value;
-
-use crate::study::Rows;
 
 /// The curve `x + y/k` that fits some points best.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-struct Fit {
+pub(crate) struct Fit {
     /// Cost of each packet that does not depend on aggregation.
-    x: f64,
+    pub(crate) x: f64,
     /// Cost of an aggregate that its packets share.
-    y: f64,
+    pub(crate) y: f64,
     /// Share of the points' variance that the curve explains; 1 is all of it.
     r_squared: f64,
 }
 
-/// Adds the curve `fit` over the rows of `table` for which `is_in` is true: the median of `cost`, times `factor`,
-/// by their Aggregation Limit.
-pub(super) fn add(
-    rows: &mut Rows,
-    table: &str,
-    (cost, factor): (&str, f64),
-    is_in: fn(&Value) -> bool,
-) {
-    let of = |row: &Value| {
-        let limit = row["stack"]["aggregation_limit"].as_f64()?;
-        Some((limit, factor * row[cost]["median"].as_f64()?))
-    };
-    let all = rows.get(table).and_then(Value::as_array).into_iter().flatten();
-    let is_in = |row: &&Value| row["stack"]["ack_offload"] == true && is_in(row);
-    let points: Vec<_> = all.filter(is_in).filter_map(of).collect();
-    rows.insert("fit".to_owned(), serde_json::to_value(Fit::of(&points)).unwrap_or_default());
-}
-
 impl Fit {
-    /// Fits the curve to points `(k, cost)` by least squares. Returns `None` for fewer than three points, or
+    /// Fits the curve to points `(k, cost)` by least squares. Returns `None` for fewer than `least` points, or
     /// if all have the same `k`.
-    fn of(points: &[(f64, f64)]) -> Option<Self> {
+    pub(crate) fn of(points: &[(f64, f64)], least: usize) -> Option<Self> {
         let count = points.len() as f64;
         let mean_u = points.iter().map(|&(k, _)| 1.0 / k).sum::<f64>() / count;
         let mean_cost = points.iter().map(|&(_, cost)| cost).sum::<f64>() / count;
@@ -49,7 +28,7 @@ impl Fit {
             together += u * c;
             spread += c * c;
         }
-        if points.len() < 3 || spread_u <= f64::EPSILON {
+        if points.len() < least || spread_u <= LEAST_SPREAD {
             return None;
         }
         let y = together / spread_u;
@@ -57,6 +36,9 @@ impl Fit {
         Some(Self { x: mean_cost - y * mean_u, y, r_squared: explained })
     }
 }
+
+/// Points with less variance over `1/k` have the same `k`.
+const LEAST_SPREAD: f64 = 1e-9;
 
 #[cfg(test)]
 mod tests {
@@ -66,12 +48,12 @@ mod tests {
     fn points_on_a_curve_give_that_curve_and_others_are_explained_badly() {
         let points: Vec<_> =
             (1..=35).map(|k| (f64::from(k), 300.0 + 700.0 / f64::from(k))).collect();
-        let fit = Fit::of(&points).unwrap();
+        let fit = Fit::of(&points, 3).unwrap();
         assert!((fit.x - 300.0).abs() < 1e-6 && (fit.y - 700.0).abs() < 1e-6, "{fit:?}");
         assert!((fit.r_squared - 1.0).abs() < 1e-9);
         let points = [(1.0, 100.0), (2.0, 900.0), (10.0, 100.0), (30.0, 900.0)];
-        assert!(Fit::of(&points).unwrap().r_squared < 0.5);
-        assert_eq!(Fit::of(&points[..2]), None, "two points are no proof");
-        assert_eq!(Fit::of(&[(2.0, 5.0), (2.0, 4.0), (2.0, 6.0)]), None);
+        assert!(Fit::of(&points, 3).unwrap().r_squared < 0.5);
+        assert_eq!(Fit::of(&points[..2], 3), None, "two points are no proof");
+        assert_eq!(Fit::of(&[(2.0, 5.0), (2.0, 4.0), (2.0, 6.0)], 3), None);
     }
 }
