@@ -26,6 +26,15 @@ enum Program {
     Udpcast,
 }
 
+impl Program {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Rxo => "rxo cast",
+            Self::Udpcast => "udpcast",
+        }
+    }
+}
+
 /// The parameters of one transfer.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Case {
@@ -71,7 +80,7 @@ pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
         programs.clone().map(move |program| Case { program, receivers, loss, mb })
     });
     let name = |Case { program, receivers, loss, mb }: Case| {
-        format!("{program:?}, {receivers}, {mb} MB, {} %", loss as f64 / 10.0)
+        format!("{}, {receivers}, {mb} MB, {} %", program.name(), loss as f64 / 10.0)
     };
     let measure = |case, _| measure(case);
     let cases = ("transfers", cases.collect());
@@ -102,16 +111,16 @@ fn measure(case: Case) -> Result<Sample> {
     let begun = Instant::now();
     let start = |number: usize| {
         let host = if number == 0 { bed.sender() } else { bed.host(number - 1) };
-        let (name, mut command) = match program {
-            Program::Rxo => ("rxo cast", rxo(number, receivers, &file, &copies)?),
+        let mut command = match program {
+            Program::Rxo => rxo(number, receivers, &file, &copies)?,
             Program::Udpcast => {
                 let interface = host.interface(Bed::INTERFACE);
                 interface.add_address([10, 0, 0, number as u8 + 1].into(), 24)?;
                 interface.add_route(([224, 0, 0, 0].into(), 4), None)?;
-                ("udpcast", udpcast(number, receivers, &file, &copies))
+                udpcast(number, receivers, &file, &copies)
             }
         };
-        host.run(|| Process::spawn(name, &mut command))?
+        host.run(|| Process::spawn(program.name(), &mut command))?
     };
     let mut running = (1..=receivers).map(start).collect::<Result<Vec<_>>>()?;
     let _sender = start(0)?;

@@ -3,7 +3,8 @@
 use anyhow::Result;
 use serde_json::{Map, Value};
 
-use super::scope::{Point, Scope};
+use super::functions::Point;
+use super::scope::Scope;
 use super::template::fill;
 use crate::claim::{Column, Drawing, Line};
 use crate::figure::{Bracket, Figure, Guide, Series, Shape};

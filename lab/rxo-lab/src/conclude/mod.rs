@@ -6,6 +6,7 @@
 
 mod chart;
 mod expression;
+mod functions;
 mod scope;
 mod template;
 

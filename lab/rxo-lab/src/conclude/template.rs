@@ -7,7 +7,8 @@
 use anyhow::{Context, Result};
 use rxo_console::numbers::grouped;
 
-use super::scope::{Scope, text};
+use super::functions::text;
+use super::scope::Scope;
 
 /// Returns `template` with its values; `None` if one is missing.
 ///

@@ -67,6 +67,14 @@ fn a_value_is_reached_by_conditions_and_a_missing_one_makes_all_missing() {
         ("max(costs[system=lro].instructions_a_byte, 1)", None),
         ("sum(each(costs, $frames_a_poll))", Some((5.1, None))),
         ("either(costs[system=lro].copies, 7)", Some((7.0, None))),
+        (
+            "most(costs, 0 - $instructions_a_byte).instructions_a_byte",
+            Some((2.0, Some((1.0, 3.0)))),
+        ),
+        ("sum(ratios(costs.frames_a_poll, each(costs, 2.55)))", Some((2.0, None))),
+        ("growth(each(costs, $frames_a_poll))", Some((0.0, Some((0.0, 0.0))))),
+        ("growth(1)", None),
+        ("range(7, costs[system=da].instructions_a_byte)", Some((7.0, Some((1.0, 3.0))))),
         ("1 / 0", None),
         ("$nobody", None),
     ] {
@@ -78,7 +86,8 @@ fn a_value_is_reached_by_conditions_and_a_missing_one_makes_all_missing() {
     let filled = |template| fill(&scope, template).unwrap();
     assert_eq!(filled("{$who} {2.0:.1} {3:+.0} {12345:grouped}.").unwrap(), "DA 2.0 +3 12,345.");
     assert_eq!(filled("{1:.2 ms|never}, {$nobody:.2 ms|never}").unwrap(), "1.00 ms, never");
-    assert_eq!(filled("{$nobody}"), None);
+    assert_eq!(filled("{words(2, 1, ' with ', $who)}").unwrap(), "2.0 with da");
+    assert_eq!((filled("{$nobody}"), filled("{words($nobody, 1)}")), (None, None));
 }
 
 #[test]

@@ -11,8 +11,9 @@ pub(crate) const TESTS: &[Test] =
 fn the_gallatin_experiment_is_repeated() {
     let line = |seconds| format!("gallatin --quick {seconds} --json");
     let report = report(["", "--seconds 2s", "--seconds 10s"].map(line), has_peers_in_order);
-    let cells = measured(&report)["values"].as_array().unwrap();
-    assert_eq!(cells.len(), 3 * 3, "{report}");
+    let transfers = measured(&report)["transfers"].as_array().unwrap();
+    assert_eq!(transfers.len(), 3 * 3, "{report}");
+    assert!(transfers.iter().all(|transfer| transfer["is_intact"] == true), "{report}");
     // Other load changes how often a receiver acknowledges, except for the one that acknowledges every
     // segment.
     assert!(has_peers_in_order(&report) || !was_idle(&report), "{report}");
@@ -29,11 +30,9 @@ fn the_gallatin_experiment_is_repeated() {
 /// Returns the ACKs per segment of the three receivers, without aggregation.
 fn acks_per_segment(report: &Value) -> [f64; 3] {
     ["rarely", "every-eight", "each-segment"].map(|peer| {
-        let mut cells = measured(report)["values"].as_array().unwrap().iter();
-        let case = serde_json::json!([peer, "no-aggregation"]);
-        let sample = &cells.find(|cell| cell[0] == case).unwrap()[1][0];
-        let [acks, segments] = ["acks", "segments"].map(|name| sample[name].as_f64().unwrap());
-        acks / segments
+        let mut transfers = measured(report)["transfers"].as_array().unwrap().iter();
+        let is_of = |it: &&Value| it["peer"] == peer && it["way"] == "no-aggregation";
+        transfers.find(is_of).unwrap()["acks_per_segment"]["median"].as_f64().unwrap()
     })
 }
 
