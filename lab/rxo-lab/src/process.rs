@@ -79,10 +79,7 @@ impl Process {
 
     /// Interrupts the process, and returns the last line that it prints.
     pub(crate) fn interrupt<T: DeserializeOwned>(mut self) -> Result<T> {
-        if let Some(process) = self.pid() {
-            // The process may have ended already, so the error is ignored.
-            _ = kill_process(process, Signal::INT);
-        }
+        self.signal_interrupt();
         let mut text = String::new();
         self.lines.read_to_string(&mut text)?;
         self.wait()?;
@@ -101,26 +98,23 @@ impl Process {
 
     /// Interrupts the process, and waits until it ends.
     pub(crate) fn end(mut self) -> Result<()> {
-        if let Some(process) = self.pid() {
-            // The process may have ended already, so the error is ignored.
-            _ = kill_process(process, Signal::INT);
-        }
+        self.signal_interrupt();
         self.wait()
     }
 
     /// Interrupts the process, and returns its standard error and exit code in one line.
     pub(crate) fn last_words(mut self) -> String {
+        self.signal_interrupt();
+        let text = self.standard_error();
+        let code = self.child.wait().ok().and_then(|status| status.code());
+        format!("it ended with code {code:?} and said: {}", text.trim_end().replace('\n', " | "))
+    }
+
+    fn signal_interrupt(&self) {
         if let Some(process) = self.pid() {
             // The process may have ended already, so the error is ignored.
             _ = kill_process(process, Signal::INT);
         }
-        let mut text = String::new();
-        if let Some(said) = &mut self.child.stderr {
-            // Unreadable output counts as empty.
-            _ = said.read_to_string(&mut text);
-        }
-        let code = self.child.wait().ok().and_then(|status| status.code());
-        format!("it ended with code {code:?} and said: {}", text.trim_end().replace('\n', " | "))
     }
 
     fn wait(&mut self) -> Result<()> {
@@ -149,12 +143,17 @@ impl Process {
 
     /// Returns the last line of the process's standard error.
     fn complaint(&mut self) -> String {
+        let text = self.standard_error();
+        text.trim_end().lines().last().unwrap_or("it said nothing").to_owned()
+    }
+
+    fn standard_error(&mut self) -> String {
         let mut text = String::new();
         if let Some(said) = &mut self.child.stderr {
             // Unreadable output counts as empty.
             _ = said.read_to_string(&mut text);
         }
-        text.trim_end().lines().last().unwrap_or("it said nothing").to_owned()
+        text
     }
 }
 

@@ -11,7 +11,7 @@ mod stack;
 use serde_json::Value;
 
 use crate::fit::Fit;
-use crate::study::Rows;
+use crate::study::{Rows, rows_of};
 
 /// Returns each value once, in the order of its first occurrence: what several parts share is measured once.
 fn once<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
@@ -30,8 +30,7 @@ fn add_fit(rows: &mut Rows, table: &str, (cost, factor): (&str, f64), is_in: fn(
         let limit = row["stack"]["aggregation_limit"].as_f64()?;
         Some((limit, factor * row[cost]["median"].as_f64()?))
     };
-    let all = rows.get(table).and_then(Value::as_array).into_iter().flatten();
     let is_in = |row: &&Value| row["stack"]["ack_offload"] == true && is_in(row);
-    let points: Vec<_> = all.filter(is_in).filter_map(of).collect();
+    let points: Vec<_> = rows_of(rows, table).iter().filter(is_in).filter_map(of).collect();
     rows.insert("fit".to_owned(), serde_json::to_value(Fit::of(&points, 3)).unwrap_or_default());
 }

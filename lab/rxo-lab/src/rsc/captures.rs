@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::examine::{BUFFERS_KB, Condition, ENTRIES, Examined, WINDOWS, examine};
 use super::senders::{self, Captured, Link};
 use crate::claim::Fact;
-use crate::study::{Rows, Table};
+use crate::study::{Rows, Table, rows_of};
 
 /// The source of the captures.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ pub(super) fn table(sources: Sources, is_chosen: bool) -> Table<usize, Option<Ex
         rounds,
         move |place| sources.name(place),
         move |place, _, stop| measured.examined(place, stop),
-        |examined| examined.as_ref().map_or_else(String::new, Examined::line),
+        ("eliminated", "of 10,000 eliminated"),
     )
 }
 
@@ -109,8 +109,7 @@ pub(super) fn add_variants(rows: &mut Rows) {
         };
         kinds.iter().flat_map(kind).collect()
     };
-    let variants: Vec<Value> =
-        rows["captures"].as_array().into_iter().flatten().flat_map(of).collect();
+    let variants: Vec<Value> = rows_of(rows, "captures").iter().flat_map(of).collect();
     rows.insert("variants".to_owned(), variants.into());
 }
 

@@ -126,15 +126,6 @@ pub(super) fn examine(
     })
 }
 
-impl Examined {
-    /// Returns a progress line.
-    pub(super) fn line(&self) -> String {
-        let Self { eliminated, interleaving, .. } = self;
-        let flows = interleaving.flows_per_window;
-        format!("{eliminated:>6.0} of 10,000 eliminated, {flows:.1} flows in a window of 20")
-    }
-}
-
 /// The mixture of flows in a capture, whatever the policy. Means are 0 without data segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Interleaving {

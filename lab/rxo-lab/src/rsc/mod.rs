@@ -25,7 +25,7 @@ use self::senders::Link;
 use crate::claim::{Fact, if_so};
 use crate::flags::{Part, RscFlags};
 use crate::limits::Limits;
-use crate::study::{Rows, Study};
+use crate::study::{Rows, Study, rows_of};
 
 /// Figures 4 to 8: packets eliminated, from captures; figures 10 to 12: processor time, and the projection.
 pub(crate) const PARTS: &[Part] = &[Part::timed("captures"), Part::timed("cpu")];
@@ -80,8 +80,7 @@ pub(crate) fn study(flags: &RscFlags) -> Result<Study> {
 
 /// Returns what the notes say of the rows.
 fn facts_of(rows: &Rows) -> Vec<Fact> {
-    let of = |table: &str| rows[table].as_array().map_or(&[][..], Vec::as_slice);
-    let (captures, has_costs) = (of("captures"), !of("costs").is_empty());
+    let (captures, has_costs) = (rows_of(rows, "captures"), !rows_of(rows, "costs").is_empty());
     let lost: u64 = captures.iter().filter_map(|row| row["lost_frames"].as_u64()).sum();
     let damaged = captures.iter().filter(|row| !row["damage"].is_null());
     let damaged: Vec<&str> = damaged.filter_map(|row| row["name"].as_str()).collect();

@@ -31,7 +31,7 @@ use self::virtual_time::{Cast, Costs};
 use crate::callgrind;
 use crate::claim::Fact;
 use crate::flags::{Part, RunFlags};
-use crate::study::{Measured, Rows, Study, Table};
+use crate::study::{Measured, Rows, Study, Table, rows_of};
 
 /// Figures 6 and 8 by callgrind, and figure 5 on virtual time from these counts; figure 5 with the sender alone
 /// on a core; casts to 168 receivers in eight namespaces.
@@ -88,7 +88,7 @@ pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
 /// Returns what the notes say of the rows, and the rounds of the counts, if there are any.
 fn facts(rows: &Rows, counted_rounds: Option<usize>) -> Vec<Fact> {
     let most = |table: &str, field: &str| {
-        let rows = rows.get(table)?.as_array()?.iter();
+        let rows = rows_of(rows, table).iter();
         rows.filter_map(|row| row[field].as_f64()).reduce(f64::max)
     };
     let mbit = |table| Some(format!("{:.1}", most(table, "bits_per_s")? / 1e6));

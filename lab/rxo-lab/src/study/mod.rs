@@ -103,8 +103,8 @@ pub(crate) struct Table<C, S> {
     is_optional: bool,
     label: Box<dyn Fn(C) -> String>,
     measure: Box<Measure<C, S>>,
-    /// Returns a progress line about a result.
-    line: Box<dyn Fn(&S) -> String>,
+    /// The field of a measurement that the progress display shows, with its unit.
+    shown: (&'static str, &'static str),
     /// The field of a row that a case is; empty if a case has fields.
     key: &'static str,
 }
@@ -122,7 +122,7 @@ impl<C: Copy, S: Serialize + 'static> Table<C, S> {
         measure: impl Fn(C) -> Result<S> + 'static,
         shown: (&'static str, &'static str),
     ) -> Self {
-        Self::new((name, cases), None, label, move |case, _, _| measure(case), line_of(shown))
+        Self::new((name, cases), None, label, move |case, _, _| measure(case), shown)
     }
 
     /// Makes a table of measurements that take real time; each case is measured in every round and has one row.
@@ -134,18 +134,18 @@ impl<C: Copy, S: Serialize + 'static> Table<C, S> {
         shown: (&'static str, &'static str),
     ) -> Self {
         let measure = move |case, round, _: &AtomicBool| measure(case, round);
-        let table = Self::new(named, Some(rounds), label, measure, line_of(shown));
+        let table = Self::new(named, Some(rounds), label, measure, shown);
         Self { is_summed_up: true, ..table }
     }
 
     /// Makes a table with a row for each measurement; `rounds` is `None` for counts and virtual time. `measure` takes
-    /// a case, the round, and a flag that is set when the user interrupts; `line` returns a progress line.
+    /// a case, the round, and a flag that is set when the user interrupts.
     pub(crate) fn new(
         (name, cases): (&'static str, Vec<C>),
         rounds: Option<usize>,
         label: impl Fn(C) -> String + 'static,
         measure: impl Fn(C, usize, &AtomicBool) -> Result<S> + 'static,
-        line: impl Fn(&S) -> String + 'static,
+        shown: (&'static str, &'static str),
     ) -> Self {
         Self {
             name,
@@ -156,7 +156,7 @@ impl<C: Copy, S: Serialize + 'static> Table<C, S> {
             is_optional: false,
             label: Box::new(label),
             measure: Box::new(measure),
-            line: Box::new(line),
+            shown,
             key: "",
         }
     }
@@ -191,14 +191,6 @@ impl<C: Copy, S: Serialize + 'static> Table<C, S> {
     /// Notes measurements that fail, and continues with the others.
     pub(crate) fn optional(self) -> Self {
         Self { is_optional: true, ..self }
-    }
-}
-
-/// Returns a progress line about a `field` of a measurement.
-fn line_of<S: Serialize>((field, unit): (&'static str, &'static str)) -> impl Fn(&S) -> String {
-    move |sample| match &serde_json::to_value(sample).unwrap_or_default()[field] {
-        Value::Number(number) => format!("{:.3} {unit}", number.as_f64().unwrap_or_default()),
-        _ => "measured".to_owned(),
     }
 }
 
@@ -237,7 +229,7 @@ impl<C: Copy + Serialize, S: Serialize> Measured for Table<C, S> {
             if self.is_optional { Ok(missing.or_note(measured)) } else { measured.map(Some) }
         };
         let line = |sample: &Option<S>| match sample {
-            Some(sample) => (self.line)(sample),
+            Some(sample) => self.line(sample),
             None => NOT_MEASURED.to_owned(),
         };
         let Self { cases, rounds, label, rotated, .. } = self;
@@ -256,6 +248,15 @@ impl<C: Copy + Serialize, S: Serialize> Measured for Table<C, S> {
 }
 
 impl<C: Copy + Serialize, S: Serialize> Table<C, S> {
+    /// Returns a progress line about a measurement.
+    fn line(&self, sample: &S) -> String {
+        let (field, unit) = self.shown;
+        match &serde_json::to_value(sample).unwrap_or_default()[field] {
+            Value::Number(number) => format!("{:.3} {unit}", number.as_f64().unwrap_or_default()),
+            _ => "measured".to_owned(),
+        }
+    }
+
     /// Returns the rows of one case.
     fn rows(&self, case: &C, samples: &[Option<S>]) -> Result<Vec<Value>> {
         let samples = samples.iter().map(serde_json::to_value);
@@ -270,6 +271,11 @@ impl<C: Copy + Serialize, S: Serialize> Table<C, S> {
             false => samples.into_iter().map(|sample| joined(&case, sample)).collect(),
         })
     }
+}
+
+/// Returns the rows of `table`; none if there is no such table.
+pub(crate) fn rows_of<'r>(rows: &'r Rows, table: &str) -> &'r [Value] {
+    rows.get(table).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// Returns `true` unless a row says that bytes arrived wrong.

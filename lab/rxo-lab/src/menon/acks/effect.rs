@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::Setting;
 use super::connection::ROUND_TRIP;
-use crate::study::Rows;
+use crate::study::{Rows, rows_of};
 
 /// Adds to each row the time by which it is later than the row without treatment (`later_ms`), and to the rows of all
 /// connections the choice of `keep_every` and the `curves`.
@@ -48,10 +48,6 @@ pub(super) fn derive(rows: &mut Rows, setting: Setting) -> Result<()> {
     rows.insert("choice".to_owned(), has_keep.then_some(choice.unwrap_or(1)).into());
     rows.insert("rate_mbit_per_s".to_owned(), (setting.bytes_per_s / 125_000).into());
     Ok(())
-}
-
-pub(super) fn rows_of<'r>(rows: &'r Rows, table: &str) -> &'r [Value] {
-    rows.get(table).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// Returns the median time to full rate in milliseconds; `None` unless every round reached it.

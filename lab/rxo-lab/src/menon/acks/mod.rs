@@ -23,7 +23,7 @@ use self::connection::{Behind, Network, observe};
 use crate::claim::Fact;
 use crate::flags::{AcksFlags, Part};
 use crate::limits::{Effort, Limits};
-use crate::study::{Rows, Study, Table};
+use crate::study::{Rows, Study, Table, rows_of};
 
 /// Receivers that coalesce data, and their ACKs split again; senders whose pure ACKs are aggregated.
 pub(crate) const PARTS: &[Part] = &[Part::timed("split"), Part::timed("keep-every")];
@@ -164,7 +164,7 @@ impl Setting {
 
     fn facts(&self, rows: &Rows) -> Vec<Fact> {
         let ms = |frames| format!("{:.2}", 1e3 * self.time_of_frames(frames).as_secs_f64());
-        let [split, keep] = ["split", "keep"].map(|name| effect::rows_of(rows, name));
+        let [split, keep] = ["split", "keep"].map(|name| rows_of(rows, name));
         let dropped: u64 = split.iter().chain(keep).filter_map(|row| row["dropped"].as_u64()).sum();
         let of_keep = [
             ("keep_ms", ms(connection::KEEP_FRAMES)),
