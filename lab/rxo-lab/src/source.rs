@@ -160,7 +160,49 @@ impl Polls {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use rxo::live::Device;
+    use rxo::{ChecksumStatus, FrameSink};
+    use rxo_peers::Folder;
+    use rxo_testkit::seg;
+
     use super::*;
+    use crate::card::{self, Expansion};
+
+    #[test]
+    fn frames_come_in_portions_with_the_time_of_the_clock() {
+        let folder = Folder::new("source").unwrap();
+        let socket = folder.guest(0);
+        let ring = card::ring(&socket, Duration::ZERO, Expansion::Host).unwrap();
+        let Device { mut source, mut sink } = ring;
+        let name = format!("virtio:{}", socket.display()).parse().unwrap();
+        let host = thread::scope(|scope| {
+            let host = scope.spawn(|| card::host_side(&name).unwrap());
+            while !host.is_finished() {
+                source.receive(&mut Vec::new(), 1).unwrap();
+                thread::sleep(Duration::from_millis(1));
+            }
+            host.join().unwrap()
+        });
+        let (bytes, clock) = (seg().bytes(), Clock::default());
+        clock.set(Instant::from_micros(7));
+        let frame = |_| Frame {
+            checksum: ChecksumStatus::Verified,
+            ..Frame::new(&bytes[..], Instant::ZERO)
+        };
+        sink.transmit((0..10).map(frame)).unwrap();
+        let mut shaped = Shaped::polled(host.source, Polls::new(2.55));
+        shaped.clock = Some(clock.clone());
+        let (mut batch, mut sizes) = (Vec::new(), Vec::new());
+        while batch.len() < 10 {
+            sizes.push(shaped.receive(&mut batch, 64).unwrap());
+        }
+        sizes.retain(|size| *size > 0);
+        assert_eq!(sizes, [2, 3, 2, 3]);
+        assert!(batch.iter().all(|frame| frame.arrived_at == clock.get()));
+    }
 
     #[test]
     fn polls_have_the_mean_that_is_asked_for() {
