@@ -61,10 +61,10 @@ impl DatagramFlow {
         let outgoing = from.run(|| at(any))?.context(|| "cannot send datagrams".into())?;
         let [stop_sending, stop_receiving] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
         let is_over = Arc::clone(&stop_receiving);
-        let receiver = Worker::start("lab-hear", None, move || receive(&socket, &is_over))?;
+        let receiver = Worker::start("lab-receive", None, move || receive(&socket, &is_over))?;
         let is_over = Arc::clone(&stop_sending);
         let send = move || Ok(send(&outgoing, target, per_ms, &is_over));
-        let sender = Worker::start("lab-tell", None, send)?;
+        let sender = Worker::start("lab-send", None, send)?;
         Ok(Self { sender, receiver, stop_sending, stop_receiving })
     }
 

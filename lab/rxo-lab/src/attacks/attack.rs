@@ -24,7 +24,7 @@ use super::{ATTACKER, neighbour};
 pub(super) struct Attack {
     /// Its name in `--only`.
     pub(super) key: &'static str,
-    /// What the guest does.
+    /// A description of what the guest does, for the table.
     pub(super) what: &'static str,
     pub(super) run: fn(&Path, &AtomicBool),
 }
@@ -73,7 +73,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
 ];
 
-/// Begins anew when it is cut off.
+/// Repeats `attack` until `stop` is set. An attempt ends when the device closes the connection.
 fn again(stop: &AtomicBool, mut attack: impl FnMut() -> Result<()>) {
     while !stop.load(Ordering::Relaxed) {
         if attack().is_err() {
@@ -91,7 +91,7 @@ fn wait(stop: &AtomicBool) {
 fn block(path: &Path, stop: &AtomicBool) -> Result<()> {
     let front = Front::start(path, 0, 16)?;
     front.block()?;
-    // The device notifies it of each that it has taken.
+    // The device notifies the front end of each frame that it has taken.
     front.flood(&Frames { bytes: &sent(&[0; 12], &frame(6)), entries: 16, chain: 1 }, stop)
 }
 
@@ -147,19 +147,19 @@ fn repeat(
     Ok(())
 }
 
-/// Whoever has it last frees the memory.
+/// Shares 512 MiB and leaves. The process that closes the memory last has to free it.
 fn end(path: &Path) -> Result<()> {
     let bytes = 512 << 20;
     let region = Region { guest_address: 0, bytes, user_address: 1 << 40, file_offset: 0 };
     let file = OwnedFd::from(allocated(bytes)?);
     let mut channel = Channel::new(UnixStream::connect(path)?)?;
     channel.request(&Request::SetMemTable(vec![SharedRegion { region, file }]), false)?;
-    // So that it is mapped before the end.
+    // The device maps the memory meanwhile.
     thread::sleep(Duration::from_millis(20));
     Ok(())
 }
 
-/// A frame to an address behind the wire, from the attacker's own.
+/// Makes a frame from the attacker's address to one behind the wire.
 fn frame(payload_bytes: usize) -> Vec<u8> {
     let mut frame = seg().seq(1).len(payload_bytes).frame_at(Instant::ZERO).bytes;
     frame[..6].copy_from_slice(&[0x52, 0x54, 0, 0, 1, 99]);

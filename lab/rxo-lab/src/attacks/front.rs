@@ -1,4 +1,4 @@
-//! A front end that keeps to no rule but those that it needs for its attack.
+//! A vhost-user front end that follows only the rules that its attack needs.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -18,29 +18,29 @@ use rxo_driver::vhost_user::{
     Channel, Region, Request, RingAddresses, RingDescriptor, RingNumber, SharedRegion,
 };
 
-/// Address of its memory in its own process.
+/// Address of the front end's memory in its process.
 const USER: u64 = 1 << 40;
-/// Size of the memory, and where its parts are.
+/// Size of the memory, and the address of the frame in it.
 const BYTES: u64 = 1 << 20;
 const FRAME: u64 = 0xe_0000;
-/// Of each ring: descriptors, what the driver writes, what the device writes.
+/// Addresses of the parts of a ring: descriptors, the driver's area, the device's area.
 const PARTS: [u64; 3] = [0, 0x1_8000, 0x2_0000];
 const RING_BYTES: u64 = 0x3_0000;
 
 pub(super) struct Front {
     channel: Channel,
     memory: File,
-    /// By which the device notifies it of packets, and of frames that it has taken.
+    /// The eventfd by which the device notifies the front end of packets and of frames that it has taken.
     call: File,
-    /// By which it notifies the device of frames.
+    /// The eventfd by which the front end notifies the device of frames.
     kick: File,
 }
 
-/// Frames that are all alike.
+/// Equal frames for a flood.
 pub(super) struct Frames<'f> {
-    /// With its virtio header.
+    /// The bytes of each frame, with its virtio header.
     pub(super) bytes: &'f [u8],
-    /// Entries of the ring, and how many of them a frame has.
+    /// Entries of the ring; the next field is the number of entries of a frame.
     pub(super) entries: u16,
     pub(super) chain: u16,
 }
@@ -76,14 +76,14 @@ impl Front {
         self.send(&Request::<OwnedFd>::SetFeatures(features | VERSION_1))
     }
 
-    /// Shares its memory, again if it has before.
+    /// Shares the memory with the device; also if the device has it already.
     pub(super) fn share(&mut self) -> Result<()> {
         let region = Region { guest_address: 0, bytes: BYTES, user_address: USER, file_offset: 0 };
         let file = self.memory.try_clone()?;
         self.send(&Request::SetMemTable(vec![SharedRegion { region, file }]))
     }
 
-    /// From now on whoever notifies it waits.
+    /// Blocks each thread that notifies the front end from now on.
     pub(super) fn block(&self) -> Result<()> {
         // The device has notified it once its ring is ready.
         while (&self.call).read(&mut [0; 8]).is_err() {
@@ -116,7 +116,7 @@ impl Front {
         while !stop.load(Ordering::Relaxed) {
             let mut used = [0; 2];
             self.memory.read_exact_at(&mut used, RING_BYTES + PARTS[2] + 2)?;
-            // The same frames fill the ring, whatever the device has of them.
+            // The ring is always full of the same frames, however many the device has taken.
             let given = u16::from_le_bytes(used).wrapping_add(entries);
             self.put(RING_BYTES + PARTS[1] + 2, &given.to_le_bytes())?;
             (&self.kick).write_all(&1_u64.to_ne_bytes())?;
@@ -156,7 +156,7 @@ impl Front {
     }
 }
 
-/// A file whose pages are all there.
+/// Makes a file in memory whose pages are all allocated.
 pub(super) fn allocated(bytes: u64) -> Result<File> {
     let memory = memfd_create("attacker", MemfdFlags::CLOEXEC)?;
     fallocate(&memory, FallocateFlags::empty(), 0, bytes)?;

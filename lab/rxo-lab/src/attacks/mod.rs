@@ -1,4 +1,5 @@
-//! `rxo-lab attacks`: what a neighbour of a hostile guest has of `rxo guest`, without an attack and under each.
+//! `rxo-lab attacks`: the service that `rxo guest` gives the neighbours of a hostile guest, without an attack and
+//! under each.
 //!
 //! A private network has a Linux peer, `rxo guest` as a separate process, and three guests: one attacks, one receives from
 //! the peer as fast as it can, one is asked every few milliseconds. The last two are `rxo sink`, so no virtual machine runs. With
@@ -36,7 +37,7 @@ const RECEIVES: usize = 1;
 const ANSWERS: usize = 2;
 const GUESTS: usize = 3;
 
-/// What was measured.
+/// The results of all attacks.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Findings {
     rows: Vec<Row>,
@@ -83,7 +84,7 @@ pub(crate) fn run(flags: &AttackFlags, stop: &AtomicBool) -> Result<()> {
     }
 }
 
-/// Measures the neighbours of one attack, with this program or another.
+/// Measures the neighbours during one attack, with this program or another.
 fn seen(program: Option<&Path>, attack: &Attack, time: Duration) -> Result<Seen> {
     let (lab, folder) = (Lab::through()?, Folder::new("attacks")?);
     let rxo = serve(program, &lab, &folder)?;
@@ -91,13 +92,13 @@ fn seen(program: Option<&Path>, attack: &Attack, time: Duration) -> Result<Seen>
     let (stop, path) = (AtomicBool::new(false), folder.guest(ATTACKER));
     let seen = thread::scope(|scope| {
         scope.spawn(|| (attack.run)(&path, &stop));
-        // It has begun by then.
+        // The attack has begun by then.
         thread::sleep(Duration::from_millis(300));
         let seen = neighbour.measure(time);
         stop.store(true, Ordering::Relaxed);
         seen
     });
-    // A program that is blocked does not end by itself, and its worker not with it.
+    // A blocked program does not end by itself, and neither does its worker.
     kill(&descendants(rxo.id()));
     drop(rxo);
     seen

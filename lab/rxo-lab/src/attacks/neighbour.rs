@@ -20,12 +20,12 @@ const BETWEEN_PINGS: &str = "0.005";
 const PORT: u16 = 7_000;
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What the neighbours have.
+/// The service that the neighbours get.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Seen {
-    /// Of the one that receives.
+    /// Rate of the guest that receives.
     pub(super) gbits: f64,
-    /// Round trips of the one that answers, in milliseconds; `None` if it answered nothing.
+    /// Round-trip times of the guest that answers, in milliseconds; `None` without an answer.
     pub(super) p50_ms: Option<f64>,
     pub(super) p99_ms: Option<f64>,
     /// Pings without an answer.
@@ -47,7 +47,7 @@ fn address(guest: usize) -> Ipv4Addr {
 }
 
 impl<'l> Neighbour<'l> {
-    /// Starts both, and connects to the one that receives.
+    /// Starts both guests, and connects to the one that receives.
     pub(super) fn start(lab: &'l Lab, folder: &Folder) -> Result<Self> {
         let host = |guest| -> Result<Process> {
             let mut command = Command::new(process::program()?);
@@ -73,7 +73,7 @@ impl<'l> Neighbour<'l> {
         Ok(Self { lab, _hosts, stream })
     }
 
-    /// Sends to the one and pings the other.
+    /// Sends to one guest, and pings the other.
     pub(super) fn measure(&self, time: Duration) -> Result<Seen> {
         thread::scope(|scope| {
             let sent = scope.spawn(|| self.send(time));
@@ -94,7 +94,7 @@ impl<'l> Neighbour<'l> {
         })
     }
 
-    /// Sends for a time, and returns how many bytes the connection took.
+    /// Sends for a time. Returns the number of bytes that the connection took.
     fn send(&self, time: Duration) -> Result<u64> {
         let (block, begun, mut bytes) = (vec![7; 256 << 10], Instant::now(), 0);
         self.stream.set_write_timeout(Some(Duration::from_millis(50)))?;
@@ -106,7 +106,7 @@ impl<'l> Neighbour<'l> {
     }
 }
 
-/// Returns how many pings were sent, and the times of those that were answered, in milliseconds.
+/// Returns the number of pings that were sent, and the times of those that were answered, in milliseconds.
 fn pings(time: Duration) -> Result<(usize, Vec<f64>)> {
     let count = (time.as_secs_f64() / 0.005).ceil().max(1.0);
     let (count, deadline) = (format!("{count:.0}"), format!("{:.0}", time.as_secs_f64().ceil()));
