@@ -1,13 +1,14 @@
 //! Creates a TAP or TUN interface, or takes over a persistent one and restores its settings at the end.
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use rxo_device::DeviceError;
+use rxo_vnet::TUNNEL_HEADER_BYTES;
 
 use super::adopted::NO_HEADER;
 use super::offload::{Attachment, Offloads};
@@ -110,7 +111,20 @@ impl Tap {
         let others = (1..queues).map(|_| device.another_queue().map(Arc::new));
         let others = others.collect::<Result<_, _>>()?;
         device.steer(queues)?;
-        Ok(Self { device: Arc::new(device), others })
+        let tap = Self { device: Arc::new(device), others };
+        tap.discard_unsteered();
+        Ok(tap)
+    }
+
+    /// Discards the packets that the stack sent before the rule was in force. Whoever sees the interface may bring it
+    /// up at once, and the kernel puts a packet into the wrong queue until all queues are there.
+    fn discard_unsteered(&self) {
+        // The kernel frees a packet whole, however little of it is read.
+        let mut start = [0; TUNNEL_HEADER_BYTES];
+        for queue in std::iter::once(&self.device).chain(&self.others) {
+            let packets = 0..self.interface().queue_packets().unwrap_or(QUEUE_PACKETS);
+            _ = packets.take_while(|_| queue.file().read(&mut start).is_ok()).count();
+        }
     }
 
     /// Creates a [`Tap`] from the open queues of one interface.

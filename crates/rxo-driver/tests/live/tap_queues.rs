@@ -2,13 +2,16 @@
 //! same connection has on a packet socket's interface. They need the right to load programs (`CAP_BPF`), which
 //! a user namespace does not give.
 
+use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Instant;
 
 use rxo_device::{FrameSink, FrameSource};
 use rxo_driver::{Device, DeviceHandle, DeviceName, DeviceOptions, DeviceSink};
 use rxo_frame::Frame;
-use rxo_wire::shard_of;
+use rxo_wire::{FlowKey, shard_of};
 
 use crate::Test;
 use crate::fanout::{key, reversed, v4, v6};
@@ -19,6 +22,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("each_connection_comes_out_of_its_queue_of_a_tap", each_to_its_queue),
     ("a_persistent_tap_must_have_queues_and_gets_its_steering_back", persistent),
     ("a_tap_with_queues_is_for_one_process", locked),
+    ("no_packet_comes_out_of_a_queue_that_was_chosen_before_the_rule", unsteered),
 ];
 
 const QUEUES: u32 = 3;
@@ -95,6 +99,49 @@ fn locked() {
         assert!(said.contains("another program serves `rxo0`"), "{said}");
         drop(first);
         attach("tap:rxo0").unwrap();
+    };
+    host.run(test).unwrap();
+}
+
+/// Stops the senders of a test, also if it panics.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The stack sends while the queues of an interface that is up are opened one after the other.
+fn unsteered() {
+    let host = quiet_namespace("host");
+    let test = || {
+        ip("tuntap add many0 mode tun multi_queue");
+        ip("addr add 10.9.0.1/24 dev many0");
+        ip("link set many0 up");
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let socket = UdpSocket::bind("10.9.0.1:9").unwrap();
+                while !is_over.load(Ordering::Relaxed) {
+                    // Nobody reads in between, so the system may refuse.
+                    (2..250)
+                        .for_each(|to| _ = socket.send_to(b"?", (Ipv4Addr::new(10, 9, 0, to), 9)));
+                }
+            });
+            let _over = Over(&is_over);
+            for round in 0..50 {
+                let handle = attach("tun:many0").unwrap();
+                for (queue, device) in open(&*handle).iter_mut().enumerate() {
+                    for packet in receive(device, 20) {
+                        let word =
+                            |at: usize| u32::from_be_bytes(packet[at..at + 4].try_into().unwrap());
+                        let its = shard_of(&FlowKey::v4(word(12), word(16), 0, 0), QUEUES);
+                        assert_eq!(its as usize, queue, "round {round}: {packet:?}");
+                    }
+                }
+            }
+        });
     };
     host.run(test).unwrap();
 }
