@@ -76,6 +76,6 @@ pub use parse::{Ip, IpVersion, Malformed, Parsed, Transport, Unparsed, parse, pa
 pub use plain::{Plain, plain_v4, plain_v4_checksum, plain_v4_key, plain_v6, plain_v6_key};
 pub use protocol::{PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_IGMP, PROTOCOL_TCP, PROTOCOL_UDP};
 pub use seq::SeqNumber;
-pub use steering::{STEERING_MULTIPLIER, STEERING_SHIFT, shard_of};
+pub use steering::{STEERING_MULTIPLIER, STEERING_SHIFT, queue_of, shard_of};
 pub use tcp::{TcpFlags, TcpSegment};
 pub use udp::UdpDatagram;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{LiveFlags, PolicyFlags, WayFlags};
+use super::{LiveFlags, PolicyFlags, WayFlags, WorkersFlags};
 
 #[derive(Args, Debug)]
 pub(crate) struct GuestFlags {
@@ -49,6 +49,9 @@ pub(crate) struct GuestFlags {
 
     #[command(flatten)]
     pub(crate) way: WayFlags,
+
+    #[command(flatten)]
+    pub(crate) workers: WorkersFlags,
 
     /// Write all traffic to this pcapng file, as it is at the nic and at each guest.
     #[arg(long, value_name = "FILE")]

@@ -5,7 +5,8 @@ use clap::Args;
 #[derive(Args, Clone, Debug)]
 pub(crate) struct WorkersFlags {
     /// Number of workers, each with a thread and a queue of each device, 1 to 64; auto takes one for each receive queue
-    /// of the nic, and at most one for each processor. A flow stays with one worker.
+    /// of the nic, and at most one for each processor. A flow stays with one worker. Guests of rxo guest have threads of
+    /// their own besides.
     #[arg(long, value_name = "N|auto", default_value = "1")]
     pub(crate) workers: String,
 

@@ -22,8 +22,10 @@ use crate::workers::Workers;
 pub(super) struct Handles {
     nic: Box<dyn DeviceHandle>,
     pub(super) hosts: Vec<Box<dyn DeviceHandle>>,
-    /// `true` if several workers share the devices.
+    /// `true` if several workers share the nic.
     are_shared: bool,
+    /// `true` if the hosts' devices are guests, which have no queues for workers.
+    are_guests: bool,
 }
 
 /// The open devices of a run.
@@ -31,7 +33,7 @@ pub(super) struct Handles {
 pub(super) enum Devices {
     /// The devices of a single worker: the nic, and the host's device or the devices of all guests.
     Of1(Box<Device>, Vec<Device>),
-    /// The queues of the nic, and the queues of the host's device: each worker has one queue of each device.
+    /// The queues of the nic, one for each worker, and those of the host's device or the devices of all guests.
     OfSeveral(Vec<Device>, Vec<Device>),
 }
 
@@ -43,13 +45,15 @@ impl Handles {
     pub(super) fn of(plan: &Plan, survey: &Survey) -> Result<Self> {
         let count = survey.workers.count;
         let are_shared = survey.workers.are_several();
-        let attach = |device: &DeviceName| match are_shared {
+        let are_guests = !plan.guests.is_empty();
+        let attach = |device: &DeviceName, has_queues: bool| match has_queues {
             true => device.attach_queues(count),
             false => device.attach(),
         };
-        let nic = attach(&plan.nic)?;
-        let hosts = plan.hosts().into_iter().map(attach).collect::<Result<_, _>>()?;
-        Ok(Self { nic, hosts, are_shared })
+        let nic = attach(&plan.nic, are_shared)?;
+        let hosts = plan.hosts().into_iter().map(|host| attach(host, are_shared && !are_guests));
+        let hosts = hosts.collect::<Result<_, _>>()?;
+        Ok(Self { nic, hosts, are_shared, are_guests })
     }
 
     /// Attaches to the devices of `plan` that another process hands over.
@@ -57,16 +61,19 @@ impl Handles {
     /// # Errors
     /// If the devices are not those of `plan`, or have a different number of queues.
     pub(super) fn inherit(plan: &Plan, workers: &Workers, estate: &mut Estate) -> Result<Self> {
-        let mut inherit = |device: &DeviceName| -> Result<Box<dyn DeviceHandle>> {
+        let mut inherit = |device: &DeviceName, queues: u32| -> Result<Box<dyn DeviceHandle>> {
             let handed = estate.take(&device.to_string());
             let remedy = "start it with the flags of the running one";
             let handed =
                 handed.with_context(|| format!("{device} is not handed over; {remedy}"))?;
-            Ok(device.inherit(handed, workers.count)?)
+            Ok(device.inherit(handed, queues)?)
         };
-        let nic = inherit(&plan.nic)?;
-        let hosts = plan.hosts().into_iter().map(inherit).collect::<Result<_>>()?;
-        Ok(Self { nic, hosts, are_shared: workers.are_several() })
+        let nic = inherit(&plan.nic, workers.count)?;
+        let are_guests = !plan.guests.is_empty();
+        let queues = if are_guests { 1 } else { workers.count };
+        let hosts = plan.hosts().into_iter().map(|host| inherit(host, queues));
+        let hosts = hosts.collect::<Result<_>>()?;
+        Ok(Self { nic, hosts, are_shared: workers.are_several(), are_guests })
     }
 
     /// Opens devices that another process hands over, and leaves their settings unchanged.
@@ -170,7 +177,10 @@ impl Handles {
             return Ok(Devices::Of1(nic, hosts.collect::<Result<_, _>>()?));
         }
         let nic = self.nic.open_queues(nic)?;
-        let hosts = hosts.map(|(n, device)| device.open_queues(host(n)));
+        let hosts = hosts.map(|(n, device)| match self.are_guests {
+            true => device.open(host(n)).map(|device| vec![device]),
+            false => device.open_queues(host(n)),
+        });
         let hosts = hosts.collect::<Result<Vec<_>, _>>()?;
         Ok(Devices::OfSeveral(nic, hosts.into_iter().flatten().collect()))
     }

@@ -94,9 +94,12 @@ impl Plan {
                     .to_owned(),
             ));
         };
+        let workers = WorkersPlan::from_flags(&flags.workers)?;
+        workers.check(&[&nic])?;
         let devices = [("--nic", nic), ("--vhost", first.device.clone())];
         Ok(Self {
             guests,
+            workers,
             policy: policy_for_guests(&flags.policy)?,
             tap: flags.tap.clone(),
             wait_for_nic: flags.wait_for_nic,

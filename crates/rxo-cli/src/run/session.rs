@@ -85,7 +85,9 @@ impl Session {
                     keeper.hand_over(self.estate(&held, &sockets).context("--upgrade")?);
                 }
                 self.confine(keeper, is_recorded)?;
-                let remote = Remote::new(&self.plan, self.survey.workers.count, self.pulse);
+                // The workers of a switch between guests answer together.
+                let asked = if self.plan.guests.is_empty() { self.survey.workers.count } else { 1 };
+                let remote = Remote::new(&self.plan, asked, self.pulse);
                 let confirmer = self.plan.confirm.map(|_| keeper.confirmer()).transpose()?;
                 let mut process = remote.process(&self.plan, confirmer);
                 if let Some(file) = self.file.clone() {
@@ -156,10 +158,12 @@ impl Session {
         set_nice(nice, self.survey.workers.are_several())
     }
 
-    /// Binds this thread to its processor if the run has only one worker. Several workers bind their own threads.
+    /// Binds this thread to its processor if it is the only worker. Several workers bind themselves, and so do those of
+    /// guests, whose threads must not be bound with them.
     fn bind(&self) -> Result<()> {
-        match (&self.survey.workers, self.survey.workers.cpus.first()) {
-            (workers, Some(cpu)) if !workers.are_several() => bind_to_cpu(*cpu)
+        let binds = !self.survey.workers.are_several() && self.plan.guests.is_empty();
+        match self.survey.workers.cpus.first() {
+            Some(cpu) if binds => bind_to_cpu(*cpu)
                 .with_context(|| format!("--cpus {cpu}: this process may not use it")),
             _ => Ok(()),
         }
@@ -366,16 +370,27 @@ fn work(
         Event::Notice(line) => sayer.notice(line),
         Event::Reading(readings) => sayer.interval(&mut last, readings.clone()),
     };
+    let through = |station: Station| -> Result<Station> {
+        Ok(match middleware(plan, link, capture)? {
+            None => station,
+            Some(middleware) => station.through(middleware),
+        })
+    };
     let outcome = match devices {
         Devices::Of1(nic, hosts) => {
             let Some(station) = station(plan, config, (*nic, hosts))? else {
                 return Ok((Readings::default(), Ok(()), Remains::default()));
             };
-            let station = match middleware(plan, link, capture)? {
-                None => station,
-                Some(middleware) => station.through(middleware),
+            through(station.on_cpus(&workers.cpus))?.run_keeping(stop, observe)
+        }
+        Devices::OfSeveral(queues, guests) if !plan.guests.is_empty() => {
+            let mut queues = queues.into_iter();
+            let first = queues.next().map(|nic| station(plan, config, (nic, guests)));
+            let Some(station) = first.transpose()?.flatten() else {
+                return Ok((Readings::default(), Ok(()), Remains::default()));
             };
-            station.run_keeping(stop, observe)
+            let station = station.with_queues(queues.collect()).on_cpus(&workers.cpus);
+            through(station)?.run_keeping(stop, observe)
         }
         Devices::OfSeveral(nic, host) => {
             let all = live::Workers::new((nic, host), config, remote.crew()).on_cpus(&workers.cpus);

@@ -108,7 +108,9 @@ impl Survey {
 
 /// Returns the workers of `plan`; a single one if the plan impairs the traffic.
 pub(super) fn workers(plan: &Plan) -> Workers {
-    let workers = plan.workers.resolve(&[&[&plan.nic], plan.hosts().as_slice()].concat());
+    // Guests have a thread each, and share no queues.
+    let hosts = if plan.guests.is_empty() { plan.hosts() } else { Vec::new() };
+    let workers = plan.workers.resolve(&[&[&plan.nic], hosts.as_slice()].concat());
     let impairs = plan.impair.iter().any(Option::is_some);
     if impairs { Workers { count: 1, ..workers } } else { workers }
 }

@@ -46,6 +46,7 @@ mod setup;
 mod shards;
 mod switch;
 mod switch_vlan;
+mod switch_workers;
 mod takeover;
 mod traffic;
 mod unit;
@@ -134,6 +135,7 @@ fn short_tests() -> impl Iterator<Item = &'static Test> {
         shards::TESTS,
         switch::TESTS,
         switch_vlan::TESTS,
+        switch_workers::TESTS,
         takeover::TESTS,
         traffic::TESTS,
         upgrade::TESTS,

@@ -318,9 +318,13 @@ fn killed() {
 }
 
 fn unplugged() {
-    for waits in [false, true] {
+    for (waits, flag) in [
+        (false, ""),
+        (true, " --wait-for-nic"),
+        (false, " --workers 2"),
+        (true, " --wait-for-nic --workers 2"),
+    ] {
         let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("unplugged"));
-        let flag = if waits { " --wait-for-nic" } else { "" };
         let (rxo, _) = Rxo::guests(lab.host(), &format!("{}{flag}", sockets.flags(&["", ""])));
         let (sink, bytes) = (sockets.sink(&lab, 0), pattern(1_000_000));
         drop(connect(lab.peer(), &format!("{}:7000", address(0))));

@@ -15,7 +15,7 @@ impl Figures {
     #[must_use]
     pub fn text(&self) -> String {
         let of_all = if self.kind == "totals" { totals(self) } else { line(self) };
-        of_all + &guests(&self.guests) + &workers(&self.workers)
+        of_all + &guests(&self.guests) + &workers(&self.workers, !self.guests.is_empty())
     }
 
     /// Formats the figures of a network card: one line for an interval, several for totals.
@@ -94,18 +94,24 @@ fn guests(guests: &[GuestFigures]) -> String {
     lines.collect()
 }
 
-/// Formats one line for each worker. Each line begins with a line break.
-fn workers(workers: &[WorkerFigures]) -> String {
+/// Formats one line for each worker; each begins with a line break. With guests, a worker coalesces nothing.
+fn workers(workers: &[WorkerFigures], have_guests: bool) -> String {
     let lines = workers.iter().map(|worker| {
         let more = extra(worker.ring_drops, "lost in the ring")
             + &extra(worker.overload, "dropped in overload")
             + &extra(worker.dropped, "DROPPED");
+        let to_hosts = match have_guests {
+            true => format!(", {} pkt for guests", grouped(worker.deliveries)),
+            false => format!(
+                " in {} deliveries ({:.1} pkt/aggregate)",
+                grouped(worker.deliveries),
+                worker.packets_per_aggregate
+            ),
+        };
         format!(
-            "\n            worker {:<2}  {} pkt in {} deliveries ({:.1} pkt/aggregate), back {} pkt, cpu {:.0} %{more}",
+            "\n            worker {:<2}  {} pkt{to_hosts}, back {} pkt, cpu {:.0} %{more}",
             worker.name,
             grouped(worker.packets),
-            grouped(worker.deliveries),
-            worker.packets_per_aggregate,
             grouped(worker.sent),
             worker.cpu_percent,
         )

@@ -17,11 +17,12 @@ pub struct WorkerFigures {
     pub ring_drops: u64,
     /// Number of frames that the worker dropped because more arrived than it could process.
     pub overload: u64,
-    /// Number of packets that the worker sent to the host; an aggregate counts as one.
+    /// Number of packets that the worker sent to the host; an aggregate counts as one. With guests: the packets that it
+    /// passed on to guests, which are coalesced later.
     pub deliveries: u64,
-    /// Average number of coalescable segments per delivery of the worker.
+    /// Average number of coalescable segments per delivery of the worker; 0 with guests.
     pub packets_per_aggregate: f64,
-    /// Number of packets that the worker received from the host.
+    /// Number of packets that the worker received from the host, or from guests.
     pub sent: u64,
     /// Number of packets that the worker could not send, to the host or to the nic.
     pub dropped: u64,

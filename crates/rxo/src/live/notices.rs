@@ -56,9 +56,10 @@ impl Notices {
 
     fn switched_lines(&mut self, readings: &Readings) -> impl Iterator<Item = String> {
         let Readings { all, guests, workers, .. } = readings;
-        let (what, parts) = match workers.as_slice() {
-            [] => ("guest", guests.as_slice()),
-            workers => ("worker", workers),
+        // With guests each of them coalesces; the workers do not.
+        let (what, parts) = match guests.as_slice() {
+            [] => ("worker", workers.as_slice()),
+            guests => ("guest", guests),
         };
         let count = parts.len();
         let hosts = if parts.is_empty() { std::slice::from_ref(all) } else { parts };

@@ -10,10 +10,11 @@ use rxo_ack::expand_packed;
 use rxo_coalesce::Policy;
 use rxo_device::DeviceError;
 use rxo_device::middleware::Expand;
-use rxo_driver::{Bell, on_wire};
+use rxo_driver::{Bell, bind_to_cpu, on_wire};
 
 use super::middleware::{Ends, LiveSink, ends, notice, wrap};
 use super::notices::Notices;
+use super::workers::cannot_bind;
 use super::{Device, Middleware, SystemWaiter};
 use crate::desk::Desk;
 use crate::switch::Switch;
@@ -75,8 +76,12 @@ impl fmt::Debug for Remains {
 #[derive(Debug)]
 pub struct Station {
     nic: Ends,
+    /// The queues of the nic beyond the first; empty unless there are guests.
+    further: Vec<Ends>,
     hosts: Hosts,
     config: WorkerConfig,
+    /// The processors of the threads that serve the queues of a nic for guests.
+    cpus: Vec<u16>,
 }
 
 /// The settings of a station that acts as a network card; see [`Station::card`].
@@ -105,7 +110,8 @@ impl Station {
     /// Creates a station between a nic and a host.
     #[must_use]
     pub fn new(nic: Device, host: Device, config: WorkerConfig) -> Self {
-        Self { nic: ends(nic, None), hosts: Hosts::One(Box::new(ends(host, None))), config }
+        let hosts = Hosts::One(Box::new(ends(host, None)));
+        Self { nic: ends(nic, None), further: Vec::new(), hosts, config, cpus: Vec::new() }
     }
 
     /// Creates a station that acts as a network card between a wire and a guest. The station does the work that
@@ -159,7 +165,22 @@ impl Station {
     ) -> Self {
         let guests = guests.into_iter().map(|guest| ends(guest, None)).collect();
         let hosts = Hosts::Guests(Box::new(switch), guests, Vec::new());
-        Self { nic: ends(nic, None), hosts, config }
+        Self { nic: ends(nic, None), further: Vec::new(), hosts, config, cpus: Vec::new() }
+    }
+
+    /// Adds further queues of the nic to a station with guests. Each has a thread of its own while the station runs; the
+    /// frames of a flow pass one of them. Has no effect on a station without guests.
+    #[must_use]
+    pub fn with_queues(self, further: Vec<Device>) -> Self {
+        let further = further.into_iter().map(|queue| ends(queue, None)).collect();
+        Self { further, ..self }
+    }
+
+    /// Binds the threads of a station with guests that serve the nic's queues to processors: the first to the first of
+    /// `cpus`, and so on. Threads of guests are not bound.
+    #[must_use]
+    pub fn on_cpus(self, cpus: &[u16]) -> Self {
+        Self { cpus: cpus.to_vec(), ..self }
     }
 
     /// Sets the budget of each guest, in the order of the guests. Has no effect on a station without guests.
@@ -176,7 +197,9 @@ impl Station {
     pub fn through(self, middleware: Middleware) -> Self {
         let Middleware { logs, impair_nic, impair_host } = middleware;
         let mut logs = logs.into_iter();
-        let nic = wrap(self.nic, impair_nic, logs.next());
+        let of_nic = logs.next();
+        let queue = |nic| wrap(nic, impair_nic.clone(), of_nic.clone());
+        let (nic, further) = (queue(self.nic), self.further.into_iter().map(queue).collect());
         let mut around = |host| wrap(host, impair_host.clone(), logs.next());
         let hosts = match self.hosts {
             Hosts::One(host) => Hosts::One(Box::new(around(*host))),
@@ -184,7 +207,7 @@ impl Station {
                 Hosts::Guests(switch, guests.into_iter().map(around).collect(), budgets)
             }
         };
-        Self { nic, hosts, config: self.config }
+        Self { nic, further, hosts, config: self.config, cpus: self.cpus }
     }
 
     /// Runs the worker, or the hub of the guests, on this thread until `stop` is set or a device fails.
@@ -217,7 +240,7 @@ impl Station {
         stop: &AtomicBool,
         observe: Observer<'_>,
     ) -> Result<(Outcome, Remains), Misfit> {
-        let Self { nic, hosts, config } = self;
+        let Self { nic, further, hosts, config, cpus } = self;
         // Notices are collected even if no readings are wanted, or only few.
         let config = WorkerConfig { look_every: Some(NOTICES_EVERY), ..config };
         let (mut waiter, mut notices) = (SystemWaiter::new(), Notices::default());
@@ -234,8 +257,8 @@ impl Station {
                 Ok((Outcome { totals, result }, Remains(vec![worker])))
             }
             Hosts::Guests(switch, guests, budgets) => {
-                let guests = Guests::new(nic, guests, *switch, config)?.limited(&budgets);
-                let mut guests = Box::new(guests);
+                let guests = Guests::on_queues((nic, further), guests, *switch, config)?;
+                let mut guests = Box::new(guests.limited(&budgets).on_cpus(&cpus));
                 observe(Event::Ready);
                 let report = |report: Report<'_, _, _>| notices.report(report, observe);
                 let result = guests.run_on_threads(&mut waiter, stop, &THREADS, report);
@@ -244,18 +267,19 @@ impl Station {
                     lines.into_iter().for_each(|line| observe(Event::Notice(line)));
                     notices.last(&totals, nic_sink, host_sinks, observe);
                 });
-                let (nic, hosts) = guests.sources();
-                std::iter::once(nic).chain(hosts).for_each(|source| source.leave());
+                let (queues, hosts) = guests.sources();
+                queues.chain(hosts).for_each(|source| source.leave());
                 Ok((Outcome { totals, result }, Remains(vec![guests])))
             }
         }
     }
 }
 
-/// The functions with which the thread of a guest uses the system: its clock, its wake-up and the notices of
-/// its device.
+/// The functions with which the threads of guests and of the switch use the system: clock, wake-up, processor, and
+/// notices of a guest's device.
 const THREADS: Threads<SystemWaiter, LiveSink> = Threads {
     waiter: SystemWaiter::new,
+    bind: |cpu| bind_to_cpu(cpu).map_err(|error| cannot_bind(cpu, error)),
     bell: || Bell::new().map(|bell| Arc::new(bell) as Arc<dyn crate::worker::Bell>),
     notice,
 };

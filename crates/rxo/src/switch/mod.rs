@@ -14,6 +14,7 @@
 
 mod guard;
 mod header;
+mod memory;
 mod packet;
 mod port;
 mod snooping;
@@ -31,6 +32,7 @@ pub(crate) use tagging::Tagged;
 pub use tagging::Tagging;
 
 use header::Header;
+use memory::Memory;
 use packet::Packet;
 use snooping::{Receivers, Snooping};
 use table::{Learned, Table};
@@ -136,8 +138,7 @@ pub struct Switch {
     isolated: PortSet,
     /// The ports whose devices may route.
     routers: PortSet,
-    table: Table,
-    snooping: Snooping,
+    memory: Memory,
     counters: SwitchCounters,
 }
 
@@ -162,8 +163,7 @@ impl Switch {
             guards: vec![None; ports.len()],
             isolated: PortSet::default(),
             routers: (0..ports.len()).map(Port::nth).collect(),
-            table: Table::new(ports.len(), options),
-            snooping: Snooping::new(ports.len()),
+            memory: Memory::new(Table::new(ports.len(), options), Snooping::new(ports.len())),
             counters: SwitchCounters::default(),
             ports,
         })
@@ -224,7 +224,7 @@ impl Switch {
     /// Returns the number of learned addresses. An expired address counts until the address is looked up or replaced.
     #[must_use]
     pub fn address_count(&self) -> usize {
-        self.table.len()
+        self.memory.len()
     }
 
     /// Returns the number of ports.
@@ -235,8 +235,22 @@ impl Switch {
 
     /// Forgets the addresses and memberships learned at `port`, because its device has gone or was replaced.
     pub fn forget(&mut self, port: Port) {
-        self.table.forget(port);
-        self.snooping.forget(port);
+        self.memory.forget(port);
+    }
+
+    /// Makes `count` switches with these ports, for as many threads. All of them know what one of them has learned;
+    /// each has counters of its own. A single switch stays as it is.
+    pub(crate) fn for_threads(self, count: usize) -> Vec<Self> {
+        if count == 1 {
+            return vec![self];
+        }
+        let Self { ports, guards, isolated, routers, memory, .. } = self;
+        let switch = |memory| {
+            let (ports, guards, counters) =
+                (ports.clone(), guards.clone(), SwitchCounters::default());
+            Self { ports, guards, isolated, routers, memory, counters }
+        };
+        memory.shared(count).into_iter().map(switch).collect()
     }
 
     fn judge<B: AsRef<[u8]>>(
@@ -304,7 +318,7 @@ impl Switch {
         let all = self.members(vlan, |_| true);
         let Some(packet) = packet else { return all };
         let from = (from, self.routers.contains(from));
-        match self.snooping.receivers(from, (vlan, group), packet, now) {
+        match self.memory.receivers(from, (vlan, group), packet, now) {
             Receivers::All => all,
             Receivers::Routers => all.and(self.routers),
             Receivers::Members(members) => all.and(self.routers.plus(members)),
@@ -330,7 +344,7 @@ impl Switch {
     }
 
     fn learn(&mut self, from: Port, address: (u16, MacAddress), now: Instant) {
-        match self.table.learn(address, from, now) {
+        match self.memory.learn(address, from, now) {
             Learned::Known => {}
             Learned::New => self.counters.learned += 1,
             Learned::Moved => self.counters.moved += 1,
@@ -339,7 +353,7 @@ impl Switch {
     }
 
     fn find(&mut self, address: (u16, MacAddress), now: Instant) -> Option<Port> {
-        self.find_fixed(address.0, address.1).or_else(|| self.table.find(address, now))
+        self.find_fixed(address.0, address.1).or_else(|| self.memory.find(address, now))
     }
 
     /// Returns the port of VLAN `vlan` that is fixed to the Ethernet address `address`; `None` if there is

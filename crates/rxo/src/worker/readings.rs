@@ -10,7 +10,8 @@ pub struct Readings {
     pub all: Reading,
     /// The counters of each guest; empty for `rxo run`.
     pub guests: Vec<Reading>,
-    /// The counters of each worker, if several share the devices; empty for one worker.
+    /// The counters of each worker, if several share the devices; empty for one worker. With guests these are the workers
+    /// of the switch: what they send to the host are frames for guests, before coalescing.
     pub workers: Vec<Reading>,
     /// The counters of the switch between the nic and the guests; `None` without a switch.
     pub switch: Option<SwitchCounters>,
@@ -32,9 +33,12 @@ fn together(all: &Coalescing, guests: &[Reading]) -> Coalescing {
 }
 
 impl Readings {
-    /// Combines the counters of a run with a switch. `nic` contains the counters of the nic, before the
-    /// switch.
-    pub(super) fn switched(nic: Reading, guests: Vec<Reading>, switch: SwitchCounters) -> Self {
+    /// Combines the counters of a run with a switch. `hubs` contains the counters of each worker of the switch: those of
+    /// its queue of the nic, before the switch, and of the switch.
+    pub(super) fn switched(hubs: Vec<Self>, guests: Vec<Reading>) -> Self {
+        let switches = hubs.iter().filter_map(|hub| hub.switch);
+        let switch = switches.reduce(|sum, of_hub| sum.plus(&of_hub));
+        let Self { all: nic, workers, .. } = Self::side_by_side(hubs);
         let of_guests = guests.iter().fold(Reading::default(), |sum, guest| sum.plus(guest));
         let (mut nic_in, mut nic_out) = (nic.nic_in, nic.nic_out);
         // Drops of the queues and of the switch are added to the nic's own losses.
@@ -42,7 +46,7 @@ impl Readings {
         nic_out.dropped += of_guests.nic_out.dropped;
         nic_out.dropped_frames += of_guests.nic_out.dropped_frames;
         let all = Reading {
-            // The hub's thread, and those of the guests if they have any.
+            // The threads of the switch, and those of the guests if they have any.
             cpu: nic.cpu + of_guests.cpu,
             over_budget: of_guests.over_budget,
             stalls: of_guests.stalls,
@@ -56,7 +60,7 @@ impl Readings {
             split: of_guests.split,
             ..nic
         };
-        Self { all, guests, switch: Some(switch), workers: Vec::new() }
+        Self { all, guests, switch, workers }
     }
 
     /// Combines the counters of workers that run at the same time, between queues of the same devices.

@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use rxo::desk::Desk;
 use rxo::device::{Descriptors, MemorySink, MemorySource, SinkCapabilities, SinkCounters};
-use rxo::switch::{Switch, SwitchOptions};
+use rxo::switch::{MacAddress, Switch, SwitchOptions};
+use rxo::wire::queue_of;
 use rxo::worker::{Awake, Bell, Guests, Question, Readings, Threads, Waiter, Wanted};
 use rxo::{
-    DeviceError, Duplex, FrameSink, Gather, Instant, MemoryLink, MemoryOptions, Policy,
+    DeviceError, Duplex, Frame, FrameSink, Gather, Instant, MemoryLink, MemoryOptions, Policy,
     WorkerConfig,
 };
 
@@ -114,13 +115,19 @@ impl Bell for Mute {
     fn clear(&self) {}
 }
 
-const THREADS: Threads<Restless, Hostile> =
-    Threads { waiter: restless, bell: || io::Result::Ok(Arc::new(Mute)), notice: |_| None };
+const THREADS: Threads<Restless, Hostile> = Threads {
+    waiter: restless,
+    bind: |_| Ok(()),
+    bell: || io::Result::Ok(Arc::new(Mute)),
+    notice: |_| None,
+};
 
 /// A run of three guests on a thread; the test is at the other ends of its links.
 struct Run {
     from_nic: MemoryLink,
     to_nic: MemoryLink,
+    /// The links of the nic's queues beyond the first: from the nic, and to it.
+    further: Vec<[MemoryLink; 2]>,
     from_guests: Vec<MemoryLink>,
     to_guests: Vec<MemoryLink>,
     gates: Vec<Arc<Gate>>,
@@ -132,6 +139,11 @@ struct Run {
 
 impl Run {
     fn start() -> Self {
+        Self::on_queues(1)
+    }
+
+    /// Starts a run on a nic with this number of queues.
+    fn on_queues(queues: usize) -> Self {
         let options = MemoryOptions { most_packets: 1 << 16, ..MemoryOptions::default() };
         let links = |count| (0..count).map(|_| MemoryLink::new(options)).collect::<Vec<_>>();
         let (mut nic, from_guests, to_guests) = (links(2), links(3), links(3));
@@ -145,7 +157,11 @@ impl Run {
             })
             .collect();
         let (to_nic, from_nic) = (nic.remove(1), nic.remove(0));
-        let ends = Duplex { source: from_nic.source(), sink: to_nic.sink() };
+        let further: Vec<_> = (1..queues).map(|_| [options; 2].map(MemoryLink::new)).collect();
+        let ends =
+            |from: &MemoryLink, to: &MemoryLink| Duplex { source: from.source(), sink: to.sink() };
+        let more = further.iter().map(|[from, to]| ends(from, to)).collect();
+        let ends = (ends(&from_nic, &to_nic), more);
         let config = WorkerConfig {
             overload: None,
             look_every: Some(Duration::from_millis(20)),
@@ -156,7 +172,7 @@ impl Run {
         let thread = thread::spawn(move || {
             let ports = [&[TRUNK], &fixed(3)[..]].concat();
             let switch = Switch::new(ports, SwitchOptions::default()).unwrap();
-            let mut guests = Guests::new(ends, devices, switch, config).unwrap();
+            let mut guests = Guests::on_queues(ends, devices, switch, config).unwrap();
             let note = |lines: Vec<String>| told.lock().unwrap().extend(lines);
             let result = guests
                 .run_on_threads(&mut restless(), &stopped, &THREADS, |report| note(report.lines));
@@ -164,7 +180,7 @@ impl Run {
             guests.report(false, &mut |report| note(report.lines));
             (result, totals)
         });
-        Self { from_nic, to_nic, from_guests, to_guests, gates, desk, lines, stop, thread }
+        Self { from_nic, to_nic, further, from_guests, to_guests, gates, desk, lines, stop, thread }
     }
 
     /// Sends from the nic and from guest 2 to guest 1, and from guest 1 to the nic. Waits until everything
@@ -276,4 +292,115 @@ fn a_nic_that_fails_ends_all_threads() {
     let (result, totals) = run.thread.join().unwrap();
     assert!(result.is_err());
     assert_eq!(totals.guests[1].host_out.frames, u64::from(2 * FRAMES));
+}
+
+const QUEUES: usize = 3;
+
+/// Creates frame `number` of the TCP connection `flow` from one address to another.
+fn segment(to: MacAddress, from: MacAddress, (flow, number): (u8, u32)) -> Frame<Vec<u8>> {
+    let mut bytes = [&to.0[..], &from.0, &[8, 0]].concat();
+    bytes.extend([
+        0x45, 0, 0, 45, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, from.0[5], 10, 0, 0, to.0[5],
+    ]);
+    bytes.extend([0x9c, flow, 1, 0xbb, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x10, 0xff, 0xff, 0, 0, 0, 0]);
+    bytes.push(flow);
+    bytes.extend(number.to_be_bytes());
+    Frame::new(bytes, Instant::ZERO)
+}
+
+/// Asserts that the packets of each flow from `from` in `sent` are numbered from 0 to `count`, in order.
+fn assert_in_order(sent: &[rxo::device::Sent], from: MacAddress, count: u32) {
+    for flow in 0..FLOWS {
+        let own = sent.iter().filter(|it| it.bytes[6..12] == from.0 && it.bytes[54] == flow);
+        let numbers = own.map(|it| u32::from_be_bytes(it.bytes[55..59].try_into().unwrap()));
+        assert_eq!(numbers.collect::<Vec<_>>(), (0..count).collect::<Vec<_>>(), "{flow} of {from}");
+    }
+}
+
+const FLOWS: u8 = 16;
+
+#[test]
+fn hubs_on_threads_keep_each_flow_in_order_and_count_all() {
+    let run = Run::on_queues(QUEUES);
+    let per_flow = FRAMES / u32::from(FLOWS);
+    for number in 0..per_flow {
+        for flow in 0..FLOWS {
+            let frame = |to, from| segment(to, from, (flow, number));
+            let from_peer = frame(mac(1), PEER);
+            match queue_of(&from_peer.bytes, QUEUES as u32) as usize {
+                0 => run.from_nic.push(&from_peer),
+                queue => run.further[queue - 1][0].push(&from_peer),
+            }
+            run.from_guests[2].push(&frame(mac(1), mac(2)));
+            run.from_guests[1].push(&frame(PEER, mac(1)));
+        }
+        let sent = 2 * (number as usize + 1) * usize::from(FLOWS);
+        // Sends no faster than the lanes have room.
+        wait_until("some are there", || run.to_guests[1].packets() + 400 > sent);
+    }
+    let total = per_flow as usize * usize::from(FLOWS);
+    wait_until("guest 1 has all", || run.to_guests[1].packets() == 2 * total);
+    let further = || run.further.iter().map(|[_, to]| to.packets()).sum::<usize>();
+    wait_until("the nic has all", || run.to_nic.packets() + further() == total);
+    let counters = run.desk.ask(Question::Counters, || {}, PATIENCE).unwrap();
+    assert_eq!(counters.workers.len(), QUEUES);
+    assert_eq!(counters.all.nic_in.frames, total as u64);
+    let at_guest = run.to_guests[1].take_all();
+    assert_in_order(&at_guest, PEER, per_flow);
+    assert_in_order(&at_guest, mac(2), per_flow);
+    let queues = run.further.iter().map(|[_, to]| to).chain([&run.to_nic]);
+    let at_nic: Vec<_> = queues.flat_map(MemoryLink::take_all).collect();
+    assert_in_order(&at_nic, mac(1), per_flow);
+    let (result, totals) = run.end();
+    result.unwrap();
+    assert_eq!(totals.all.imbalance.total(), 0, "{totals:?}");
+    assert_eq!((totals.all.nic_out.frames, totals.all.unsent), (total as u64, 0));
+    assert!(totals.workers.iter().all(|it| it.nic_in.frames > 0 && it.nic_out.frames > 0));
+    let of_workers = totals.workers.iter().map(|it| it.nic_in.frames + it.nic_out.frames);
+    assert_eq!(of_workers.sum::<u64>(), 2 * total as u64);
+}
+
+/// A guest that blocks is cut off by each hub that has frames for it, and named once.
+#[test]
+fn a_guest_that_blocks_delays_no_hub_and_is_named_once() {
+    let run = Run::on_queues(QUEUES);
+    run.gates[0].set(true);
+    run.from_nic.push(&plain(mac(0), PEER, b"blocks"));
+    wait_until("guest 0 blocks", || run.gates[0].waiting.load(Ordering::Relaxed) == 1);
+    for flow in 0..FLOWS {
+        run.from_guests[2].push(&segment(mac(0), mac(2), (flow, 0)));
+    }
+    run.others_go_on();
+    let named =
+        |part: &str| run.lines.lock().unwrap().iter().filter(|it| it.contains(part)).count();
+    wait_until("it is named", || named("guest 1 of 3 hangs") == 1);
+    run.gates[0].set(false);
+    wait_until("it goes on", || named("guest 1 of 3 goes on") == 1);
+    wait_until("it gets frames of all hubs", || {
+        // The first hub may find it a little later than the one that said so.
+        run.from_nic.push(&plain(mac(0), PEER, b"again"));
+        run.to_guests[0].packets() > 1 + usize::from(FLOWS)
+    });
+    let lines = Arc::clone(&run.lines);
+    let (result, totals) = run.end();
+    result.unwrap();
+    assert_eq!(lines.lock().unwrap().len(), 2, "{lines:?}");
+    assert_eq!(totals.all.imbalance.total(), 0, "{totals:?}");
+}
+
+#[test]
+fn a_queue_that_fails_ends_all_hubs_and_guests() {
+    for queue in [0, 1, QUEUES - 1] {
+        let run = Run::on_queues(QUEUES);
+        run.others_go_on();
+        let links = match queue {
+            0 => [&run.from_nic, &run.to_nic],
+            queue => run.further[queue - 1].each_ref(),
+        };
+        links.into_iter().for_each(MemoryLink::vanish);
+        let (result, totals) = run.thread.join().unwrap();
+        assert!(matches!(result, Err(DeviceError::Gone(_))), "{result:?}");
+        assert_eq!(totals.guests[1].host_out.frames, u64::from(2 * FRAMES));
+        assert_eq!(totals.all.imbalance.total(), 0, "{totals:?}");
+    }
 }

@@ -24,7 +24,8 @@ use crate::switch::{Sockets, received, send};
 pub(crate) const TESTS: &[Test] = &[
     ("a_stream_to_a_guest_survives_five_upgrades", five_times),
     ("an_upgrade_that_fails_changes_nothing", failing),
-    ("three_guests_receive_through_upgrades", three_guests),
+    ("three_guests_receive_through_upgrades", || three_guests("")),
+    ("workers_of_a_switch_hand_over_each_queue", || three_guests("--workers 2")),
     ("nothing_to_a_tap_is_lost_in_five_upgrades", tap::one_worker),
     ("two_workers_hand_over_each_queue", tap::two_workers),
     ("a_takeover_survives_upgrades_and_comes_back", tap::take_over),
@@ -124,11 +125,11 @@ fn five_times() {
 }
 
 /// Streams to three guests at once stay whole, and each guest answers the next rxo.
-fn three_guests() {
+fn three_guests(workers: &str) {
     let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("upgrades"));
     let folder = Scratch::new("upgrade-guests");
-    let flags =
-        format!("{} --upgrade {}", sockets.flags(&[""; 3]), folder.file("up.sock").display());
+    let socket = folder.file("up.sock");
+    let flags = format!("{} {workers} --upgrade {}", sockets.flags(&[""; 3]), socket.display());
     let (mut first, _) = Rxo::guests(lab.host(), &flags);
     let sinks = [0, 1, 2].map(|guest| sockets.sink(&lab, guest));
     let bytes = pattern(60_000_000);

@@ -9,6 +9,7 @@ use rxo_coalesce::Policy;
 use rxo_device::{FrameSink, FrameSource};
 use rxo_frame::Instant;
 
+use super::further::OnHubThread;
 use super::gather::{Asked, Gathering};
 use super::lane::PortBuffer;
 use super::threads::Threaded;
@@ -20,8 +21,8 @@ use crate::worker::{Misfit, Moment, Question, Readings, Report};
 
 impl<NI, NO, HI, HO, F> Threaded<'_, NI, NO, HI, HO, F>
 where
-    NI: FrameSource<Buffer: PortBuffer>,
-    NO: FrameSink,
+    NI: FrameSource<Buffer: PortBuffer> + Send + 'static,
+    NO: FrameSink + Send + 'static,
     HI: FrameSource<Buffer: Send> + Send + 'static,
     HO: FrameSink + Send + 'static,
     F: FnMut(Report<'_, NO, HO>),
@@ -33,12 +34,18 @@ where
             if let Some(question) = self.question.take() {
                 self.gathering = self.ask(question, now);
             } else if let Some(due) = self.due.take() {
-                self.gathering = Some(Gathering::Report(due, self.asked(Question::Counters, now)));
+                self.gathering = Some(Gathering::Report(due, self.asked_for_counters(now)));
             }
         }
         if let Some(gathering) = self.gathering.take_if(|it| it.is_complete(now)) {
             self.finish(gathering);
         }
+    }
+
+    /// Asks each guest and each further hub for its counters. One that accepts no question counts as silent.
+    fn asked_for_counters(&mut self, now: Instant) -> Asked<Readings> {
+        let guests = self.guests.iter_mut().map(|guest| guest.ask(Question::Counters));
+        Asked::new(guests.chain(self.hubs.iter().map(OnHubThread::ask)).collect(), now)
     }
 
     /// Asks each guest a question. A guest that accepts no question counts as silent.
@@ -51,7 +58,7 @@ where
     fn ask(&mut self, question: Question, now: Instant) -> Option<Gathering> {
         match question {
             Question::Counters(reply) => {
-                Some(Gathering::Counters(reply, self.asked(Question::Counters, now)))
+                Some(Gathering::Counters(reply, self.asked_for_counters(now)))
             }
             Question::Policies(reply) => {
                 Some(Gathering::Policies(reply, self.asked(Question::Policies, now)))
@@ -120,9 +127,10 @@ where
     }
 
     fn note(&mut self, asked: Asked<Readings>) {
-        for (guest, told) in self.guests.iter_mut().zip(asked.into_answers()) {
-            guest.last = told.map_or_else(|| std::mem::take(&mut guest.last), |told| told.all);
-        }
+        let guests = self.guests.iter_mut().map(|guest| &mut guest.last);
+        let all = guests.chain(self.hubs.iter_mut().map(|hub| &mut hub.last));
+        let told = all.zip(asked.into_answers());
+        told.for_each(|(last, told)| *last = told.unwrap_or_else(|| std::mem::take(last)));
     }
 
     fn report(&mut self, due: Due) {
@@ -142,9 +150,12 @@ where
 
     /// Returns all counters, with the last reported counters of each guest.
     fn readings(&mut self) -> Readings {
-        let guests = self.guests.iter().map(|guest| guest.last.clone()).collect();
+        let mut guests: Vec<_> = self.guests.iter().map(|guest| guest.last.all.clone()).collect();
         let times = (self.times.elapsed(), self.times.cpu());
-        self.hub.readings(times, self.balance.found(), guests)
+        self.hub.complete(&mut guests, times.0);
+        let first = self.hub.readings(times, self.balance.found());
+        let further = self.hubs.iter().map(|hub| hub.last.clone());
+        Readings::switched(std::iter::once(first).chain(further).collect(), guests)
     }
 }
 

@@ -4,6 +4,7 @@
 //! decision comes out. Contract: in any time `t` a bucket gives at most the sum of `rate · t` tokens, its
 //! depth, and the amount by which one request exceeds the depth.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rxo_frame::Instant;
@@ -55,13 +56,56 @@ pub(super) struct Bucket {
 
 const BILLION: i128 = 1_000_000_000;
 
+/// A bucket that all hubs use, so that a guest has no more with several. It is locked for some nanoseconds, for each
+/// frame of a guest with a `rate`, and for each frame to several others.
+#[derive(Clone, Debug)]
+pub(super) struct SharedBucket(Arc<Mutex<Bucket>>);
+
+impl SharedBucket {
+    pub(super) fn new(rate: u64, depth: u64) -> Self {
+        Self(Arc::new(Mutex::new(Bucket::new(rate, depth))))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Bucket> {
+        // No code that may panic runs while it is locked.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The buckets of one guest; `None` for each part of its budget without a limit.
+#[derive(Clone, Debug)]
+pub(super) struct Meters {
+    pub(super) rate: Option<SharedBucket>,
+    pub(super) storm: Option<SharedBucket>,
+}
+
+impl Meters {
+    /// Creates the buckets of a guest with this budget, all of which is available at first.
+    pub(super) fn new(Budget { rate, burst, storm }: Budget) -> Self {
+        Self {
+            rate: rate.map(|rate| SharedBucket::new(rate, burst)),
+            storm: storm.map(|storm| SharedBucket::new(storm, storm)),
+        }
+    }
+}
+
 impl Bucket {
     pub(super) fn new(rate: u64, depth: u64) -> Self {
         Self { rate: rate.max(1), depth, level: i128::from(depth) * BILLION, at: Instant::ZERO }
     }
 
-    /// Takes `tokens` from the bucket. If the tokens exceed the bucket's depth, the bucket gives them once it
-    /// is full, and its level becomes negative.
+    /// Takes `tokens` in advance, and returns the time from which they may be used: `now`, or the time that
+    /// [`take`](Self::take) would return. Later requests wait for them.
+    pub(super) fn reserve(&mut self, tokens: u64, now: Instant) -> Instant {
+        let due_at = self.take(tokens, now);
+        if due_at.is_err() {
+            self.level -= i128::from(tokens) * BILLION;
+        }
+        due_at.err().unwrap_or(now)
+    }
+
+    /// Takes `tokens`. If they exceed the bucket's depth, the bucket gives them once it is full, and its
+    /// level becomes negative.
     ///
     /// # Errors
     /// The time at which the tokens will be available, if too few are available at `now`. In this case nothing
@@ -108,6 +152,16 @@ mod tests {
         assert_eq!(bucket.take(15, due), Err(at(14_000_005)));
         assert_eq!(bucket.take(15, at(14_000_005)), Ok(()));
         assert_eq!(bucket.take(1, at(14_000_005)), Err(at(20_000_005)));
+    }
+
+    #[test]
+    fn what_is_reserved_may_be_used_when_it_would_have_been_there() {
+        let mut bucket = Bucket::new(1_000, 10);
+        assert_eq!((bucket.reserve(10, at(5)), bucket.reserve(4, at(5))), (at(5), at(4_000_005)));
+        // In the order in which they asked.
+        assert_eq!(bucket.reserve(2, at(5)), at(6_000_005));
+        assert_eq!(bucket.take(1, at(6_000_005)), Err(at(7_000_005)));
+        assert_eq!(bucket.reserve(1, at(9_000_005)), at(9_000_005));
     }
 
     #[test]

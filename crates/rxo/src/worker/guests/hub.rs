@@ -1,16 +1,18 @@
 //! Hub of several guests: the nic, the switch, and for each guest the hub's ends of two lanes, the queues to
 //! and from the guest's thread.
 //!
-//! The guests share the hub. In place of a nic, a guest's worker has a [`PortSource`](super::port::PortSource)
-//! and a [`PortSink`](super::port::PortSink). The worker may run on another thread.
+//! The guests share the hub. There may be several, each with a queue of the nic, a switch that knows what the others
+//! know ([`Switch::for_threads`]), and lanes of its own to each guest. In place of a nic, a guest's worker has a
+//! [`PortSource`](super::port::PortSource) and a [`PortSink`](super::port::PortSink), perhaps on another
+//! thread.
 //!
 //! Contract: the hub never waits for a guest, and never calls code of a guest's device. A frame is copied
 //! once for a guest, or once for all guests that receive it. A guest without free space loses frames, which
 //! are counted, and delays no other guest. Guests send in fair turns, each within its budget. While the nic
 //! has no free space, frames for it wait in [`Departures`], and guests can still send to each other.
 
+use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rxo_device::{DeviceError, FrameSink, FrameSource};
@@ -19,9 +21,11 @@ use rxo_frame::{Frame, FrameBuffer, Instant};
 use super::bell::Door;
 use super::departures::Departures;
 use super::fair::FairTurns;
+use super::hub_turns::HubDoor;
 use super::lane::Copied;
-use super::port::{HubEnds, PortState};
+use super::port::HubEnds;
 use super::side::Side;
+use super::watch::LATE;
 use crate::switch::{Forward, Port, PortSet, Switch};
 use crate::worker::account::{Account, Sendings};
 use crate::worker::balance::{Snapshot, Stage};
@@ -35,13 +39,17 @@ use crate::worker::{Imbalance, Reading, Readings, WorkerConfig};
 pub(super) const NIC: Port = Port::new(0);
 
 pub(super) struct Hub<I: FrameSource, O> {
+    /// The hub's number, counted from 0.
+    number: usize,
     pub(super) source: I,
     pub(super) outlet: Outlet<O>,
     pub(super) switch: Switch,
     /// The state that the hub keeps of each guest: the ends of its lanes, and its budget.
     pub(super) sides: Vec<Side>,
-    /// The hub's wake-up, which guests use after they have queued a frame.
-    pub(super) door: Arc<Door>,
+    /// The hub's wake-up: guests knock on it when they have queued a frame.
+    pub(super) door: HubDoor,
+    /// `true` after the hub has announced that it may wait, so that a guest wakes it after queuing a frame.
+    pub(super) is_armed: Cell<bool>,
     /// The number of frames dropped because more arrived than the hub could process.
     pub(super) overload_drops: u64,
     pub(super) ring: Ring,
@@ -60,11 +68,16 @@ pub(super) struct Hub<I: FrameSource, O> {
     /// Maximum number of frames from guests that the hub passes on in a turn.
     guests_budget: usize,
     now: Instant,
+    /// The time at which the guests' threads are checked next.
+    next_look: Instant,
 }
 
-/// Returns the ports for a frame to several receivers that exceeds its guest's budget. A broadcast or multicast
-/// frame is forwarded to no port. A frame to an unknown address may belong to a stream without answers, so it
-/// leaves only by the nic, where it costs other guests nothing.
+/// Time between two checks of the guests' threads while frames wait for them.
+const BETWEEN_LOOKS: Duration = LATE;
+
+/// Returns the ports for a frame to several others that exceeds its guest's budget. A broadcast goes to none.
+/// A frame to an unknown address may belong to a stream without answers, so it leaves only by the nic, where
+/// it costs other guests nothing.
 fn beyond_budget<B: AsRef<[u8]>>(ports: PortSet, frame: &Frame<B>) -> PortSet {
     let is_group = frame.bytes().first().is_some_and(|first| first & 1 != 0);
     if is_group || !ports.contains(NIC) { PortSet::default() } else { PortSet::only(NIC) }
@@ -72,7 +85,7 @@ fn beyond_budget<B: AsRef<[u8]>>(ports: PortSet, frame: &Frame<B>) -> PortSet {
 
 impl<I: FrameSource, O: FrameSink> Hub<I, O> {
     pub(super) fn new(
-        (source, sink): (I, O),
+        (number, (source, sink)): (usize, (I, O)),
         switch: Switch,
         (door, ends): (Arc<Door>, Vec<HubEnds>),
         config: &WorkerConfig,
@@ -80,13 +93,15 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         let link = source.capabilities().link;
         let codel = config.overload.map(|overload| FairCoDel::new(overload, link));
         Self {
+            number,
             source,
             outlet: Outlet::new(sink),
             switch,
             fair: FairTurns::new(ends.len()),
             departures: Departures::new(ends.len()),
             sides: ends.into_iter().map(Side::new).collect(),
-            door,
+            door: HubDoor(door),
+            is_armed: Cell::new(false),
             overload_drops: 0,
             ring: Ring::new(),
             account: Account::default(),
@@ -98,6 +113,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
             leaving: Vec::with_capacity(config.host_budget_frames),
             guests_budget: config.host_budget_frames,
             now: Instant::ZERO,
+            next_look: Instant::ZERO,
         }
     }
 
@@ -163,8 +179,12 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         }
     }
 
-    /// Makes the switch forget the addresses of machines that have left their device.
+    /// Makes the switch forget the addresses of machines that have left their device. One of several hubs does it for
+    /// all; another one later would forget the machines that have come since.
     fn forget_gone(&mut self) {
+        if self.number > 0 {
+            return;
+        }
         for (n, side) in self.sides.iter_mut().enumerate() {
             let gone = side.state.gone();
             if std::mem::replace(&mut side.forgotten, gone) != gone {
@@ -186,7 +206,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
             let Self { fair, sides, departures, .. } = self;
             let cost = |n: usize| departures.reads(n).then(|| sides[n].cost(now)).flatten();
             let Some(n) = fair.next(cost) else { break };
-            let Some(frame) = sides[n].take(now) else { break };
+            let Some(frame) = sides[n].take() else { break };
             self.forward(n, frame);
             served += 1;
         }
@@ -301,22 +321,37 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         self.sendings.compare_departures(now, &mut self.outlet.sink);
     }
 
-    /// Returns the counters of the nic and the switch, together with the readings of all guests. `elapsed` is
-    /// the time since the start, and `cpu` the hub's processor time.
+    /// Checks whether the guests' threads take the frames that wait for them. Returns lines for the user; `None` if it is
+    /// not yet time for a check.
+    pub(super) fn watch(&mut self) -> Option<Vec<String>> {
+        let (now, count) = (self.now, self.sides.len());
+        if now < self.next_look {
+            return None;
+        }
+        self.next_look = now + BETWEEN_LOOKS;
+        let lines = self.sides.iter_mut().enumerate().filter_map(|(n, side)| {
+            let said = side.watch_guest(now)?;
+            Some(format!("guest {} of {count} {said}", n + 1))
+        });
+        Some(lines.collect())
+    }
+
+    /// Returns the time of the next check of the guests' threads; `None` if no frame waits for one.
+    pub(super) fn looks_at(&self) -> Option<Instant> {
+        let mut sides = self.sides.iter();
+        let is_awaited = sides.any(|side| !side.is_cut_off && !side.to_guest.is_empty());
+        is_awaited.then_some(self.next_look)
+    }
+
+    /// Returns the counters of the nic's queue and of the switch, and the numbers of frames that were passed on to and
+    /// from guests. `elapsed` is the time since the start, and `cpu` the hub's processor time.
     pub(super) fn readings(
         &mut self,
         (elapsed, cpu): (Duration, Duration),
         imbalance: Imbalance,
-        mut guests: Vec<Reading>,
     ) -> Readings {
-        for (reading, side) in guests.iter_mut().zip(&self.sides) {
-            let PortState { over_budget, stalls, .. } = &*side.state;
-            reading.over_budget = over_budget.load(Ordering::Relaxed);
-            reading.stalls = stalls.load(Ordering::Relaxed);
-            reading.elapsed = elapsed;
-        }
         let (nic_in, not_scheduled) = self.ring.counters(&mut self.source);
-        let of_hub = Reading {
+        let mut all = Reading {
             elapsed,
             cpu,
             nic_in,
@@ -328,7 +363,18 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
             imbalance,
             ..Reading::default()
         };
-        Readings::switched(of_hub, guests, *self.switch.counters())
+        all.host_out.packets = self.sides.iter().map(|side| side.to_guest.put).sum();
+        all.host_in.frames = self.sides.iter().map(|side| side.from_guest.taken).sum();
+        Readings { switch: Some(*self.switch.counters()), ..all.into() }
+    }
+
+    /// Adds to the readings of guests the numbers that hubs count for them. `elapsed` is the time since the start.
+    pub(super) fn complete(&self, guests: &mut [Reading], elapsed: Duration) {
+        for (reading, side) in guests.iter_mut().zip(&self.sides) {
+            reading.over_budget = side.state.sum(|lane| &lane.over_budget);
+            reading.stalls = side.state.stalls();
+            reading.elapsed = elapsed;
+        }
     }
 
     /// Returns the counts of the switch and of the nic's sink, between two turns.

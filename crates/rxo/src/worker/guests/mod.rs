@@ -6,6 +6,11 @@
 //!  \_________ hub _________/     \_________ worker of a guest __________/
 //! ```
 //!
+//! There may be several hubs, each on a thread of its own: one for each queue of the nic. Then each guest has two lanes
+//! for each hub. The queue of a frame from the nic is chosen by the nic, and that of a frame from a guest by the same rule
+//! ([`rxo_wire::queue_of`]), so the frames of a flow pass one hub and stay in order. Each hub decides alone about its
+//! frames; what its switch learns, the switches of all hubs know at once.
+//!
 //! Each guest has a [`Worker`] of its own, between a port of the switch and the guest's device, so that
 //! neither the polls of one guest nor its free space affect another. The [`hub`] has the nic and the switch.
 //! Frames cross between hub and worker by lanes, whose ends never wait for each other, so each worker may
@@ -28,8 +33,10 @@ mod bell;
 mod budget;
 mod departures;
 mod fair;
+mod further;
 mod gather;
 mod hub;
+mod hub_turns;
 mod lane;
 mod port;
 mod side;
@@ -57,13 +64,16 @@ use super::{
 use crate::switch::{MAX_PORTS, Switch};
 
 use bell::Door;
+use budget::Meters;
+use further::Further;
 use hub::Hub;
 
 pub use bell::Bell;
 pub use budget::Budget;
+pub use hub_turns::HubDoor;
 pub use lane::PortBuffer;
 pub use port::{PortSink, PortSource};
-pub use threads::{HubDoor, Threads};
+pub use threads::Threads;
 
 /// The worker of one guest. `B` is the type of its frames' memory.
 type GuestWorker<B, HI, HO> = Worker<PortSource<B>, PortSink, HI, HO>;
@@ -71,6 +81,12 @@ type GuestWorker<B, HI, HO> = Worker<PortSource<B>, PortSink, HI, HO>;
 /// The workers of all guests, and the hub that they share. The type parameters are those of [`Worker`].
 pub struct Guests<NI: FrameSource<Buffer: PortBuffer>, NO, HI: FrameSource, HO> {
     hub: Hub<NI, NO>,
+    /// The hubs beyond the first whose threads have ended or not begun.
+    further: Vec<Further<NI, NO>>,
+    /// The last reported counters of the further hubs whose threads did not end.
+    lost_hubs: Vec<Readings>,
+    /// The processors to which the hubs are bound while they have threads.
+    cpus: Vec<u16>,
     /// The workers of guests whose threads have ended or not begun.
     workers: Vec<GuestWorker<NI::Buffer, HI, HO>>,
     /// The guests whose threads did not end: the index of each among all guests, and its last reported
@@ -124,6 +140,20 @@ where
         switch: Switch,
         config: WorkerConfig,
     ) -> Result<Self, Misfit> {
+        Self::on_queues((nic, Vec::new()), guests, switch, config)
+    }
+
+    /// Puts `switch` between several queues of a nic and guests, as [`Guests::new`] does with one. Each queue has a hub,
+    /// so only [`Guests::run_on_threads`] runs them.
+    ///
+    /// # Errors
+    /// The errors of [`Guests::new`].
+    pub fn on_queues(
+        (nic, further): (Duplex<NI, NO>, Vec<Duplex<NI, NO>>),
+        guests: Vec<Duplex<HI, HO>>,
+        switch: Switch,
+        config: WorkerConfig,
+    ) -> Result<Self, Misfit> {
         let (ports, devices) = (switch.port_count(), guests.len() + 1);
         if ports != devices {
             return Err(Misfit::Ports { ports, devices });
@@ -140,28 +170,51 @@ where
             ..config.clone()
         };
         let capable = (nic.source.capabilities(), nic.sink.capabilities());
-        let (door, mut ends) = (Arc::<Door>::default(), Vec::with_capacity(guests.len()));
+        let doors: Vec<_> = (0..=further.len()).map(|_| Arc::<Door>::default()).collect();
+        let mut ends: Vec<_> = doors.iter().map(|_| Vec::with_capacity(guests.len())).collect();
         let workers = guests.into_iter().map(|guest| {
             // Creating the memory of many guests takes a while on a busy machine, which must not count as a
             // hang.
             config.count_turn();
-            let (of_hub, source, sink) = port::port(&door, capable);
-            ends.push(of_hub);
+            let (of_hubs, source, sink) = port::port(&doors, capable);
+            ends.iter_mut().zip(of_hubs).for_each(|(ends, of_hub)| ends.push(of_hub));
             Worker::new(Duplex { source, sink }, guest, each.clone())
         });
         let workers = workers.collect::<Result<_, _>>()?;
-        let hub = Hub::new((nic.source, nic.sink), switch, (door, ends), &config);
+        let mut parts =
+            switch.for_threads(doors.len()).into_iter().zip(doors.into_iter().zip(ends));
+        let mut make = |number, nic: Duplex<NI, NO>| {
+            let (switch, ends) = parts.next()?;
+            Some(Hub::new((number, (nic.source, nic.sink)), switch, ends, &config))
+        };
+        let hub = make(0, nic).ok_or(Misfit::Ports { ports, devices })?;
+        let further = further.into_iter().enumerate();
+        let further = further.filter_map(|(n, nic)| Some(Further::new(make(n + 1, nic)?, &config)));
+        let (further, lost_hubs, cpus) = (further.collect(), Vec::new(), Vec::new());
         let (lost, lines) = (Vec::new(), Vec::new());
         let (times, balance) = (Times::default(), Balance::default());
-        Ok(Self { hub, workers, lost, lines, config, times, balance })
+        Ok(Self { hub, further, lost_hubs, cpus, workers, lost, lines, config, times, balance })
     }
 
     /// Sets the budget of each guest, in the order of the guests. Guests beyond the last budget keep the
     /// default.
     #[must_use]
     pub fn limited(mut self, budgets: &[Budget]) -> Self {
-        let limited = self.hub.sides.iter_mut().zip(budgets);
-        limited.for_each(|(side, budget)| side.limit(*budget));
+        let meters: Vec<_> = budgets.iter().map(|budget| Meters::new(*budget)).collect();
+        let hubs =
+            std::iter::once(&mut self.hub).chain(self.further.iter_mut().map(|it| &mut it.hub));
+        for hub in hubs {
+            let limited = hub.sides.iter_mut().zip(&meters);
+            limited.for_each(|(side, meters)| side.limit(meters.clone()));
+        }
+        self
+    }
+
+    /// Binds each hub to a processor while [`Guests::run_on_threads`] runs: the first hub to the first of `cpus`, and so
+    /// on. Hubs beyond the last of `cpus` are not bound, nor are the threads of guests.
+    #[must_use]
+    pub fn on_cpus(mut self, cpus: &[u16]) -> Self {
+        self.cpus = cpus.to_vec();
         self
     }
 
@@ -169,23 +222,31 @@ where
     /// [`WorkerConfig::report_every`].
     ///
     /// # Errors
-    /// The first failure of a device, after the frames that were held or queued for the guests were delivered.
-    /// Frames for a guest without free space are dropped and counted then.
+    /// The first failure of a device, after the guests got everything that was held or queued for them.
+    /// Frames for a guest without free space are dropped and counted then. Also if there are several hubs, which need
+    /// threads.
     pub fn run<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,
         stop: &AtomicBool,
         mut observe: impl FnMut(Report<'_, NO, HO>),
     ) -> Result<(), DeviceError> {
+        if !self.further.is_empty() {
+            let message = "several queues of a nic need threads; call `run_on_threads`";
+            return Err(DeviceError::Usage(message.to_owned()));
+        }
         looped::run(self, waiter, stop, |guests, due| {
             guests.report(due == Due::Report, &mut observe);
         })
     }
 
-    /// Returns the sources of the nic, and of the guests whose threads have ended, while nothing runs.
-    pub(crate) fn sources(&mut self) -> (&mut NI, impl Iterator<Item = &mut HI>) {
+    /// Returns the sources of the nic's queues, and of the guests whose threads have ended, while nothing runs.
+    pub(crate) fn sources(
+        &mut self,
+    ) -> (impl Iterator<Item = &mut NI>, impl Iterator<Item = &mut HI>) {
         let guests = self.workers.iter_mut().map(|worker| &mut worker.to_nic.source);
-        (&mut self.hub.source, guests)
+        let further = self.further.iter_mut().map(|further| &mut further.hub.source);
+        (std::iter::once(&mut self.hub.source).chain(further), guests)
     }
 
     /// Returns all counters since the workers were created. The `elapsed` and `cpu` times are those of the last
@@ -197,7 +258,12 @@ where
         for (n, reading) in &self.lost {
             guests.insert(*n, reading.clone());
         }
-        self.hub.readings((self.times.elapsed(), self.times.cpu()), self.balance.found(), guests)
+        let times = (self.times.elapsed(), self.times.cpu());
+        self.hub.complete(&mut guests, times.0);
+        let first = self.hub.readings(times, self.balance.found());
+        let further = self.further.iter_mut().map(Further::reading);
+        let hubs = std::iter::once(first).chain(further).chain(self.lost_hubs.iter().cloned());
+        Readings::switched(hubs.collect(), guests)
     }
 
     /// Calls `observe` now. `is_due` is `true` if the interval between two reports has passed.
@@ -220,11 +286,14 @@ where
     /// were taken out of a lane or are still in one. Valid only while no other thread uses the lanes.
     fn crossing(&self) -> Stage {
         let mut stage = Stage::default();
-        for (side, worker) in self.hub.sides.iter().zip(&self.workers) {
-            stage.entered += side.to_guest.put + worker.to_nic.outlet.sink.put();
-            stage.accounted += worker.to_host.source.accounted()
-                + side.from_guest.taken
-                + side.from_guest.len() as u64;
+        for worker in &self.workers {
+            stage.entered += worker.to_nic.outlet.sink.put();
+            stage.accounted += worker.to_host.source.accounted();
+        }
+        let further = self.further.iter().map(|further| &further.hub);
+        for side in std::iter::once(&self.hub).chain(further).flat_map(|hub| &hub.sides) {
+            stage.entered += side.to_guest.put;
+            stage.accounted += side.from_guest.taken + side.from_guest.len() as u64;
         }
         stage
     }
@@ -335,7 +404,8 @@ where
     fn check_balance(&mut self) {
         self.workers.iter_mut().for_each(Looped::check_balance);
         let mut snapshot = self.hub.snapshot();
-        let crossing = if self.lost.is_empty() { self.crossing() } else { Stage::default() };
+        let are_all_back = self.lost.is_empty() && self.lost_hubs.is_empty();
+        let crossing = if are_all_back { self.crossing() } else { Stage::default() };
         snapshot.switch.entered += crossing.entered;
         snapshot.switch.accounted += crossing.accounted;
         self.balance.check(snapshot);
@@ -382,3 +452,6 @@ where
 fn all(results: impl Iterator<Item = Result<(), DeviceError>>) -> Result<(), DeviceError> {
     results.fold(Ok(()), Result::and)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,10 @@
 //! Ends of a switch port: the source and the sink through which a guest's worker uses the switch in place of a nic.
 //!
-//! Source and sink may be on another thread than the hub. Contract: neither end waits for the hub, and the hub
-//! waits for neither. Frames from the guest for which the lane has no space are kept, at most a batch, and the
-//! worker reads no more from the guest until these frames are moved into the lane.
+//! They may be on another thread than the hub, and have lanes to and from several hubs, each on a thread. The
+//! hub for a frame of the guest is that of its flow ([`queue_of`]), so the frames of a flow stay in order.
+//! Contract: neither end waits for a hub, and no hub waits for either. Frames from the guest for which their
+//! lane has no space are kept, at most a batch, and the worker reads no more from the guest until they are
+//! moved.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -15,19 +17,32 @@ use rxo_device::{
     SourceCapabilities, SourceCounters,
 };
 use rxo_frame::{Frame, Gather, Instant};
+use rxo_wire::queue_of;
 
 use super::bell::Door;
+use super::budget::{Budget, Meters};
 use super::lane::{LaneIn, LaneOut, LaneSize, PortBuffer, lane};
 use crate::switch::Tagged;
 
-/// The state that the hub and a guest's worker share about the guest's port. Each number is written by one
+/// The state that the hubs and a guest's worker share about the guest's port. Each number is written by one
 /// thread only.
-#[derive(Default)]
 pub(super) struct PortState {
-    /// The wake-up of the guest's worker: the hub wakes the worker when the worker waits for frames or for free space.
+    /// The wake-up of the guest's worker: a hub knocks when the worker waits for frames or for free space.
     pub(super) door: Door,
     /// The number of times that the guest's worker has checked its port.
     pub(super) turns: AtomicU64,
+    /// `true` if the user was told that the guest's thread hangs, and not yet that it goes on.
+    pub(super) is_said_to_hang: AtomicBool,
+    /// The number of machines that have left the guest's device.
+    gone: AtomicU64,
+    /// The numbers of the lanes, in the order of the hubs.
+    pub(super) lanes: Box<[LaneState]>,
+}
+
+/// The numbers of a guest's lanes to and from one hub. Alone in its cache lines, because each hub writes its own.
+#[derive(Default)]
+#[repr(align(128))]
+pub(super) struct LaneState {
     /// `true` if frames from the guest wait for free space in the lane, the queue to the hub.
     pub(super) wants_room: AtomicBool,
     /// Frames for the guest that were lost because the lane was full, or the guest hung.
@@ -42,8 +57,6 @@ pub(super) struct PortState {
     /// The number of times that the guest's worker did not check its port in time although frames were
     /// waiting.
     pub(super) stalls: AtomicU64,
-    /// The number of machines that have left the guest's device.
-    gone: AtomicU64,
 }
 
 impl PortState {
@@ -56,6 +69,16 @@ impl PortState {
     pub(super) fn gone(&self) -> u64 {
         self.gone.load(Ordering::Relaxed)
     }
+
+    /// Returns the sum of a number of all lanes.
+    pub(super) fn sum(&self, number: impl Fn(&LaneState) -> &AtomicU64) -> u64 {
+        self.lanes.iter().map(|lane| number(lane).load(Ordering::Relaxed)).sum()
+    }
+
+    /// Returns the number of stalls that the hub found which found most: several find the same.
+    pub(super) fn stalls(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.stalls.load(Ordering::Relaxed)).max().unwrap_or(0)
+    }
 }
 
 /// Adds `more` to a number that only this thread writes.
@@ -65,7 +88,10 @@ pub(super) fn add(number: &AtomicU64, more: u64) {
 
 /// Receives the frames that the switch forwards to a guest, in buffers of type `B`.
 pub struct PortSource<B> {
-    lane: LaneOut,
+    /// The lanes from all hubs.
+    lanes: Vec<LaneOut>,
+    /// The index of the lane from which the next call takes frames first.
+    first: usize,
     state: Arc<PortState>,
     capabilities: SourceCapabilities,
     bytes: u64,
@@ -77,16 +103,20 @@ pub struct PortSource<B> {
 
 /// Passes the frames from a guest to the switch.
 pub struct PortSink {
-    lane: LaneIn,
+    /// The lanes to all hubs.
+    lanes: Vec<LaneIn>,
     state: Arc<PortState>,
-    hub: Arc<Door>,
+    /// The wake-ups of the hubs.
+    hubs: Vec<Arc<Door>>,
+    /// For each hub, `true` if it has got a frame since it was last woken.
+    news: Vec<bool>,
     capabilities: SinkCapabilities,
-    /// The number of bytes of all frames that were put into the lane so far.
+    /// The number of bytes of all frames that were put into a lane so far.
     bytes: u64,
     /// The number of bytes copied for frames from the guest; a byte copied twice counts twice.
     copied_bytes: u64,
-    /// The frames for which the lane, the queue to the hub, had no space, oldest first.
-    kept: VecDeque<Frame<Vec<u8>>>,
+    /// The frames for which a lane, the queue to a hub, had no space, oldest first, with the index of the lane.
+    kept: VecDeque<(usize, Frame<Vec<u8>>)>,
     /// The number of frames that this sink has dropped.
     abandoned: u64,
 }
@@ -96,6 +126,9 @@ pub(super) struct HubEnds {
     pub(super) to_guest: LaneIn,
     pub(super) from_guest: LaneOut,
     pub(super) state: Arc<PortState>,
+    /// The number of the hub, counted from 0.
+    pub(super) hub: usize,
+    pub(super) meters: Meters,
 }
 
 /// Maximum number of frames that wait for a guest: several batches of the nic, because several guests may send
@@ -107,18 +140,33 @@ pub(super) const MOST_FROM_GUEST: usize = 256;
 /// Maximum number of times that a call checks again for frames that arrived while it prepared to wait.
 const MOST_LOOKS: usize = 4;
 
-/// Creates a port. Returns the hub's ends and those of the guest's worker. `nic` has the capabilities of the
-/// nic.
+/// Creates a port with lanes to and from each of the hubs that have these wake-ups. Returns the ends of each
+/// hub, and those of the guest's worker. `nic` has the capabilities of the nic.
 pub(super) fn port<B>(
-    hub: &Arc<Door>,
+    hubs: &[Arc<Door>],
     nic: (SourceCapabilities, SinkCapabilities),
-) -> (HubEnds, PortSource<B>, PortSink) {
+) -> (Vec<HubEnds>, PortSource<B>, PortSink) {
     let (of_source, of_sink) = nic;
-    let (to_guest, frames) = lane(LaneSize::of(MOST_FRAMES, of_source.mtu));
-    let (lane, from_guest) = lane(LaneSize::of(MOST_FROM_GUEST, of_sink.mtu));
-    let state = Arc::<PortState>::default();
+    let state = Arc::new(PortState {
+        door: Door::default(),
+        turns: AtomicU64::new(0),
+        is_said_to_hang: AtomicBool::new(false),
+        gone: AtomicU64::new(0),
+        lanes: hubs.iter().map(|_| LaneState::default()).collect(),
+    });
+    let meters = Meters::new(Budget::default());
+    let (mut ends, mut from_hubs, mut to_hubs) = (Vec::new(), Vec::new(), Vec::new());
+    for hub in 0..hubs.len() {
+        let (to_guest, from_hub) = lane(LaneSize::of(MOST_FRAMES, of_source.mtu));
+        let (to_hub, from_guest) = lane(LaneSize::of(MOST_FROM_GUEST, of_sink.mtu));
+        let (state, meters) = (Arc::clone(&state), meters.clone());
+        ends.push(HubEnds { to_guest, from_guest, state, hub, meters });
+        from_hubs.push(from_hub);
+        to_hubs.push(to_hub);
+    }
     let source = PortSource {
-        lane: frames,
+        lanes: from_hubs,
+        first: 0,
         state: Arc::clone(&state),
         // Frames of other guests may be GSO frames, whatever the nic's are.
         capabilities: SourceCapabilities { gives_gso: true, ..of_source },
@@ -127,28 +175,48 @@ pub(super) fn port<B>(
         buffer: PhantomData,
     };
     let sink = PortSink {
-        lane,
-        state: Arc::clone(&state),
-        hub: Arc::clone(hub),
+        lanes: to_hubs,
+        state,
+        hubs: hubs.to_vec(),
+        news: vec![false; hubs.len()],
         capabilities: of_sink,
         bytes: 0,
         copied_bytes: 0,
         kept: VecDeque::new(),
         abandoned: 0,
     };
-    (HubEnds { to_guest, from_guest, state }, source, sink)
+    (ends, source, sink)
 }
 
 impl<B> PortSource<B> {
-    /// Drops the frames that wait in the lane, and counts them as lost. Call it only when the hub puts no
-    /// more frames into the lane.
+    /// Drops the frames that wait in the lanes, and counts them as lost. Call it only when no hub puts more
+    /// frames into its lane.
     pub(super) fn clear(&mut self) {
-        self.lane.clear();
+        self.lanes.iter_mut().for_each(LaneOut::clear);
     }
 
-    /// Returns the number of frames that were taken out of the lane, plus those that wait in it.
+    /// Returns the number of frames that were taken out of the lanes, plus those that wait in them.
     pub(super) fn accounted(&self) -> u64 {
-        self.lane.taken + self.lane.len() as u64
+        self.lanes.iter().map(|lane| lane.taken + lane.len() as u64).sum()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.lanes.iter().all(LaneOut::is_empty)
+    }
+
+    /// Moves frames from the lanes to `batch`, until it has `full` frames or the lanes are empty.
+    fn take(&mut self, batch: &mut Vec<Frame<B>>, full: usize)
+    where
+        B: PortBuffer,
+    {
+        let (before, from) = self.lanes.split_at_mut(self.first);
+        for lane in from.iter_mut().chain(before) {
+            while batch.len() < full {
+                let Some(frame) = lane.pop() else { break };
+                self.bytes += frame.bytes().len() as u64;
+                batch.push(frame.map_bytes(|bytes| bytes.into_buffer()));
+            }
+        }
     }
 
     fn disarm(&mut self) {
@@ -170,36 +238,36 @@ impl<B: PortBuffer> FrameSource for PortSource<B> {
         let before = batch.len();
         for _ in 0..MOST_LOOKS {
             self.disarm();
-            while batch.len() - before < budget {
-                let Some(frame) = self.lane.pop() else { break };
-                self.bytes += frame.bytes().len() as u64;
-                batch.push(frame.map_bytes(|bytes| bytes.into_buffer()));
-            }
+            self.take(batch, before + budget);
             if batch.len() - before == budget {
                 break;
             }
             self.state.door.arm();
             self.is_armed = true;
-            if self.lane.is_empty() {
+            if self.is_empty() {
                 break;
             }
         }
+        // A hub with many frames keeps those of others waiting for a batch at most.
+        self.first = (self.first + 1) % self.lanes.len();
         Ok(batch.len() - before)
     }
 
     fn counters(&mut self) -> SourceCounters {
+        let dropped: u64 = self.lanes.iter().map(|lane| lane.dropped).sum();
+        let taken: u64 = self.lanes.iter().map(|lane| lane.taken).sum();
         SourceCounters {
-            frames: self.lane.taken - self.lane.dropped,
+            frames: taken - dropped,
             bytes: self.bytes,
-            ring_drops: self.state.lost.load(Ordering::Relaxed) + self.lane.dropped,
-            bytes_copied_aside: self.state.copied_bytes.load(Ordering::Relaxed),
+            ring_drops: self.state.sum(|lane| &lane.lost) + dropped,
+            bytes_copied_aside: self.state.sum(|lane| &lane.copied_bytes),
             ..SourceCounters::default()
         }
     }
 
     /// Returns a time in the past if frames wait, because the system may report no event for them; otherwise `None`.
     fn poll_at(&self) -> Option<Instant> {
-        (!self.lane.is_empty()).then_some(Instant::ZERO)
+        (!self.is_empty()).then_some(Instant::ZERO)
     }
 
     fn attend(&mut self) {
@@ -214,32 +282,55 @@ impl<B> Descriptors for PortSource<B> {
 }
 
 impl PortSink {
-    /// Returns the number of frames that were put into the lane so far.
-    pub(super) const fn put(&self) -> u64 {
-        self.lane.put
+    /// Returns the number of frames that were put into the lanes so far.
+    pub(super) fn put(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.put).sum()
+    }
+
+    /// Returns the index of the lane for a frame: that of its flow.
+    fn lane_of(&self, frame: &[u8]) -> usize {
+        match self.lanes.len() {
+            1 => 0,
+            count => queue_of(frame, count as u32) as usize,
+        }
     }
 
     fn push(&mut self, frame: Frame<&[u8]>) {
-        let bytes = frame.bytes.len() as u64;
+        let (bytes, n) = (frame.bytes.len() as u64, self.lane_of(frame.bytes));
         self.copied_bytes += bytes;
-        if self.kept.is_empty() && self.lane.push(&Tagged::whole(&frame)) {
+        if self.kept.is_empty() && self.lanes[n].push(&Tagged::whole(&frame)) {
             self.bytes += bytes;
+            self.news[n] = true;
         } else {
-            self.kept.push_back(frame.with_bytes(frame.bytes.to_vec()));
+            self.kept.push_back((n, frame.with_bytes(frame.bytes.to_vec())));
         }
     }
 
-    /// Moves the frames that wait for free space into the lane, as far as the lane has space.
+    /// Moves the frames that wait for free space into the lanes, as far as the lane of the oldest one has space.
     fn move_kept(&mut self) {
-        while let Some(frame) = self.kept.front()
-            && self.lane.push(&Tagged::whole(&frame.borrowed()))
-        {
+        while let Some((n, frame)) = self.kept.front() {
+            let wants_room = &self.state.lanes[*n].wants_room;
+            if !wants_room.load(Ordering::Relaxed) {
+                wants_room.store(true, Ordering::Relaxed);
+                // The hub may have freed space just before.
+                fence(Ordering::SeqCst);
+            }
+            if !self.lanes[*n].push(&Tagged::whole(&frame.borrowed())) {
+                return;
+            }
+            wants_room.store(false, Ordering::Relaxed);
             let bytes = frame.bytes.len() as u64;
             self.bytes += bytes;
             self.copied_bytes += bytes;
+            self.news[*n] = true;
             self.kept.pop_front();
         }
-        self.state.wants_room.store(!self.kept.is_empty(), Ordering::Relaxed);
+    }
+
+    /// Wakes the hubs that have got frames.
+    fn wake(&mut self) {
+        let hubs = self.hubs.iter().zip(&mut self.news);
+        hubs.filter_map(|(hub, has)| std::mem::take(has).then_some(hub)).for_each(|hub| hub.wake());
     }
 }
 
@@ -253,25 +344,19 @@ impl FrameSink for PortSink {
         batch: impl ExactSizeIterator<Item = G>,
     ) -> Result<(), DeviceError> {
         batch.for_each(|packet| packet.for_each_frame(|frame| self.push(frame)));
-        if !self.kept.is_empty() {
-            self.state.wants_room.store(true, Ordering::Relaxed);
-            // The hub may have freed space just before.
-            fence(Ordering::SeqCst);
-            self.move_kept();
-        }
-        self.hub.wake();
+        self.move_kept();
+        self.wake();
         Ok(())
     }
 
     /// Returns the counters of the sink. A frame in the lane counts as sent until the hub refuses it.
     fn counters(&self) -> SinkCounters {
-        let PortState { refused, refused_bytes, .. } = &*self.state;
-        let refused = refused.load(Ordering::Relaxed);
-        let sent = self.lane.put - refused;
+        let refused = self.state.sum(|lane| &lane.refused);
+        let sent = self.put() - refused;
         SinkCounters {
             packets: sent,
             frames: sent,
-            bytes: self.bytes.saturating_sub(refused_bytes.load(Ordering::Relaxed)),
+            bytes: self.bytes.saturating_sub(self.state.sum(|lane| &lane.refused_bytes)),
             dropped: refused + self.abandoned,
             dropped_frames: refused + self.abandoned,
             bytes_copied_aside: self.copied_bytes,
@@ -289,7 +374,7 @@ impl FrameSink for PortSink {
 
     fn resume(&mut self) -> Result<(), DeviceError> {
         self.move_kept();
-        self.hub.wake();
+        self.wake();
         Ok(())
     }
 

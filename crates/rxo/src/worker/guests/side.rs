@@ -8,9 +8,10 @@ use std::sync::atomic::Ordering;
 
 use rxo_frame::{Frame, Instant};
 
-use super::budget::{Bucket, Budget};
+use super::budget::Meters;
 use super::lane::{Copied, LaneIn, LaneOut};
-use super::port::{HubEnds, PortState, add};
+use super::port::{HubEnds, LaneState, PortState, add};
+use super::watch::{GuestState, HANGS, Watch};
 
 /// The state that the hub, the loop with the nic and the switch, keeps of one guest: the ends of its lanes,
 /// and its budget.
@@ -18,10 +19,15 @@ pub(super) struct Side {
     pub(super) to_guest: LaneIn,
     pub(super) from_guest: LaneOut,
     pub(super) state: Arc<PortState>,
-    rate: Option<Bucket>,
-    storm: Option<Bucket>,
-    /// The time at which the first frame from the guest may be passed on; `None` if it need not wait.
+    /// The number of the hub, counted from 0.
+    hub: usize,
+    /// The guest's budget, which all hubs share.
+    meters: Meters,
+    /// The time from which the first frame from the guest may be passed on, once its tokens are reserved; `None` if the
+    /// guest has no `rate`, or no frame was at the front since the last one.
     pub(super) due_at: Option<Instant>,
+    /// Whether the guest's thread takes the frames that wait for it.
+    pub(super) watch: Watch,
     /// `true` if the hub has put a frame into a lane of this guest, or taken one out, since it last woke the
     /// guest's worker.
     has_news: bool,
@@ -34,82 +40,104 @@ pub(super) struct Side {
 
 impl Side {
     pub(super) fn new(ends: HubEnds) -> Self {
-        let HubEnds { to_guest, from_guest, state } = ends;
-        let mut side = Self {
+        let HubEnds { to_guest, from_guest, state, hub, meters } = ends;
+        Self {
             to_guest,
             from_guest,
             state,
-            rate: None,
-            storm: None,
+            hub,
+            meters,
             due_at: None,
+            watch: Watch::default(),
             has_news: false,
             forgotten: 0,
             is_cut_off: false,
-        };
-        side.limit(Budget::default());
-        side
+        }
     }
 
-    /// Sets the guest's budget; the whole budget is available at first.
-    pub(super) fn limit(&mut self, Budget { rate, burst, storm }: Budget) {
-        self.rate = rate.map(|rate| Bucket::new(rate, burst));
-        self.storm = storm.map(|storm| Bucket::new(storm, storm));
+    /// Replaces the guest's budget.
+    pub(super) fn limit(&mut self, meters: Meters) {
+        self.meters = meters;
+    }
+
+    /// Returns the numbers of the guest's lanes that this hub writes.
+    pub(super) fn lane(&self) -> &LaneState {
+        &self.state.lanes[self.hub]
     }
 
     /// Returns the cost for the hub of the guest's first waiting frame; `None` if no frame may be passed on
     /// now.
     pub(super) fn cost(&mut self, now: Instant) -> Option<u64> {
         let first = self.from_guest.first().filter(|_| !self.is_cut_off)?;
-        if self.due_at.is_some_and(|due_at| now < due_at) {
-            return None;
-        }
         let bytes = first.bytes().len() as u64;
-        if let Some(Err(due_at)) = self.rate.map(|mut rate| rate.take(bytes, now)) {
-            if self.due_at.is_none() {
-                add(&self.state.over_budget, 1);
-            }
+        if let Some(rate) = &self.meters.rate
+            && self.due_at.is_none()
+        {
+            // Reserved, so that no other hub gets ahead of a frame that waits.
+            let due_at = rate.lock().reserve(bytes, now);
+            add(&self.lane().over_budget, u64::from(due_at > now));
             self.due_at = Some(due_at);
-            return None;
         }
-        Some(bytes + FRAME_COST_BYTES)
+        let is_due = self.due_at.is_none_or(|due_at| now >= due_at);
+        is_due.then_some(bytes + FRAME_COST_BYTES)
     }
 
-    /// Takes the guest's first waiting frame, and charges the frame to the guest's budget; `None` if no frame
-    /// waits.
-    pub(super) fn take(&mut self, now: Instant) -> Option<Frame<Copied>> {
+    /// Takes the guest's first waiting frame, whose cost was asked for before; `None` if no frame waits.
+    pub(super) fn take(&mut self) -> Option<Frame<Copied>> {
         let frame = self.from_guest.pop()?;
-        if let Some(rate) = &mut self.rate {
-            _ = rate.take(frame.bytes().len() as u64, now);
-        }
         self.due_at = None;
-        self.has_news |= self.state.wants_room.load(Ordering::Relaxed);
+        self.has_news |= self.lane().wants_room.load(Ordering::Relaxed);
         Some(frame)
     }
 
-    /// Charges a frame with several receivers to the guest's budget. Returns `false` if the budget does not suffice.
-    pub(super) fn may_flood<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) -> bool {
+    /// Charges a frame to several others to the guest's budget. Returns `false` if the budget does not
+    /// suffice.
+    pub(super) fn may_flood<B: AsRef<[u8]>>(&self, frame: &Frame<B>, now: Instant) -> bool {
         let segment_bytes = frame.gso.map_or(usize::MAX, |gso| gso.size.get().into());
         let segments = frame.bytes().len().div_ceil(segment_bytes).max(1) as u64;
-        let Some(storm) = &mut self.storm else { return true };
-        let may = storm.take(segments, now).is_ok();
-        add(&self.state.over_budget, u64::from(!may));
+        let Some(storm) = &self.meters.storm else { return true };
+        let may = storm.lock().take(segments, now).is_ok();
+        add(&self.lane().over_budget, u64::from(!may));
         may
     }
 
+    /// Checks the guest's thread, and cuts it off or serves it again. Returns what to say of the guest, which one hub
+    /// says for all.
+    pub(super) fn watch_guest(&mut self, now: Instant) -> Option<String> {
+        let turns = self.state.turns.load(Ordering::Relaxed);
+        let hangs = match self.watch.check(turns, !self.to_guest.is_empty(), now) {
+            GuestState::Nothing => return None,
+            GuestState::IsLate => {
+                add(&self.lane().stalls, 1);
+                return None;
+            }
+            GuestState::Hangs => true,
+            GuestState::GoesOn => false,
+        };
+        self.is_cut_off = hangs;
+        let is_said = self.state.is_said_to_hang.swap(hangs, Ordering::Relaxed) == hangs;
+        (!is_said).then(|| match hangs {
+            true => format!(
+                "hangs: its thread has made no turn for {HANGS:?}; what is for it is dropped"
+            ),
+            false => "goes on".to_owned(),
+        })
+    }
+
     pub(super) fn refuse(&self, bytes: usize) {
-        add(&self.state.refused, 1);
-        add(&self.state.refused_bytes, bytes as u64);
+        add(&self.lane().refused, 1);
+        add(&self.lane().refused_bytes, bytes as u64);
     }
 
     pub(super) fn lose(&self) {
-        add(&self.state.lost, 1);
+        add(&self.lane().lost, 1);
     }
 
     /// Records a frame for the guest: copied if `is_put` is `true`, otherwise lost.
     pub(super) fn note(&mut self, is_put: bool, copied_bytes: usize) {
         if is_put {
             self.has_news = true;
-            add(&self.state.copied_bytes, copied_bytes as u64);
+            add(&self.lane().copied_bytes, copied_bytes as u64);
         } else {
             self.lose();
         }

@@ -20,9 +20,8 @@ use super::gather::Place;
 use super::lane::PortBuffer;
 use super::port::{PortSink, PortSource, PortState};
 use super::threads::Threads;
-use super::watch::Watch;
 use crate::desk::{Desk, Reply};
-use crate::worker::{PolicyInForce, Question, Reading, Waiter};
+use crate::worker::{PolicyInForce, Question, Readings, Waiter};
 
 /// Maximum number of changes that are stored for a silent guest, to be sent later.
 const MOST_OWED: usize = 8;
@@ -43,9 +42,8 @@ pub(super) struct OnThread<T> {
     pub(super) ended: Option<T>,
     desk: Desk<Question>,
     pub(super) state: Arc<PortState>,
-    pub(super) watch: Watch,
     /// The last counters that the guest's worker reported.
-    pub(super) last: Reading,
+    pub(super) last: Readings,
     pub(super) policy: PolicyInForce,
     /// The capabilities of the guest's device as a sink.
     pub(super) takes: SinkCapabilities,
@@ -131,7 +129,7 @@ where
     {
         let desk = Desk::new();
         worker.config.desk = Some(desk.clone());
-        let (last, policy) = (Reading::default(), worker.policy());
+        let (last, policy) = (Readings::default(), worker.policy());
         let takes = worker.to_host.outlet.sink.capabilities();
         let (waiter, notice, gone) = (threads.waiter, threads.notice, Arc::clone(&state));
         let work = move || {
@@ -146,7 +144,7 @@ where
             (worker, result)
         };
         let thread = Some(thread::Builder::new().name(name).spawn(work)?);
-        let (ended, watch, owed) = (None, Watch::default(), VecDeque::new());
-        Ok(Self { thread, ended, desk, state, watch, last, policy, takes, owed })
+        let (ended, owed) = (None, VecDeque::new());
+        Ok(Self { thread, ended, desk, state, last, policy, takes, owed })
     }
 }

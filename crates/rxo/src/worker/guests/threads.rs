@@ -1,81 +1,74 @@
-//! The hub while each guest has a [`thread`](super::thread) of its own.
+//! The hub while each guest has a [`thread`](super::thread) of its own, and so has each [`further`](super::further) hub.
 //!
-//! Contract: the hub never waits for a guest's thread, not even at the end: a thread that hangs is left
+//! The first hub answers questions for all, and ends the run in order: all hubs become quiet, then the guests end, then
+//! the further hubs. A hub that fails ends the run. Contract: the hub never waits for a guest's thread, not even at the end: a thread that hangs is left
 //! behind after [`LONGEST_END`]. The workers of guests answer questions themselves, between two of their
 //! turns ([`answers`](super::answers)).
 
-use std::cell::Cell;
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use rxo_device::{Descriptors, DeviceError, FrameSink, FrameSource};
+use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::Instant;
 
-use super::bell::{Bell, Door};
+use super::bell::Bell;
+use super::further::{Ending, Further, OnHubThread};
 use super::gather::Gathering;
 use super::hub::Hub;
+use super::hub_turns::HubDoor;
 use super::lane::PortBuffer;
-use super::port::{PortSink, PortSource, add};
+use super::port::{PortSink, PortSource};
 use super::thread::{Common, OnThread};
-use super::watch::{GuestState, HANGS, LATE};
 use super::{GuestWorker, Guests};
 use crate::worker::balance::Balance;
 use crate::worker::looped::{self, Looped};
 use crate::worker::next::Turn;
 use crate::worker::reading::{Due, Times};
-use crate::worker::waiter::{timed, wait};
-use crate::worker::{Awake, Question, Report, Waiter, Wanted, WantedHost, WorkerConfig};
+use crate::worker::{Awake, Question, Report, Waiter, WorkerConfig};
 
-/// The functions with which the threads of guests use the system. `GW` is the waiter of a guest's thread,
-/// `HO` the sink of its device.
+/// The functions with which the threads of guests and hubs use the system. `GW` is the waiter of these threads,
+/// `HO` the sink of a guest's device.
 #[derive(Debug)]
 pub struct Threads<GW, HO> {
-    /// Creates the waiter of a guest's thread; called on that thread.
+    /// Creates the waiter of a guest's thread, or of a hub beyond the first; called on that thread.
     pub waiter: fn() -> GW,
-    /// Creates a bell, by which the hub and a guest's thread wake each other.
+    /// Binds the calling thread, that of a hub, to a processor ([`Guests::on_cpus`]).
+    pub bind: fn(u16) -> Result<(), DeviceError>,
+    /// Creates a bell, by which a hub and a guest's thread wake each other.
     pub bell: fn() -> io::Result<Arc<dyn Bell>>,
     /// Takes the next notice for the user from a guest's device; `None` if there is none.
     pub notice: fn(&mut HO) -> Option<String>,
 }
 
-/// The hub's wake-up, as the source for which the hub waits in addition to its nic.
-pub struct HubDoor(Arc<Door>);
-
-impl Descriptors for HubDoor {
-    fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
-        self.0.visit_descriptors(visit);
-    }
-}
+/// The function that binds the calling thread to a processor, and the processor.
+pub(super) type Bind = (fn(u16) -> Result<(), DeviceError>, u16);
 
 /// Maximum number of lines for the user that wait for the next report. Further lines are dropped, so that
 /// guests cannot fill memory.
 const MOST_LINES: usize = 64;
-/// Maximum time for which the hub waits for the guests' threads at the end. A guest's worker needs a few
-/// turns to end.
-const LONGEST_END: Duration = Duration::from_millis(500);
-/// Time between two checks of the guests' threads while frames wait for them.
-const BETWEEN_LOOKS: Duration = LATE;
-/// Maximum time between two checks of a guest's device for lines, so that the next report includes them.
+/// Maximum time for which the first hub waits at the end: for the other hubs to become quiet, for the guests'
+/// threads, and for those of the hubs. A guest's worker needs a few turns to end.
+pub(super) const LONGEST_END: Duration = Duration::from_millis(500);
+/// Maximum time between two checks of a guest's device for lines, so that the next report has them.
 const BETWEEN_LINES: Duration = Duration::from_millis(250);
 /// Time between two checks for answers, or for threads that have ended.
-const BETWEEN_ANSWERS: Duration = Duration::from_micros(200);
+pub(super) const BETWEEN_ANSWERS: Duration = Duration::from_micros(200);
 
 impl<NI, NO, HI, HO> Guests<NI, NO, HI, HO>
 where
-    NI: FrameSource<Buffer: PortBuffer>,
-    NO: FrameSink,
+    NI: FrameSource<Buffer: PortBuffer> + Send + 'static,
+    NO: FrameSink + Send + 'static,
     HI: FrameSource<Buffer: Send> + Send + 'static,
     HO: FrameSink + Send + 'static,
 {
-    /// Runs as [`Guests::run`] does, with each guest's worker on a thread of its own and the hub on this one.
-    /// Observers receive the lines of the guests' devices instead of the guests' sinks.
+    /// Runs as [`Guests::run`] does, with each guest's worker on a thread of its own, the first hub on this one, and each
+    /// further hub on one of its own. Observers get no sinks of guests, but the lines of the guests' devices.
     ///
     /// # Errors
-    /// The first failure of a device, or of the system to start a thread.
+    /// The first failure of a device, or of the system to start a thread or to bind it.
     pub fn run_on_threads<W, GW>(
         &mut self,
         waiter: &mut W,
@@ -85,29 +78,39 @@ where
     ) -> Result<(), DeviceError>
     where
         W: Waiter<NI, NO, HubDoor, HubDoor>,
-        GW: Waiter<PortSource<NI::Buffer>, PortSink, HI, HO> + 'static,
+        GW: Waiter<PortSource<NI::Buffer>, PortSink, HI, HO>
+            + Waiter<NI, NO, HubDoor, HubDoor>
+            + 'static,
     {
-        let Self { hub, workers, lost, lines, config, times, balance } = self;
-        let stop_guests = Arc::<AtomicBool>::default();
+        let Self { hub, further, lost_hubs, cpus, workers, lost, lines, config, times, balance } =
+            self;
         let (say, heard) = sync_channel(MOST_LINES);
+        // The turns of several hubs count as one.
+        let turns = if further.is_empty() { None } else { config.turns.take() };
         let mut all = Threaded {
-            door: HubDoor(Arc::clone(&hub.door)),
             hub,
+            hubs: Vec::new(),
+            turns,
+            stop,
+            ending: Arc::default(),
             config,
             times,
             balance,
             guests: Vec::new(),
-            stop_guests,
+            stop_guests: Arc::default(),
             heard,
             lines: Vec::new(),
             due: None,
             question: None,
             gathering: None,
-            next_look: Instant::ZERO,
-            is_armed: Cell::new(false),
             observe,
         };
-        let begun = all.begin(std::mem::take(workers), threads, say);
+        let begun = all.begin(std::mem::take(workers), threads, say.clone());
+        let begun =
+            begun.and_then(|()| all.begin_hubs(std::mem::take(further), cpus, threads, say));
+        let ending = Arc::clone(&all.ending);
+        // Several hubs also end because one of them does.
+        let stop = if all.hubs.is_empty() { stop } else { &ending.stop };
         let ended = begun.and_then(|()| {
             looped::run(&mut all, waiter, stop, |all, due| {
                 // A check for notices is part of a report.
@@ -119,7 +122,13 @@ where
         for (n, guest) in std::mem::take(&mut all.guests).into_iter().enumerate() {
             match guest.ended {
                 Some(worker) => workers.push(worker),
-                None => lost.push((n, guest.last)),
+                None => lost.push((n, guest.last.all)),
+            }
+        }
+        for hub in std::mem::take(&mut all.hubs) {
+            match hub.ended {
+                Some(hub) => further.push(hub),
+                None => lost_hubs.push(hub.last),
             }
         }
         *lines = all.take_lines();
@@ -131,7 +140,14 @@ where
 /// The hub and the threads of its guests while they run. `F` is the observer.
 pub(super) struct Threaded<'g, NI: FrameSource<Buffer: PortBuffer>, NO, HI: FrameSource, HO, F> {
     pub(super) hub: &'g mut Hub<NI, NO>,
-    door: HubDoor,
+    /// The hubs beyond the first.
+    pub(super) hubs: Vec<OnHubThread<NI, NO>>,
+    /// The counter of turns that another process watches, if there are several hubs; `None` if none does, or the first hub
+    /// is the only one.
+    turns: Option<&'static AtomicU64>,
+    /// `true` if the caller ends the run.
+    stop: &'g AtomicBool,
+    ending: Arc<Ending>,
     pub(super) config: &'g mut WorkerConfig,
     pub(super) times: &'g mut Times,
     pub(super) balance: &'g mut Balance,
@@ -143,16 +159,13 @@ pub(super) struct Threaded<'g, NI: FrameSource<Buffer: PortBuffer>, NO, HI: Fram
     pub(super) due: Option<Due>,
     pub(super) question: Option<Question>,
     pub(super) gathering: Option<Gathering>,
-    next_look: Instant,
-    /// `true` after the hub has announced that it may wait, so that a guest wakes it after queuing a frame.
-    is_armed: Cell<bool>,
     pub(super) observe: F,
 }
 
 impl<NI, NO, HI, HO, F> Threaded<'_, NI, NO, HI, HO, F>
 where
-    NI: FrameSource<Buffer: PortBuffer>,
-    NO: FrameSink,
+    NI: FrameSource<Buffer: PortBuffer> + Send + 'static,
+    NO: FrameSink + Send + 'static,
     HI: FrameSource<Buffer: Send> + Send + 'static,
     HO: FrameSink + Send + 'static,
     F: FnMut(Report<'_, NO, HO>),
@@ -175,8 +188,8 @@ where
                 .to_owned(),
             source,
         };
-        self.hub.door.hang((threads.bell)().map_err(refused)?);
-        let (hub, stop) = (Arc::clone(&self.hub.door), Arc::clone(&self.stop_guests));
+        self.hub.door.0.hang((threads.bell)().map_err(refused)?);
+        let (hub, stop) = (Arc::clone(&self.hub.door.0), Arc::clone(&self.stop_guests));
         let common = Common { hub, stop, say };
         for (n, mut worker) in workers.into_iter().enumerate() {
             worker.config.look_every = self.config.look_every.map(|every| every.min(BETWEEN_LINES));
@@ -189,35 +202,82 @@ where
         Ok(())
     }
 
+    /// Starts a thread for each further hub, and binds all hubs to their processors: this thread too, after the others
+    /// were started, which would inherit its processor.
+    ///
+    /// # Errors
+    /// If the system cannot start a thread, or bind this one. The threads that were started end.
+    fn begin_hubs<GW>(
+        &mut self,
+        further: Vec<Further<NI, NO>>,
+        cpus: &[u16],
+        threads: &Threads<GW, HO>,
+        say: SyncSender<String>,
+    ) -> Result<(), DeviceError>
+    where
+        GW: Waiter<NI, NO, HubDoor, HubDoor> + 'static,
+    {
+        let refused = |source| DeviceError::System {
+            message: "cannot start a thread for each worker; use fewer workers".to_owned(),
+            source,
+        };
+        let begun = further.into_iter().enumerate().try_for_each(|(n, further)| {
+            further.hub.door.0.hang((threads.bell)().map_err(refused)?);
+            let (name, with) =
+                (format!("rxo-worker-{}", n + 2), (self.ending.clone(), say.clone()));
+            let bind = cpus.get(n + 1).map(|cpu| (threads.bind, *cpu));
+            let hub = OnHubThread::start(further, name, with, (threads.waiter, bind));
+            self.hubs.push(hub.map_err(refused)?);
+            Ok(())
+        });
+        let bound = begun.and_then(|()| cpus.first().map_or(Ok(()), |cpu| (threads.bind)(*cpu)));
+        bound.inspect_err(|_| {
+            self.stop_all();
+            self.ending.guests_have_ended.store(true, Ordering::Release);
+            self.quiet_hubs();
+        })
+    }
+
+    /// Makes all guests end.
     fn stop_all(&self) {
         self.stop_guests.store(true, Ordering::Relaxed);
         self.guests.iter().for_each(|guest| guest.state.door.ring());
     }
 
-    /// Checks the guests' threads, and processes questions and answers.
-    fn supervise(&mut self) {
-        let now = self.hub.now();
-        if now >= self.next_look {
-            self.next_look = now + BETWEEN_LOOKS;
-            (0..self.guests.len()).for_each(|n| self.watch(n, now));
-            self.guests.iter_mut().for_each(OnThread::send_pending);
-        }
-        self.attend_questions(now);
+    /// Makes all hubs receive what they have, and no more.
+    fn quiet_hubs(&self) {
+        self.ending.stop.store(true, Ordering::Relaxed);
+        self.hubs.iter().for_each(OnHubThread::ring);
     }
 
-    fn watch(&mut self, n: usize, now: Instant) {
-        let (guest, side) = (&mut self.guests[n], &mut self.hub.sides[n]);
-        let turns = guest.state.turns.load(Ordering::Relaxed);
-        let said = match guest.watch.check(turns, !side.to_guest.is_empty(), now) {
-            GuestState::Nothing => return,
-            GuestState::IsLate => return add(&guest.state.stalls, 1),
-            GuestState::Hangs => format!(
-                "hangs: its thread has made no turn for {HANGS:?}; what is for it is dropped"
-            ),
-            GuestState::GoesOn => "goes on".to_owned(),
-        };
-        side.is_cut_off = !side.is_cut_off;
-        self.lines.push(format!("guest {} of {} {said}", n + 1, self.guests.len()));
+    /// Ends the run if the caller or a further hub ends it, and counts a turn if all hubs have made one.
+    fn attend_hubs(&mut self) {
+        if self.hubs.is_empty() {
+            return;
+        }
+        if self.stop.load(Ordering::Relaxed) || self.hubs.iter().any(OnHubThread::is_quiet) {
+            self.quiet_hubs();
+        }
+        self.count_turn();
+    }
+
+    fn count_turn(&mut self) {
+        if let Some(turns) = self.turns
+            && self.hubs.iter().all(OnHubThread::has_turned)
+        {
+            self.hubs.iter_mut().for_each(OnHubThread::note_turns);
+            // Only this thread writes the counter.
+            turns.store(turns.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        }
+    }
+
+    /// Checks the guests' threads, and processes questions and answers.
+    fn supervise(&mut self) {
+        if let Some(lines) = self.hub.watch() {
+            self.lines.extend(lines);
+            self.guests.iter_mut().for_each(OnThread::send_pending);
+        }
+        self.attend_questions(self.hub.now());
     }
 
     pub(super) fn take_lines(&mut self) -> Vec<String> {
@@ -234,12 +294,41 @@ where
         let joined = super::all(self.guests.iter_mut().map(OnThread::join));
         joined.map(|()| self.guests.iter().all(|guest| guest.ended.is_some()))
     }
+
+    /// Passes on frames of guests until `is_over` returns `true` and, if `drains`, no frame waits; for [`LONGEST_END`] at
+    /// most.
+    ///
+    /// # Errors
+    /// The first failure of the nic, or that `is_over` returns.
+    fn serve_until<W: Waiter<NI, NO, HubDoor, HubDoor>>(
+        &mut self,
+        waiter: &mut W,
+        drains: bool,
+        mut is_over: impl FnMut(&mut Self) -> Result<bool, DeviceError>,
+    ) -> Result<(), DeviceError> {
+        let (begun, mut result) = (waiter.now(), Ok(()));
+        loop {
+            // Waiting for others must not count as a hang of the hub.
+            self.config.count_turn();
+            self.count_turn();
+            let now = waiter.now();
+            let are_over = is_over(self);
+            // Passes on the last frames of the others after they have ended.
+            result = result.and(self.hub.serve(now).map(|_| ()));
+            match are_over {
+                Ok(true) if !drains || self.hub.is_drained() => return result,
+                Ok(_) if now.since(begun) >= LONGEST_END => return result,
+                Ok(_) => waiter.pause(BETWEEN_ANSWERS),
+                Err(error) => result = result.and(Err(error)),
+            }
+        }
+    }
 }
 
 impl<NI, NO, HI, HO, F> Looped<NI, NO, HubDoor, HubDoor> for Threaded<'_, NI, NO, HI, HO, F>
 where
-    NI: FrameSource<Buffer: PortBuffer>,
-    NO: FrameSink,
+    NI: FrameSource<Buffer: PortBuffer> + Send + 'static,
+    NO: FrameSink + Send + 'static,
     HI: FrameSource<Buffer: Send> + Send + 'static,
     HO: FrameSink + Send + 'static,
     F: FnMut(Report<'_, NO, HO>),
@@ -252,82 +341,61 @@ where
         self.times
     }
 
-    /// Receives a batch from the nic, and passes on the frames that the guests sent.
     fn take_turn<W: Waiter<NI, NO, HubDoor, HubDoor>>(
         &mut self,
         waiter: &mut W,
         awake: Awake,
     ) -> Result<Turn, DeviceError> {
-        if self.is_armed.take() {
-            self.hub.door.disarm();
-        }
-        let received = self.hub.receive(awake.nic, |work| timed(waiter, work));
-        let now = self.hub.now();
-        let served = self.hub.serve(now);
+        let turn = self.hub.take_turn(waiter, awake);
         self.supervise();
+        self.attend_hubs();
         if self.guests.iter().any(OnThread::has_ended) {
             self.join()?;
         }
-        Ok(Turn { from_nic: received?, from_host: served?, now })
+        turn
     }
 
     fn deadline(&self) -> Option<Instant> {
         let is_asked = self.gathering.is_some() || self.question.is_some() || self.due.is_some();
         let answers = is_asked.then(|| self.hub.now() + BETWEEN_ANSWERS);
-        let mut sides = self.hub.sides.iter();
-        let is_awaited = sides.any(|side| !side.is_cut_off && !side.to_guest.is_empty());
-        let looks = is_awaited.then_some(self.next_look);
-        self.hub.deadline().into_iter().chain(answers).chain(looks).min()
+        let ends = self.ending.stop.load(Ordering::Relaxed).then_some(Instant::ZERO);
+        self.hub.next_turn().into_iter().chain(answers).chain(ends).min()
     }
 
-    /// Waits for the nic, and for frames from guests.
     fn wait<W: Waiter<NI, NO, HubDoor, HubDoor>>(
         &self,
         waiter: &mut W,
         timeout: Duration,
     ) -> Result<Awake, DeviceError> {
-        let hub = &*self.hub;
-        hub.door.arm();
-        self.is_armed.set(true);
-        if hub.deadline().is_some_and(|at| at <= hub.now()) {
-            return Ok(Awake::ALL);
-        }
-        let is_starved = hub.source.is_starved();
-        let wanted = Wanted {
-            nic_source: (!is_starved).then_some(&hub.source),
-            nic_sink: hub.outlet.wanted(),
-            hosts: &[WantedHost { source: Some(&self.door), sink: None }],
-        };
-        let mut awake = wait(waiter, wanted, timeout, is_starved || hub.outlet.is_blocked())?;
-        awake.nic |= is_starved;
-        Ok(awake)
+        self.hub.wait(waiter, timeout)
     }
 
     /// Does nothing, because each guest's worker decides about coalescing itself.
     fn judge(&mut self, _now: Instant, _cpu: Duration) {}
 
-    /// Ends the guests' threads, and passes on the frames that the guests still send.
+    /// Ends the further hubs and the guests' threads, and passes on the frames that the guests still send.
     fn empty_queues<W: Waiter<NI, NO, HubDoor, HubDoor>>(
         &mut self,
         waiter: &mut W,
     ) -> Result<(), DeviceError> {
-        self.stop_all();
-        let (begun, mut result) = (waiter.now(), Ok(()));
-        loop {
-            // Waiting for a guest must not count as a hang of the hub.
-            self.config.count_turn();
-            let now = waiter.now();
-            let have_ended = self.join();
-            // Passes on the last frames of the guests after their threads have ended.
-            result = result.and(self.hub.serve(now).map(|_| ()));
-            match have_ended {
-                Ok(true) if self.hub.is_drained() => break,
-                Ok(_) if now.since(begun) >= LONGEST_END => break,
-                Ok(_) => waiter.pause(BETWEEN_ANSWERS),
-                Err(error) => result = result.and(Err(error)),
-            }
+        let mut result = Ok(());
+        if !self.hubs.is_empty() {
+            self.quiet_hubs();
+            let are_quiet = |all: &mut Self| Ok(all.hubs.iter().all(OnHubThread::is_quiet));
+            // The guests still send.
+            result = self.serve_until(waiter, false, are_quiet);
         }
-        let count = self.guests.len();
+        self.stop_all();
+        result = result.and(self.serve_until(waiter, true, Self::join));
+        self.ending.guests_have_ended.store(true, Ordering::Release);
+        if !self.hubs.is_empty() {
+            let joined = |all: &mut Self| {
+                let joined = super::all(all.hubs.iter_mut().map(OnHubThread::join));
+                joined.map(|()| all.hubs.iter().all(|hub| hub.ended.is_some()))
+            };
+            result = result.and(self.serve_until(waiter, true, joined));
+        }
+        let (count, hubs) = (self.guests.len(), self.hubs.len() + 1);
         for (n, guest) in self.guests.iter_mut().enumerate() {
             match &mut guest.ended {
                 Some(worker) => worker.to_host.source.clear(),
@@ -337,7 +405,14 @@ where
             }
         }
         self.hub.abandon();
-        result
+        // No other process could continue where a queue was left.
+        match self.hubs.iter().position(|hub| hub.ended.is_none()) {
+            None => result,
+            Some(n) => result.and(Err(DeviceError::System {
+                message: format!("worker {} of {hubs} hangs; rxo ends without it", n + 2),
+                source: io::ErrorKind::TimedOut.into(),
+            })),
+        }
     }
 
     fn flush(&mut self, _now: Instant) -> Result<(), DeviceError> {
