@@ -51,9 +51,12 @@ struct Shared {
     is_quiet: AtomicBool,
 }
 
+/// A further hub whose thread has ended, and its first failure.
+type Ended<NI, NO> = (Further<NI, NO>, Result<(), DeviceError>);
+
 /// A further hub on its thread, as the first hub sees it.
 pub(super) struct OnHubThread<NI: FrameSource, NO> {
-    thread: Option<JoinHandle<(Further<NI, NO>, Result<(), DeviceError>)>>,
+    thread: Option<JoinHandle<Ended<NI, NO>>>,
     /// The hub, once its thread has ended; `None` before.
     pub(super) ended: Option<Further<NI, NO>>,
     desk: Desk<Question>,
