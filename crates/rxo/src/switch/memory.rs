@@ -86,6 +86,7 @@ impl Memory {
     }
 
     /// Records that a frame from `address` arrived at `port`. Returns the outcome.
+    #[inline]
     pub(super) fn learn(&mut self, address: Address, port: Port, now: Instant) -> Learned {
         match self {
             Self::Own(known) => known.table.learn(address, port, now),
@@ -94,6 +95,7 @@ impl Memory {
     }
 
     /// Returns the port at which `address` was learned; `None` if it is unknown or expired.
+    #[inline]
     pub(super) fn find(&mut self, address: Address, now: Instant) -> Option<Port> {
         match self {
             Self::Own(known) => known.table.find(address, now),
@@ -145,6 +147,8 @@ impl Known {
 }
 
 impl Sharer {
+    // Not inlined, so that a switch alone, which has no such memory, has its table's code in one piece.
+    #[inline(never)]
     fn learn(&mut self, address: Address, port: Port, now: Instant) -> Learned {
         if self.recent(address).is_some_and(|it| it.port == Some(port) && now < it.told_until) {
             return Learned::Known;
@@ -164,6 +168,7 @@ impl Sharer {
         learned
     }
 
+    #[inline(never)]
     fn find(&mut self, address: Address, now: Instant) -> Option<Port> {
         let recent = self.recent(address);
         if let Some(recent) = recent.filter(|it| now < it.until) {

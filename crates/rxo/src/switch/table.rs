@@ -63,6 +63,7 @@ impl Table {
     }
 
     /// Records that a frame from this address and VLAN arrived at `port` at time `now`. Returns the outcome.
+    #[inline]
     pub(super) fn learn(
         &mut self,
         address: (u16, MacAddress),
@@ -90,6 +91,7 @@ impl Table {
     }
 
     /// Returns the port at which this address was learned in this VLAN; `None` if it is unknown or expired.
+    #[inline]
     pub(super) fn find(&mut self, address: (u16, MacAddress), now: Instant) -> Option<Port> {
         let place = *self.places.get(&address)?;
         if is_aged(place.seen_at, self.ageing, now) {

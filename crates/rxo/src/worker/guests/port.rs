@@ -36,7 +36,7 @@ pub(super) struct PortState {
     /// The number of machines that have left the guest's device.
     gone: AtomicU64,
     /// The numbers of the lanes, in the order of the hubs.
-    pub(super) lanes: Box<[LaneState]>,
+    lanes: Box<[Arc<LaneState>]>,
 }
 
 /// The numbers of a guest's lanes to and from one hub. Alone in its cache lines, because each hub writes its own.
@@ -126,8 +126,7 @@ pub(super) struct HubEnds {
     pub(super) to_guest: LaneIn,
     pub(super) from_guest: LaneOut,
     pub(super) state: Arc<PortState>,
-    /// The number of the hub, counted from 0.
-    pub(super) hub: usize,
+    pub(super) lane: Arc<LaneState>,
     pub(super) meters: Meters,
 }
 
@@ -152,15 +151,15 @@ pub(super) fn port<B>(
         turns: AtomicU64::new(0),
         is_said_to_hang: AtomicBool::new(false),
         gone: AtomicU64::new(0),
-        lanes: hubs.iter().map(|_| LaneState::default()).collect(),
+        lanes: hubs.iter().map(|_| Arc::default()).collect(),
     });
     let meters = Meters::new(Budget::default());
     let (mut ends, mut from_hubs, mut to_hubs) = (Vec::new(), Vec::new(), Vec::new());
     for hub in 0..hubs.len() {
         let (to_guest, from_hub) = lane(LaneSize::of(MOST_FRAMES, of_source.mtu));
         let (to_hub, from_guest) = lane(LaneSize::of(MOST_FROM_GUEST, of_sink.mtu));
-        let (state, meters) = (Arc::clone(&state), meters.clone());
-        ends.push(HubEnds { to_guest, from_guest, state, hub, meters });
+        let (state, lane) = (Arc::clone(&state), Arc::clone(&state.lanes[hub]));
+        ends.push(HubEnds { to_guest, from_guest, state, lane, meters: meters.clone() });
         from_hubs.push(from_hub);
         to_hubs.push(to_hub);
     }

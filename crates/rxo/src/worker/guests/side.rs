@@ -19,8 +19,8 @@ pub(super) struct Side {
     pub(super) to_guest: LaneIn,
     pub(super) from_guest: LaneOut,
     pub(super) state: Arc<PortState>,
-    /// The number of the hub, counted from 0.
-    hub: usize,
+    /// The numbers of the guest's lanes that this hub writes.
+    lane: Arc<LaneState>,
     /// The guest's budget, which all hubs share.
     meters: Meters,
     /// The time from which the first frame from the guest may be passed on, once its tokens are reserved; `None` if the
@@ -40,12 +40,12 @@ pub(super) struct Side {
 
 impl Side {
     pub(super) fn new(ends: HubEnds) -> Self {
-        let HubEnds { to_guest, from_guest, state, hub, meters } = ends;
+        let HubEnds { to_guest, from_guest, state, lane, meters } = ends;
         Self {
             to_guest,
             from_guest,
             state,
-            hub,
+            lane,
             meters,
             due_at: None,
             watch: Watch::default(),
@@ -60,11 +60,6 @@ impl Side {
         self.meters = meters;
     }
 
-    /// Returns the numbers of the guest's lanes that this hub writes.
-    pub(super) fn lane(&self) -> &LaneState {
-        &self.state.lanes[self.hub]
-    }
-
     /// Returns the cost for the hub of the guest's first waiting frame; `None` if no frame may be passed on
     /// now.
     pub(super) fn cost(&mut self, now: Instant) -> Option<u64> {
@@ -75,7 +70,7 @@ impl Side {
         {
             // Reserved, so that no other hub gets ahead of a frame that waits.
             let due_at = rate.lock().reserve(bytes, now);
-            add(&self.lane().over_budget, u64::from(due_at > now));
+            add(&self.lane.over_budget, u64::from(due_at > now));
             self.due_at = Some(due_at);
         }
         let is_due = self.due_at.is_none_or(|due_at| now >= due_at);
@@ -86,7 +81,7 @@ impl Side {
     pub(super) fn take(&mut self) -> Option<Frame<Copied>> {
         let frame = self.from_guest.pop()?;
         self.due_at = None;
-        self.has_news |= self.lane().wants_room.load(Ordering::Relaxed);
+        self.has_news |= self.lane.wants_room.load(Ordering::Relaxed);
         Some(frame)
     }
 
@@ -97,7 +92,7 @@ impl Side {
         let segments = frame.bytes().len().div_ceil(segment_bytes).max(1) as u64;
         let Some(storm) = &self.meters.storm else { return true };
         let may = storm.lock().take(segments, now).is_ok();
-        add(&self.lane().over_budget, u64::from(!may));
+        add(&self.lane.over_budget, u64::from(!may));
         may
     }
 
@@ -108,7 +103,7 @@ impl Side {
         let hangs = match self.watch.check(turns, !self.to_guest.is_empty(), now) {
             GuestState::Nothing => return None,
             GuestState::IsLate => {
-                add(&self.lane().stalls, 1);
+                add(&self.lane.stalls, 1);
                 return None;
             }
             GuestState::Hangs => true,
@@ -125,19 +120,19 @@ impl Side {
     }
 
     pub(super) fn refuse(&self, bytes: usize) {
-        add(&self.lane().refused, 1);
-        add(&self.lane().refused_bytes, bytes as u64);
+        add(&self.lane.refused, 1);
+        add(&self.lane.refused_bytes, bytes as u64);
     }
 
     pub(super) fn lose(&self) {
-        add(&self.lane().lost, 1);
+        add(&self.lane.lost, 1);
     }
 
     /// Records a frame for the guest: copied if `is_put` is `true`, otherwise lost.
     pub(super) fn note(&mut self, is_put: bool, copied_bytes: usize) {
         if is_put {
             self.has_news = true;
-            add(&self.lane().copied_bytes, copied_bytes as u64);
+            add(&self.lane.copied_bytes, copied_bytes as u64);
         } else {
             self.lose();
         }
