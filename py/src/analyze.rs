@@ -49,6 +49,11 @@ pub(crate) fn analyze(
         top: MAX_FLOWS,
         ..Settings::new(chosen)
     };
+    if let Some(name) = settings.host_name().filter(|_| part.is_some() || place.is_some()) {
+        return Err(usage(format!(
+            "flow: {name} may be another address on another machine, so a part cannot have it; write the address"
+        )));
+    }
     let costs = costs.map(rules::costs).transpose()?;
     let raised = Raised::default();
     let inputs = Input::all(captures, &raised)?;

@@ -191,7 +191,7 @@ impl Study {
     /// Returns the report with all flows. It is created when it is first needed.
     fn full(&self) -> &Report {
         self.report.get_or_init(|| {
-            let Some(Given { costs, from }) = self.costs.clone() else {
+            let Some(Given { costs, from, .. }) = self.costs.clone() else {
                 return self.part.report(&Terms { top: MAX_FLOWS, ..Terms::default() });
             };
             let terms = Terms { costs, costs_from: from.clone(), top: MAX_FLOWS };

@@ -96,6 +96,12 @@ def test_costs_reach_the_sum(captures):
     assert rxo.cluster.merge(studies).decision.costs.packet_ns == 1600
 
 
+def test_names_of_hosts_are_refused_where_each_machine_would_look_them_up(captures):
+    for task in (rxo.cluster.tasks(captures)[0], rxo.cluster.tasks(captures, parts=2)[0]):
+        with pytest.raises(rxo.UsageError, match="localhost may be another address"):
+            rxo.cluster.count(task, flow="dst localhost and port http")
+
+
 def test_nothing_and_parts_of_urls_are_refused():
     with pytest.raises(rxo.UsageError, match="no capture"):
         rxo.cluster.tasks([])

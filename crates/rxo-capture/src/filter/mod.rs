@@ -5,6 +5,7 @@
 //! depend on it.
 
 mod libpcap;
+mod names;
 
 use core::ffi::c_int;
 use std::ffi::CString;
@@ -87,6 +88,21 @@ impl Filter {
             }
         }
         Err(FilterError::Invalid(first.unwrap_or_default()))
+    }
+
+    /// Returns the first name of a host or a network in the filter `text`; `None` if there is none. Each machine looks names up
+    /// by itself, and may find another address. Names of ports and protocols do not count.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_capture::Filter;
+    ///
+    /// assert_eq!(Filter::host_name("dst fileserver and port https"), Some("fileserver"));
+    /// assert_eq!(Filter::host_name("dst 10.0.0.1 and port https"), None);
+    /// ```
+    #[must_use]
+    pub fn host_name(text: &str) -> Option<&str> {
+        names::first_host_name(text)
     }
 
     /// Returns `true` if the filter accepts `record`, whose link type is `link`.

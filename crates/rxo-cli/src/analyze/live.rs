@@ -38,25 +38,34 @@ pub(super) fn report(plan: &mut Plan, interface: &str, time: Duration) -> Result
     if plan.costs.is_none() {
         measure_costs(plan, &stop);
     }
+    let note = use_host_costs(plan);
     let mut study = study_of(plan)?;
     study.begin_source(interface);
     let partial = watch.run(&mut study, &stop);
-    Ok(study.finish_live(&watch.watched, partial))
+    let mut report = study.finish_live(&watch.watched, partial);
+    report.notes.extend(note);
+    Ok(report)
 }
 
 /// Measures the costs of receiving on this machine. If the measurement fails, keeps the assumed costs, and adds
 /// a note with the reason.
 fn measure_costs(plan: &mut Plan, stop: &AtomicBool) {
     match costs::measured(stop) {
-        Ok(given) => {
-            plan.settings.costs = given.costs;
-            plan.settings.costs_from.clone_from(&given.from);
-            plan.costs = Some(given);
-        }
+        Ok(given) => plan.costs = Some(given),
         Err(error) => {
             output::note(&format!("the costs were not measured and are assumed: {error:#}"))
         }
     }
+}
+
+/// Lets `plan` predict from the costs of the host's kernel, which receives on a live interface, in place of those of rxo.
+/// Returns a note if only rxo's costs are known. Costs that are assumed stay as they are.
+fn use_host_costs(plan: &mut Plan) -> Option<String> {
+    let given = plan.costs.as_mut()?;
+    given.costs = given.host_costs();
+    plan.settings.costs = given.costs;
+    plan.settings.costs_from.clone_from(&given.from);
+    given.host.is_none().then(|| ONLY_RXO.to_owned())
 }
 
 /// An interface that is watched.
@@ -170,7 +179,10 @@ fn since_1970() -> Duration {
     wall.saturating_sub(Duration::from_nanos(clock::now().as_nanos()))
 }
 
-/// The size of the socket's ring in bytes: enough for 8 ms at a million full-size packets a second.
+/// The note on costs of an old file of `rxo calibrate`, or of a machine on which the kernel's own path is not measured.
+const ONLY_RXO: &str = "the cores are predicted from what receiving through rxo costs, because the costs have none of the \
+                        kernel alone; rxo calibrate measures both where the kernel polls in a thread";
+/// The size of the socket's ring in bytes: it bridges 8 ms of full-size packets at a million a second.
 const RING_BYTES: u32 = 16 << 20;
 /// The space for metadata in each slot of the ring, in addition to the packet, in bytes, rounded up.
 const SLOT_OVERHEAD_BYTES: u32 = 512;
@@ -181,3 +193,44 @@ const MOST_SLOTS: u32 = 8_192;
 const BATCH_FRAMES: usize = 32;
 /// The longest wait for frames between two checks for signals.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::flags::{Cli, Command};
+
+    fn plan(costs: &str) -> Plan {
+        let line = format!("rxo analyze --live eth0 --costs {costs}");
+        match Cli::try_parse_from(line.split_whitespace()).unwrap().command {
+            Command::Analyze(flags) => Plan::from_flags(&flags).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Returns the cost of a packet that a plan with a file of `content` predicts from, and the note.
+    fn from_file(name: &str, content: &str) -> (f64, Option<String>) {
+        let path = std::env::temp_dir().join(format!("rxo-{name}-{}.json", std::process::id()));
+        std::fs::write(&path, content).unwrap();
+        let mut plan = plan(path.to_str().unwrap());
+        std::fs::remove_file(&path).unwrap();
+        let note = use_host_costs(&mut plan);
+        let used = plan.settings.costs.packet_ns;
+        assert_eq!(plan.costs.unwrap().costs.packet_ns, used, "the projection has them, too");
+        (used, note)
+    }
+
+    #[test]
+    fn a_live_interface_costs_what_the_kernel_costs() {
+        let old = r#"{"costs":{"packet_ns":900,"byte_ns":0.2,"coalesce_ns":20}}"#;
+        let (used, note) = from_file("old", old);
+        assert!(used == 900.0 && note.unwrap().contains("receiving through rxo costs"));
+        let host = r#","host":{"packet_ns":400,"byte_ns":0.1,"coalesce_ns":0}}"#;
+        let new = format!("{}{host}", old.strip_suffix('}').unwrap());
+        assert_eq!(from_file("new", &new), (400.0, None));
+        let mut typed = plan("packet=800ns,byte=0.3ns");
+        assert_eq!(use_host_costs(&mut typed), None);
+        assert_eq!(typed.settings.costs.packet_ns, 800.0);
+    }
+}

@@ -7,7 +7,6 @@ use std::time::Duration;
 use anyhow::Result;
 use rxo_console::numbers::parse_time;
 use rxo_demo::costs::{self, Given};
-use rxo_trace::projection::{ASSUMED_FROM, Costs};
 use rxo_trace::study::{MAX_FLOWS, Part, Point, Settings};
 use rxo_trace::sweep::{Grid, SweepAxis};
 
@@ -56,8 +55,7 @@ impl Plan {
     pub(super) fn from_flags(flags: &AnalyzeFlags) -> Result<Self> {
         let chosen = rules::point(&flags.replay, defaults::STUDIED_POLL)?;
         let costs = flags.costs.as_deref().map(costs::read).transpose()?;
-        let assumed = || Given { costs: Costs::ASSUMED, from: ASSUMED_FROM.to_owned() };
-        let in_force = costs.clone().unwrap_or_else(assumed);
+        let in_force = costs.clone().unwrap_or_else(Given::assumed);
         let settings = Settings {
             costs: in_force.costs,
             costs_from: in_force.from,
@@ -70,6 +68,11 @@ impl Plan {
             top: if flags.parquet.is_some() { MAX_FLOWS } else { flags.top },
             ..Settings::new(chosen)
         };
+        if let Some(name) = settings.host_name().filter(|_| flags.part.is_some()) {
+            return Err(usage(format!(
+                "--flow with --part: {name} may be another address on another machine; write the address"
+            )));
+        }
         Ok(Self {
             work: work(flags)?,
             settings,
@@ -223,6 +226,7 @@ mod tests {
             ("--set flows=8 a.pcap", "--set a.pcap: write key=value"),
             ("- -", "- twice"),
             ("a --part 9/8 --save p", "--part 9/8 is invalid: N/M, such as 3/8"),
+            ("a --part 1/8 --save p --flow (x)", "--flow with --part: x may be another address"),
             ("- --part 1/8 --save p", "--part reads files"),
             ("a --part 1/8", "error: the following required arguments were not provided"),
             ("a --poll often", "--poll often is invalid: packets:N (1 to 32768), time:T"),

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Error, Result};
 use rxo_demo::costs::{self, Given};
-use rxo_trace::projection::{ASSUMED_FROM, Costs};
 use rxo_trace::study::Ended;
 use rxo_trace::study::compare::{NamedPolicy, PolicyComparison, Settings};
 use rxo_trace::text;
@@ -45,8 +44,7 @@ pub(crate) fn command(flags: &CompareFlags) -> Result<()> {
 
 fn settings(flags: &CompareFlags) -> Result<Settings> {
     let costs = flags.costs.as_deref().map(costs::read).transpose()?;
-    let assumed = || Given { costs: Costs::ASSUMED, from: ASSUMED_FROM.to_owned() };
-    let Given { costs, from } = costs.unwrap_or_else(assumed);
+    let Given { costs, from, .. } = costs.unwrap_or_else(Given::assumed);
     let rate = flags.rate;
     if !(rate > 0.0 && rate <= MOST_GBIT_PER_S) {
         return Err(usage(format!("--rate {rate}: give a rate up to {MOST_GBIT_PER_S} Gbit/s")));

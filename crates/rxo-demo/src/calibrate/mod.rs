@@ -1,25 +1,25 @@
 //! `rxo calibrate`: measures the cost of receiving on this machine, for projections.
 //!
-//! The flags become a [`plan`]. [`run`] measures the plan's settings in turn, in network namespaces of its own;
-//! [`engine`] measures the engine alone in memory, and [`wake`] measures the cost of waking the kernel.
-//! [`result`] fits costs to the samples by least squares, and computes the spread of each cost over the rounds.
-//! [`costs`] reads a file that `--save FILE` has written, for `rxo analyze --costs FILE`.
+//! The flags become a [`plan`]. [`run`] measures the plan's settings in turn, in network namespaces of its
+//! own, those of the kernel's own path by [`kernel`]; [`engine`] measures the engine alone in memory. [`result`] fits costs to
+//! the samples by least squares, and computes the spread of each cost over the rounds. [`costs`] reads a file that `--save FILE`
+//! has written, for `rxo analyze --costs FILE`.
 
 pub mod costs;
 mod engine;
+mod kernel;
 mod plan;
 mod result;
 mod run;
-mod wake;
 
 use anyhow::{Context, Result, bail};
 
 use self::engine::Workload;
+use self::kernel::KernelPath;
 pub(crate) use self::plan::Plan;
 use self::plan::Setting;
 use self::result::{Calibration, Measured};
 use self::run::Sample;
-use self::wake::Wakes;
 use crate::experiment::{Experiment, Output};
 use crate::turns::{Cases, Turns};
 
@@ -31,22 +31,27 @@ impl Experiment for Plan {
     }
 
     fn measure(&self, turns: &Turns<'_>) -> Result<Calibration> {
-        let workload = Workload::new();
-        let (mut coalesce_ns, mut wakes) = (Vec::new(), Vec::new());
+        let (workload, kernel) = (Workload::new(), KernelPath::open()?);
+        let mut coalesce_ns = Vec::new();
         let measure = |setting: Setting, round: usize| {
             if coalesce_ns.len() <= round {
                 coalesce_ns.push(workload.ns_per_packet(self.engine));
-                wakes.extend(Wakes::measure(self)?);
             }
-            run::measure(setting, self)
+            match setting.kernel_bytes_per_s().zip(kernel.as_ref()) {
+                Some((bytes_per_s, kernel)) => kernel.measure(setting, bytes_per_s, self),
+                None => run::measure(setting, self),
+            }
         };
-        let settings = self.settings;
-        let cases = Cases { cases: settings, rounds: self.rounds, rotated: settings.len() };
+        let mut settings = self.settings.to_vec();
+        settings.retain(|one| kernel.is_some() || !one.is_kernel());
+        let cases =
+            Cases { cases: &settings, rounds: self.rounds, rotated: settings.len() };
         let samples = turns.measure(cases, |setting| setting.to_string(), measure, line)?;
         if samples.iter().any(Vec::is_empty) {
             bail!("stopped by a signal before every setting was measured once");
         }
-        Calibration::of(&Measured { samples, coalesce_ns, wakes }, self).context(
+        let samples = settings.into_iter().zip(samples).collect();
+        Calibration::of(&Measured { samples, coalesce_ns }, self).context(
             "the measurements do not tell the costs of packets and bytes apart: the machine is too \
              busy; run it when less else runs, or with a larger --seconds",
         )

@@ -17,8 +17,10 @@ use crate::machine::Cores;
 pub(crate) struct Plan {
     pub(super) settings: &'static [Setting],
     pub(super) rounds: usize,
-    /// Time for which one transfer is measured, after the warm-up.
+    /// Time for which one transfer through rxo is measured, after the warm-up.
     pub(super) window: Duration,
+    /// Time for which one transfer through the kernel alone is measured. Longer, because its network is built only once.
+    pub(super) kernel_window: Duration,
     /// Time for which a transfer runs before it is measured, so that the TCP windows have opened.
     pub(super) warm_up: Duration,
     /// Time for which the engine alone is measured in each round.
@@ -27,18 +29,50 @@ pub(crate) struct Plan {
     pub(super) output: Output,
 }
 
-/// One way of receiving the same stream: an MTU and an aggregation limit.
+/// One way of receiving the same stream: a path, an MTU and an aggregation limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Setting {
     /// Maximum length of an IP packet on the wire, in bytes.
     pub(super) mtu: u32,
     /// Maximum number of segments in an aggregate; 1 coalesces nothing.
     pub(super) max_segments: u16,
+    pub(super) path: Path,
+}
+
+/// The path of a stream to its reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Path {
+    /// Through rxo, as fast as it goes.
+    Rxo,
+    /// Through the kernel alone, at a limited rate.
+    Kernel { bytes_per_s: u64 },
+}
+
+impl Setting {
+    /// Returns `true` for a stream through the kernel alone.
+    pub(super) const fn is_kernel(&self) -> bool {
+        self.kernel_bytes_per_s().is_some()
+    }
+
+    /// Returns the rate of a stream through the kernel alone, in bytes per second; `None` for a stream through rxo.
+    pub(super) const fn kernel_bytes_per_s(&self) -> Option<u64> {
+        match self.path {
+            Path::Rxo => None,
+            Path::Kernel { bytes_per_s } => Some(bytes_per_s),
+        }
+    }
 }
 
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MTU {}, up to {} in one", self.mtu, self.max_segments)
+        let Self { mtu, max_segments, path } = self;
+        match path {
+            Path::Rxo => write!(f, "MTU {mtu}, up to {max_segments} in one"),
+            Path::Kernel { bytes_per_s } => {
+                let mb = bytes_per_s / 1_000_000;
+                write!(f, "kernel {mb} MB/s, MTU {mtu}, up to {max_segments}")
+            }
+        }
     }
 }
 
@@ -51,7 +85,7 @@ impl Plan {
         let CalibrateFlags { seconds, save, json } = flags;
         let all = parse_time(seconds)
             .filter(|time| (SHORTEST..=LONGEST).contains(time))
-            .ok_or_else(|| usage(format!("--seconds {seconds}: choose 3 to 600")))?;
+            .ok_or_else(|| usage(format!("--seconds {seconds}: choose 6 to 600")))?;
         let save = save.as_deref().map(|path| paths::for_file("--save", path)).transpose()?;
         let rounds = (all.as_secs_f64() / ROUND.as_secs_f64()).round().clamp(1.0, 25.0);
         let each = all.div_f64(rounds * SETTINGS.len() as f64);
@@ -59,6 +93,7 @@ impl Plan {
             settings: &SETTINGS,
             rounds: rounds as usize,
             window: each.saturating_sub(SET_UP + WARM_UP).max(SHORTEST_WINDOW),
+            kernel_window: each.saturating_sub(WARM_UP).max(SHORTEST_WINDOW),
             warm_up: WARM_UP,
             engine: ENGINE,
             cores: Cores::choose(),
@@ -67,29 +102,45 @@ impl Plan {
     }
 }
 
-/// The settings to measure: from 1 to 1/32 delivery per packet at one packet size, and other packet sizes with
-/// equal delivery counts. The fit needs both to distinguish the cost of a packet from the cost of a byte.
-const SETTINGS: [Setting; 10] = [
-    setting(1_500, 1),
-    setting(1_500, 2),
-    setting(1_500, 4),
-    setting(1_500, 8),
-    setting(1_500, 32),
-    setting(3_000, 1),
-    setting(3_000, 8),
-    setting(9_000, 1),
-    setting(9_000, 2),
-    setting(9_000, 6),
+/// The settings to measure. Through rxo: from 1 to 1/32 delivery per packet at one packet size, and other packet sizes
+/// with equal delivery counts. Without both, the fit could not distinguish the cost of a packet from that of
+/// a byte. Through the kernel: limits on its aggregates, for deliveries, and two rates, for wake-ups. The kernel sends what
+/// a millisecond allows at once, which is 14 packets at the slow rate and 69 at the fast one.
+const SETTINGS: [Setting; 18] = [
+    through_rxo(1_500, 1),
+    through_rxo(1_500, 2),
+    through_rxo(1_500, 4),
+    through_rxo(1_500, 8),
+    through_rxo(1_500, 32),
+    through_rxo(3_000, 1),
+    through_rxo(3_000, 8),
+    through_rxo(9_000, 1),
+    through_rxo(9_000, 2),
+    through_rxo(9_000, 6),
+    through_kernel(1_500, 45, SLOW),
+    through_kernel(1_500, 45, FAST),
+    through_kernel(1_500, 8, SLOW),
+    through_kernel(1_500, 8, FAST),
+    through_kernel(1_500, 2, SLOW),
+    through_kernel(1_500, 2, FAST),
+    through_kernel(9_000, 7, SLOW),
+    through_kernel(9_000, 7, FAST),
 ];
 
-const fn setting(mtu: u32, max_segments: u16) -> Setting {
-    Setting { mtu, max_segments }
+const fn through_rxo(mtu: u32, max_segments: u16) -> Setting {
+    Setting { mtu, max_segments, path: Path::Rxo }
 }
 
-const SHORTEST: Duration = Duration::from_secs(3);
+const fn through_kernel(mtu: u32, max_segments: u16, bytes_per_s: u64) -> Setting {
+    Setting { mtu, max_segments, path: Path::Kernel { bytes_per_s } }
+}
+
+const SLOW: u64 = 20_000_000;
+const FAST: u64 = 100_000_000;
+const SHORTEST: Duration = Duration::from_secs(6);
 const LONGEST: Duration = Duration::from_secs(600);
 /// The approximate duration of a round. A longer calibration has more rounds of this duration.
-const ROUND: Duration = Duration::from_secs(7);
+const ROUND: Duration = Duration::from_secs(10);
 /// The approximate time to build and remove the network for one measurement.
 const SET_UP: Duration = Duration::from_millis(120);
 const WARM_UP: Duration = Duration::from_millis(120);
@@ -107,14 +158,25 @@ mod tests {
     #[test]
     fn a_longer_time_is_more_rounds() {
         let rounds = |seconds| Plan::from_flags(&flags(seconds)).unwrap().rounds;
-        assert_eq!((rounds("3"), rounds("21"), rounds("60s")), (1, 3, 9));
+        assert_eq!((rounds("6"), rounds("30"), rounds("90s")), (1, 3, 9));
+    }
+
+    #[test]
+    fn the_kernels_path_is_measured_at_two_rates_of_each_kind() {
+        let kernel = |rate| -> Vec<(u32, u16)> {
+            let all = SETTINGS.iter().filter(|one| one.kernel_bytes_per_s() == Some(rate));
+            all.map(|one| (one.mtu, one.max_segments)).collect()
+        };
+        assert_eq!(kernel(SLOW), kernel(FAST));
+        assert_eq!(kernel(SLOW).len(), 4);
+        assert_eq!(SETTINGS[12].to_string(), "kernel 20 MB/s, MTU 1500, up to 8");
     }
 
     #[test]
     fn what_cannot_be_is_refused_with_what_can() {
-        for seconds in ["1", "601", "soon", "-5"] {
+        for seconds in ["5", "601", "soon", "-5"] {
             let error = Plan::from_flags(&flags(seconds)).unwrap_err().to_string();
-            assert_eq!(error, format!("--seconds {seconds}: choose 3 to 600"));
+            assert_eq!(error, format!("--seconds {seconds}: choose 6 to 600"));
         }
     }
 }

@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use super::plan::{Plan, Setting};
 use super::run::Sample;
-use super::wake::Wakes;
 use crate::experiment::Findings;
 use crate::stats::Spread;
 use crate::wrap::count;
@@ -15,121 +14,174 @@ use crate::wrap::count;
 /// The measurements of all rounds of a calibration.
 #[derive(Debug)]
 pub(super) struct Measured {
-    /// The samples of each setting of the plan, at least one per setting.
-    pub(super) samples: Vec<Vec<Sample>>,
+    /// The settings with their samples, at least one per setting. Without settings of the kernel where its own path cannot
+    /// be measured.
+    pub(super) samples: Vec<(Setting, Vec<Sample>)>,
     /// Cost of the engine alone in each round, in nanoseconds per packet.
     pub(super) coalesce_ns: Vec<f64>,
-    /// The measurements of wake-ups, one per round; empty where they cannot be measured.
-    pub(super) wakes: Vec<Wakes>,
 }
 
-/// The fitted costs, their spread, and the fit's error.
+/// The fitted costs of receiving through rxo, and of the kernel's own path.
 #[derive(Debug, Serialize)]
 pub(crate) struct Calibration {
-    /// The costs that were fitted to the medians over all rounds.
+    /// The costs of receiving through rxo, fitted to the medians over all rounds. The cost of a wake-up is the kernel's.
     pub(super) costs: Costs,
+    #[serde(flatten)]
+    basis: Basis,
+    /// The costs of receiving by the kernel alone; `None` if they were not measured. The cost of merging is part of
+    /// `device_ns`.
+    pub(super) host: Option<Costs>,
+    /// The measurements behind `host`.
+    host_basis: Option<Basis>,
+    rounds: usize,
+    window_s: f64,
+    kernel_window_s: f64,
+}
+
+/// The measurements of one path, and how well the fitted costs explain them.
+#[derive(Debug, Serialize)]
+struct Basis {
     /// For each cost, the smallest and the largest value among the fits of single rounds.
-    pub(super) spreads: Spreads,
+    spreads: Spreads,
     /// Largest difference between a measurement and the value that the fitted costs predict, as a fraction of
     /// the measurement.
-    pub(super) worst_error: f64,
-    pub(super) measurements: Vec<Row>,
-    pub(super) rounds: usize,
-    pub(super) window_s: f64,
+    worst_error: f64,
+    measurements: Vec<Row>,
 }
 
 /// The spread of each fitted cost over the rounds.
 #[derive(Debug, Serialize)]
-pub(super) struct Spreads {
+struct Spreads {
     packet_ns: Spread,
     byte_ns: Spread,
     device_ns: Spread,
-    coalesce_ns: Spread,
-    /// The spread of the cost of a wake-up, in nanoseconds; `None` if this cost was not measured.
+    /// `None` for the kernel, whose merging is part of `device_ns`.
+    coalesce_ns: Option<Spread>,
+    /// `None` if it was not measured.
     wake_ns: Option<Spread>,
 }
 
 /// The medians of one setting over all rounds, as a row of the table.
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
+struct Row {
     mtu: u32,
     max_segments: u16,
+    /// The limit of the rate through the kernel; `None` through rxo, which has no limit.
+    bytes_per_s: Option<u64>,
+    /// The number of packets in a window.
+    packets: f64,
     packets_per_delivery: f64,
+    /// The number of packets for each sleep of the kernel's polling thread; `None` through rxo.
+    packets_per_wake: Option<f64>,
     wire_bytes_per_packet: f64,
     ns_per_packet: Spread,
     /// The time per packet that the fitted costs predict, in nanoseconds.
     fitted_ns_per_packet: f64,
 }
 
+/// The fits to the measurements of one path.
+struct Path<'a> {
+    samples: Vec<&'a (Setting, Vec<Sample>)>,
+    /// The fit to the medians over all rounds.
+    fit: Fit,
+    /// The costs of the rounds that determine them, with that of coalescing in each.
+    rounds: Vec<Costs>,
+}
+
 impl Calibration {
-    /// Fits costs to the measurements. Returns `None` if the measurements do not determine every cost.
+    /// Fits costs to the measurements. Returns `None` if the measurements do not determine every cost of receiving through
+    /// rxo.
     pub(super) fn of(measured: &Measured, plan: &Plan) -> Option<Self> {
         let coalesce_ns = Spread::of(measured.coalesce_ns.iter().copied())?;
-        let medians: Option<Vec<Observation>> =
-            measured.samples.iter().map(|samples| median(samples)).collect();
-        let fit = Fit::of(&medians?)?;
-        let wake_ns = Spread::of(measured.wakes.iter().map(|wakes| wakes.ns(fit.packet_ns)));
-        let mut costs = fit.costs(coalesce_ns.median);
-        costs.wake_ns = wake_ns.map_or(0.0, |spread| spread.median);
+        let rxo = Path::of(measured, &measured.coalesce_ns, |setting| !setting.is_kernel())?;
+        let free = vec![0.0; measured.coalesce_ns.len()];
+        let kernel = Path::of(measured, &free, |setting| setting.is_kernel());
+        let kernel = kernel.and_then(|path| Some((path.fit.costs(0.0).checked().ok()?, path)));
+        let host = kernel.as_ref().map(|(costs, _)| tidy(*costs));
+        let mut costs = rxo.fit.costs(coalesce_ns.median);
+        costs.wake_ns = host.map_or(0.0, |host| host.wake_ns);
         if costs.checked().is_err() || costs.packet_ns <= 0.0 {
             return None;
         }
-        let rows = plan.settings.iter().zip(&measured.samples);
-        let rows = rows.map(|(&setting, samples)| Row::of(setting, samples, &fit));
+        let host_basis = kernel.and_then(|(_, path)| path.basis());
+        let mut basis = rxo.basis()?;
+        basis.spreads.coalesce_ns = Some(coalesce_ns.rounded(1));
+        basis.spreads.wake_ns = host_basis.as_ref().and_then(|basis| basis.spreads.wake_ns);
         Some(Self {
             costs: tidy(costs),
-            spreads: measured.spreads(coalesce_ns, wake_ns)?,
-            worst_error: rounded(fit.worst_error, 3),
-            measurements: rows.collect::<Option<_>>()?,
+            basis,
+            host: host.filter(|_| host_basis.is_some()),
+            host_basis,
             rounds: plan.rounds,
             window_s: rounded(plan.window.as_secs_f64(), 3),
+            kernel_window_s: rounded(plan.kernel_window.as_secs_f64(), 3),
         })
     }
 
     /// Returns a sentence about the method, to be printed below the table.
     pub(super) fn legend(&self) -> String {
         format!(
-            "Medians of {} of {} s, least and most in brackets; of the side that receives.",
+            "Medians of {} of {} s, and of {} s in the kernel, least and most in brackets; of the side that receives.",
             count(self.rounds, "round"),
-            self.window_s
+            self.window_s,
+            self.kernel_window_s
         )
     }
 
     fn sentences(&self) -> String {
-        let Costs { packet_ns, byte_ns, coalesce_ns, device_ns, wake_ns } = self.costs;
-        let spreads = &self.spreads;
-        let range = |spread: Spread, digits: usize| {
-            format!("({:.digits$}-{:.digits$})", spread.min, spread.max)
-        };
-        let doubt = if self.worst_error > 0.2 {
-            " That is much: the machine is busy. Measure again when less runs, or for longer."
-        } else {
-            ""
-        };
-        let waking = match spreads.wake_ns {
-            Some(spread) => format!("costs {wake_ns:.0} ns {}", range(spread, 0)),
-            None => "was not measured, because the kernel does not poll in a thread that can be seen here".to_owned(),
-        };
+        let Costs { packet_ns, byte_ns, coalesce_ns, device_ns, .. } = self.costs;
+        let Spreads { coalesce_ns: coalescing, .. } = self.basis.spreads;
         format!(
-            "A packet that the host's stack handles costs {packet_ns:.0} ns {}, a byte {byte_ns:.3} ns {}, \
-             each packet from the device {device_ns:.0} ns {} and coalescing it {coalesce_ns:.1} ns {}. \
-             Waking the side that receives {waking}. The costs explain every measurement to {:.0} %.{doubt}\n\n\
-             --costs packet={packet_ns}ns,byte={byte_ns}ns,device={device_ns}ns,coalesce={coalesce_ns}ns,\
-             wake={wake_ns}ns",
-            range(spreads.packet_ns, 0),
-            range(spreads.byte_ns, 3),
-            range(spreads.device_ns, 0),
-            range(spreads.coalesce_ns, 1),
-            (100.0 * self.worst_error).ceil()
+            "Through rxo: a packet that the host's stack handles costs {packet_ns:.0} ns {}, a byte {byte_ns:.3} ns {}, \
+             each packet from the device {device_ns:.0} ns {} and coalescing it {coalesce_ns:.1} ns {}. {}\n\n{}\n\n\
+             rxo     {}\n{}",
+            range(self.basis.spreads.packet_ns, 0),
+            range(self.basis.spreads.byte_ns, 3),
+            range(self.basis.spreads.device_ns, 0),
+            coalescing.map_or(String::new(), |spread| range(spread, 1)),
+            self.basis.doubt(),
+            self.of_kernel(),
+            option(self.costs),
+            self.host.map_or(String::new(), |host| format!("kernel  {}", option(host)))
+        )
+    }
+
+    /// Returns the sentences on the kernel's own path.
+    fn of_kernel(&self) -> String {
+        let Some((costs, basis)) = self.host.zip(self.host_basis.as_ref()) else {
+            return "The kernel alone was not measured, nor waking the side that receives: the kernel does not poll in a thread \
+                    that can be seen here, or the machine is too busy."
+                .to_owned();
+        };
+        let Costs { packet_ns, byte_ns, device_ns, wake_ns, .. } = costs;
+        let Spreads { packet_ns: packet, byte_ns: byte, device_ns: device, wake_ns: wake, .. } =
+            basis.spreads;
+        format!(
+            "The kernel alone: a delivery costs {packet_ns:.0} ns {}, a byte {byte_ns:.3} ns {}, each packet from the \
+             device, with merging it, {device_ns:.0} ns {}, and waking the side that receives {wake_ns:.0} ns {}. {}{}",
+            range(packet, 0),
+            range(byte, 3),
+            range(device, 0),
+            wake.map_or(String::new(), |spread| range(spread, 0)),
+            basis.doubt(),
+            if basis.ignores_limits() {
+                " This kernel ignores limits on its aggregates, so the costs are told apart by rates and packet sizes alone."
+            } else {
+                ""
+            }
         )
     }
 }
 
 impl Findings for Calibration {
     fn paragraphs(&self) -> Vec<String> {
-        let mut table = Table::new(&HEAD);
-        self.measurements.iter().for_each(|row| table.row(row.cells()));
-        vec![table.render()]
+        let table = |head: &[&str], basis: &Basis, is_kernel: bool| {
+            let mut table = Table::new(head);
+            basis.measurements.iter().for_each(|row| table.row(row.cells(is_kernel)));
+            table.render()
+        };
+        let kernel = self.host_basis.iter().map(|basis| table(&KERNEL_HEAD, basis, true));
+        core::iter::once(table(&HEAD, &self.basis, false)).chain(kernel).collect()
     }
 
     /// Does nothing: this report contains no verdict to withdraw, because its text omits the conclusion on a
@@ -141,24 +193,63 @@ impl Findings for Calibration {
     }
 }
 
-impl Measured {
-    fn spreads(&self, coalesce_ns: Spread, wake_ns: Option<Spread>) -> Option<Spreads> {
-        let rounds = self.coalesce_ns.iter().enumerate();
-        let fits = rounds.filter_map(|(round, &coalesce_ns)| {
+impl<'a> Path<'a> {
+    /// Fits costs to the samples of the settings that `is_meant` selects. `coalesce_ns` is the cost of coalescing in each
+    /// round. `None` if the samples do not determine every cost.
+    fn of(
+        measured: &'a Measured,
+        coalesce_ns: &[f64],
+        is_meant: impl Fn(&Setting) -> bool,
+    ) -> Option<Self> {
+        let samples: Vec<_> =
+            measured.samples.iter().filter(|(setting, _)| is_meant(setting)).collect();
+        let medians: Option<Vec<Observation>> =
+            samples.iter().map(|(_, samples)| median(samples)).collect();
+        let fit = Fit::of(&medians?)?;
+        let rounds = coalesce_ns.iter().enumerate().filter_map(|(round, &coalesce_ns)| {
             // A round that was interrupted lacks some settings, so it gives no observation.
-            let samples = self.samples.iter().map(|samples| samples.get(round).map(observation));
+            let samples = samples.iter().map(|(_, samples)| samples.get(round).map(observation));
             let observations: Vec<_> = samples.collect::<Option<_>>()?;
             Fit::of(&observations).map(|fit| tidy(fit.costs(coalesce_ns)))
         });
-        let fits: Vec<Costs> = fits.collect();
-        let spread = |cost: fn(&Costs) -> f64| Spread::of(fits.iter().map(cost));
-        Some(Spreads {
-            packet_ns: spread(|costs| costs.packet_ns)?,
-            byte_ns: spread(|costs| costs.byte_ns)?,
-            device_ns: spread(|costs| costs.device_ns)?,
-            coalesce_ns: coalesce_ns.rounded(1),
-            wake_ns: wake_ns.map(|spread| spread.rounded(0)),
+        let rounds = rounds.collect();
+        Some(Self { samples, fit, rounds })
+    }
+
+    /// Returns the rows and the spreads, without that of coalescing; `None` if no round determines the costs.
+    fn basis(&self) -> Option<Basis> {
+        let spread = |cost: fn(&Costs) -> f64| Spread::of(self.rounds.iter().map(cost));
+        let rows = self.samples.iter().map(|(setting, samples)| Row::of(*setting, samples, &self.fit));
+        Some(Basis {
+            spreads: Spreads {
+                packet_ns: spread(|costs| costs.packet_ns)?,
+                byte_ns: spread(|costs| costs.byte_ns)?,
+                device_ns: spread(|costs| costs.device_ns)?,
+                coalesce_ns: None,
+                wake_ns: spread(|costs| costs.wake_ns),
+            },
+            worst_error: rounded(self.fit.worst_error, 3),
+            measurements: rows.collect::<Option<_>>()?,
         })
+    }
+}
+
+impl Basis {
+    /// Returns a sentence on how well the costs explain the measurements.
+    fn doubt(&self) -> String {
+        let doubt = if self.worst_error > 0.2 {
+            " That is much: the machine is busy. Measure again when less runs, or for longer."
+        } else {
+            ""
+        };
+        let percent = (100.0 * self.worst_error).ceil();
+        format!("These costs explain every measurement to {percent:.0} %.{doubt}")
+    }
+
+    /// Returns `true` if aggregates are longer than their limits, because the kernel ignores these.
+    fn ignores_limits(&self) -> bool {
+        let is_longer = |row: &Row| row.packets_per_delivery > 1.5 * f64::from(row.max_segments);
+        self.measurements.iter().any(is_longer)
     }
 }
 
@@ -166,27 +257,50 @@ impl Row {
     fn of(setting: Setting, samples: &[Sample], fit: &Fit) -> Option<Self> {
         let median = median(samples)?;
         let ns = Spread::over(samples, |sample| sample.ns)?;
-        let fitted =
-            fit.packet_ns * median.deliveries + fit.byte_ns * median.wire_bytes + fit.fixed_ns;
+        let bytes_per_s = setting.kernel_bytes_per_s();
         Some(Self {
             mtu: setting.mtu,
             max_segments: setting.max_segments,
+            bytes_per_s,
+            packets: Spread::over(samples, |sample| sample.packets as f64)?.median,
             packets_per_delivery: rounded(1.0 / median.deliveries, 2),
+            packets_per_wake: bytes_per_s.map(|_| rounded(1.0 / median.wakes, 2)),
             wire_bytes_per_packet: rounded(median.wire_bytes, 0),
             ns_per_packet: ns.rounded(1),
-            fitted_ns_per_packet: rounded(fitted, 1),
+            fitted_ns_per_packet: rounded(fit.predict(&median), 1),
         })
     }
 
-    fn cells(&self) -> Vec<String> {
-        vec![
+    /// Returns the cells of the row; `is_kernel` selects those of the kernel's table.
+    fn cells(&self, is_kernel: bool) -> Vec<String> {
+        let mb_per_s = self.bytes_per_s.unwrap_or_default() / 1_000_000;
+        let per_wake = self.packets_per_wake.unwrap_or_default();
+        let mut cells = vec![
             self.mtu.to_string(),
             self.max_segments.to_string(),
             format!("{:.1}", self.packets_per_delivery),
             self.ns_per_packet.ranged(0),
             format!("{:.0}", self.fitted_ns_per_packet),
-        ]
+        ];
+        if is_kernel {
+            cells.splice(2..2, [mb_per_s.to_string()]);
+            cells.splice(4..4, [format!("{per_wake:.1}")]);
+        }
+        cells
     }
+}
+
+/// Formats the smallest and the largest value of `spread`, in brackets.
+fn range(spread: Spread, digits: usize) -> String {
+    format!("({:.digits$}-{:.digits$})", spread.min, spread.max)
+}
+
+/// Formats `costs` as a user would type them.
+fn option(costs: Costs) -> String {
+    let Costs { packet_ns, byte_ns, coalesce_ns, device_ns, wake_ns } = costs;
+    format!(
+        "--costs packet={packet_ns}ns,byte={byte_ns}ns,device={device_ns}ns,coalesce={coalesce_ns}ns,wake={wake_ns}ns"
+    )
 }
 
 /// Returns the median of each measured quantity, computed separately; `None` without samples.
@@ -195,12 +309,14 @@ fn median(samples: &[Sample]) -> Option<Observation> {
     Some(Observation {
         deliveries: of(|sample| sample.deliveries)?,
         wire_bytes: of(|sample| sample.wire_bytes)?,
+        wakes: of(|sample| sample.wakes)?,
         ns: of(|sample| sample.ns)?,
     })
 }
 
 const fn observation(sample: &Sample) -> Observation {
-    Observation { deliveries: sample.deliveries, wire_bytes: sample.wire_bytes, ns: sample.ns }
+    let Sample { deliveries, wire_bytes, wakes, ns, .. } = *sample;
+    Observation { deliveries, wire_bytes, wakes, ns }
 }
 
 /// Returns `costs` rounded to the digits that the measurement justifies.
@@ -216,3 +332,90 @@ fn tidy(costs: Costs) -> Costs {
 
 const HEAD: [&str; 5] =
     ["MTU", "at most in one", "packets per delivery", "ns per packet", "as fitted"];
+const KERNEL_HEAD: [&str; 7] = [
+    "MTU",
+    "at most in one",
+    "MB/s, kernel",
+    "packets per delivery",
+    "packets per wake-up",
+    "ns per packet",
+    "as fitted",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::CalibrateFlags;
+
+    fn plan() -> Plan {
+        let flags = CalibrateFlags { seconds: "30".into(), save: None, json: false };
+        Plan::from_flags(&flags).unwrap()
+    }
+
+    /// Returns what a machine with these costs would show: rxo's path costs 900 ns a delivery, the kernel's 500 ns.
+    fn measured(plan: &Plan, has_kernel: bool) -> Measured {
+        let sample = |setting: &Setting| {
+            let wire_bytes = f64::from(setting.mtu) + 14.0;
+            let (burst, packet_ns, wake_ns) = match setting.kernel_bytes_per_s() {
+                Some(rate) => ((rate as f64 / 1_000.0 / wire_bytes).ceil(), 500.0, 6_000.0),
+                None => (1_000.0, 900.0, 0.0),
+            };
+            let deliveries = (burst / f64::from(setting.max_segments)).ceil() / burst;
+            let wakes = if wake_ns > 0.0 { 1.0 / burst } else { 0.0 };
+            let ns = packet_ns * deliveries + wake_ns * wakes + 0.2 * wire_bytes + 200.0;
+            Sample { packets: 5_000, deliveries, wire_bytes, wakes, ns, gbit_per_s: 1.0 }
+        };
+        let settings = plan.settings.iter().filter(|one| has_kernel || !one.is_kernel());
+        let samples = settings.map(|one| (*one, vec![sample(one); plan.rounds])).collect();
+        Measured { samples, coalesce_ns: vec![50.0; plan.rounds] }
+    }
+
+    #[test]
+    fn both_paths_have_costs_of_their_own() {
+        let plan = plan();
+        let found = Calibration::of(&measured(&plan, true), &plan).unwrap();
+        let rxo = Costs {
+            packet_ns: 900.0,
+            byte_ns: 0.2,
+            coalesce_ns: 50.0,
+            device_ns: 150.0,
+            wake_ns: 6_000.0,
+        };
+        let host = Costs { packet_ns: 500.0, coalesce_ns: 0.0, device_ns: 200.0, ..rxo };
+        assert_eq!((found.costs, found.host), (rxo, Some(host)));
+        let said = found.sentences();
+        assert!(said.contains("kernel  --costs packet=500ns") && !said.contains("ignores"));
+        assert_eq!(found.paragraphs().len(), 2);
+        let json = serde_json::to_value(&found).unwrap();
+        assert_eq!(json["measurements"].as_array().unwrap().len(), 10);
+        let rows = json["host_basis"]["measurements"].as_array().unwrap();
+        assert_eq!((rows.len(), &rows[0]["packets_per_wake"]), (8, &14.0.into()));
+    }
+
+    #[test]
+    fn a_kernel_that_cannot_be_measured_is_called_so() {
+        let plan = plan();
+        let found = Calibration::of(&measured(&plan, false), &plan).unwrap();
+        assert_eq!((found.host, found.costs.wake_ns), (None, 0.0));
+        assert!(found.sentences().contains("The kernel alone was not measured"));
+        assert_eq!(found.paragraphs().len(), 1);
+        assert!(serde_json::to_value(&found).unwrap()["host"].is_null());
+    }
+
+    #[test]
+    fn a_kernel_that_ignores_limits_is_measured_by_rates_and_sizes() {
+        let plan = plan();
+        let mut all = measured(&plan, true);
+        let free: Vec<_> = all.samples.iter().filter(|(one, _)| one.max_segments == 45).collect();
+        let free: Vec<_> = free.iter().map(|(one, samples)| (one.path, samples.clone())).collect();
+        for (setting, samples) in &mut all.samples {
+            if setting.is_kernel() && setting.mtu == 1_500 {
+                let same = free.iter().find(|(path, _)| *path == setting.path).unwrap();
+                samples.clone_from(&same.1);
+            }
+        }
+        let found = Calibration::of(&all, &plan).unwrap();
+        assert!(found.sentences().contains("ignores limits on its aggregates"));
+        assert_eq!(found.host.unwrap().wake_ns, 6_000.0);
+    }
+}

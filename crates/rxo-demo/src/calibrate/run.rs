@@ -7,7 +7,7 @@
 
 use anyhow::{Context, Result, bail};
 use rxo_coalesce::Policy;
-use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
+use rxo_testbed::traffic::{BulkConfig, BulkTransfer, Window};
 use rxo_testbed::{CpuMeter, Lab, LabOptions};
 
 use super::plan::{Plan, Setting};
@@ -16,10 +16,14 @@ use crate::through::{self, Manner};
 /// The result of one measurement, per packet on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
+    /// The number of packets on the wire.
+    pub(super) packets: u64,
     /// Number of deliveries to the host's IP layer per packet.
     pub(super) deliveries: f64,
     /// Number of bytes on the wire per packet.
     pub(super) wire_bytes: f64,
+    /// Number of times per packet that the kernel's polling thread slept and was woken; 0 where rxo polls.
+    pub(super) wakes: f64,
     /// Processor time of the receiving side per packet, in nanoseconds.
     pub(super) ns: f64,
     /// Goodput, in 10^9 bits of payload per second.
@@ -31,7 +35,7 @@ pub(super) struct Sample {
 /// # Errors
 /// If the network cannot be built, or the transfer fails or delivers wrong bytes.
 pub(super) fn measure(setting: Setting, plan: &Plan) -> Result<Sample> {
-    let Setting { mtu, max_segments } = setting;
+    let Setting { mtu, max_segments, .. } = setting;
     let options = LabOptions { mtu, peer_core: plan.cores.sender, ..LabOptions::default() };
     let lab = Lab::through_with(options)?;
     let policy = Policy { max_segments, ..Policy::linux_gro() };
@@ -54,28 +58,39 @@ pub(super) fn measure(setting: Setting, plan: &Plan) -> Result<Sample> {
     if !is_intact {
         bail!("bytes arrived that were not sent; please report this");
     }
-    let packets = (after.packets - before.packets) as f64;
+    let packets = after.packets - before.packets;
     if packets < FEWEST_PACKETS {
         bail!("only {packets} packets crossed the wire; try a larger --seconds");
     }
     let receiver = window.cpu.part(RECEIVER).context("the receiver was not measured")?;
     Ok(Sample {
-        deliveries: (after.deliveries - before.deliveries) as f64 / packets,
-        wire_bytes: window.received_bytes as f64 / packets + HEADER_BYTES,
-        ns: (receiver + window.cpu.rest).as_nanos() as f64 / packets,
+        packets,
+        deliveries: (after.deliveries - before.deliveries) as f64 / packets as f64,
+        wire_bytes: wire_bytes(&window, packets),
+        wakes: 0.0,
+        ns: (receiver + window.cpu.rest).as_nanos() as f64 / packets as f64,
         gbit_per_s: window.gbit_per_s(),
     })
 }
 
 /// The kernel's counters of the receiving side at one instant.
-struct Counts {
-    packets: u64,
-    deliveries: u64,
+pub(super) struct Counts {
+    pub(super) packets: u64,
+    pub(super) deliveries: u64,
 }
 
-fn counts(lab: &Lab) -> Result<Counts> {
+/// Returns the number of packets that the peer has sent, and of deliveries to the host's IP layer.
+///
+/// # Errors
+/// If the kernel's counters cannot be read.
+pub(super) fn counts(lab: &Lab) -> Result<Counts> {
     let packets = lab.peer().interface(Lab::PEER_INTERFACE).counters()?.sent_frames;
     Ok(Counts { packets, deliveries: lab.host().stack_counters()?.deliveries })
+}
+
+/// Returns the number of bytes on the wire per packet, for `packets` packets that carried the bytes of `window`.
+pub(super) fn wire_bytes(window: &Window, packets: u64) -> f64 {
+    window.received_bytes as f64 / packets as f64 + HEADER_BYTES
 }
 
 const SENDER: &str = "sender";
@@ -83,4 +98,4 @@ const RECEIVER: &str = "receiver";
 /// The length of the Ethernet, IPv4 and TCP headers of a segment, with timestamps, in bytes.
 const HEADER_BYTES: f64 = 14.0 + 20.0 + 32.0;
 /// The number of packets below which no cost per packet is computed.
-const FEWEST_PACKETS: f64 = 1_000.0;
+const FEWEST_PACKETS: u64 = 1_000;

@@ -10,22 +10,23 @@ use crate::words::{count, duration, percent};
 /// The share of a core that coalescing must save to be worth using.
 pub(super) const WORTH_CORES: f64 = 0.01;
 
-/// Returns the decision for `outcome`. `better_poll` is a poll rule with a longer wait that would save more, if
-/// there is one. `receivers` are the addresses that receive most packets, the capturing host first; empty if
-/// the host receives all packets.
+/// Returns the decision for `outcome`. `better_poll` is a poll rule with a longer wait that would save more, if there
+/// is one. `receivers` are the addresses that receive most, the capturing host first; empty if the host receives all. With
+/// them is `true` if no packet has a VLAN tag.
 pub(crate) fn decision(
     traffic: &Traffic,
     outcome: &Outcome,
     (costs, costs_from): (Costs, &str),
     better_poll: Option<&str>,
-    receivers: Vec<Receiver>,
+    (receivers, is_untagged): (Vec<Receiver>, bool),
 ) -> Decision {
     let scope = Scope::of(traffic, outcome, costs, &receivers);
     let cores = scope.cores;
     let is_hypothetical = polls::is_hypothetical(&outcome.poll);
     let refusal = unanswerable_reason(traffic, &scope);
     let is_worth = |cores: Cores| cores.saved() >= WORTH_CORES;
-    let each = by_receiver(&receivers).filter(|_| !is_hypothetical && cores.is_some_and(is_worth));
+    let is_plain = is_untagged && traffic.encapsulations.is_empty();
+    let each = by_receiver(&receivers, is_plain).filter(|_| !is_hypothetical && cores.is_some_and(is_worth));
     let is_decided = !is_hypothetical && refusal.is_none() && each.is_none();
     let sentence = || {
         let sentence =
@@ -229,7 +230,7 @@ mod tests {
             poll: poll.into(),
             ..Outcome::default()
         };
-        decision(&traffic, &outcome, (Costs::ASSUMED, "assumed"), None, Vec::new())
+        decision(&traffic, &outcome, (Costs::ASSUMED, "assumed"), None, (Vec::new(), true))
     }
 
     #[test]
@@ -246,7 +247,7 @@ mod tests {
         let traffic =
             Traffic { bytes: 1_000, super_bytes: 400, active_ns: 9, ..Traffic::default() };
         let outcome = Outcome { packets: 10, deliveries: 10, ..Outcome::default() };
-        let decision = decision(&traffic, &outcome, (Costs::ASSUMED, "assumed"), None, Vec::new());
+        let decision = decision(&traffic, &outcome, (Costs::ASSUMED, "assumed"), None, (Vec::new(), true));
         assert!(decision.is_worth_it.is_none());
         assert!(decision.sentence.starts_with("This capture cannot say: 40 %"), "{decision:?}");
     }
@@ -267,7 +268,7 @@ mod tests {
         let outcome =
             Outcome { packets: 1_000, deliveries: 100, eliminated: 900, ..Outcome::default() };
         let costs = (Costs::ASSUMED, "assumed");
-        let said = decision(&traffic, &outcome, costs, None, Vec::new()).sentence;
+        let said = decision(&traffic, &outcome, costs, None, (Vec::new(), true)).sentence;
         assert!(
             said.contains("The rate is that of 1 s in which packets came, of 3,600 s"),
             "{said}"

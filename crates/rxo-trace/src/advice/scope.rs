@@ -90,9 +90,10 @@ fn sent(traffic: &Traffic) -> String {
     }
 }
 
-/// Returns the decisions for all receiving addresses as one string, if coalescing is not worth it for at least
-/// one of several addresses. `None` if one decision suffices, or if the capturing host is known.
-pub(super) fn by_receiver(receivers: &[Receiver]) -> Option<String> {
+/// Returns the decision for each receiving address as one text, if coalescing is worth it for some and not
+/// for others, or for all together but not for each; `None` if one decision suffices. `is_plain` is `false` if packets have
+/// VLAN tags or are in tunnels: a filter must name these first.
+pub(super) fn by_receiver(receivers: &[Receiver], is_plain: bool) -> Option<String> {
     let [first, _, ..] = receivers else { return None };
     let decided: Vec<(&Receiver, Cores)> =
         receivers.iter().filter_map(|one| Some((one, cores(one)?))).collect();
@@ -106,11 +107,14 @@ pub(super) fn by_receiver(receivers: &[Receiver]) -> Option<String> {
         format!("{address} receives {} packets. {verdict}", count(*packets))
     });
     let each: Vec<String> = each.collect();
+    let remedy = if is_plain {
+        format!("Name the host with --flow \"dst {}\".", first.address)
+    } else {
+        "Capture on the host.".to_owned()
+    };
     Some(format!(
-        "It depends on the receiving host, which this capture does not show. {} Name the host with \
-         --flow \"dst {}\".",
-        each.join(" "),
-        first.address
+        "It depends on the receiving host, which this capture does not show. {} {remedy}",
+        each.join(" ")
     ))
 }
 
@@ -157,14 +161,18 @@ mod tests {
     #[test]
     fn each_receiver_has_its_decision_only_where_they_differ() {
         let (gains, gains_not) = (receiver("10.0.0.2", 600, 0.05), receiver("10.0.0.1", 300, 0.0));
-        assert_eq!(by_receiver(&[gains.clone(), gains.clone()]), None);
-        assert_eq!(by_receiver(core::slice::from_ref(&gains)), None);
+        assert_eq!(by_receiver(&[gains.clone(), gains.clone()], true), None);
+        assert_eq!(by_receiver(core::slice::from_ref(&gains), true), None);
         let host = Receiver { is_host: true, ..gains.clone() };
-        assert_eq!(by_receiver(&[host, gains_not.clone()]), None);
-        let text = by_receiver(&[gains, gains_not]).unwrap();
+        assert_eq!(by_receiver(&[host, gains_not.clone()], true), None);
+        let differ = [gains, gains_not];
+        let text = by_receiver(&differ, true).unwrap();
         assert!(text.starts_with("It depends on the receiving host"), "{text}");
         assert!(text.contains("10.0.0.2 receives 600 packets. Worth it: it saves 5 %"), "{text}");
         assert!(text.contains("10.0.0.1 receives 300 packets. Not worth it: no two"), "{text}");
         assert!(text.ends_with("--flow \"dst 10.0.0.2\"."), "{text}");
+        // To tcpdump the packets of a VLAN or a tunnel do not match `dst`.
+        let text = by_receiver(&differ, false).unwrap();
+        assert!(!text.contains("--flow") && text.ends_with("Capture on the host."), "{text}");
     }
 }

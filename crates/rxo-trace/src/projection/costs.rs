@@ -12,7 +12,8 @@ pub struct Costs {
     pub packet_ns: f64,
     /// The cost of each byte on the wire, in nanoseconds.
     pub byte_ns: f64,
-    /// The cost of each packet that coalescing examines, in nanoseconds; 0 if a card does it.
+    /// The cost of each packet that coalescing examines, in nanoseconds; 0 if a card does it, and in the costs of a kernel,
+    /// whose measurement cannot distinguish it from `device_ns`.
     pub coalesce_ns: f64,
     /// The cost of each packet from the device, coalesced or not, in nanoseconds. Menon's figures call it the driver.
     #[serde(default)]

@@ -1,21 +1,23 @@
 //! Derives the costs of receiving from measurements, by least squares. The model of the processor time per
-//! packet is `fixed + byte × bytes + packet × deliveries`.
+//! packet is `fixed + byte × bytes + packet × deliveries + wake × wakes`.
 
 use super::costs::Costs;
 
-/// One measurement of the processor time for receiving, per packet on the wire.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// One measurement: the processor time of receiving, per packet on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Observation {
     /// The number of deliveries to the stack per packet: 1 without coalescing, 1/k with `k` packets per delivery.
     pub deliveries: f64,
     /// The number of bytes on the wire per packet.
     pub wire_bytes: f64,
+    /// The number of times per packet that the receiving side slept and was woken; 0 where wake-ups are not counted.
+    pub wakes: f64,
     /// The processor time per packet, in nanoseconds.
     pub ns: f64,
 }
 
 /// The costs that explain the measurements best.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Fit {
     /// The cost of each delivery to the stack, in nanoseconds.
     pub packet_ns: f64,
@@ -23,14 +25,16 @@ pub struct Fit {
     pub byte_ns: f64,
     /// The cost of each packet on the wire, in nanoseconds: device, coalescing, gathering.
     pub fixed_ns: f64,
+    /// The cost of each wake-up, in nanoseconds; 0 if no measurement counts wake-ups.
+    pub wake_ns: f64,
     /// The largest difference between a measurement and its prediction, as a fraction of the measurement.
     pub worst_error: f64,
 }
 
 impl Fit {
-    /// Returns the costs with the smallest sum of squared relative errors. A cost that would be negative is set
-    /// to 0, and the other costs are computed without it. `None` if the measurements cannot distinguish the
-    /// costs (fewer than three kinds), or if a measurement is not a number.
+    /// Returns the costs with the smallest sum of squared relative errors. A cost that would be negative is
+    /// set to 0, and the others are computed without it. `None` if the measurements cannot distinguish the
+    /// costs (fewer kinds of measurements than costs), or if a measurement is not a number.
     ///
     /// # Examples
     /// ```
@@ -41,6 +45,7 @@ impl Fit {
     /// let seen = seen.map(|(deliveries, wire_bytes)| Observation {
     ///     deliveries,
     ///     wire_bytes,
+    ///     wakes: 0.0,
     ///     ns: ns(deliveries, wire_bytes),
     /// });
     /// let fit = Fit::of(&seen).ok_or("cannot tell the costs apart")?;
@@ -52,28 +57,33 @@ impl Fit {
         if observations.iter().any(|one| !(one.ns.is_finite() && one.ns > 0.0)) {
             return None;
         }
-        let mut is_used = [true; 3];
+        let counts_wakes = observations.iter().any(|one| one.wakes > 0.0);
+        let mut is_used = [true, true, true, counts_wakes];
         let costs = loop {
             let costs = solve(&normal_equations(observations, is_used))?;
-            let least =
-                (0..3).filter(|&i| is_used[i]).min_by(|&a, &b| costs[a].total_cmp(&costs[b]))?;
+            let least = (0..COSTS)
+                .filter(|&i| is_used[i])
+                .min_by(|&a, &b| costs[a].total_cmp(&costs[b]))?;
             if costs[least] >= 0.0 {
                 break costs;
             }
             is_used[least] = false;
         };
-        let [packet_ns, byte_ns, fixed_ns] = costs;
-        let errors = observations.iter().map(|one| {
-            let row = row(one);
-            let said: f64 = row.iter().zip(&costs).map(|(a, b)| a * b).sum();
-            (said - one.ns).abs() / one.ns
-        });
-        let worst_error = errors.fold(0.0, f64::max);
-        Some(Self { packet_ns, byte_ns, fixed_ns, worst_error })
+        let [packet_ns, byte_ns, fixed_ns, wake_ns] = costs;
+        let fit = Self { packet_ns, byte_ns, fixed_ns, wake_ns, worst_error: 0.0 };
+        let errors = observations.iter().map(|one| (fit.predict(one) - one.ns).abs() / one.ns);
+        Some(Self { worst_error: errors.fold(0.0, f64::max), ..fit })
     }
 
-    /// Returns the result as [`Costs`]. The fixed cost is split: `coalesce_ns` is the cost of coalescing, and
-    /// the rest is the cost of the device. Wake-ups are not part of the fit.
+    /// Returns the processor time per packet in nanoseconds that the costs predict for the counts of `one`.
+    #[must_use]
+    pub fn predict(&self, one: &Observation) -> f64 {
+        let costs = [self.packet_ns, self.byte_ns, self.fixed_ns, self.wake_ns];
+        row(one).iter().zip(costs).map(|(count, cost)| count * cost).sum()
+    }
+
+    /// Returns the result as [`Costs`]. The fixed cost is divided into `coalesce_ns`, the cost of coalescing,
+    /// and the device's cost, the rest.
     #[must_use]
     pub fn costs(&self, coalesce_ns: f64) -> Costs {
         Costs {
@@ -81,52 +91,57 @@ impl Fit {
             byte_ns: self.byte_ns,
             coalesce_ns,
             device_ns: (self.fixed_ns - coalesce_ns).max(0.0),
-            wake_ns: 0.0,
+            wake_ns: self.wake_ns,
         }
     }
 }
 
-const fn row(one: &Observation) -> [f64; 3] {
-    [one.deliveries, one.wire_bytes, 1.0]
+/// The number of costs in the model.
+const COSTS: usize = 4;
+
+const fn row(one: &Observation) -> [f64; COSTS] {
+    [one.deliveries, one.wire_bytes, 1.0, one.wakes]
 }
 
-/// Returns the three normal equations of least squares with their right sides. The equations minimize relative
-/// errors, because large packets would dominate otherwise. Costs that are not used are fixed at 0.
-fn normal_equations(observations: &[Observation], is_used: [bool; 3]) -> [[f64; 4]; 3] {
-    let mut equations = [[0.0; 4]; 3];
+/// Returns the equations of least squares with their right sides. Relative errors are minimized,
+/// because large packets would dominate otherwise. Costs that are not used are held at 0.
+fn normal_equations(
+    observations: &[Observation],
+    is_used: [bool; COSTS],
+) -> [[f64; COSTS + 1]; COSTS] {
+    let mut equations = [[0.0; COSTS + 1]; COSTS];
     for one in observations {
         let row = row(one).map(|value| value / one.ns);
-        for i in (0..3).filter(|&i| is_used[i]) {
-            for j in (0..3).filter(|&j| is_used[j]) {
+        for i in (0..COSTS).filter(|&i| is_used[i]) {
+            for j in (0..COSTS).filter(|&j| is_used[j]) {
                 equations[i][j] += row[i] * row[j];
             }
-            equations[i][3] += row[i];
+            equations[i][COSTS] += row[i];
         }
     }
-    for i in (0..3).filter(|&i| !is_used[i]) {
+    for i in (0..COSTS).filter(|&i| !is_used[i]) {
         equations[i][i] = 1.0;
     }
     equations
 }
 
-/// Solves the equations by Gauss-Jordan elimination with the largest pivot first. Returns `None` if the
-/// equations are linearly dependent.
-fn solve(equations: &[[f64; 4]; 3]) -> Option<[f64; 3]> {
+/// Solves the equations by Gauss-Jordan elimination with the largest pivot first. `None` if they are dependent.
+fn solve(equations: &[[f64; COSTS + 1]; COSTS]) -> Option<[f64; COSTS]> {
     // Bytes are thousands and deliveries are fractions: with equal scales a small pivot shows dependent equations.
-    let scale: [f64; 3] = std::array::from_fn(|i| equations[i][i].sqrt());
+    let scale: [f64; COSTS] = std::array::from_fn(|i| equations[i][i].sqrt());
     let mut m = *equations;
     for (i, line) in m.iter_mut().enumerate() {
         if scale[i].is_nan() || scale[i] <= 0.0 {
             return None;
         }
-        line[3] /= scale[i];
-        for (j, value) in line.iter_mut().take(3).enumerate() {
+        line[COSTS] /= scale[i];
+        for (j, value) in line.iter_mut().take(COSTS).enumerate() {
             *value /= scale[i] * scale[j];
         }
     }
-    for column in 0..3 {
+    for column in 0..COSTS {
         let pivot =
-            (column..3).max_by(|&a, &b| m[a][column].abs().total_cmp(&m[b][column].abs()))?;
+            (column..COSTS).max_by(|&a, &b| m[a][column].abs().total_cmp(&m[b][column].abs()))?;
         m.swap(column, pivot);
         if m[column][column].abs() < 1e-9 {
             return None;
@@ -137,7 +152,7 @@ fn solve(equations: &[[f64; 4]; 3]) -> Option<[f64; 3]> {
             line.iter_mut().zip(head).for_each(|(value, above)| *value -= factor * above);
         }
     }
-    Some(std::array::from_fn(|i| m[i][3] / m[i][i] / scale[i]))
+    Some(std::array::from_fn(|i| m[i][COSTS] / m[i][i] / scale[i]))
 }
 
 #[cfg(test)]
@@ -152,7 +167,8 @@ mod tests {
         let all = kinds.into_iter().zip(signs);
         all.map(|((k, wire_bytes), sign)| {
             let ns: f64 = packet_ns / k + byte_ns * wire_bytes + fixed_ns;
-            Observation { deliveries: 1.0 / k, wire_bytes, ns: ns * (1.0 + sign * noise) }
+            let ns = ns * (1.0 + sign * noise);
+            Observation { deliveries: 1.0 / k, wire_bytes, wakes: 0.0, ns }
         })
         .collect()
     }
@@ -181,11 +197,13 @@ mod tests {
 
     #[test]
     fn what_cannot_be_told_apart_is_not_guessed() {
-        let same = [Observation { deliveries: 1.0, wire_bytes: 1_514.0, ns: 900.0 }; 5];
+        let one = Observation { deliveries: 1.0, wire_bytes: 1_514.0, wakes: 0.0, ns: 900.0 };
+        let same = [one; 5];
         assert_eq!(Fit::of(&same), None);
         let one_size = [1.0, 0.5, 0.25].map(|deliveries| Observation {
             deliveries,
             wire_bytes: 1_514.0,
+            wakes: 0.0,
             ns: 500.0 + 800.0 * deliveries,
         });
         assert_eq!(Fit::of(&one_size), None, "bytes and fixed are one with one size");
@@ -197,8 +215,57 @@ mod tests {
 
     #[test]
     fn what_coalescing_does_not_cost_is_the_devices() {
-        let fit = Fit { packet_ns: 800.0, byte_ns: 0.2, fixed_ns: 150.0, worst_error: 0.0 };
+        let fit = Fit { packet_ns: 800.0, byte_ns: 0.2, fixed_ns: 150.0, ..Fit::default() };
         assert_eq!(fit.costs(40.0).device_ns, 110.0);
         assert_eq!(fit.costs(200.0).device_ns, 0.0);
+    }
+
+    /// Returns what a kernel's own path shows: deliveries limited to 45, 2 and 8 packets at two packet sizes, in bursts of
+    /// `bursts` packets that each wake the receiving side.
+    fn woken(costs: [f64; 4], bursts: [f64; 2]) -> Vec<Observation> {
+        let [packet_ns, byte_ns, fixed_ns, wake_ns] = costs;
+        let kinds = [(45.0_f64, 1_514.0), (2.0, 1_514.0), (8.0, 1_514.0), (7.0, 9_014.0)];
+        let all = kinds.into_iter().flat_map(|kind| bursts.map(|burst| (kind, burst)));
+        all.map(|((limit, wire_bytes), bytes)| {
+            let burst = (bytes / wire_bytes).round().max(1.0);
+            let (deliveries, wakes) = ((burst / limit).ceil() / burst, 1.0 / burst);
+            let fixed = fixed_ns + byte_ns * wire_bytes;
+            let ns = packet_ns * deliveries + wake_ns * wakes + fixed;
+            Observation { deliveries, wire_bytes, wakes, ns }
+        })
+        .collect()
+    }
+
+    #[test]
+    fn wake_ups_are_told_from_deliveries_where_they_are_counted() {
+        let costs = [900.0, 0.3, 250.0, 7_000.0];
+        let fit = Fit::of(&woken(costs, [20_000.0, 100_000.0])).unwrap();
+        let found = [fit.packet_ns, fit.byte_ns, fit.fixed_ns, fit.wake_ns];
+        for (found, cost) in found.into_iter().zip(costs) {
+            assert!((found / cost - 1.0).abs() < 1e-6, "{fit:?}");
+        }
+        assert!(fit.worst_error < 1e-9 && fit.costs(0.0).wake_ns == fit.wake_ns);
+        // What costs nothing gets 0, although the noise of others would make it negative.
+        let fit = Fit::of(&woken([900.0, 0.3, 250.0, -500.0], [20_000.0, 100_000.0])).unwrap();
+        assert_eq!(fit.wake_ns, 0.0);
+        assert!(fit.packet_ns > 0.0 && fit.byte_ns > 0.0, "{fit:?}");
+    }
+
+    #[test]
+    fn a_wake_up_for_every_delivery_is_not_told_from_it() {
+        let each = |wakes: bool| -> Vec<Observation> {
+            let all = observed((800.0, 0.25, 120.0), 0.0).into_iter();
+            all.map(|one| Observation { wakes: if wakes { one.deliveries } else { 0.0 }, ..one })
+                .collect()
+        };
+        assert_eq!(Fit::of(&each(true)), None);
+        assert_eq!(Fit::of(&each(false)).unwrap().wake_ns, 0.0);
+    }
+
+    #[test]
+    fn a_measurement_is_predicted_from_its_counts() {
+        let all = woken([900.0, 0.3, 250.0, 7_000.0], [20_000.0, 100_000.0]);
+        let fit = Fit::of(&all).unwrap();
+        assert!(all.iter().all(|one| (fit.predict(one) / one.ns - 1.0).abs() < 1e-9));
     }
 }

@@ -4,14 +4,17 @@ use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-use super::costs::{Costs, CostsError};
+use super::costs::{ASSUMED_FROM, Costs, CostsError};
 
 /// Costs of receiving, and their origin.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Given {
-    /// The costs of receiving, in nanoseconds per packet and per byte.
+    /// The costs of receiving through rxo, in nanoseconds per packet and per byte.
     pub costs: Costs,
-    /// The origin of the costs, as printed in reports (for example "assumed").
+    /// The costs of receiving by the host's kernel alone, which `rxo analyze --live` predicts from. Costs that are given as
+    /// one set are both. `None` if a calibration has not measured them.
+    pub host: Option<Costs>,
+    /// The origin of the costs, as reports name it.
     pub from: String,
 }
 
@@ -19,6 +22,7 @@ pub struct Given {
 #[derive(Deserialize)]
 struct Saved {
     costs: Costs,
+    host: Option<Costs>,
     machine: Option<Machine>,
     from: Option<String>,
 }
@@ -29,9 +33,26 @@ struct Machine {
 }
 
 impl Given {
-    /// Returns the costs that `text` specifies. If `text` contains `=` and is not the name of a file, it is
-    /// parsed as costs. Otherwise `text` is the path of a saved calibration. `origin` becomes the origin of
-    /// costs that are parsed from `text`.
+    /// Returns one set of costs as those of rxo and of the kernel. `from` is the origin of the costs.
+    #[must_use]
+    pub fn one(costs: Costs, from: &str) -> Self {
+        Self { costs, host: Some(costs), from: from.to_owned() }
+    }
+
+    /// Returns the costs of [`Costs::ASSUMED`], for use without a measurement.
+    #[must_use]
+    pub fn assumed() -> Self {
+        Self::one(Costs::ASSUMED, ASSUMED_FROM)
+    }
+
+    /// Returns the costs of the host's kernel; those of rxo if the kernel's are unknown.
+    #[must_use]
+    pub fn host_costs(&self) -> Costs {
+        self.host.unwrap_or(self.costs)
+    }
+
+    /// Returns the costs that `text` states. Text with `=` is read as costs, unless a file has that name; other text is
+    /// the path of a saved calibration. `origin` is the origin of costs that stand in the text.
     ///
     /// # Errors
     /// If `text` is invalid, or the file cannot be read; the message begins with `text`.
@@ -39,7 +60,7 @@ impl Given {
         let named = |error: &dyn std::fmt::Display| CostsError(format!("{text}: {error}"));
         if text.contains('=') && fs::metadata(text).is_err() {
             let costs = text.parse().map_err(|error: CostsError| named(&error))?;
-            return Ok(Self { costs, from: origin.to_owned() });
+            return Ok(Self::one(costs, origin));
         }
         let content = fs::read_to_string(text).map_err(|error| {
             named(&format!(
@@ -73,7 +94,7 @@ impl Given {
         let value: serde_json::Value = serde_json::from_str(text).map_err(unreadable)?;
         if value.get("costs").is_none() {
             let costs: Costs = serde_json::from_value(value).map_err(unreadable)?;
-            return Ok(Self { costs: costs.checked()?, from: origin.to_owned() });
+            return Ok(Self::one(costs.checked()?, origin));
         }
         let saved: Saved = serde_json::from_value(value).map_err(unreadable)?;
         saved.given(|cpu| format!("measured on {cpu}"))
@@ -86,7 +107,8 @@ impl Saved {
     fn given(self, measured_on: impl Fn(&str) -> String) -> Result<Given, CostsError> {
         let cpu = self.machine.map_or("an unknown machine".to_owned(), |machine| machine.cpu);
         let from = self.from.unwrap_or_else(|| measured_on(&cpu));
-        Ok(Given { costs: self.costs.checked()?, from })
+        let host = self.host.map(Costs::checked).transpose()?;
+        Ok(Given { costs: self.costs.checked()?, host, from })
     }
 }
 
@@ -114,9 +136,30 @@ mod tests {
 
     #[test]
     fn what_was_given_comes_back_from_its_json() {
-        let given = Given { costs: Costs::ASSUMED, from: "by hand".to_owned() };
-        let json = serde_json::to_string(&given).unwrap();
-        assert_eq!(Given::from_json(&json, "").unwrap(), given);
+        let own = Costs { packet_ns: 500.0, ..Costs::ASSUMED };
+        for host in [Some(own), None] {
+            let given = Given { costs: Costs::ASSUMED, host, from: "by hand".to_owned() };
+            let json = serde_json::to_string(&given).unwrap();
+            assert_eq!(Given::from_json(&json, "").unwrap(), given);
+        }
+    }
+
+    #[test]
+    fn a_file_has_the_kernels_costs_and_an_older_one_has_not() {
+        let older = Given::from_json(CALIBRATION, "").unwrap();
+        assert_eq!((older.host, older.host_costs()), (None, older.costs));
+        let host = r#","host":{"packet_ns":400,"byte_ns":0.1,"coalesce_ns":0,"wake_ns":7000}}"#;
+        let newer = format!("{}{host}", CALIBRATION.strip_suffix('}').unwrap());
+        let newer = Given::from_json(&newer, "").unwrap();
+        assert_eq!((newer.host_costs().packet_ns, newer.costs.packet_ns), (400.0, 900.0));
+        let one = Given::read("packet=800ns,byte=0.3ns", "by hand").unwrap();
+        assert_eq!(one.host, Some(one.costs), "costs that are typed are both");
+        let one = Given::from_json(r#"{"packet_ns":800,"byte_ns":0.3,"coalesce_ns":30}"#, "");
+        let one = one.unwrap();
+        assert_eq!(one.host, Some(one.costs));
+        let wrong = CALIBRATION.replace("\"machine\"", r#""host":{"packet_ns":-1,"byte_ns":0,"coalesce_ns":0},"m""#);
+        let said = Given::from_json(&wrong, "").unwrap_err().to_string();
+        assert!(said.contains("packet=-1ns: choose 0ns to 1s"), "{said}");
     }
 
     #[test]

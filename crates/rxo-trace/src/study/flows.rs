@@ -256,6 +256,11 @@ impl Flow {
         self.unfinished.into()
     }
 
+    /// Returns `true` if the flow's packets have a VLAN tag.
+    pub(super) const fn is_tagged(&self) -> bool {
+        self.vlan != NO_VLAN
+    }
+
     /// Returns the smallest hop limit of the flow's packets.
     pub(super) const fn hops(&self) -> u8 {
         self.hops

@@ -152,7 +152,14 @@ impl Settings {
         }
     }
 
-    /// Returns the settings that affect only the report, and not the counts.
+    /// Returns the first name of a host or a network in the filter; `None` if there is none. A part of a series must have none,
+    /// because each machine would look it up by itself, and might find another address.
+    #[must_use]
+    pub fn host_name(&self) -> Option<&str> {
+        self.filter.as_deref().and_then(Filter::host_name)
+    }
+
+    /// Returns the choices for a report.
     fn terms(&self) -> Terms {
         Terms { costs: self.costs, costs_from: self.costs_from.clone(), top: self.top }
     }

@@ -44,7 +44,8 @@ pub(super) fn report(part: &Part, settings: &Settings, terms: &Terms) -> Report 
     };
     let better_poll = advice.as_ref().and_then(|advice| advice.better_poll.as_deref());
     let costs = (costs, terms.costs_from.as_str());
-    let receivers = receivers(sums, &traffic, terms.costs);
+    let is_untagged = sums.flows.iter().all(|flow| !flow.is_tagged());
+    let receivers = (receivers(sums, &traffic, terms.costs), is_untagged);
     let decision = advice::decision(&traffic, &outcomes[CHOSEN], costs, better_poll, receivers);
     if decision.is_worth_it == Some(false)
         && let Some(advice) = &mut advice

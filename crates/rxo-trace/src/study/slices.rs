@@ -100,6 +100,10 @@ fn boundary(
     number: u32,
     parts: u32,
 ) -> Result<(u32, u64), CaptureError> {
+    // The first part has the first file even if that is empty or missing, so that its error is not lost.
+    if number == 0 {
+        return Ok((0, 0));
+    }
     let all: u64 = lengths.iter().sum();
     if number >= parts {
         return Ok((files.len() as u32, 0));
@@ -129,4 +133,27 @@ fn cut(
         at => at?,
     };
     Ok(at.filter(|at| *at < length).map_or((file + 1, 0), |at| (file, at)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_first_file_that_is_missing_belongs_to_the_first_part() {
+        let folder = std::env::temp_dir().join(format!("rxo-slices-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (missing, text) = (folder.join("missing.pcap"), folder.join("text"));
+        // A file that is no capture is cut nowhere, and belongs to the part with its first byte.
+        std::fs::write(&text, [b'x'; 4_000]).unwrap();
+        let files = [missing.clone(), text.clone()];
+        let read = |number| {
+            let (span, slices) = slices(&files, number, 2).unwrap();
+            (span.from, slices.into_iter().map(|slice| slice.path).collect::<Vec<_>>())
+        };
+        let (first, second) = (read(1), read(2));
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(first, ((0, 0), vec![missing, text]));
+        assert_eq!(second.1, Vec::<PathBuf>::new());
+    }
 }

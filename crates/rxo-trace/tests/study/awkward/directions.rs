@@ -111,6 +111,16 @@ fn between_two_hosts_of_one_network_each_has_its_decision() {
     assert_eq!((decision.is_worth_it, decision.receivers.len()), (None, 2), "{decision:?}");
     assert!(decision.sentence.starts_with("It depends on the receiving host"), "{decision:?}");
     assert!(decision.sentence.contains("Not worth it: no two packets"), "{decision:?}");
+    assert!(decision.sentence.contains("--flow \"dst 10."), "{decision:?}");
+    // A filter with only an address accepts no packet of a VLAN.
+    let tagged = |one: &Record| {
+        let (addresses, rest) = one.bytes.as_ref().split_at(12);
+        record([addresses, &[0x81, 0, 0, 7], rest].concat(), one.at.as_nanos())
+    };
+    let tagged: Vec<Record> = records.iter().map(tagged).collect();
+    let decision = studied(&ethernet(), &tagged).decision;
+    assert!(decision.sentence.starts_with("It depends on the receiving host"), "{decision:?}");
+    assert!(decision.sentence.contains(" Capture on the host."), "{decision:?}");
     let far = pair(unmarked(both_ways(64)));
     let decision = studied(&ethernet(), &far).decision;
     assert!(decision.receivers[0].is_host && decision.is_worth_it == Some(true), "{decision:?}");

@@ -1,0 +1,99 @@
+//! Measures the kernel's own path, without rxo: a stream at a limited rate, which the kernel merges and delivers itself.
+//!
+//! The processor time of two threads is counted: the kernel's thread that polls the interface, and the reader. The kernel's
+//! merging stays on: without it a veth has no such thread, and the sender's thread would pay. Its cost is therefore part of
+//! the cost of each packet. The limit on aggregates varies the deliveries and the rate varies the wake-ups, so that the fit
+//! can distinguish them.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
+use rxo_testbed::{CpuMeter, KernelGro, Lab, LabOptions, times_slept};
+
+use super::plan::{Plan, Setting};
+use super::run::{Sample, counts, wire_bytes};
+
+/// A private network in which a thread of the kernel polls the receiving interface.
+#[derive(Debug)]
+pub(super) struct KernelPath {
+    lab: Lab,
+    poller: u32,
+}
+
+impl KernelPath {
+    /// Builds the network. `None` if the kernel does not poll in a thread that this process can see, as in a container and
+    /// before Linux 5.12.
+    ///
+    /// # Errors
+    /// If the network cannot be built.
+    pub(super) fn open() -> Result<Option<Self>> {
+        let lab = Lab::direct_with(KernelGro::On, LabOptions::default())?;
+        // Old kernels and some containers refuse a thread.
+        let poller = lab.host().interface(Lab::HOST_INTERFACE).receive_in_thread();
+        Ok(poller.ok().flatten().map(|poller| Self { lab, poller }))
+    }
+
+    /// Measures `setting` once, at `bytes_per_s`. Returns the sample.
+    ///
+    /// # Errors
+    /// If the interface refuses the MTU, or the transfer fails or delivers wrong bytes.
+    pub(super) fn measure(
+        &self,
+        setting: Setting,
+        bytes_per_s: u64,
+        plan: &Plan,
+    ) -> Result<Sample> {
+        let Self { lab, poller } = self;
+        self.apply(setting)?;
+        let config = BulkConfig { limit_bytes_per_s: Some(bytes_per_s), ..BulkConfig::default() };
+        let transfer = BulkTransfer::start(lab.peer(), lab.host(), lab.host_address(), &config)?;
+        let meter =
+            CpuMeter::new().threads(READER, transfer.receiver_threads()).process(POLLER, *poller);
+        transfer.measure(plan.warm_up, &meter)?;
+        let before = (counts(lab)?, self.sleeps()?);
+        let window = transfer.measure(plan.kernel_window, &meter)?;
+        let after = (counts(lab)?, self.sleeps()?);
+        if !transfer.stop()?.is_intact() {
+            bail!("bytes arrived that were not sent; please report this");
+        }
+        let packets = after.0.packets - before.0.packets;
+        if packets < FEWEST_PACKETS {
+            bail!("only {packets} packets crossed the wire; try a larger --seconds");
+        }
+        let each = |all: u64| all as f64 / packets as f64;
+        let used: Option<Duration> =
+            [READER, POLLER].iter().map(|part| window.cpu.part(part)).sum();
+        Ok(Sample {
+            packets,
+            deliveries: each(after.0.deliveries - before.0.deliveries),
+            wire_bytes: wire_bytes(&window, packets),
+            wakes: each(after.1 - before.1),
+            ns: used.context("the receiver was not measured")?.as_nanos() as f64 / packets as f64,
+            gbit_per_s: window.gbit_per_s(),
+        })
+    }
+
+    /// Sets the MTU and the limit on aggregates. Kernels that know no limit ignore it; the sample counts what was delivered.
+    fn apply(&self, Setting { mtu, max_segments, .. }: Setting) -> Result<()> {
+        let host = self.lab.host().interface(Lab::HOST_INTERFACE);
+        for end in [&host, &self.lab.peer().interface(Lab::PEER_INTERFACE)] {
+            end.set_mtu(mtu)?;
+        }
+        // Space for headers and the full segments, but not for one more segment.
+        let bytes = u32::from(max_segments) * mtu + mtu / 2;
+        Ok(host.set_coalesced_bytes(bytes.min(MOST_BYTES))?)
+    }
+
+    /// Returns how often the polling thread has slept so far.
+    fn sleeps(&self) -> Result<u64> {
+        times_slept(self.poller).context("the kernel's polling thread has ended")
+    }
+}
+
+const READER: &str = "reader";
+const POLLER: &str = "poller";
+/// The number of packets below which no cost per packet is computed: the slow rate has few large ones.
+const FEWEST_PACKETS: u64 = 100;
+/// The kernel's default for the length of an aggregate, in bytes.
+const MOST_BYTES: u32 = 65_536;
