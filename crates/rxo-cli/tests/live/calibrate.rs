@@ -42,7 +42,7 @@ fn the_calibration_finds_costs_and_saves_them() {
         let cost = |name: &str| result["host"][name].as_f64().unwrap();
         assert!(["packet_ns", "device_ns", "wake_ns"].iter().all(|name| cost(name) >= 0.0));
         let k = |row: usize| rows[row]["packets_per_delivery"].as_f64().unwrap();
-        assert_eq!(rows.len(), 8);
+        assert_eq!(rows.len(), 9);
         assert!(k(0) > 2.0, "the kernel merges: {rows:?}");
         assert!(rows.iter().all(|row| row["packets_per_wake"].as_f64().unwrap() > 0.0));
     } else {

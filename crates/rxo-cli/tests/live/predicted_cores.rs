@@ -60,7 +60,8 @@ fn predicted_cores() {
     }
     fs::remove_file(&costs).unwrap();
     let lines = cases.iter().zip(LOADS).flat_map(|(case, load)| case.lines(load));
-    let wrong: Vec<String> = lines.filter_map(|(line, is_wrong)| is_wrong.then_some(line)).collect();
+    let wrong: Vec<String> =
+        lines.filter_map(|(line, is_wrong)| is_wrong.then_some(line)).collect();
     assert!(!is_calibrated || wrong.is_empty(), "{wrong:#?}");
 }
 

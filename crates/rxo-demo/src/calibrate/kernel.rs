@@ -2,8 +2,8 @@
 //!
 //! The processor time of two threads is counted: the kernel's thread that polls the interface, and the reader. The kernel's
 //! merging stays on: without it a veth has no such thread, and the sender's thread would pay. Its cost is therefore part of
-//! the cost of each packet. The limit on aggregates varies the deliveries and the rate varies the wake-ups, so that the fit
-//! can distinguish them.
+//! the cost of each packet. The limit on aggregates varies the deliveries, and the length of bursts varies the wake-ups, so that
+//! the fit can distinguish them.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
 use rxo_testbed::{CpuMeter, KernelGro, Lab, LabOptions, times_slept};
 
-use super::plan::{Plan, Setting};
+use super::plan::{Pace, Plan, Setting};
 use super::run::{Sample, counts, wire_bytes};
 
 /// A private network in which a thread of the kernel polls the receiving interface.
@@ -34,19 +34,15 @@ impl KernelPath {
         Ok(poller.ok().flatten().map(|poller| Self { lab, poller }))
     }
 
-    /// Measures `setting` once, at `bytes_per_s`. Returns the sample.
+    /// Measures `setting` once, at `pace`. Returns the sample.
     ///
     /// # Errors
     /// If the interface refuses the MTU, or the transfer fails or delivers wrong bytes.
-    pub(super) fn measure(
-        &self,
-        setting: Setting,
-        bytes_per_s: u64,
-        plan: &Plan,
-    ) -> Result<Sample> {
+    pub(super) fn measure(&self, setting: Setting, pace: Pace, plan: &Plan) -> Result<Sample> {
         let Self { lab, poller } = self;
-        self.apply(setting)?;
-        let config = BulkConfig { limit_bytes_per_s: Some(bytes_per_s), ..BulkConfig::default() };
+        self.apply(setting, pace)?;
+        let limit_bytes_per_s = Some(pace.bytes_per_s);
+        let config = BulkConfig { limit_bytes_per_s, ..BulkConfig::default() };
         let transfer = BulkTransfer::start(lab.peer(), lab.host(), lab.host_address(), &config)?;
         let meter =
             CpuMeter::new().threads(READER, transfer.receiver_threads()).process(POLLER, *poller);
@@ -74,8 +70,12 @@ impl KernelPath {
         })
     }
 
-    /// Sets the MTU and the limit on aggregates. Kernels that know no limit ignore it; the sample counts what was delivered.
-    fn apply(&self, Setting { mtu, max_segments, .. }: Setting) -> Result<()> {
+    /// Sets the MTU, the limit on aggregates and the sender's bursts. Old kernels know no limit, and have fine bursts always; the
+    /// sample counts what was delivered.
+    fn apply(&self, setting: Setting, pace: Pace) -> Result<()> {
+        let Setting { mtu, max_segments, .. } = setting;
+        // 0 lets no short round-trip time lengthen the bursts.
+        _ = self.lab.peer().set_sysctl(BURSTS, if pace.is_fine { "0" } else { "9" });
         let host = self.lab.host().interface(Lab::HOST_INTERFACE);
         for end in [&host, &self.lab.peer().interface(Lab::PEER_INTERFACE)] {
             end.set_mtu(mtu)?;
@@ -91,6 +91,8 @@ impl KernelPath {
     }
 }
 
+/// The setting by which a sender's bursts grow over short paths; 9 is the kernel's default.
+const BURSTS: &str = "net.ipv4.tcp_tso_rtt_log";
 const READER: &str = "reader";
 const POLLER: &str = "poller";
 /// The number of packets below which no cost per packet is computed: the slow rate has few large ones.

@@ -37,15 +37,14 @@ impl Experiment for Plan {
             if coalesce_ns.len() <= round {
                 coalesce_ns.push(workload.ns_per_packet(self.engine));
             }
-            match setting.kernel_bytes_per_s().zip(kernel.as_ref()) {
-                Some((bytes_per_s, kernel)) => kernel.measure(setting, bytes_per_s, self),
+            match setting.kernel_pace().zip(kernel.as_ref()) {
+                Some((pace, kernel)) => kernel.measure(setting, pace, self),
                 None => run::measure(setting, self),
             }
         };
         let mut settings = self.settings.to_vec();
         settings.retain(|one| kernel.is_some() || !one.is_kernel());
-        let cases =
-            Cases { cases: &settings, rounds: self.rounds, rotated: settings.len() };
+        let cases = Cases { cases: &settings, rounds: self.rounds, rotated: settings.len() };
         let samples = turns.measure(cases, |setting| setting.to_string(), measure, line)?;
         if samples.iter().any(Vec::is_empty) {
             bail!("stopped by a signal before every setting was measured once");

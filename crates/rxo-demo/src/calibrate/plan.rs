@@ -39,26 +39,35 @@ pub(super) struct Setting {
     pub(super) path: Path,
 }
 
+/// The limited rate of a stream, and the bursts in which the sender's kernel sends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pace {
+    pub(super) bytes_per_s: u64,
+    /// `true` for bursts of what the rate allows in a millisecond; `false` for bursts of 64 KB at any rate, as Linux sends over
+    /// short paths since 5.18.
+    pub(super) is_fine: bool,
+}
+
 /// The path of a stream to its reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Path {
     /// Through rxo, as fast as it goes.
     Rxo,
-    /// Through the kernel alone, at a limited rate.
-    Kernel { bytes_per_s: u64 },
+    /// Through the kernel alone.
+    Kernel(Pace),
 }
 
 impl Setting {
     /// Returns `true` for a stream through the kernel alone.
     pub(super) const fn is_kernel(&self) -> bool {
-        self.kernel_bytes_per_s().is_some()
+        self.kernel_pace().is_some()
     }
 
-    /// Returns the rate of a stream through the kernel alone, in bytes per second; `None` for a stream through rxo.
-    pub(super) const fn kernel_bytes_per_s(&self) -> Option<u64> {
+    /// Returns the pace of a stream through the kernel alone; `None` for a stream through rxo.
+    pub(super) const fn kernel_pace(&self) -> Option<Pace> {
         match self.path {
             Path::Rxo => None,
-            Path::Kernel { bytes_per_s } => Some(bytes_per_s),
+            Path::Kernel(pace) => Some(pace),
         }
     }
 }
@@ -68,9 +77,9 @@ impl fmt::Display for Setting {
         let Self { mtu, max_segments, path } = self;
         match path {
             Path::Rxo => write!(f, "MTU {mtu}, up to {max_segments} in one"),
-            Path::Kernel { bytes_per_s } => {
-                let mb = bytes_per_s / 1_000_000;
-                write!(f, "kernel {mb} MB/s, MTU {mtu}, up to {max_segments}")
+            Path::Kernel(Pace { bytes_per_s, is_fine }) => {
+                let (mb, fine) = (bytes_per_s / 1_000_000, if *is_fine { " fine" } else { "" });
+                write!(f, "kernel {mb} MB/s{fine}, MTU {mtu}, up to {max_segments}")
             }
         }
     }
@@ -104,9 +113,9 @@ impl Plan {
 
 /// The settings to measure. Through rxo: from 1 to 1/32 delivery per packet at one packet size, and other packet sizes
 /// with equal delivery counts. Without both, the fit could not distinguish the cost of a packet from that of
-/// a byte. Through the kernel: limits on its aggregates, for deliveries, and two rates, for wake-ups. The kernel sends what
-/// a millisecond allows at once, which is 14 packets at the slow rate and 69 at the fast one.
-const SETTINGS: [Setting; 18] = [
+/// a byte. Through the kernel: limits on its aggregates, for deliveries, and bursts of several lengths, for wake-ups.
+/// Two rates, because a wake-up costs more after a longer sleep.
+const SETTINGS: [Setting; 19] = [
     through_rxo(1_500, 1),
     through_rxo(1_500, 2),
     through_rxo(1_500, 4),
@@ -117,26 +126,33 @@ const SETTINGS: [Setting; 18] = [
     through_rxo(9_000, 1),
     through_rxo(9_000, 2),
     through_rxo(9_000, 6),
-    through_kernel(1_500, 45, SLOW),
-    through_kernel(1_500, 45, FAST),
-    through_kernel(1_500, 8, SLOW),
-    through_kernel(1_500, 8, FAST),
-    through_kernel(1_500, 2, SLOW),
-    through_kernel(1_500, 2, FAST),
-    through_kernel(9_000, 7, SLOW),
-    through_kernel(9_000, 7, FAST),
+    through_kernel(1_500, 45, pace(20)),
+    through_kernel(1_500, 45, pace(100)),
+    through_kernel(1_500, 45, fine(5)),
+    through_kernel(1_500, 45, fine(20)),
+    through_kernel(1_500, 8, pace(60)),
+    through_kernel(1_500, 2, pace(20)),
+    through_kernel(1_500, 2, pace(100)),
+    through_kernel(9_000, 7, pace(20)),
+    through_kernel(9_000, 7, pace(100)),
 ];
 
 const fn through_rxo(mtu: u32, max_segments: u16) -> Setting {
     Setting { mtu, max_segments, path: Path::Rxo }
 }
 
-const fn through_kernel(mtu: u32, max_segments: u16, bytes_per_s: u64) -> Setting {
-    Setting { mtu, max_segments, path: Path::Kernel { bytes_per_s } }
+const fn through_kernel(mtu: u32, max_segments: u16, pace: Pace) -> Setting {
+    Setting { mtu, max_segments, path: Path::Kernel(pace) }
 }
 
-const SLOW: u64 = 20_000_000;
-const FAST: u64 = 100_000_000;
+const fn pace(mb_per_s: u64) -> Pace {
+    Pace { bytes_per_s: mb_per_s * 1_000_000, is_fine: false }
+}
+
+const fn fine(mb_per_s: u64) -> Pace {
+    Pace { is_fine: true, ..pace(mb_per_s) }
+}
+
 const SHORTEST: Duration = Duration::from_secs(6);
 const LONGEST: Duration = Duration::from_secs(600);
 /// The approximate duration of a round. A longer calibration has more rounds of this duration.
@@ -161,15 +177,21 @@ mod tests {
         assert_eq!((rounds("6"), rounds("30"), rounds("90s")), (1, 3, 9));
     }
 
+    /// One delivery for each wake-up, and one length of packets for each, would not distinguish their costs.
     #[test]
-    fn the_kernels_path_is_measured_at_two_rates_of_each_kind() {
-        let kernel = |rate| -> Vec<(u32, u16)> {
-            let all = SETTINGS.iter().filter(|one| one.kernel_bytes_per_s() == Some(rate));
-            all.map(|one| (one.mtu, one.max_segments)).collect()
+    fn the_kernels_path_is_measured_with_several_of_everything() {
+        let kernel = || SETTINGS.iter().filter_map(|one| Some((one, one.kernel_pace()?)));
+        let kinds = |of: fn((&Setting, Pace)) -> u64| {
+            let mut all: Vec<u64> = kernel().map(of).collect();
+            all.sort_unstable();
+            all.dedup();
+            all.len()
         };
-        assert_eq!(kernel(SLOW), kernel(FAST));
-        assert_eq!(kernel(SLOW).len(), 4);
-        assert_eq!(SETTINGS[12].to_string(), "kernel 20 MB/s, MTU 1500, up to 8");
+        assert_eq!(kinds(|(one, _)| one.max_segments.into()), 4);
+        assert_eq!(kinds(|(one, _)| one.mtu.into()), 2);
+        assert_eq!(kinds(|(_, pace)| pace.bytes_per_s), 4);
+        assert_eq!(kinds(|(_, pace)| pace.is_fine.into()), 2);
+        assert_eq!(SETTINGS[12].to_string(), "kernel 5 MB/s fine, MTU 1500, up to 45");
     }
 
     #[test]

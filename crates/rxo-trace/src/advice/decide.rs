@@ -26,7 +26,8 @@ pub(crate) fn decision(
     let refusal = unanswerable_reason(traffic, &scope);
     let is_worth = |cores: Cores| cores.saved() >= WORTH_CORES;
     let is_plain = is_untagged && traffic.encapsulations.is_empty();
-    let each = by_receiver(&receivers, is_plain).filter(|_| !is_hypothetical && cores.is_some_and(is_worth));
+    let each = by_receiver(&receivers, is_plain)
+        .filter(|_| !is_hypothetical && cores.is_some_and(is_worth));
     let is_decided = !is_hypothetical && refusal.is_none() && each.is_none();
     let sentence = || {
         let sentence =
@@ -247,7 +248,8 @@ mod tests {
         let traffic =
             Traffic { bytes: 1_000, super_bytes: 400, active_ns: 9, ..Traffic::default() };
         let outcome = Outcome { packets: 10, deliveries: 10, ..Outcome::default() };
-        let decision = decision(&traffic, &outcome, (Costs::ASSUMED, "assumed"), None, (Vec::new(), true));
+        let decision =
+            decision(&traffic, &outcome, (Costs::ASSUMED, "assumed"), None, (Vec::new(), true));
         assert!(decision.is_worth_it.is_none());
         assert!(decision.sentence.starts_with("This capture cannot say: 40 %"), "{decision:?}");
     }

@@ -157,7 +157,8 @@ mod tests {
         let one = Given::from_json(r#"{"packet_ns":800,"byte_ns":0.3,"coalesce_ns":30}"#, "");
         let one = one.unwrap();
         assert_eq!(one.host, Some(one.costs));
-        let wrong = CALIBRATION.replace("\"machine\"", r#""host":{"packet_ns":-1,"byte_ns":0,"coalesce_ns":0},"m""#);
+        let wrong = CALIBRATION
+            .replace("\"machine\"", r#""host":{"packet_ns":-1,"byte_ns":0,"coalesce_ns":0},"m""#);
         let said = Given::from_json(&wrong, "").unwrap_err().to_string();
         assert!(said.contains("packet=-1ns: choose 0ns to 1s"), "{said}");
     }
