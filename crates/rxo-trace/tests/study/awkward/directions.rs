@@ -111,7 +111,7 @@ fn between_two_hosts_of_one_network_each_has_its_decision() {
     assert_eq!((decision.is_worth_it, decision.receivers.len()), (None, 2), "{decision:?}");
     assert!(decision.sentence.starts_with("It depends on the receiving host"), "{decision:?}");
     assert!(decision.sentence.contains("Not worth it: no two packets"), "{decision:?}");
-    assert!(decision.sentence.contains("--flow \"dst 10."), "{decision:?}");
+    assert!(decision.sentence.contains("--flow \"dst "), "{decision:?}");
     // A filter with only an address accepts no packet of a VLAN.
     let tagged = |one: &Record| {
         let (addresses, rest) = one.bytes.as_ref().split_at(12);
