@@ -1,7 +1,9 @@
 //! The hub while each guest has a [`thread`](super::thread) of its own, and so has each [`further`](super::further) hub.
 //!
 //! The first hub answers questions for all, and ends the run in order: all hubs become quiet, then the guests end, then
-//! the further hubs. A hub that fails ends the run. Contract: the hub never waits for a guest's thread, not even at the end: a thread that hangs is left
+//! the further hubs. A hub that fails ends the run.
+//!
+//! Contract: the hub never waits for a guest's thread, not even at the end: a thread that hangs is left
 //! behind after [`LONGEST_END`]. The workers of guests answer questions themselves, between two of their
 //! turns ([`answers`](super::answers)).
 
