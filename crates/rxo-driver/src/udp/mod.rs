@@ -11,13 +11,14 @@
 //! * [`UdpSink`] sends the datagrams of an outbox, or datagrams in the caller's memory ([`Datagram`]).
 //!
 //! # Contract
-//! No call blocks, and none allocates after construction. Datagrams to one address keep their order. On a kernel
-//! without these options, all datagrams are sent one by one. Some kernels and devices accept `UDP_SEGMENT` and
-//! then refuse trains; the sink counts each refusal, and sends the datagrams of the train one by one. After a
-//! refusal for lack of checksum offload (`EIO`), the sink sends no more trains. After a refusal because the
-//! route's MTU is too small for the datagrams (`EINVAL`, `EMSGSIZE`), the sink sends the next 1,000 datagrams to
-//! that destination one by one; a sink remembers eight such destinations. A datagram that cannot be sent at all
-//! is dropped and counted, as UDP permits.
+//! No call blocks, or allocates after construction, and datagrams to one address keep their order. On a
+//! kernel without the options, all datagrams are sent singly. Some kernels and devices accept `UDP_SEGMENT`
+//! and then refuse trains; the sink counts each refusal, and sends the datagrams of the train one by one.
+//! After a refusal because the route cannot segment (`EIO`: IPsec, or before Linux 6.11 a device without checksum
+//! offload), or because its MTU is too small for the datagrams (`EINVAL`, `EMSGSIZE`), the sink sends the next 1,000
+//! datagrams to that destination one by one; a sink remembers eight such destinations. If the system lacks the option
+//! (`EOPNOTSUPP`, `ENOPROTOOPT`), the sink sends no more trains. A datagram that cannot be sent at all is dropped and
+//! counted, as UDP permits.
 
 mod control;
 mod message;

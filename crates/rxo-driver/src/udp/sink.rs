@@ -51,9 +51,9 @@ enum SendErrorAction {
     Again,
     /// Send all datagrams one by one from now on, because the system refuses trains.
     NoTrains,
-    /// Send the datagrams of this train one by one, because the MTU of its route is too small. Trains on
-    /// other routes continue.
-    Singly,
+    /// Send the datagrams of this train, and others of at least `from_bytes` bytes on its route, one by one. Trains on other
+    /// routes continue.
+    Singly { from_bytes: usize },
     /// Drop this message and continue with the next.
     Drop,
 }
@@ -163,9 +163,9 @@ impl UdpSink {
             Ok(sent) => Some(self.sent(&messages[..sent.min(messages.len())])),
             Err(error) => match self.refused(&messages[0], &error) {
                 SendErrorAction::Wait => None,
-                SendErrorAction::Again | SendErrorAction::NoTrains | SendErrorAction::Singly => {
-                    Some(Done::default())
-                }
+                SendErrorAction::Again
+                | SendErrorAction::NoTrains
+                | SendErrorAction::Singly { .. } => Some(Done::default()),
                 SendErrorAction::Drop => Some(Done::of(&messages[..1])),
             },
         }
@@ -182,15 +182,15 @@ impl UdpSink {
     }
 
     fn refused(&mut self, first: &Message<'_>, error: &io::Error) -> SendErrorAction {
-        let answer = answer(error.raw_os_error().unwrap_or(0), first.datagrams() > 1);
+        let answer = answer(error.raw_os_error().unwrap_or(0), first);
         match answer {
             SendErrorAction::Wait | SendErrorAction::Again => return answer,
             SendErrorAction::NoTrains => {
                 self.trains.end();
                 self.counters.refused_trains += 1;
             }
-            SendErrorAction::Singly => {
-                self.trains.end_on_route(first);
+            SendErrorAction::Singly { from_bytes } => {
+                self.trains.end_on_route(first.to.ip(), from_bytes);
                 self.counters.refused_trains += 1;
             }
             SendErrorAction::Drop => self.counters.dropped += first.datagrams() as u64,
@@ -219,14 +219,19 @@ fn first_of<'m>(
     Some((messages, count))
 }
 
-const fn answer(code: i32, is_train: bool) -> SendErrorAction {
+const fn answer(code: i32, message: &Message<'_>) -> SendErrorAction {
+    let is_train = message.datagrams() > 1;
     match code {
         libc::EAGAIN => SendErrorAction::Wait,
         libc::EINTR => SendErrorAction::Again,
         // A datagram longer than the route's MTU.
-        libc::EINVAL | libc::EMSGSIZE if is_train => SendErrorAction::Singly,
-        // No checksum offload; no such option.
-        libc::EIO | libc::EOPNOTSUPP | libc::ENOPROTOOPT if is_train => SendErrorAction::NoTrains,
+        libc::EINVAL | libc::EMSGSIZE if is_train => {
+            SendErrorAction::Singly { from_bytes: message.datagram_bytes }
+        }
+        // IPsec, or before Linux 6.11 a device without checksum offload.
+        libc::EIO if is_train => SendErrorAction::Singly { from_bytes: 0 },
+        // No such option.
+        libc::EOPNOTSUPP | libc::ENOPROTOOPT if is_train => SendErrorAction::NoTrains,
         _ => SendErrorAction::Drop,
     }
 }
@@ -292,9 +297,9 @@ mod tests {
     #[test]
     fn a_refused_train_is_sent_one_by_one() {
         let rows = [
-            (libc::EIO, false),
             (libc::EOPNOTSUPP, false),
             // These are the route's, so other destinations keep trains.
+            (libc::EIO, true),
             (libc::EINVAL, true),
             (libc::EMSGSIZE, true),
         ];
@@ -306,6 +311,36 @@ mod tests {
                 sink.counters();
             assert_eq!((refused_trains, last_refusal, dropped, datagrams), (1, code, 0, 5));
         }
+    }
+
+    /// Sends trains of two sizes to two peers in turn. The device on the way to the first cannot segment.
+    #[test]
+    fn a_route_that_cannot_segment_leaves_trains_to_the_others() {
+        let (mut sink, mut outbox) = (sink(), Outbox::new(1 << 16));
+        let to = |n| SocketAddr::from(([10, 0, 0, n], 9));
+        for bytes in [200, 100] {
+            for peer in [1, 2] {
+                for _ in 0..3 {
+                    outbox.room(bytes).unwrap();
+                    outbox.push(bytes, to(peer));
+                }
+            }
+        }
+        let mut sent = Vec::new();
+        let done = sink.send_by(&mut outbox, |messages| {
+            if messages[0].to == to(1) && messages[0].datagrams() > 1 {
+                return refusal(libc::EIO);
+            }
+            let is_taken = |it: &&Message<'_>| it.to == to(2) || it.datagrams() == 1;
+            let taken = messages.iter().take_while(is_taken);
+            sent.extend(taken.map(|it| (it.to, it.datagrams(), it.datagram_bytes)));
+            Ok(messages.iter().take_while(is_taken).count())
+        });
+        let [large, small] = [200, 100]
+            .map(|bytes| [[(to(1), 1, bytes); 3].as_slice(), &[(to(2), 3, bytes)]].concat());
+        assert!(done && sink.sends_trains());
+        assert_eq!(sent, [large, small].concat());
+        assert_eq!((sink.counters().refused_trains, sink.counters().dropped), (1, 0));
     }
 
     #[test]
