@@ -59,11 +59,8 @@ impl ControlSocket {
         if is_served(&path) {
             bail!("{}: another program serves `{interface}`; end it first", path.display());
         }
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(error).with_context(cannot);
-            }
-            _ => {}
+        if path.exists() {
+            fs::remove_file(&path).with_context(cannot)?;
         }
         // Set before the file exists, so that there is no moment in which others could connect.
         let before = umask(Mode::from_raw_mode(0o177));
@@ -90,13 +87,10 @@ impl ControlSocket {
         let accept = move || {
             let places = Arc::new(());
             for stream in listener.incoming() {
-                let is_full = Arc::strong_count(&places) > MOST_CLIENTS;
                 match stream {
                     // Dropping the stream closes it.
-                    Ok(stream) if !is_full => {
-                        start(stream, Arc::clone(&shared), Arc::clone(&places))
-                    }
-                    Ok(_) => {}
+                    Ok(_) if Arc::strong_count(&places) > MOST_CLIENTS => {}
+                    Ok(stream) => start(stream, Arc::clone(&shared), Arc::clone(&places)),
                     // Descriptors may be free again later.
                     Err(_) => thread::sleep(LOOK),
                 }

@@ -2,17 +2,15 @@
 //! socket.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
-use boringtun::noise::rate_limiter::RateLimiter;
 use boringtun::noise::{Packet, Tunn, TunnResult, handshake};
-use boringtun::x25519::{PublicKey, StaticSecret};
 use rxo::driver::udp::Outbox;
 
 use crate::keys::Key;
 use crate::outside::Outside;
-use crate::peer::{COOKIE_REPLY, DATA, INITIATION, Identity, Origin, Outcome, Peer, RESPONSE};
+use crate::peer::{COOKIE_REPLY, DATA, INITIATION, Identity, Origin, Outcome, RESPONSE};
 use crate::peers::Peers;
 use crate::uapi::{Change, PeerSettings, Refusal, Settings, Status};
 
@@ -31,21 +29,15 @@ pub(crate) struct Shared(RwLock<Interface>);
 
 /// The state of the interface: its keys, its UDP socket and its peers.
 pub(crate) struct Interface {
-    keys: Option<Keys>,
+    /// `None` until a private key is set.
+    identity: Option<Identity>,
     pub(crate) outside: Outside,
-    peers: Peers,
-}
-
-/// The values that are derived from the private key.
-struct Keys {
-    identity: Identity,
-    /// Limits the rate of handshake messages from all senders together.
-    limiter: RateLimiter,
+    pub(crate) peers: Peers,
 }
 
 impl Shared {
     pub(crate) fn new(outside: Outside) -> Self {
-        Self(RwLock::new(Interface { keys: None, outside, peers: Peers::default() }))
+        Self(RwLock::new(Interface { identity: None, outside, peers: Peers::default() }))
     }
 
     /// Applies the changes of a settings request.
@@ -78,13 +70,8 @@ impl Interface {
         self.peers.slot_behind(Tunn::dst_address(packet)?)
     }
 
-    /// Locks the peer in `slot`; `None` if the slot is unused.
-    pub(crate) fn peer(&self, slot: u32) -> Option<MutexGuard<'_, Peer>> {
-        self.peers.get(slot)
-    }
-
-    /// Decrypts `datagram` from `origin` into `packet`. Puts protocol messages that answer the datagram into `outbox`.
-    /// Refuses a packet whose source address is not among the allowed addresses of the sending peer.
+    /// Decrypts `datagram` from `origin` into `packet`. Puts answers of the protocol into `outbox`. A packet whose source is
+    /// not behind the peer that sent it is refused.
     pub(crate) fn decrypt(
         &self,
         origin: Origin,
@@ -95,22 +82,22 @@ impl Interface {
         let Some(slot) = self.sender(origin.from, datagram, outbox) else {
             return Outcome::Refused;
         };
-        let Some(mut peer) = self.peer(slot) else { return Outcome::Refused };
+        let Some(mut peer) = self.peers.get(slot) else { return Outcome::Refused };
         match peer.decrypt(origin, datagram, packet, outbox) {
             Outcome::Packet(_, ip) if self.peers.slot_behind(ip) != Some(slot) => Outcome::Refused,
             outcome => outcome,
         }
     }
 
-    /// Runs the protocol timers of all peers, and calls `send` after each peer. Must be called four times per
-    /// second.
-    pub(crate) fn on_time(&self, outbox: &mut Outbox, mut send: impl FnMut(&mut Outbox)) {
-        let Some(keys) = &self.keys else { return };
-        keys.limiter.reset_count();
-        let now = Instant::now();
+    /// Runs the timers of all peers, and sends their messages. Those for which the socket has no room stay in `outbox`. Call
+    /// it four times a second.
+    pub(crate) fn on_time(&self, outbox: &mut Outbox) {
+        let Some(identity) = &self.identity else { return };
+        identity.limiter.reset_count();
+        let (now, mut udp) = (Instant::now(), self.outside.socket().sink());
         self.peers.for_each(|_, peer| {
             peer.on_time(now, outbox);
-            send(outbox);
+            udp.send(outbox);
         });
     }
 
@@ -134,8 +121,11 @@ impl Interface {
     /// Returns the settings and counters of the interface and its peers.
     pub(crate) fn status(&self) -> Status {
         let mut peers = Vec::new();
-        self.peers.for_each(|_, peer| peers.push(peer.status()));
-        let private_key = self.keys.as_ref().map(|it| it.identity.private_key.to_bytes());
+        self.peers.for_each(|_, peer| {
+            peer.note_handshake();
+            peers.push(peer.status.clone());
+        });
+        let private_key = self.private_key();
         Status { private_key, listen_port: self.outside.port(), mark: self.outside.mark(), peers }
     }
 
@@ -158,7 +148,7 @@ impl Interface {
                 let Packet::HandshakeInit(message) = self.admit(from, datagram, outbox)? else {
                     return None;
                 };
-                let Identity { private_key, public_key, .. } = &self.keys.as_ref()?.identity;
+                let Identity { private_key, public_key, .. } = self.identity.as_ref()?;
                 let half = handshake::parse_handshake_anon(private_key, public_key, &message);
                 self.peers.slot_of(&half.ok()?.peer_static_public)
             }
@@ -175,34 +165,33 @@ impl Interface {
         datagram: &'d [u8],
         outbox: &mut Outbox,
     ) -> Option<Packet<'d>> {
-        let mut cookie = [0; COOKIE_BYTES];
-        let limiter = &self.keys.as_ref()?.limiter;
-        match limiter.verify_packet(Some(from.ip()), datagram, &mut cookie) {
-            Ok(packet) => Some(packet),
-            Err(TunnResult::WriteToNetwork(cookie)) => {
-                outbox.room(cookie.len())?.copy_from_slice(cookie);
-                outbox.push(COOKIE_BYTES, from);
-                None
-            }
-            Err(_) => None,
+        let (limiter, cookie) = (&self.identity.as_ref()?.limiter, outbox.room(COOKIE_BYTES)?);
+        match limiter.verify_packet(Some(from.ip()), datagram, cookie) {
+            Ok(packet) => return Some(packet),
+            Err(TunnResult::WriteToNetwork(_)) => outbox.push(COOKIE_BYTES, from),
+            Err(_) => {}
         }
+        None
     }
 
     /// Changes the private key. Unless the key is unchanged, all sessions start again.
     fn set_private_key(&mut self, key: Option<Key>) {
-        if self.keys.as_ref().map(|it| it.identity.private_key.to_bytes()) == key {
+        if self.private_key() == key {
             return;
         }
-        self.keys = key.map(Keys::new);
+        self.identity = key.map(|key| Identity::new(key, HANDSHAKES_A_SECOND));
         if let Some(own) = self.own_key().and_then(|own| self.peers.slot_of(&own)) {
             self.peers.remove(own);
         }
-        let identity = self.keys.as_ref().map(|keys| &keys.identity);
-        self.peers.for_each(|slot, peer| peer.begin(identity, slot));
+        self.peers.for_each(|slot, peer| peer.begin(self.identity.as_ref(), slot));
+    }
+
+    fn private_key(&self) -> Option<Key> {
+        self.identity.as_ref().map(|it| it.private_key.to_bytes())
     }
 
     fn own_key(&self) -> Option<Key> {
-        self.keys.as_ref().map(|keys| keys.identity.public_key.to_bytes())
+        self.identity.as_ref().map(|it| it.public_key.to_bytes())
     }
 
     fn apply_to_peer(&mut self, settings: &PeerSettings) {
@@ -220,9 +209,9 @@ impl Interface {
         let Some(peer) = self.peers.get_mut(slot) else { return };
         let preshared = settings.preshared_key.map(unless_zero);
         if preshared.is_some_and(|key| peer.set_preshared_key(key)) || known.is_none() {
-            peer.begin(self.keys.as_ref().map(|keys| &keys.identity), slot);
+            peer.begin(self.identity.as_ref(), slot);
         }
-        settings.endpoint.into_iter().for_each(|endpoint| peer.set_endpoint(endpoint));
+        peer.status.endpoint = settings.endpoint.or(peer.status.endpoint);
         settings.keepalive.into_iter().for_each(|seconds| peer.set_keepalive(seconds, now));
         if settings.replaces_allowed {
             self.peers.disallow_all(slot);
@@ -236,18 +225,7 @@ impl Interface {
     }
 }
 
-impl Keys {
-    fn new(key: Key) -> Self {
-        let private_key = StaticSecret::from(key);
-        let public_key = PublicKey::from(&private_key);
-        let limiter = RateLimiter::new(&public_key, HANDSHAKES_A_SECOND);
-        let unlimited = Arc::new(RateLimiter::new(&public_key, u64::MAX));
-        Self { identity: Identity { private_key, public_key, unlimited }, limiter }
-    }
-}
-
-/// Returns `key`, or `None` if all its bytes are zero: in the protocol of the control socket, zeros mean "no
-/// key".
+/// Returns `key`, or `None` if it is all zeros, by which the protocol says that there is no key.
 fn unless_zero(key: Key) -> Option<Key> {
     (key != Key::default()).then_some(key)
 }

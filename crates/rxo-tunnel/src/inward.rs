@@ -7,12 +7,12 @@
 
 use std::fmt;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use rxo::device::SinkCounters;
 use rxo::driver::DeviceSink;
-use rxo::driver::udp::{Outbox, Train, UdpSink, UdpSocket, UdpSource};
+use rxo::driver::udp::{Outbox, Train, UdpSocket, UdpSource};
 use rxo::driver::wait::Interest;
 use rxo::frame::{Pool, PoolBuf};
 use rxo::io::{Ordered, PacketWriter};
@@ -21,7 +21,7 @@ use rxo::{FrameSink, Policy};
 use crate::ecn;
 use crate::interface::{Interface, Shared};
 use crate::peer::{Origin, Outcome};
-use crate::waiting::{has_ended, lock, wait_for};
+use crate::waiting::{add, lock, wait_for};
 
 /// Maximum number of datagrams that a kernel delivers in one message.
 const MOST_IN_MESSAGE: usize = 128;
@@ -66,8 +66,7 @@ type Totals = [u64; 5];
 /// The memory of one thread.
 pub(crate) struct Decryptor {
     pub(crate) udp: UdpSource,
-    pub(crate) answers: UdpSink,
-    /// The generation of the UDP socket in use; see [`Outside::renewed`](crate::outside::Outside::renewed).
+    /// The generation of the socket; see [`Outside::renewed`](crate::outside::Outside::renewed).
     generation: u64,
     batch: Batch,
 }
@@ -82,8 +81,7 @@ struct Batch {
 
 impl Decryptor {
     pub(crate) fn new(socket: &UdpSocket) -> Self {
-        let batch = Batch::new();
-        Self { udp: socket.source(), answers: socket.sink(), generation: 0, batch }
+        Self { udp: socket.source(), generation: 0, batch: Batch::new() }
     }
 }
 
@@ -153,19 +151,15 @@ impl Inward {
         stop: Option<&AtomicBool>,
     ) -> Result<()> {
         let mut entry = Some(lock(&self.entry));
-        if has_ended(stop) {
-            return Ok(());
-        }
         if let Some(socket) = shared.read().outside.renewed(&mut own.generation) {
-            (own.udp, own.answers) = (socket.source(), socket.sink());
+            own.udp = socket.source();
         }
-        if stop.is_some() {
-            wait_for(&own.udp, Interest::Readable)?;
-        } else if self.exit.lock().tun.sink().is_blocked() {
+        if stop.is_none() && self.exit.lock().tun.sink().is_blocked() {
             return Ok(self.exit.lock().tun.sink_mut().resume()?);
         }
+        wait_for(&own.udp, Interest::Readable, stop)?;
         let (pool, interface) = (lock(&self.buffers).1.clone(), shared.read());
-        let Decryptor { udp, answers, batch, .. } = own;
+        let Decryptor { udp, batch, .. } = own;
         let mut ticket = None;
         udp.receive(|train| {
             let ticket = ticket.get_or_insert_with(|| self.exit.ticket());
@@ -173,25 +167,22 @@ impl Inward {
             entry = None;
             batch.decrypt(&train, ticket.number(), &interface, &pool);
         })?;
+        // Answers are rare. Those for which the socket has no room leave after another batch.
+        if !batch.outbox.is_empty() {
+            interface.outside.socket().sink().send(&mut batch.outbox);
+        }
         drop((entry, interface));
         let Some(ticket) = ticket else { return Ok(()) };
-        answers.send(&mut batch.outbox);
         let mut exit = ticket.wait();
         batch.totals[2] += 1;
         add(&mut exit.totals, std::mem::take(&mut batch.totals));
         batch.packets.drain(..).for_each(|packet| exit.tun.push(packet));
         exit.tun.flush()?;
-        let goes_on = || stop.is_some_and(|stop| !stop.load(Ordering::Relaxed));
-        while exit.tun.sink().is_blocked() && goes_on() {
-            wait_for(exit.tun.sink(), Interest::Writable)?;
+        while exit.tun.sink().is_blocked() && wait_for(exit.tun.sink(), Interest::Writable, stop)? {
             exit.tun.sink_mut().resume()?;
         }
         Ok(())
     }
-}
-
-fn add(totals: &mut Totals, more: Totals) {
-    totals.iter_mut().zip(more).for_each(|(total, more)| *total += more);
 }
 
 impl fmt::Display for Inward {

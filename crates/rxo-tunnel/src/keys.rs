@@ -43,15 +43,9 @@ pub(crate) fn from_base64(text: &str) -> Result<Key, String> {
 
 /// Parses a key of 64 hexadecimal digits; `None` if `text` is anything else.
 pub(crate) fn from_hex(text: &str) -> Option<Key> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let mut key = [0; 32];
-    if text.len() != 2 * key.len() {
-        return None;
-    }
-    for (byte, pair) in key.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        *byte = u8::try_from(digit(pair[0])? << 4 | digit(pair[1])?).ok()?;
-    }
-    Some(key)
+    let digits: Option<Vec<u32>> = text.chars().map(|it| it.to_digit(16)).collect();
+    let digits: [u32; 64] = digits?.try_into().ok()?;
+    Some(std::array::from_fn(|n| (digits[2 * n] << 4 | digits[2 * n + 1]) as u8))
 }
 
 /// Formats a key as 64 hexadecimal digits.

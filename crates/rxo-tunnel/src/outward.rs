@@ -1,8 +1,9 @@
 //! The direction from the TUN to the peers: GSO frames are split, encrypted, and sent as trains of datagrams.
 //!
-//! Several threads may share the direction. One thread at a time, the leader, reads frames for one peer, and locks that
-//! peer before another thread becomes the leader. The thread locks the socket before it unlocks the peer. As a result,
-//! the packets of a session are encrypted and sent in the order in which the host sent them.
+//! Several threads may share it. One at a time, the leader, takes frames for one peer with a ticket, and locks that peer
+//! before the next thread leads. So the counters of a session have the order of its packets, and with the tickets its
+//! datagrams leave in this order. A thread that waits for its turn or for a full socket holds neither a peer nor the
+//! interface.
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -12,25 +13,25 @@ use anyhow::Result;
 use rxo::device::Descriptors;
 use rxo::driver::udp::{Outbox, UdpSink, UdpSinkCounters, UdpSocket};
 use rxo::driver::wait::Interest;
-use rxo::io::PacketSplitter;
+use rxo::io::{Ordered, PacketSplitter};
 use rxo::{Frame, FrameSource, LinkKind};
 
 use crate::ecn;
 use crate::interface::{Interface, Shared};
-use crate::peer::{Outcome, Peer};
-use crate::waiting::{has_ended, lock, send, wait_for};
+use crate::peer::{HANDSHAKE_BYTES, Outcome, Peer};
+use crate::waiting::{add, lock, wait_for};
 
 /// Maximum number of frames, of up to 64 KiB each, that are read in one batch.
 const BUDGET: usize = 4;
 
-/// The size of an outbox in bytes: enough for the datagrams of one batch of frames, unless their segments are
-/// tiny.
-const OUTBOX_BYTES: usize = 512 << 10;
+/// The size of an outbox: space for the datagrams of one batch of frames. The segments of Linux's TCP carry at least 8 bytes
+/// (an MSS of 48, less 40 of options), and then take less than a handshake message. Memory is not touched before its use.
+const OUTBOX_BYTES: usize = BUDGET * (1 << 16) / 8 * HANDSHAKE_BYTES;
 
 /// The state of the direction from the TUN to the peers, which its threads share.
 pub(crate) struct Outward<S: FrameSource> {
     pub(crate) entry: Mutex<Entry<S>>,
-    exit: Mutex<Exit>,
+    pub(crate) exit: Ordered<Exit>,
 }
 
 /// The input of the direction, which the leader locks: the TUN, and frames that were read from it.
@@ -40,14 +41,16 @@ pub(crate) struct Entry<S: FrameSource> {
     waiting: Vec<Frame<S::Buffer>>,
 }
 
-/// The output of the direction: the UDP socket, and totals.
-struct Exit {
-    udp: UdpSink,
-    /// The generation of the UDP socket in use; see [`Outside::renewed`](crate::outside::Outside::renewed).
+/// The end at which datagrams leave.
+pub(crate) struct Exit {
+    pub(crate) udp: UdpSink,
+    /// The generation of the socket; see [`Outside::renewed`](crate::outside::Outside::renewed).
     generation: u64,
-    /// Totals, in this order: frames from the TUN, encrypted packets, and dropped packets.
-    totals: [u64; 3],
+    totals: Totals,
 }
+
+/// Numbers of frames from the TUN, of packets made from them, and of dropped packets.
+type Totals = [u64; 3];
 
 /// The memory of one thread.
 pub(crate) struct Encryptor<B> {
@@ -66,13 +69,31 @@ impl<B: AsRef<[u8]>> Encryptor<B> {
     pub(crate) const fn is_blocked(&self) -> bool {
         !self.outbox.is_empty()
     }
+
+    /// Encrypts the batch for `peer` into the outbox, or drops it without one. Frees the peer.
+    fn encrypt(&mut self, mut peer: Option<MutexGuard<'_, Peer>>) -> Totals {
+        let Self { batch, splitter, outbox } = self;
+        let mut totals = [batch.len() as u64, 0, 0];
+        for frame in batch.drain(..) {
+            // All packets of a GSO frame have its field.
+            let ecn = ecn::of(frame.bytes());
+            let split = peer.as_mut().and_then(|peer| {
+                splitter.split(&frame, |packet| {
+                    let outcome = peer.encrypt(packet, ecn, outbox);
+                    totals[if outcome == Outcome::Refused { 2 } else { 1 }] += 1;
+                })
+            });
+            totals[2] += u64::from(split.is_none());
+        }
+        totals
+    }
 }
 
 impl<S: FrameSource + Descriptors> Outward<S> {
     pub(crate) fn new(tun: S, socket: &UdpSocket) -> Self {
         let entry = Mutex::new(Entry { tun, waiting: Vec::with_capacity(BUDGET) });
-        let exit = Exit { udp: socket.sink(), generation: 0, totals: [0; 3] };
-        Self { entry, exit: Mutex::new(exit) }
+        let exit = Exit { udp: socket.sink(), generation: 0, totals: Totals::default() };
+        Self { entry, exit: Ordered::new(exit) }
     }
 
     /// Reads frames from the TUN, at most [`BUDGET`], and sends those for one peer. Returns `true` if frames for other
@@ -85,71 +106,28 @@ impl<S: FrameSource + Descriptors> Outward<S> {
         shared: &Shared,
         stop: Option<&AtomicBool>,
     ) -> Result<bool> {
-        if own.is_blocked() && !lock(&self.exit).udp.send(&mut own.outbox) {
+        if own.is_blocked() && !self.exit.lock().udp.send(&mut own.outbox) {
             return Ok(false);
         }
         let mut entry = lock(&self.entry);
-        if has_ended(stop) {
-            return Ok(false);
-        }
-        if stop.is_some() && entry.waiting.is_empty() {
-            wait_for(&entry.tun, Interest::Readable)?;
+        if entry.waiting.is_empty() {
+            wait_for(&entry.tun, Interest::Readable, stop)?;
         }
         let interface = shared.read();
         let slot = entry.take(&interface, &mut own.batch)?;
-        if own.batch.is_empty() {
-            // The former socket occupies its port until it is dropped.
-            if let Ok(mut exit) = self.exit.try_lock()
-                && let Some(socket) = interface.outside.renewed(&mut exit.generation)
-            {
-                exit.udp = socket.sink();
-            }
-            return Ok(false);
-        }
-        let peer = slot.and_then(|slot| interface.peer(slot));
-        let have_others = !entry.waiting.is_empty();
+        let (ticket, have_others) = (self.exit.ticket(), !entry.waiting.is_empty());
+        let peer = slot.and_then(|slot| interface.peers.get(slot));
         drop(entry);
-        let mut exit = self.encrypt(own, peer, stop)?;
-        if let Some(socket) = interface.outside.renewed(&mut exit.generation) {
+        let totals = own.encrypt(peer);
+        drop(interface);
+        let mut exit = ticket.wait();
+        // Without packets, too: the former socket holds its port until it is dropped.
+        if let Some(socket) = shared.read().outside.renewed(&mut exit.generation) {
             exit.udp = socket.sink();
         }
-        // The interface is unlocked first: sending may wait for the socket, and must not block a change of
-        // settings.
-        drop(interface);
-        send(&mut exit.udp, &mut own.outbox, stop)?;
+        add(&mut exit.totals, totals);
+        while !exit.udp.send(&mut own.outbox) && wait_for(&exit.udp, Interest::Writable, stop)? {}
         Ok(have_others)
-    }
-
-    /// Splits and encrypts the batch for `peer` into the outbox, and updates the totals. Without a peer, drops the
-    /// batch. Sends the outbox whenever it is full. Returns the locked exit; the exit is locked before the peer is
-    /// unlocked, so that no other thread sends datagrams of this peer first.
-    fn encrypt(
-        &self,
-        own: &mut Encryptor<S::Buffer>,
-        mut peer: Option<MutexGuard<'_, Peer>>,
-        stop: Option<&AtomicBool>,
-    ) -> Result<MutexGuard<'_, Exit>> {
-        let Encryptor { batch, splitter, outbox } = own;
-        let (mut totals, mut locked, mut sent) = ([batch.len() as u64, 0, 0], None, Ok(()));
-        for frame in batch.drain(..) {
-            // All packets of a GSO frame have the ECN field of the frame.
-            let ecn = ecn::of(frame.bytes());
-            let split = peer.as_mut().and_then(|peer| {
-                splitter.split(&frame, |packet| {
-                    let mut outcome = peer.encrypt(packet, ecn, outbox);
-                    if outcome == Outcome::Refused && !outbox.is_empty() {
-                        let exit = locked.get_or_insert_with(|| lock(&self.exit));
-                        sent = send(&mut exit.udp, outbox, stop);
-                        outcome = peer.encrypt(packet, ecn, outbox);
-                    }
-                    totals[if outcome == Outcome::Refused { 2 } else { 1 }] += 1;
-                })
-            });
-            totals[2] += u64::from(split.is_none());
-        }
-        let mut exit = locked.unwrap_or_else(|| lock(&self.exit));
-        exit.totals.iter_mut().zip(totals).for_each(|(total, more)| *total += more);
-        sent.map(|()| exit)
     }
 }
 
@@ -176,7 +154,7 @@ impl<S: FrameSource> Entry<S> {
 
 impl<S: FrameSource> fmt::Display for Outward<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let exit = lock(&self.exit);
+        let exit = self.exit.lock();
         let ([frames, packets, dropped], sent) = (exit.totals, exit.udp.counters());
         let UdpSinkCounters { datagrams, messages, calls, bytes, refused_trains, .. } = sent;
         let dropped = dropped + sent.dropped;

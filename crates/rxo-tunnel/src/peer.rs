@@ -7,7 +7,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use boringtun::noise::rate_limiter::RateLimiter;
 use boringtun::noise::{Tunn, TunnResult};
 use boringtun::x25519::{PublicKey, StaticSecret};
-use ip_network::IpNetwork;
 use rxo::driver::udp::Outbox;
 
 use crate::keys::Key;
@@ -16,8 +15,8 @@ use crate::uapi::PeerStatus;
 /// The number of bytes that the tunnel adds to a packet in its datagram, without IP and UDP headers.
 const OVERHEAD_BYTES: usize = 32;
 
-/// The length of the longest handshake message, in bytes.
-const HANDSHAKE_BYTES: usize = 148;
+/// Length of the longest handshake message, in bytes.
+pub(crate) const HANDSHAKE_BYTES: usize = 148;
 
 /// The message types of the protocol, found in the first byte of a datagram.
 pub(crate) const INITIATION: u8 = 1;
@@ -31,23 +30,15 @@ const SAME_HANDSHAKE: Duration = Duration::from_secs(1);
 
 /// A peer of the interface.
 pub(crate) struct Peer {
-    public_key: Key,
-    preshared_key: Option<Key>,
-    /// The session of the protocol; `None` while the interface has no private key.
+    /// Settings and figures.
+    pub(crate) status: PeerStatus,
+    /// The state of the protocol; `None` while the interface has no private key.
     tunn: Option<Tunn>,
     /// `true` if packets wait for the handshake to complete.
     has_waiting: bool,
-    /// The address from which the peer last sent a valid message, or the configured address; `None` if there is
-    /// neither.
-    endpoint: Option<SocketAddr>,
-    /// The number of the last batch that contained a valid message of this peer.
+    /// The number of the last batch with a valid message.
     heard_in: u64,
-    keepalive: u16,
     keepalive_at: Instant,
-    pub(crate) allowed: Vec<IpNetwork>,
-    handshake_at: Duration,
-    sent_bytes: u64,
-    received_bytes: u64,
 }
 
 /// The sender of a datagram, and the number of the batch in which it arrived.
@@ -70,68 +61,58 @@ pub(crate) enum Outcome {
     Refused,
 }
 
-/// The keys of the interface, for the sessions of all peers.
-#[derive(Clone)]
+/// The keys of the interface, for the sessions of all peers, and what follows from them.
 pub(crate) struct Identity {
     pub(crate) private_key: StaticSecret,
     pub(crate) public_key: PublicKey,
-    /// A limiter that only verifies the MACs of handshake messages. Its rate is unlimited, because the
-    /// interface has already applied the limit.
-    pub(crate) unlimited: Arc<RateLimiter>,
+    /// Limits handshake messages, of all peers together.
+    pub(crate) limiter: RateLimiter,
+    /// Checks the sum of handshake messages for one peer, and limits nothing: the interface has done that before.
+    unlimited: Arc<RateLimiter>,
+}
+
+impl Identity {
+    /// Makes the identity with this private key. Beyond this number of handshake messages a second, senders must prove
+    /// that they receive at their address.
+    pub(crate) fn new(private_key: Key, handshakes_a_second: u64) -> Self {
+        let private_key = StaticSecret::from(private_key);
+        let public_key = PublicKey::from(&private_key);
+        let limiter = |most| RateLimiter::new(&public_key, most);
+        let (limiter, unlimited) = (limiter(handshakes_a_second), Arc::new(limiter(u64::MAX)));
+        Self { private_key, public_key, limiter, unlimited }
+    }
 }
 
 impl Peer {
     /// Creates a peer without a session, an endpoint or allowed addresses.
     pub(crate) fn new(public_key: Key, now: Instant) -> Self {
-        Self {
-            public_key,
-            preshared_key: None,
-            tunn: None,
-            has_waiting: false,
-            endpoint: None,
-            heard_in: 0,
-            keepalive: 0,
-            keepalive_at: now,
-            allowed: Vec::new(),
-            handshake_at: Duration::ZERO,
-            sent_bytes: 0,
-            received_bytes: 0,
-        }
+        let status = PeerStatus { public_key, ..PeerStatus::default() };
+        Self { status, tunn: None, has_waiting: false, heard_in: 0, keepalive_at: now }
     }
 
     /// Begins a new session with the keys `identity`; `None` ends the session. The peer's datagrams will
     /// contain `slot`. The handshake begins with the next packet of either side. Packets that waited for an
     /// earlier handshake are lost.
     pub(crate) fn begin(&mut self, identity: Option<&Identity>, slot: u32) {
+        let PeerStatus { public_key, preshared_key, .. } = self.status;
         let new = |it: &Identity| {
-            let (private, public) = (it.private_key.clone(), PublicKey::from(self.public_key));
+            let (private, public) = (it.private_key.clone(), PublicKey::from(public_key));
             let limiter = Some(Arc::clone(&it.unlimited));
-            Tunn::new(private, public, self.preshared_key, None, slot, limiter)
+            Tunn::new(private, public, preshared_key, None, slot, limiter)
         };
         self.tunn = identity.map(new);
         self.has_waiting = false;
     }
 
-    /// Returns the peer's public key.
-    pub(crate) const fn public_key(&self) -> &Key {
-        &self.public_key
-    }
-
-    /// Changes the preshared key. Returns `true` if the new key differs from the old one; the caller must then
-    /// begin a new session.
+    /// Changes the preshared key. Returns `true` if it is another one, so that a new session must begin.
     pub(crate) fn set_preshared_key(&mut self, key: Option<Key>) -> bool {
-        std::mem::replace(&mut self.preshared_key, key) != key
-    }
-
-    pub(crate) const fn set_endpoint(&mut self, endpoint: SocketAddr) {
-        self.endpoint = Some(endpoint);
+        std::mem::replace(&mut self.status.preshared_key, key) != key
     }
 
     /// Changes the interval between empty packets, in seconds; 0 sends none. The first is sent when the timers
     /// run next.
     pub(crate) const fn set_keepalive(&mut self, seconds: u16, now: Instant) {
-        self.keepalive = seconds;
-        self.keepalive_at = now;
+        (self.status.keepalive, self.keepalive_at) = (seconds, now);
     }
 
     /// Encrypts `packet` into a datagram for the peer and puts the datagram into `outbox`; its outer header
@@ -139,19 +120,19 @@ impl Peer {
     /// complete.
     pub(crate) fn encrypt(&mut self, packet: &[u8], ecn: u8, outbox: &mut Outbox) -> Outcome {
         let wanted = (packet.len() + OVERHEAD_BYTES).max(HANDSHAKE_BYTES);
-        let (Some(tunn), Some(to)) = (&mut self.tunn, self.endpoint) else {
+        let (Some(tunn), Some(to), Some(room)) =
+            (&mut self.tunn, self.status.endpoint, outbox.room(wanted))
+        else {
             return Outcome::Refused;
         };
-        let Some(room) = outbox.room(wanted) else { return Outcome::Refused };
-        let result = tunn.encapsulate(packet, room);
-        let Some(bytes) = written(&result) else {
+        let Some(bytes) = written(&tunn.encapsulate(packet, room)) else {
             self.has_waiting = true;
             return Outcome::Done;
         };
         // The buffer may contain a handshake initiation instead of the packet, which then waits.
         let is_data = room[0] == DATA;
         self.has_waiting |= !is_data;
-        self.sent_bytes += bytes as u64;
+        self.status.sent_bytes += bytes as u64;
         outbox.push_with_ecn(bytes, to, if is_data { ecn } else { 0 });
         Outcome::Done
     }
@@ -171,8 +152,7 @@ impl Peer {
         if datagram.len() > packet.len() || packet.len() < HANDSHAKE_BYTES {
             return Outcome::Refused;
         }
-        let result = tunn.decapsulate(Some(from.ip()), datagram, packet);
-        let outcome = match result {
+        let outcome = match tunn.decapsulate(Some(from.ip()), datagram, packet) {
             TunnResult::Err(_) => return Outcome::Refused,
             TunnResult::WriteToTunnelV4(packet, ip) => Outcome::Packet(packet.len(), ip.into()),
             TunnResult::WriteToTunnelV6(packet, ip) => Outcome::Packet(packet.len(), ip.into()),
@@ -181,15 +161,15 @@ impl Peer {
                 if let Some(room) = outbox.room(answer.len()) {
                     room.copy_from_slice(answer);
                     outbox.push(answer.len(), from);
-                    self.sent_bytes += answer.len() as u64;
+                    self.status.sent_bytes += answer.len() as u64;
                 }
                 Outcome::Done
             }
         };
-        self.received_bytes += datagram.len() as u64;
-        // A cookie reply does not authenticate its sender.
+        self.status.received_bytes += datagram.len() as u64;
+        // A cookie reply does not prove who sent it.
         if datagram[0] != COOKIE_REPLY && number >= self.heard_in {
-            (self.endpoint, self.heard_in) = (Some(from), number);
+            (self.status.endpoint, self.heard_in) = (Some(from), number);
         }
         // Only these messages complete a handshake, after which waiting packets can be encrypted.
         if self.has_waiting && [RESPONSE, DATA].contains(&datagram[0]) {
@@ -200,14 +180,15 @@ impl Peer {
 
     /// Runs the protocol timers of this peer. Must be called four times per second.
     pub(crate) fn on_time(&mut self, now: Instant, outbox: &mut Outbox) {
-        let Some(room) = outbox.room(HANDSHAKE_BYTES) else { return };
-        let Some(tunn) = &mut self.tunn else { return };
-        // The timers also run before the peer has an endpoint, because they are the clock of the protocol: with an old
-        // clock, a new session would be dropped as expired.
+        let (Some(tunn), Some(room)) = (&mut self.tunn, outbox.room(HANDSHAKE_BYTES)) else {
+            return;
+        };
+        // Also before the peer has an endpoint: this is the clock of the protocol, and a session that begins at a time long
+        // past is dropped as too old.
         let mut bytes = written(&tunn.update_timers(room));
-        let Some(to) = self.endpoint else { return };
-        if bytes.is_none() && self.keepalive > 0 && now >= self.keepalive_at {
-            self.keepalive_at = now + Duration::from_secs(self.keepalive.into());
+        let Some(to) = self.status.endpoint else { return };
+        if bytes.is_none() && self.status.keepalive > 0 && now >= self.keepalive_at {
+            self.keepalive_at = now + Duration::from_secs(self.status.keepalive.into());
             bytes = written(&match tunn.time_since_last_handshake() {
                 Some(_) => tunn.encapsulate(&[], room),
                 // An empty packet would wait for the handshake.
@@ -215,47 +196,32 @@ impl Peer {
             });
         }
         if let Some(bytes) = bytes {
-            self.sent_bytes += bytes as u64;
+            self.status.sent_bytes += bytes as u64;
             outbox.push(bytes, to);
         }
         self.note_handshake();
     }
 
-    /// Returns the settings and counters of the peer.
-    pub(crate) fn status(&mut self) -> PeerStatus {
-        self.note_handshake();
-        PeerStatus {
-            public_key: self.public_key,
-            preshared_key: self.preshared_key,
-            endpoint: self.endpoint,
-            handshake_at: self.handshake_at,
-            sent_bytes: self.sent_bytes,
-            received_bytes: self.received_bytes,
-            keepalive: self.keepalive,
-            allowed: self.allowed.clone(),
-        }
-    }
-
-    /// Stores the time of the last handshake, because `boringtun` discards this time with the session.
-    fn note_handshake(&mut self) {
+    /// Keeps the time of the last handshake, because the protocol forgets it with the session.
+    pub(crate) fn note_handshake(&mut self) {
         let ago = self.tunn.as_ref().and_then(Tunn::time_since_last_handshake);
         let Some(ago) = ago else { return };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let at = now.saturating_sub(ago);
-        if at.abs_diff(self.handshake_at) > SAME_HANDSHAKE {
-            self.handshake_at = at;
+        if at.abs_diff(self.status.handshake_at) > SAME_HANDSHAKE {
+            self.status.handshake_at = at;
         }
     }
 
     /// Encrypts the packets that waited for the handshake.
     fn send_waiting(&mut self, outbox: &mut Outbox) {
-        let (Some(tunn), Some(to)) = (&mut self.tunn, self.endpoint) else { return };
+        let Some((tunn, to)) = self.tunn.as_mut().zip(self.status.endpoint) else { return };
         while let Some(room) = outbox.room(1 << 16) {
             let Some(bytes) = written(&tunn.decapsulate(None, &[], room)) else {
                 self.has_waiting = false;
                 return;
             };
-            self.sent_bytes += bytes as u64;
+            self.status.sent_bytes += bytes as u64;
             outbox.push(bytes, to);
         }
     }
@@ -275,8 +241,7 @@ mod tests {
     fn the_protocol_knows_the_time_before_the_peer_has_an_endpoint() {
         let secret = |n: u8| StaticSecret::from([n; 32]);
         let (ours, theirs) = (PublicKey::from(&secret(1)), PublicKey::from(&secret(2)));
-        let unlimited = Arc::new(RateLimiter::new(&ours, u64::MAX));
-        let identity = Identity { private_key: secret(1), public_key: ours, unlimited };
+        let identity = Identity::new([1; 32], 100);
         let mut peer = Peer::new(theirs.to_bytes(), Instant::now());
         peer.begin(Some(&identity), 0);
         std::thread::sleep(Duration::from_millis(20));

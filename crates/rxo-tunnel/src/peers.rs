@@ -82,13 +82,13 @@ impl Peers {
 
     /// Removes the peer in `slot` with its allowed addresses.
     pub(crate) fn remove(&mut self, slot: u32) {
-        let Some(peer) = self.slots.get_mut(slot as usize).and_then(Option::take) else { return };
-        let peer = peer.into_inner().unwrap_or_else(PoisonError::into_inner);
-        self.by_key.remove(peer.public_key());
-        for network in peer.allowed {
-            self.by_address.remove(network);
+        self.disallow_all(slot);
+        if let Some(peer) = self.get_mut(slot) {
+            let key = peer.status.public_key;
+            self.by_key.remove(&key);
+            self.slots[slot as usize] = None;
+            self.unused.push(slot);
         }
-        self.unused.push(slot);
     }
 
     /// Removes all peers.
@@ -104,10 +104,10 @@ impl Peers {
             return;
         }
         if let Some(former) = before.and_then(|former| self.get_mut(former)) {
-            former.allowed.retain(|it| *it != network);
+            former.status.allowed.retain(|it| *it != network);
         }
         if let Some(peer) = self.get_mut(slot) {
-            peer.allowed.push(network);
+            peer.status.allowed.push(network);
         }
     }
 
@@ -115,13 +115,15 @@ impl Peers {
     pub(crate) fn disallow(&mut self, slot: u32, network: IpNetwork) {
         if self.by_address.exact_match(network) == Some(&slot) {
             self.by_address.remove(network);
-            self.get_mut(slot).into_iter().for_each(|it| it.allowed.retain(|it| *it != network));
+            self.get_mut(slot)
+                .into_iter()
+                .for_each(|it| it.status.allowed.retain(|it| *it != network));
         }
     }
 
     /// Removes all allowed networks of the peer in `slot`.
     pub(crate) fn disallow_all(&mut self, slot: u32) {
-        let networks = self.get_mut(slot).map(|peer| std::mem::take(&mut peer.allowed));
+        let networks = self.get_mut(slot).map(|peer| std::mem::take(&mut peer.status.allowed));
         for network in networks.into_iter().flatten() {
             self.by_address.remove(network);
         }
@@ -148,7 +150,7 @@ mod tests {
     }
 
     fn allowed(peers: &mut Peers, slot: u32) -> Vec<String> {
-        peers.get_mut(slot).unwrap().allowed.iter().map(ToString::to_string).collect()
+        peers.get_mut(slot).unwrap().status.allowed.iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -227,7 +229,7 @@ mod tests {
             for slot in 0..4 {
                 let mut expected: Vec<_> = model.iter().filter(|it| it.1 == slot).map(|it| it.0).collect();
                 expected.sort();
-                let mut found = peers.get_mut(slot).unwrap().allowed.clone();
+                let mut found = peers.get_mut(slot).unwrap().status.allowed.clone();
                 found.sort();
                 prop_assert_eq!(found, expected);
             }

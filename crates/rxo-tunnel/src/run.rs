@@ -48,19 +48,17 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         flag::register(signal, Arc::clone(&stop)).context("cannot wait for signals")?;
     }
     let settings = options.settings()?;
-    let defaults = match options.allowed_ips.iter().any(|it| it.bits == 0) {
-        false => None,
-        true => match DefaultRoutes::prepare()? {
-            // This process was only started to remove the routing rules, which is done.
-            None => return Ok(()),
-            defaults => defaults,
-        },
-    };
+    let takes_all = options.allowed_ips.iter().any(|it| it.bits == 0);
+    let defaults = if takes_all { DefaultRoutes::prepare()? } else { None };
+    if takes_all && defaults.is_none() {
+        // This is the process that has removed the rules.
+        return Ok(());
+    }
     let outside = open_socket(options, defaults.as_ref())?;
     let tun = open_tun(options, defaults.as_ref())?;
     let turning = Turning::new(options, &tun, outside, &stop)?;
-    let control = turning.open_control(options, settings)?;
-    turning.turn_all(options, control.as_ref())
+    let control = turning.open_control(settings)?;
+    turning.turn_all(control.as_ref())
 }
 
 fn open_socket(options: &Options, defaults: Option<&DefaultRoutes>) -> Result<Outside> {
@@ -104,13 +102,13 @@ fn open_tun(options: &Options, defaults: Option<&DefaultRoutes>) -> Result<Tap> 
 
 /// The state that all threads share.
 struct Turning<'t> {
+    options: &'t Options,
     tun: &'t Tap,
     shared: Arc<Shared>,
     outward: Outward<TapSource>,
     inward: Inward,
     stop: &'t AtomicBool,
-    figures: Duration,
-    /// `true` if notices and counters are printed, not only errors (environment variable `LOG_LEVEL`).
+    /// `true` if more than errors is printed (`LOG_LEVEL`).
     is_verbose: bool,
 }
 
@@ -119,72 +117,61 @@ type Out = Encryptor<DeviceBuf>;
 
 impl<'t> Turning<'t> {
     fn new(
-        options: &Options,
+        options: &'t Options,
         tun: &'t Tap,
         outside: Outside,
         stop: &'t AtomicBool,
     ) -> Result<Self> {
         let is_verbose = env::var("LOG_LEVEL").map_or(true, |it| it != "silent" && it != "error");
-        let figures = Duration::from_secs(options.figures.into());
         // Only one thread may write by io_uring.
         let alone = options.inward_threads() == 1;
         let sink = tun.sink(if alone { SubmitMode::Auto } else { SubmitMode::Writev })?;
         let outward = Outward::new(tun.source()?, outside.socket());
         let inward = Inward::new(sink, options.mtu, !options.no_coalescing)?;
         let shared = Arc::new(Shared::new(outside));
-        Ok(Self { tun, shared, outward, inward, stop, figures, is_verbose })
+        Ok(Self { options, tun, shared, outward, inward, stop, is_verbose })
     }
 
-    /// Applies `settings`, which come from the flags, and returns `None`. Without settings, opens and returns
-    /// the control socket.
-    fn open_control(
-        &self,
-        options: &Options,
-        settings: Option<Settings>,
-    ) -> Result<Option<ControlSocket>> {
-        match settings {
-            Some(settings) => {
-                let applied = self.shared.apply(&settings);
-                applied.map_or_else(|it| bail!("the settings are refused ({it:?})"), |()| Ok(None))
-            }
-            None => {
-                let control = ControlSocket::open(&options.interface)?;
-                control.serve(Arc::clone(&self.shared))?;
-                Ok(Some(control))
-            }
-        }
+    /// Applies the settings of the flags; without them, opens the control socket.
+    fn open_control(&self, settings: Option<Settings>) -> Result<Option<ControlSocket>> {
+        let Some(settings) = settings else {
+            let control = ControlSocket::open(&self.options.interface)?;
+            control.serve(Arc::clone(&self.shared))?;
+            return Ok(Some(control));
+        };
+        let applied = self.shared.apply(&settings);
+        applied.map_or_else(|it| bail!("the settings are refused ({it:?})"), |()| Ok(None))
     }
 
-    /// Reports that the tunnel is ready: the interface and the control socket exist.
-    fn announce(&self, options: &Options) -> Result<()> {
+    /// Reports that the interface and the control socket exist, and packets are about to pass.
+    fn announce(&self) -> Result<()> {
         if detach::is_waited_for() {
             return detach::say_ready(env::var_os("LOG_LEVEL").is_some_and(|it| it != "silent"));
         }
         if self.is_verbose {
             let port = self.shared.read().outside.port();
-            eprintln!("rxo-tunnel: {} is up, UDP port {port}", options.interface);
+            eprintln!("rxo-tunnel: {} is up, UDP port {port}", self.options.interface);
         }
         Ok(())
     }
 
-    /// Runs both directions until the tunnel ends: on one thread, or each direction on half of the threads. Then prints
-    /// the counters.
-    fn turn_all(&self, options: &Options, control: Option<&ControlSocket>) -> Result<()> {
-        let (threads, inward) = (usize::from(options.threads), options.inward_threads());
-        let mut all = Vec::new();
-        for n in 0..threads {
-            let interface = self.shared.read();
-            let into = (n < inward).then(|| Decryptor::new(interface.outside.socket()));
-            all.push(((n >= inward || threads == 1).then(Encryptor::new), into));
-        }
-        // Announced only when everything is open, because the user may then rename or delete the interface.
-        self.announce(options)?;
+    /// Runs both directions on one thread, or each on half of the threads, until the end, and prints the figures.
+    fn turn_all(&self, control: Option<&ControlSocket>) -> Result<()> {
+        let (threads, inward) = (usize::from(self.options.threads), self.options.inward_threads());
+        let memory = |n| {
+            let into = || Decryptor::new(self.shared.read().outside.socket());
+            ((n >= inward || threads == 1).then(Encryptor::new), (n < inward).then(into))
+        };
+        let all: Vec<_> = (0..threads).map(memory).collect();
+        // Not before everything is open, because the interface may be renamed or deleted from then on.
+        self.announce()?;
         let done = thread::scope(|scope| {
             // A panic of this thread ends the others, too.
-            let _end = Ends(self.stop);
+            let end = Ends(self.stop);
             let start = |(out, into)| scope.spawn(move || self.turn(out, into));
             let threads: Vec<_> = all.into_iter().map(start).collect();
             self.keep_time(control, || threads.iter().any(ScopedJoinHandle::is_finished));
+            drop(end);
             threads.into_iter().try_for_each(|thread| {
                 thread.join().unwrap_or_else(|_| bail!("a thread that moves packets has panicked"))
             })
@@ -193,30 +180,23 @@ impl<'t> Turning<'t> {
         done
     }
 
-    /// Runs the protocol timers four times per second, and prints the counters at the configured interval. Ends all
-    /// threads when one thread has ended or the control socket was removed.
+    /// Does what is due four times a second: timers of the protocol, and figures. Returns when the program must end, one of
+    /// the threads has ended, or the control socket is gone.
     fn keep_time(&self, control: Option<&ControlSocket>, has_ended: impl Fn() -> bool) {
-        let (mut answers, mut outbox) = (None, Outbox::new(OUTBOX_BYTES));
-        let (mut generation, mut print_at) = (u64::MAX, Instant::now() + self.figures);
-        while !self.stop.load(Ordering::Relaxed) {
-            // The MTU is unknown only if the interface was deleted; the packet threads then end by themselves.
+        let figures = Duration::from_secs(self.options.figures.into());
+        let (mut outbox, mut print_at) = (Outbox::new(OUTBOX_BYTES), Instant::now() + figures);
+        while !self.stop.load(Ordering::Relaxed)
+            && !has_ended()
+            && control.is_none_or(ControlSocket::exists)
+        {
+            // An interface that was deleted ends the threads.
             self.inward.follow_mtu(self.tun.interface().mtu().unwrap_or(0));
-            let interface = self.shared.read();
-            if let Some(socket) = interface.outside.renewed(&mut generation) {
-                answers = Some(socket.sink());
-            }
-            interface.on_time(&mut outbox, |outbox| {
-                answers.iter_mut().for_each(|answers| _ = answers.send(outbox));
-            });
-            drop(interface);
+            self.shared.read().on_time(&mut outbox);
             if Instant::now() >= print_at {
-                print_at += self.figures;
+                print_at += figures;
                 self.print();
             }
             wait::pause(TICK);
-            if has_ended() || !control.is_none_or(ControlSocket::exists) {
-                self.stop.store(true, Ordering::Relaxed);
-            }
         }
     }
 
@@ -247,18 +227,13 @@ impl<'t> Turning<'t> {
     /// Waits for input of each direction. For a direction whose output was full, waits for space in the output
     /// instead. Returns after [`TICK`] at the latest.
     fn wait(&self, out: &Out, into: &Decryptor) -> Result<()> {
-        let (entry, exit) = (lock(&self.outward.entry), self.inward.exit.lock());
-        let (mut list, sink) = (WaitList::new(), exit.tun.sink());
-        if out.is_blocked() {
-            list.add(Some(&into.answers), Interest::Writable);
-        } else {
-            list.add(Some(&entry.tun), Interest::Readable);
-        }
-        if sink.is_blocked() {
-            list.add(Some(sink), Interest::Writable);
-        } else {
-            list.add(Some(&into.udp), Interest::Readable);
-        }
+        let (entry, exit) = (lock(&self.outward.entry), self.outward.exit.lock());
+        let (mut list, other_exit) = (WaitList::new(), self.inward.exit.lock());
+        let (sink, is_blocked) = (other_exit.tun.sink(), out.is_blocked());
+        list.add(is_blocked.then_some(&exit.udp), Interest::Writable);
+        list.add((!is_blocked).then_some(&entry.tun), Interest::Readable);
+        list.add(sink.is_blocked().then_some(sink), Interest::Writable);
+        list.add((!sink.is_blocked()).then_some(&into.udp), Interest::Readable);
         list.wait(Some(TICK)).map(drop).context("cannot wait")
     }
 

@@ -1,4 +1,4 @@
-//! Locks, and waiting for the input or the output of a direction.
+//! Locks, waiting for one end of a direction, and the figures of several threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use rxo::device::Descriptors;
-use rxo::driver::udp::{Outbox, UdpSink};
 use rxo::driver::wait::{Interest, WaitList};
 
 /// The interval of the protocol's timers, and the longest time for which a thread waits.
@@ -18,28 +17,22 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns `true` if `stop` is set. Returns `false` for `None`, which a single thread passes: it checks the
-/// flag elsewhere.
-pub(crate) fn has_ended(stop: Option<&AtomicBool>) -> bool {
-    stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
-}
-
-/// Waits until the device `end` is ready for `interest` (reading or writing), or until [`TICK`] has passed.
-pub(crate) fn wait_for(end: &impl Descriptors, interest: Interest) -> Result<()> {
+/// Waits until `end` is ready, or [`TICK`] has passed. Returns `false` at once if `stop` is set, or is `None`, which belongs
+/// to a thread that is alone and must not wait for one end only.
+pub(crate) fn wait_for(
+    end: &impl Descriptors,
+    interest: Interest,
+    stop: Option<&AtomicBool>,
+) -> Result<bool> {
+    if stop.is_none_or(|stop| stop.load(Ordering::Relaxed)) {
+        return Ok(false);
+    }
     let mut list = WaitList::new();
     list.add(Some(end), interest);
-    list.wait(Some(TICK)).map(drop).context("cannot wait")
+    list.wait(Some(TICK)).map(|_| true).context("cannot wait")
 }
 
-/// Sends the datagrams in `outbox`. If the socket is full, waits for space until `stop` is set; with `None`,
-/// returns at once and keeps the remaining datagrams in `outbox`.
-pub(crate) fn send(
-    udp: &mut UdpSink,
-    outbox: &mut Outbox,
-    stop: Option<&AtomicBool>,
-) -> Result<()> {
-    while !udp.send(outbox) && stop.is_some_and(|stop| !stop.load(Ordering::Relaxed)) {
-        wait_for(udp, Interest::Writable)?;
-    }
-    Ok(())
+/// Adds the figures of one batch to those of all.
+pub(crate) fn add<const N: usize>(totals: &mut [u64; N], more: [u64; N]) {
+    totals.iter_mut().zip(more).for_each(|(total, more)| *total += more);
 }

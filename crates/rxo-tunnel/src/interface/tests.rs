@@ -4,6 +4,7 @@ use std::mem;
 use std::net::UdpSocket;
 use std::time::Duration;
 
+use boringtun::x25519::{PublicKey, StaticSecret};
 use rxo::driver::udp::UdpOptions;
 
 use super::*;

@@ -8,10 +8,13 @@ use std::thread;
 
 use boringtun::noise::{Tunn, TunnResult};
 use rxo::device::{SourceCapabilities, SourceCounters};
+use rxo::frame::{ChecksumStatus, Gso, GsoKind};
 use rxo::{DeviceError, Instant};
 
 use super::*;
 use crate::interface::tests::{Pair, bind};
+use crate::peer::Origin;
+use crate::uapi::Settings;
 
 const ROUNDS: usize = 30;
 /// So few that the receive buffer of a socket has room for them.
@@ -19,8 +22,20 @@ const PACKETS: u32 = 100;
 
 /// A TUN with frames that were made before. It is always readable.
 struct Made {
-    frames: VecDeque<Vec<u8>>,
+    frames: VecDeque<Frame<Vec<u8>>>,
     readable: (PipeReader, PipeWriter),
+}
+
+/// Returns the direction from an empty TUN to the peers of `pair`.
+fn outward(pair: &Pair) -> Outward<Made> {
+    let mut readable = pipe().unwrap();
+    readable.1.write_all(b"!").unwrap();
+    let tun = Made { frames: VecDeque::new(), readable };
+    Outward::new(tun, pair.shared.read().outside.socket())
+}
+
+fn frame(number: u32) -> Frame<Vec<u8>> {
+    Frame::new(packet(number), Instant::ZERO)
 }
 
 impl Descriptors for Made {
@@ -42,7 +57,7 @@ impl FrameSource for Made {
         budget: usize,
     ) -> Result<usize, DeviceError> {
         let count = budget.min(self.frames.len());
-        batch.extend(self.frames.drain(..count).map(|bytes| Frame::new(bytes, Instant::ZERO)));
+        batch.extend(self.frames.drain(..count));
         Ok(count)
     }
 
@@ -84,10 +99,7 @@ fn each_peer_gets_its_packets_in_order_from_four_threads() {
     let sockets = ["127.0.0.1", "127.0.0.2"].map(bind);
     let mut pair = Pair::with_session(&sockets[0]);
     let mut second = pair.add_second(&sockets[1]);
-    let mut readable = pipe().unwrap();
-    readable.1.write_all(b"!").unwrap();
-    let tun = Made { frames: VecDeque::new(), readable };
-    let outward = Outward::new(tun, pair.shared.read().outside.socket());
+    let outward = outward(&pair);
     let (shared, stop) = (&pair.shared, AtomicBool::new(false));
     let work = || {
         let mut own = Encryptor::new();
@@ -99,11 +111,77 @@ fn each_peer_gets_its_packets_in_order_from_four_threads() {
     };
     let all = |network| (0..PACKETS).filter(move |n| behind(*n) == network).map(packet);
     for _ in 0..ROUNDS {
-        lock(&outward.entry).tun.frames = (0..PACKETS).map(packet).collect();
+        lock(&outward.entry).tun.frames = (0..PACKETS).map(frame).collect();
         thread::scope(|scope| (0..4).for_each(|_| _ = scope.spawn(work)));
         assert!(received(&sockets[0], &mut pair.peer).into_iter().eq(all(0)));
         assert!(received(&sockets[1], &mut second).into_iter().eq(all(1)));
     }
     let (each, lost) = (u64::from(PACKETS), all(2).count() as u64);
-    assert_eq!(lock(&outward.exit).totals, [each, each - lost, lost].map(|n| n * ROUNDS as u64));
+    assert_eq!(outward.exit.lock().totals, [each, each - lost, lost].map(|n| n * ROUNDS as u64));
+}
+
+/// Both threads have encrypted a batch for one peer and wait for the exit, as they do while the socket is full.
+#[test]
+fn while_the_socket_is_full_settings_change_and_datagrams_are_decrypted() {
+    let socket = bind("127.0.0.1");
+    let mut pair = Pair::with_session(&socket);
+    let mut datagram = [0; 256];
+    let TunnResult::WriteToNetwork(datagram) =
+        pair.peer.encapsulate(&packet_from_peer(), &mut datagram)
+    else {
+        panic!("no session");
+    };
+    let (outward, stop) = (outward(&pair), AtomicBool::new(false));
+    let numbers: Vec<u32> = (0..).filter(|n| behind(*n) == 0).take(2 * BUDGET).collect();
+    lock(&outward.entry).tun.frames = numbers.iter().copied().map(frame).collect();
+    let exit = outward.exit.lock();
+    thread::scope(|scope| {
+        let work = || outward.turn(&mut Encryptor::new(), &pair.shared, Some(&stop)).unwrap();
+        (0..2).for_each(|_| _ = scope.spawn(work));
+        while !lock(&outward.entry).tun.frames.is_empty() {
+            thread::yield_now();
+        }
+        let port = pair.shared.read().outside.port();
+        let moves = Settings { listen_port: Some(0), ..Settings::default() };
+        assert_eq!(pair.shared.apply(&moves), Ok(()));
+        assert_ne!(pair.shared.read().status().listen_port, port);
+        let origin = Origin { from: socket.local_addr().unwrap(), number: 1 };
+        let (mut packet, mut answers) = ([0; 256], Outbox::new(1 << 10));
+        let outcome = pair.shared.read().decrypt(origin, datagram, &mut packet, &mut answers);
+        assert_eq!(outcome, Outcome::Packet(28, [10, 0, 0, 1].into()));
+        drop(exit);
+    });
+    let expected = numbers.into_iter().map(packet);
+    assert!(received(&socket, &mut pair.peer).into_iter().eq(expected));
+}
+
+/// Returns an IPv4 packet from an address of the first peer.
+fn packet_from_peer() -> [u8; 28] {
+    let mut bytes = [0; 28];
+    (bytes[0], bytes[3]) = (0x45, 28);
+    bytes[12..16].copy_from_slice(&[10, 0, 0, 1]);
+    bytes
+}
+
+/// A whole batch of GSO frames of which each segment carries 8 bytes, the least that Linux's TCP sends.
+#[test]
+fn tiny_segments_have_room_in_the_outbox() {
+    const HEADER_BYTES: usize = 20 + 60;
+    let socket = bind("127.0.0.1");
+    let (pair, mut own) = (Pair::with_session(&socket), Encryptor::new());
+    let mut bytes = vec![0; 65_535];
+    (bytes[0], bytes[9], bytes[20 + 12]) = (0x45, 6, 0xf0);
+    bytes[2..4].copy_from_slice(&[0xff, 0xff]);
+    bytes[16..20].copy_from_slice(&[10, 0, 0, 1]);
+    let gso = Gso::new(GsoKind::TcpV4, 8.try_into().unwrap());
+    let frame = Frame {
+        checksum: ChecksumStatus::Partial { start: 20, offset: 16 },
+        gso: Some(gso),
+        ..Frame::new(bytes, Instant::ZERO)
+    };
+    own.batch.extend(std::iter::repeat_n(frame, BUDGET));
+    let interface = pair.shared.read();
+    let segments = (65_535 - HEADER_BYTES).div_ceil(8) * BUDGET;
+    let totals = own.encrypt(interface.peers.get(0));
+    assert_eq!(totals, [BUDGET as u64, segments as u64, 0]);
 }
