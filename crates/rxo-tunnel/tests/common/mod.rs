@@ -17,14 +17,18 @@ pub(crate) fn run(trials: Vec<Trial>) -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// Sends 4.5 MB over three connections, and compares every byte.
+/// The bytes of a transfer of [`few_bytes`].
+pub(crate) const FEW_BYTES: u64 = 4_500_000;
+
+/// Returns the transfer that tests use: three connections.
+pub(crate) fn few_bytes() -> BulkConfig {
+    let bytes_per_connection = Some(FEW_BYTES / 3);
+    BulkConfig { connections: 3, bytes_per_connection, ..BulkConfig::default() }
+}
+
+/// Sends a few bytes, and compares every one.
 pub(crate) fn assert_tcp_is_intact(from: &Namespace, to: &Namespace, address: IpAddr) {
-    let config = BulkConfig {
-        connections: 3,
-        bytes_per_connection: Some(1_500_000),
-        ..BulkConfig::default()
-    };
-    let report = BulkTransfer::start(from, to, address, &config).unwrap().wait().unwrap();
+    let report = BulkTransfer::start(from, to, address, &few_bytes()).unwrap().wait().unwrap();
     assert!(report.is_intact(), "to {address}: {report:?}");
-    assert_eq!(report.received_bytes, 4_500_000);
+    assert_eq!(report.received_bytes, FEW_BYTES);
 }

@@ -3,6 +3,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/node.rs"]
+mod node;
 #[path = "../common/pair.rs"]
 mod pair;
 
@@ -11,15 +13,17 @@ use std::process::ExitCode;
 
 use libtest_mimic::Trial;
 use rxo_peers::{Tunnel, TunnelKind, TunnelProgram};
+use rxo_testbed::traffic::BulkTransfer;
 
-use crate::common::run;
+use crate::common::{FEW_BYTES, few_bytes, run};
+use crate::node::{Node, inside};
 use crate::pair::{assert_intact_both_ways, ours};
 
 fn main() -> ExitCode {
     let mut trials = Vec::new();
     for kind in TunnelKind::FOREIGN {
         for (side, is_near) in [("is_near", true), ("is_far", false)] {
-            trials.extend(["1", "4"].map(|threads| {
+            trials.extend(["1", "2", "4"].map(|threads| {
                 let name = format!("{}_{side}_of_rxo_with_threads_{threads}", kind.name());
                 Trial::test(name, move || {
                     with(kind, is_near, threads);
@@ -27,7 +31,15 @@ fn main() -> ExitCode {
                 })
             }));
         }
+        trials.extend(["1", "2", "4"].map(|threads| {
+            let name = format!("two_{}_around_rxo_with_threads_{threads}", kind.name());
+            Trial::test(name, move || {
+                around(kind, threads);
+                Ok(())
+            })
+        }));
     }
+    node::prepare();
     run(trials)
 }
 
@@ -37,6 +49,26 @@ fn with(kind: TunnelKind, is_near: bool, threads: &str) {
     let ours = ours(&["--threads", threads]);
     let (near, far) = if is_near { (&theirs, &ours) } else { (&ours, &theirs) };
     assert_intact_both_ways(&Tunnel::start(near, far).unwrap());
+}
+
+/// Two peers of one interface send to it and receive from it, all at once.
+fn around(kind: TunnelKind, threads: &str) {
+    let theirs = TunnelProgram::foreign(kind, &installed());
+    let file = theirs.file().display().to_string();
+    let spokes = [(); 2].map(|()| Node::start_program("spoke", &file, theirs.foreground()));
+    let (hub, spokes) = node::star(Node::start("hub", &["--threads", threads]), spokes);
+    for version in [0, 1] {
+        let transfers = spokes.iter().zip([2, 3]).flat_map(|(spoke, n)| {
+            let ways = [(spoke, &hub, inside(1)), (&hub, spoke, inside(n))];
+            ways.map(|(from, to, addresses)| {
+                BulkTransfer::start(&from.net, &to.net, addresses[version], &few_bytes()).unwrap()
+            })
+        });
+        for transfer in transfers.collect::<Vec<_>>() {
+            let report = transfer.wait().unwrap();
+            assert!(report.is_intact() && report.received_bytes == FEW_BYTES, "{report:?}");
+        }
+    }
 }
 
 /// Returns the directory into which `cargo xtask` installs the other implementations, below the target

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use rxo::driver::udp::{Outbox, UdpOptions, UdpSink, UdpSocket, UdpSource};
 use rxo::driver::wait;
 
-use crate::node::{inside, run, star, try_run};
+use crate::node::{inside, run, try_run};
+use crate::peers::star;
 
 const LONG: Duration = Duration::from_secs(60);
 

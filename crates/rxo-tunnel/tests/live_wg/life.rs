@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 
 use rxo_testbed::{Namespace, until};
 
-use crate::node::{Deleted, PROGRAM, await_end, process_of, run, socket_of, try_run, unused_name};
+use crate::background::{Deleted, await_end, process_of, socket_of};
+use crate::node::{PROGRAM, run, try_run, unused_name};
 
 pub(crate) fn background() {
     let (net, interface) = (Namespace::new("alone").unwrap(), unused_name());

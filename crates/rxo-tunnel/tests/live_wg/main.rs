@@ -2,10 +2,12 @@
 //! process alone.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
+mod background;
 #[path = "../common/mod.rs"]
 mod common;
 mod ecn;
 mod life;
+#[path = "../common/node.rs"]
 mod node;
 mod peers;
 mod quick;

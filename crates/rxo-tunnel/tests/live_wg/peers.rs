@@ -8,7 +8,13 @@ use std::time::Duration;
 use rxo_testbed::until;
 
 use crate::common::assert_tcp_is_intact;
-use crate::node::{Node, inside, run, star};
+use crate::node::{self, Node, inside, run};
+
+/// A hub with two threads for each direction, and its two peers.
+pub(crate) fn star() -> (Node, [Node; 2]) {
+    let hub = Node::start("hub", &["--threads", "4"]);
+    node::star(hub, [(); 2].map(|()| Node::start("spoke", &[])))
+}
 
 pub(crate) fn each_has_its_own_addresses() {
     let (hub, spokes) = star();

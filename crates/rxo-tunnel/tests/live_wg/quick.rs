@@ -8,11 +8,9 @@ use std::time::Duration;
 
 use rxo_testbed::{Namespace, until};
 
+use crate::background::{Deleted, await_end, process_of, socket_of};
 use crate::common::assert_tcp_is_intact;
-use crate::node::{
-    Deleted, Node, PORT, PROGRAM, await_end, connect, inside, process_of, run, socket_of, try_run,
-    unused_name,
-};
+use crate::node::{Node, PORT, PROGRAM, connect, inside, run, try_run, unused_name};
 
 /// The peer's outer address, to which the host's default route leads.
 const PEER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);

@@ -7,8 +7,10 @@ use std::os::unix::net::UnixStream;
 
 use rxo_testbed::until;
 
+use crate::background::socket_of;
 use crate::common::assert_tcp_is_intact;
-use crate::node::{Node, inside, run, socket_of, star, try_run};
+use crate::node::{Node, inside, run, try_run};
+use crate::peers::star;
 
 const PEER: &str = "nRF5CpO+PyEFjSl3cvXTGcpA83YhKmFxMLtbbCR9tW8=";
 const OTHER: &str = "fB2F4UQVDrC+kTlWqHrWrWI5nG7b7sNDaYz3F3jHD0s=";

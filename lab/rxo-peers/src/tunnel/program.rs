@@ -66,6 +66,21 @@ impl TunnelProgram {
         Self { kind, file: folder.join(kind.file_name()), arguments: Vec::new() }
     }
 
+    /// Returns the program's file.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Returns the flags with which the program stays in the foreground.
+    #[must_use]
+    pub const fn foreground(&self) -> &'static [&'static str] {
+        match self.kind {
+            TunnelKind::Rxo | TunnelKind::WireguardGo => &["-f"],
+            TunnelKind::BoringtunCli | TunnelKind::Gotatun => &["-f", "--disable-drop-privileges"],
+        }
+    }
+
     /// Returns the program's implementation.
     #[must_use]
     pub const fn kind(&self) -> TunnelKind {
@@ -97,9 +112,9 @@ impl TunnelProgram {
                 text("--mtu"),
                 MTU.to_string(),
             ],
-            TunnelKind::WireguardGo => vec![text("-f"), end.interface.clone()],
-            TunnelKind::BoringtunCli | TunnelKind::Gotatun => {
-                vec![text("-f"), text("--disable-drop-privileges"), end.interface.clone()]
+            _ => {
+                let flags = self.foreground().iter().map(|flag| text(flag));
+                flags.chain([end.interface.clone()]).collect()
             }
         });
         words.extend(self.arguments.iter().cloned());

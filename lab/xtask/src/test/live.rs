@@ -30,6 +30,7 @@ const PACKAGES: &[(&str, &[Package])] = &[
     ("live_lab_guest", &[apt::QEMU, apt::BUSYBOX]),
     (LINUX, &[apt::QEMU, apt::BUSYBOX]),
     ("live_testpmd", &[apt::TESTPMD]),
+    (TUNNELS, &[apt::WIREGUARD_TOOLS]),
     ("live_wg", &[apt::IPROUTE, apt::NFT, apt::WIREGUARD_TOOLS]),
     ("live_worker", &[apt::NFT]),
 ];
