@@ -133,6 +133,13 @@ impl Carrier {
         }
     }
 
+    /// Returns `true` if connections through the carrier end. Those through tun2proxy as published do not, because its stack
+    /// ignores a FIN that comes with data.
+    #[must_use]
+    pub const fn ends_connections(&self) -> bool {
+        !matches!(&self.0, Kind::Proxy(Proxy { has_rxo: false, .. }))
+    }
+
     /// Returns the process ids of the programs.
     #[must_use]
     pub fn processes(&self) -> Vec<u32> {

@@ -15,6 +15,8 @@ pub(super) struct Proxy {
     pub(super) process: Process,
     pub(super) near: Namespace,
     pub(super) far: Namespace,
+    /// `true` if this is the patched program.
+    pub(super) has_rxo: bool,
     _folder: Folder,
 }
 
@@ -56,6 +58,6 @@ impl Proxy {
             tun.add_address(address, if address.is_ipv4() { 24 } else { 64 })?;
         }
         tun.up()?;
-        Ok(Self { process, near, far, _folder: folder })
+        Ok(Self { process, near, far, has_rxo: programs.have_rxo, _folder: folder })
     }
 }
