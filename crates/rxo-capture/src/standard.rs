@@ -11,7 +11,7 @@ use std::time::Duration;
 const CHUNKS: usize = 4;
 const CHUNK_BYTES: usize = 256 << 10;
 /// The time between two checks of the flag that stops the reading.
-const PATIENCE: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Standard input, read by a separate thread. A read from a pipe without data cannot be interrupted, and the
 /// command must not wait for the read.
@@ -57,7 +57,7 @@ impl Read for Stoppable {
             if bytes > 0 || into.is_empty() {
                 return Ok(bytes);
             }
-            match self.chunks.recv_timeout(PATIENCE) {
+            match self.chunks.recv_timeout(CHECK_INTERVAL) {
                 Ok(chunk) => self.chunk = io::Cursor::new(chunk?),
                 Err(RecvTimeoutError::Disconnected) => return Ok(0),
                 Err(RecvTimeoutError::Timeout) if self.stop.load(Ordering::Relaxed) => {

@@ -131,7 +131,7 @@ impl Clock {
     /// [`ticks`](Self::ticks), this function usually needs no division.
     #[inline]
     #[must_use]
-    pub fn comes_back(self, ticks: u64) -> bool {
+    pub fn is_exact(self, ticks: u64) -> bool {
         match self.length {
             Length::SecondsAnd(each) => (ticks & u64::from(u32::MAX)) * each < NANOS_PER_SECOND,
             Length::Nanos(each @ 1..) if self.offset_s == 0 => ticks.checked_mul(each).is_some(),
@@ -219,8 +219,8 @@ mod tests {
             for ticks in
                 edges.into_iter().chain([1 << 32, (9 << 32) | 7, u64::MAX / 1_000, u64::MAX])
             {
-                let comes_back = clock.ticks(clock.instant(ticks)) == Some(ticks);
-                assert_eq!(clock.comes_back(ticks), comes_back, "{clock:?} {ticks}");
+                let is_exact = clock.ticks(clock.instant(ticks)) == Some(ticks);
+                assert_eq!(clock.is_exact(ticks), is_exact, "{clock:?} {ticks}");
             }
         }
     }

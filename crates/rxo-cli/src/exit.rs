@@ -141,9 +141,9 @@ fn missing_line(program: &str, rendered: &str) -> String {
 
 /// Joins the paragraphs of clap's error into one line: the fault, the accepted values, and how to get help.
 pub(crate) fn flags_line(program: &str, rendered: &str) -> String {
-    let told = rendered.split("\n\nUsage:").next().unwrap_or(rendered);
-    let told = told.split("\n\nFor more").next().unwrap_or(told);
-    let lines: Vec<&str> = told.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let message = rendered.split("\n\nUsage:").next().unwrap_or(rendered);
+    let message = message.split("\n\nFor more").next().unwrap_or(message);
+    let lines: Vec<&str> = message.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let line = lines.join(" ").replace(" tip: ", "; ");
     format!("{}; `{program} --help` explains", line.trim_start_matches("error: "))
 }

@@ -76,18 +76,18 @@ pub struct Held {
 pub(crate) struct HeldAcks {
     pub(crate) flow: FlowHash,
     /// The ACK number and the window of the last held ACK. If the flow holds data, only the ACK number is used.
-    pub(crate) said: AckPoint,
+    pub(crate) point: AckPoint,
     /// `true` if the last held segment also has SACK blocks or payload. A following pure ACK with the same ACK
     /// number is then not necessarily a duplicate.
-    pub(crate) says_more: bool,
+    pub(crate) has_other_content: bool,
 }
 
 impl HeldAcks {
     /// The value at the index of a flow that holds no pure ACKs.
     pub(crate) const BLANK: Self = Self {
         flow: FlowHash(0),
-        said: AckPoint { ack: SeqNumber(0), window: 0 },
-        says_more: false,
+        point: AckPoint { ack: SeqNumber(0), window: 0 },
+        has_other_content: false,
     };
 }
 
@@ -119,8 +119,8 @@ impl Segment {
     ) -> Self {
         let Candidate { ip, tcp, at, .. } = candidate;
         let payload_bytes = at.payload_bytes();
-        let says_more = payload_bytes != 0 || tcp.options == OptionLayout::Other;
-        let said = AckPoint { ack: tcp.ack, window: tcp.window };
+        let has_other_content = payload_bytes != 0 || tcp.options == OptionLayout::Other;
+        let point = AckPoint { ack: tcp.ack, window: tcp.window };
         Self {
             key,
             arrived_at: frame.arrived_at,
@@ -132,7 +132,7 @@ impl Segment {
             flags: tcp.flags,
             version: ip.version,
             slot,
-            acks: HeldAcks { flow, said, says_more },
+            acks: HeldAcks { flow, point, has_other_content },
         }
     }
 
@@ -145,7 +145,7 @@ impl Segment {
         (frame, packet, network): (&Frame<B>, &[u8], usize),
         slot: u32,
     ) -> Option<Self> {
-        let said = AckPoint::read::<S>(packet)?;
+        let point = AckPoint::read::<S>(packet)?;
         Some(Self {
             key,
             arrived_at: frame.arrived_at,
@@ -157,7 +157,7 @@ impl Segment {
             flags: TcpFlags::ACK,
             version: S::VERSION,
             slot,
-            acks: HeldAcks { flow, said, says_more: plain.payload_bytes != 0 },
+            acks: HeldAcks { flow, point, has_other_content: plain.payload_bytes != 0 },
         })
     }
 
@@ -177,13 +177,13 @@ pub(crate) struct BucketLink {
 }
 
 impl BucketLink {
-    pub(crate) const NOWHERE: Self = Self { bucket: 0, next: u16::MAX };
+    pub(crate) const NONE: Self = Self { bucket: 0, next: u16::MAX };
 }
 
 impl Held {
     /// The value at a flow index that was never used.
     pub(crate) const BLANK: Self = Self {
-        key: FlowKey::NOBODY,
+        key: FlowKey::NONE,
         first_arrival: Instant::ZERO,
         next_seq: SeqNumber(0),
         segments: 0,
@@ -199,7 +199,7 @@ impl Held {
         around: GsoTunnel::OTHER,
         reason: FlushReason::EndOfPoll,
         chain: FrameChain::EMPTY,
-        link: BucketLink::NOWHERE,
+        link: BucketLink::NONE,
     };
 
     /// Starts a new aggregate with the segment `first`. Leaves the flow's position in the table unchanged.

@@ -6,7 +6,7 @@
 
 use alloc::boxed::Box;
 
-const NOBODY: u16 = u16::MAX;
+const NO_FLOW: u16 = u16::MAX;
 
 /// A set of lists. The default has no lists and no flow indices.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub(crate) struct Lists {
 /// The position of a flow index: its list, and the flow indices before and after it in this list.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// The number of the list; `NOBODY` if the flow index is in no list.
+    /// The number of the list; `NO_FLOW` if the flow index is in no list.
     list: u16,
     before: u16,
     after: u16,
@@ -29,9 +29,9 @@ struct Place {
 impl Lists {
     /// Creates `lists` empty lists for `flows` flow indices.
     pub(crate) fn new(lists: usize, flows: usize) -> Self {
-        let nowhere = Place { list: NOBODY, before: NOBODY, after: NOBODY };
+        let nowhere = Place { list: NO_FLOW, before: NO_FLOW, after: NO_FLOW };
         Self {
-            heads: core::iter::repeat_n(NOBODY, lists).collect(),
+            heads: core::iter::repeat_n(NO_FLOW, lists).collect(),
             places: core::iter::repeat_n(nowhere, flows).collect(),
         }
     }
@@ -49,7 +49,7 @@ impl Lists {
         }
         self.remove(flow);
         let after = core::mem::replace(&mut self.heads[usize::from(list)], flow);
-        self.places[usize::from(flow)] = Place { list, before: NOBODY, after };
+        self.places[usize::from(flow)] = Place { list, before: NO_FLOW, after };
         if let Some(next) = self.places.get_mut(usize::from(after)) {
             next.before = flow;
         }
@@ -58,19 +58,19 @@ impl Lists {
     /// Returns the first flow index of `list`; `None` if the list is empty.
     #[inline]
     pub(crate) fn first(&self, list: u16) -> Option<u16> {
-        self.heads.get(usize::from(list)).copied().filter(|flow| *flow != NOBODY)
+        self.heads.get(usize::from(list)).copied().filter(|flow| *flow != NO_FLOW)
     }
 
     /// Returns the flow index that follows `flow` in its list; `None` if `flow` is the last.
     #[inline]
     pub(crate) fn after(&self, flow: u16) -> Option<u16> {
-        Some(self.places[usize::from(flow)].after).filter(|flow| *flow != NOBODY)
+        Some(self.places[usize::from(flow)].after).filter(|flow| *flow != NO_FLOW)
     }
 
     /// Removes `flow` from its list, if it is in one.
     pub(crate) fn remove(&mut self, flow: u16) {
         let Place { list, before, after } = self.places[usize::from(flow)];
-        if list == NOBODY {
+        if list == NO_FLOW {
             return;
         }
         match self.places.get_mut(usize::from(before)) {
@@ -80,6 +80,6 @@ impl Lists {
         if let Some(after) = self.places.get_mut(usize::from(after)) {
             after.before = before;
         }
-        self.places[usize::from(flow)].list = NOBODY;
+        self.places[usize::from(flow)].list = NO_FLOW;
     }
 }

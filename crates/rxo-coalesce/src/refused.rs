@@ -71,7 +71,7 @@ pub(crate) fn flow<S: Shape>(packet: &[u8]) -> FlowKey {
         }
         IpVersion::V6 => {
             let addresses = packet.get(8..).and_then(<[u8]>::first_chunk);
-            addresses.map_or(FlowKey::NOBODY, |found| FlowKey::v6(found, word(V6_BYTES), 0))
+            addresses.map_or(FlowKey::NONE, |found| FlowKey::v6(found, word(V6_BYTES), 0))
         }
     }
 }

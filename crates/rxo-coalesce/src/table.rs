@@ -13,7 +13,7 @@ use rxo_wire::{FlowHash, FlowKey};
 use crate::held::BucketLink;
 use crate::{Held, work};
 
-const NOBODY: u16 = u16::MAX;
+const NO_FLOW: u16 = u16::MAX;
 /// The minimum number of buckets: sparse enough that a bucket rarely holds two flows, small enough for the L1
 /// cache.
 const MIN_BUCKETS: usize = 2_048;
@@ -36,7 +36,7 @@ impl Table {
     /// Creates a table for at most `limit` flows.
     pub(crate) fn new(limit: u16) -> Self {
         let used = (usize::from(limit) * 4).next_power_of_two().clamp(MIN_BUCKETS, BUCKETS);
-        Self { buckets: Box::new([NOBODY; BUCKETS]), mask: used - 1, len: 0, limit }
+        Self { buckets: Box::new([NO_FLOW; BUCKETS]), mask: used - 1, len: 0, limit }
     }
 
     #[inline]
@@ -54,14 +54,14 @@ impl Table {
     #[inline]
     pub(crate) fn guess(&self, hash: FlowHash) -> Option<u16> {
         let flow = self.buckets[self.bucket(hash)];
-        (flow != NOBODY).then_some(flow)
+        (flow != NO_FLOW).then_some(flow)
     }
 
     /// Returns the index of the flow; `None` if the flow holds nothing.
     #[inline(always)]
     pub(crate) fn find(&self, held: &[Held], key: &FlowKey, hash: FlowHash) -> Option<u16> {
         let mut flow = self.buckets[self.bucket(hash)];
-        while flow != NOBODY {
+        while flow != NO_FLOW {
             work::done(1);
             let found = &held[usize::from(flow)];
             if found.key == *key {
@@ -76,7 +76,7 @@ impl Table {
     /// otherwise `None`.
     pub(crate) fn first_of_full_bucket(&self, held: &[Held], hash: FlowHash) -> Option<u16> {
         let next =
-            |flow: &u16| Some(held[usize::from(*flow)].link.next).filter(|next| *next != NOBODY);
+            |flow: &u16| Some(held[usize::from(*flow)].link.next).filter(|next| *next != NO_FLOW);
         let flows = core::iter::successors(self.guess(hash), next).inspect(|_| work::done(1));
         flows.enumerate().last().filter(|(at, _)| at + 1 >= MOST_IN_BUCKET).map(|(_, first)| first)
     }
@@ -93,7 +93,7 @@ impl Table {
     /// Empties the bucket that contains the flow `held`. Used when all flows are removed at once.
     #[inline]
     pub(crate) fn forget_bucket(&mut self, held: &Held) {
-        self.buckets[usize::from(held.link.bucket) % BUCKETS] = NOBODY;
+        self.buckets[usize::from(held.link.bucket) % BUCKETS] = NO_FLOW;
     }
 
     /// Records that all flows were removed; every bucket must be empty.
@@ -118,7 +118,7 @@ impl Table {
     fn remove_from_middle(&self, held: &mut [Held], flow: u16) {
         let BucketLink { bucket, next } = held[usize::from(flow)].link;
         let mut before = self.buckets[usize::from(bucket) % BUCKETS];
-        while before != NOBODY {
+        while before != NO_FLOW {
             work::done(1);
             let link = &mut held[usize::from(before)].link;
             if link.next == flow {

@@ -141,7 +141,7 @@ impl Around {
 
     /// Returns `true` if the outer headers of two frames differ at most in lengths, checksums and IPv4
     /// identification.
-    fn is_alike(self, last: &[u8], next: &[u8]) -> bool {
+    fn is_compatible(self, last: &[u8], next: &[u8]) -> bool {
         let Self { network, transport, inner, .. } = self;
         let (length_at, rest_at) = if self.is_v6 { (4, 6) } else { (2, 12) };
         let equal = |from: usize, to: usize| last.get(from..to) == next.get(from..to);
@@ -166,7 +166,7 @@ impl Around {
         has_checksum == self.has_checksum
             && equal(self.network + length_at)
             && equal(self.transport + LENGTH_AT)
-            && self.is_alike(last, next)
+            && self.is_compatible(last, next)
             && self.id_follows(held, first, last, next)
             && (self.is_v6 || Sum::of(ip).is_valid())
             && self.packet_bytes(held) + held.last_payload_bytes <= policy.max_bytes
@@ -212,7 +212,7 @@ impl Tunnelled {
         policy: &Policy,
     ) -> Option<FlushReason> {
         let around = self.around;
-        if held.around != self.named || !around.is_alike(last, candidate.bytes) {
+        if held.around != self.named || !around.is_compatible(last, candidate.bytes) {
             return Some(FlushReason::Link);
         }
         if !around.id_follows(held, first, last, candidate.bytes) {

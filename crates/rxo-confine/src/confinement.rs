@@ -34,7 +34,7 @@ impl Default for Confinement {
             paths: Vec::new(),
             sockets: Sockets::None,
             attaches_programs: false,
-            kill: Kill::Nobody,
+            kill: Kill::None,
             capabilities: CapabilitySet::empty(),
             user: None,
             is_open: false,
@@ -74,7 +74,7 @@ pub enum Sockets {
 pub enum Kill {
     /// No other process may be killed.
     #[default]
-    Nobody,
+    None,
     /// Only the process with this id may be killed.
     Process(u32),
     /// The process may kill only processes for which it has an open descriptor (`pidfd`).

@@ -50,7 +50,7 @@ fn rules(confinement: &Confinement) -> Result<RulesetCreated, RulesetError> {
 /// allows the process to kill others.
 fn scopes(kill: Kill) -> BitFlags<Scope> {
     match kill {
-        Kill::Nobody => Scope::Signal | Scope::AbstractUnixSocket,
+        Kill::None => Scope::Signal | Scope::AbstractUnixSocket,
         Kill::Process(_) | Kill::Given => Scope::AbstractUnixSocket.into(),
     }
 }

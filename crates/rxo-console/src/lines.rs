@@ -124,11 +124,11 @@ impl Lines {
         self.shared.lock().skipped += 1;
     }
 
-    /// Waits until all lines are written, at most for `patience`. Returns the lines that were not written.
-    pub(crate) fn finish(&self, patience: Duration) -> Rest {
+    /// Waits until all lines are written, at most for `timeout`. Returns the lines that were not written.
+    pub(crate) fn finish(&self, timeout: Duration) -> Rest {
         let state = self.shared.lock();
         let is_busy = |state: &mut State| state.is_busy();
-        let waited = self.shared.changed.wait_timeout_while(state, patience, is_busy);
+        let waited = self.shared.changed.wait_timeout_while(state, timeout, is_busy);
         let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         let lines = state.unprinted();
         match state.failure.take() {

@@ -100,7 +100,7 @@ pub fn write(level: Level, text: &str) {
 /// Waits until all log lines are written, at most 5 seconds, so that the process can end.
 pub fn finish() {
     if let Some(log) = LOG.get() {
-        _ = log.lines.finish(Duration::from_secs(PATIENCE_S.unsigned_abs()));
+        _ = log.lines.finish(Duration::from_secs(TIMEOUT_S.unsigned_abs()));
     }
 }
 
@@ -116,7 +116,7 @@ pub fn for_output(text: String) -> String {
 
 fn write_now(level: Level, text: &str) {
     let stderr = io::stderr();
-    let timeout = Timespec { tv_sec: PATIENCE_S, tv_nsec: 0 };
+    let timeout = Timespec { tv_sec: TIMEOUT_S, tv_nsec: 0 };
     let ready = poll(&mut [PollFd::new(&stderr, PollFlags::OUT)], Some(&timeout));
     let mark = if is_journal(&stderr) { format!("<{}>", level as u8) } else { "rxo: ".to_owned() };
     if ready != Ok(0) {
@@ -222,7 +222,7 @@ const MOST_AT_ONCE: f64 = 100.0;
 const A_SECOND: f64 = 10.0;
 const MOST_WAITING: usize = 256;
 /// Maximum time in seconds for which a log line waits for its reader.
-const PATIENCE_S: i64 = 5;
+const TIMEOUT_S: i64 = 5;
 
 #[cfg(test)]
 mod tests {

@@ -23,7 +23,7 @@ pub struct Printer {
 
 /// Maximum time for which a command waits at its end for a slow reader. After this time, lines that were not
 /// printed are lost.
-const PATIENCE: Duration = Duration::from_secs(5);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Printer {
     /// Starts the printing thread. If this process runs in the foreground of a terminal, the thread sets `stop`
@@ -59,13 +59,13 @@ impl Printer {
     /// # Errors
     /// If lines are still waiting after five seconds, or if the last lines cannot be written.
     pub fn finish(&self) -> Result<()> {
-        match self.lines.finish(PATIENCE) {
+        match self.lines.finish(DRAIN_TIMEOUT) {
             Rest::Refused { lines, why } if why.kind() != ErrorKind::BrokenPipe => {
                 Err(partial(format!("standard output: {why}; {lines} lines are not printed")))
             }
             Rest::Nothing | Rest::Refused { .. } => Ok(()),
             Rest::Unread { lines } => {
-                let time = PATIENCE.as_secs();
+                let time = DRAIN_TIMEOUT.as_secs();
                 Err(partial(format!(
                     "standard output was not read for {time} s; {lines} lines are not printed"
                 )))

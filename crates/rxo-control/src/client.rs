@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::{Answer, BadAnswer, PATIENCE, Request};
+use crate::{Answer, BadAnswer, CLIENT_TIMEOUT, Request};
 
 /// A client's connection to a running process.
 #[derive(Debug)]
@@ -27,8 +27,8 @@ pub enum AskError {
     /// The mode of the socket's file forbids this user to connect.
     #[error("this user may not use {0}; ask as its owner, or as root")]
     Denied(String),
-    /// The process did not answer within [`PATIENCE`].
-    #[error("the process at {path} does not answer within {} s; is it stopped?", PATIENCE.as_secs())]
+    /// The process did not answer within [`CLIENT_TIMEOUT`].
+    #[error("the process at {path} does not answer within {} s; is it stopped?", CLIENT_TIMEOUT.as_secs())]
     Silent {
         /// The path of the socket.
         path: String,
@@ -54,10 +54,10 @@ impl Session {
     }
 
     /// Sends a request and waits for the answer. Reconnects first if the process has dropped this session; a
-    /// process drops a session after [`PATIENCE`] without a request.
+    /// process drops a session after [`CLIENT_TIMEOUT`] without a request.
     ///
     /// # Errors
-    /// If no valid answer comes within [`PATIENCE`].
+    /// If no valid answer comes within [`CLIENT_TIMEOUT`].
     pub fn ask(&mut self, request: &Request) -> Result<Answer, AskError> {
         if self.is_dropped() {
             self.stream = connect(&self.path)?;
@@ -112,8 +112,8 @@ fn connect(path: &Path) -> Result<BufReader<UnixStream>, AskError> {
         io::ErrorKind::PermissionDenied => AskError::Denied(shown()),
         _ => AskError::System(shown(), error),
     })?;
-    let set = stream.set_read_timeout(Some(PATIENCE));
-    let set = set.and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
+    let set = stream.set_read_timeout(Some(CLIENT_TIMEOUT));
+    let set = set.and_then(|()| stream.set_write_timeout(Some(CLIENT_TIMEOUT)));
     set.map_err(|error| AskError::System(shown(), error))?;
     Ok(BufReader::new(stream))
 }

@@ -7,7 +7,7 @@
 
 use std::time::Instant;
 
-use crate::{MOST_REQUEST_BYTES, PATIENCE};
+use crate::{CLIENT_TIMEOUT, MOST_REQUEST_BYTES};
 
 /// The rule that divides a client's bytes into requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +146,7 @@ impl Conversation {
 }
 
 fn deadline(now: Instant) -> Instant {
-    now + PATIENCE
+    now + CLIENT_TIMEOUT
 }
 
 #[cfg(test)]
@@ -208,15 +208,15 @@ mod tests {
     fn who_sends_or_takes_nothing_in_time_is_dropped() {
         let now = Instant::now();
         let mut client = Conversation::new(Framing::Lines, now);
-        let later = now + PATIENCE - Duration::from_millis(1);
+        let later = now + CLIENT_TIMEOUT - Duration::from_millis(1);
         client.on_read(b"slo");
-        assert!(!client.has_ended(later) && client.has_ended(now + PATIENCE));
+        assert!(!client.has_ended(later) && client.has_ended(now + CLIENT_TIMEOUT));
         client.on_read(b"w\n");
         _ = client.next_request();
         client.answer(b"1\n".to_vec(), later);
-        assert!(!client.has_ended(now + PATIENCE));
+        assert!(!client.has_ended(now + CLIENT_TIMEOUT));
         client.on_written(1, later);
-        assert!(client.has_ended(later + PATIENCE), "half an answer is not taken");
+        assert!(client.has_ended(later + CLIENT_TIMEOUT), "half an answer is not taken");
     }
 
     #[test]

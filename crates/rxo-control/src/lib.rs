@@ -20,8 +20,8 @@
 //! # Contract
 //! A client occupies only the server's thread: a line has at most [`MOST_REQUEST_BYTES`], there are at most
 //! [`MOST_CLIENTS`] at a time ([`MOST_READERS`] of a page), and a client that does not complete a request or
-//! accept its answer within [`PATIENCE`] is dropped. No input causes a panic. The permissions of the socket
-//! determine who may connect.
+//! accept its answer within [`CLIENT_TIMEOUT`] is dropped. No input causes a panic. The permissions of the
+//! socket determine who may connect.
 //!
 //! # Examples
 //! ```
@@ -60,7 +60,7 @@ pub use client::{AskError, Session};
 pub use http::{MOST_READERS, Page};
 pub use menu::{Entry, Menu, Refusal};
 pub use request::{BadRequest, Request};
-pub use server::{Door, Server};
+pub use server::{Listener, Server};
 
 /// The version of the protocol. It changes whenever the meaning of a valid line changes.
 pub const VERSION: u64 = 1;
@@ -72,4 +72,4 @@ pub const MOST_REQUEST_BYTES: usize = 4_096;
 pub const MOST_CLIENTS: usize = 16;
 
 /// The time in which a client must send a request, or accept an answer; otherwise it is dropped.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);

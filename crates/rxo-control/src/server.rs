@@ -33,24 +33,28 @@ impl Server {
         listener: UnixListener,
         answer: impl FnMut(&[u8]) -> Answer + Send + 'static,
     ) -> io::Result<Self> {
-        Self::of("rxo-ctl", Door::Unix(listener), Lines(answer))
+        Self::of("rxo-ctl", Listener::Unix(listener), Lines(answer))
     }
 
-    /// Starts a server for one page over HTTP. `door` must be nonblocking. The generation of the page blocks
-    /// the server's other clients, but not the rest of the process.
+    /// Starts a server for one page over HTTP. `listener` must be nonblocking. The generation of the page
+    /// blocks the server's other clients, but not the rest of the process.
     ///
     /// # Errors
     /// The errors of [`Server::start`].
     pub fn of_page(
-        door: Door,
+        listener: Listener,
         page: Page<impl FnMut() -> Result<String, String> + Send + 'static>,
     ) -> io::Result<Self> {
-        Self::of("rxo-page", door, page)
+        Self::of("rxo-page", listener, page)
     }
 
-    fn of(name: &str, door: Door, service: impl Service + Send + 'static) -> io::Result<Self> {
+    fn of(
+        name: &str,
+        listener: Listener,
+        service: impl Service + Send + 'static,
+    ) -> io::Result<Self> {
         let (end, ended) = UnixStream::pair()?;
-        let clients = Clients { door, ended, clients: Vec::new(), service, rests_until: None };
+        let clients = Clients { listener, ended, clients: Vec::new(), service, paused_until: None };
         let thread = thread::Builder::new().name(name.to_owned());
         let thread = thread.spawn(move || clients.serve())?;
         Ok(Self { end: Some(end), thread: Some(thread) })
@@ -59,14 +63,14 @@ impl Server {
 
 /// A listening socket: a unix socket or a TCP socket.
 #[derive(Debug)]
-pub enum Door {
+pub enum Listener {
     /// The server listens on a unix socket.
     Unix(UnixListener),
     /// The server listens on a TCP socket.
     Tcp(TcpListener),
 }
 
-impl Door {
+impl Listener {
     /// Accepts the next client, and makes its connection nonblocking.
     fn accept(&self) -> io::Result<Box<dyn Stream>> {
         Ok(match self {
@@ -84,7 +88,7 @@ impl Door {
     }
 }
 
-impl AsFd for Door {
+impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Unix(listener) => listener.as_fd(),
@@ -110,13 +114,13 @@ impl Drop for Server {
 }
 
 struct Clients<S> {
-    door: Door,
+    listener: Listener,
     ended: UnixStream,
     clients: Vec<Client>,
     service: S,
     /// The end of the back-off, during which no client is accepted because the process has no free descriptors;
     /// `None` if clients are accepted.
-    rests_until: Option<Instant>,
+    paused_until: Option<Instant>,
 }
 
 struct Client {
@@ -126,9 +130,9 @@ struct Client {
 
 /// The decision whether a client that was served stays connected.
 #[derive(PartialEq, Eq)]
-enum Fate {
-    Stays,
-    Goes,
+enum ClientState {
+    Open,
+    Closed,
 }
 
 impl<S: Service> Clients<S> {
@@ -150,10 +154,10 @@ impl<S: Service> Clients<S> {
     /// clients follow in order.
     fn wait(&self) -> io::Result<Vec<bool>> {
         let now = Instant::now();
-        let accepts = self.rests_until.is_none_or(|until| now >= until);
+        let accepts = self.paused_until.is_none_or(|until| now >= until);
         let mut fds = vec![
             PollFd::new(&self.ended, PollFlags::IN),
-            PollFd::new(&self.door, if accepts { PollFlags::IN } else { PollFlags::empty() }),
+            PollFd::new(&self.listener, if accepts { PollFlags::IN } else { PollFlags::empty() }),
         ];
         fds.extend(
             self.clients
@@ -161,7 +165,7 @@ impl<S: Service> Clients<S> {
                 .map(|client| PollFd::from_borrowed_fd(client.stream.as_fd(), client.wanted())),
         );
         let dues = self.clients.iter().map(|client| client.talk.due());
-        let due = dues.chain(self.rests_until.filter(|_| !accepts)).min();
+        let due = dues.chain(self.paused_until.filter(|_| !accepts)).min();
         let timeout = due.map(|due| timespec(due.saturating_duration_since(now)));
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -175,22 +179,23 @@ impl<S: Service> Clients<S> {
         let service = &mut self.service;
         self.clients.retain_mut(|client| {
             let is_ready = ready.next().is_some_and(|is_ready| *is_ready);
-            let fate = if is_ready { client.turn(service) } else { Ok(Fate::Stays) };
+            let state = if is_ready { client.turn(service) } else { Ok(ClientState::Open) };
             // An error means that the client has gone, which is not a failure of the server.
-            fate.is_ok_and(|fate| fate == Fate::Stays) && !client.talk.has_ended(Instant::now())
+            state.is_ok_and(|state| state == ClientState::Open)
+                && !client.talk.has_ended(Instant::now())
         });
     }
 
     /// Accepts all waiting clients; each client over the limit gets an error.
     fn accept(&mut self) {
         loop {
-            match self.door.accept() {
+            match self.listener.accept() {
                 Ok(stream) => self.admit(stream),
                 Err(error) if is_transient(&error) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // The client stays in the queue. Retrying at once would only waste CPU time.
                 Err(_) => {
-                    self.rests_until = Some(Instant::now() + REST);
+                    self.paused_until = Some(Instant::now() + ACCEPT_PAUSE);
                     return;
                 }
             }
@@ -218,7 +223,7 @@ impl Client {
     ///
     /// # Errors
     /// If the connection is broken.
-    fn turn(&mut self, service: &mut impl Service) -> io::Result<Fate> {
+    fn turn(&mut self, service: &mut impl Service) -> io::Result<ClientState> {
         let mut bytes = [0; MOST_REQUEST_BYTES];
         let room = self.talk.room();
         if room > 0 {
@@ -230,7 +235,7 @@ impl Client {
         }
         self.write()?;
         let answer = match self.talk.next_request() {
-            None => return Ok(Fate::Stays),
+            None => return Ok(ClientState::Open),
             Some(Asked::Whole(request)) => service.answer(&request),
             Some(Asked::TooLong) => service.too_long(),
         };
@@ -238,16 +243,16 @@ impl Client {
         self.write()
     }
 
-    fn write(&mut self) -> io::Result<Fate> {
+    fn write(&mut self) -> io::Result<ClientState> {
         while !self.talk.to_write().is_empty() {
             match self.stream.write(self.talk.to_write()) {
-                Ok(0) => return Ok(Fate::Goes),
+                Ok(0) => return Ok(ClientState::Closed),
                 Ok(written) => self.talk.on_written(written, Instant::now()),
-                Err(error) if is_later(&error) => return Ok(Fate::Stays),
+                Err(error) if is_later(&error) => return Ok(ClientState::Open),
                 Err(error) => return Err(error),
             }
         }
-        Ok(Fate::Stays)
+        Ok(ClientState::Open)
     }
 }
 
@@ -269,4 +274,4 @@ fn timespec(time: Duration) -> Timespec {
 }
 
 /// The back-off: the time between two attempts to accept clients while no descriptor is free.
-const REST: Duration = Duration::from_millis(100);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use rxo_control::{Door, MOST_READERS, MOST_REQUEST_BYTES, Page, Server};
+use rxo_control::{Listener, MOST_READERS, MOST_REQUEST_BYTES, Page, Server};
 
 const GET: &str = "GET /metrics HTTP/1.1\r\nHost: rxo\r\n\r\n";
 const PATIENT: Duration = Duration::from_secs(60);
@@ -25,7 +25,7 @@ fn served(bytes: usize) -> (SocketAddr, Server, Arc<AtomicU64>) {
         Ok("x".repeat(bytes))
     };
     let page = Page { path: "/metrics", content_type: "text/plain", text };
-    (address, Server::of_page(Door::Tcp(listener), page).unwrap(), made)
+    (address, Server::of_page(Listener::Tcp(listener), page).unwrap(), made)
 }
 
 fn connect(address: SocketAddr) -> TcpStream {
@@ -61,7 +61,7 @@ fn a_page_comes_by_tcp_and_by_a_unix_socket() {
     listener.set_nonblocking(true).unwrap();
     let page =
         Page { path: "/metrics", content_type: "text/plain", text: || Ok("y 1\n".to_owned()) };
-    let server = Server::of_page(Door::Unix(listener), page).unwrap();
+    let server = Server::of_page(Listener::Unix(listener), page).unwrap();
     assert!(is_page(&said(UnixStream::connect(&path).unwrap(), GET), 4));
     drop(server);
     std::fs::remove_file(&path).unwrap();

@@ -45,7 +45,7 @@ pub(crate) fn down(device: &str, name: &str) -> Finding {
 
 /// Converts `error`, which an open device returned, to the error for the caller. `is_gone` is `true` if the
 /// device no longer exists. Returns `None` if the device is only down and may come up again.
-pub(crate) fn lost(device: &str, is_gone: bool, error: io::Error) -> Option<DeviceError> {
+pub(crate) fn device_error(device: &str, is_gone: bool, error: io::Error) -> Option<DeviceError> {
     match is_gone {
         true => Some(DeviceError::Gone(device.to_owned())),
         false if means_down(&error) => None,
@@ -55,7 +55,7 @@ pub(crate) fn lost(device: &str, is_gone: bool, error: io::Error) -> Option<Devi
 
 /// Returns an error unless `handed`, the number of queues in a handover, equals `wanted`, the requested number of
 /// queues.
-pub(crate) fn other_queues(
+pub(crate) fn check_queue_count(
     device: &DeviceName,
     handed: usize,
     wanted: u32,

@@ -7,19 +7,20 @@
 use rxo_frame::{ChecksumStatus, Gso, LinkKind};
 use rxo_vnet::{Invalid, admit};
 
-/// Returns `said`, the checksum status and GSO metadata of `frame`, with faults corrected. `None` if the frame
-/// must be discarded, because the description contradicts it: for example, the GSO kind matches neither the frame
-/// nor a packet inside it. If the headers cannot be parsed, the description is returned unchanged. This happens
-/// if the frame is longer than 64 KiB, or if its sender leaves the length in the IP header to the device.
+/// Returns `metadata`, the checksum status and GSO metadata of `frame`, with faults corrected. `None` if the
+/// frame must be discarded, because the description contradicts it: for example, the GSO kind matches neither
+/// the frame nor a packet inside it. If the headers cannot be parsed, the description is returned unchanged.
+/// This happens if the frame is longer than 64 KiB, or if its sender leaves the length in the IP header to the
+/// device.
 #[inline]
 pub(crate) fn compared(
     link: LinkKind,
     frame: &[u8],
-    said: (ChecksumStatus, Option<Gso>),
+    metadata: (ChecksumStatus, Option<Gso>),
 ) -> Option<(ChecksumStatus, Option<Gso>)> {
-    match admit(link, frame, said) {
-        Ok(said) => Some(said),
-        Err(Invalid::Headers) => Some(said),
+    match admit(link, frame, metadata) {
+        Ok(metadata) => Some(metadata),
+        Err(Invalid::Headers) => Some(metadata),
         Err(_) => None,
     }
 }
@@ -33,9 +34,9 @@ mod tests {
     fn a_length_that_is_left_to_the_device_hides_nothing_that_could_be_compared() {
         let mut bytes = tcp(3_000);
         let frame = large(&bytes);
-        let said = (frame.checksum, frame.gso);
-        assert_eq!(compared(LinkKind::Ethernet, &bytes, said), Some(said));
+        let metadata = (frame.checksum, frame.gso);
+        assert_eq!(compared(LinkKind::Ethernet, &bytes, metadata), Some(metadata));
         bytes[16..18].fill(0);
-        assert_eq!(compared(LinkKind::Ethernet, &bytes, said), Some(said));
+        assert_eq!(compared(LinkKind::Ethernet, &bytes, metadata), Some(metadata));
     }
 }

@@ -141,9 +141,9 @@ fn wait_for(process: pid_t) -> io::Result<libc::c_int> {
 pub struct Child(pid_t);
 
 impl Child {
-    /// Waits at most `patience` for the end of the process.
-    pub fn wait_within(self, patience: Duration) {
-        let until = clock::now() + patience;
+    /// Waits at most `limit` for the end of the process.
+    pub fn wait_within(self, limit: Duration) {
+        let until = clock::now() + limit;
         let mut status = 0;
         // SAFETY: the kernel writes one integer, which lives through the call.
         while unsafe { libc::waitpid(self.0, &raw mut status, libc::WNOHANG) } == 0

@@ -11,7 +11,7 @@ use std::fs;
 /// Returns free heap memory to the system, as far as whole pages are free. Takes some milliseconds for 100 MB,
 /// during which other threads may wait for allocations. So call this function while there is little traffic. Does
 /// nothing if the C library is not glibc.
-pub fn give_back() {
+pub fn trim() {
     #[cfg(target_env = "gnu")]
     // SAFETY: the call takes a number, and glibc locks each heap while it reads it.
     unsafe {
@@ -24,7 +24,7 @@ pub fn give_back() {
 pub struct Memory {
     /// The resident set size in bytes, including memory that is freed but not returned.
     pub resident_bytes: u64,
-    /// The resident memory, in bytes, that the C library keeps for later allocations. [`give_back`] returns this
+    /// The resident memory, in bytes, that the C library keeps for later allocations. [`trim`] returns this
     /// memory to the system, as far as whole pages are free. An estimate: the resident anonymous memory minus the
     /// heap memory in use, and at most the free heap memory. Stacks and separately mapped blocks make the
     /// estimate too large; allocated memory that was never touched makes it too small. 0 if the C library is not
@@ -101,7 +101,7 @@ mod tests {
         let freed = Memory::now();
         assert!(freed.resident_bytes > held / 2, "{held}, then {freed:?}");
         assert!(freed.pooled_bytes > (BLOCKS * BYTES / 2) as u64, "{freed:?}");
-        give_back();
+        trim();
         let left = Memory::now();
         let gone = (BLOCKS * BYTES / 2) as u64;
         assert!(left.resident_bytes < held - gone, "{held}, then {left:?}");

@@ -18,8 +18,8 @@
 //! * [`udp`] has sockets that receive and send trains of datagrams (`UDP_GRO`, `UDP_SEGMENT`).
 //! * [`Interface`] reads and sets an interface's MTU, state, offloads, and adds addresses and routes.
 //! * [`custody`] records what a run changes about interfaces, and restores it however the run ends; [`guard`]
-//!   starts the processes that do this, and [`Pulse`] shows that a process still works; [`service`] notifies
-//!   systemd.
+//!   starts the processes that do this, and [`Heartbeat`] shows that a process still works; [`service`]
+//!   notifies systemd.
 //! * [`machine`] finds out what this machine offers, and [`Custody::findings`](custody::Custody::findings)
 //!   what a run would break: a list of [`Finding`]s.
 //! * [`Listener`] is a unix socket at a path, for guests and for programs that control a process.
@@ -65,6 +65,7 @@ mod gate;
 pub mod guard;
 mod handover;
 pub mod heap;
+mod heartbeat;
 mod interface;
 mod isolation;
 mod link_watch;
@@ -74,7 +75,6 @@ pub mod machine;
 mod mentions;
 pub mod packet;
 mod priority;
-mod pulse;
 pub mod service;
 mod statistics;
 mod steering;
@@ -100,6 +100,7 @@ pub use device::{
 };
 pub use finding::{Finding, State};
 pub use handover::Holdings;
+pub use heartbeat::Heartbeat;
 pub use interface::{Feature, Interface, ReceiveSettings};
 pub use isolation::Isolation;
 pub use link_watch::LinkWatch;
@@ -108,7 +109,6 @@ pub use lock::{Lock, lock_folder};
 pub use mentions::Mention;
 pub use packet::{PacketOptions, PacketSource};
 pub use priority::set_nice;
-pub use pulse::Pulse;
 pub use tap::{SubmitMode, Tap, TapKind, TapSource};
 pub use vhost::{GUEST_FILES, GuestMemory, GuestOptions, LINE_BYTES, PayloadPlaces};
 pub use virtio_net::{CopyPath, FrameLayout};

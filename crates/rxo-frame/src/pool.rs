@@ -301,7 +301,7 @@ impl Drop for PoolBuf {
             return;
         }
         // SAFETY: the index belongs to this buffer, which ends here.
-        unsafe { give_back(self.shared, Chain::of(self.index)) };
+        unsafe { release(self.shared, Chain::of(self.index)) };
     }
 }
 
@@ -326,7 +326,7 @@ impl FrameBuffer for PoolBuf {
 /// # Safety
 /// The indices of `chain` must belong to the caller, which must not use them or `shared` afterwards.
 #[inline]
-unsafe fn give_back(shared: NonNull<Shared>, chain: Chain) {
+unsafe fn release(shared: NonNull<Shared>, chain: Chain) {
     let shared = shared.as_ptr();
     // SAFETY: the shared state lives at least until `push` has returned the indices. Only atomics are
     // borrowed, because another thread may free the state while `push` returns.

@@ -87,13 +87,13 @@
 //! and `source` use shards with `--workers`.
 //!
 //! [`ShardedHost`] takes all queues at once. If a queue must be used by the thread that opened it, like the
-//! queues of `rxo-driver`, each thread gets a [`ShardSeat`]:
+//! queues of `rxo-driver`, each thread gets a [`ShardOpener`]:
 //! ```no_run
 //! use std::sync::atomic::AtomicBool;
 //! use std::thread;
 //!
 //! use rxo_device::{FrameSink, FrameSource};
-//! use rxo_host::{Handle, HostConfig, HostError, ShardSeat, Waiter};
+//! use rxo_host::{Handle, HostConfig, HostError, ShardOpener, Waiter};
 //!
 //! /// Runs a host on `cores` threads until `stop`; `work` gets its handle.
 //! fn run<I, O, W>(
@@ -109,20 +109,20 @@
 //!     O: FrameSink,
 //!     W: Waiter<I>,
 //! {
-//!     let run_shard = |seat: ShardSeat<I::Buffer>| {
-//!         let index = seat.index();
+//!     let run_shard = |opener: ShardOpener<I::Buffer>| {
+//!         let index = opener.index();
 //!         let (source, sink) = open_queue(index);
 //!         // Waits until all shards are there.
-//!         let Ok((mut shard, handle)) = seat.open(source, sink) else { return Ok(()) };
+//!         let Ok((mut shard, handle)) = opener.open(source, sink) else { return Ok(()) };
 //!         if index == 0 {
 //!             work(handle);
 //!         }
 //!         shard.run(&mut waiter(), stop, |_, _| {})
 //!     };
-//!     let seats = ShardSeat::all(cores, config)?;
+//!     let openers = ShardOpener::all(cores, config)?;
 //!     thread::scope(|scope| {
-//!         for seat in seats {
-//!             scope.spawn(|| run_shard(seat));
+//!         for opener in openers {
+//!             scope.spawn(|| run_shard(opener));
 //!         }
 //!     });
 //!     Ok(())
@@ -144,8 +144,8 @@ mod post;
 mod queue;
 mod receive;
 mod recent;
-mod seats;
 mod settings;
+mod shard_openers;
 mod shards;
 mod socket;
 mod stages;
@@ -162,7 +162,7 @@ pub use fast::{
 pub use link::{IpCidr, Route};
 pub use memory::IDLE_CONNECTION_BYTES;
 pub use rxo_frame::SharedBytes;
-pub use seats::ShardSeat;
+pub use shard_openers::ShardOpener;
 pub use shards::ShardedHost;
 pub use socket::{Handle, Incoming, Readiness, TcpListener, TcpStream};
 pub use stages::{Stage, StageTimer, StageTimes};

@@ -216,7 +216,7 @@ impl Memory {
     }
 
     /// Frees all memory of a share.
-    pub(crate) fn give_back(&self, share: Share) {
+    pub(crate) fn release(&self, share: Share) {
         self.left.fetch_add(share.bytes(), Ordering::Relaxed);
         self.queue.changed(share.buffers.receive_bytes, 0);
     }

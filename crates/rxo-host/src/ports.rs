@@ -74,7 +74,7 @@ impl Ports {
 
     /// Frees a pair of addresses and ports that was reserved and never used. May block, so the worker must
     /// not call it.
-    pub(crate) fn give_back(&self, pair: &FlowKey) {
+    pub(crate) fn release(&self, pair: &FlowKey) {
         self.lock().remove(&self.hash(pair));
     }
 

@@ -20,7 +20,7 @@ use crate::memory::Memory;
 use crate::ports::{self, Ports};
 use crate::queue::Queue;
 use crate::settings::Settings;
-use crate::shards::{News, Seat, Shard};
+use crate::shards::{Shard, ShardRole, SharedFrame};
 use crate::socket::Listening;
 use crate::{HostConfig, HostError};
 
@@ -36,7 +36,7 @@ pub(crate) enum Command<B> {
     /// Accept no more connections for this listener.
     Unlisten(Arc<Listening<B>>),
     /// Process a frame that another shard received.
-    Receive(News),
+    Receive(SharedFrame),
     /// Run one round ([`Host::turn`](crate::Host::turn)), because an application thread waits for its end.
     Turn,
     /// Carry out a command about the cast. Boxed, so that the queue's entries stay small.
@@ -57,7 +57,7 @@ pub(crate) struct Post<B> {
     /// Number of connections, without those in TIME-WAIT.
     sockets: AtomicUsize,
     /// Number of frames from other shards that wait to be processed.
-    news: AtomicUsize,
+    shared_frames: AtomicUsize,
     pub(crate) settings: Settings,
     /// The modules of the fast path that are on, as the bits of [`FastModules`].
     fast_path: AtomicU8,
@@ -70,7 +70,7 @@ impl<B> Post<B> {
     pub(crate) fn new(
         config: &HostConfig,
         settings: Settings,
-        Seat { shard, listeners }: Seat,
+        ShardRole { shard, listeners }: ShardRole,
     ) -> Result<(Arc<Self>, Receiver<Command<B>>), HostError> {
         let (commands, receiver) = channel();
         let alarm = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
@@ -86,7 +86,7 @@ impl<B> Post<B> {
             ),
             is_closed: AtomicBool::new(false),
             sockets: AtomicUsize::new(0),
-            news: AtomicUsize::new(0),
+            shared_frames: AtomicUsize::new(0),
             settings,
             fast_path: AtomicU8::new(config.fast_path.modules.0),
             shard,
@@ -123,9 +123,9 @@ impl<B> Post<B> {
     }
 
     /// Queues a frame from another shard for this shard, or drops it if too many such frames wait.
-    pub(crate) fn send_news(&self, news: News) {
-        if self.news.fetch_add(1, Ordering::Relaxed) < MOST_NEWS {
-            self.send(Command::Receive(news));
+    pub(crate) fn send_shared(&self, frame: SharedFrame) {
+        if self.shared_frames.fetch_add(1, Ordering::Relaxed) < MOST_SHARED_FRAMES {
+            self.send(Command::Receive(frame));
         } else {
             self.record_processed();
         }
@@ -133,7 +133,7 @@ impl<B> Post<B> {
 
     /// Records that one frame from another shard was processed or dropped.
     pub(crate) fn record_processed(&self) {
-        self.news.fetch_sub(1, Ordering::Relaxed);
+        self.shared_frames.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Records that the worker is about to sleep. The worker must check its queue once more after this call.
@@ -169,13 +169,13 @@ impl<B> Post<B> {
         let most = self.settings.sockets;
         let has_room = self.sockets.fetch_add(1, Ordering::Relaxed) < most;
         if !has_room {
-            self.give_back_socket();
+            self.release_socket();
         }
         has_room
     }
 
     /// Counts the end of a connection.
-    pub(crate) fn give_back_socket(&self) {
+    pub(crate) fn release_socket(&self) {
         self.sockets.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -234,7 +234,7 @@ impl Listeners {
     }
 
     /// Frees `place` after its listener was closed.
-    pub(crate) fn give_back(&self, place: Place) {
+    pub(crate) fn release(&self, place: Place) {
         self.lock().retain(|other| *other != place);
     }
 }
@@ -260,4 +260,4 @@ pub(crate) fn covers(listening: IpAddr, local: IpAddr) -> bool {
 
 /// Maximum number of waiting frames from other shards. Dropping further frames is harmless, because neighbours
 /// repeat their messages.
-const MOST_NEWS: usize = 64;
+const MOST_SHARED_FRAMES: usize = 64;

@@ -14,13 +14,13 @@ use rxo_frame::{Frame, Instant};
 use rxo_wire::{FlowKey, shard_of};
 
 use crate::post::Listeners;
-use crate::{Handle, Host, HostConfig, HostError, ShardSeat};
+use crate::{Handle, Host, HostConfig, HostError, ShardOpener};
 
 /// A host with several shards.
 ///
 /// Each shard is a [`Host`] with its own device queue, to be run by its own thread
 /// ([`ShardedHost::into_shards`]) if the queue can be sent to that thread. The sinks of `rxo-driver` cannot
-/// be sent: with them, each thread gets a [`ShardSeat`] and opens its queue itself, or one thread opens all
+/// be sent: with them, each thread gets a [`ShardOpener`] and opens its queue itself, or one thread opens all
 /// queues and runs the shards in turn ([`ShardedHost::turn`]). Applications see one host.
 pub struct ShardedHost<I: FrameSource, O> {
     shards: Vec<Host<I, O>>,
@@ -58,8 +58,8 @@ where
     /// # }
     /// ```
     pub fn new(queues: Vec<(I, O)>, config: &HostConfig) -> Result<Self, HostError> {
-        let seats = ShardSeat::all(queues.len(), config)?;
-        let (shards, handle) = ShardSeat::open_all(seats, queues)?;
+        let openers = ShardOpener::all(queues.len(), config)?;
+        let (shards, handle) = ShardOpener::open_all(openers, queues)?;
         Ok(Self { shards, handle })
     }
 
@@ -140,21 +140,21 @@ impl Shard {
 /// A shard's number, and the state that application threads of all shards share. The default is a host with a
 /// single shard.
 #[derive(Clone, Debug)]
-pub(crate) struct Seat {
+pub(crate) struct ShardRole {
     pub(crate) shard: Shard,
     pub(crate) listeners: Arc<Listeners>,
 }
 
-impl Default for Seat {
+impl Default for ShardRole {
     fn default() -> Self {
         Self { shard: Shard::new(0, 1), listeners: Arc::default() }
     }
 }
 
 /// A copy of a frame that one shard received and all shards must process.
-pub(crate) type News = Frame<Arc<[u8]>>;
+pub(crate) type SharedFrame = Frame<Arc<[u8]>>;
 
 /// Returns a copy of `frame` that the other shards can share.
-pub(crate) fn shared_copy<B: AsRef<[u8]>>(frame: &Frame<B>) -> News {
+pub(crate) fn shared_copy<B: AsRef<[u8]>>(frame: &Frame<B>) -> SharedFrame {
     frame.with_bytes(frame.bytes().into())
 }

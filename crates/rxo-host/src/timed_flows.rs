@@ -26,7 +26,7 @@ pub(crate) struct TimedFlows<T> {
 /// An entry of the table: one flow, with its state and its expiry time.
 #[derive(Clone, Copy, Debug)]
 struct Entry<T> {
-    /// The flow key of arriving segments; [`FlowKey::NOBODY`] if the entry was removed.
+    /// The flow key of arriving segments; [`FlowKey::NONE`] if the entry was removed.
     key: FlowKey,
     until: Instant,
     left: T,
@@ -62,10 +62,10 @@ impl<T: Copy> TimedFlows<T> {
     }
 
     /// Adds an entry with a new key. If the table is full, evicts the oldest entry and returns its key;
-    /// otherwise returns `None`. [`FlowKey::NOBODY`] is not stored, because it marks removed entries: no
+    /// otherwise returns `None`. [`FlowKey::NONE`] is not stored, because it marks removed entries: no
     /// connection has this key, but a forged packet may.
     pub(crate) fn insert(&mut self, key: FlowKey, left: T, until: Instant) -> Option<FlowKey> {
-        if key == FlowKey::NOBODY {
+        if key == FlowKey::NONE {
             return None;
         }
         let given_up = if self.used == self.limit { self.take_first() } else { None };
@@ -114,7 +114,7 @@ impl<T: Copy> TimedFlows<T> {
     fn take_first(&mut self) -> Option<FlowKey> {
         let (place, key) = (self.first, self.ring[self.first].key);
         (self.first, self.used) = ((self.first + 1) % self.limit, self.used - 1);
-        let is_live = key != FlowKey::NOBODY;
+        let is_live = key != FlowKey::NONE;
         if is_live {
             self.unlink(place);
         }
@@ -146,7 +146,7 @@ impl<T: Copy> TimedFlows<T> {
             Some(before) => self.ring[before].next = next,
             None => self.buckets[bucket] = next,
         }
-        self.ring[place].key = FlowKey::NOBODY;
+        self.ring[place].key = FlowKey::NONE;
         self.live -= 1;
     }
 

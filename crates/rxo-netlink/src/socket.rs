@@ -32,7 +32,7 @@ const ATTEMPTS: usize = 8;
 
 /// Maximum time to wait for an answer. The kernel answers at once; the limit bounds the effect of a bug in
 /// this module.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Netlink {
     /// Opens a socket for interfaces, addresses, routes, neighbours and queueing disciplines.
@@ -63,7 +63,7 @@ impl Netlink {
     fn open(protocol: Option<Protocol>) -> io::Result<Self> {
         let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
         let socket = socket_with(family, SocketType::RAW, flags, protocol)?;
-        set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
+        set_socket_timeout(&socket, Timeout::Recv, Some(ANSWER_TIMEOUT))?;
         Ok(Self { socket, sequence: Mutex::new(1) })
     }
 

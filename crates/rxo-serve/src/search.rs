@@ -78,9 +78,9 @@ impl Search {
 
     /// Processes the file system's reply to [`Search::need`]. Returns the answer, or the search that
     /// continues. `now` determines the age of a file.
-    pub(crate) fn with_reply(self, told: FileReply, request: &Request, now: SystemTime) -> Next {
+    pub(crate) fn with_reply(self, reply: FileReply, request: &Request, now: SystemTime) -> Next {
         let stage = self.stage;
-        let next = match (stage, told) {
+        let next = match (stage, reply) {
             (Stage::Target, FileReply::Found(found)) => self.at_target(found, request, now),
             (Stage::Index, FileReply::Found(found)) => self.at_index(found, request, now),
             (Stage::Names, FileReply::Names(names)) => self.listing(names),
@@ -191,14 +191,14 @@ mod tests {
         let mut search = Search::of(target).unwrap();
         let (mut results, mut asked) = (results.iter(), Vec::new());
         loop {
-            let told = match search.need() {
+            let reply = match search.need() {
                 Need::Find(lookup) => {
                     asked.push(lookup.path.to_string_lossy().into_owned());
                     FileReply::Found(*results.next().unwrap())
                 }
                 Need::List => FileReply::Names(Ok(Arc::default())),
             };
-            match search.with_reply(told, &request, SystemTime::now()) {
+            match search.with_reply(reply, &request, SystemTime::now()) {
                 Next::Search(next) => search = next,
                 Next::Answer(answer) => return (answer.status, asked),
             }
@@ -232,8 +232,8 @@ mod tests {
     #[test]
     fn a_reply_to_another_question_is_our_fault() {
         let request = Request::parse(b"GET / HTTP/1.0\r\n\r\n").unwrap();
-        let told = FileReply::Names(Ok(Arc::default()));
-        let next = Search::of("/").unwrap().with_reply(told, &request, SystemTime::now());
+        let reply = FileReply::Names(Ok(Arc::default()));
+        let next = Search::of("/").unwrap().with_reply(reply, &request, SystemTime::now());
         assert!(matches!(next, Next::Answer(Answer { status: 500, .. })));
     }
 }

@@ -104,8 +104,8 @@ impl SynCookies {
     }
 
     fn cookie(&self, pair: &FlowKey, irs: SeqNumber, ticks: u64, size: usize) -> SeqNumber {
-        let said = ticks << 35 | u64::from(irs.0) << 3 | size as u64;
-        let hash = isn::cookie_hash(self.secret, pair, said) & 0x00ff_ffff;
+        let values = ticks << 35 | u64::from(irs.0) << 3 | size as u64;
+        let hash = isn::cookie_hash(self.secret, pair, values) & 0x00ff_ffff;
         SeqNumber(((ticks & 31) as u32) << 27 | (size as u32) << 24 | hash)
     }
 

@@ -23,8 +23,8 @@ impl EcnState {
     pub(crate) fn agree(&mut self, flags: TcpFlags, is_wanted: bool) {
         let both = TcpFlags::ECE | TcpFlags::CWR;
         let asks = if flags.contains(TcpFlags::ACK) { TcpFlags::ECE } else { both };
-        let said = TcpFlags::from_bits(flags.bits() & both.bits());
-        *self = Self { is_agreed: is_wanted && said == asks, ..Self::default() };
+        let received = TcpFlags::from_bits(flags.bits() & both.bits());
+        *self = Self { is_agreed: is_wanted && received == asks, ..Self::default() };
     }
 
     /// Processes the marks of a received segment (RFC 3168, section 6.1.3).

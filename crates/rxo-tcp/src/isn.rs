@@ -37,12 +37,12 @@ pub(crate) fn timestamp_offset(secret: Secret, pair: &FlowKey) -> u32 {
     keyed(secret, pair, b't') as u32
 }
 
-/// Returns the part of a SYN cookie that only this host can compute. `said` contains the public values that the
-/// cookie authenticates.
-pub(crate) fn cookie_hash(secret: Secret, pair: &FlowKey, said: u64) -> u32 {
+/// Returns the part of a SYN cookie that only this host can compute. `values` contains the public values that
+/// the cookie authenticates.
+pub(crate) fn cookie_hash(secret: Secret, pair: &FlowKey, values: u64) -> u32 {
     // Only the first hash yields the key of the second.
     let key = Secret([keyed(secret, pair, b'c'), secret.0[1]]);
-    siphash(key, &said.to_le_bytes()) as u32
+    siphash(key, &values.to_le_bytes()) as u32
 }
 
 fn keyed(secret: Secret, pair: &FlowKey, purpose: u8) -> u64 {

@@ -90,13 +90,13 @@ pub use events::Events;
 pub use gso::GsoSegment;
 pub use isn::Secret;
 pub use multicast::{
-    Control, Group, GroupConfig, GroupEvent, Late, MemberId, Mender, Outcome, Parity, ParityBlock,
-    Progress, Refusal, Repair, Repairs, Slow, Torn,
+    Control, Group, GroupConfig, GroupEvent, IncompleteBlock, Late, MemberId, Outcome, Parity,
+    ParityBlock, ParityCollector, Progress, Refusal, Repair, Repairs, Slow,
 };
 pub use options::{OptionBytes, SegmentOptions};
 pub use path::PathCounts;
 pub use plain::{PlainSegment, PlainSegments, has_plain_options};
-pub use receive::AckOwed;
+pub use receive::PendingAck;
 pub use recovery::{RecoveryPhase, RecoveryStatistics};
 pub use segment::{Ecn, Payload, Segment};
 pub use send::{SendBuffer, Slices, Text};

@@ -24,7 +24,7 @@ pub(crate) struct Path {
     /// carries segments of its size. `None` if there is no such segment.
     watched: Option<Watched>,
     /// A router's report that must be confirmed by a timeout; `None` if there is none.
-    word: Option<Word>,
+    pending: Option<PendingReport>,
     /// The time at which a larger segment is tried next; `None` if no trial is scheduled.
     try_at: Option<Instant>,
     pub(crate) counts: PathCounts,
@@ -55,26 +55,26 @@ struct Watched {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Word {
+struct PendingReport {
     seq: SeqNumber,
     mss: u32,
 }
 
 /// The treatment of a router's report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Judgement {
+pub(crate) enum ReportVerdict {
     /// The router's report is implausible or not new.
     Ignored,
     /// The router's report is applied if the segment that it names times out.
     Waits,
     /// The router's report is applied: this is the new segment size, in bytes.
-    Believed(u32),
+    Applied(u32),
 }
 
 impl Path {
     pub(crate) fn new(mss: u32) -> Self {
         let counts = PathCounts::default();
-        Self { full: mss, passed: 0, watched: None, word: None, try_at: None, counts }
+        Self { full: mss, passed: 0, watched: None, pending: None, try_at: None, counts }
     }
 
     /// Sets the segment size that the handshake allowed, in bytes, and resets everything except the counters.
@@ -84,29 +84,29 @@ impl Path {
 
     /// Decides how to treat a router's report that the segment with `seq` was too large and that the path
     /// carries segments of `mss` bytes. `now_used` is the segment size in use, in bytes.
-    pub(crate) fn judge(&mut self, seq: SeqNumber, mss: u32, now_used: u32) -> Judgement {
+    pub(crate) fn judge(&mut self, seq: SeqNumber, mss: u32, now_used: u32) -> ReportVerdict {
         if mss >= now_used {
             self.counts.too_big_ignored += 1;
-            return Judgement::Ignored;
+            return ReportVerdict::Ignored;
         }
         if mss < self.passed {
-            self.word = Some(Word { seq, mss });
-            return Judgement::Waits;
+            self.pending = Some(PendingReport { seq, mss });
+            return ReportVerdict::Waits;
         }
-        Judgement::Believed(mss)
+        ReportVerdict::Applied(mss)
     }
 
     /// Processes the timeout of the first outstanding segment. Returns the segment size in bytes of a
     /// router's report that waited for this timeout; `None` if no report waited.
     pub(crate) fn timed_out(&mut self, now_used: u32) -> Option<u32> {
-        let word = self.word.take()?;
-        (word.mss < now_used).then_some(word.mss)
+        let pending = self.pending.take()?;
+        (pending.mss < now_used).then_some(pending.mss)
     }
 
     /// Records that a smaller segment size is used from now on; a larger one is tried at `try_at`.
     pub(crate) fn lowered(&mut self, mss: u32, try_at: Instant) {
         self.passed = self.passed.min(mss);
-        (self.watched, self.word, self.try_at) = (None, None, Some(try_at));
+        (self.watched, self.pending, self.try_at) = (None, None, Some(try_at));
     }
 
     /// Records that a full segment of `bytes` is sent for the first time.
@@ -144,7 +144,7 @@ impl Path {
     /// Records that everything before `una` has arrived. Returns the new segment size in bytes if a trial
     /// passed, otherwise `None`.
     pub(crate) fn acknowledged(&mut self, una: SeqNumber) -> Option<u32> {
-        if self.word.take_if(|word| word.seq.is_before(una)).is_some() {
+        if self.pending.take_if(|pending| pending.seq.is_before(una)).is_some() {
             self.counts.too_big_ignored += 1;
         }
         let watched = self.watched.take_if(|watched| una.is_at_or_after(watched.end))?;
@@ -155,7 +155,7 @@ impl Path {
 
     /// Returns `true` if [`Path::acknowledged`] may have an effect.
     pub(crate) fn is_watching(&self) -> bool {
-        self.watched.is_some() || self.word.is_some()
+        self.watched.is_some() || self.pending.is_some()
     }
 
     /// Returns the larger segment size to try now, in bytes; `None` if no trial is due.
@@ -167,7 +167,7 @@ impl Path {
     /// Returns the next smaller segment size to try without a report, in bytes; `None` if there is no smaller
     /// size to try. `headers` is the length of the IP and TCP headers with options, in bytes.
     pub(crate) fn next_smaller(now_used: u32, headers: u32, is_v4: bool) -> Option<u32> {
-        let sizes = if is_v4 { &GUESSES_V4[..] } else { &GUESSES_V6[..] };
+        let sizes = if is_v4 { &SMALLER_MTUS_V4[..] } else { &SMALLER_MTUS_V6[..] };
         let mut sizes = sizes.iter().map(|mtu| mtu - headers);
         sizes.find(|size| *size < now_used)
     }
@@ -178,8 +178,8 @@ impl Path {
 pub(crate) const TRY_AGAIN_AFTER: Duration = Duration::from_secs(600);
 /// The MTUs in bytes to try without a report: the smallest MTU of an IPv6 link, which fits most tunnels, and
 /// the packet size that every IPv4 host accepts.
-const GUESSES_V4: [u32; 2] = [1_280, LEAST_MTU_V4];
-const GUESSES_V6: [u32; 1] = [LEAST_MTU_V6];
+const SMALLER_MTUS_V4: [u32; 2] = [1_280, LEAST_MTU_V4];
+const SMALLER_MTUS_V6: [u32; 1] = [LEAST_MTU_V6];
 /// The smallest MTU for IPv4, in bytes: a router's report does not lower it further (RFC 5927, section 7.2,
 /// "Discussion").
 pub(crate) const LEAST_MTU_V4: u32 = 576;
@@ -204,15 +204,15 @@ mod tests {
     /// The first discovery is quick; a later report waits for a timeout (RFC 5927, section 7.2).
     #[test]
     fn a_routers_word_is_believed_unless_larger_ones_have_passed() {
-        assert_eq!(used(false).judge(AT, 1_200, 1_400), Judgement::Believed(1_200));
+        assert_eq!(used(false).judge(AT, 1_200, 1_400), ReportVerdict::Applied(1_200));
         let mut path = used(true);
-        assert_eq!(path.judge(AT, 1_200, 1_400), Judgement::Waits);
+        assert_eq!(path.judge(AT, 1_200, 1_400), ReportVerdict::Waits);
         assert_eq!(path.timed_out(1_400), Some(1_200));
         assert_eq!(path.timed_out(1_400), None);
-        assert_eq!(path.judge(AT, 1_200, 1_400), Judgement::Waits);
+        assert_eq!(path.judge(AT, 1_200, 1_400), ReportVerdict::Waits);
         path.acknowledged(AT + 1);
         assert_eq!(path.timed_out(1_400), None);
-        assert_eq!(path.judge(AT, 1_400, 1_400), Judgement::Ignored);
+        assert_eq!(path.judge(AT, 1_400, 1_400), ReportVerdict::Ignored);
         assert_eq!(path.counts.too_big_ignored, 2);
     }
 

@@ -6,7 +6,7 @@ use rxo_wire::build::TcpHeader;
 use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
 
 use crate::options::OptionBytes;
-use crate::receive::AckOwed;
+use crate::receive::PendingAck;
 use crate::segment::{Ecn, Segment};
 use crate::send::Text;
 
@@ -35,7 +35,7 @@ pub struct Transmit<'a> {
     /// ACKs to send after this segment, each as a segment of its own. This segment is their template: the ACKs
     /// differ from it only in ACK number, window and TSecr (Menon and Zwaenepoel 2008, section 4). Empty if
     /// this segment has payload.
-    pub later_acks: &'a [AckOwed],
+    pub later_acks: &'a [PendingAck],
 }
 
 impl Transmit<'_> {
@@ -47,19 +47,19 @@ impl Transmit<'_> {
 
     /// Returns each of [`Transmit::later_acks`] as a segment, for callers that build them one by one.
     pub fn later(&self) -> impl Iterator<Item = Self> {
-        self.later_acks.iter().map(|owed| {
+        self.later_acks.iter().map(|pending| {
             let mut one = Self { later_acks: &[], ..*self };
-            one.set_acknowledgement(owed);
+            one.set_acknowledgement(pending);
             one
         })
     }
 
-    /// Replaces the fields of this segment by those of the ACK `owed`, which is one of
+    /// Replaces the fields of this segment by those of the ACK `pending`, which is one of
     /// [`Transmit::later_acks`]. Cheaper than [`Transmit::later`], which copies the segment.
     #[inline]
-    pub fn set_acknowledgement(&mut self, owed: &AckOwed) {
-        (self.ack, self.window) = (owed.ack, owed.window);
-        self.options.set_echo(owed.echo);
+    pub fn set_acknowledgement(&mut self, pending: &PendingAck) {
+        (self.ack, self.window) = (pending.ack, pending.window);
+        self.options.set_echo(pending.echo);
     }
 
     /// Returns the TCP header without checksum. `pair` is the flow key of the segment, which contains the ports.

@@ -142,7 +142,7 @@ impl Peer {
     }
 }
 
-/// The memory that a connection keeps without text: slots for owed acknowledgements.
+/// The memory that a connection keeps without text: slots for pending acknowledgements.
 const LITTLE: i64 = 512;
 const MUCH: usize = 100_000;
 

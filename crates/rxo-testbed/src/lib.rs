@@ -13,7 +13,7 @@
 //! * [`Tap`] is an interface whose other side is this process, and [`Monitor`] copies the frames that an interface
 //!   receives: together they show how the kernel treats frames that a test writes.
 //! * [`Lab`] builds the network of the demo and the live tests in one call.
-//! * [`Deaf`] makes a socket lose arriving segments.
+//! * [`DropIncoming`] makes a socket lose arriving segments.
 //! * [`traffic`] sends data through a network and checks every byte; [`CpuMeter`] measures the cost, and
 //!   [`MachineReading`] the load of other processes at that time.
 //!
@@ -33,7 +33,7 @@
 //! ```
 
 mod cpu;
-mod deaf;
+mod drop_incoming;
 pub mod error;
 mod link;
 mod load;
@@ -49,7 +49,7 @@ mod user_namespace;
 mod worker;
 
 pub use cpu::{CoreUse, CpuMeter, CpuReading, CpuUse, times_slept};
-pub use deaf::Deaf;
+pub use drop_incoming::DropIncoming;
 pub use error::{LabError, Result};
 pub use link::{
     CoalescingHold, Interface, InterfaceCounters, Mac, Offload, RateLimit, Vxlan, create_veth,

@@ -209,11 +209,11 @@ fn is_usable(line: &str, interface: &str) -> bool {
 /// # Errors
 /// Returns the first error of `is_so`.
 pub fn until(is_so: impl Fn() -> Result<bool>) -> Result<io::Result<()>> {
-    for _ in 0..LOOKS {
+    for _ in 0..MOST_CALLS {
         if is_so()? {
             return Ok(Ok(()));
         }
-        thread::sleep(BETWEEN_LOOKS);
+        thread::sleep(CHECK_INTERVAL);
     }
     Ok(Err(io::ErrorKind::TimedOut.into()))
 }
@@ -224,8 +224,8 @@ const IPV6_SWITCHED_OFF: [&str; 4] =
     ["dad_transmits", "accept_ra", "router_solicitations", "router_solicitation_delay"];
 
 /// The number of times that [`until`] calls its function: one call every 10 ms for a minute.
-const LOOKS: u32 = 6_000;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+const MOST_CALLS: u32 = 6_000;
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 fn cannot_open(label: &str) -> String {
     format!("cannot open the network namespace \"{label}\"")

@@ -20,20 +20,20 @@ impl<T: Send + 'static> Worker<T> {
         core: Option<usize>,
         work: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<Self> {
-        let (tell, hear) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let thread = thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || {
                 let pinned = core.map_or(Ok(()), sys::pin_to_core);
                 let started = pinned.map(|()| sys::thread_id());
                 let goes_on = started.is_ok();
-                match tell.send(started) {
+                match sender.send(started) {
                     Ok(()) if goes_on => work(),
                     _ => Err(ended("of the lab")),
                 }
             })
             .context(|| format!("cannot start the thread {name}"))?;
-        let started = hear.recv().map_err(|_| ended(name))?;
+        let started = receiver.recv().map_err(|_| ended(name))?;
         let thread_id = started.context(|| cannot_pin(name, core))?;
         Ok(Self { thread, thread_id })
     }

@@ -29,12 +29,12 @@ const MOST_CLIENTS: usize = 16;
 
 /// The time after which an idle client is disconnected: a client that sends no request or does not read its
 /// answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The interval between attempts to connect to an existing socket. [`ENDING_LOOKS`] such attempts wait two
+/// The interval between attempts to connect to an existing socket. [`ENDING_CHECKS`] such attempts wait two
 /// seconds for another process to end.
-const LOOK: Duration = Duration::from_millis(100);
-const ENDING_LOOKS: u32 = 20;
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
+const ENDING_CHECKS: u32 = 20;
 
 /// The control socket: its listener and its file.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl ControlSocket {
                     Ok(_) if Arc::strong_count(&places) > MOST_CLIENTS => {}
                     Ok(stream) => start(stream, Arc::clone(&shared), Arc::clone(&places)),
                     // Descriptors may be free again later.
-                    Err(_) => thread::sleep(LOOK),
+                    Err(_) => thread::sleep(CHECK_INTERVAL),
                 }
             }
         };
@@ -113,11 +113,11 @@ impl Drop for ControlSocket {
 /// Returns `true` if a process serves the socket. Waits up to two seconds for that process to end, because a
 /// process whose interface was just deleted ends soon.
 fn is_served(path: &Path) -> bool {
-    for _ in 0..ENDING_LOOKS {
+    for _ in 0..ENDING_CHECKS {
         if UnixStream::connect(path).is_err() {
             return false;
         }
-        thread::sleep(LOOK);
+        thread::sleep(CHECK_INTERVAL);
     }
     true
 }
@@ -133,11 +133,11 @@ fn start(stream: UnixStream, shared: Arc<Shared>, place: Arc<()>) {
     _ = thread::Builder::new().name("client".to_owned()).spawn(serve);
 }
 
-/// Answers requests until the client closes the connection, is idle for [`PATIENCE`], or sends a request that
+/// Answers requests until the client closes the connection, is idle for [`TIMEOUT`], or sends a request that
 /// is too long.
 fn converse(mut stream: UnixStream, shared: &Shared) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     let (mut reader, mut bytes) = (Reader::default(), [0; 4_096]);
     loop {
         while let Some(request) = reader.take_request() {

@@ -44,7 +44,7 @@ const IN_GENEVE: u32 = 1 << 29;
 
 impl FlowKey {
     /// A key that no real flow has: all zeros.
-    pub const NOBODY: Self = Self { words: [0; 5] };
+    pub const NONE: Self = Self { words: [0; 5] };
 
     /// Creates the key of an IPv4 flow. `ports` has the source port in its upper half; `vlan` is the result of
     /// [`crate::VlanStack::key`].
@@ -383,7 +383,7 @@ impl FlowHasher {
         let low = fold(b ^ s2, d ^ s3);
         // Ports often increment. A single multiplication by a seeded value could map many of them to few
         // buckets for an unlucky seed, so they are multiplied by a constant first.
-        let tail = e.wrapping_mul(STIR) ^ s4;
+        let tail = e.wrapping_mul(GOLDEN_RATIO) ^ s4;
         FlowHash(fold(high ^ tail, low ^ s5))
     }
 }
@@ -400,7 +400,7 @@ impl fmt::Debug for FlowHasher {
 pub struct FlowHash(pub u64);
 
 /// A constant that mixes seeds: 2⁶⁴ divided by the golden ratio. Its consecutive multiples are far apart.
-const STIR: u64 = 0x9e37_79b9_7f4a_7c15;
+const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[inline]
 const fn fold(a: u64, b: u64) -> u64 {

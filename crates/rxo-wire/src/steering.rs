@@ -95,7 +95,7 @@ mod tests {
             assert_eq!(shard, shard_of(&key.reversed(), shards), "{key:?}");
             assert_eq!(shard, shard_of(&key.on_device_vlan(5), shards), "{key:?}");
         }
-        assert_eq!(shard_of(&FlowKey::NOBODY, 0), 0);
+        assert_eq!(shard_of(&FlowKey::NONE, 0), 0);
     }
 
     /// Connections are spread evenly even if all ports are even numbers.

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use rxo::driver::{DeviceBuf, DeviceSink, Isolation, PacketOptions, PacketSource};
-use rxo::host::{Handle, HostConfig, ShardSeat};
+use rxo::host::{Handle, HostConfig, ShardOpener};
 use rxo::live::{SystemWaiter, host};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -50,13 +50,13 @@ fn run(
     // The kernel itself would answer the connections with resets.
     let addresses: Vec<_> = config.addresses.iter().map(|cidr| cidr.address()).collect();
     let _isolation = Isolation::of_addresses(interface, &addresses);
-    let seats = ShardSeat::all(sources.len(), config)?;
+    let openers = ShardOpener::all(sources.len(), config)?;
     thread::scope(|scope| {
-        let start = |(seat, source)| {
+        let start = |(opener, source)| {
             let started = started.clone();
-            scope.spawn(move || run_shard(interface, seat, source, &started))
+            scope.spawn(move || run_shard(interface, opener, source, &started))
         };
-        let running: Vec<_> = seats.into_iter().zip(sources).map(start).collect();
+        let running: Vec<_> = openers.into_iter().zip(sources).map(start).collect();
         let ends =
             running.into_iter().map(|shard| shard.join().map_err(|_| "a shard has panicked")?);
         ends.collect()
@@ -66,12 +66,12 @@ fn run(
 /// Runs a shard, which sends through a socket that its own thread opens.
 fn run_shard(
     interface: &str,
-    seat: ShardSeat<DeviceBuf>,
+    opener: ShardOpener<DeviceBuf>,
     source: PacketSource,
     started: &Sender<Handle>,
 ) -> Outcome<()> {
     let sink = DeviceSink::packet(interface)?;
-    let (mut shard, handle) = seat.open(source, sink)?;
+    let (mut shard, handle) = opener.open(source, sink)?;
     // The handle of each shard is that of the whole host, so one is enough.
     let _sent = started.send(handle);
     Ok(shard.run(&mut SystemWaiter::new(), &AtomicBool::new(false), |_, _| {})?)

@@ -58,40 +58,40 @@ impl<Q> Desk<Q> {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Asks the question that `question` builds with a reply, calls `wake`, and waits at most `patience` until
+    /// Asks the question that `question` builds with a reply, calls `wake`, and waits at most `timeout` until
     /// the working thread has begun to answer. If the thread has not begun by then, withdraws the question and
     /// returns `None`.
     pub fn ask<A>(
         &self,
         question: impl FnOnce(Reply<A>) -> Q,
         wake: impl FnOnce(),
-        patience: Duration,
+        timeout: Duration,
     ) -> Option<A> {
         let _turn = lock(&self.shared.asks);
         let answer = self.leave(question);
         wake();
-        self.await_answer(&answer, patience)
+        self.await_answer(&answer, timeout)
     }
 
     /// Puts the question that `question` builds on all `desks` and calls `wake`, so that all working threads
-    /// answer at the same time. Waits for each answer at most `patience`. Returns the answers in the order of
+    /// answer at the same time. Waits for each answer at most `timeout`. Returns the answers in the order of
     /// the desks. The answer is `None` for a thread that has not begun to answer in time, as for [`Desk::ask`].
     pub fn ask_all<A>(
         desks: &[Self],
         question: impl Fn(Reply<A>) -> Q,
         wake: impl FnOnce(),
-        patience: Duration,
+        timeout: Duration,
     ) -> Vec<Option<A>> {
         // Always in the same order, so that two threads that ask do not wait for each other.
         let _turns: Vec<_> = desks.iter().map(|desk| lock(&desk.shared.asks)).collect();
         let left: Vec<_> = desks.iter().map(|desk| desk.leave(&question)).collect();
         wake();
-        let mut patience = patience;
+        let mut timeout = timeout;
         let answers = desks.iter().zip(left).map(|(desk, answer)| {
-            let answer = desk.await_answer(&answer, patience);
+            let answer = desk.await_answer(&answer, timeout);
             if answer.is_none() {
                 // The other threads have had the same time to answer.
-                patience = Duration::ZERO;
+                timeout = Duration::ZERO;
             }
             answer
         });
@@ -119,8 +119,8 @@ impl<Q> Desk<Q> {
         }
     }
 
-    fn await_answer<A>(&self, answer: &Receiver<A>, patience: Duration) -> Option<A> {
-        match answer.recv_timeout(patience) {
+    fn await_answer<A>(&self, answer: &Receiver<A>, timeout: Duration) -> Option<A> {
+        match answer.recv_timeout(timeout) {
             Ok(answer) => Some(answer),
             Err(RecvTimeoutError::Disconnected) => None,
             Err(RecvTimeoutError::Timeout) => {

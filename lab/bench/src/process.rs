@@ -47,7 +47,7 @@ impl Process {
 
     /// Waits until the process ends, and returns its output.
     pub(crate) fn end(mut self) -> Result<String> {
-        if is_running_after(&mut self.child, PATIENCE) {
+        if is_running_after(&mut self.child, TIMEOUT) {
             bail!("{} does not end", self.name);
         }
         let status = self.child.wait()?;
@@ -72,7 +72,7 @@ pub(crate) fn interrupt(child: &mut Child) {
         return;
     }
     signal(child, Signal::INT);
-    if is_running_after(child, PATIENCE) {
+    if is_running_after(child, TIMEOUT) {
         // It may have ended meanwhile, so the error is ignored.
         _ = child.kill();
     }
@@ -139,6 +139,6 @@ pub(crate) fn resident_bytes(process: u32) -> Result<u64> {
 }
 
 /// Longest time that a process may take to end.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest time for anything that a busy machine does late.
 const LONG: Duration = Duration::from_secs(120);

@@ -129,8 +129,8 @@ impl Shared {
 }
 
 fn take_files(number: u64, server: SocketAddr, load: Load, shared: &Shared) -> Result<()> {
-    let mut stream = TcpStream::connect_timeout(&server, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut stream = TcpStream::connect_timeout(&server, TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     let (mut random, mut buffer) = (number + 1, vec![0; READ_BYTES]);
     for request in 0.. {
         // A linear congruential generator gives each client another order of files.
@@ -185,4 +185,4 @@ const END: &[u8] = b"\r\n\r\n";
 const READ_BYTES: usize = 64 << 10;
 /// Stack of a client's thread, small because there are hundreds.
 const STACK_BYTES: usize = 128 << 10;
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);

@@ -29,7 +29,7 @@ use crate::process::{self, Process};
 const MOST_GUESTS: usize = 8;
 const FILE_BYTES: usize = 8 << 20;
 /// Timeout of a transfer. Emulated machines are slow, and all may share one core.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The result of one guest.
 #[derive(Debug, Serialize)]
@@ -62,7 +62,7 @@ pub(crate) fn run(flags: &TryFlags, stop: &AtomicBool) -> Result<()> {
     let transfer = |n: usize, ()| -> Result<bool> {
         let mut guest = boot(&image, processor, folder.guest(n), n)?;
         ends_early(stop)?;
-        let arrived = guest.send(lab.peer(), &content, PATIENCE)?;
+        let arrived = guest.send(lab.peer(), &content, TIMEOUT)?;
         ends_early(stop)?;
         Ok(arrived == hash && comes_back(&mut guest, lab.peer(), n, &content)?)
     };
@@ -116,7 +116,7 @@ fn boot(image: &GuestImage, processor: Processor, socket: PathBuf, n: usize) -> 
 fn comes_back(guest: &mut Guest, peer: &Namespace, n: usize, content: &[u8]) -> Result<bool> {
     let address = Ipv4Addr::new(10, 77, 0, 100 + n as u8);
     peer.interface(Lab::PEER_INTERFACE).add_address(address.into(), 24)?;
-    Ok(guest.fetch(peer, address, PATIENCE)? == content)
+    Ok(guest.fetch(peer, address, TIMEOUT)? == content)
 }
 
 fn ends_early(stop: &AtomicBool) -> Result<()> {

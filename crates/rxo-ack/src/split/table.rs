@@ -12,7 +12,7 @@ use rxo_wire::{FlowHasher, FlowKey};
 
 use super::flow::Flow;
 
-const NOBODY: u16 = u16::MAX;
+const NO_ENTRY: u16 = u16::MAX;
 /// The maximum number of flows in a table.
 pub(super) const MAX_FLOWS: u16 = 16_384;
 /// The number of hash buckets per flow.
@@ -46,12 +46,12 @@ impl Table {
         // At most 2^16 buckets, so that a bucket index fits into 16 bits.
         let buckets = (usize::from(limit) * SPARSITY).next_power_of_two();
         Self {
-            buckets: core::iter::repeat_n(NOBODY, buckets).collect(),
+            buckets: core::iter::repeat_n(NO_ENTRY, buckets).collect(),
             entries: Vec::with_capacity(limit.into()),
             limit,
             hasher: FlowHasher::new(seed),
-            newest: NOBODY,
-            oldest: NOBODY,
+            newest: NO_ENTRY,
+            oldest: NO_ENTRY,
             evicted: 0,
         }
     }
@@ -83,7 +83,7 @@ impl Table {
     #[inline]
     fn place_of(&self, key: &FlowKey, bucket: u16) -> Option<u16> {
         let mut place = self.buckets[usize::from(bucket)];
-        while place != NOBODY {
+        while place != NO_ENTRY {
             let entry = &self.entries[usize::from(place)];
             if entry.key == *key {
                 return Some(place);
@@ -100,8 +100,14 @@ impl Table {
 
     fn add(&mut self, key: &FlowKey, bucket: u16) -> u16 {
         let next = self.buckets[usize::from(bucket)];
-        let entry =
-            Entry { key: *key, bucket, next, newer: NOBODY, older: NOBODY, flow: Flow::default() };
+        let entry = Entry {
+            key: *key,
+            bucket,
+            next,
+            newer: NO_ENTRY,
+            older: NO_ENTRY,
+            flow: Flow::default(),
+        };
         let place = if self.entries.len() < usize::from(self.limit) {
             self.entries.push(entry);
             (self.entries.len() - 1) as u16
@@ -128,7 +134,7 @@ impl Table {
             self.buckets[usize::from(bucket)] = next;
             return place;
         }
-        while at != NOBODY {
+        while at != NO_ENTRY {
             let entry = &mut self.entries[usize::from(at)];
             if entry.next == place {
                 entry.next = next;
@@ -150,11 +156,11 @@ impl Table {
     fn unlink(&mut self, place: u16) {
         let Entry { newer, older, .. } = self.entries[usize::from(place)];
         match newer {
-            NOBODY => self.newest = older,
+            NO_ENTRY => self.newest = older,
             newer => self.entries[usize::from(newer)].older = older,
         }
         match older {
-            NOBODY => self.oldest = newer,
+            NO_ENTRY => self.oldest = newer,
             older => self.entries[usize::from(older)].newer = newer,
         }
     }
@@ -162,9 +168,9 @@ impl Table {
     fn link_newest(&mut self, place: u16) {
         let before = core::mem::replace(&mut self.newest, place);
         let entry = &mut self.entries[usize::from(place)];
-        (entry.newer, entry.older) = (NOBODY, before);
+        (entry.newer, entry.older) = (NO_ENTRY, before);
         match before {
-            NOBODY => self.oldest = place,
+            NO_ENTRY => self.oldest = place,
             before => self.entries[usize::from(before)].newer = place,
         }
     }

@@ -50,8 +50,8 @@ fn skip_header(packed: &mut impl BufRead) -> io::Result<()> {
 fn check_trailer(packed: &mut impl Read, checksum: u32, bytes: u32) -> io::Result<()> {
     let mut trailer = [0; 8];
     packed.read_exact(&mut trailer)?;
-    let said = u64::from_le_bytes(trailer);
-    if said == u64::from(bytes) << 32 | u64::from(checksum) {
+    let stored = u64::from_le_bytes(trailer);
+    if stored == u64::from(bytes) << 32 | u64::from(checksum) {
         return Ok(());
     }
     Err(damaged("gzip: the checksum or the length of a member is wrong"))

@@ -47,7 +47,9 @@ fn unpack_frame<R: Read>(
         output.take_all(decoder)?;
     }
     match (decoder.get_checksum_from_data(), decoder.get_calculated_checksum()) {
-        (Some(said), Some(found)) if said != found => Err(damaged("zstd: the checksum is wrong")),
+        (Some(stored), Some(found)) if stored != found => {
+            Err(damaged("zstd: the checksum is wrong"))
+        }
         _ => Ok(()),
     }
 }

@@ -60,7 +60,7 @@ impl<'a> Crowd<'a> {
         (meter, to_come): (Arc<Meter>, Arc<Places>),
     ) -> Result<Self> {
         let (readiness, listeners) = (Readiness::new(), endpoint.listen(handle)?);
-        listeners.iter().try_for_each(|listeners| listeners.watch(&readiness, DOOR))?;
+        listeners.iter().try_for_each(|listeners| listeners.watch(&readiness, LISTENER_TOKEN))?;
         Ok(Self {
             endpoint,
             handle,
@@ -72,7 +72,7 @@ impl<'a> Crowd<'a> {
             listeners,
             readiness,
             ready: Vec::new(),
-            paused: vec![DOOR],
+            paused: vec![LISTENER_TOKEN],
             look_at: Instant::now(),
             is_watching: false,
             done: Vec::new(),
@@ -106,7 +106,7 @@ impl<'a> Crowd<'a> {
         let mut ready = mem::take(&mut self.ready);
         for token in ready.drain(..) {
             match token {
-                DOOR => self.accept(),
+                LISTENER_TOKEN => self.accept(),
                 token => self.visit(token),
             }
         }
@@ -176,7 +176,7 @@ impl<'a> Crowd<'a> {
         if now < self.look_at {
             return;
         }
-        self.look_at = now + LOOK * (1 + self.living / MOST_LOOKED_AT_OFTEN) as u32;
+        self.look_at = now + CHECK_INTERVAL * (1 + self.living / MOST_CHECKED_OFTEN) as u32;
         self.is_watching = false;
         for (token, session) in (0..).zip(&self.sessions) {
             let Some(session) = session.as_ref().filter(|session| session.is_due(now)) else {
@@ -230,12 +230,12 @@ impl<'a> Crowd<'a> {
 }
 
 /// The token of the listeners in `readiness`.
-const DOOR: u64 = u64::MAX;
+const LISTENER_TOKEN: u64 = u64::MAX;
 /// Maximum number of connections that are being opened at a time.
 const MOST_OPENING: usize = 256;
 /// The time between two checks of the sessions that wait for a point in time, for at most
-/// [`MOST_LOOKED_AT_OFTEN`] such sessions.
-const LOOK: Duration = Duration::from_millis(1);
-/// The largest number of sessions for which [`LOOK`] applies; with more sessions, the time between two checks
-/// grows in proportion.
-const MOST_LOOKED_AT_OFTEN: usize = 64;
+/// [`MOST_CHECKED_OFTEN`] such sessions.
+const CHECK_INTERVAL: Duration = Duration::from_millis(1);
+/// The largest number of sessions for which [`CHECK_INTERVAL`] applies; with more sessions, the time between
+/// two checks grows in proportion.
+const MOST_CHECKED_OFTEN: usize = 64;

@@ -23,7 +23,9 @@ use rxo_console::log;
 use rxo_console::printer::Printer;
 
 use self::plan::Plan;
-use crate::control::{Doors, Interval, Refusal, Stats, host_process, with_sockets_removed};
+use crate::control::{
+    ControlAddresses, Interval, Refusal, Stats, host_process, with_sockets_removed,
+};
 use crate::endpoint::Endpoint;
 use crate::flags::{SinkFlags, SourceFlags};
 
@@ -32,8 +34,9 @@ use crate::flags::{SinkFlags, SourceFlags};
 /// # Errors
 /// If the plan is invalid, the device cannot be opened, or a connection fails.
 pub(crate) fn sink(flags: &SinkFlags) -> Result<()> {
-    let (host, doors) = (&flags.endpoint.host, Doors::from_flags(&flags.meter.control)?);
-    with_sockets_removed(host, &doors, || run("rxo sink", &Plan::of_sink(flags)?))
+    let (host, addresses) =
+        (&flags.endpoint.host, ControlAddresses::from_flags(&flags.meter.control)?);
+    with_sockets_removed(host, &addresses, || run("rxo sink", &Plan::of_sink(flags)?))
 }
 
 /// Sends until the time has passed or everything is sent.
@@ -41,12 +44,13 @@ pub(crate) fn sink(flags: &SinkFlags) -> Result<()> {
 /// # Errors
 /// The errors of [`sink`].
 pub(crate) fn source(flags: &SourceFlags) -> Result<()> {
-    let (host, doors) = (&flags.endpoint.host, Doors::from_flags(&flags.meter.control)?);
-    with_sockets_removed(host, &doors, || run("rxo source", &Plan::of_source(flags)?))
+    let (host, addresses) =
+        (&flags.endpoint.host, ControlAddresses::from_flags(&flags.meter.control)?);
+    with_sockets_removed(host, &addresses, || run("rxo source", &Plan::of_source(flags)?))
 }
 
 fn run(command: &'static str, plan: &Plan) -> Result<()> {
-    let sockets = plan.doors.bind()?;
+    let sockets = plan.addresses.bind()?;
     let endpoint = Endpoint::start(&plan.endpoint)?;
     let stats: Box<dyn Stats> = Box::new(Lines(Arc::clone(&plan.interval)));
     let process = host_process(command, endpoint.host(), Some(stats));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use rxo_console::log::Form;
 
-use crate::control::{Doors, Interval};
+use crate::control::{ControlAddresses, Interval};
 use crate::endpoint::EndpointPlan;
 use crate::exit::usage;
 use crate::flags::{MeterFlags, SinkFlags, SourceFlags};
@@ -22,7 +22,7 @@ pub(super) struct Plan {
     /// Time between two statistics lines; `None` prints only the totals.
     pub(super) interval: Arc<Interval>,
     /// The addresses of the sockets for requests (`--control`) and for metrics (`--metrics`).
-    pub(super) doors: Doors,
+    pub(super) addresses: ControlAddresses,
     pub(super) hash: bool,
     pub(super) json: bool,
     /// The form of the log.
@@ -101,10 +101,10 @@ impl Plan {
         }
         let endpoint = endpoint.with_workers(&flags.workers)?;
         let interval = Arc::new(Interval::new(interval(&flags.interval)?));
-        let doors = Doors::from_flags(&flags.control)?;
+        let addresses = ControlAddresses::from_flags(&flags.control)?;
         let MeterFlags { hash, json, .. } = *flags;
         let log = flags.log.log.into();
-        Ok(Self { endpoint, work, connections, interval, doors, hash, json, log })
+        Ok(Self { endpoint, work, connections, interval, addresses, hash, json, log })
     }
 }
 

@@ -233,7 +233,7 @@ impl Session {
         if step != Step::Ends {
             return Ok(step);
         }
-        self.stream.shutdown(Shutdown::Write).or_else(closed_is_fine)?;
+        self.stream.shutdown(Shutdown::Write).or_else(ignore_closed)?;
         self.stage = Stage::Settling(Settling::begin(&self.stream));
         // The peer may already have received everything; then no event would continue the session.
         Ok(Step::Pauses)
@@ -409,7 +409,7 @@ fn lock(counted: &Mutex<Counted>) -> MutexGuard<'_, Counted> {
 
 /// Ignores the error that the connection is already closed. The peer has then closed the connection completely,
 /// and all data from the peer was received.
-fn closed_is_fine(error: io::Error) -> io::Result<()> {
+fn ignore_closed(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::NotConnected { Ok(()) } else { Err(error) }
 }
 

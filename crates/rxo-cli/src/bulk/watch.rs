@@ -76,7 +76,7 @@ pub(super) fn until_done(
 
 /// Runs the sessions of one worker until the last has ended.
 fn work(mut crowd: Crowd<'_>, tick: &mut dyn FnMut()) -> OfWorker {
-    while crowd.turn(LOOK) {
+    while crowd.turn(CHECK_INTERVAL) {
         tick();
     }
     let round_trips = crowd.take_round_trips();
@@ -149,4 +149,4 @@ impl SessionResults {
 }
 
 /// Interval at which the main thread checks whether a line is due.
-const LOOK: Duration = Duration::from_millis(10);
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);

@@ -55,8 +55,8 @@ fn accept(listener: &TcpListener, source: &Arc<Source>) {
 }
 
 fn serve(mut stream: TcpStream, source: &Source) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(PEER_TIMEOUT))?;
+    stream.set_write_timeout(Some(PEER_TIMEOUT))?;
     let mut request = [0; 8];
     loop {
         stream.read_exact(&mut request)?;
@@ -99,8 +99,8 @@ impl Asker {
         let stream = match self.stream.take() {
             Some(stream) => stream,
             None => {
-                let stream = self.handle.connect_timeout(self.sender, PATIENCE)?;
-                stream.set_read_timeout(Some(PATIENCE))?;
+                let stream = self.handle.connect_timeout(self.sender, PEER_TIMEOUT)?;
+                stream.set_read_timeout(Some(PEER_TIMEOUT))?;
                 stream
             }
         };
@@ -114,7 +114,7 @@ impl Asker {
 pub(super) const MANIFEST: u64 = u64::MAX;
 const MOST_AT_ONCE: usize = 64;
 /// The time after which a peer that sends nothing counts as gone.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PEER_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {

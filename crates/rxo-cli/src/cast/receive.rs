@@ -25,7 +25,7 @@ use super::addresses;
 use super::again::Asker;
 use super::manifest::{BLOCK_BYTES, Hash, Manifest, hexadecimal, parse_hash};
 use super::stream::{self, Copied, StreamError};
-use crate::control::{Doors, host_counters, serve_metrics, with_sockets_removed};
+use crate::control::{ControlAddresses, host_counters, serve_metrics, with_sockets_removed};
 use crate::exit::{partial, usage};
 use crate::flags::CastReceiveFlags;
 use crate::hosting::{FastTotals, HostPlan, finish};
@@ -38,13 +38,13 @@ use crate::stop;
 /// # Errors
 /// If a flag is invalid, the sender cannot be reached, or the file arrives incomplete.
 pub(crate) fn command(flags: &CastReceiveFlags) -> Result<()> {
-    let doors = Doors::of_metrics(&flags.metrics)?;
-    with_sockets_removed(&flags.host, &doors, || receive(flags))
+    let addresses = ControlAddresses::of_metrics(&flags.metrics)?;
+    with_sockets_removed(&flags.host, &addresses, || receive(flags))
 }
 
 fn receive(flags: &CastReceiveFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
-    let sockets = Doors::of_metrics(&flags.metrics)?.bind()?;
+    let sockets = ControlAddresses::of_metrics(&flags.metrics)?.bind()?;
     let stop = stop::on_request()?;
     let host = plan.host.start_with(plan.files(), cast_receiver)?;
     let _read = serve_metrics(sockets, "rxo cast receive", &host_counters(host.asker()))?;

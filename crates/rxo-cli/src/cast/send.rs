@@ -17,7 +17,7 @@ use super::again;
 use super::outgoing::{Original, Outgoing, Source};
 use super::plan::Plan;
 use super::tally::Tally;
-use crate::control::{Doors, host_counters, serve_metrics, with_sockets_removed};
+use crate::control::{ControlAddresses, host_counters, serve_metrics, with_sockets_removed};
 use crate::flags::CastSendFlags;
 use crate::hosting::{FastTotals, finish};
 use crate::numbers::{gbit_per_s, grouped, ratio, rounded};
@@ -28,8 +28,8 @@ use crate::{output, stop};
 /// # Errors
 /// If a flag is invalid, the file cannot be read, or a receiver failed, was refused, or did not join.
 pub(crate) fn command(flags: &CastSendFlags) -> Result<()> {
-    let doors = Doors::of_metrics(&flags.metrics)?;
-    with_sockets_removed(&flags.host, &doors, || send(flags))
+    let addresses = ControlAddresses::of_metrics(&flags.metrics)?;
+    with_sockets_removed(&flags.host, &addresses, || send(flags))
 }
 
 fn send(flags: &CastSendFlags) -> Result<()> {
@@ -37,7 +37,7 @@ fn send(flags: &CastSendFlags) -> Result<()> {
     let original = Original::open(&flags.file, flags.raw)?;
     let bytes = original.bytes;
     plan.set_file_bytes(bytes);
-    let sockets = Doors::of_metrics(&flags.metrics)?.bind()?;
+    let sockets = ControlAddresses::of_metrics(&flags.metrics)?.bind()?;
     let stop = stop::on_request()?;
     let host = plan.host.start_with(Vec::new(), |config| plan.configure(config))?;
     let _read = serve_metrics(sockets, "rxo cast send", &host_counters(host.asker()))?;

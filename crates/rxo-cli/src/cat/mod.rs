@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, Error, Result};
 use rxo_host::TcpStream;
 
-use crate::control::{Doors, with_sockets_removed};
+use crate::control::{ControlAddresses, with_sockets_removed};
 use crate::endpoint::{Endpoint, EndpointPlan, incomplete, is_timeout, wait_until_delivered};
 use crate::exit::partial;
 use crate::flags::CatFlags;
@@ -26,7 +26,7 @@ use crate::output;
 /// # Errors
 /// If the plan is invalid, the connection cannot be opened, or either direction fails.
 pub(crate) fn command(flags: &CatFlags) -> Result<()> {
-    with_sockets_removed(&flags.endpoint.host, &Doors::default(), || cat(flags))
+    with_sockets_removed(&flags.endpoint.host, &ControlAddresses::default(), || cat(flags))
 }
 
 fn cat(flags: &CatFlags) -> Result<()> {
@@ -48,7 +48,7 @@ fn pipe(endpoint: &Endpoint, stream: &TcpStream) -> Result<()> {
     receive(endpoint, stream)?;
     // The peer has closed its half, but may still want the rest of standard input.
     loop {
-        match sending.recv_timeout(LOOK) {
+        match sending.recv_timeout(CHECK_INTERVAL) {
             Ok(outcome) => {
                 outcome?;
                 return wait_until_delivered(endpoint, stream);
@@ -121,7 +121,7 @@ fn receive(endpoint: &Endpoint, mut stream: &TcpStream) -> Result<()> {
 }
 
 /// Time between two checks of the stop flag while the peer sends nothing.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 const BUFFER_BYTES: usize = 64 * 1024;
 
 #[cfg(test)]

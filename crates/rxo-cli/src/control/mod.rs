@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use rxo_control::Server;
-use rxo_driver::succession::{Handed, Legacy};
+use rxo_driver::succession::{Handed, HandedDevice};
 use rxo_driver::{Access, Listener};
 
 pub(crate) use self::interval::Interval;
@@ -25,13 +25,13 @@ pub(crate) use self::process::{
 };
 use crate::flags::{ControlFlags, HostFlags, MetricsFlags};
 pub(crate) use crate::metrics::Counters;
-use crate::metrics::{self, Address, Door, Metrics};
+use crate::metrics::{self, Address, Metrics, MetricsListener};
 use crate::sandbox::with_files_removed;
 pub(crate) use rxo_control::Refusal;
 
 /// The addresses of the sockets that `--control` and `--metrics` name; each `None` without the flag.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Doors {
+pub(crate) struct ControlAddresses {
     pub(crate) control: Option<PathBuf>,
     pub(crate) metrics: Option<Address>,
 }
@@ -44,7 +44,7 @@ const METRICS: &str = "--metrics";
 #[derive(Debug)]
 pub(crate) struct Sockets {
     control: Option<Listener>,
-    metrics: Option<Door>,
+    metrics: Option<MetricsListener>,
 }
 
 /// The sockets for control and metrics while a process serves them. Dropping the value removes the files of the
@@ -63,7 +63,7 @@ struct Control {
     _listener: Listener,
 }
 
-impl Doors {
+impl ControlAddresses {
     /// Returns the addresses of the sockets that `flags` name.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl Doors {
     /// hand over.
     ///
     /// # Errors
-    /// The errors of [`Doors::bind`].
+    /// The errors of [`ControlAddresses::bind`].
     pub(crate) fn inherit(&self, mut take: impl FnMut(&str) -> Option<OwnedFd>) -> Result<Sockets> {
         let control = self.control.as_ref().and_then(|path| Some((path, take(CONTROL)?)));
         let metrics = self.metrics.as_ref().and_then(|address| Some((address, take(METRICS)?)));
@@ -119,7 +119,7 @@ impl Doors {
     /// Checks that the sockets could be bound, without lasting changes.
     ///
     /// # Errors
-    /// The errors of [`Doors::bind`].
+    /// The errors of [`ControlAddresses::bind`].
     pub(crate) fn check(&self) -> Result<()> {
         let check = |path: &PathBuf| Listener::check(&label(path), path);
         self.control.as_ref().map_or(Ok(()), check)?;
@@ -131,7 +131,7 @@ impl Sockets {
     /// Closes the sockets in this process. Their files stay, because another process of this run serves the sockets.
     pub(crate) fn leave(self) {
         self.control.into_iter().for_each(Listener::leave);
-        self.metrics.into_iter().for_each(Door::leave);
+        self.metrics.into_iter().for_each(MetricsListener::leave);
     }
 
     /// Returns duplicates of the sockets' descriptors, with the names of the sockets, for a process that
@@ -139,12 +139,12 @@ impl Sockets {
     ///
     /// # Errors
     /// If a descriptor cannot be copied.
-    pub(crate) fn files(&self) -> io::Result<Vec<Legacy>> {
+    pub(crate) fn files(&self) -> io::Result<Vec<HandedDevice>> {
         let control = self.control.as_ref().map(|it| it.socket().map(OwnedFd::from)).transpose()?;
-        let metrics = self.metrics.as_ref().map(Door::file).transpose()?;
+        let metrics = self.metrics.as_ref().map(MetricsListener::file).transpose()?;
         let named = [(CONTROL, control), (METRICS, metrics)];
         let legacy = |(name, file): (&str, Option<OwnedFd>)| {
-            Some(Legacy { name: name.to_owned(), handed: Handed::of_files(vec![file?]) })
+            Some(HandedDevice { name: name.to_owned(), handed: Handed::of_files(vec![file?]) })
         };
         Ok(named.into_iter().filter_map(legacy).collect())
     }
@@ -167,17 +167,17 @@ impl Sockets {
 }
 
 /// Runs `command`. After the command has ended in any way, removes the files of its sockets: the sockets of
-/// `doors`, and the socket of a device `vhost:PATH`.
+/// `addresses`, and the socket of a device `vhost:PATH`.
 ///
 /// # Errors
 /// The errors of [`with_files_removed`].
 pub(crate) fn with_sockets_removed(
     flags: &HostFlags,
-    doors: &Doors,
+    addresses: &ControlAddresses,
     command: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     let guest = flags.nic.strip_prefix("vhost:").map(Path::new);
-    with_files_removed(&flags.user, doors.paths().chain(guest).collect(), command)
+    with_files_removed(&flags.user, addresses.paths().chain(guest).collect(), command)
 }
 
 /// Starts to serve the counters of `command`, which has metrics but answers no requests.
@@ -189,7 +189,7 @@ pub(crate) fn serve_metrics(
     command: &'static str,
     counters: &Counters,
 ) -> Result<Option<Metrics>> {
-    let serve = |door| metrics::serve(door, command, Arc::clone(counters));
+    let serve = |listener| metrics::serve(listener, command, Arc::clone(counters));
     sockets.metrics.map(serve).transpose()
 }
 

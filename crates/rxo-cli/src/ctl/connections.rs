@@ -26,7 +26,7 @@ fn first(row: &Value) -> String {
 /// Formats the second line of a connection, with the abbreviations of `ss`. Like `ss`, leaves out values that
 /// are zero or unknown.
 fn rest(row: &Value) -> String {
-    let mut words = Words { row, said: Vec::new() };
+    let mut words = Words { row, parts: Vec::new() };
     for field in ["congestion", "options"] {
         words.plain(field);
     }
@@ -68,36 +68,36 @@ fn rest(row: &Value) -> String {
     let rates = [("send", send(row)), ("pacing_rate", bits(row, "pacing_rate"))];
     let rates = rates.into_iter().chain([("delivery_rate", bits(row, "delivery_rate"))]);
     for (word, rate) in rates {
-        words.said.extend(rate.map(|rate| format!("{word} {rate}")));
+        words.parts.extend(rate.map(|rate| format!("{word} {rate}")));
     }
     words.pair("snd_wnd", |row| above_zero(&row["snd_wnd"]));
     words.pair("rcv_wnd", |row| above_zero(&row["rcv_wnd"]));
     words.pair("sndbuf", |row| above_zero(&row["send_buffer"]));
     words.pair("rcvbuf", |row| above_zero(&row["receive_buffer"]));
     if row["orphan"] == true {
-        words.said.push("orphan".to_owned());
+        words.parts.push("orphan".to_owned());
     }
-    words.said.join(" ")
+    words.parts.join(" ")
 }
 
 struct Words<'a> {
     row: &'a Value,
-    said: Vec<String>,
+    parts: Vec<String>,
 }
 
 impl Words<'_> {
     fn plain(&mut self, field: &str) {
         match &self.row[field] {
-            Value::String(text) => self.said.push(text.clone()),
+            Value::String(text) => self.parts.push(text.clone()),
             Value::Array(texts) => {
-                self.said.extend(texts.iter().filter_map(Value::as_str).map(str::to_owned));
+                self.parts.extend(texts.iter().filter_map(Value::as_str).map(str::to_owned));
             }
             _ => {}
         }
     }
 
     fn pair(&mut self, word: &str, value: impl Fn(&Value) -> Option<String>) {
-        self.said.extend(value(self.row).map(|value| format!("{word}:{value}")));
+        self.parts.extend(value(self.row).map(|value| format!("{word}:{value}")));
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) enum Address {
 /// A bound socket on which a process answers requests for metrics. Clients that connect earlier wait until the
 /// process serves the socket.
 #[derive(Debug)]
-pub(crate) enum Door {
+pub(crate) enum MetricsListener {
     Tcp(TcpListener),
     Unix(Listener),
 }
@@ -61,24 +61,24 @@ impl Address {
     ///
     /// # Errors
     /// If another process listens there, or the socket cannot be bound.
-    pub(crate) fn bind(&self) -> Result<Door> {
+    pub(crate) fn bind(&self) -> Result<MetricsListener> {
         match self {
             Self::Unix(path) => {
-                Ok(Door::Unix(Listener::bind(&self.label(), path, Access::OwnerOnly)?))
+                Ok(MetricsListener::Unix(Listener::bind(&self.label(), path, Access::OwnerOnly)?))
             }
             Self::Tcp(address) => {
                 let listener = TcpListener::bind(address).map_err(|error| self.refused(error))?;
                 listener.set_nonblocking(true).with_context(|| self.label())?;
-                Ok(Door::Tcp(listener))
+                Ok(MetricsListener::Tcp(listener))
             }
         }
     }
 
     /// Creates the socket for this address from a descriptor that another process has handed over.
-    pub(crate) fn inherit(&self, file: OwnedFd) -> Door {
+    pub(crate) fn inherit(&self, file: OwnedFd) -> MetricsListener {
         match self {
-            Self::Unix(path) => Door::Unix(Listener::inherit(file, path)),
-            Self::Tcp(_) => Door::Tcp(file.into()),
+            Self::Unix(path) => MetricsListener::Unix(Listener::inherit(file, path)),
+            Self::Tcp(_) => MetricsListener::Tcp(file.into()),
         }
     }
 
@@ -118,15 +118,15 @@ impl Address {
     }
 }
 
-impl Door {
+impl MetricsListener {
     /// Returns a duplicate of the socket's descriptor, for the thread that serves it.
     ///
     /// # Errors
     /// If the descriptor cannot be copied.
-    pub(super) fn socket(&self) -> io::Result<rxo_control::Door> {
+    pub(super) fn socket(&self) -> io::Result<rxo_control::Listener> {
         Ok(match self {
-            Self::Tcp(listener) => rxo_control::Door::Tcp(listener.try_clone()?),
-            Self::Unix(listener) => rxo_control::Door::Unix(listener.socket()?),
+            Self::Tcp(listener) => rxo_control::Listener::Tcp(listener.try_clone()?),
+            Self::Unix(listener) => rxo_control::Listener::Unix(listener.socket()?),
         })
     }
 

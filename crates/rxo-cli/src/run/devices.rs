@@ -5,7 +5,7 @@ use std::io;
 use anyhow::{Context, Error, Result};
 use rxo::live::{Device, DeviceOptions};
 use rxo_device::{DeviceError, FrameSource as _};
-use rxo_driver::succession::{Estate, Handed, Legacy};
+use rxo_driver::succession::{Handed, HandedDevice, Handover};
 use rxo_driver::{DeviceHandle, DeviceName, GuestOptions};
 use rxo_frame::{Instant, LinkKind};
 
@@ -60,9 +60,9 @@ impl Handles {
     ///
     /// # Errors
     /// If the devices are not those of `plan`, or have a different number of queues.
-    pub(super) fn inherit(plan: &Plan, workers: &Workers, estate: &mut Estate) -> Result<Self> {
+    pub(super) fn inherit(plan: &Plan, workers: &Workers, handover: &mut Handover) -> Result<Self> {
         let mut inherit = |device: &DeviceName, queues: u32| -> Result<Box<dyn DeviceHandle>> {
-            let handed = estate.take(&device.to_string());
+            let handed = handover.take(&device.to_string());
             let remedy = "start it with the flags of the running one";
             let handed =
                 handed.with_context(|| format!("{device} is not handed over; {remedy}"))?;
@@ -101,23 +101,23 @@ impl Handles {
     ///
     /// # Errors
     /// If a device cannot be handed over.
-    pub(super) fn hand_over(&self, plan: &Plan) -> io::Result<Estate> {
-        self.estate(plan, |device| device.hand_over())
+    pub(super) fn hand_over(&self, plan: &Plan) -> io::Result<Handover> {
+        self.handover(plan, |device| device.hand_over())
     }
 
     /// Returns the positions at which the devices have stopped. The devices must be closed.
     ///
     /// # Errors
     /// If a device cannot be handed over now.
-    pub(super) fn positions(&self, plan: &Plan) -> io::Result<Estate> {
-        self.estate(plan, |device| device.position())
+    pub(super) fn positions(&self, plan: &Plan) -> io::Result<Handover> {
+        self.handover(plan, |device| device.position())
     }
 
     /// Makes the devices continue at `positions`, at which another process has stopped.
     ///
     /// # Errors
     /// If a position is missing, or does not fit its device.
-    pub(super) fn go_on_at(&self, plan: &Plan, mut positions: Estate) -> io::Result<()> {
+    pub(super) fn go_on_at(&self, plan: &Plan, mut positions: Handover) -> io::Result<()> {
         for (name, device) in self.named(plan) {
             let position = positions.take(&name.to_string());
             device.go_on_at(position.ok_or(io::ErrorKind::InvalidData)?)?;
@@ -125,15 +125,15 @@ impl Handles {
         Ok(())
     }
 
-    fn estate(
+    fn handover(
         &self,
         plan: &Plan,
         of: impl Fn(&dyn DeviceHandle) -> io::Result<Handed>,
-    ) -> io::Result<Estate> {
-        let legacy = |(name, device): (&DeviceName, &dyn DeviceHandle)| {
-            Ok(Legacy { name: name.to_string(), handed: of(device)? })
+    ) -> io::Result<Handover> {
+        let handed_device = |(name, device): (&DeviceName, &dyn DeviceHandle)| {
+            Ok(HandedDevice { name: name.to_string(), handed: of(device)? })
         };
-        Ok(Estate { devices: self.named(plan).map(legacy).collect::<io::Result<_>>()? })
+        Ok(Handover { devices: self.named(plan).map(handed_device).collect::<io::Result<_>>()? })
     }
 
     fn named<'h>(

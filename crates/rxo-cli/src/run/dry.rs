@@ -21,7 +21,7 @@ pub(super) fn run(mut plan: Plan) -> Result<()> {
     left(&plan)?;
     let survey = Survey::of(&plan)?;
     plan.policy = survey.carried(&plan)?;
-    plan.doors.check()?;
+    plan.addresses.check()?;
     let claim = plan.claim(&survey);
     let findings = Findings::of_run(claim)?;
     let examined = Custody::examine(claim);

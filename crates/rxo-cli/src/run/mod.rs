@@ -21,7 +21,7 @@ mod opening;
 mod plan;
 mod reload;
 mod remote;
-mod say;
+mod reporter;
 mod session;
 mod succession;
 mod survey;
@@ -30,10 +30,10 @@ mod values;
 use anyhow::{Context, Result};
 use rxo_confine::Confinement;
 use rxo_console::log;
-use rxo_driver::custody::{self, Control, Custody, Keeper, Lifeline, Lives};
+use rxo_driver::custody::{self, Control, Custody, Keeper, Lifeline, RestorerRole};
 use rxo_driver::guard::{self, Side};
 use rxo_driver::service::Service;
-use rxo_driver::{DeviceName, Interface, Listener, Origin, Pulse, remove_stale};
+use rxo_driver::{DeviceName, Heartbeat, Interface, Listener, Origin, remove_stale};
 
 use self::configuration::Configuration;
 use self::plan::Plan;
@@ -98,25 +98,25 @@ fn execute(plan: Plan, file: Option<FileOfRun>, dry_run: bool) -> Result<()> {
     if let Some(successor) = succession::find(&plan)? {
         return succession::succeed(plan, file, successor);
     }
-    let pulse = if plan.upgrade.is_some() { Pulse::to_be_sent() } else { Pulse::new() };
-    let pulse = pulse.context("cannot share memory with a second process")?;
+    let heartbeat = if plan.upgrade.is_some() { Heartbeat::to_be_sent() } else { Heartbeat::new() };
+    let heartbeat = heartbeat.context("cannot share memory with a second process")?;
     let existing = plan.existing();
     if existing.is_empty() {
-        return carry_out(prepare(plan, file)?, pulse, None);
+        return carry_out(prepare(plan, file)?, heartbeat, None);
     }
     // Forked before any lock or socket is open, so that the last process does not inherit it.
-    match custody::secure().context("cannot start a third process")? {
-        Lives::AsRestorer(restorer) => {
+    match custody::start_restorer().context("cannot start a third process")? {
+        RestorerRole::AsRestorer(restorer) => {
             let sockets = plan.sockets();
             let folders = folders_of(sockets.iter().copied());
             plan.sandbox.confine(Confinement::restorer(custody::folders(), folders))?;
             log::begin(plan.log, &plan.nic.to_string())?;
-            restorer.outlive(&existing, (pulse, plan.watchdog), output::note);
+            restorer.wait_and_restore(&existing, (heartbeat, plan.watchdog), output::note);
             sockets.into_iter().for_each(remove_stale);
             Ok(())
         }
-        Lives::With(lifeline) => match prepare(plan, file) {
-            Ok(prepared) => carry_out(prepared, pulse, Some(lifeline)),
+        RestorerRole::With(lifeline) => match prepare(plan, file) {
+            Ok(prepared) => carry_out(prepared, heartbeat, Some(lifeline)),
             Err(error) => {
                 lifeline.dismiss();
                 Err(error)
@@ -134,7 +134,7 @@ struct Prepared {
     custody: Custody,
     sockets: Sockets,
     /// The socket for a later rxo that takes over; `None` without `--upgrade`.
-    heirs: Option<Listener>,
+    successors: Option<Listener>,
 }
 
 /// Checks everything. Takes locks and sockets, but changes nothing yet.
@@ -143,16 +143,16 @@ fn prepare(mut plan: Plan, file: Option<FileOfRun>) -> Result<Prepared> {
     let survey = Survey::of(&plan)?;
     plan.policy = survey.carried(&plan)?;
     let claim = plan.claim(&survey);
-    let sockets = plan.doors.bind()?;
-    let heirs = succession::listen(&plan)?;
+    let sockets = plan.addresses.bind()?;
+    let successors = succession::listen(&plan)?;
     let mut custody = Custody::take(claim, output::note)?;
     let configuration = Configuration::new(&plan, &survey, Some(&custody));
     custody.isolate()?;
-    Ok(Prepared { plan, file, survey, configuration, custody, sockets, heirs })
+    Ok(Prepared { plan, file, survey, configuration, custody, sockets, successors })
 }
 
-fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Result<()> {
-    let Prepared { plan, file, survey, configuration, custody, sockets, heirs } = prepared;
+fn carry_out(prepared: Prepared, heartbeat: Heartbeat, lifeline: Option<Lifeline>) -> Result<()> {
+    let Prepared { plan, file, survey, configuration, custody, sockets, successors } = prepared;
     let nic = plan.nic.to_string();
     // The process still has one thread, so the fork leaves no lock held in the child.
     match guard::split().context("cannot start a second process")? {
@@ -168,17 +168,17 @@ fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Re
                 keeper = keeper.reloads_from(file.source.path(), stop::hangups()?)?;
             }
             keeper = keeper.with_service(Service::of_environment());
-            if let Some(heirs) = heirs {
-                keeper = keeper.succeeded_by(heirs);
+            if let Some(successors) = successors {
+                keeper = keeper.with_successors(successors);
             }
             if let Some(time) = plan.confirm {
                 keeper = keeper.confirm_within(time);
             }
             if let Some(limit) = plan.watchdog {
-                keeper = keeper.watch(pulse, limit);
+                keeper = keeper.watch(heartbeat, limit);
             }
             if let Some(lifeline) = lifeline {
-                keeper = keeper.outlived_by(lifeline);
+                keeper = keeper.with_lifeline(lifeline);
             }
             // Confined before the first thread starts, so that all threads are.
             plan.sandbox.confine(needs)?;
@@ -189,13 +189,13 @@ fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Re
             exit::as_ended(kept?)
         }
         Side::Worker(channel) => {
-            let _other = heirs.map(Listener::leave);
+            let _other = successors.map(Listener::leave);
             let stop = stop::on_any_request(file.is_some())?;
             let mut keeper = Control::new(channel, custody, std::sync::Arc::clone(&stop));
             // Held to the end: the last process waits until both other processes have closed it.
             let _lifeline = lifeline;
             let claim = None;
-            let session = Session { plan, file, survey, configuration, pulse, claim };
+            let session = Session { plan, file, survey, configuration, heartbeat, claim };
             session.work(&mut keeper, sockets, &stop)
         }
     }

@@ -5,7 +5,7 @@ use rxo_driver::custody::Control;
 
 use super::devices::Handles;
 use super::plan::Plan;
-use super::say::Sayer;
+use super::reporter::Reporter;
 use super::succession::Claim;
 use crate::control::{Process, Served, Sockets};
 
@@ -31,12 +31,12 @@ impl Opening {
         self,
         devices: (&Handles, &Plan),
         keeper: &Control,
-        sayer: &Sayer,
+        reporter: &Reporter,
     ) -> Result<Served> {
         if let Some(claim) = self.claim {
             claim.enforce(devices, keeper);
         }
-        sayer.line(self.line);
+        reporter.line(self.line);
         self.sockets.serve(self.process)
     }
 }

@@ -17,7 +17,7 @@ use super::checks::{can_take_over, can_upgrade, can_wait_for, takes_all};
 use super::guest::Guest;
 use super::survey::Survey;
 use super::values::{self, device};
-use crate::control::Doors;
+use crate::control::ControlAddresses;
 use crate::defaults::POLICY;
 use crate::exit::usage;
 use crate::flags::{ChecksumFlag, GuestFlags, LiveFlags, PolicyFlags, RunFlags, WayFlags};
@@ -63,7 +63,7 @@ pub(super) struct Plan {
     /// The time within which the user must confirm the run; `None` needs no confirmation.
     pub(super) confirm: Option<Duration>,
     /// The addresses of the sockets for requests (`--control`) and for metrics (`--metrics`).
-    pub(super) doors: Doors,
+    pub(super) addresses: ControlAddresses,
     /// The socket by which a later rxo takes over; `None` without `--upgrade`.
     pub(super) upgrade: Option<PathBuf>,
     pub(super) json: bool,
@@ -121,7 +121,7 @@ impl Plan {
     pub(super) fn sockets(&self) -> Vec<&Path> {
         let guests =
             self.hosts().into_iter().chain([&self.nic]).filter(|it| it.kind().prefix == "vhost");
-        let own = self.doors.paths().chain(self.upgrade.as_deref());
+        let own = self.addresses.paths().chain(self.upgrade.as_deref());
         guests.map(|device| Path::new(device.name())).chain(own).collect()
     }
 
@@ -218,7 +218,7 @@ impl Plan {
             wait_for_nic: false,
             isolates: true,
             confirm: None,
-            doors: Doors::from_flags(&live.control)?,
+            addresses: ControlAddresses::from_flags(&live.control)?,
             upgrade: None,
             json: live.json,
             log: live.log.log.into(),
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!((plan.nic.name(), plan.host.name()), ("eth1", "rxo-eth1"));
         match Cli::try_parse_from(line("ExecReload=").split_whitespace()).unwrap().command {
             Command::Ctl(flags) => {
-                assert_eq!(Some(flags.socket), plan.doors.control);
+                assert_eq!(Some(flags.socket), plan.addresses.control);
                 assert_eq!(flags.words, ["reload"]);
             }
             other => panic!("{other:?}"),

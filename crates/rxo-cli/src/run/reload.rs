@@ -134,7 +134,7 @@ fn ask(asker: &ReloadAsker, answers: &Receiver<Result<Value, Refusal>>) -> Resul
     while answers.try_recv().is_ok() {}
     let late = "the file was not read in time; ask again";
     asker.ask().map_err(|_| "the run is ending")?;
-    answers.recv_timeout(PATIENCE).map_err(|_| late)?
+    answers.recv_timeout(RELOAD_TIMEOUT).map_err(|_| late)?
 }
 
 fn refusal(error: Error) -> Refusal {
@@ -142,7 +142,7 @@ fn refusal(error: Error) -> Refusal {
 }
 
 /// Timeout of a reload, longer than a worker takes to answer a question.
-const PATIENCE: Duration = Duration::from_secs(5);
+const RELOAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// Long names of the flags that determine the policy.
 const POLICY: [&str; 4] = ["policy", "set", "hold", "ack-aggregate"];
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rxo::figures::{Figures, Readings};
 use rxo::worker::{Coalesce, Crew, Moment, PolicyInForce};
 use rxo_coalesce::Policy;
-use rxo_driver::Pulse;
+use rxo_driver::Heartbeat;
 use rxo_driver::custody::Confirmer;
 use serde_json::{Value, to_value};
 
@@ -21,7 +21,7 @@ use crate::defaults;
 #[derive(Clone, Debug)]
 pub(super) struct Remote {
     crew: Crew,
-    pulse: Pulse,
+    heartbeat: Heartbeat,
     guests: Arc<[String]>,
     state: Arc<Mutex<State>>,
 }
@@ -36,14 +36,14 @@ struct State {
 }
 
 impl Remote {
-    /// Creates the remote of a run of `plan` with `workers` workers, whose turns `pulse` counts.
-    pub(super) fn new(plan: &Plan, workers: u32, pulse: Pulse) -> Self {
+    /// Creates the remote of a run of `plan` with `workers` workers, whose turns `heartbeat` counts.
+    pub(super) fn new(plan: &Plan, workers: u32, heartbeat: Heartbeat) -> Self {
         let (policy, stats) = (plan.policy, plan.stats);
         let (before, coalesce) = (Readings::default(), plan.coalesce);
         let state = State { before, policy, coalesce, stats };
         let guests = plan.guests.iter().map(|guest| guest.name.clone()).collect();
         let crew = Crew::new(workers as usize);
-        Self { crew, pulse, guests, state: Arc::new(Mutex::new(state)) }
+        Self { crew, heartbeat, guests, state: Arc::new(Mutex::new(state)) }
     }
 
     /// Returns the crew of the run, through which questions reach all workers.
@@ -53,7 +53,7 @@ impl Remote {
 
     /// Returns the counter that grows with the workers' turns.
     pub(super) const fn turns(&self) -> &'static AtomicU64 {
-        self.pulse.turns()
+        self.heartbeat.turns()
     }
 
     /// Returns the current policy.
@@ -101,7 +101,7 @@ impl Remote {
     }
 
     fn counters(&self) -> Result<Value, Refusal> {
-        let now = answered(self.crew.counters(PATIENCE))?;
+        let now = answered(self.crew.counters(REQUEST_TIMEOUT))?;
         let totals = self.state().before.plus(&now);
         Ok(to_value(Figures::totals(&totals, &self.guests))?)
     }
@@ -114,7 +114,7 @@ impl Remote {
 
 impl Engines for Remote {
     fn states(&self) -> Result<Vec<EngineState>, Refusal> {
-        let policies = answered(self.crew.policies(PATIENCE))?;
+        let policies = answered(self.crew.policies(REQUEST_TIMEOUT))?;
         let workers = (1..=self.crew.len()).filter(|_| self.crew.len() > 1);
         let workers = workers.map(|n| format!("worker {n}"));
         let names = self.guests.iter().cloned().chain(workers).chain(["host".to_owned()]);
@@ -132,9 +132,9 @@ impl Engines for Remote {
     }
 
     fn change(&self, policy: Policy) -> Result<String, Refusal> {
-        let Some(changed) = self.crew.change_policy(policy, PATIENCE) else {
+        let Some(changed) = self.crew.change_policy(policy, REQUEST_TIMEOUT) else {
             // Either all workers change or none: those that have changed return to the old policy.
-            _ = self.crew.change_policy(self.policy(), PATIENCE);
+            _ = self.crew.change_policy(self.policy(), REQUEST_TIMEOUT);
             return Err(silent());
         };
         let moment = changed?;
@@ -143,7 +143,7 @@ impl Engines for Remote {
     }
 
     fn coalesce(&self, when: Coalesce) -> Result<String, Refusal> {
-        let moment = answered(self.crew.coalesce(Some(when), PATIENCE))?;
+        let moment = answered(self.crew.coalesce(Some(when), REQUEST_TIMEOUT))?;
         self.state().coalesce = when;
         Ok(describe(moment))
     }
@@ -155,7 +155,7 @@ impl Stats for Remote {
     }
 
     fn change(&self, every: Option<Duration>) -> Result<(), Refusal> {
-        answered(self.crew.report_every(every, PATIENCE))??;
+        answered(self.crew.report_every(every, REQUEST_TIMEOUT))??;
         self.state().stats = every;
         Ok(())
     }
@@ -180,4 +180,4 @@ fn describe(moment: Moment) -> String {
 }
 
 /// Timeout of a request. A worker makes at least ten turns per second.
-const PATIENCE: Duration = Duration::from_secs(1);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);

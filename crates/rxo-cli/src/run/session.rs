@@ -13,10 +13,10 @@ use rxo_confine::Confinement;
 use rxo_console::log::{self, Level};
 use rxo_device::DeviceError;
 use rxo_device::middleware::{Impairment, ImpairmentSettings};
-use rxo_driver::custody::{self, Begun, Control, Heir};
-use rxo_driver::succession::Estate;
+use rxo_driver::custody::{self, Begun, Control, WaitingSuccessor};
+use rxo_driver::succession::Handover;
 use rxo_driver::{
-    DeviceHandle, GUEST_FILES, Interface, Origin, Pulse, bind_to_cpu, set_nice, wait,
+    DeviceHandle, GUEST_FILES, Heartbeat, Interface, Origin, bind_to_cpu, set_nice, wait,
 };
 use rxo_frame::Instant;
 
@@ -27,7 +27,7 @@ use super::opening::Opening;
 use super::plan::Plan;
 use super::reload::{FileOfRun, Reloader};
 use super::remote::Remote;
-use super::say::{Form, Sayer};
+use super::reporter::{Form, Reporter};
 use super::succession::Claim;
 use super::survey::Survey;
 use crate::control::{Process, Sockets};
@@ -43,7 +43,7 @@ pub(super) struct Session {
     pub(super) file: Option<FileOfRun>,
     pub(super) survey: Survey,
     pub(super) configuration: Configuration,
-    pub(super) pulse: Pulse,
+    pub(super) heartbeat: Heartbeat,
     /// The claim to the devices of another process; `None` for the first process of the run.
     pub(super) claim: Option<Claim>,
 }
@@ -82,12 +82,12 @@ impl Session {
         let worked = match self.begin(&held, keeper)? {
             Some(Begun { closed_at, is_recorded }) => {
                 if self.plan.upgrade.is_some() {
-                    keeper.hand_over(self.estate(&held, &sockets).context("--upgrade")?);
+                    keeper.hand_over(self.handover(&held, &sockets).context("--upgrade")?);
                 }
                 self.confine(keeper, is_recorded)?;
                 // The workers of a switch between guests answer together.
                 let asked = if self.plan.guests.is_empty() { self.survey.workers.count } else { 1 };
-                let remote = Remote::new(&self.plan, asked, self.pulse);
+                let remote = Remote::new(&self.plan, asked, self.heartbeat);
                 let confirmer = self.plan.confirm.map(|_| keeper.confirmer()).transpose()?;
                 let mut process = remote.process(&self.plan, confirmer);
                 if let Some(file) = self.file.clone() {
@@ -118,10 +118,10 @@ impl Session {
     }
 
     /// Returns the descriptors with which a successor takes over the devices and sockets of this process.
-    fn estate(&self, held: &Handles, sockets: &Sockets) -> io::Result<Estate> {
-        let mut estate = held.hand_over(&self.plan)?;
-        estate.devices.extend(sockets.files()?);
-        Ok(estate)
+    fn handover(&self, held: &Handles, sockets: &Sockets) -> io::Result<Handover> {
+        let mut handover = held.hand_over(&self.plan)?;
+        handover.devices.extend(sockets.files()?);
+        Ok(handover)
     }
 
     /// Gives up the privileges that carrying frames does not need. Must come before the first thread is
@@ -205,8 +205,8 @@ impl Session {
     ) -> Result<Option<Ended>> {
         let names = self.plan.guests.iter().map(|guest| guest.name.clone()).collect();
         let about = (self.plan.nic.to_string(), names);
-        let mut sayer = Sayer::start(self.form(), about, Arc::clone(stop))?;
-        let line = sayer.first_line(&self.configuration)?;
+        let mut reporter = Reporter::start(self.form(), about, Arc::clone(stop))?;
+        let line = reporter.first_line(&self.configuration)?;
         let mut opening = Some(Opening { claim: self.claim.take(), sockets, process, line });
         // The sockets are served until this is dropped.
         let mut served = None;
@@ -214,28 +214,28 @@ impl Session {
         self.bind()?;
         loop {
             devices.discard_before(closed_at);
-            let ready = |sayer: &Sayer| {
+            let ready = |reporter: &Reporter| {
                 let Some(opening) = opening.take() else { return };
-                let done = opening.complete((held, &self.plan), control, sayer);
+                let done = opening.complete((held, &self.plan), control, reporter);
                 stop.fetch_or(done.is_err(), Ordering::Relaxed);
                 served = Some(done);
             };
             let plan = (&self.plan, &self.survey.workers, &remote);
             let (last, result, remains) =
-                work(plan, devices, capture.as_ref(), stop, (&mut sayer, ready))?;
+                work(plan, devices, capture.as_ref(), stop, (&mut reporter, ready))?;
             if let Some(Err(error)) = served.take_if(|served| served.is_err()) {
                 return Err(error);
             }
-            let heir = control.heir().filter(|_| result.is_ok());
-            let handed_over = heir.map(|heir| self.leave_to(heir, held));
+            let successor = control.successor().filter(|_| result.is_ok());
+            let handed_over = successor.map(|successor| self.leave_to(successor, held));
             if let Some(Ok(())) = handed_over {
-                end_at_once(Ended { sayer, capture, last, result });
+                end_at_once(Ended { reporter, capture, last, result });
             }
             // After the handover, because nobody reads while memory is freed.
             drop(remains);
             if let Some(Err(error)) = handed_over {
-                sayer.notice(format!("handed nothing over ({error}); goes on"));
-                sayer.part_ended(&last);
+                reporter.notice(format!("handed nothing over ({error}); goes on"));
+                reporter.part_ended(&last);
                 remote.part_ended(&last);
                 control.withdraw_stop();
                 // What has arrived meanwhile waits in the devices.
@@ -243,16 +243,16 @@ impl Session {
                 continue;
             }
             if !self.waits_after(&result, control) {
-                return Ok(Some(Ended { sayer, capture, last, result }));
+                return Ok(Some(Ended { reporter, capture, last, result }));
             }
-            sayer.part_ended(&last);
+            reporter.part_ended(&last);
             remote.part_ended(&last);
             if !control.nic_is_gone() {
                 return Ok(None);
             }
-            let Some(index) = self.nic_again(&held.hosts, &sayer, stop)? else {
+            let Some(index) = self.nic_again(&held.hosts, &reporter, stop)? else {
                 let last = Readings::default();
-                return Ok(Some(Ended { sayer, capture, last, result: Ok(()) }));
+                return Ok(Some(Ended { reporter, capture, last, result: Ok(()) }));
             };
             devices = held.reopen()?;
             let Some(at) = control.nic_is_back(index)? else { return Ok(None) };
@@ -260,13 +260,13 @@ impl Session {
         }
     }
 
-    /// Hands the positions of the devices, which the workers have left, over to `heir`.
+    /// Hands the positions of the devices, which the workers have left, over to `successor`.
     ///
     /// # Errors
-    /// If the heir does not continue with the devices.
-    fn leave_to(&self, mut heir: Heir, held: &Handles) -> io::Result<()> {
-        let beat = || _ = self.pulse.turns().fetch_add(1, Ordering::Relaxed);
-        held.positions(&self.plan)?.leave_to(&mut heir.socket, beat)
+    /// If the successor does not continue with the devices.
+    fn leave_to(&self, mut successor: WaitingSuccessor, held: &Handles) -> io::Result<()> {
+        let beat = || _ = self.heartbeat.turns().fetch_add(1, Ordering::Relaxed);
+        held.positions(&self.plan)?.leave_to(&mut successor.socket, beat)
     }
 
     /// Returns `true` if the nic was deleted and the run must wait for a new one.
@@ -280,22 +280,22 @@ impl Session {
     fn nic_again(
         &self,
         hosts: &[Box<dyn DeviceHandle>],
-        sayer: &Sayer,
+        reporter: &Reporter,
         stop: &AtomicBool,
     ) -> Result<Option<u32>> {
         let name = self.plan.nic.name();
-        sayer.notice(format!("{} has gone; waiting for another `{name}`", self.plan.nic));
+        reporter.notice(format!("{} has gone; waiting for another `{name}`", self.plan.nic));
         while !stop.load(Ordering::Relaxed) {
             if let Ok(interface) = Interface::find(name) {
                 if interface.mtu()? != self.survey.mtu {
                     interface.set_mtu(self.survey.mtu)?;
                 }
                 interface.set_up(true)?;
-                sayer.notice(format!("{} is back", self.plan.nic));
+                reporter.notice(format!("{} is back", self.plan.nic));
                 return Ok(Some(interface.index()?.unsigned_abs()));
             }
             hosts.iter().for_each(|host| host.attend());
-            wait::pause(BETWEEN_LOOKS);
+            wait::pause(CHECK_INTERVAL);
         }
         Ok(None)
     }
@@ -303,12 +303,12 @@ impl Session {
 
 /// Time between two checks for a deleted nic. The time is short, because a starting guest sends some forty
 /// messages and waits for the reply to each.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The output of a run, and its counters, after the devices were closed.
 #[derive(Debug)]
 struct Ended {
-    sayer: Sayer,
+    reporter: Reporter,
     capture: Option<Capture>,
     /// The counters of the last part of the run, since the nic last came back.
     last: Readings,
@@ -317,8 +317,8 @@ struct Ended {
 
 impl Ended {
     fn print(self) -> Result<()> {
-        let Self { sayer, capture, last, result } = self;
-        sayer.totals(&last)?;
+        let Self { reporter, capture, last, result } = self;
+        reporter.totals(&last)?;
         capture.as_ref().map_or(Ok(()), Capture::finish)?;
         Ok(result?)
     }
@@ -360,15 +360,15 @@ fn work(
     devices: Devices,
     capture: Option<&Capture>,
     stop: &AtomicBool,
-    (sayer, mut ready): (&mut Sayer, impl FnMut(&Sayer)),
+    (reporter, mut ready): (&mut Reporter, impl FnMut(&Reporter)),
 ) -> Result<Part> {
     let config = config(plan, remote);
     let link = devices.link();
     let mut last = Readings::default();
     let observe = |event: Event<'_>| match event {
-        Event::Ready => ready(sayer),
-        Event::Notice(line) => sayer.notice(line),
-        Event::Reading(readings) => sayer.interval(&mut last, readings.clone()),
+        Event::Ready => ready(reporter),
+        Event::Notice(line) => reporter.notice(line),
+        Event::Reading(readings) => reporter.interval(&mut last, readings.clone()),
     };
     let through = |station: Station| -> Result<Station> {
         Ok(match middleware(plan, link, capture)? {

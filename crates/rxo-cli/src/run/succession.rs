@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Error, Result};
 use rxo_driver::custody::{Control, Custody, Succeeding, Successor};
-use rxo_driver::succession::{self, Estate};
-use rxo_driver::{Access, Listener, Pulse};
+use rxo_driver::succession::{self, Handover};
+use rxo_driver::{Access, Heartbeat, Listener};
 
 use super::configuration::Configuration;
 use super::devices::Handles;
@@ -25,7 +25,7 @@ use super::survey::{self, Survey};
 use crate::{exit, stop};
 
 /// The time within which the running rxo must hand over.
-const PATIENCE: Duration = Duration::from_secs(10);
+const HANDOVER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the keeper of a run that listens at the plan's socket; `None` if no run does.
 pub(super) fn find(plan: &Plan) -> Result<Option<Successor>> {
@@ -48,22 +48,22 @@ pub(super) fn succeed(mut plan: Plan, file: Option<FileOfRun>, successor: Succes
     allow_files(plan.guests.len());
     let workers = survey::workers(&plan);
     let asked = successor.ask().context("--upgrade")?;
-    let Succeeding { channel, estate: socket, pulse } = asked;
-    let mut estate = Estate::receive(&socket, PATIENCE).context("--upgrade")?;
-    let held = Handles::inherit(&plan, &workers, &mut estate)?;
+    let Succeeding { channel, handover: socket, heartbeat } = asked;
+    let mut handover = Handover::receive(&socket, HANDOVER_TIMEOUT).context("--upgrade")?;
+    let held = Handles::inherit(&plan, &workers, &mut handover)?;
     let [nic, host] = held.interfaces();
     let survey = Survey::of_succession(&plan, workers, nic);
     plan.policy = survey.carried(&plan)?;
     let devices = held.open_inherited(&plan, &survey)?;
-    let sockets = plan.doors.inherit(|name| estate.take(name)?.files.into_iter().next())?;
+    let sockets = plan.addresses.inherit(|name| handover.take(name)?.files.into_iter().next())?;
     let custody = Custody::succeeding(plan.claim(&survey), nic, host)?;
     let configuration = Configuration::new(&plan, &survey, Some(&custody));
-    let pulse = pulse.map_or_else(Pulse::new, Ok)?;
+    let heartbeat = heartbeat.map_or_else(Heartbeat::new, Ok)?;
     let mut keeper = Control::new(channel, custody, Arc::clone(&stop));
     // The keeper and its restorer keep the record of changes to interfaces.
     keeper.leave_to_restorer();
     let claim = Some(Claim { socket });
-    let mut session = Session { plan, file, survey, configuration, pulse, claim };
+    let mut session = Session { plan, file, survey, configuration, heartbeat, claim };
     session.work_with((held, devices), &mut keeper, (sockets, &stop))
 }
 
@@ -81,7 +81,7 @@ impl Claim {
     pub(super) fn enforce(mut self, (held, plan): (&Handles, &Plan), keeper: &Control) {
         let mut enforce = || -> io::Result<()> {
             succession::prepared(&mut self.socket)?;
-            let positions = Estate::receive(&self.socket, PATIENCE)?;
+            let positions = Handover::receive(&self.socket, HANDOVER_TIMEOUT)?;
             held.go_on_at(plan, positions)?;
             succession::claim(&mut self.socket)?;
             keeper.has_succeeded()

@@ -25,7 +25,7 @@ use serde::Serialize;
 use self::access::Access;
 use self::plan::Plan;
 use self::server::Loop;
-use crate::control::{Doors, host_process, with_sockets_removed};
+use crate::control::{ControlAddresses, host_process, with_sockets_removed};
 use crate::exit::usage;
 use crate::flags::ServeFlags;
 use crate::hosting::FastTotals;
@@ -37,8 +37,8 @@ use crate::{files, loops, output, stop};
 /// If the plan is invalid, the directory cannot be read, the device cannot be opened, or the device
 /// fails while in use.
 pub(crate) fn command(flags: &ServeFlags) -> Result<()> {
-    let doors = Doors::from_flags(&flags.control)?;
-    with_sockets_removed(&flags.host, &doors, || serve(flags))
+    let addresses = ControlAddresses::from_flags(&flags.control)?;
+    with_sockets_removed(&flags.host, &addresses, || serve(flags))
 }
 
 fn serve(flags: &ServeFlags) -> Result<()> {
@@ -46,7 +46,7 @@ fn serve(flags: &ServeFlags) -> Result<()> {
     let root = Arc::new(open_root(&plan.directory)?);
     // From here on a signal sets a flag instead of ending the process.
     let stop = stop::on_request()?;
-    let sockets = plan.doors.bind()?;
+    let sockets = plan.addresses.bind()?;
     allow_files(plan.clients);
     let mut host = plan.start_host()?;
     let listeners = plan.listen(&host)?;

@@ -10,7 +10,7 @@ use rxo_confine::Access;
 use rxo_console::log::Form;
 use rxo_serve::Limits;
 
-use crate::control::Doors;
+use crate::control::ControlAddresses;
 use crate::exit::usage;
 use crate::flags::ServeFlags;
 use crate::hosting::{HostPlan, Listeners, Running};
@@ -27,7 +27,7 @@ pub(super) struct Plan {
     pub(super) per_peer: usize,
     pub(super) limits: Limits,
     /// The addresses of the sockets for requests (`--control`) and for metrics (`--metrics`).
-    pub(super) doors: Doors,
+    pub(super) addresses: ControlAddresses,
     pub(super) json: bool,
     /// The form of the log lines on standard error.
     pub(super) log: Form,
@@ -66,7 +66,7 @@ impl Plan {
             clients: *clients,
             per_peer,
             limits: Limits { idle, least_rate, ..Limits::default() },
-            doors: Doors::from_flags(control)?,
+            addresses: ControlAddresses::from_flags(control)?,
             json: *json,
             log: flags.log.log.into(),
         })

@@ -57,7 +57,7 @@ pub(super) struct Loop {
     readiness: Readiness,
     server: Server<'static>,
     /// `true` if a connection may be waiting, so that accepting must be tried.
-    may_come: bool,
+    may_have_pending: bool,
     ready: Vec<u64>,
     slack: Slack,
 }
@@ -72,7 +72,7 @@ impl Loop {
         listeners: Listeners,
     ) -> io::Result<Self> {
         let readiness = Readiness::new();
-        listeners.watch(&readiness, DOOR)?;
+        listeners.watch(&readiness, LISTENER_TOKEN)?;
         let rules = Rules {
             limits: plan.limits,
             clients: plan.clients.div_ceil(loops),
@@ -87,7 +87,7 @@ impl Loop {
             listeners,
             readiness,
             server: server.counting_with(places),
-            may_come: true,
+            may_have_pending: true,
             ready: Vec::new(),
             slack: Slack::default(),
         })
@@ -110,7 +110,7 @@ impl Loop {
             self.turn(&mut log);
         }
         self.server.end();
-        let until = Instant::now() + FAREWELL;
+        let until = Instant::now() + STOP_TIMEOUT;
         while !self.server.is_empty() && Instant::now() < until {
             self.turn(&mut log);
         }
@@ -124,7 +124,7 @@ impl Loop {
                 break;
             }
             let Some((stream, peer)) = self.listeners.accept()? else {
-                self.may_come = false;
+                self.may_have_pending = false;
                 break;
             };
             stream.set_nonblocking(true)?;
@@ -141,7 +141,7 @@ impl Loop {
     }
 
     fn may_accept(&self) -> bool {
-        self.may_come && !self.server.is_full()
+        self.may_have_pending && !self.server.is_full()
     }
 
     fn turn(&mut self, log: &mut impl FnMut(SocketAddr, Exchange)) {
@@ -150,19 +150,19 @@ impl Loop {
         let pause = if self.may_accept() { Duration::ZERO } else { PAUSE };
         self.readiness.wait(&mut self.ready, Some(due.map_or(pause, |due| due.min(pause))));
         for token in self.ready.drain(..) {
-            self.may_come |= token == DOOR;
+            self.may_have_pending |= token == LISTENER_TOKEN;
             self.server.ready(token);
         }
         self.server.turn(SystemTime::now(), &mut Instant::now);
         self.server.exchanges().for_each(|(peer, exchange)| log(peer, exchange));
         if self.slack.is_due(self.server.clients(), now) {
-            heap::give_back();
+            heap::trim();
         }
     }
 }
 
 /// Token by which the ready set reports that a connection can be accepted.
-const DOOR: u64 = u64::MAX;
+const LISTENER_TOKEN: u64 = u64::MAX;
 /// Token by which the ready set reports that file readers have finished.
 const READER: u64 = u64::MAX - 1;
 /// Maximum number of clients accepted in a row before connected clients are served again.
@@ -170,7 +170,7 @@ const MOST_ACCEPTED: usize = 256;
 /// Maximum time between two checks of the stop flag.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Time that unfinished answers get after `stop` was set.
-const FAREWELL: Duration = Duration::from_secs(1);
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 /// Memory for cached pages of the served files, in bytes, divided among the loops.
 const CACHE_BYTES: usize = 64 << 20;
 /// The number of threads that read files, divided among the loops; each has at least one. The disk serves few requests

@@ -7,7 +7,7 @@ use std::process::{Child, Output};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rxo_testbed::{Deaf, Lab, Namespace};
+use rxo_testbed::{DropIncoming, Lab, Namespace};
 use serde_json::Value;
 
 use crate::Test;
@@ -269,10 +269,10 @@ fn source_stays() {
     let lab = Lab::through().unwrap();
     let server = serve(&lab, 1, |stream| {
         let all = read_all(&stream).len();
-        let deaf = Deaf::new(&stream).unwrap();
+        let dropping = DropIncoming::new(&stream).unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
         thread::sleep(Duration::from_millis(100));
-        drop(deaf);
+        drop(dropping);
         (all, stream)
     });
     let output = run(lab.host(), &format!("source {HOST} {AT_PEER} --bytes 100k --json"));

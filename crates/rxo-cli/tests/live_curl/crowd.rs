@@ -22,7 +22,7 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 const CLIENTS: usize = 400;
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn crowd() {
     served("", "crowd");
@@ -60,10 +60,10 @@ fn served(more: &str, name: &str) {
 /// Sends two requests on one connection.
 fn ask(all_there: &Barrier, content: &[u8]) {
     let address = "10.77.0.2:80".parse().unwrap();
-    let client = TcpStream::connect_timeout(&address, PATIENCE);
+    let client = TcpStream::connect_timeout(&address, TIMEOUT);
     all_there.wait();
     let mut client = client.unwrap();
-    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.set_read_timeout(Some(TIMEOUT)).unwrap();
     let mut reader = BufReader::new(client.try_clone().unwrap());
     for _ in 0..2 {
         ask_once(&mut client, &mut reader, content);
@@ -116,9 +116,9 @@ fn paused_log() {
 /// Returns a client in the peer's namespace that has sent `request`.
 fn client(server: &Server, request: &str) -> TcpStream {
     let address = "10.77.0.2:80".parse().unwrap();
-    let connect = || TcpStream::connect_timeout(&address, PATIENCE).unwrap();
+    let connect = || TcpStream::connect_timeout(&address, TIMEOUT).unwrap();
     let mut client = server.lab.peer().run(connect).unwrap();
-    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.set_read_timeout(Some(TIMEOUT)).unwrap();
     client.write_all(request.as_bytes()).unwrap();
     client
 }

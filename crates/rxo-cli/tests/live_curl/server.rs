@@ -100,7 +100,7 @@ impl Server {
     pub(crate) fn wait_for_note(&self, words: &str) {
         let begin = Instant::now();
         while !self.notes().contains(words) {
-            assert!(begin.elapsed() < PATIENCE, "no {words:?} in {:?}", self.notes());
+            assert!(begin.elapsed() < TIMEOUT, "no {words:?} in {:?}", self.notes());
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -144,5 +144,5 @@ pub(crate) fn bytes(length: usize) -> Vec<u8> {
 
 /// The file with the server's standard error.
 const NOTES: &str = "notes";
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const WIRE: &str = "--nic packet:wire0 --ip 10.77.0.2/24 --ip fd77::2/64";

@@ -14,7 +14,7 @@ pub(crate) const GUEST: Ipv4Addr = Lab::HOST_ADDRESSES.0;
 const PEER: Ipv4Addr = Lab::PEER_ADDRESSES.0;
 const BYTES: usize = 8 << 20;
 /// Time limit for a slow and busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The folder of a socket, removed on drop.
 pub(crate) struct Folder(pub(crate) PathBuf);
@@ -56,12 +56,12 @@ pub(crate) fn carried_by(
     let (address, processor) = ((GUEST, 24), Processor::Emulated);
     let options = GuestOptions { net: net(socket), address, number: 2, processor };
     let mut guest = Guest::boot(&image, &options).unwrap();
-    let hash = guest.send(lab.peer(), &content, PATIENCE).unwrap();
+    let hash = guest.send(lab.peer(), &content, TIMEOUT).unwrap();
     assert_eq!(hash, image.hash(&content).unwrap());
     let packets = guest.received_packets().unwrap();
     let frames = (BYTES / 1_448) as u64;
     assert!(packets <= frames / 2, "{packets} packets for {frames} frames: hardly coalesced");
-    let back = guest.fetch(lab.peer(), PEER, PATIENCE).unwrap();
+    let back = guest.fetch(lab.peer(), PEER, TIMEOUT).unwrap();
     assert!(back == content, "{} bytes came back, and not those that went in", back.len());
     check(&mut guest);
     drop(guest);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rxo_peers::{Guest, GuestNet};
 
-use super::carried::{PATIENCE, carried_by};
+use super::carried::{TIMEOUT, carried_by};
 
 /// Feature bits of virtio 1.2, sections 5.1.3 and 6.
 const MRG_RXBUF: usize = 15;
@@ -59,6 +59,6 @@ fn qemu(socket: &Path, netdev: &str, device: &str) -> GuestNet {
 /// Returns `true` if the guest's driver and its card negotiated the feature. The guest shows one digit for
 /// each feature.
 fn agrees(guest: &mut Guest, feature: usize) -> bool {
-    let digits = guest.run("cat /sys/class/net/eth0/device/features", PATIENCE).unwrap();
+    let digits = guest.run("cat /sys/class/net/eth0/device/features", TIMEOUT).unwrap();
     digits.trim().as_bytes()[feature] == b'1'
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rxo_peers::{Guest, GuestImage, GuestNet, GuestOptions, Processor};
 use rxo_testbed::Lab;
 
-use super::carried::{Folder, GUEST, PATIENCE, content};
+use super::carried::{Folder, GUEST, TIMEOUT, content};
 use super::process::{Rxo, wait_until};
 
 /// Number of times that each side is killed.
@@ -67,7 +67,7 @@ pub(crate) fn a_transfer_survives_rxo_being_killed() {
     for _ in 0..TIMES {
         let before = received_bytes(&lab);
         let (sent, after) = thread::scope(|scope| {
-            let sent = scope.spawn(|| guest.send(lab.peer(), &content, PATIENCE));
+            let sent = scope.spawn(|| guest.send(lab.peer(), &content, TIMEOUT));
             let after = await_a_part(&lab, before, &content);
             kill(&rxo);
             // The killed run's socket may still exist: another process removes it a moment later.
@@ -100,7 +100,7 @@ pub(crate) fn the_next_guest_is_served_after_qemu_was_killed() {
         });
     }
     let mut guest = boot(&image, &socket);
-    let hash = guest.send(lab.peer(), &content, PATIENCE).unwrap();
+    let hash = guest.send(lab.peer(), &content, TIMEOUT).unwrap();
     assert_eq!(hash, image.hash(&content).unwrap());
     drop(guest);
     let said = end(rxo, &folder);

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rxo_peers::{Guest, GuestImage, GuestNet, GuestOptions, Migration, Processor};
 use rxo_testbed::{Interface, Lab, create_veth};
 
-use super::carried::{Folder, GUEST, PATIENCE};
+use super::carried::{Folder, GUEST, TIMEOUT};
 use super::process::{Rxo, wait_until};
 
 const PEER: Ipv4Addr = Lab::PEER_ADDRESSES.0;
@@ -116,7 +116,7 @@ fn migrated(
         // QEMU makes a TAP in the network of this thread.
         lab.host().run(|| Guest::boot_for_migration(image, &options(0))).unwrap().unwrap()
     });
-    guest.run(&format!("ping -q -i 0.004 {PEER} >/dev/null &"), PATIENCE).unwrap();
+    guest.run(&format!("ping -q -i 0.004 {PEER} >/dev/null &"), TIMEOUT).unwrap();
     guest.start(&format!("nc -l -p {PORT} | sha256sum")).unwrap();
     let stop = AtomicBool::new(false);
     let (moves, sent) = thread::scope(|scope| {
@@ -137,7 +137,7 @@ fn migrated(
         (moves, sender.join().unwrap())
     });
     assert!(sent.len() > TIMES * 100_000, "{} bytes were sent", sent.len());
-    let hash = guest.finish(PATIENCE).unwrap();
+    let hash = guest.finish(TIMEOUT).unwrap();
     assert_eq!(hash.split_whitespace().next(), Some(image.hash(&sent).unwrap().as_str()));
     moves
 }
@@ -191,7 +191,7 @@ fn echoes() -> u64 {
 /// Sends to the guest until `stop` is set. Returns the bytes sent.
 fn send_until(stop: &AtomicBool, lab: &Lab) -> Vec<u8> {
     let (mut stream, mut sent) = (connect(lab), Vec::new());
-    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(TIMEOUT)).unwrap();
     for n in 0_u32.. {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -212,7 +212,7 @@ fn connect(lab: &Lab) -> TcpStream {
     loop {
         match lab.peer().run(|| TcpStream::connect((GUEST, PORT))).unwrap() {
             Ok(stream) => return stream,
-            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
+            Err(error) => assert!(begun.elapsed() < TIMEOUT, "{error}"),
         }
         thread::sleep(Duration::from_millis(20));
     }

@@ -3,7 +3,7 @@
 use rxo_peers::{Guest, GuestImage, GuestNet, GuestOptions, Processor};
 use rxo_testbed::Lab;
 
-use super::carried::{Folder, GUEST, PATIENCE, content};
+use super::carried::{Folder, GUEST, TIMEOUT, content};
 use super::process::{Rxo, run};
 
 /// The command line that rxo prints starts a guest. It is used verbatim, with its note for machines without
@@ -24,7 +24,7 @@ pub(crate) fn the_line_that_rxo_prints_starts_a_guest() {
     let options =
         GuestOptions { net, address: (GUEST, 24), number: 2, processor: Processor::Emulated };
     let mut guest = Guest::boot(&image, &options).unwrap();
-    let hash = guest.send(lab.peer(), &content, PATIENCE).unwrap();
+    let hash = guest.send(lab.peer(), &content, TIMEOUT).unwrap();
     assert_eq!(hash, image.hash(&content).unwrap());
     drop(guest);
     rxo.signal("INT");

@@ -11,7 +11,7 @@ use rxo_peers::{Guest, GuestImage, GuestNet, GuestOptions, Processor};
 use rxo_testbed::{Lab, Namespace};
 use serde_json::Value;
 
-use super::carried::{Folder, GUEST, PATIENCE, content};
+use super::carried::{Folder, GUEST, TIMEOUT, content};
 use super::process::{Rxo, spawn};
 
 /// The address of the steady guest: rxo's own endpoint, which receives everything without pause.
@@ -48,12 +48,12 @@ pub(crate) fn a_guest_reboots_while_another_receives() {
     let crc = thread::scope(|scope| {
         let end = End(&stop);
         let sender = scope.spawn(|| send_until(&stop, lab.peer(), &sent));
-        assert_eq!(guest.send(lab.peer(), content, PATIENCE).unwrap(), expected);
+        assert_eq!(guest.send(lab.peer(), content, TIMEOUT).unwrap(), expected);
         let before = sent.load(Ordering::Relaxed);
         reboot_under_load(&mut guest, lab.peer());
         let meanwhile = sent.load(Ordering::Relaxed) - before;
         assert!(meanwhile > 1_000_000, "{meanwhile} bytes for the other while this one rebooted");
-        assert_eq!(guest.send(lab.peer(), content, PATIENCE).unwrap(), expected);
+        assert_eq!(guest.send(lab.peer(), content, TIMEOUT).unwrap(), expected);
         drop(end);
         sender.join().unwrap()
     });
@@ -68,9 +68,9 @@ pub(crate) fn a_guest_reboots_while_another_receives() {
 
 /// Reboots while the peer sends to the guest continuously.
 fn reboot_under_load(guest: &mut Guest, peer: &Namespace) {
-    let boot = |guest: &mut Guest| guest.run("cat /proc/sys/kernel/random/boot_id", PATIENCE);
+    let boot = |guest: &mut Guest| guest.run("cat /proc/sys/kernel/random/boot_id", TIMEOUT);
     let before = boot(guest).unwrap();
-    guest.run(&format!("nc -l -p {POURED_PORT} >/dev/null &"), PATIENCE).unwrap();
+    guest.run(&format!("nc -l -p {POURED_PORT} >/dev/null &"), TIMEOUT).unwrap();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let end = End(&stop);
@@ -97,7 +97,7 @@ fn pour_until(stop: &AtomicBool, mut stream: TcpStream) {
 /// `sent`.
 fn send_until(stop: &AtomicBool, peer: &Namespace, sent: &AtomicU64) -> u32 {
     let (mut stream, mut crc) = (connect(peer, STEADY, STEADY_PORT), crc32fast::Hasher::new());
-    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(TIMEOUT)).unwrap();
     let mut chunk = [0; 16_384];
     for n in 0_u32.. {
         if stop.load(Ordering::Relaxed) {
@@ -132,7 +132,7 @@ fn connect(peer: &Namespace, address: Ipv4Addr, port: u16) -> TcpStream {
     loop {
         match peer.run(|| TcpStream::connect((address, port))).unwrap() {
             Ok(stream) => return stream,
-            Err(error) => assert!(begun.elapsed() < PATIENCE, "{address}: {error}"),
+            Err(error) => assert!(begun.elapsed() < TIMEOUT, "{address}: {error}"),
         }
         thread::sleep(BRIEF);
     }

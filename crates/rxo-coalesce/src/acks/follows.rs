@@ -27,7 +27,7 @@ pub(crate) struct Following {
     /// The number of ACKs in the run, at least one.
     pub(crate) count: u32,
     /// ACK number and window of the last ACK in the run.
-    pub(crate) said: AckPoint,
+    pub(crate) point: AckPoint,
 }
 
 /// Counts the leading ACKs of `frames` that may be appended to `last`, by the rules of [`follows`]. Returns
@@ -64,14 +64,14 @@ fn run<const IP: usize, const HEADERS: usize, B: AsRef<[u8]>>(
         && let Some(packet) = next.bytes().get(network..)
         && packet.len() <= IP + MOST_TCP_BYTES
         && let Some(new) = packet.first_chunk()
-        && let Some((said, ts_value)) = before.next(new)
-        && is_alike(last, next, network)
+        && let Some((point, ts_value)) = before.next(new)
+        && is_compatible(last, next, network)
         && is_intact(next, rest)
     {
-        (before.said, before.ts_value, frames) = (said, ts_value, rest);
+        (before.point, before.ts_value, frames) = (point, ts_value, rest);
     }
     let count = (all - frames.len()) as u32;
-    (count > 0).then_some(Following { count, said: before.said })
+    (count > 0).then_some(Following { count, point: before.point })
 }
 
 /// Returns ACK number and window of `next` if it may follow `last`, a held pure ACK of IP version `S`;
@@ -83,14 +83,14 @@ pub(crate) fn follows<S: Shape, B: AsRef<[u8]>>(
     network: usize,
 ) -> Option<AckPoint> {
     let (old, new) = (last.bytes().get(network..)?, next.bytes().get(network..)?);
-    let said = match (S::VERSION, *old.get(S::IP_BYTES + 12)?) {
+    let point = match (S::VERSION, *old.get(S::IP_BYTES + 12)?) {
         (IpVersion::V4, OFFSET_TIMESTAMP) => read_following::<20, 52>(old, new)?,
         (IpVersion::V4, OFFSET_BARE) => read_following::<20, 40>(old, new)?,
         (IpVersion::V6, OFFSET_TIMESTAMP) => read_following::<40, 72>(old, new)?,
         (IpVersion::V6, OFFSET_BARE) => read_following::<40, 60>(old, new)?,
         _ => return None,
     };
-    is_alike(last, next, network).then_some(said)
+    is_compatible(last, next, network).then_some(point)
 }
 
 /// Returns the ACK number and the window of the packet `new` if it may follow the ACK in `old`; otherwise
@@ -101,13 +101,13 @@ fn read_following<const IP: usize, const HEADERS: usize>(
     new: &[u8],
 ) -> Option<AckPoint> {
     let before = Before::<IP, HEADERS>::of(old.first_chunk()?);
-    before.next(new.first_chunk()?).map(|(said, _)| said)
+    before.next(new.first_chunk()?).map(|(point, _)| point)
 }
 
 /// Returns `true` if link header, VLAN tag and offload metadata of two frames allow them to be aggregated.
 /// Their packets begin at `network`.
 #[inline(always)]
-fn is_alike<B: AsRef<[u8]>>(last: &Frame<B>, next: &Frame<B>, network: usize) -> bool {
+fn is_compatible<B: AsRef<[u8]>>(last: &Frame<B>, next: &Frame<B>, network: usize) -> bool {
     let link = differing_link(last.bytes(), next.bytes(), network);
     // A partial checksum may point at another field; the one of `last` is known to be the TCP checksum.
     let is_own = !next.checksum.is_partial() || next.checksum == last.checksum;
@@ -122,7 +122,7 @@ struct Before<'a, const IP: usize, const HEADERS: usize> {
     /// The result of [`changing`] for the IPv4 header, the same for all ACKs of the run; 0 for IPv6.
     ip_sum: u32,
     /// ACK number and window of the preceding ACK.
-    said: AckPoint,
+    point: AckPoint,
     /// TSval of the preceding ACK.
     ts_value: u32,
 }
@@ -134,16 +134,17 @@ impl<'a, const IP: usize, const HEADERS: usize> Before<'a, IP, HEADERS> {
     #[inline]
     fn of(like: &'a [u8; HEADERS]) -> Self {
         let ip_sum = if IP == 20 { changing(like) } else { 0 };
-        let (said, ts_value) = (AckPoint::of::<IP, HEADERS>(like), timestamp::<IP, _>(like) as u32);
-        Self { like, ip_sum, said, ts_value }
+        let (point, ts_value) =
+            (AckPoint::of::<IP, HEADERS>(like), timestamp::<IP, _>(like) as u32);
+        Self { like, ip_sum, point, ts_value }
     }
 
     /// Returns ACK number, window and TSval of the ACK with the headers `new` if it may follow.
     #[inline(always)]
     fn next(&self, new: &[u8; HEADERS]) -> Option<(AckPoint, u32)> {
-        let said = AckPoint::of::<IP, HEADERS>(new);
-        let may_follow = self.differing(new) == 0 && said.advances(self.said);
-        may_follow.then_some((said, timestamp::<IP, _>(new) as u32))
+        let point = AckPoint::of::<IP, HEADERS>(new);
+        let may_follow = self.differing(new) == 0 && point.advances(self.point);
+        may_follow.then_some((point, timestamp::<IP, _>(new) as u32))
     }
 
     /// Returns zero if only masked fields differ, the IPv4 checksum is right whenever the old one is, the

@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 
 use rxo_wire::{FlowHash, SeqNumber};
 
-use super::doubts::{Doubts, FIRST_EPOCH, KEPT, age, next};
+use super::invalidations::{FIRST_EPOCH, Invalidations, KEPT, age, next};
 use crate::ack_point::AckPoint;
 use crate::held::HeldAcks;
 
@@ -29,7 +29,7 @@ struct Entry {
     /// fields because a field of that type would be padded.
     ack: SeqNumber,
     window: u16,
-    /// The epoch in which this ACK was recorded. Each doubt begins an epoch.
+    /// The epoch in which this ACK was recorded. Each invalidation begins an epoch.
     epoch: u16,
 }
 
@@ -37,7 +37,7 @@ struct Entry {
 const BLANK: Entry = Entry { flow: FlowHash(0), ack: SeqNumber(0), window: 0, epoch: 0 };
 /// The epoch before all others. In an entry with this epoch, `ack` is only a lower bound of the flow's last ACK
 /// number.
-const DOUBTED: u16 = 1;
+const LOWER_BOUND: u16 = 1;
 
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
@@ -52,25 +52,25 @@ pub(crate) enum FlowRecord {
     /// number is lower.
     AtLeast(SeqNumber),
     /// The ACK number and the window of the flow's last ACK.
-    Said(AckPoint),
+    Last(AckPoint),
 }
 
 #[derive(Debug)]
 pub(crate) struct Memory {
     /// Sets of entries. Their number is a power of two, or 0 if the memory is off.
     sets: Box<[Set]>,
-    /// The doubts about recorded ACKs; `None` if the memory is off.
-    doubts: Option<Doubts>,
+    /// The invalidations of recorded ACKs; `None` if the memory is off.
+    invalidations: Option<Invalidations>,
     epoch: u16,
-    /// The index of the set that was swept last. When the next doubt is recorded, the set after it is searched
-    /// for entries that are too old.
+    /// The index of the set that was swept last. When the next invalidation is recorded, the set after it is
+    /// searched for entries that are too old.
     swept: usize,
 }
 
 impl Memory {
     /// Creates a memory that is off: it has no entries and records nothing.
     pub(crate) fn off() -> Self {
-        Self { sets: Box::default(), doubts: None, epoch: FIRST_EPOCH, swept: 0 }
+        Self { sets: Box::default(), invalidations: None, epoch: FIRST_EPOCH, swept: 0 }
     }
 
     /// Creates a memory for at least four times `flows` flows.
@@ -78,7 +78,7 @@ impl Memory {
         let sets = usize::from(flows).next_power_of_two().max(MIN_SETS);
         Self {
             sets: core::iter::repeat_n(Set([BLANK; WAYS]), sets).collect(),
-            doubts: Some(Doubts::new()),
+            invalidations: Some(Invalidations::new()),
             epoch: FIRST_EPOCH,
             swept: 0,
         }
@@ -91,22 +91,23 @@ impl Memory {
     }
 
     /// Returns the recorded state of the flow. `pair` computes the hash of its two hosts; it is called only if a
-    /// doubt was recorded since the flow's last ACK.
+    /// invalidation was recorded since the flow's last ACK.
     #[inline(always)]
     pub(crate) fn recall(&self, flow: FlowHash, pair: impl FnOnce() -> FlowHash) -> FlowRecord {
         match self.entry(flow) {
             None => FlowRecord::Nothing,
-            Some(entry) if entry.epoch == self.epoch || !self.is_in_doubt(entry, pair) => {
-                FlowRecord::Said(AckPoint { ack: entry.ack, window: entry.window })
+            Some(entry) if entry.epoch == self.epoch || !self.is_invalidated(entry, pair) => {
+                FlowRecord::Last(AckPoint { ack: entry.ack, window: entry.window })
             }
             Some(entry) => FlowRecord::AtLeast(entry.ack),
         }
     }
 
     #[cold]
-    fn is_in_doubt(&self, entry: &Entry, pair: impl FnOnce() -> FlowHash) -> bool {
-        let is_any = |doubts: &Doubts| doubts.contains(pair(), entry.epoch, self.epoch);
-        entry.epoch == DOUBTED || self.doubts.as_ref().is_some_and(is_any)
+    fn is_invalidated(&self, entry: &Entry, pair: impl FnOnce() -> FlowHash) -> bool {
+        let is_any =
+            |invalidations: &Invalidations| invalidations.contains(pair(), entry.epoch, self.epoch);
+        entry.epoch == LOWER_BOUND || self.invalidations.as_ref().is_some_and(is_any)
     }
 
     /// Returns the flow's entry, or `None` if there is none.
@@ -118,17 +119,17 @@ impl Memory {
 
     /// Records the flow's last ACK.
     #[inline]
-    pub(crate) fn remember(&mut self, flow: FlowHash, said: AckPoint) {
+    pub(crate) fn remember(&mut self, flow: FlowHash, point: AckPoint) {
         let epoch = self.epoch;
-        self.put(Entry { flow, ack: said.ack, window: said.window, epoch });
+        self.put(Entry { flow, ack: point.ack, window: point.window, epoch });
     }
 
     /// Records an ACK that was held and is now delivered.
     #[inline]
     pub(crate) fn note(&mut self, acks: &HeldAcks) {
-        match acks.says_more {
-            false => self.remember(acks.flow, acks.said),
-            true => self.raise(acks.flow, acks.said.ack),
+        match acks.has_other_content {
+            false => self.remember(acks.flow, acks.point),
+            true => self.raise(acks.flow, acks.point.ack),
         }
     }
 
@@ -138,7 +139,7 @@ impl Memory {
     pub(crate) fn raise(&mut self, flow: FlowHash, ack: SeqNumber) {
         let known = self.entry(flow).map(|entry| entry.ack);
         let ack = known.filter(|known| ack.is_before(*known)).unwrap_or(ack);
-        self.put(Entry { flow, ack, window: 0, epoch: DOUBTED });
+        self.put(Entry { flow, ack, window: 0, epoch: LOWER_BOUND });
     }
 
     /// Removes the flow's entry, because a new connection may begin (SYN or RST).
@@ -148,17 +149,17 @@ impl Memory {
         }
     }
 
-    /// Records a doubt about a pair of hosts. The recorded ACK numbers of the flows between them remain only as
-    /// lower bounds.
+    /// Records an invalidation of a pair of hosts. The recorded ACK numbers of the flows between them remain
+    /// only as lower bounds.
     pub(crate) fn invalidate(&mut self, pair: FlowHash) {
-        let Some(doubts) = &mut self.doubts else { return };
+        let Some(invalidations) = &mut self.invalidations else { return };
         self.epoch = next(self.epoch);
-        doubts.note(pair, self.epoch);
+        invalidations.note(pair, self.epoch);
         self.sweep();
     }
 
-    /// Marks entries of one set as lower bounds: the entries that are older than all kept doubts. Each new
-    /// doubt sweeps one set, so every set is swept long before the epochs of its entries repeat.
+    /// Marks entries of one set as lower bounds: the entries that are older than all kept invalidations. Each
+    /// new invalidation sweeps one set, so every set is swept long before the epochs of its entries repeat.
     fn sweep(&mut self) {
         self.swept = (self.swept + 1) % self.sets.len().max(1);
         let (epoch, Some(Set(entries))) = (self.epoch, self.sets.get_mut(self.swept)) else {
@@ -166,7 +167,7 @@ impl Memory {
         };
         let known = entries.iter_mut().filter(|entry| entry.epoch >= FIRST_EPOCH);
         let old = known.filter(|entry| age(entry.epoch, epoch) > KEPT);
-        old.for_each(|entry| entry.epoch = DOUBTED);
+        old.for_each(|entry| entry.epoch = LOWER_BOUND);
     }
 
     /// Stores `entry`: replaces the flow's own entry; if there is none, an entry that is only a lower bound;
@@ -218,8 +219,8 @@ mod tests {
         memory.recall(FlowHash(flow), || HOSTS)
     }
 
-    fn said(ack: u32) -> FlowRecord {
-        FlowRecord::Said(point(ack))
+    fn recorded(ack: u32) -> FlowRecord {
+        FlowRecord::Last(point(ack))
     }
 
     #[test]
@@ -229,10 +230,10 @@ mod tests {
         memory.remember(FlowHash(7), point(1));
         memory.remember(FlowHash(7), point(2));
         memory.remember(FlowHash(8), point(9));
-        assert_eq!(recall(&memory, 7), said(2));
+        assert_eq!(recall(&memory, 7), recorded(2));
         memory.forget(FlowHash(7));
         assert_eq!(recall(&memory, 7), FlowRecord::Nothing);
-        assert_eq!(recall(&memory, 8), said(9));
+        assert_eq!(recall(&memory, 8), recorded(9));
     }
 
     #[test]
@@ -255,7 +256,7 @@ mod tests {
         }
         assert_eq!(recall(&memory, 1), FlowRecord::Nothing);
         for flow in 2..=5 {
-            assert_eq!(recall(&memory, flow), said(flow as u32));
+            assert_eq!(recall(&memory, flow), recorded(flow as u32));
         }
     }
 
@@ -268,7 +269,7 @@ mod tests {
         memory.raise(FlowHash(3), SeqNumber(0));
         memory.remember(FlowHash(5), point(0));
         for flow in [1, 2, 4, 5] {
-            assert_eq!(recall(&memory, flow), said(0), "flow {flow}");
+            assert_eq!(recall(&memory, flow), recorded(0), "flow {flow}");
         }
     }
 
@@ -277,7 +278,7 @@ mod tests {
         let mut memory = Memory::new(8);
         for round in 0..70_000 {
             memory.remember(FlowHash(7), point(round));
-            assert_eq!(recall(&memory, 7), said(round));
+            assert_eq!(recall(&memory, 7), recorded(round));
             memory.invalidate(HOSTS);
             assert_eq!(recall(&memory, 7), FlowRecord::AtLeast(SeqNumber(round)));
         }
@@ -302,7 +303,7 @@ mod tests {
         memory.remember(FlowHash(7), point(1));
         for stranger in 0..u64::from(KEPT) {
             memory.invalidate(FlowHash(HOSTS.0 + 1 + stranger));
-            assert_eq!(recall(&memory, 7), said(1));
+            assert_eq!(recall(&memory, 7), recorded(1));
         }
         memory.invalidate(FlowHash(0));
         assert_eq!(recall(&memory, 7), FlowRecord::AtLeast(SeqNumber(1)), "too many to know all");

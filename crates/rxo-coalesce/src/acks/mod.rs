@@ -9,12 +9,13 @@
 //! * `follows`: the same verdict for ordinary ACKs, in a few compares.
 //! * `sack`: SACK blocks, and the test that one list of blocks covers another.
 //! * `recent`: guesses the index at which the flow of an ACK is held.
-//! * `memory`: the last ACK of each flow; `doubts`: the pairs of hosts whose recorded ACKs may be outdated.
+//! * `memory`: the last ACK of each flow; `invalidations`: the pairs of hosts whose recorded ACKs may be
+//!   outdated.
 //! * `delivery`: aggregated ACKs as their receiver sees them.
 
 mod delivery;
-mod doubts;
 mod follows;
+mod invalidations;
 mod memory;
 mod recent;
 mod rules;

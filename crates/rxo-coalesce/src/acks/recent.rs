@@ -11,7 +11,7 @@ use crate::shape::Shape;
 
 const GUESS_BITS: u32 = 8;
 /// 2⁶⁴ divided by the golden ratio: its multiples differ in their upper bits.
-const STIR: u64 = 0x9e37_79b9_7f4a_7c15;
+const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[derive(Debug)]
 pub(crate) struct Recent {
@@ -43,6 +43,6 @@ impl Recent {
 fn index<S: Shape>(packet: &[u8]) -> Option<usize> {
     // Hashes the last four bytes of the destination address and the ports.
     let bytes = packet.get(S::IP_BYTES - 4..)?.first_chunk::<8>()?;
-    let stirred = u64::from_ne_bytes(*bytes).wrapping_mul(STIR);
-    Some((stirred >> (64 - GUESS_BITS)) as usize)
+    let mixed = u64::from_ne_bytes(*bytes).wrapping_mul(GOLDEN_RATIO);
+    Some((mixed >> (64 - GUESS_BITS)) as usize)
 }

@@ -105,7 +105,7 @@ pub(crate) fn ack_verdict(
     next: &Candidate<'_>,
     policy: &Policy,
 ) -> Verdict {
-    let said = |tcp: &TcpSegment| AckPoint { ack: tcp.ack, window: tcp.window };
+    let point = |tcp: &TcpSegment| AckPoint { ack: tcp.ack, window: tcp.window };
     let next_has_blocks = next.tcp.options == OptionLayout::Other;
     let has_blocks = next_has_blocks || last.tcp.options == OptionLayout::Other;
     let blocks = |ack: &Candidate<'_>| Sack::read(option_bytes(ack.at, ack.bytes));
@@ -113,7 +113,7 @@ pub(crate) fn ack_verdict(
         let (old, new) = (blocks(last), blocks(next));
         old.zip(new).is_some_and(|(old, new)| new.repeats(&old))
     };
-    match said(&last.tcp).compare(said(&next.tcp)) {
+    match point(&last.tcp).compare(point(&next.tcp)) {
         AckChange::Less => Verdict::FlushThenBypass(FlushReason::Ack, BypassReason::OldAck),
         AckChange::Same if !next_has_blocks || repeats_blocks() => {
             Verdict::FlushThenBypass(FlushReason::Repeated, BypassReason::DuplicateAck)

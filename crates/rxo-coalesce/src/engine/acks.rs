@@ -23,14 +23,14 @@ impl<B: FrameBuffer> Engine<B> {
         if self.memory.is_off() {
             return Verdict::Start(None);
         }
-        let said = segment.acks.said;
+        let point = segment.acks.point;
         let known = match self.memory.recall(segment.acks.flow, || self.pair(&segment.key)) {
-            FlowRecord::Said(last) => Some(last.compare(said)),
-            FlowRecord::AtLeast(ack) => said.ack.is_before(ack).then_some(AckChange::Less),
+            FlowRecord::Last(last) => Some(last.compare(point)),
+            FlowRecord::AtLeast(ack) => point.ack.is_before(ack).then_some(AckChange::Less),
             FlowRecord::Nothing => None,
         };
         match known {
-            Some(AckChange::Same) | None if segment.acks.says_more => Verdict::Start(None),
+            Some(AckChange::Same) | None if segment.acks.has_other_content => Verdict::Start(None),
             Some(AckChange::More) => Verdict::Start(None),
             Some(AckChange::Same) => Verdict::Bypass(BypassReason::DuplicateAck),
             Some(AckChange::Less) => Verdict::Bypass(BypassReason::OldAck),
@@ -42,12 +42,12 @@ impl<B: FrameBuffer> Engine<B> {
     /// delivered ACK. For example, a window update and then its reversal do so. If only the last ACK is
     /// delivered, the receiver would then get a duplicate ACK that the peer never sent.
     pub(super) fn adds_to(&self, flow: u16, segment: &Segment) -> bool {
-        let (held, said) = (&self.store.acks[usize::from(flow)], segment.acks.said);
-        if self.memory.is_off() || segment.acks.says_more || said.advances(held.said) {
+        let (held, point) = (&self.store.acks[usize::from(flow)], segment.acks.point);
+        if self.memory.is_off() || segment.acks.has_other_content || point.advances(held.point) {
             return true;
         }
         let pair = || self.pair(&segment.key);
-        matches!(self.memory.recall(held.flow, pair), FlowRecord::Said(before) if before != said)
+        matches!(self.memory.recall(held.flow, pair), FlowRecord::Last(before) if before != point)
     }
 
     /// Records the ACK number and window of `segment`, now the last one that `flow` holds.
@@ -64,10 +64,10 @@ impl<B: FrameBuffer> Engine<B> {
     pub(super) fn note_unheld(&mut self, segment: &Segment, verdict: Verdict) {
         if segment.kind() == Kind::Data {
             if !self.memory.is_off() && segment.at.is_plain() {
-                self.memory.raise(segment.acks.flow, segment.acks.said.ack);
+                self.memory.raise(segment.acks.flow, segment.acks.point.ack);
             }
         } else if verdict == Verdict::Bypass(BypassReason::FirstAck) {
-            self.memory.remember(segment.acks.flow, segment.acks.said);
+            self.memory.remember(segment.acks.flow, segment.acks.point);
         }
     }
 

@@ -27,12 +27,12 @@ impl<B: FrameBuffer> Engine<B> {
             return None;
         }
         let is_run = tail + 1 == at.slot();
-        let said = follows::<S, B>(at.moved_to(tail).frame()?, frame, at.network())?;
+        let point = follows::<S, B>(at.moved_to(tail).frame()?, frame, at.network())?;
         let is_trusted = self.config.trust_checksums || frame.checksum.is_trusted();
         if !is_trusted && !Verification::of(held).holds(frame, self.config.summer) {
             return None;
         }
-        let is_held = self.append_acks(flow, at.slot(), Following { count: 1, said });
+        let is_held = self.append_acks(flow, at.slot(), Following { count: 1, point });
         let at = at.next();
         Some(match (is_held && is_run, at.network()) {
             (false, _) => at.slot(),
@@ -66,11 +66,11 @@ impl<B: FrameBuffer> Engine<B> {
     /// Appends to `flow` the `count` pure ACKs in the slots from `slot` on. Returns `false` if the flow was
     /// then flushed.
     #[inline(always)]
-    fn append_acks(&mut self, flow: u16, slot: u32, Following { count, said }: Following) -> bool {
+    fn append_acks(&mut self, flow: u16, slot: u32, Following { count, point }: Following) -> bool {
         let held = &mut self.store.held[usize::from(flow)];
         held.segments += count;
         let close = (held.segments >= self.ack_limit).then_some(FlushReason::AckLimit);
-        self.store.acks[usize::from(flow)].said = said;
+        self.store.acks[usize::from(flow)].point = point;
         self.append(flow, slot, count, close).is_some()
     }
 

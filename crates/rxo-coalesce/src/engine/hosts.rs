@@ -12,7 +12,7 @@ use crate::store::Store;
 
 /// The key under which the index of hosts lists all flows inside tunnels: an unreadable tunnel packet may
 /// belong to any of them.
-const IN_TUNNELS: FlowKey = FlowKey::NOBODY.in_tunnel(Tunnel::Vxlan, 0);
+const IN_TUNNELS: FlowKey = FlowKey::NONE.in_tunnel(Tunnel::Vxlan, 0);
 
 /// Returns the hash under which the index of hosts lists a flow; all flows inside tunnels share one hash.
 fn hash_of_hosts(key: &FlowKey, hasher: &FlowHasher) -> FlowHash {

@@ -33,7 +33,7 @@ impl<B: FrameBuffer> Engine<B> {
         let from = (frame, packet, at.network());
         let mut segment = Segment::plain::<S, B>(&plain, key, from, at.slot())?;
         // Set directly because the segment has payload; this spares computing it.
-        segment.acks.says_more = true;
+        segment.acks.has_other_content = true;
         let flow = self.apply(verdict, found, &segment)?;
         Some((flow, segment.seq + segment.payload_bytes))
     }

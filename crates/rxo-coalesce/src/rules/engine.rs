@@ -12,7 +12,7 @@ use super::floor::Floor;
 use super::flows::{Flows, Known};
 use super::queue::{self, Grouping};
 use super::ready::Outgoing;
-use super::shelf::{NOWHERE, Shelf};
+use super::shelf::{NO_PLACE, Shelf};
 use super::{Flow, Moment, Placement, Release, Rules};
 use crate::reason::Reach;
 use crate::single::Starts;
@@ -129,7 +129,7 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
     pub fn end_of_poll(&mut self, now: Instant, mut sink: impl FnMut(Deliveries<'_, B>)) {
         self.now = now;
         self.polls += 1;
-        self.ask_all(Moment::EndOfPoll(self.polls), |_| true);
+        self.release_due_flows(Moment::EndOfPoll(self.polls), |_| true);
         self.outgoing.deliver(self.config.form, &mut sink);
     }
 
@@ -144,7 +144,7 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
     pub fn on_timeout(&mut self, now: Instant, mut sink: impl FnMut(Deliveries<'_, B>)) {
         self.now = now;
         let most_hold = self.most_hold;
-        self.ask_all(Moment::Due, |flow| {
+        self.release_due_flows(Moment::Due, |flow| {
             flow.deadline(most_hold).is_some_and(|deadline| deadline <= now)
         });
         self.outgoing.deliver(self.config.form, &mut sink);
@@ -156,7 +156,7 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         for at in 0..self.flows.len() {
             self.release_all(at, FlushReason::Shutdown);
         }
-        self.forget_worthless();
+        self.forget_discardable();
         self.outgoing.deliver(self.config.form, &mut sink);
     }
 
@@ -180,7 +180,7 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
             self.packets += 1;
             self.take(frame);
             if self.packets.is_multiple_of(window) {
-                self.ask_all(Moment::PacketWindow, |_| true);
+                self.release_due_flows(Moment::PacketWindow, |_| true);
             }
         }
     }
@@ -244,7 +244,7 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
                 if let Some(at) = self.flows.find(&key) {
                     self.release_all(at, FlushReason::Order);
                     self.note_passed(key, parsed);
-                    self.forget_if_worthless(key);
+                    self.forget_if_discardable(key);
                 }
             }
         }
@@ -320,7 +320,7 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         self.outgoing.push_frame(frame, Starts::at(parsed.at), true);
         self.flows.get_mut(at).delivered(tcp.seq + parsed.payload_bytes(), self.now);
         let at = self.flows.touch(at);
-        self.ask(at, Moment::Placed);
+        self.release_due(at, Moment::Placed);
     }
 
     /// Holds a candidate, in the order of sequence numbers or behind everything that its flow holds.
@@ -334,19 +334,19 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
             true => queue::place_of(runs, shelf, seq),
             false => match runs.last() {
                 Some(run) => (runs.len() - 1, run.last),
-                None => (0, NOWHERE),
+                None => (0, NO_PLACE),
             },
         };
         // There is room, so the frame is never returned.
         let Ok(new) = shelf.put(frame, seq) else { return };
-        if before == NOWHERE {
-            shelf.link(new, runs.first().map_or(NOWHERE, |run| run.first));
+        if before == NO_PLACE {
+            shelf.link(new, runs.first().map_or(NO_PLACE, |run| run.first));
         } else {
             shelf.link(new, shelf.after(before));
             shelf.link(before, new);
         }
         Grouping { rules, floor, config, shelf, key }.insert(runs, new, (index, before));
-        self.ask(at, Moment::Placed);
+        self.release_due(at, Moment::Placed);
     }
 
     /// Frees memory for one more frame of the flow `key`, on the shelf (the memory for held frames) and in the
@@ -355,7 +355,7 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         while self.shelf.is_full() {
             let Some(at) = self.flows.oldest_holding() else { return };
             self.release_all(at, FlushReason::Memory);
-            self.forget_worthless();
+            self.forget_discardable();
         }
         // One more segment adds at most two runs.
         if let Some(at) = self.flows.find(key)
@@ -367,7 +367,7 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
 
     /// Evicts flows of the lowest rank, but not the flow `key`, until the policy permits the number of flows.
     fn evict_others(&mut self, key: &FlowKey) {
-        self.forget_if_worthless(*key);
+        self.forget_if_discardable(*key);
         while self.flows.len() > self.config.policy.flows.into() {
             let Self { rules, flows, now, .. } = self;
             let Some(at) = flows.lowest(key, |flow| rules.rank(flow, *now)) else { return };
@@ -376,41 +376,41 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         }
     }
 
-    fn forget_if_worthless(&mut self, key: FlowKey) {
+    fn forget_if_discardable(&mut self, key: FlowKey) {
         if let Some(at) = self.flows.find(&key)
-            && self.is_worthless(at)
+            && self.is_discardable(at)
         {
             self.flows.remove(at);
         }
     }
 
     /// Returns `true` if the flow holds nothing and has rank 0, so that its state can be discarded.
-    fn is_worthless(&mut self, at: usize) -> bool {
+    fn is_discardable(&mut self, at: usize) -> bool {
         let now = self.now;
         self.flows.get(at).runs.is_empty()
             && self.with_flow(at, |rules, flow| rules.rank(flow, now)) == 0
     }
 
-    fn forget_worthless(&mut self) {
+    fn forget_discardable(&mut self) {
         for at in (0..self.flows.len()).rev() {
-            if self.is_worthless(at) {
+            if self.is_discardable(at) {
                 self.flows.remove(at);
             }
         }
     }
 
     /// Calls the rules for every flow that `is_meant` selects, the least recently used first.
-    fn ask_all(&mut self, moment: Moment, is_meant: impl Fn(&Known<R::Memory>) -> bool) {
+    fn release_due_flows(&mut self, moment: Moment, is_meant: impl Fn(&Known<R::Memory>) -> bool) {
         for at in 0..self.flows.len() {
             if is_meant(self.flows.get(at)) {
-                self.ask(at, moment);
+                self.release_due(at, moment);
             }
         }
-        self.forget_worthless();
+        self.forget_discardable();
     }
 
     /// Calls the rules to decide how many runs of the flow are delivered, and delivers these runs.
-    fn ask(&mut self, at: usize, moment: Moment) {
+    fn release_due(&mut self, at: usize, moment: Moment) {
         let now = self.now;
         let due = loop {
             let held = self.flows.get(at).runs.len();
@@ -448,7 +448,7 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
                 self.release_all(at, FlushReason::Order);
             }
         }
-        self.forget_worthless();
+        self.forget_discardable();
     }
 
     fn release_all(&mut self, at: usize, reason: FlushReason) {
@@ -468,11 +468,11 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         flow.runs.drain(..count);
     }
 
-    /// Calls `ask` with the rules and the [`Flow`] of a flow, the state that rules receive.
+    /// Calls `call` with the rules and the [`Flow`] of a flow, the state that rules receive.
     fn with_flow<T>(
         &mut self,
         at: usize,
-        ask: impl FnOnce(&R, &mut Flow<'_, R::Memory>) -> T,
+        call: impl FnOnce(&R, &mut Flow<'_, R::Memory>) -> T,
     ) -> T {
         let Self { rules, floor, config, flows, shelf, .. } = self;
         let Known { key, runs, next_seq, delivered_at, memory, .. } = flows.get_mut(at);
@@ -480,7 +480,7 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
         let last = runs.last().and_then(|run| grouping.read(run.last));
         let last = last.map(|(last, _)| last);
         let (next_seq, delivered_at) = (*next_seq, *delivered_at);
-        ask(rules, &mut Flow { runs, last, next_seq, delivered_at, memory })
+        call(rules, &mut Flow { runs, last, next_seq, delivered_at, memory })
     }
 }
 

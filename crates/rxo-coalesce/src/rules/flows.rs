@@ -27,7 +27,7 @@ pub(super) struct Known<M> {
 impl<M: Default> Known<M> {
     fn new(most_runs: usize) -> Self {
         Self {
-            key: FlowKey::NOBODY,
+            key: FlowKey::NONE,
             // An insertion adds up to two runs before any is delivered.
             runs: Vec::with_capacity(most_runs + 3),
             next_seq: None,

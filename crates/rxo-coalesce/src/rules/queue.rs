@@ -11,7 +11,7 @@ use rxo_frame::{Frame, Instant};
 use rxo_wire::{FlowHash, FlowKey, SeqNumber, Transport};
 
 use super::floor::Floor;
-use super::shelf::{NOWHERE, Shelf};
+use super::shelf::{NO_PLACE, Shelf};
 use super::{Rules, Run};
 use crate::held::Segment;
 use crate::verdict::regular_step;
@@ -109,11 +109,11 @@ impl<R: Rules, B: AsRef<[u8]>> Grouping<'_, R, B> {
     }
 
     /// Updates the runs after the segment at the place `new` was linked behind the segment `before`, or at
-    /// the front if that is [`NOWHERE`].
+    /// the front if that is [`NO_PLACE`].
     pub(super) fn insert(&self, runs: &mut Vec<Run>, new: u32, (index, before): (usize, u32)) {
         let (index, run) = match runs.get(index) {
             Some(run) if before == run.last => (index, Some(runs.remove(index))),
-            Some(run) if before != NOWHERE => {
+            Some(run) if before != NO_PLACE => {
                 let first = run.first;
                 runs.remove(index);
                 (index, self.begin_at(first))
@@ -157,10 +157,10 @@ impl<R: Rules, B: AsRef<[u8]>> Grouping<'_, R, B> {
 }
 
 /// Returns the place, in the order of sequence numbers, for a segment with the sequence number `seq`: the index
-/// of a run and the place of the segment before it; [`NOWHERE`] if it belongs at the front.
+/// of a run and the place of the segment before it; [`NO_PLACE`] if it belongs at the front.
 pub(super) fn place_of<B>(runs: &[Run], shelf: &Shelf<B>, seq: SeqNumber) -> (usize, u32) {
     let Some(index) = runs.iter().rposition(|run| !seq.is_before(run.first_seq())) else {
-        return (0, NOWHERE);
+        return (0, NO_PLACE);
     };
     let run = &runs[index];
     if !seq.is_before(run.held.next_seq) {

@@ -7,7 +7,7 @@
 use rxo_frame::{Frame, FrameBuffer};
 
 use super::Run;
-use super::shelf::{NOWHERE, Shelf};
+use super::shelf::{NO_PLACE, Shelf};
 use crate::links::FrameChain;
 use crate::single::Starts;
 use crate::store::{Ready, Store};
@@ -32,11 +32,11 @@ impl<B: FrameBuffer> Outgoing<B> {
     /// Moves the segments of `run` from `shelf` to the queue, as one delivery.
     pub(super) fn push_run(&mut self, run: &Run, shelf: &mut Shelf<B>, reason: FlushReason) {
         let (head, mut place) = (self.0.end(), run.first);
-        while place != NOWHERE
+        while place != NO_PLACE
             && let Some((frame, after)) = shelf.take(place)
         {
             self.push(frame);
-            place = if place == run.last { NOWHERE } else { after };
+            place = if place == run.last { NO_PLACE } else { after };
         }
         let tail = self.0.end().saturating_sub(1);
         if run.held.segments == 1 {

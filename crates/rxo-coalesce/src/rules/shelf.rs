@@ -9,7 +9,7 @@ use rxo_frame::Frame;
 use rxo_wire::SeqNumber;
 
 /// The place number that means "no frame".
-pub(super) const NOWHERE: u32 = u32::MAX;
+pub(super) const NO_PLACE: u32 = u32::MAX;
 
 #[derive(Debug)]
 struct Place<B> {
@@ -34,9 +34,9 @@ impl<B> Shelf<B> {
         let place = |index: usize| Place {
             frame: None,
             seq: SeqNumber(0),
-            after: if index + 1 < most { index as u32 + 1 } else { NOWHERE },
+            after: if index + 1 < most { index as u32 + 1 } else { NO_PLACE },
         };
-        let free = if most > 0 { 0 } else { NOWHERE };
+        let free = if most > 0 { 0 } else { NO_PLACE };
         Self { places: (0..most).map(place).collect(), free, held: 0 }
     }
 
@@ -47,7 +47,7 @@ impl<B> Shelf<B> {
 
     /// Returns `true` if every place is in use.
     pub(super) const fn is_full(&self) -> bool {
-        self.free == NOWHERE
+        self.free == NO_PLACE
     }
 
     /// Stores `frame` and returns the index of its place. The place is not linked to any other place yet.
@@ -57,7 +57,7 @@ impl<B> Shelf<B> {
     pub(super) fn put(&mut self, frame: Frame<B>, seq: SeqNumber) -> Result<u32, Frame<B>> {
         let at = self.free;
         let Some(place) = self.places.get_mut(at as usize) else { return Err(frame) };
-        self.free = core::mem::replace(&mut place.after, NOWHERE);
+        self.free = core::mem::replace(&mut place.after, NO_PLACE);
         (place.frame, place.seq) = (Some(frame), seq);
         self.held += 1;
         Ok(at)
@@ -83,9 +83,9 @@ impl<B> Shelf<B> {
         self.places.get(at as usize).map_or(SeqNumber(0), |place| place.seq)
     }
 
-    /// Returns the place after `at` in its flow; [`NOWHERE`] behind the last.
+    /// Returns the place after `at` in its flow; [`NO_PLACE`] behind the last.
     pub(super) fn after(&self, at: u32) -> u32 {
-        self.places.get(at as usize).map_or(NOWHERE, |place| place.after)
+        self.places.get(at as usize).map_or(NO_PLACE, |place| place.after)
     }
 
     /// Makes `next` the place after `at`.

@@ -80,7 +80,7 @@ impl<'a, R: Rules> Model<'a, R> {
             }
             Step::Advance(time) => self.advance(self.now + *time),
         }
-        self.forget_worthless();
+        self.forget_discardable();
         std::mem::take(&mut self.out)
     }
 
@@ -91,22 +91,22 @@ impl<'a, R: Rules> Model<'a, R> {
             if let Hold::EveryNPackets(most) = self.rules.policy().hold
                 && self.packets.is_multiple_of(most.into())
             {
-                self.ask_all(Moment::PacketWindow, |_, _| true);
+                self.release_due_flows(Moment::PacketWindow, |_, _| true);
             }
-            self.forget_worthless();
+            self.forget_discardable();
         }
     }
 
     fn end_of_poll(&mut self) {
         self.polls += 1;
-        self.ask_all(Moment::EndOfPoll(self.polls), |_, _| true);
+        self.release_due_flows(Moment::EndOfPoll(self.polls), |_, _| true);
     }
 
     fn advance(&mut self, until: Instant) {
         loop {
             let is_due = |model: &Self, at| model.deadline(at).is_some_and(|due| due <= model.now);
-            self.ask_all(Moment::Due, is_due);
-            self.forget_worthless();
+            self.release_due_flows(Moment::Due, is_due);
+            self.forget_discardable();
             let next = (0..self.flows.len()).filter_map(|at| self.deadline(at)).min();
             match next.filter(|next| *next <= until) {
                 Some(next) => self.now = self.now.max(next),
@@ -204,13 +204,13 @@ impl<'a, R: Rules> Model<'a, R> {
         }
         let flow = self.flows.remove(at);
         self.flows.push(flow);
-        self.ask(self.flows.len() - 1, Moment::Placed);
+        self.release_due(self.flows.len() - 1, Moment::Placed);
         self.evict_others(segment);
     }
 
     /// Evicts flows until there are no more than permitted, but not the flow of `segment`.
     fn evict_others(&mut self, segment: &Segment) {
-        self.forget_worthless();
+        self.forget_discardable();
         while self.flows.len() > self.rules.policy().flows.into() {
             let (now, but) = (self.now, self.find(segment));
             let others = (0..self.flows.len()).filter(|at| Some(*at) != but);
@@ -222,15 +222,15 @@ impl<'a, R: Rules> Model<'a, R> {
         }
     }
 
-    fn ask_all(&mut self, moment: Moment, is_meant: impl Fn(&Self, usize) -> bool) {
+    fn release_due_flows(&mut self, moment: Moment, is_meant: impl Fn(&Self, usize) -> bool) {
         for at in 0..self.flows.len() {
             if is_meant(self, at) {
-                self.ask(at, moment);
+                self.release_due(at, moment);
             }
         }
     }
 
-    fn ask(&mut self, at: usize, moment: Moment) {
+    fn release_due(&mut self, at: usize, moment: Moment) {
         let now = self.now;
         let due = loop {
             match self.with_flow(at, |rules, flow| rules.hold(flow, moment, now)) {
@@ -295,7 +295,7 @@ impl<'a, R: Rules> Model<'a, R> {
         self.pass(index, reason);
     }
 
-    fn forget_worthless(&mut self) {
+    fn forget_discardable(&mut self) {
         let now = self.now;
         for at in (0..self.flows.len()).rev() {
             let rank = self.with_flow(at, |rules, flow| rules.rank(flow, now));
@@ -352,14 +352,14 @@ impl<'a, R: Rules> Model<'a, R> {
     fn with_flow<T>(
         &mut self,
         at: usize,
-        ask: impl FnOnce(&R, &mut Flow<'_, R::Memory>) -> T,
+        release_due: impl FnOnce(&R, &mut Flow<'_, R::Memory>) -> T,
     ) -> T {
         let runs = self.runs(at);
         let last = self.flows[at].held.last().map(|index| (self.parsed(*index), *index));
         let last = last.as_ref().map(|(parsed, index)| candidate(parsed, self.frames[*index]));
         let Modelled { next_seq, delivered_at, memory, .. } = &mut self.flows[at];
         let (next_seq, delivered_at) = (*next_seq, *delivered_at);
-        ask(self.rules, &mut Flow { runs: &runs, last, next_seq, delivered_at, memory })
+        release_due(self.rules, &mut Flow { runs: &runs, last, next_seq, delivered_at, memory })
     }
 }
 

@@ -113,7 +113,7 @@ fn programs(attaches: bool) -> Vec<Rule> {
 
 fn signals(kill: Kill) -> Vec<Rule> {
     match kill {
-        Kill::Nobody => Vec::new(),
+        Kill::None => Vec::new(),
         Kill::Process(process) => {
             vec![Rule::If(c::SYS_kill, (0, ALL, process)), Rule::Always(c::SYS_pidfd_send_signal)]
         }

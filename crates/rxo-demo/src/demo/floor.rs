@@ -62,7 +62,7 @@ fn run(nic: &mut Device, host: &mut Device, stop: &AtomicBool) -> Result<Totals>
             let mut list = WaitList::new();
             list.add(Some(&nic.source), Interest::Readable);
             list.add(Some(&host.source), Interest::Readable);
-            list.wait(Some(LOOK))?;
+            list.wait(Some(CHECK_INTERVAL))?;
         } else if let Some(time) = pause.after(there) {
             wait::pause(time);
         }
@@ -194,4 +194,4 @@ const SEGMENT: std::num::NonZeroU16 = std::num::NonZeroU16::new(1_448).expect("n
 const MOST_FRAMES: usize = 20;
 const BATCH_FRAMES: usize = 256;
 /// Maximum time between two checks of the flag that stops the loop.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);

@@ -30,7 +30,7 @@ pub(super) enum Order {
     /// socket to the successor.
     HandOver,
     /// Sent to a successor: its request was accepted, and the worker was ordered to hand over its devices. The
-    /// order carries the memory of the run's pulse, its counter of signs of life, if there is one.
+    /// order carries the memory of the run's heartbeat, its counter of signs of life, if there is one.
     Welcome,
 }
 
@@ -67,8 +67,9 @@ pub(super) enum Report {
     /// The devices are closed, and the run is over.
     Closed,
     /// Sent by a successor of the worker: the successor asks the keeper to order the worker's handover. `version`
-    /// is the version of the [estate](crate::succession::Estate), and `process` the successor's process number.
-    /// Two descriptors come with the report: a handle on the successor, and one end of a socket for the worker.
+    /// is the version of the [handover](crate::succession::Handover), and `process` the successor's process
+    /// number. Two descriptors come with the report: a handle on the successor, and one end of a socket for the
+    /// worker.
     Succeeds { version: u32, process: u32 },
     /// Sent by a successor: the successor uses the devices, and is the worker from now on. The keeper does
     /// not reply.
@@ -209,9 +210,9 @@ mod tests {
         let begun = [true, false]
             .map(|is_recorded| Begun { closed_at: Instant::from_nanos(77), is_recorded });
         let reload = Order::Reload { is_asked: true, refused: 2 };
-        let of_heirs = [Order::HandOver, Order::Welcome];
+        let of_successors = [Order::HandOver, Order::Welcome];
         let others = [Order::Quit, Order::PutBack, Order::Stop, reload];
-        let others = others.into_iter().chain(of_heirs);
+        let others = others.into_iter().chain(of_successors);
         for order in begun.map(Order::Begin).into_iter().chain(others) {
             order.send(&keeper).unwrap();
             assert_eq!(Order::receive(&worker).unwrap().0, order);

@@ -21,7 +21,7 @@ use super::held::Held;
 use super::reload::{Reload, ReloadAsker};
 use crate::fault;
 use crate::lock::InterfaceLock;
-use crate::succession::Estate;
+use crate::succession::Handover;
 
 /// The worker's side of a run in two processes. It reports to the keeper, and restores the interfaces if the
 /// keeper has ended, unless another process restores them. During the run a thread [listens](Self::listen) to the
@@ -36,44 +36,45 @@ pub struct Control {
     reloads: Option<Receiver<Reload>>,
     custody: Custody,
     restores: bool,
-    asides: Asides,
+    unsolicited: Unsolicited,
 }
 
 /// A successor, a process that will replace this worker. The successor has prepared everything and waits for
 /// the positions of the devices.
 #[derive(Debug)]
-pub struct Heir {
-    /// The socket for the [`Estate`].
+pub struct WaitingSuccessor {
+    /// The socket for the [`Handover`].
     pub socket: UnixStream,
 }
 
 /// The state that is changed by the keeper's unsolicited orders: to read the flags again, to stop, and to hand
 /// over the devices.
 #[derive(Clone, Debug)]
-struct Asides {
+struct Unsolicited {
     reload: Sender<Reload>,
     stop: Arc<AtomicBool>,
     /// `true` once the keeper has ordered the end of the run.
     is_over: Arc<AtomicBool>,
     /// The successor that has prepared everything and waits; `None` if there is none.
-    heir: Arc<Mutex<Option<Heir>>>,
+    successor: Arc<Mutex<Option<WaitingSuccessor>>>,
     /// The devices to hand over to a successor; `None` if the run permits no successor.
-    estate: Arc<Mutex<Option<Estate>>>,
+    handover: Arc<Mutex<Option<Handover>>>,
 }
 
-impl Asides {
+impl Unsolicited {
     /// Offers the devices to the successor at the other end of the socket in `files`, on a separate thread, so
     /// that the worker continues while the successor prepares itself. Then orders the worker to stop.
     fn offer(&self, files: Vec<OwnedFd>) {
         let Some(mut socket) = files.into_iter().next().map(UnixStream::from) else { return };
-        let Some(estate) = lock(&self.estate).as_ref().and_then(|it| it.try_clone().ok()) else {
+        let Some(handover) = lock(&self.handover).as_ref().and_then(|it| it.try_clone().ok())
+        else {
             return;
         };
-        let asides = self.clone();
+        let unsolicited = self.clone();
         let offer = move || {
-            if estate.offer(&mut socket).is_ok() {
-                *lock(&asides.heir) = Some(Heir { socket });
-                asides.stop.store(true, Ordering::Relaxed);
+            if handover.offer(&mut socket).is_ok() {
+                *lock(&unsolicited.successor) = Some(WaitingSuccessor { socket });
+                unsolicited.stop.store(true, Ordering::Relaxed);
             }
         };
         // Without a thread the successor is told nothing, and gives up.
@@ -93,8 +94,9 @@ impl Control {
     #[must_use]
     pub fn new(channel: UnixStream, custody: Custody, stop: Arc<AtomicBool>) -> Self {
         let (reload, reloads) = mpsc::channel();
-        let (is_over, heir, estate) = (Arc::default(), Arc::default(), Arc::default());
-        let asides = Asides { reload, stop: Arc::clone(&stop), is_over, heir, estate };
+        let (is_over, successor, handover) = (Arc::default(), Arc::default(), Arc::default());
+        let unsolicited =
+            Unsolicited { reload, stop: Arc::clone(&stop), is_over, successor, handover };
         Self {
             channel,
             stop,
@@ -102,26 +104,29 @@ impl Control {
             reloads: Some(reloads),
             custody,
             restores: true,
-            asides,
+            unsolicited,
         }
     }
 
-    /// Offers the devices of `estate` to successors. Call this function before [`listen`](Self::listen).
-    pub fn hand_over(&self, estate: Estate) {
-        *lock(&self.asides.estate) = Some(estate);
+    /// Offers the devices of `handover` to successors. Call this function before [`listen`](Self::listen).
+    pub fn hand_over(&self, handover: Handover) {
+        *lock(&self.unsolicited.handover) = Some(handover);
     }
 
     /// Returns a successor that waits for the positions of the devices; `None` if the run continues or ends.
     #[must_use]
-    pub fn heir(&self) -> Option<Heir> {
-        lock(&self.asides.heir).take().filter(|_| !self.asides.is_over.load(Ordering::Relaxed))
+    pub fn successor(&self) -> Option<WaitingSuccessor> {
+        lock(&self.unsolicited.successor)
+            .take()
+            .filter(|_| !self.unsolicited.is_over.load(Ordering::Relaxed))
     }
 
     /// Withdraws the order to stop for a handover, because the successor has failed. An order to end the run
     /// stays in force.
     pub fn withdraw_stop(&self) {
-        let is_asked = lock(&self.asides.heir).is_some();
-        self.stop.store(is_asked || self.asides.is_over.load(Ordering::Relaxed), Ordering::Relaxed);
+        let is_asked = lock(&self.unsolicited.successor).is_some();
+        self.stop
+            .store(is_asked || self.unsolicited.is_over.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// Reports to the keeper that this process, the successor, now uses the devices that the former worker has
@@ -140,10 +145,10 @@ impl Control {
     /// If the thread cannot be started.
     pub fn listen(&mut self) -> Result<(), DeviceError> {
         let (sender, orders) = mpsc::channel();
-        let asides = self.asides.clone();
+        let unsolicited = self.unsolicited.clone();
         let started = self.channel.try_clone().and_then(|from| {
             let thread = thread::Builder::new().name("rxo-control".to_owned());
-            thread.spawn(move || forward_orders(&from, &sender, &asides))
+            thread.spawn(move || forward_orders(&from, &sender, &unsolicited))
         });
         started.map_err(|error| fault::system("cannot start a thread that takes orders", error))?;
         self.orders = Some(orders);
@@ -233,9 +238,9 @@ impl Control {
     /// could not undo.
     pub fn closed(&mut self) -> Vec<String> {
         // The descriptors for successors would keep the devices open.
-        *lock(&self.asides.estate) = None;
+        *lock(&self.unsolicited.handover) = None;
         match self.report(Report::Closed, &[]) {
-            None if self.restores => self.custody.give_back(),
+            None if self.restores => self.custody.restore(),
             _ => Vec::new(),
         }
     }
@@ -258,7 +263,7 @@ impl Control {
         }
         match &self.orders {
             Some(orders) => orders.recv().ok(),
-            None => next_answer(&self.channel, &self.asides),
+            None => next_answer(&self.channel, &self.unsolicited),
         }
     }
 }
@@ -280,30 +285,30 @@ impl Confirmer {
 
 /// Returns the keeper's next answer to a report, and carries out all other orders that arrive before it. If the
 /// keeper is gone, sets `stop` and returns `None`.
-fn next_answer(from: &UnixStream, asides: &Asides) -> Option<Order> {
+fn next_answer(from: &UnixStream, unsolicited: &Unsolicited) -> Option<Order> {
     loop {
         match Order::receive(from) {
             Ok((Order::Stop, _)) => {
-                asides.is_over.store(true, Ordering::Relaxed);
-                asides.stop.store(true, Ordering::Relaxed);
+                unsolicited.is_over.store(true, Ordering::Relaxed);
+                unsolicited.stop.store(true, Ordering::Relaxed);
             }
             Ok((order @ Order::Reload { .. }, files)) => {
                 // The receiver may be dropped already; then the request has no effect.
-                _ = order.reload(files).map(|it| asides.reload.send(it));
+                _ = order.reload(files).map(|it| unsolicited.reload.send(it));
             }
-            Ok((Order::HandOver, files)) => asides.offer(files),
+            Ok((Order::HandOver, files)) => unsolicited.offer(files),
             Ok((order, _)) => return Some(order),
             Err(_) => {
-                asides.is_over.store(true, Ordering::Relaxed);
-                asides.stop.store(true, Ordering::Relaxed);
+                unsolicited.is_over.store(true, Ordering::Relaxed);
+                unsolicited.stop.store(true, Ordering::Relaxed);
                 return None;
             }
         }
     }
 }
 
-fn forward_orders(from: &UnixStream, to: &Sender<Order>, asides: &Asides) {
-    while let Some(order) = next_answer(from, asides) {
+fn forward_orders(from: &UnixStream, to: &Sender<Order>, unsolicited: &Unsolicited) {
+    while let Some(order) = next_answer(from, unsolicited) {
         if to.send(order).is_err() {
             return;
         }

@@ -19,7 +19,7 @@ pub(super) struct Following {
     follower: Follower,
     groups: Groups,
     /// `true` once the user has been notified that the record of the run's changes could not be written.
-    has_said: bool,
+    has_reported: bool,
 }
 
 impl Following {
@@ -32,7 +32,7 @@ impl Following {
         let notices =
             notices.map_err(|error| fault::system("cannot follow what the host changes", error))?;
         let follower = Follower::new(Vec::new(), None);
-        Ok(Self { notices, follower, groups: Groups::default(), has_said: false })
+        Ok(Self { notices, follower, groups: Groups::default(), has_reported: false })
     }
 
     /// Starts to follow the interfaces of `custody` from their current state.
@@ -49,7 +49,7 @@ impl Following {
     }
 
     /// Returns the maximum time for which the caller may wait for the kernel's notices; at most `most`.
-    pub(super) fn patience(&self, most: Duration) -> Duration {
+    pub(super) fn max_wait(&self, most: Duration) -> Duration {
         let left = self.follower.deadline().map(|deadline| deadline.since(clock::now()));
         left.map_or(most, |left| left.min(most))
     }
@@ -108,8 +108,8 @@ impl Following {
                     let recorded = custody.record();
                     let now = clock::now();
                     self.follower.recorded(now.since(begin), now);
-                    if let Some(error) = recorded.err().filter(|_| !self.has_said) {
-                        self.has_said = true;
+                    if let Some(error) = recorded.err().filter(|_| !self.has_reported) {
+                        self.has_reported = true;
                         note(&error.to_string());
                     }
                 }

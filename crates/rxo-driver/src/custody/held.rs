@@ -9,7 +9,7 @@ use super::checks::{self, InterfaceFacts, Takeover};
 use super::follower;
 use super::link;
 use super::names::Names;
-use super::owed::{self, Owed};
+use super::pending::{self, PendingRestore};
 use super::tap::{HostTap, TapNow};
 use crate::fault;
 use crate::finding::{Finding, State};
@@ -109,7 +109,11 @@ impl Held {
     ///
     /// # Errors
     /// If an interface was deleted.
-    pub(super) fn of_heir(device: &DeviceName, index: u32, moved_to: Option<u32>) -> Result<Self> {
+    pub(super) fn of_successor(
+        device: &DeviceName,
+        index: u32,
+        moved_to: Option<u32>,
+    ) -> Result<Self> {
         let device = device.to_string();
         let link = self::link(index, &device)?;
         let holder = moved_to.map(|tap| self::link(tap, &device)).transpose()?;
@@ -182,7 +186,7 @@ impl Held {
     pub(super) fn succeed(&mut self, index: u32, was_taken_over: bool) -> Result<()> {
         let link = link(index, &self.device)?;
         let interface = Interface::find(&link.name)?;
-        owed::remove_record(self.index);
+        pending::remove_record(self.index);
         (self.index, self.name) = (index, link.name.clone());
         if let Some(names) = Names::choose(&link, link.renames().is_ok()).filter(|_| was_taken_over)
         {
@@ -309,16 +313,16 @@ impl Held {
     /// # Errors
     /// If the file cannot be written, or the interface was deleted.
     pub(super) fn record(&self, was_taken_over: bool) -> Result<()> {
-        self.owed(was_taken_over).write(&link(self.index, &self.device)?)
+        self.pending(was_taken_over).write(&link(self.index, &self.device)?)
     }
 
     /// Restores the interface to its state before the run or, after a takeover, to the current state of
     /// `tap`. Does nothing if the interface was deleted.
-    pub(super) fn give_back(&mut self, tap: Option<&HostTap>) -> Result<()> {
+    pub(super) fn restore(&mut self, tap: Option<&HostTap>) -> Result<()> {
         // If the TAP was deleted, its last recorded state is restored.
         let now = tap.and_then(|tap| tap.now(&self.holdings).ok());
         let Some(link) = Link::read(self.index)? else {
-            owed::remove_record(self.index);
+            pending::remove_record(self.index);
             return Ok(());
         };
         if let (Some(now), Some(tap)) = (&now, tap) {
@@ -330,10 +334,10 @@ impl Held {
             }
             _ => Ok(()),
         };
-        let given = give(&self.owed(tap.is_some()), &link);
+        let given = restore_on(&self.pending(tap.is_some()), &link);
         let followed = now.as_ref().map_or(Ok(()), |now| self.apply_tap_changes(now));
         let opened = self.isolation.as_ref().map_or(Ok(()), Isolation::open);
-        owed::remove_record(self.index);
+        pending::remove_record(self.index);
         named.and(given).and(followed).and(opened)
     }
 
@@ -351,10 +355,10 @@ impl Held {
         if now.link.is_up { Ok(()) } else { link.set_up(false) }
     }
 
-    const fn owed(&self, was_taken_over: bool) -> Owed<'_> {
+    const fn pending(&self, was_taken_over: bool) -> PendingRestore<'_> {
         let Self { holdings, settings, names, has_gro, .. } = self;
         let names = names.as_ref();
-        Owed { holdings, settings, names, has_gro: *has_gro, was_taken_over }
+        PendingRestore { holdings, settings, names, has_gro: *has_gro, was_taken_over }
     }
 
     const fn link(&self) -> &Link {
@@ -369,15 +373,15 @@ fn read_takeover(link: &Link) -> Result<Takeover> {
     Ok(Takeover { names, may_rename: checks::is_allowed(&tried), mentions: mentions::of(link)? })
 }
 
-/// Restores on `link` everything that `owed` lists. Continues after an error, and returns the first error at the
-/// end.
-pub(super) fn give(owed: &Owed<'_>, link: &Link) -> Result<()> {
-    let Owed { holdings, settings, names, has_gro, was_taken_over } = *owed;
+/// Restores on `link` everything that `pending` lists. Continues after an error, and returns the first error at
+/// the end.
+pub(super) fn restore_on(pending: &PendingRestore<'_>, link: &Link) -> Result<()> {
+    let PendingRestore { holdings, settings, names, has_gro, was_taken_over } = *pending;
     let mut link = link.clone();
-    let named = names.map_or(Ok(()), |names| names.give(&mut link));
+    let named = names.map_or(Ok(()), |names| names.restore_on(&mut link));
     let woken = settings.wake_ipv6(&link.name);
     let given =
-        if was_taken_over { holdings.give_back(&link) } else { holdings.give_back_ipv6(&link) };
+        if was_taken_over { holdings.add_all_to(&link) } else { holdings.add_ipv6_to(&link) };
     settings.resume_addresses(&link.name);
     let coalesces =
         if has_gro { Interface::find(&link.name)?.set_feature(Feature::Gro, true) } else { Ok(()) };

@@ -15,14 +15,14 @@ use super::activity::Activity;
 use super::channel::{Begun, Order, Report};
 use super::confirmation::Confirmation;
 use super::following::Following;
-use super::heirs::{Heirs, KeeperTask};
 use super::lifeline::Lifeline;
 use super::reload::{Hangup, Reloads};
 use super::requests::Requests;
+use super::successors::{KeeperTask, Successors};
 use super::watch::Watch;
 use crate::guard::{self, Worker};
+use crate::heartbeat::{Duty, Heartbeat};
 use crate::listener::Listener;
-use crate::pulse::{Duty, Pulse};
 use crate::service::{Notice, Service};
 use crate::wait::{Interest, WaitList};
 use crate::{clock, fault};
@@ -42,7 +42,7 @@ pub struct Keeper {
     confirmation: Confirmation,
     /// The counter that the worker increments as a sign of life, and the longest permitted time without an
     /// increment; `None` if the worker is not watched.
-    pulse: Option<(Pulse, Duration)>,
+    heartbeat: Option<(Heartbeat, Duration)>,
     /// Measures the silence of the worker; `None` unless the host depends on the worker.
     watch: Option<Watch>,
     /// The instant until which the keeper waits until the devices of a killed worker are closed; `None` unless a
@@ -57,17 +57,17 @@ pub struct Keeper {
     /// The reason why the run cannot begin or continue; `None` unless the keeper has detected such a reason.
     refused: Option<DeviceError>,
     /// The successors of the worker; `None` if the run permits no successor.
-    heirs: Option<Heirs>,
+    successors: Option<Successors>,
     /// `true` once the worker has reported that its devices are closed.
     is_closed: bool,
 }
 
 /// Maximum time for which the keeper waits until a killed worker's devices are closed: a call that hangs in
 /// the kernel may last longer.
-const DYING: Duration = Duration::from_millis(200);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The interval between checks for changes that the kernel does not report.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Keeper {
     /// Creates the keeper of `custody` for `worker`. Each byte that `requests` yields is a request of the
@@ -88,7 +88,7 @@ impl Keeper {
             asked: 0,
             following,
             confirmation,
-            pulse: None,
+            heartbeat: None,
             watch: None,
             hung: None,
             lifeline: None,
@@ -96,15 +96,15 @@ impl Keeper {
             notified_at: clock::now(),
             checked_at: clock::now(),
             refused: None,
-            heirs: None,
+            successors: None,
             is_closed: false,
         })
     }
 
     /// Permits a process that connects to `listener` to replace the worker; see [`Successor`](super::Successor).
     #[must_use]
-    pub fn succeeded_by(mut self, listener: Listener) -> Self {
-        self.heirs = Some(Heirs::new(listener));
+    pub fn with_successors(mut self, listener: Listener) -> Self {
+        self.successors = Some(Successors::new(listener));
         self
     }
 
@@ -128,19 +128,19 @@ impl Keeper {
         self
     }
 
-    /// Kills the worker and restores everything if the counter in `pulse` stays unchanged for `limit` while the
-    /// host depends on the worker. Time during which the keeper itself does not run, for example while the
+    /// Kills the worker and restores everything if the counter in `heartbeat` stays unchanged for `limit` while
+    /// the host depends on the worker. Time during which the keeper itself does not run, for example while the
     /// machine is suspended, does not count.
     #[must_use]
-    pub const fn watch(mut self, pulse: Pulse, limit: Duration) -> Self {
-        self.pulse = Some((pulse, limit));
+    pub const fn watch(mut self, heartbeat: Heartbeat, limit: Duration) -> Self {
+        self.heartbeat = Some((heartbeat, limit));
         self
     }
 
     /// Makes the process at the other end of `lifeline` restore everything if worker and keeper are killed at
     /// once.
     #[must_use]
-    pub fn outlived_by(mut self, lifeline: Lifeline) -> Self {
+    pub fn with_lifeline(mut self, lifeline: Lifeline) -> Self {
         lifeline.name_worker(&self.worker);
         self.lifeline = Some(lifeline);
         self
@@ -161,11 +161,20 @@ impl Keeper {
     pub fn keep(mut self, mut note: impl FnMut(&str)) -> Result<Option<i32>, DeviceError> {
         while self.wait(&mut note).is_some() {}
         self.service.notify(Notice::Stopping);
-        self.give_back(&mut note);
-        let Self { worker, asked, refused, confirmation, hung, lifeline, is_closed, heirs, .. } =
-            self;
+        self.restore(&mut note);
+        let Self {
+            worker,
+            asked,
+            refused,
+            confirmation,
+            hung,
+            lifeline,
+            is_closed,
+            successors,
+            ..
+        } = self;
         lifeline.into_iter().for_each(Lifeline::dismiss);
-        heirs.into_iter().for_each(Heirs::end);
+        successors.into_iter().for_each(Successors::end);
         let status = worker.wait();
         let status = status.map_err(|error| fault::system("cannot wait for the worker", error))?;
         if let Some(refused) = refused {
@@ -200,15 +209,16 @@ impl Keeper {
         list.add(notices.as_ref(), Interest::Readable);
         let hangups = self.reloads.as_ref().and_then(Reloads::stream);
         list.add(hangups.as_ref(), Interest::Readable);
-        let heirs = self.heirs.as_ref().map(Heirs::streams).unwrap_or_default();
-        let of_heirs = heirs.each_ref().map(|it| list.add(it.as_ref(), Interest::Readable));
-        let ready = list.wait(Some(self.patience())).ok()?;
+        let successors = self.successors.as_ref().map(Successors::streams).unwrap_or_default();
+        let of_successors =
+            successors.each_ref().map(|it| list.add(it.as_ref(), Interest::Readable));
+        let ready = list.wait(Some(self.max_wait())).ok()?;
         self.handle_hangups();
         self.handle_requests();
         self.check_confirmation();
         self.check_worker(note)?;
         let now = clock::now();
-        let looks = now.since(self.checked_at) >= BETWEEN_LOOKS;
+        let looks = now.since(self.checked_at) >= CHECK_INTERVAL;
         if let Some(following) = &mut self.following {
             if looks {
                 self.checked_at = now;
@@ -218,11 +228,11 @@ impl Keeper {
             following.turn(&mut self.custody, note);
         }
         let number = self.worker.number();
-        self.serve_heirs(of_heirs.map(|places| ready.has_any(places)), note);
+        self.serve_successors(of_successors.map(|places| ready.has_any(places)), note);
         // What was ready may be the channel of a worker that has just handed over.
         if ready.has(0) && self.worker.number() == number {
             let Ok((report, files)) = Report::receive(&self.worker.channel) else {
-                return self.follow_heir(note);
+                return self.follow_successor(note);
             };
             match report {
                 Report::Confirmed => self.confirm(),
@@ -238,18 +248,18 @@ impl Keeper {
     }
 
     /// Handles what successors have sent: connections, and messages.
-    fn serve_heirs(&mut self, [connects, says]: [bool; 2], note: &mut impl FnMut(&str)) {
-        let Some(heirs) = &mut self.heirs else { return };
-        heirs.forget_ended();
+    fn serve_successors(&mut self, [connects, says]: [bool; 2], note: &mut impl FnMut(&str)) {
+        let Some(successors) = &mut self.successors else { return };
+        successors.forget_ended();
         // Messages are handled before connections, because a message comes from the successor that is already
         // connected.
         let wanted = if says {
-            heirs.listen(self.pulse.map(|(pulse, _)| pulse))
+            successors.listen(self.heartbeat.map(|(heartbeat, _)| heartbeat))
         } else {
             KeeperTask::Nothing
         };
         if connects {
-            heirs.accept();
+            successors.accept();
         }
         match wanted {
             KeeperTask::Nothing => {}
@@ -261,7 +271,7 @@ impl Keeper {
                 // A successor must complete each message in time; a worker may send a report at any time.
                 _ = worker.channel.set_read_timeout(None);
                 let before = std::mem::replace(&mut self.worker, *worker);
-                heirs.retire(before);
+                successors.retire(before);
                 self.lifeline.iter().for_each(|lifeline| lifeline.name_worker(&self.worker));
             }
         }
@@ -269,20 +279,20 @@ impl Keeper {
 
     /// Continues with the successor to which the worker has handed over before it ended. Returns `None` if
     /// there is no such successor.
-    fn follow_heir(&mut self, note: &mut impl FnMut(&str)) -> Option<()> {
-        self.heirs.as_ref().filter(|heirs| heirs.is_asked())?;
+    fn follow_successor(&mut self, note: &mut impl FnMut(&str)) -> Option<()> {
+        self.successors.as_ref().filter(|successors| successors.is_asked())?;
         // The successor reports once it knows that its devices are open. The wait is bounded by the time
         // limit of its messages.
         let before = self.worker.number();
-        self.serve_heirs([false, true], note);
+        self.serve_successors([false, true], note);
         (self.worker.number() != before).then_some(())
     }
 
     /// Returns the maximum time to wait for an event.
-    fn patience(&self) -> Duration {
-        let watch = self.watch.as_ref().map_or(BETWEEN_LOOKS, Watch::pause);
+    fn max_wait(&self) -> Duration {
+        let watch = self.watch.as_ref().map_or(CHECK_INTERVAL, Watch::pause);
         let most = self.service.period().map_or(watch, |period| period.min(watch));
-        self.following.as_ref().map_or(most, |following| following.patience(most))
+        self.following.as_ref().map_or(most, |following| following.max_wait(most))
     }
 
     /// Kills a worker that is silent. Returns `None` once the time limit for closing the devices of a killed
@@ -292,11 +302,11 @@ impl Keeper {
         if let Some(until) = self.hung {
             return (now < until).then_some(());
         }
-        if let (Some((pulse, limit)), Some(watch)) = (self.pulse, &mut self.watch)
-            && watch.check(pulse.beats(), now, || Activity::of(self.worker.number()))
+        if let (Some((heartbeat, limit)), Some(watch)) = (self.heartbeat, &mut self.watch)
+            && watch.check(heartbeat.count(), now, || Activity::of(self.worker.number()))
         {
             self.worker.kill();
-            self.hung = Some(now + DYING);
+            self.hung = Some(now + CLOSE_TIMEOUT);
             let (ms, does) = (limit.as_millis(), watch.words());
             note(&format!(
                 "the worker did nothing for {ms} ms ({does}) and is ended; the interfaces are put back"
@@ -311,10 +321,10 @@ impl Keeper {
 
     /// Sets the process that the host depends on from now on.
     fn set_duty(&mut self, duty: Duty) {
-        let Some((pulse, limit)) = self.pulse else { return };
+        let Some((heartbeat, limit)) = self.heartbeat else { return };
         let watched = duty == Duty::Worker;
-        self.watch = watched.then(|| Watch::new(limit, pulse.beats(), clock::now()));
-        pulse.set_duty(duty);
+        self.watch = watched.then(|| Watch::new(limit, heartbeat.count(), clock::now()));
+        heartbeat.set_duty(duty);
     }
 
     fn handle_hangups(&mut self) {
@@ -387,7 +397,7 @@ impl Keeper {
             | Report::Succeeded => {
                 self.is_closed = true;
                 self.service.notify(Notice::Stopping);
-                self.give_back(note);
+                self.restore(note);
                 return Order::PutBack;
             }
         };
@@ -395,7 +405,7 @@ impl Keeper {
             Ok(begun) => {
                 // While there is no nic, the host does not depend on the worker.
                 let is_needed = report != Report::NicIsGone;
-                self.set_duty(if is_needed { Duty::Worker } else { Duty::Nobody });
+                self.set_duty(if is_needed { Duty::Worker } else { Duty::None });
                 Order::Begin(begun)
             }
             Err(error) => {
@@ -441,12 +451,12 @@ impl Keeper {
         Ok(clock::now())
     }
 
-    fn give_back(&mut self, note: &mut impl FnMut(&str)) {
+    fn restore(&mut self, note: &mut impl FnMut(&str)) {
         if self.following.take().is_some() {
             self.set_duty(Duty::Keeper);
-            self.custody.give_back().iter().for_each(|line| note(line));
+            self.custody.restore().iter().for_each(|line| note(line));
         }
-        self.set_duty(Duty::Nobody);
+        self.set_duty(Duty::None);
     }
 }
 

@@ -13,10 +13,10 @@ use std::thread;
 use std::time::Duration;
 
 use super::activity::Activity;
-use super::owed;
+use super::pending;
 use super::watch::Watch;
 use crate::guard::{self, Child, Detached, Process, Worker};
-use crate::pulse::{Duty, Pulse};
+use crate::heartbeat::{Duty, Heartbeat};
 use crate::wait::{Interest, WaitList};
 use crate::{DeviceName, clock, descriptors};
 
@@ -37,13 +37,13 @@ pub struct Restorer {
     worker: Option<(Process, u32)>,
 }
 
-/// The role of a process after [`secure`].
+/// The role of a process after [`start_restorer`].
 #[derive(Debug)]
-pub enum Lives {
+pub enum RestorerRole {
     /// This process carries out the run.
     With(Lifeline),
     /// This process is the restorer, which outlives the run and restores everything. The restorer must call
-    /// [`Restorer::outlive`] and exit.
+    /// [`Restorer::wait_and_restore`] and exit.
     AsRestorer(Restorer),
 }
 
@@ -53,16 +53,18 @@ const DISMISSED: u8 = b'd';
 const WORKER: u8 = b'w';
 
 /// Starts the restorer, the process that restores everything if the processes of the run are killed. Returns
-/// in both processes; [`Lives`] distinguishes the two processes. The caller must have only one thread, and
-/// hold no lock and no device of the run yet.
+/// in both processes; [`RestorerRole`] distinguishes the two processes. The caller must have only one thread,
+/// and hold no lock and no device of the run yet.
 ///
 /// # Errors
 /// If this process has more threads, or the system cannot start another process.
-pub fn secure() -> io::Result<Lives> {
+pub fn start_restorer() -> io::Result<RestorerRole> {
     Ok(match guard::detach("rxo-restorer")? {
-        Detached::Here { channel, child } => Lives::With(Lifeline { channel, restorer: child }),
+        Detached::Here { channel, child } => {
+            RestorerRole::With(Lifeline { channel, restorer: child })
+        }
         Detached::There { channel, starter } => {
-            Lives::AsRestorer(Restorer { channel, keeper: starter, worker: None })
+            RestorerRole::AsRestorer(Restorer { channel, keeper: starter, worker: None })
         }
     })
 }
@@ -83,7 +85,7 @@ impl Lifeline {
         // A restorer that is gone already leaves nothing but its process number.
         _ = descriptors::send(self.channel.as_fd(), &[DISMISSED; BYTES], &[]);
         drop(self.channel);
-        self.restorer.wait_within(GOING);
+        self.restorer.wait_within(EXIT_TIMEOUT);
     }
 }
 
@@ -92,22 +94,22 @@ impl Restorer {
     /// `note` with one line per nic. If the process that the host depends on is silent for twice `limit`, kills
     /// keeper and worker; a process that is not stopped by a signal gets some seconds more. If `limit` is `None`,
     /// only waits.
-    pub fn outlive(
+    pub fn wait_and_restore(
         mut self,
         nics: &[DeviceName],
-        (pulse, limit): (Pulse, Option<Duration>),
+        (heartbeat, limit): (Heartbeat, Option<Duration>),
         mut note: impl FnMut(&str),
     ) {
         let limit = limit.map(|limit| 2 * limit);
         let mut watch = None;
         loop {
             if let Some(limit) = limit
-                && self.is_silent(limit, pulse, &mut watch)
+                && self.is_silent(limit, heartbeat, &mut watch)
             {
                 self.end_both();
             }
-            let pause = watch.as_ref().map_or(BETWEEN_LOOKS, |(_, watch)| watch.pause());
-            let pause = pause.min(BETWEEN_LOOKS);
+            let pause = watch.as_ref().map_or(CHECK_INTERVAL, |(_, watch)| watch.pause());
+            let pause = pause.min(CHECK_INTERVAL);
             match self.next(pause) {
                 RestorerEvent::Nothing => {}
                 RestorerEvent::Worker(file, number) => {
@@ -122,25 +124,30 @@ impl Restorer {
     }
 
     /// Returns `true` if the process that the host depends on has been silent for `limit`.
-    fn is_silent(&self, limit: Duration, pulse: Pulse, watch: &mut Option<(Duty, Watch)>) -> bool {
-        let duty = pulse.duty();
+    fn is_silent(
+        &self,
+        limit: Duration,
+        heartbeat: Heartbeat,
+        watch: &mut Option<(Duty, Watch)>,
+    ) -> bool {
+        let duty = heartbeat.duty();
         let worker = || Activity::of(self.worker.as_ref().map(|(_, number)| *number)?);
         let keeper = || Activity::of(self.keeper.as_ref().map(|(_, number)| *number)?);
-        // The keeper has no pulse, but its work takes processor time.
-        let (patience, beats) = match duty {
-            Duty::Nobody => {
+        // The keeper has no heartbeat, but its work takes processor time.
+        let (grace, turns) = match duty {
+            Duty::None => {
                 *watch = None;
                 return false;
             }
-            Duty::Worker => (SLACK, pulse.beats()),
+            Duty::Worker => (SLACK, heartbeat.count()),
             Duty::Keeper => (2 * SLACK, keeper().map_or(0, Activity::ran_ns)),
         };
         if watch.is_none_or(|(before, _)| before != duty) {
-            let new = Watch::new(limit, beats, clock::now()).with_patience(patience);
+            let new = Watch::new(limit, turns, clock::now()).with_grace(grace);
             *watch = Some((duty, new));
         }
         let activity = || if duty == Duty::Worker { worker() } else { keeper() };
-        watch.as_mut().is_some_and(|(_, watch)| watch.check(beats, clock::now(), activity))
+        watch.as_mut().is_some_and(|(_, watch)| watch.check(turns, clock::now(), activity))
     }
 
     fn next(&self, pause: Duration) -> RestorerEvent {
@@ -176,7 +183,7 @@ impl Restorer {
             let process = process.as_fd();
             list.add(Some(&process), Interest::Readable);
             // A process that hangs in the kernel is waited for only this long.
-            _ = list.wait(Some(PATIENCE));
+            _ = list.wait(Some(END_TIMEOUT));
         }
     }
 
@@ -197,13 +204,13 @@ enum RestorerEvent {
 /// Restores `nic`, and retries for a while: the devices of the two processes close one after another, so the
 /// lock of the nic may be free only a moment later.
 fn restore(nic: &DeviceName, note: &mut impl FnMut(&str)) {
-    let until = clock::now() + PATIENCE;
+    let until = clock::now() + END_TIMEOUT;
     loop {
         // At least once: the keeper may have left an unfinished record.
-        match owed::restore_here(nic, &mut *note) {
+        match pending::restore_here(nic, &mut *note) {
             Ok(true) => return,
             // The lock is not free yet, or another run has the nic and has restored it before.
-            Ok(false) | Err(_) if owed::is_owed(nic) && clock::now() < until => {}
+            Ok(false) | Err(_) if pending::is_pending(nic) && clock::now() < until => {}
             Ok(false) => return,
             Err(error) => return note(&error.to_string()),
         }
@@ -214,8 +221,8 @@ fn restore(nic: &DeviceName, note: &mut impl FnMut(&str)) {
 /// The additional time that the restorer waits before it acts, in which the keeper may still act.
 const SLACK: Duration = Duration::from_secs(1);
 /// Maximum time to wait for the restorer's end after it was dismissed.
-const GOING: Duration = Duration::from_secs(1);
-const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// The time for which the restorer waits for a process to end, and for which it retries.
-const PATIENCE: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);

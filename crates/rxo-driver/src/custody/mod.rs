@@ -3,8 +3,8 @@
 //! A run is two processes (see [`guard`](crate::guard)). The worker carries frames and has a [`Control`]; the
 //! [`Keeper`] makes all changes and waits. Both processes have the [`Custody`], so that either can restore the
 //! interfaces if the other process ends first. In case both processes are killed, a record in a file lists the
-//! changes. A third process (see [`secure`]), the next run, or [`restore`] then restores the interfaces from the
-//! record.
+//! changes. A third process (see [`start_restorer`]), the next run, or [`restore`] then restores the interfaces
+//! from the record.
 //!
 //! Contract: [`Custody::examine`] changes nothing, and comes before anything else, so that a problem is
 //! reported at once. [`Custody::take`] locks the interfaces. Only the [`Keeper`] makes changes, after the
@@ -54,15 +54,15 @@ mod control;
 mod follower;
 mod following;
 mod groups;
-mod heirs;
 mod held;
 mod keeper;
 mod lifeline;
 mod names;
-mod owed;
+mod pending;
 mod record;
 mod reload;
 mod requests;
+mod successors;
 mod tap;
 mod watch;
 
@@ -73,13 +73,13 @@ use rxo_device::DeviceError;
 use rxo_frame::Instant;
 
 pub use channel::Begun;
-pub use control::{Confirmer, Control, Heir};
-pub use heirs::{Succeeding, Successor};
+pub use control::{Confirmer, Control, WaitingSuccessor};
 pub use keeper::Keeper;
-pub use lifeline::{Lifeline, Lives, Restorer, secure};
-pub use owed::{left, recover, restore};
+pub use lifeline::{Lifeline, Restorer, RestorerRole, start_restorer};
+pub use pending::{left, recover, restore};
 pub(crate) use record::folder as records_folder;
 pub use reload::{Reload, ReloadAsker};
+pub use successors::{Succeeding, Successor};
 
 use crate::handover::{Holdings, Link};
 use crate::lock::{self, InterfaceLock};
@@ -161,7 +161,7 @@ impl Custody {
     ) -> Result<Self, DeviceError> {
         let Claim { takes_over, isolates, makes_host, .. } = claim;
         let moved_to = tap.filter(|_| takes_over);
-        let held = nic.map(|nic| Held::of_heir(claim.nic.1, nic, moved_to)).transpose()?;
+        let held = nic.map(|nic| Held::of_successor(claim.nic.1, nic, moved_to)).transpose()?;
         let (held, host) = (held.into_iter().collect(), claim.host.1.to_string());
         Ok(Self { held, takes_over, isolates, host, makes_host, tap: None })
     }
@@ -177,7 +177,7 @@ impl Custody {
             let is_taken = claim.takes_over && device == claim.nic.1;
             let (held, found) = Held::inspect(flag, device, is_taken)?;
             let found = found.into_iter().chain(held.notices());
-            let found = found.chain(owed::findings(device, held.index()));
+            let found = found.chain(pending::findings(device, held.index()));
             all.extend(found.map(|one| one.for_device(device)));
         }
         Ok(all)
@@ -190,7 +190,8 @@ impl Custody {
     /// # Errors
     /// Returns the errors of [`Custody::examine`], and an error if another rxo has locked an interface.
     pub fn take(claim: Claim<'_>, mut note: impl FnMut(&str)) -> Result<Self, DeviceError> {
-        let locks = claim.existing().map(|(_, device)| owed::lock_and_restore(device, &mut note));
+        let locks =
+            claim.existing().map(|(_, device)| pending::lock_and_restore(device, &mut note));
         let locks: Vec<InterfaceLock> = locks.collect::<Result<_, _>>()?;
         let mut custody = Self::examine(claim)?;
         custody.held.iter_mut().zip(locks).for_each(|(held, lock)| held.hold(lock));
@@ -343,12 +344,12 @@ impl Custody {
     }
 
     /// Restores all interfaces. Returns a line for each change that could not be undone.
-    fn give_back(&mut self) -> Vec<String> {
+    fn restore(&mut self) -> Vec<String> {
         let lost = self.rules_by_number();
         let Self { held, tap, takes_over, .. } = self;
         let mut refused = Vec::new();
         for (n, held) in held.iter_mut().enumerate() {
-            refused.extend(held.give_back(tap.as_ref().filter(|_| *takes_over && n == 0)).err());
+            refused.extend(held.restore(tap.as_ref().filter(|_| *takes_over && n == 0)).err());
         }
         // The TAP gives up addresses and routes only after the nic has all of them.
         let moved = held.first().filter(|_| *takes_over).map(Held::holdings);

@@ -90,7 +90,7 @@ impl Names {
     ///
     /// # Errors
     /// If the kernel refuses the main name. Alternative names that it refuses are lost without an error.
-    pub(super) fn give(&self, nic: &mut Link) -> Result<(), DeviceError> {
+    pub(super) fn restore_on(&self, nic: &mut Link) -> Result<(), DeviceError> {
         if nic.name == self.parked {
             renamed(nic, &self.name)?;
         }

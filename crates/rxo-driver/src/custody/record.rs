@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rxo_device::DeviceError;
 
-use super::owed::cannot_write;
+use super::pending::cannot_write;
 use crate::DeviceName;
 use crate::fault;
 use crate::handover::Link;

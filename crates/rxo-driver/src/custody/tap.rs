@@ -36,7 +36,7 @@ pub(super) struct TapNow {
 }
 
 /// Maximum time to wait until the kernel has removed a TAP whose process has ended.
-const PATIENCE: Duration = Duration::from_secs(2);
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl HostTap {
     /// Reads the state of the TAP with this index, which the user named `device`. `kept` contains the descriptors
@@ -120,7 +120,7 @@ impl HostTap {
         let silenced = self.settings.disable_ipv6(&link.name);
         self.settings.resume_addresses(&link.name);
         let allowed = silenced.and_then(|()| self.settings.allow_ipv6(&link.name));
-        allowed.and(self.holdings.give_back(&link))
+        allowed.and(self.holdings.add_all_to(&link))
     }
 
     /// Removes the TAP. If this process holds descriptors of the TAP, it deletes the TAP at once. Otherwise it
@@ -129,7 +129,7 @@ impl HostTap {
     fn remove(&self) -> Result<(), DeviceError> {
         let begin = Instant::now();
         while let Some(link) = Link::read(self.before.index)? {
-            if !self.kept.is_empty() || begin.elapsed() > PATIENCE {
+            if !self.kept.is_empty() || begin.elapsed() > REMOVAL_TIMEOUT {
                 return link.remove();
             }
             // The query and the removal take the same kernel lock (RTNL), so this thread pauses between two

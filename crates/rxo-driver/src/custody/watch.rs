@@ -16,7 +16,7 @@ use super::activity::Activity;
 pub(super) struct Watch {
     limit: Duration,
     /// Extra time beyond the limit, for a process that is not stopped (SIGSTOP).
-    patience: Duration,
+    grace: Duration,
     seen: u64,
     /// The time of silence outside of uninterruptible system calls. Time in which the process waited for a
     /// processor does not count.
@@ -35,41 +35,41 @@ pub(super) struct Watch {
 const LOCKED: Duration = Duration::from_secs(10);
 
 /// Number of samples in the time for which a process may be silent.
-const LOOKS: u32 = 10;
+const SAMPLES: u32 = 10;
 
 impl Watch {
     /// Creates a watch of a process that begins at `now`, when the process's counter has the value `seen`.
     /// The process may be silent for `limit`.
     pub(super) const fn new(limit: Duration, seen: u64, now: Instant) -> Self {
-        let (patience, silent, locked) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
-        Self { limit, patience, seen, silent, locked, last: now, did: None }
+        let (grace, silent, locked) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+        Self { limit, grace, seen, silent, locked, last: now, did: None }
     }
 
-    /// Gives a process that is not stopped (SIGSTOP) `patience` beyond the limit, because such a process may
+    /// Gives a process that is not stopped (SIGSTOP) `grace` beyond the limit, because such a process may
     /// continue by itself.
-    pub(super) const fn with_patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub(super) const fn with_grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
         self
     }
 
     /// Returns the time until the next sample.
     pub(super) fn pause(&self) -> Duration {
-        self.limit / LOOKS
+        self.limit / SAMPLES
     }
 
     /// Compares the process's counter with its value at the last sample; if the counter is unchanged, reads
     /// the state of the process with `activity`. Returns `true` if the process has been silent for the limit.
     pub(super) fn check(
         &mut self,
-        beats: u64,
+        turns: u64,
         now: Instant,
         activity: impl FnOnce() -> Option<Activity>,
     ) -> bool {
         // More time than that has passed only if this process did not run.
         let passed = now.since(self.last).min(2 * self.pause());
         self.last = now;
-        if beats != self.seen {
-            *self = Self { patience: self.patience, ..Self::new(self.limit, beats, now) };
+        if turns != self.seen {
+            *self = Self { grace: self.grace, ..Self::new(self.limit, turns, now) };
             return false;
         }
         let does = activity();
@@ -82,8 +82,8 @@ impl Watch {
         } else {
             self.silent += counted;
         }
-        let patience = if is(Activity::is_stopped) { Duration::ZERO } else { self.patience };
-        self.silent >= self.limit + patience || self.locked >= self.limit + LOCKED
+        let grace = if is(Activity::is_stopped) { Duration::ZERO } else { self.grace };
+        self.silent >= self.limit + grace || self.locked >= self.limit + LOCKED
     }
 
     /// Describes the state of the process at the last sample, for a message to the user.
@@ -148,7 +148,7 @@ mod tests {
     fn one_that_is_stopped_is_waited_for_less() {
         let stopped = || Activity::parse("7 (rxo) T 1", "100 0 0");
         let looks = |activity: fn() -> Option<Activity>| {
-            let mut watch = Watch::new(LIMIT, 5, at(0)).with_patience(LIMIT);
+            let mut watch = Watch::new(LIMIT, 5, at(0)).with_grace(LIMIT);
             (1..).find(|&n| watch.check(5, at(n * 70), activity)).unwrap()
         };
         assert_eq!((looks(stopped), looks(hangs)), (10, 20));

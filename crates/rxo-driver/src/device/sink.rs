@@ -35,7 +35,7 @@ pub(crate) trait Port: Writer + Descriptors + fmt::Debug + Send {
 
     /// Converts a write error to the error for the caller; `None` if the device is only down and may come
     /// back.
-    fn lost(&self, error: io::Error) -> Option<DeviceError>;
+    fn device_error(&self, error: io::Error) -> Option<DeviceError>;
 
     /// Returns `true` if many packets are submitted in one system call.
     fn is_batched(&self) -> bool;
@@ -137,7 +137,7 @@ impl DeviceSink {
     }
 
     fn or_lost(&self, sent: io::Result<()>) -> Result<(), DeviceError> {
-        sent.err().and_then(|error| self.port().lost(error)).map_or(Ok(()), Err)
+        sent.err().and_then(|error| self.port().device_error(error)).map_or(Ok(()), Err)
     }
 }
 

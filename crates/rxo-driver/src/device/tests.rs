@@ -133,7 +133,7 @@ impl Port for Sender {
         None
     }
 
-    fn lost(&self, error: io::Error) -> Option<DeviceError> {
+    fn device_error(&self, error: io::Error) -> Option<DeviceError> {
         Some(fault::system(format!("{} failed", self.label), error))
     }
 
@@ -263,8 +263,8 @@ fn a_sink_is_dispatched_once_a_batch() {
             None
         }
 
-        fn lost(&self, error: io::Error) -> Option<DeviceError> {
-            self.0.lost(error)
+        fn device_error(&self, error: io::Error) -> Option<DeviceError> {
+            self.0.device_error(error)
         }
 
         fn is_batched(&self) -> bool {

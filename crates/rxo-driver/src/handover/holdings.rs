@@ -27,7 +27,7 @@ pub struct Holdings {
     pub(super) dependents: Vec<Route>,
     /// `true` if the kernel accepts router advertisements on the interface. It then renews the routes that it
     /// learned from them.
-    pub(super) hears: bool,
+    pub(super) accepts_advertisements: bool,
     pub(super) read_at: Instant,
 }
 
@@ -66,7 +66,7 @@ impl Holdings {
                 dependents: others.into_iter().filter(says_ours).collect(),
                 addresses,
                 neighbours: neighbours(&netlink, link.index)?,
-                hears: Settings::accepts_advertisements(&link.name),
+                accepts_advertisements: Settings::accepts_advertisements(&link.name),
                 read_at: clock::now(),
             })
         };
@@ -99,7 +99,7 @@ impl Holdings {
 
     /// Returns `true` if the kernel accepts router advertisements on the interface.
     pub(crate) const fn accepts_advertisements(&self) -> bool {
-        self.hears
+        self.accepts_advertisements
     }
 
     /// Returns `true` if the interface has an IPv6 link-local address.
@@ -161,7 +161,7 @@ impl Holdings {
     ///
     /// # Errors
     /// If the kernel refuses an item. Items that were moved before it stay moved until
-    /// [`give_back`](Holdings::give_back).
+    /// [`add_all_to`](Holdings::add_all_to).
     pub(crate) fn move_to(&self, to: &Link) -> Result<(), DeviceError> {
         let netlink = Netlink::route().map_err(|error| self.cannot("move it", error))?;
         self.add_to(&netlink, to, HoldingsPart::Both)?;
@@ -213,21 +213,21 @@ impl Holdings {
     ///
     /// # Errors
     /// The first refusal of the kernel. The remaining items are added nevertheless.
-    pub(crate) fn give_back(&self, to: &Link) -> Result<(), DeviceError> {
-        let given = self.give(to, HoldingsPart::Both);
-        given.and(self.give_dependents())
+    pub(crate) fn add_all_to(&self, to: &Link) -> Result<(), DeviceError> {
+        let given = self.add_part(to, HoldingsPart::Both);
+        given.and(self.add_dependents())
     }
 
     /// Adds the IPv6 items again that the kernel removed when IPv6 was switched off. Leaves IPv4 unchanged.
     ///
     /// # Errors
-    /// Returns the errors of [`Holdings::give_back`].
-    pub(crate) fn give_back_ipv6(&self, to: &Link) -> Result<(), DeviceError> {
-        self.give(to, HoldingsPart::Ipv6)
+    /// Returns the errors of [`Holdings::add_all_to`].
+    pub(crate) fn add_ipv6_to(&self, to: &Link) -> Result<(), DeviceError> {
+        self.add_part(to, HoldingsPart::Ipv6)
     }
 
     /// Adds the routes of other interfaces again that the kernel removed together with the addresses.
-    fn give_dependents(&self) -> Result<(), DeviceError> {
+    fn add_dependents(&self) -> Result<(), DeviceError> {
         let netlink = Netlink::route().map_err(|error| self.cannot("give it back", error))?;
         let elapsed = clock::now().since(self.read_at);
         let way = (self.link.index, self.link.index);
@@ -239,7 +239,7 @@ impl Holdings {
         self.make(&netlink, self.link.index, "the routes", given.collect())
     }
 
-    fn give(&self, to: &Link, of: HoldingsPart) -> Result<(), DeviceError> {
+    fn add_part(&self, to: &Link, of: HoldingsPart) -> Result<(), DeviceError> {
         let netlink = Netlink::route().map_err(|error| self.cannot("give it back", error))?;
         self.add_to(&netlink, to, of)
     }
@@ -297,7 +297,7 @@ impl Holdings {
     }
 
     fn route_step(&self, route: &Route, way: (u32, u32), elapsed: Duration) -> Option<Step> {
-        match route.advertised(elapsed).filter(|_| self.hears) {
+        match route.advertised(elapsed).filter(|_| self.accepts_advertisements) {
             Some(advertised) => Some(Step::Advertised(advertised)),
             // A next hop object has stayed on its interface.
             None if route.has_object() && route.leaves_by(way.1) => {

@@ -23,8 +23,9 @@ impl Holdings {
         let dependents = self.dependents.iter().map(|one| line(DEPENDENT, &one.0.shown()));
         let origin = format!("{ORIGIN} {} {}", self.link.index, self.link.name);
         let objects = addresses.chain(routes).chain(neighbours).chain(dependents);
-        let hears = self.hears.then(|| HEARS.to_owned());
-        objects.chain([read_at, origin]).chain(hears).collect()
+        let accepts_advertisements =
+            self.accepts_advertisements.then(|| ACCEPTS_ADVERTISEMENTS.to_owned());
+        objects.chain([read_at, origin]).chain(accepts_advertisements).collect()
     }
 
     /// Parses the holdings from the lines of a record. The holdings belong to `link`, or to the interface
@@ -42,7 +43,7 @@ impl Holdings {
             addresses: objects(lines, ADDRESS, Address::read),
             routes: objects(lines, ROUTE, Route::read),
             neighbours: objects(lines, NEIGHBOUR, Neighbour::read),
-            hears: lines.lines().any(|line| line == HEARS),
+            accepts_advertisements: lines.lines().any(|line| line == ACCEPTS_ADVERTISEMENTS),
             read_at: Instant::from_nanos(read_at.unwrap_or(0)),
         }
     }
@@ -90,7 +91,7 @@ const NEIGHBOUR: &str = "neighbour";
 const DEPENDENT: &str = "dependent";
 /// Keyword of the line with the interface that had the holdings: its index and name.
 const ORIGIN: &str = "origin";
-const HEARS: &str = "hears_advertisements";
+const ACCEPTS_ADVERTISEMENTS: &str = "hears_advertisements";
 const READ_AT: &str = "read_at";
 
 #[cfg(test)]

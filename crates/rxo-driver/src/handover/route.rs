@@ -102,8 +102,9 @@ impl Route {
             return self.add_by((from, to), elapsed);
         }
         // The next hop object contains these attributes too, and the kernel refuses a request that has both.
-        let said = [libc::RTA_OIF, libc::RTA_GATEWAY, VIA, libc::RTA_MULTIPATH, ENCAP_TYPE, ENCAP];
-        self.add(elapsed, |kind, value| (!said.contains(&kind)).then(|| value.to_vec()))
+        let described =
+            [libc::RTA_OIF, libc::RTA_GATEWAY, VIA, libc::RTA_MULTIPATH, ENCAP_TYPE, ENCAP];
+        self.add(elapsed, |kind, value| (!described.contains(&kind)).then(|| value.to_vec()))
     }
 
     /// Builds the request that removes the route that [`add_back`](Self::add_back) adds with the same `way`;

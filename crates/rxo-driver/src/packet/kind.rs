@@ -54,7 +54,7 @@ fn inherit(
     count: u32,
 ) -> Result<Box<dyn DeviceHandle>, DeviceError> {
     let Handed { files, numbers } = handed;
-    fault::other_queues(name, files.len() / 2, count)?;
+    fault::check_queue_count(name, files.len() / 2, count)?;
     let mut files = files.into_iter();
     let sockets = std::iter::from_fn(|| Some([files.next()?, files.next()?]));
     let (sizes, _) = numbers.as_chunks::<2>();

@@ -115,7 +115,7 @@ impl RingMap {
 
     /// Returns a slot to the kernel.
     #[inline]
-    fn give_back(&self, slot: u32) {
+    fn release(&self, slot: u32) {
         self.status(slot).store(libc::TP_STATUS_KERNEL, Ordering::Release);
     }
 
@@ -180,8 +180,8 @@ impl Slot<'_> {
     }
 
     /// Returns the slot to the kernel unused.
-    pub(crate) fn give_back(self) {
-        self.map.give_back(self.slot);
+    pub(crate) fn release(self) {
+        self.map.release(self.slot);
     }
 
     /// Returns `true` if the kernel has set `flag` in the slot's status.
@@ -269,7 +269,7 @@ impl SlotBuf {
 impl Drop for SlotBuf {
     #[inline]
     fn drop(&mut self) {
-        self.map.give_back(self.slot);
+        self.map.release(self.slot);
     }
 }
 

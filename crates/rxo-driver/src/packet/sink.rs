@@ -9,7 +9,7 @@ use rxo_frame::LinkKind;
 
 use super::queue::Queue;
 use super::sent::Sent;
-use super::socket::{Opened, bound, lost};
+use super::socket::{Opened, bound, device_error};
 use crate::device::{DeviceSink, Port};
 use crate::interface::Interface;
 use crate::transmit::batch::Sealed;
@@ -101,8 +101,8 @@ impl Port for PacketPort {
         self.sent.is_first().then_some(&self.interface)
     }
 
-    fn lost(&self, error: io::Error) -> Option<DeviceError> {
-        lost(&self.device, self.writer.socket(), error)
+    fn device_error(&self, error: io::Error) -> Option<DeviceError> {
+        device_error(&self.device, self.writer.socket(), error)
     }
 
     fn is_batched(&self) -> bool {

@@ -95,8 +95,12 @@ pub(super) fn bound(device: &str, socket: BorrowedFd<'_>) -> Result<Interface, D
 
 /// Converts an error of an open socket to the error for the caller; `None` if the link is down, because it
 /// comes back on the same socket.
-pub(super) fn lost(device: &str, socket: BorrowedFd<'_>, error: io::Error) -> Option<DeviceError> {
-    fault::lost(device, fault::means_gone(&error) || is_deleted(socket), error)
+pub(super) fn device_error(
+    device: &str,
+    socket: BorrowedFd<'_>,
+    error: io::Error,
+) -> Option<DeviceError> {
+    fault::device_error(device, fault::means_gone(&error) || is_deleted(socket), error)
 }
 
 /// Returns `true` if the socket's interface was deleted. A new interface of the same name does not count.

@@ -13,7 +13,7 @@ use rxo_frame::{Frame, Instant, LinkKind, Pool};
 use super::arrivals::Arrivals;
 use super::queue::{Place, Queue};
 use super::ring::RingMap;
-use super::socket::{Opened, bound, is_deleted, lost};
+use super::socket::{Opened, bound, device_error, is_deleted};
 use super::take::{Pools, SlotOutcome, discard, take};
 use crate::buffer::DeviceBuf;
 use crate::clock::StampScale;
@@ -205,7 +205,9 @@ impl PacketSource {
 
     /// Returns the error that explains why there is nothing to read; `None` if there is no error.
     fn fault_when_idle(&mut self) -> Option<DeviceError> {
-        if let Some(lost) = sys::pending_error(self.socket.as_fd()).map(|error| self.lost(error)) {
+        if let Some(lost) =
+            sys::pending_error(self.socket.as_fd()).map(|error| self.device_error(error))
+        {
             return lost;
         }
         // The kernel reports no error if an interface is deleted while it is down.
@@ -214,8 +216,8 @@ impl PacketSource {
     }
 
     /// Converts a socket error to the error for the caller; `None` if the link is down and may come back.
-    fn lost(&mut self, error: io::Error) -> Option<DeviceError> {
-        let lost = lost(&self.device, self.socket.as_fd(), error);
+    fn device_error(&mut self, error: io::Error) -> Option<DeviceError> {
+        let lost = device_error(&self.device, self.socket.as_fd(), error);
         self.is_gone |= lost.is_some();
         self.is_down |= lost.is_none();
         lost
@@ -286,7 +288,7 @@ impl PacketSource {
                     self.lacks_buffer = true;
                     break;
                 }
-                SlotOutcome::Failed(error) => match self.lost(error) {
+                SlotOutcome::Failed(error) => match self.device_error(error) {
                     Some(lost) => return Err(lost),
                     // The kernel reports this error once; the next read returns the frame.
                     None => {

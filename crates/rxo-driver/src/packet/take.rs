@@ -83,16 +83,16 @@ pub(super) fn take(
             taken => taken,
         };
     }
-    let Some(said) = FrameMetadata::of(&slot, scale).compared(slot.bytes()) else {
-        slot.give_back();
+    let Some(metadata) = FrameMetadata::of(&slot, scale).compared(slot.bytes()) else {
+        slot.release();
         return SlotOutcome::Invalid;
     };
-    if look(said.frame(slot.bytes())) == Verdict::Consumed {
+    if look(metadata.frame(slot.bytes())) == Verdict::Consumed {
         let bytes = slot.bytes().len();
-        slot.give_back();
+        slot.release();
         return SlotOutcome::Consumed(bytes);
     }
-    SlotOutcome::Frame(said.frame(DeviceBuf::slot(slot.into_buffer())))
+    SlotOutcome::Frame(metadata.frame(DeviceBuf::slot(slot.into_buffer())))
 }
 
 /// The metadata of a frame, as the kernel describes it, without the frame's bytes.
@@ -151,20 +151,21 @@ fn take_large(
     }
     let expected = slot.frame_bytes() as usize + VNET_HEADER_BYTES;
     let Some(mut buffer) = pools.for_bytes(expected).take() else { return SlotOutcome::NoBuffer };
-    let said = FrameMetadata::of(&slot, scale);
+    let metadata = FrameMetadata::of(&slot, scale);
     let read = match sys::receive(socket, &mut buffer) {
         Ok(read) => read,
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
         Err(error) => return SlotOutcome::Failed(error),
     };
-    slot.give_back();
+    slot.release();
     if read != expected || read > buffer.len() {
         return SlotOutcome::CutShort;
     }
     buffer.truncate(read);
     let bytes = DeviceBuf::pooled(buffer);
-    said.compared(bytes.as_ref())
-        .map_or(SlotOutcome::Invalid, |said| SlotOutcome::Frame(said.frame(bytes)))
+    metadata
+        .compared(bytes.as_ref())
+        .map_or(SlotOutcome::Invalid, |metadata| SlotOutcome::Frame(metadata.frame(bytes)))
 }
 
 /// Returns a slot to the kernel unused, and discards the queued copy of its frame, if there is one.
@@ -174,7 +175,7 @@ pub(super) fn discard(slot: Slot<'_>, socket: BorrowedFd<'_>) {
         // Reading fewer bytes than the frame has discards the rest.
         let _forgotten = sys::receive(socket, &mut [0; VNET_HEADER_BYTES]);
     }
-    slot.give_back();
+    slot.release();
 }
 
 #[cfg(test)]
@@ -206,9 +207,9 @@ mod tests {
     #[test]
     fn only_the_header_vouches_for_a_checksum() {
         let partial = ChecksumStatus::Partial { start: 34, offset: 16 };
-        for said in [ChecksumStatus::Unknown, ChecksumStatus::Verified, partial] {
+        for metadata in [ChecksumStatus::Unknown, ChecksumStatus::Verified, partial] {
             for status in [0, libc::TP_STATUS_CSUM_VALID, libc::TP_STATUS_CSUMNOTREADY] {
-                assert_eq!(taken(status, said).checksum, said, "status {status:#x}");
+                assert_eq!(taken(status, metadata).checksum, metadata, "status {status:#x}");
             }
         }
     }

@@ -60,7 +60,7 @@ impl Tap {
     ) -> Result<Self, DeviceError> {
         let Handed { files, .. } = handed;
         let locks = usize::from(queues > 1);
-        fault::other_queues(device, files.len().saturating_sub(locks), queues)?;
+        fault::check_queue_count(device, files.len().saturating_sub(locks), queues)?;
         let mut files = files.into_iter();
         let all = files.by_ref().take(queues as usize);
         let all = all.map(|file| TapDevice::inherit(device, kind, file.into()));
@@ -362,7 +362,7 @@ impl TapDevice {
     }
 
     /// Converts an error of the descriptor to the error for the caller.
-    pub(super) fn lost(&self, error: io::Error) -> DeviceError {
+    pub(super) fn device_error(&self, error: io::Error) -> DeviceError {
         if fault::means_gone(&error) {
             DeviceError::Gone(self.label.clone())
         } else {
@@ -385,7 +385,7 @@ impl AsFd for TapDevice {
 impl Drop for TapDevice {
     fn drop(&mut self) {
         if let Some(before) = self.before.get() {
-            before.put_back(&self.interface, &self.file);
+            before.restore_settings(&self.interface, &self.file);
         }
     }
 }
@@ -419,7 +419,7 @@ impl Before {
 
     /// Restores each setting by itself. If one cannot be restored, for example because the interface is gone,
     /// still tries the others.
-    fn put_back(&self, interface: &Interface, file: &File) {
+    fn restore_settings(&self, interface: &Interface, file: &File) {
         let _unless_gone = offload::disable(file.as_fd());
         // Without several queues there was nothing to choose.
         let _unless_gone = offload::steer(file.as_fd(), None);

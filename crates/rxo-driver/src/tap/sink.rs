@@ -75,8 +75,8 @@ impl Port for TapPort {
     }
 
     /// Returns `None` while the interface is down: it refuses packets, and accepts them again when it is up.
-    fn lost(&self, error: io::Error) -> Option<DeviceError> {
-        (!fault::means_down(&error)).then(|| self.device.lost(error))
+    fn device_error(&self, error: io::Error) -> Option<DeviceError> {
+        (!fault::means_down(&error)).then(|| self.device.device_error(error))
     }
 
     fn is_batched(&self) -> bool {

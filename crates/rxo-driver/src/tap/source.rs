@@ -64,7 +64,7 @@ impl TapSource {
                 }))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Read::Nothing),
-            Err(error) => Err(self.device.lost(error)),
+            Err(error) => Err(self.device.device_error(error)),
         }
     }
 }
@@ -100,13 +100,14 @@ impl FrameSource for TapSource {
         while given < budget && discards > 0 {
             let ((checksum, gso), bytes) = match self.read()? {
                 Read::Packet(header, bytes) => {
-                    let (link, said) = (self.device.kind.link(), (header.checksum(), header.gso()));
-                    let Some(said) = gate::compared(link, bytes.as_ref(), said) else {
+                    let (link, metadata) =
+                        (self.device.kind.link(), (header.checksum(), header.gso()));
+                    let Some(metadata) = gate::compared(link, bytes.as_ref(), metadata) else {
                         self.counters.invalid += 1;
                         discards -= 1;
                         continue;
                     };
-                    (said, bytes)
+                    (metadata, bytes)
                 }
                 Read::CutShort => {
                     self.counters.truncated += 1;

@@ -16,7 +16,7 @@ pub(crate) struct FullQueue {
 /// The limit of retries: a packet is retried until this many times its own length has left the queue. If the
 /// kernel still refuses the packet then, the reason is not a full queue. The factor is large because the kernel
 /// counts queued bytes with overhead: 768 bytes for a frame of 60.
-const ROOM_FACTOR: u64 = 16;
+const RETRY_FACTOR: u64 = 16;
 
 impl FullQueue {
     /// Returns `true` if a packet of `packet_bytes` bytes should be retried once queued bytes have left. The
@@ -24,7 +24,7 @@ impl FullQueue {
     pub(crate) fn may_pass_later(&mut self, packet_bytes: u64, queued: u64) -> bool {
         let waited = *self.waited.get_or_insert(queued);
         let has_left = waited.saturating_sub(queued);
-        let may_pass = queued > 0 && has_left <= packet_bytes * ROOM_FACTOR;
+        let may_pass = queued > 0 && has_left <= packet_bytes * RETRY_FACTOR;
         if !may_pass {
             self.waited = None;
         }

@@ -49,7 +49,7 @@ pub(super) const TRY_AGAIN_AFTER: u16 = 1_000;
 pub(crate) struct Refused {
     /// For each kind, the number of further aggregates that are sent as single frames without a first attempt.
     not_worth_trying: [u16; KINDS],
-    said: [bool; KINDS],
+    reported: [bool; KINDS],
 }
 
 const KINDS: usize = 5;
@@ -68,7 +68,7 @@ impl Refused {
     /// notified.
     pub(crate) fn remember(&mut self, kind: GsoKind) -> bool {
         self.not_worth_trying[index(kind)] = TRY_AGAIN_AFTER;
-        !std::mem::replace(&mut self.said[index(kind)], true)
+        !std::mem::replace(&mut self.reported[index(kind)], true)
     }
 }
 

@@ -25,11 +25,11 @@ pub(crate) struct Backend {
     events: Arc<Events>,
     connection: Option<Connection>,
     /// `true` once the user has been notified that the guest has started.
-    has_said_start: bool,
+    has_reported_start: bool,
     /// `true` if front ends may be waiting to be accepted although no event will report them.
     is_accept_due: bool,
     /// The obstacles to the acceptance of front ends that were already reported to the user.
-    said_obstacles: Vec<Obstacle>,
+    reported_obstacles: Vec<Obstacle>,
     /// The MTU of the source and the sink, in bytes.
     mtu: u32,
     options: GuestOptions,
@@ -44,7 +44,7 @@ pub(crate) struct Backend {
     /// charged to this process, which cannot know how long front ends keep the files.
     inflight_left: u64,
     /// `true` once the user has been notified that a log of dirty pages does not cover all writes.
-    has_said_unlogged: bool,
+    has_reported_unlogged: bool,
 }
 
 /// A reason why no front end can be accepted now. Each reason is reported to the user once.
@@ -90,7 +90,7 @@ impl Side for Backend {
     }
 
     /// Returns the instant at which the guest must be notified; `None` if no notification is waiting.
-    fn next_look(&self) -> Option<Instant> {
+    fn next_check(&self) -> Option<Instant> {
         self.connection.as_ref().filter(|connection| connection.is_started())?.notify_at()
     }
 
@@ -135,9 +135,9 @@ impl Backend {
             _watched,
             events,
             connection: None,
-            has_said_start: false,
+            has_reported_start: false,
             is_accept_due: false,
-            said_obstacles: Vec::new(),
+            reported_obstacles: Vec::new(),
             mtu,
             options,
             notices,
@@ -145,7 +145,7 @@ impl Backend {
             invalid: 0,
             gone: 0,
             inflight_left: MOST_INFLIGHT_BYTES,
-            has_said_unlogged: false,
+            has_reported_unlogged: false,
         })
     }
 
@@ -156,7 +156,7 @@ impl Backend {
         let (discards, events) = (&self.discards, &self.events);
         let connection = Connection::succeeding(sockets, discards, events, self.options, left)?;
         // The user was notified of the guest before.
-        self.has_said_start = connection.is_started();
+        self.has_reported_start = connection.is_started();
         self.connection = Some(connection);
         Ok(())
     }
@@ -199,8 +199,8 @@ impl Backend {
 
     fn report_unlogged(&mut self) {
         let unlogged = self.connection.as_ref().map_or(0, Connection::unlogged);
-        if unlogged > 0 && !self.has_said_unlogged {
-            self.has_said_unlogged = true;
+        if unlogged > 0 && !self.has_reported_unlogged {
+            self.has_reported_unlogged = true;
             self.notices.add(
                 "the log of dirty pages does not cover the memory of the guest: do not rely on its migration",
             );
@@ -209,10 +209,10 @@ impl Backend {
 
     fn report_start(&mut self) {
         let Some(connection) = &self.connection else { return };
-        if self.has_said_start || !connection.is_started() {
+        if self.has_reported_start || !connection.is_started() {
             return;
         }
-        self.has_said_start = true;
+        self.has_reported_start = true;
         self.notices.add("a guest has started");
         if let Some(mtu) = connection.mtu().filter(|mtu| u32::from(*mtu) != self.mtu) {
             let own = self.mtu;
@@ -226,10 +226,10 @@ impl Backend {
         if let Some(connection) = &self.connection {
             self.inflight_left = connection.inflight_left();
         }
-        self.has_said_unlogged = false;
+        self.has_reported_unlogged = false;
         self.connection = None;
         self.gone += 1;
-        let was_started = std::mem::take(&mut self.has_said_start);
+        let was_started = std::mem::take(&mut self.has_reported_start);
         if why.kind() != io::ErrorKind::UnexpectedEof {
             self.notices.add(format!("closed the connection of a front end: {why}"));
         } else if was_started {
@@ -281,8 +281,8 @@ impl Backend {
     /// were closed.
     fn accept_later(&mut self, obstacle: Obstacle, why: &str) {
         self.is_accept_due = true;
-        if !self.said_obstacles.contains(&obstacle) {
-            self.said_obstacles.push(obstacle);
+        if !self.reported_obstacles.contains(&obstacle) {
+            self.reported_obstacles.push(obstacle);
             self.notices.add(format!("cannot accept a front end: {why}"));
         }
     }

@@ -393,7 +393,7 @@ impl Link for Connection {
                 Some(Taken::Empty) | None => self.next = (self.next + 1) % MOST_PAIRS,
             }
         }
-        buffers.put_back(buffer);
+        buffers.return_buffer(buffer);
         RingRead::Nothing
     }
 

@@ -26,7 +26,7 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
     survey,
     attach: |name| Ok(Box::new(Handle::new(name)?)),
     inherit: Some(|name, handed, queues| {
-        fault::other_queues(name, 1, queues)?;
+        fault::check_queue_count(name, 1, queues)?;
         Ok(Box::new(Handle::inherit(name, handed)?))
     }),
     queues: None,

@@ -92,7 +92,7 @@ impl Driver {
         match self.receive[self.next].take_used() {
             Ok(Some(used)) => self.begin(buffer, used),
             unused => {
-                buffers.put_back(buffer);
+                buffers.return_buffer(buffer);
                 self.handle_unused(unused)
             }
         }

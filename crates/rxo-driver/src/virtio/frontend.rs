@@ -30,7 +30,7 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Frontend {
     path: PathBuf,
-    wishes: DriverSettings,
+    settings: DriverSettings,
     events: Arc<Events>,
     link: Option<Link>,
     /// A connection whose negotiation is not complete, and the registration for its events; `None` if there is
@@ -77,7 +77,7 @@ impl Side for Frontend {
         self.link.as_mut()
     }
 
-    fn next_look(&self) -> Option<Instant> {
+    fn next_check(&self) -> Option<Instant> {
         let opening = self.opening.as_ref().map(|(handshake, _)| handshake.until());
         self.link.is_none().then(|| opening.unwrap_or(self.next_attempt))
     }
@@ -96,15 +96,15 @@ impl Frontend {
     pub(super) fn open(
         label: &str,
         path: &Path,
-        wishes: DriverSettings,
+        settings: DriverSettings,
     ) -> Result<Self, DeviceError> {
         let events = Arc::new(Events::new().map_err(|error| fault::opening(label, error))?);
         let discards = Discards::default();
         let link =
-            Link::open(path, wishes, &discards, &events).map_err(|error| cannot(label, error))?;
+            Link::open(path, settings, &discards, &events).map_err(|error| cannot(label, error))?;
         Ok(Self {
             path: path.to_owned(),
-            wishes,
+            settings,
             events,
             link: Some(link),
             opening: None,
@@ -165,7 +165,7 @@ impl Frontend {
     }
 
     fn begin(&self) -> io::Result<(Handshake, Watched)> {
-        let handshake = Handshake::begin(&self.path, self.wishes, &self.discards)?;
+        let handshake = Handshake::begin(&self.path, self.settings, &self.discards)?;
         let watched = self.events.watch(handshake.as_fd(), Token::Channel)?;
         Ok((handshake, watched))
     }
@@ -175,11 +175,11 @@ impl Link {
     /// Connects to the back end, and waits until the negotiation is complete.
     fn open(
         path: &Path,
-        wishes: DriverSettings,
+        settings: DriverSettings,
         discards: &Discards,
         events: &Arc<Events>,
     ) -> io::Result<Self> {
-        let mut handshake = Handshake::begin(path, wishes, discards)?;
+        let mut handshake = Handshake::begin(path, settings, discards)?;
         while !handshake.advance()? {
             let left = handshake.until().since(clock::now());
             wait_readable(&[handshake.as_fd()], Some(left))?;

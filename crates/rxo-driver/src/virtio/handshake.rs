@@ -62,7 +62,7 @@ pub(super) struct Rings {
 #[derive(Debug)]
 pub(super) struct Handshake {
     channel: Channel,
-    wishes: DriverSettings,
+    settings: DriverSettings,
     features: u64,
     protocol: u64,
     /// The requests that remain to be sent, in order.
@@ -75,7 +75,7 @@ pub(super) struct Handshake {
 
 /// Maximum time in which a back end must reply to all requests. A back end runs on this machine, but may
 /// still be starting.
-const PATIENCE: Duration = Duration::from_secs(5);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The bits of the virtio status that are set once the features are negotiated (virtio 1.2, section 2.1).
 const STATUS_FEATURES_OK: u64 = 1 | 2 | 8;
@@ -88,18 +88,18 @@ impl Handshake {
     /// If no process listens there, or its queue of connections is full.
     pub(super) fn begin(
         path: &Path,
-        wishes: DriverSettings,
+        settings: DriverSettings,
         discards: &Discards,
     ) -> io::Result<Self> {
         Ok(Self {
             channel: Channel::discarding_to(connect(path)?, discards.clone())?,
-            wishes,
+            settings,
             features: 0,
             protocol: 0,
             requests: [Request::SetOwner, Request::GetFeatures].into(),
             awaited: None,
             rings: None,
-            until: clock::now() + PATIENCE,
+            until: clock::now() + HANDSHAKE_TIMEOUT,
         })
     }
 
@@ -149,7 +149,7 @@ impl Handshake {
 
     fn take_reply(&mut self, request: u32, value: u64) -> io::Result<()> {
         if request == Request::<OwnedFd>::GetFeatures.number() {
-            self.features = value & self.wishes.features;
+            self.features = value & self.settings.features;
             if self.features & VERSION_1 == 0 {
                 return Err(invalid("the back end is older than virtio 1.0"));
             }
@@ -166,7 +166,7 @@ impl Handshake {
             self.requests.push_back(Request::GetQueueNumber);
         } else if request == Request::<OwnedFd>::GetQueueNumber.number() {
             let most = u16::try_from(value).unwrap_or(u16::MAX).max(1);
-            return self.agree(self.wishes.pairs.min(most));
+            return self.agree(self.settings.pairs.min(most));
         } else if value != 0 {
             return Err(invalid(format!("the back end refused request {request}")));
         }
@@ -186,7 +186,7 @@ impl Handshake {
         self.requests.push_back(Request::SetFeatures(self.features));
         self.requests.extend(has_status.then_some(Request::SetStatus(STATUS_FEATURES_OK)));
         self.requests.push_back(Request::SetMemTable(vec![rings.region()?]));
-        let mtu = Request::SetMtu(self.wishes.mtu.into());
+        let mtu = Request::SetMtu(self.settings.mtu.into());
         self.requests.extend((protocol & PROTOCOL_MTU != 0).then_some(mtu));
         for n in 0..rings.places.rings.len() {
             self.requests.extend(rings.requests(n)?);

@@ -44,8 +44,8 @@ struct Handle(DeviceName);
 impl DeviceHandle for Handle {
     fn open(&self, options: DeviceOptions) -> Result<Device, DeviceError> {
         let (label, mtu) = (self.0.to_string(), options.mtu.unwrap_or(DEFAULT_MTU));
-        let wishes = DriverSettings { features: WANTED, pairs: 1, mtu };
-        let frontend = Frontend::open(&label, Path::new(self.0.name()), wishes)?;
+        let settings = DriverSettings { features: WANTED, pairs: 1, mtu };
+        let frontend = Frontend::open(&label, Path::new(self.0.name()), settings)?;
         Ok(device(frontend, &label, mtu))
     }
 }

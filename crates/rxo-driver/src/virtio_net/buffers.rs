@@ -25,7 +25,7 @@ impl Buffers {
 
     /// Returns a buffer that was taken but not needed.
     #[inline]
-    pub(crate) fn put_back(&mut self, mut buffer: PoolBuf) {
+    pub(crate) fn return_buffer(&mut self, mut buffer: PoolBuf) {
         buffer.set_len(buffer.capacity());
         self.spare = Some(buffer);
     }

@@ -34,7 +34,7 @@ pub(crate) trait Side: Debug + Send {
 
     /// Returns the time of the next timed action, which no event triggers: a connection attempt, or a delayed
     /// notification. `None` if none is pending.
-    fn next_look(&self) -> Option<Instant> {
+    fn next_check(&self) -> Option<Instant> {
         None
     }
 

@@ -58,7 +58,7 @@ impl<S: Side> Port for RingPort<S> {
     }
 
     /// Always returns `None`: no error is final, because another side may connect later.
-    fn lost(&self, _: io::Error) -> Option<DeviceError> {
+    fn device_error(&self, _: io::Error) -> Option<DeviceError> {
         None
     }
 

@@ -23,11 +23,11 @@ use crate::virtio_net::Events;
 const MOST_DISCARDS: usize = 64;
 
 /// The maximum number of times that one call checks again for frames that arrived while it prepared to wait.
-const MOST_LOOKS: usize = 4;
+const MOST_CHECKS: usize = 4;
 
 /// The interval between two checks of the sockets while frames arrive continuously or the caller reads none.
 /// Rings without notifications are polled at this interval too.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
+const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The source over a side's receiving rings. GSO frames stay whole.
 ///
@@ -45,7 +45,7 @@ pub(crate) struct RingSource<S> {
     has_more: bool,
     /// The instant of the next check of the sockets while frames arrive continuously, and of the next poll of
     /// rings without notifications.
-    next_look: Instant,
+    next_check: Instant,
 }
 
 impl<S: Side> RingSource<S> {
@@ -60,7 +60,7 @@ impl<S: Side> RingSource<S> {
             counters: SourceCounters::default(),
             invalid_headers: 0,
             has_more: false,
-            next_look: Instant::ZERO,
+            next_check: Instant::ZERO,
         }
     }
 
@@ -81,7 +81,8 @@ impl<S: Side> RingSource<S> {
                 RingRead::Frame(buffer) => {
                     let frame = buffer.get(header_bytes..).unwrap_or_default();
                     let bytes = frame.len();
-                    let facts = gives.read(&buffer, bytes).and_then(|said| compared(frame, said));
+                    let facts =
+                        gives.read(&buffer, bytes).and_then(|metadata| compared(frame, metadata));
                     self.invalid_headers += u64::from(facts.is_none());
                     facts.map(|facts| (buffer, facts, bytes))
                 }
@@ -99,7 +100,7 @@ impl<S: Side> RingSource<S> {
             let frame = Frame { bytes, arrived_at, checksum, gso, vlan: None };
             if look(frame) == Verdict::Consumed {
                 looked.consumed += 1;
-                self.buffers.put_back(buffer);
+                self.buffers.return_buffer(buffer);
             } else {
                 looked.given += 1;
                 let bytes = DeviceBuf::behind(header_bytes, buffer);
@@ -120,7 +121,7 @@ impl<S: Side> RingSource<S> {
         let mut all = Looked::default();
         self.has_more = true;
         self.attend();
-        for _ in 0..MOST_LOOKS {
+        for _ in 0..MOST_CHECKS {
             let Looked { given, consumed, .. } = self.take(batch, budget - all.frames(), &mut look);
             all.given += given;
             all.consumed += consumed;
@@ -150,11 +151,11 @@ impl<S: Side> RingSource<S> {
 #[inline]
 fn compared(
     frame: &[u8],
-    said: (ChecksumStatus, Option<Gso>),
+    metadata: (ChecksumStatus, Option<Gso>),
 ) -> Option<(ChecksumStatus, Option<Gso>)> {
-    match said.1 {
-        Some(Gso { kind: GsoKind::AckTemplate, .. }) => Some(said),
-        _ => gate::compared(LinkKind::Ethernet, frame, said),
+    match metadata.1 {
+        Some(Gso { kind: GsoKind::AckTemplate, .. }) => Some(metadata),
+        _ => gate::compared(LinkKind::Ethernet, frame, metadata),
     }
 }
 
@@ -198,8 +199,8 @@ impl<S: Side> FrameSource for RingSource<S> {
             return Some(Instant::ZERO);
         }
         let side = self.side.lock();
-        let polled = side.is_polled().then_some(self.next_look);
-        side.next_look().into_iter().chain(polled).min()
+        let polled = side.is_polled().then_some(self.next_check);
+        side.next_check().into_iter().chain(polled).min()
     }
 
     fn peers_gone(&self) -> u64 {
@@ -211,8 +212,8 @@ impl<S: Side> FrameSource for RingSource<S> {
     /// to send.
     fn attend(&mut self) {
         let (now, mut side) = (clock::now(), self.side.lock());
-        if now >= self.next_look {
-            self.next_look = now + BETWEEN_LOOKS;
+        if now >= self.next_check {
+            self.next_check = now + CHECK_INTERVAL;
             let Attended { has_changed, is_notified } = side.attend();
             self.has_more |= has_changed || is_notified;
         }

@@ -77,7 +77,7 @@ impl Chunks {
 
     /// Adds chunk `n` to the list of returned chunks.
     #[inline]
-    fn give_back(&self, n: u32) {
+    fn put_returned(&self, n: u32) {
         let next = &self.next[n as usize];
         let mut first = self.first.load(Ordering::Relaxed);
         loop {
@@ -105,7 +105,7 @@ impl Incoming {
     /// Creates the source's state for `chunks`, and adds all chunks for received frames to the list of returned
     /// chunks. Must be called only once for the same `chunks`.
     pub(super) fn new(chunks: Arc<Chunks>) -> Self {
-        (0..chunks.receive).for_each(|n| chunks.give_back(n));
+        (0..chunks.receive).for_each(|n| chunks.put_returned(n));
         let is_with_kernel = vec![false; chunks.receive as usize].into();
         Self { chunks, is_with_kernel, with_kernel: 0 }
     }
@@ -215,7 +215,7 @@ impl ChunkBuf {
 impl Drop for ChunkBuf {
     #[inline]
     fn drop(&mut self) {
-        self.chunks.give_back(self.n);
+        self.chunks.put_returned(self.n);
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) struct XdpPort {
     sender: Sender,
     encoder: Encoder,
     shared: Arc<Shared>,
-    has_told_drops: bool,
+    has_reported_drops: bool,
 }
 
 impl XdpPort {
@@ -39,7 +39,7 @@ impl XdpPort {
         shared: Arc<Shared>,
     ) -> Self {
         let (device, encoder) = (device.to_owned(), Encoder::new(Copying::default()));
-        Self { device, interface, mtu, sender, encoder, shared, has_told_drops: false }
+        Self { device, interface, mtu, sender, encoder, shared, has_reported_drops: false }
     }
 }
 
@@ -77,8 +77,8 @@ impl Port for XdpPort {
         Some(&self.interface)
     }
 
-    fn lost(&self, error: io::Error) -> Option<DeviceError> {
-        fault::lost(&self.device, self.interface.index().is_err(), error)
+    fn device_error(&self, error: io::Error) -> Option<DeviceError> {
+        fault::device_error(&self.device, self.interface.index().is_err(), error)
     }
 
     fn is_batched(&self) -> bool {
@@ -99,7 +99,7 @@ impl Port for XdpPort {
             return Some(line.to_owned());
         }
         let dropped = self.sender.take_dropped();
-        if dropped == 0 || std::mem::replace(&mut self.has_told_drops, true) {
+        if dropped == 0 || std::mem::replace(&mut self.has_reported_drops, true) {
             return None;
         }
         Some(format!(

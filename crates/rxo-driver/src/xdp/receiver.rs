@@ -72,7 +72,7 @@ impl Receiver {
     }
 
     /// Returns `true` if the kernel has no chunk to receive into.
-    pub(super) fn is_empty_handed(&self) -> bool {
+    pub(super) fn is_out_of_chunks(&self) -> bool {
         self.incoming.with_kernel() == 0
     }
 
@@ -114,18 +114,18 @@ impl Receiver {
         let Some(frame) = self.incoming.take(entry[0], length(entry)) else {
             return ChunkOutcome::Invalid;
         };
-        let (bytes, said) = (frame.bytes(), describe(frame.bytes()));
+        let (bytes, described) = (frame.bytes(), describe(frame.bytes()));
         let len = bytes.len();
-        let taken = match said {
+        let taken = match described {
             None => ChunkOutcome::Invalid,
-            Some(said) if look(said.with_bytes(bytes)) == Verdict::Consumed => {
+            Some(described) if look(described.with_bytes(bytes)) == Verdict::Consumed => {
                 ChunkOutcome::Consumed(len)
             }
-            Some(said) => match are_few.then(|| pools.copy(bytes)).flatten() {
-                Some(copy) => ChunkOutcome::Frame(said.with_bytes(copy.into())),
+            Some(described) => match are_few.then(|| pools.copy(bytes)).flatten() {
+                Some(copy) => ChunkOutcome::Frame(described.with_bytes(copy.into())),
                 None => {
                     return ChunkOutcome::Frame(
-                        said.with_bytes(DeviceBuf::chunk(frame.into_buffer())),
+                        described.with_bytes(DeviceBuf::chunk(frame.into_buffer())),
                     );
                 }
             },
@@ -162,13 +162,13 @@ impl Receiver {
         };
         let is_whole = self.gather(pieces, buffer.as_mut());
         let Some(buffer) = buffer else { return ChunkOutcome::TooLong };
-        let Some(said) = describe(&buffer).filter(|_| is_whole) else {
+        let Some(described) = describe(&buffer).filter(|_| is_whole) else {
             return ChunkOutcome::Invalid;
         };
-        if look(said.with_bytes(&buffer[..])) == Verdict::Consumed {
+        if look(described.with_bytes(&buffer[..])) == Verdict::Consumed {
             return ChunkOutcome::Consumed(bytes);
         }
-        ChunkOutcome::Frame(said.with_bytes(buffer.into()))
+        ChunkOutcome::Frame(described.with_bytes(buffer.into()))
     }
 
     /// Takes `pieces` chunks, copies them into `buffer` one after the other, and gives them to the kernel.

@@ -12,13 +12,13 @@ pub(super) struct Shared {
     _program: Program,
     is_unfinished: AtomicBool,
     is_too_long: AtomicBool,
-    told: [AtomicBool; 2],
+    reported: [AtomicBool; 2],
 }
 
 impl Shared {
     pub(super) fn new(program: Program) -> Self {
         let is = || AtomicBool::new(false);
-        Self { _program: program, is_unfinished: is(), is_too_long: is(), told: [is(), is()] }
+        Self { _program: program, is_unfinished: is(), is_too_long: is(), reported: [is(), is()] }
     }
 
     /// Records that a frame with an incomplete checksum arrived.
@@ -35,9 +35,9 @@ impl Shared {
     /// Returns a notice for the user, each one once; `None` if there is none.
     pub(super) fn take_notice(&self) -> Option<&'static str> {
         let all = [(&self.is_unfinished, UNFINISHED), (&self.is_too_long, TOO_LONG)];
-        let mut due = all.into_iter().zip(&self.told);
-        due.find_map(|((is, line), told)| {
-            (is.load(Ordering::Relaxed) && !told.swap(true, Ordering::Relaxed)).then_some(line)
+        let mut due = all.into_iter().zip(&self.reported);
+        due.find_map(|((is, line), reported)| {
+            (is.load(Ordering::Relaxed) && !reported.swap(true, Ordering::Relaxed)).then_some(line)
         })
     }
 }

@@ -148,7 +148,7 @@ impl XdpSource {
         if self.is_gone {
             return Some(DeviceError::Gone(self.device.clone()));
         }
-        fault::lost(&self.device, false, error?)
+        fault::device_error(&self.device, false, error?)
     }
 }
 
@@ -230,7 +230,7 @@ impl FrameSource for XdpSource {
     }
 
     fn is_starved(&self) -> bool {
-        self.lacks_buffer || self.receivers.iter().any(Receiver::is_empty_handed)
+        self.lacks_buffer || self.receivers.iter().any(Receiver::is_out_of_chunks)
     }
 
     fn counters(&mut self) -> SourceCounters {

@@ -27,7 +27,7 @@ const LEAST_RUNNING: u32 = KILLS * 7 / 10;
 /// both sides.
 const RECENT: Duration = Duration::from_millis(50);
 /// A time limit longer than any machine takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(1);
 
 #[test]
@@ -83,10 +83,10 @@ fn a_device_survives_its_drivers(device: &str, driver: &str) {
     own.until("nothing is kept", |_| (open_files(), mappings()) == (files, 0));
 }
 
-/// Sends, receives and waits like a worker until this process is killed, for at most `PATIENCE`.
+/// Sends, receives and waits like a worker until this process is killed, for at most `TIMEOUT`.
 fn work_until_killed(name: &str) {
     let mut own = Own::new(retry(name));
-    own.run_for(PATIENCE.as_millis() as u64);
+    own.run_for(TIMEOUT.as_millis() as u64);
 }
 
 fn open(name: &str) -> Device {
@@ -100,7 +100,7 @@ fn retry(name: &str) -> Device {
     loop {
         match Device::open(&name, DeviceOptions::default()) {
             Ok(device) => return device,
-            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
+            Err(error) => assert!(begun.elapsed() < TIMEOUT, "{error}"),
         }
         rxo_driver::wait::pause(SHORT);
     }
@@ -168,7 +168,7 @@ impl Own {
     fn until(&mut self, what: &str, mut is_so: impl FnMut(&Self) -> bool) {
         let begun = Instant::now();
         while !is_so(self) {
-            assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
+            assert!(begun.elapsed() < TIMEOUT, "waited in vain until {what}");
             self.turn();
         }
     }

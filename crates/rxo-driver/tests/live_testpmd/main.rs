@@ -25,7 +25,7 @@ use rxo_wire::segmentation::{Checksums, segment};
 use samples::{large, large_v6, tcp, tcp_v6};
 
 /// Maximum time for which a test waits; no machine is so slow.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 const SHORT: Duration = Duration::from_millis(1);
 /// The number of frames sent and not yet received at a time, fewer than any ring has entries.
 const WINDOW: usize = 32;
@@ -91,7 +91,7 @@ fn all_come_back(devices: &mut [Device], count: usize) {
     reaches(devices);
     let (mut sent, mut came, begun) = (0, 0, Instant::now());
     while came < count {
-        assert!(begun.elapsed() < PATIENCE, "{came} of {count} frames came back");
+        assert!(begun.elapsed() < TIMEOUT, "{came} of {count} frames came back");
         while sent < count && sent - came < WINDOW && !devices[0].sink.is_blocked() {
             send(&mut devices[0], &frame(sent));
             sent += 1;
@@ -108,7 +108,7 @@ fn all_come_back(devices: &mut [Device], count: usize) {
 fn reaches(devices: &mut [Device]) {
     let begun = Instant::now();
     loop {
-        assert!(begun.elapsed() < PATIENCE, "nothing comes back");
+        assert!(begun.elapsed() < TIMEOUT, "nothing comes back");
         if !devices[0].sink.is_blocked() {
             send(&mut devices[0], &MARK);
         }
@@ -124,7 +124,7 @@ fn reaches(devices: &mut [Device]) {
 fn next(devices: &mut [Device]) -> Frame<DeviceBuf> {
     let begun = Instant::now();
     loop {
-        assert!(begun.elapsed() < PATIENCE, "nothing comes");
+        assert!(begun.elapsed() < TIMEOUT, "nothing comes");
         let came = turn(devices).into_iter().find(|got| got.bytes() != MARK);
         if let Some(came) = came {
             return came;
@@ -173,7 +173,7 @@ fn open(socket: &Path) -> Device {
     loop {
         match Device::open(&name, DeviceOptions::default()) {
             Ok(device) => return device,
-            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
+            Err(error) => assert!(begun.elapsed() < TIMEOUT, "{error}"),
         }
         pause(SHORT);
     }

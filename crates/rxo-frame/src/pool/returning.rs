@@ -7,7 +7,7 @@ use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 
 use super::stack::Chain;
-use super::{PoolBuf, Shared, give_back};
+use super::{PoolBuf, Shared, release};
 
 /// Buffers of one pool that are returned when this value is dropped.
 pub(super) struct Returning {
@@ -48,6 +48,6 @@ impl Drop for Returning {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: the indices belonged to buffers that this value took and did not drop.
-        unsafe { give_back(self.shared, self.chain) };
+        unsafe { release(self.shared, self.chain) };
     }
 }

@@ -23,12 +23,12 @@ mod backlog;
 mod calls;
 mod group;
 mod memory;
+mod pending_changes;
 mod reader;
 mod ready_set;
 mod signal;
 #[cfg(feature = "tokio")]
 mod tasks;
-mod wishes;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
@@ -46,12 +46,12 @@ use self::backlog::Backlog;
 pub(crate) use self::calls::{Bound, Socket};
 pub(crate) use self::group::GroupFlow;
 use self::memory::admission;
+use self::pending_changes::PendingChanges;
 pub(crate) use self::reader::{Reader, deadlock, is_reading};
 pub(crate) use self::ready_set::ReadySet;
 pub(crate) use self::signal::{Descriptor, Signal, time_left};
 #[cfg(feature = "tokio")]
 pub(crate) use self::tasks::{TaskEvent, Tasks};
-use self::wishes::PendingChanges;
 use crate::buffer::Buffer;
 use crate::memory::Share;
 use crate::post::{Command, Post};
@@ -83,7 +83,7 @@ pub(crate) struct Cell<B> {
 impl<B> Drop for Cell<B> {
     fn drop(&mut self) {
         let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.post.memory().give_back(inner.share);
+        self.post.memory().release(inner.share);
     }
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct Inner<B> {
     pub(crate) marks: Marks,
     /// The settings that the application has changed and that the worker has not applied yet; `None` if there
     /// are none.
-    wishes: Option<Box<PendingChanges>>,
+    pending_changes: Option<Box<PendingChanges>>,
     /// `true` if the worker must serve the cell after a call of the application.
     has_work: bool,
     /// `true` while the application waits for memory to send.
@@ -144,7 +144,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
             connection,
             share,
             marks: Marks::default(),
-            wishes: None,
+            pending_changes: None,
             has_work: false,
             lacks_memory: false,
             reader: None,
@@ -311,7 +311,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
     /// Applies the settings that the application changed. Once the application has dropped its handle, abandons
     /// the connection and returns `true`; later calls return `false`.
     pub(crate) fn follow_application(&self, inner: &mut Inner<B>, now: Instant) -> bool {
-        inner.apply_wishes(now);
+        inner.apply_pending_changes(now);
         let is_new = self.is_orphan.load(Ordering::Relaxed) && !inner.is_abandoned;
         if is_new {
             inner.is_abandoned = true;
@@ -330,8 +330,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
 
     /// Wakes waiting threads if `events` contains an event that they wait for.
     pub(crate) fn wake_waiting(&self, inner: &Inner<B>, events: Events) {
-        let told = if inner.reader.is_some() { TOLD_WITH_READER } else { TOLD_AT_ONCE };
-        let is_worth_it = events.intersects(told)
+        let reported = if inner.reader.is_some() { REPORTED_WITH_READER } else { REPORTED_AT_ONCE };
+        let is_worth_it = events.intersects(reported)
             || events.contains(Events::WRITABLE) && inner.connection.has_much_send_room();
         if is_worth_it {
             self.signal.notify();
@@ -439,10 +439,10 @@ mod atomics {
 
 /// The events that always wake waiting threads. The event of free send space is excluded, because it would wake
 /// the threads at every ACK.
-const TOLD_AT_ONCE: Events = TOLD_WITH_READER.with(Events::READABLE);
+const REPORTED_AT_ONCE: Events = REPORTED_WITH_READER.with(Events::READABLE);
 /// The events that always wake waiting threads if the connection has a reader. `READABLE` is excluded, because
 /// the reader has already consumed the data.
-const TOLD_WITH_READER: Events = Events::CONNECTED.with(Events::PEER_DONE).with(Events::CLOSED);
+const REPORTED_WITH_READER: Events = Events::CONNECTED.with(Events::PEER_DONE).with(Events::CLOSED);
 
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@ use super::signal::{Signal, time_left};
 /// A queue of tokens, and the signal that wakes its owner. Adding a token never blocks.
 #[derive(Debug)]
 pub(crate) struct ReadySet {
-    told: Sender<u64>,
+    ready: Sender<u64>,
     tokens: Mutex<Receiver<u64>>,
     /// `true` if the waiting thread has been woken since it last took the tokens.
     is_woken: AtomicBool,
@@ -23,15 +23,15 @@ pub(crate) struct ReadySet {
 
 impl ReadySet {
     pub(crate) fn new() -> Self {
-        let (told, tokens) = channel();
+        let (ready, tokens) = channel();
         let is_woken = AtomicBool::new(false);
-        Self { told, tokens: Mutex::new(tokens), is_woken, signal: Signal::default() }
+        Self { ready, tokens: Mutex::new(tokens), is_woken, signal: Signal::default() }
     }
 
     /// Appends `token`, and wakes the waiting thread unless it has been woken since it last took the tokens.
     pub(crate) fn notify(&self, token: u64) {
         // Sending cannot fail: the receiver lives as long as `self`.
-        let _sent = self.told.send(token);
+        let _sent = self.ready.send(token);
         if !self.is_woken.swap(true, Ordering::SeqCst) {
             self.signal.notify();
         }

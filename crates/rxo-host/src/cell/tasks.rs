@@ -23,10 +23,10 @@ pub(crate) enum TaskEvent {
 }
 
 impl Tasks {
-    /// Stores the waker of a task that waits for the event `wish`, in place of the waker stored before for
+    /// Stores the waker of a task that waits for `event`, in place of the waker stored before for
     /// this event. The caller must check the cell once more afterwards.
-    pub(crate) fn register(&self, wish: TaskEvent, waker: &Waker) {
-        self.0.get_or_init(Box::default)[wish as usize].register(waker);
+    pub(crate) fn register(&self, event: TaskEvent, waker: &Waker) {
+        self.0.get_or_init(Box::default)[event as usize].register(waker);
         fence(Ordering::SeqCst);
     }
 

@@ -11,7 +11,7 @@ use rxo_wire::{SeqNumber, TcpFlags};
 use super::*;
 use crate::HostConfig;
 use crate::settings::Settings;
-use crate::shards::Seat;
+use crate::shards::ShardRole;
 
 type Bytes = Vec<u8>;
 
@@ -45,7 +45,7 @@ impl Scene {
         config.tcp.timestamps = false;
         let (from, to) = (link.source().capabilities(), link.sink().capabilities());
         let settings = Settings::new(&config, from, to).unwrap();
-        let (post, commands) = Post::<Bytes>::new(&config, settings, Seat::default()).unwrap();
+        let (post, commands) = Post::<Bytes>::new(&config, settings, ShardRole::default()).unwrap();
         let ours = FlowKey::v4(0x0a00_0002, 0x0a00_0001, 80 << 16 | 5_000, 0);
         let share = post.memory().reserve(post.settings.tcp(&ours)).unwrap();
         let mut server = post.settings.connection::<Bytes>(ours, share).unwrap();

@@ -1,7 +1,7 @@
 //! The erasure code in a build without the feature `parity`: it computes no parity packets and restores no
 //! segments.
 
-use rxo_tcp::{ParityBlock, Text, Torn};
+use rxo_tcp::{IncompleteBlock, ParityBlock, Text};
 
 pub(crate) const IS_BUILT: bool = false;
 
@@ -20,7 +20,7 @@ pub(crate) struct Decoder {}
 impl Decoder {
     pub(crate) fn restore(
         &mut self,
-        _: &Torn,
+        _: &IncompleteBlock,
         _: impl FnMut(usize, &mut [u8]) -> bool,
         _: impl FnMut(usize, &[u8]),
     ) {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use reed_solomon_simd::{Error, ReedSolomonDecoder, ReedSolomonEncoder};
-use rxo_tcp::{ParityBlock, Text, Torn};
+use rxo_tcp::{IncompleteBlock, ParityBlock, Text};
 
 pub(crate) const IS_BUILT: bool = true;
 
@@ -81,26 +81,26 @@ impl fmt::Debug for Encoder {
 pub(crate) struct Decoder(Option<ReedSolomonDecoder>);
 
 impl Decoder {
-    /// Restores the lost segments of `torn`, a block that was received incompletely. `copy` copies the data of
-    /// a received segment, given its index. Passes the index and the data of each restored segment to `take`.
-    /// Restores nothing if the data of a received segment is missing.
+    /// Restores the lost segments of `incomplete`, a block that was received incompletely. `copy` copies the
+    /// data of a received segment, given its index. Passes the index and the data of each restored segment to
+    /// `take`. Restores nothing if the data of a received segment is missing.
     pub(crate) fn restore(
         &mut self,
-        torn: &Torn,
+        incomplete: &IncompleteBlock,
         copy: impl FnMut(usize, &mut [u8]) -> bool,
         take: impl FnMut(usize, &[u8]),
     ) {
         // An error means that too few segments are known: the sender repeats them.
-        let _ = self.try_restore(torn, copy, take);
+        let _ = self.try_restore(incomplete, copy, take);
     }
 
     fn try_restore(
         &mut self,
-        torn: &Torn,
+        incomplete: &IncompleteBlock,
         mut copy: impl FnMut(usize, &mut [u8]) -> bool,
         mut take: impl FnMut(usize, &[u8]),
     ) -> Result<(), Error> {
-        let Torn { block, parity, lost } = torn;
+        let IncompleteBlock { block, parity, lost } = incomplete;
         let (count, bytes) = (block.segments(), block.symbol_bytes());
         let coder = match &mut self.0 {
             Some(coder) => {
@@ -173,13 +173,13 @@ mod tests {
             let parity = (first..first + lost.len() as u8)
                 .map(|index| (index, encoder.symbol(&block, index, buffer.text(0, bytes)).unwrap().to_vec()))
                 .collect();
-            let torn = Torn { block, parity, lost: lost.clone() };
+            let incomplete = IncompleteBlock { block, parity, lost: lost.clone() };
             let mut restored = Vec::new();
             let copy = |index: usize, to: &mut [u8]| {
                 to.copy_from_slice(segment(index));
                 true
             };
-            Decoder::default().restore(&torn, copy, |index, text| restored.push((index, text.to_vec())));
+            Decoder::default().restore(&incomplete, copy, |index, text| restored.push((index, text.to_vec())));
             let expected: Vec<_> = lost.iter().map(|index| (*index, segment(*index).to_vec())).collect();
             prop_assert_eq!(restored, expected);
         }

@@ -91,17 +91,17 @@ impl Flows {
                 let Spot { batch, run, .. } = &mut self.spots[spot % SPOTS];
                 (*batch, *run) = (self.batch, BLOCKED);
             }
-            FlowSlot::Nobody => {}
+            FlowSlot::NotTcp => {}
             FlowSlot::Unknown => self.is_all_blocked = true,
         }
     }
 }
 
-/// The slot of a frame's TCP flow; `Nobody` if the frame is not TCP, `Unknown` if the flow cannot be read at
+/// The slot of a frame's TCP flow; `NotTcp` if the frame is not TCP, `Unknown` if the flow cannot be read at
 /// fixed offsets.
 enum FlowSlot {
     Flow(usize),
-    Nobody,
+    NotTcp,
     Unknown,
 }
 
@@ -113,7 +113,7 @@ fn read_owner(link: LinkKind, bytes: &[u8]) -> FlowSlot {
             Some(ETHERTYPE_IPV4 | ETHERTYPE_IPV6) => {
                 &bytes[ETHERNET_HEADER_BYTES.min(bytes.len())..]
             }
-            Some(ETHERTYPE_ARP) => return FlowSlot::Nobody,
+            Some(ETHERTYPE_ARP) => return FlowSlot::NotTcp,
             _ => return FlowSlot::Unknown,
         },
     };
@@ -130,7 +130,7 @@ fn read_owner_v4(packet: &[u8]) -> FlowSlot {
     let is_fragment = u16::from_be_bytes([headers[6], headers[7]]) & 0x3fff != 0;
     match headers[9] {
         TCP if !is_fragment => FlowSlot::Flow(spot_v4(headers)),
-        UDP if !is_fragment => FlowSlot::Nobody,
+        UDP if !is_fragment => FlowSlot::NotTcp,
         _ => FlowSlot::Unknown,
     }
 }
@@ -139,7 +139,7 @@ fn read_owner_v4(packet: &[u8]) -> FlowSlot {
 fn read_owner_v6(packet: &[u8]) -> FlowSlot {
     match packet.first_chunk::<44>() {
         Some(headers) if headers[6] == TCP => FlowSlot::Flow(spot_v6(headers)),
-        Some(headers) if headers[6] == UDP => FlowSlot::Nobody,
+        Some(headers) if headers[6] == UDP => FlowSlot::NotTcp,
         _ => FlowSlot::Unknown,
     }
 }

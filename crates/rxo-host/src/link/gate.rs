@@ -88,13 +88,13 @@ pub(super) struct Gate {
 impl Gate {
     pub(super) fn new(kind: LinkKind, mac: Mac) -> Self {
         // A key that matches no flow: a frame on a VLAN is refused before its key is compared.
-        let last = FlowKey::NOBODY.on_device_vlan(0);
+        let last = FlowKey::NONE.on_device_vlan(0);
         Self { kind, mac, last, counters: GateCounters::default() }
     }
 
     /// Clears the cached flow. Must be called when the addresses or groups of this host change.
     pub(super) fn forget_last(&mut self) {
-        self.last = FlowKey::NOBODY.on_device_vlan(0);
+        self.last = FlowKey::NONE.on_device_vlan(0);
     }
 
     /// Returns `true` if a delivery may pass. All its packets have the link header of `frame` and the

@@ -42,7 +42,7 @@ struct Neighbour {
     /// The time at which this host last sent a packet to the neighbour; `None` if it never did.
     used_at: Option<Instant>,
     /// The time of the last received message about this neighbour.
-    heard_at: Instant,
+    updated_at: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +141,7 @@ impl Neighbours {
         let state = State::Incomplete { asked: 1 };
         let until = now + RETRANSMIT;
         let used_at = Some(now);
-        self.insert(ip, Neighbour { mac: [0; 6], state, until, used_at, heard_at: now });
+        self.insert(ip, Neighbour { mac: [0; 6], state, until, used_at, updated_at: now });
         NeighbourLookup::Ask
     }
 
@@ -150,32 +150,37 @@ impl Neighbours {
         self.change(ip, |entry| {
             if entry.has_mac() {
                 (entry.state, entry.until) = (State::Reachable, now + REACHABLE);
-                entry.heard_at = now;
+                entry.updated_at = now;
             }
         });
     }
 
     /// Processes a message about a neighbour. Returns `true` if the neighbour has just become reachable, so
     /// that waiting packets may be sent (RFC 4861, section 7.2.5; RFC 826).
-    pub(super) fn update(&mut self, heard: &NeighbourMessage, now: Instant) -> bool {
-        let news = self.change(heard.ip, |entry| {
+    pub(super) fn update(&mut self, message: &NeighbourMessage, now: Instant) -> bool {
+        let updated = self.change(message.ip, |entry| {
             let had_mac = entry.has_mac();
-            entry.update(heard, now);
+            entry.update(message, now);
             entry.has_mac() && !had_mac
         });
-        if news.is_none() {
-            self.learn(heard, now);
+        if updated.is_none() {
+            self.learn(message, now);
         }
-        news.unwrap_or(false)
+        updated.unwrap_or(false)
     }
 
     /// Adds a neighbour that this host did not ask for, if the message was sent to this host.
-    fn learn(&mut self, heard: &NeighbourMessage, now: Instant) {
-        let Some(mac) = heard.mac.filter(|_| heard.is_for_us && !heard.is_answer) else { return };
+    fn learn(&mut self, message: &NeighbourMessage, now: Instant) {
+        let Some(mac) = message.mac.filter(|_| message.is_for_us && !message.is_answer) else {
+            return;
+        };
         if self.make_room(false) {
             let until = now + UNUSED;
             let state = State::Stale;
-            self.insert(heard.ip, Neighbour { mac, state, until, used_at: None, heard_at: now });
+            self.insert(
+                message.ip,
+                Neighbour { mac, state, until, used_at: None, updated_at: now },
+            );
         }
     }
 
@@ -231,9 +236,9 @@ impl Neighbours {
     /// Returns the key of an entry in the order of eviction; the smallest is evicted first.
     fn turn_of(&self, ip: IpAddr, entry: Neighbour) -> (Rank, Instant, IpAddr) {
         match entry.used_at {
-            _ if self.gateways.contains(&ip) => (Rank::Gateway, entry.heard_at, ip),
-            _ if !entry.has_mac() => (Rank::Unanswered, entry.heard_at, ip),
-            None => (Rank::Unwanted, entry.heard_at, ip),
+            _ if self.gateways.contains(&ip) => (Rank::Gateway, entry.updated_at, ip),
+            _ if !entry.has_mac() => (Rank::Unanswered, entry.updated_at, ip),
+            None => (Rank::Unwanted, entry.updated_at, ip),
             Some(used_at) => (Rank::Used, used_at, ip),
         }
     }
@@ -279,17 +284,17 @@ impl Neighbour {
         !matches!(self.state, State::Incomplete { .. } | State::Failed)
     }
 
-    fn update(&mut self, heard: &NeighbourMessage, now: Instant) {
-        let Some(mac) = heard.mac.or(self.has_mac().then_some(self.mac)) else { return };
-        self.heard_at = now;
+    fn update(&mut self, message: &NeighbourMessage, now: Instant) {
+        let Some(mac) = message.mac.or(self.has_mac().then_some(self.mac)) else { return };
+        self.updated_at = now;
         let differs = self.has_mac() && mac != self.mac;
-        if differs && !heard.overrides {
+        if differs && !message.overrides {
             if self.state == State::Reachable {
                 (self.state, self.until) = (State::Stale, now + UNUSED);
             }
             return;
         }
-        if heard.is_answer {
+        if message.is_answer {
             (self.state, self.until) = (State::Reachable, now + REACHABLE);
         } else if differs || !self.has_mac() {
             (self.state, self.until) = (State::Stale, now + UNUSED);

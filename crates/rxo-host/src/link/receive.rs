@@ -26,7 +26,7 @@ impl Link {
         if !self.gate.admits(ours, frame, packet.addressed(), is_right) {
             return FrameOutcome::Nothing;
         }
-        let heard = match packet {
+        let outcome = match packet {
             Packet::Segment(parsed) => Some(FrameOutcome::Segment(parsed)),
             Packet::Arp(arp) => Some(self.receive_arp(&arp, now)),
             Packet::Icmp(ip, _) => self.receive_icmp(&ip, frame.bytes(), now),
@@ -40,7 +40,7 @@ impl Link {
             Packet::Datagram(ip) => self.refuse_datagram(&ip, frame.bytes(), now),
             Packet::Other => None,
         };
-        heard.unwrap_or_else(|| {
+        outcome.unwrap_or_else(|| {
             self.counters.ignored += 1;
             FrameOutcome::Nothing
         })
@@ -66,10 +66,10 @@ impl Link {
         now: Instant,
     ) -> FrameOutcome {
         let (answers, counters) = (self.frames.len(), self.counters);
-        let heard = self.on_frame(frame, now);
+        let outcome = self.on_frame(frame, now);
         self.frames.truncate(answers);
         self.counters = counters;
-        heard
+        outcome
     }
 
     /// Returns `true` if the segments of a delivery pass the gate. All of them have the link header of
@@ -107,7 +107,7 @@ impl Link {
             return FrameOutcome::Nothing;
         }
         let is_for_us = self.is_ours(arp.target.into());
-        let is_news = self.update_neighbour(
+        let is_updated = self.update_neighbour(
             &neighbours::NeighbourMessage {
                 ip: arp.sender.into(),
                 mac: Some(arp.sender_mac),
@@ -122,7 +122,7 @@ impl Link {
         if is_for_us && arp.is_request && may_ask {
             self.answer(now, arp.reply(self.mac));
         }
-        if is_news { FrameOutcome::Neighbour(arp.sender.into()) } else { FrameOutcome::Nothing }
+        if is_updated { FrameOutcome::Neighbour(arp.sender.into()) } else { FrameOutcome::Nothing }
     }
 
     /// Defends an address of this host that another station claims (RFC 5227, section 2.4, rule b).
@@ -142,8 +142,8 @@ impl Link {
         }
     }
 
-    fn update_neighbour(&mut self, heard: &neighbours::NeighbourMessage, now: Instant) -> bool {
-        self.routes.may_be_neighbour(heard.ip) && self.neighbours.update(heard, now)
+    fn update_neighbour(&mut self, message: &neighbours::NeighbourMessage, now: Instant) -> bool {
+        self.routes.may_be_neighbour(message.ip) && self.neighbours.update(message, now)
     }
 
     fn receive_icmp(&mut self, ip: &Parsed, bytes: &[u8], now: Instant) -> Option<FrameOutcome> {
@@ -239,15 +239,15 @@ impl Link {
             }
             Discovery::Advertisement { target, target_mac, is_answer, overrides } => {
                 let (ip, mac) = (target.into(), target_mac);
-                let heard = neighbours::NeighbourMessage {
+                let message = neighbours::NeighbourMessage {
                     ip,
                     mac,
                     is_answer,
                     overrides,
                     is_for_us: is_answer,
                 };
-                let is_news = self.update_neighbour(&heard, now);
-                Some(if is_news { FrameOutcome::Neighbour(ip) } else { FrameOutcome::Nothing })
+                let is_updated = self.update_neighbour(&message, now);
+                Some(if is_updated { FrameOutcome::Neighbour(ip) } else { FrameOutcome::Nothing })
             }
         }
     }
@@ -273,14 +273,14 @@ impl Link {
             self.answer(now, discovery::advertise(self.mac, target, None));
             return;
         }
-        let heard = neighbours::NeighbourMessage {
+        let message = neighbours::NeighbourMessage {
             ip: letter.source.into(),
             mac: source_mac,
             is_answer: false,
             overrides: true,
             is_for_us: true,
         };
-        self.update_neighbour(&heard, now);
+        self.update_neighbour(&message, now);
         let to = (letter.source, source_mac.unwrap_or(letter.from));
         self.answer(now, discovery::advertise(self.mac, target, Some(to)));
     }

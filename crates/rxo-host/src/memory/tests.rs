@@ -21,8 +21,8 @@ fn many_can_be_idle_and_not_all_can_wake() {
     let mut shares: Vec<_> = std::iter::from_fn(|| memory.reserve(&config)).collect();
     assert!(shares.len() > 200_000, "{} connections", shares.len());
     assert!(memory.left() >= 160 << 10, "{} left", memory.left());
-    memory.give_back(shares.pop().unwrap());
-    shares.drain(100_000..).for_each(|share| memory.give_back(share));
+    memory.release(shares.pop().unwrap());
+    shares.drain(100_000..).for_each(|share| memory.release(share));
     let left = memory.left();
     let woken = shares.iter_mut().map(|it| memory.wake_receiving(it)).filter(|it| *it).count();
     assert!((2_000..3_000).contains(&woken), "{woken} of {}", shares.len());
@@ -36,7 +36,7 @@ fn many_can_be_idle_and_not_all_can_wake() {
     shares.iter_mut().for_each(|share| memory.rest(share, nothing));
     assert_eq!(memory.left(), left);
     assert!(memory.admits(&mut shares[asleep], false));
-    shares.into_iter().for_each(|share| memory.give_back(share));
+    shares.into_iter().for_each(|share| memory.release(share));
     assert_eq!(memory.left(), 2 << 30);
 }
 
@@ -69,7 +69,7 @@ fn the_first_get_all_and_later_ones_less() {
     );
     assert!((3_000..5_000).contains(&shares.len()), "{} connections", shares.len());
     assert!(memory.left() < last.bytes(), "{} left", memory.left());
-    shares.into_iter().for_each(|share| memory.give_back(share));
+    shares.into_iter().for_each(|share| memory.release(share));
     assert_eq!(memory.left(), 2 << 30);
 }
 
@@ -102,7 +102,7 @@ fn growth_leaves_a_quarter() {
             memory.shrink(share, half);
         }
     }
-    shares.into_iter().for_each(|share| memory.give_back(share));
+    shares.into_iter().for_each(|share| memory.release(share));
     assert_eq!(memory.left(), 1 << 30);
 }
 

@@ -152,7 +152,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Accept for BoundListener<B> {
 impl<B> Drop for BoundListener<B> {
     fn drop(&mut self) {
         if let Some(first) = self.parts.first() {
-            first.post.listeners.give_back(self.place);
+            first.post.listeners.release(self.place);
         }
         for Part { listening, post } in &self.parts {
             post.send(Command::Unlisten(Arc::clone(listening)));

@@ -111,14 +111,14 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Opener for Shards<B> {
         let signal = Arc::<Signal>::default();
         let backlog = config.receivers + MORE_OPENING;
         let listening = Listening::new(config.local, backlog, Arc::clone(&signal));
-        let (events, hears) = channel();
+        let (events, receiver) = channel();
         let room = Arc::new(AtomicU64::new(config.buffer_bytes.into()));
         let opened =
             Opened { config, listening: Arc::clone(&listening), events, room: Arc::clone(&room) };
         post.send_cast(CastCommand::Open(opened));
         let part = || Part { listening: Arc::clone(&listening), post: Arc::clone(post) };
         let listener = BoundListener::bind(place, vec![part()], signal);
-        Ok(Cast::new(Box::new(part()), listener, hears, room))
+        Ok(Cast::new(Box::new(part()), listener, receiver, room))
     }
 
     fn fast_path(&self) -> FastModules {
@@ -158,7 +158,7 @@ fn connect<B: AsRef<[u8]> + Send + Sync + 'static>(
         let message = format!("all {} sockets are in use", post.settings.sockets);
         return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
     }
-    let cell = cell(post, source, remote, group).inspect_err(|_| post.give_back_socket())?;
+    let cell = cell(post, source, remote, group).inspect_err(|_| post.release_socket())?;
     post.send(Command::Open(Arc::clone(&cell)));
     Ok(Bound::bind(cell))
 }
@@ -176,7 +176,7 @@ fn cell<B: AsRef<[u8]>>(
     let pair = post.ports().take(source, remote, &post.listeners.ports(), |it| shard.owns(it));
     let pair = pair.ok_or_else(|| no_port(remote))?;
     let made = new_cell(post, pair, group);
-    made.inspect_err(|_| post.ports().give_back(&pair))
+    made.inspect_err(|_| post.ports().release(&pair))
 }
 
 fn new_cell<B: AsRef<[u8]>>(
@@ -194,7 +194,7 @@ fn new_cell<B: AsRef<[u8]>>(
             Ok(Cell::in_group(connection, share, Arc::clone(post), group))
         }
         Err(error) => {
-            post.memory().give_back(share);
+            post.memory().release(share);
             Err(io::Error::other(error))
         }
     }

@@ -234,7 +234,7 @@ impl AsyncWrite for TcpStream {
 /// `attempt` once more, because a change may have happened between the first attempt and the registration.
 fn poll<R>(
     signal: &Signal,
-    wish: TaskEvent,
+    event: TaskEvent,
     context: &Context<'_>,
     mut attempt: impl FnMut() -> io::Result<R>,
 ) -> Poll<io::Result<R>> {
@@ -242,7 +242,7 @@ fn poll<R>(
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
         done => return Poll::Ready(done),
     }
-    signal.tasks().register(wish, context.waker());
+    signal.tasks().register(event, context.waker());
     match attempt() {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
         done => Poll::Ready(done),

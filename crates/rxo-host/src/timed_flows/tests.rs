@@ -60,7 +60,7 @@ fn one_that_begins_again_and_again_pushes_out_nobody() {
 fn the_key_of_nobody_is_not_kept() {
     let mut table = TimedFlows::new(1, 7);
     for until in 0..3 {
-        assert_eq!(table.insert(FlowKey::NOBODY, (), at(until)), None);
+        assert_eq!(table.insert(FlowKey::NONE, (), at(until)), None);
     }
     assert_eq!((table.len(), table.take_due(at(9))), (0, None));
     table.insert(key(1), (), at(5));

@@ -109,10 +109,10 @@ const NUMBERS_BYTES: NonZeroU16 = NonZeroU16::new(PACKED_NUMBERS_BYTES as u16).u
 /// Returns the ACK number, window and timestamp of each ACK after the first.
 fn numbers_of(transmit: &Transmit<'_>) -> impl Iterator<Item = AckNumbers> {
     let value = clock_of(transmit);
-    transmit.later_acks.iter().map(move |owed| AckNumbers {
-        ack: owed.ack,
-        window: owed.window,
-        timestamp: Timestamp { value, echo: owed.echo },
+    transmit.later_acks.iter().map(move |pending| AckNumbers {
+        ack: pending.ack,
+        window: pending.window,
+        timestamp: Timestamp { value, echo: pending.echo },
     })
 }
 

@@ -7,7 +7,7 @@ use rxo_wire::FlowKey;
 use super::connections::Connections;
 use super::core::Core;
 use super::network::Network;
-use super::strangers::Strangers;
+use super::unmatched::Unmatched;
 use crate::link::FrameOutcome;
 use crate::receive::{Delivered, Form};
 
@@ -22,7 +22,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     }
 
     /// Passes an arrival of the flow `key` to its connection. Without a connection, a group membership or the
-    /// handler of segments without a connection (`strangers.rs`) processes it.
+    /// handler of segments without a connection (`unmatched.rs`) processes it.
     fn on_arrival(&mut self, now: Instant, key: &FlowKey, arrival: Delivered<'_, B>) {
         let Self { connections, clock, network, cast, .. } = self;
         match connections.demux.find(key) {
@@ -33,7 +33,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             None if key.destination().is_multicast() => {
                 network.memberships.take(connections, key, now, arrival);
             }
-            None => Strangers { connections, clock, network, cast, now }.take(key, arrival),
+            None => Unmatched { connections, clock, network, cast, now }.take(key, arrival),
         }
     }
 }
@@ -77,13 +77,13 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         frame: &Frame<B>,
     ) -> Option<(FlowKey, Form)> {
         self.notify_shards(frame);
-        let heard = self.link.on_frame(frame, now);
-        if let FrameOutcome::ToGroup(datagram) = heard {
+        let outcome = self.link.on_frame(frame, now);
+        if let FrameOutcome::ToGroup(datagram) = outcome {
             let payload = frame.bytes().get(datagram.at.payload_range()).unwrap_or_default();
             self.collect(connections, &datagram.key, payload);
             return None;
         }
-        let parsed = self.handle_message(heard, connections, now)?;
+        let parsed = self.handle_message(outcome, connections, now)?;
         Some((parsed.key, Form::of_frame(frame, parsed.at)))
     }
 }

@@ -206,8 +206,8 @@ struct Cast<B> {
     ids: u16,
     /// The connection index and the peer address of each member.
     places: Vec<(u32, SocketAddr)>,
-    /// The member to which each connection belongs, by the connection's index; [`NOBODY`] for a connection that
-    /// is not a member.
+    /// The member to which each connection belongs, by the connection's index; [`NO_MEMBER`] for a connection
+    /// that is not a member.
     members: Vec<MemberId>,
     /// Data of the application that does not fit into the group's send buffer yet.
     waiting: VecDeque<SharedBytes>,
@@ -245,14 +245,14 @@ impl<B: AsRef<[u8]>> Cast<B> {
     /// Returns the member whose connection has the index `place`; `None` if it belongs to no member.
     #[inline]
     fn member_at(&self, place: u32) -> Option<MemberId> {
-        self.members.get(place as usize).copied().filter(|id| *id != NOBODY)
+        self.members.get(place as usize).copied().filter(|id| *id != NO_MEMBER)
     }
 
     fn set_member(&mut self, id: MemberId, place: u32, peer: SocketAddr) {
         let (ids, places) = (id as usize + 1, place as usize + 1);
         self.places.resize(self.places.len().max(ids), (u32::MAX, peer));
         self.places[id as usize] = (place, peer);
-        self.members.resize(self.members.len().max(places), NOBODY);
+        self.members.resize(self.members.len().max(places), NO_MEMBER);
         self.members[place as usize] = id;
     }
 
@@ -260,7 +260,7 @@ impl<B: AsRef<[u8]>> Cast<B> {
     /// such member.
     fn end_member(&mut self, id: MemberId) -> Option<SocketAddr> {
         let (place, peer) = self.places.get(id as usize).copied()?;
-        *self.members.get_mut(place as usize)? = NOBODY;
+        *self.members.get_mut(place as usize)? = NO_MEMBER;
         Some(peer)
     }
 
@@ -482,6 +482,6 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
 
 /// The value that marks a connection without a member. No member has this id, because there are fewer
 /// members.
-const NOBODY: MemberId = MemberId::MAX;
+const NO_MEMBER: MemberId = MemberId::MAX;
 const TIMESTAMP_BYTES: u32 = 12;
 const BETWEEN_PROGRESS: Duration = Duration::from_millis(100);

@@ -145,7 +145,7 @@ impl<B> Connections<B> {
         if slot.orphan.is_some() {
             self.orphans.remove();
         }
-        self.post.give_back_socket();
+        self.post.release_socket();
         match left {
             None => self.free_port(&pair),
             Some((left, until)) => {
@@ -194,7 +194,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
             inner.reader.take()
         });
         cell.signal.notify();
-        self.post.give_back_socket();
+        self.post.release_socket();
     }
 
     /// Adds the connection in `cell` and returns its index.
@@ -214,7 +214,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
             cell: Arc::clone(&cell),
             path,
             resolved_until: None,
-            is_heard: false,
+            has_received: false,
             ids: 0,
             is_unresolved: false,
             served_at: Instant::ZERO,
@@ -237,7 +237,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
     /// Calls `give` to pass an arrival to the connection at index `place`, and counts the outcome.
     pub(super) fn give(&mut self, place: u32, give: impl FnOnce(&Cell<B>) -> ArrivalOutcome) {
         let Some(slot) = self.slots.get_mut(place) else { return };
-        slot.is_heard = true;
+        slot.has_received = true;
         let is_opening = slot.is_active && !slot.acks.terms.is_synchronized;
         self.counters.deliveries += 1;
         match give(&slot.cell) {

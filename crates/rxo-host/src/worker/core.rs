@@ -24,7 +24,7 @@ use super::upkeep::Upkeep;
 use crate::fast::Fast;
 use crate::post::{Command, Post};
 use crate::settings::Settings;
-use crate::shards::Seat;
+use crate::shards::ShardRole;
 use crate::{HostConfig, HostError};
 
 /// The parts of a worker, apart from its device and its engine.
@@ -44,10 +44,10 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         settings: Settings,
         sink: SinkCapabilities,
         kept: Kept,
-        seat: Seat,
+        role: ShardRole,
     ) -> Result<Self, HostError> {
-        let network = Network::new(config, settings.link.clone(), sink, seat.shard.is_first());
-        let (post, commands) = Post::new(config, settings, seat)?;
+        let network = Network::new(config, settings.link.clone(), sink, role.shard.is_first());
+        let (post, commands) = Post::new(config, settings, role)?;
         let mac = network.link.mac();
         Ok(Self {
             fast: Fast::new(&config.fast_path, sink.link, mac, config.secret[0]),
@@ -110,15 +110,15 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     }
 
     /// Copies received data that has occupied device buffers for too long; if `is_urgent`, all such data.
-    pub(super) fn give_back(&mut self, is_urgent: bool) {
-        self.upkeep.give_back(&mut self.connections.slots, is_urgent);
+    pub(super) fn copy_overdue(&mut self, is_urgent: bool) {
+        self.upkeep.copy_overdue(&mut self.connections.slots, is_urgent);
     }
 
     /// Marks connections with expired timers to be served, and runs the timers of the link and the cast.
     pub(super) fn wake_due(&mut self, now: Instant) {
         let Self { connections, clock, network, cast, .. } = self;
         network.join_groups(connections, now);
-        network.mend(connections, now);
+        network.restore_lost(connections, now);
         network.wake(connections, now);
         clock.wake(connections);
         cast.wake(connections, now);
@@ -144,7 +144,7 @@ pub(super) fn apply_commands<B: AsRef<[u8]> + Default + Send + Sync + 'static>(
             Command::Open(cell) => connections.open(cell, clock, network),
             Command::Listen(listening) => connections.listeners.push(listening),
             Command::Unlisten(listening) => connections.unlisten(&listening),
-            Command::Receive(news) => network.news.push(news),
+            Command::Receive(frame) => network.shared_frames.push(frame),
             Command::Turn => {}
             Command::Cast(command) => cast.apply(*command, connections, network, clock.now),
         }

@@ -117,7 +117,7 @@ impl Fast {
     ) {
         let Some((place, records)) = self.gathered.run(number) else { return };
         let Some(slot) = connections.slots.get_mut(place) else { return };
-        slot.is_heard = true;
+        slot.has_received = true;
         if let Some(last) = records.last_ack_of() {
             slot.acks.remember(last);
         }

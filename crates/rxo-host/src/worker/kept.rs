@@ -66,7 +66,7 @@ impl Kept {
     }
 
     /// Puts an entry that could not be processed back to the front.
-    pub(crate) fn put_back(&mut self, entry: Entry) {
+    pub(crate) fn push_front(&mut self, entry: Entry) {
         self.queue.push_front(entry);
     }
 

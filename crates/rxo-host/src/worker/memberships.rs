@@ -8,8 +8,8 @@ use rxo_frame::Instant;
 use rxo_wire::FlowKey;
 
 use super::connections::Connections;
-use super::mending::Mending;
 use super::network::Network;
+use super::restoring::Restoring;
 use crate::cell::GroupFlow;
 use crate::receive::Delivered;
 
@@ -25,7 +25,7 @@ pub(super) struct Memberships {
 struct Member {
     flow: GroupFlow,
     place: u32,
-    mending: Mending,
+    restoring: Restoring,
 }
 
 impl Memberships {
@@ -53,11 +53,11 @@ impl Memberships {
             connections.counters.group_strangers += 1;
             return;
         };
-        let was_heard = connections.slots.get(place).is_some_and(|slot| slot.is_heard);
+        let had_received = connections.slots.get(place).is_some_and(|slot| slot.has_received);
         connections.give(place, |cell| cell.on_group_arrival(now, arrival));
         // A packet to the group does not show that the peer receives this host's packets.
         if let Some(slot) = connections.slots.get_mut(place) {
-            slot.is_heard = was_heard;
+            slot.has_received = had_received;
         }
     }
 }
@@ -72,16 +72,16 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     ) {
         let members = &mut self.memberships.members;
         match members.iter_mut().find(|member| member.flow.key == *key) {
-            Some(member) => member.mending.collect(payload),
+            Some(member) => member.restoring.collect(payload),
             None => connections.counters.group_strangers += 1,
         }
     }
 
     /// Restores lost segments from the parity packets that have arrived, for all connections that have joined
     /// a group.
-    pub(super) fn mend(&mut self, connections: &mut Connections<B>, now: Instant) {
-        for Member { place, mending, .. } in &mut self.memberships.members {
-            mending.mend(connections, *place, now);
+    pub(super) fn restore_lost(&mut self, connections: &mut Connections<B>, now: Instant) {
+        for Member { place, restoring, .. } in &mut self.memberships.members {
+            restoring.restore_lost(connections, *place, now);
         }
     }
 
@@ -93,8 +93,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
             let Some(flow) = slot.cell.group.as_deref().copied() else { continue };
             let is_free = self.memberships.find(&flow.key).is_none();
             if is_free && self.link.join(flow.channel, now).is_ok() {
-                let mending = Mending::default();
-                self.memberships.members.push(Member { flow, place, mending });
+                let restoring = Restoring::default();
+                self.memberships.members.push(Member { flow, place, restoring });
             } else {
                 slot.cell.serve(|inner| inner.connection.abort());
                 connections.touch(place);

@@ -14,16 +14,15 @@ mod beside;
 mod cast;
 mod clock;
 mod connections;
+mod copy_overdue;
 mod core;
 mod counters;
 mod drain;
 mod fast;
-mod give_back;
 mod kept;
 mod last_acks;
 mod line;
 mod memberships;
-mod mending;
 mod neighbours;
 mod network;
 mod orphans;
@@ -31,14 +30,15 @@ mod out;
 mod pages;
 mod paths;
 mod reclaim;
+mod restoring;
 mod rests;
 mod run;
 mod serve;
 mod shares;
 mod slots;
-mod strangers;
 mod ticket;
 mod timers;
+mod unmatched;
 mod upkeep;
 
 use std::sync::Arc;
@@ -56,7 +56,7 @@ use self::shares::Shares;
 use crate::link::Conflict;
 use crate::post::Post;
 use crate::settings::Settings;
-use crate::shards::Seat;
+use crate::shards::ShardRole;
 use crate::socket::Shards;
 use crate::stages::{Stage, Stopwatch};
 use crate::{Handle, HostConfig, HostError};
@@ -130,7 +130,7 @@ where
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn new(source: I, sink: O, config: HostConfig) -> Result<Self, HostError> {
-        Self::shard(source, sink, &config, Seat::default())
+        Self::shard(source, sink, &config, ShardRole::default())
     }
 
     /// Creates one shard of a host.
@@ -138,7 +138,7 @@ where
         source: I,
         sink: O,
         config: &HostConfig,
-        seat: Seat,
+        role: ShardRole,
     ) -> Result<Self, HostError> {
         config.check()?;
         let (from, to) = (source.capabilities(), sink.capabilities());
@@ -161,7 +161,7 @@ where
             sink,
             engine: Engine::new(engine).map_err(HostError::Engine)?,
             received: Vec::with_capacity(budget_frames),
-            core: Core::new(config, settings, to, kept, seat)?,
+            core: Core::new(config, settings, to, kept, role)?,
             budget_frames,
             is_busy: config.busy,
             pause: config.pause,
@@ -288,7 +288,7 @@ where
         if let Some(policy) = self.next_policy.take() {
             self.change_policy(policy, now);
         }
-        self.core.give_back(false);
+        self.core.copy_overdue(false);
         let batch = self.core.post().memory().queue().recent().batch_frames(self.budget_frames);
         let mut frames = 0;
         loop {
@@ -330,7 +330,7 @@ where
         }
         let since = *self.starved_since.get_or_insert(now);
         if now.since(since) >= MOST_STARVED {
-            self.core.give_back(true);
+            self.core.copy_overdue(true);
             self.starved_since = None;
         }
     }

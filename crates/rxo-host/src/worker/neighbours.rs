@@ -15,20 +15,20 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     /// must process the segment; `None` for other messages.
     pub(super) fn handle_message(
         &mut self,
-        heard: FrameOutcome,
+        outcome: FrameOutcome,
         connections: &mut Connections<B>,
         now: Instant,
     ) -> Option<Parsed> {
-        match heard {
+        match outcome {
             FrameOutcome::Segment(parsed) => return Some(parsed),
             // Only the worker that has received a datagram uses it.
             FrameOutcome::Nothing | FrameOutcome::ToGroup(_) => {}
             FrameOutcome::Neighbour(_) => self.touch_unresolved(connections),
-            FrameOutcome::TooBig(said) => connections.notify(&said.pair, |connection| {
-                connection.on_packet_too_big(now, said.seq, said.mtu);
+            FrameOutcome::TooBig(report) => connections.notify(&report.pair, |connection| {
+                connection.on_packet_too_big(now, report.seq, report.mtu);
             }),
-            FrameOutcome::Unreachable(said) => connections.notify(&said.pair, |connection| {
-                connection.on_unreachable(said.seq, said.is_hard);
+            FrameOutcome::Unreachable(report) => connections.notify(&report.pair, |connection| {
+                connection.on_unreachable(report.seq, report.is_hard);
             }),
         }
         None
@@ -37,17 +37,17 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     /// Sends a copy of `frame` to the other shards if all shards need this frame.
     pub(super) fn notify_shards(&self, frame: &Frame<B>) {
         if !self.others.is_empty() && self.link.is_for_all_shards(frame) {
-            let news = shared_copy(frame);
-            self.others.iter().for_each(|other| other.send_news(news.clone()));
+            let copy = shared_copy(frame);
+            self.others.iter().for_each(|other| other.send_shared(copy.clone()));
         }
     }
 
     /// Processes the copies of frames that other shards have received.
     pub(super) fn receive_from_shards(&mut self, connections: &mut Connections<B>, now: Instant) {
-        for news in std::mem::take(&mut self.news) {
+        for copy in std::mem::take(&mut self.shared_frames) {
             connections.post.record_processed();
-            let heard = self.link.receive_copy(&news, now);
-            self.handle_message(heard, connections, now);
+            let outcome = self.link.receive_copy(&copy, now);
+            self.handle_message(outcome, connections, now);
         }
     }
 
@@ -81,7 +81,7 @@ pub(super) enum NeighbourState {
     /// The neighbour's Ethernet address was requested and is not known yet, or the route no longer exists.
     Waits,
     /// The neighbour does not answer address requests.
-    Nobody,
+    Unreachable,
 }
 
 /// Resolves the neighbour of `slot`, unless the last result is still valid. Returns the neighbour's state.
@@ -94,7 +94,7 @@ pub(super) fn reach<B>(slot: &mut Slot<B>, link: &mut Link, now: Instant) -> Nei
 fn resolve<B>(slot: &mut Slot<B>, link: &mut Link, now: Instant) -> NeighbourState {
     let peer = slot.path.pair.destination();
     // A packet that was received proves that the neighbour is reachable.
-    if std::mem::take(&mut slot.is_heard) && slot.resolved_until.is_some() {
+    if std::mem::take(&mut slot.has_received) && slot.resolved_until.is_some() {
         link.confirm(peer, now);
     }
     slot.resolved_until = None;
@@ -104,7 +104,7 @@ fn resolve<B>(slot: &mut Slot<B>, link: &mut Link, now: Instant) -> NeighbourSta
             slot.resolved_until = Some(now + RESOLVED_FOR);
             NeighbourState::Known
         }
-        Resolve::Unreachable => NeighbourState::Nobody,
+        Resolve::Unreachable => NeighbourState::Unreachable,
         Resolve::Pending | Resolve::NoRoute => NeighbourState::Waits,
     }
 }

@@ -14,7 +14,7 @@ use super::paths::Paths;
 use crate::HostConfig;
 use crate::link::{Allowance, Link};
 use crate::post::Post;
-use crate::shards::News;
+use crate::shards::SharedFrame;
 use crate::stages::Stopwatch;
 use crate::transmit::{Outbox, Shape};
 
@@ -37,7 +37,7 @@ pub(super) struct Network<B> {
     /// The other shards of this host.
     pub(super) others: Vec<Arc<Post<B>>>,
     /// Copies of frames from other shards, to be processed in this round.
-    pub(super) news: Vec<News>,
+    pub(super) shared_frames: Vec<SharedFrame>,
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
@@ -66,7 +66,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
             drain: Drain::new(),
             line: Line::new(),
             others: Vec::new(),
-            news: Vec::new(),
+            shared_frames: Vec::new(),
         }
     }
 

@@ -73,14 +73,14 @@ impl Orphans {
 
     /// If there are too many orphans, removes and returns the orphan that has been stalled for the longest
     /// time; `None` if none is stalled. An orphan is stalled if its peer has accepted less than [`LEAST_TAKEN`]
-    /// bytes for at least [`STALLED`]. Checks at most [`LOOKS`] entries. `left_bytes` returns the number of
-    /// unacknowledged bytes, or `None` if the ticket no longer belongs to that index.
+    /// bytes for at least [`STALLED`]. Checks at most [`MOST_CHECKED`] entries. `left_bytes` returns the number
+    /// of unacknowledged bytes, or `None` if the ticket no longer belongs to that index.
     pub(super) fn pop_stalled(
         &mut self,
         now: Instant,
         mut left_bytes: impl FnMut(u32, Ticket) -> Option<usize>,
     ) -> Option<(u32, Ticket)> {
-        for _ in 0..LOOKS {
+        for _ in 0..MOST_CHECKED {
             let first = *self.queue.front().filter(|_| self.live > self.limit)?;
             let left_bytes = left_bytes(first.place, first.ticket);
             let is_stalled = left_bytes.is_some_and(|left| left + LEAST_TAKEN > first.left_bytes);
@@ -144,7 +144,7 @@ fn left_bytes<B: AsRef<[u8]> + Default + Send + Sync + 'static>(slot: &Slot<B>) 
 /// bytes could keep an orphan for ever.
 const LEAST_TAKEN: usize = 16 << 10;
 /// Number of orphans that are checked when one is added.
-const LOOKS: usize = 16;
+const MOST_CHECKED: usize = 16;
 /// The minimum time without progress before an orphan is reset. Some peers reopen their window only when half
 /// of a buffer is free; this time is enough for a peer that reads a kilobyte per second.
 const STALLED: Duration = Duration::from_secs(60);
@@ -191,7 +191,7 @@ mod tests {
             };
             assert_eq!(orphans.pop_stalled(at(100), left_bytes), None);
         }
-        assert_eq!((looks, orphans.queue.len()), (49 * LOOKS, 500));
+        assert_eq!((looks, orphans.queue.len()), (49 * MOST_CHECKED, 500));
     }
 
     #[test]

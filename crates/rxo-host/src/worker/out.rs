@@ -38,7 +38,7 @@ impl<O: FrameSink> Out<'_, O> {
         match reach {
             NeighbourState::Known => self.send_all(connection, beside, now),
             NeighbourState::Waits => Ok(false),
-            NeighbourState::Nobody => {
+            NeighbourState::Unreachable => {
                 connection.on_no_neighbour();
                 Ok(false)
             }

@@ -133,7 +133,7 @@ where
             return waiter.wait(Some(&self.source), self.core.post().alarm(), left);
         }
         self.false_alarms = 0;
-        self.core.give_back(true);
+        self.core.copy_overdue(true);
         waiter.wait(None, self.core.post().alarm(), left.min(SHORT_WAIT))
     }
 }

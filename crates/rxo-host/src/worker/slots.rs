@@ -22,7 +22,7 @@ pub(crate) struct Slot<B> {
     /// The time at which the neighbour must be resolved again; `None` while its address is unknown.
     pub(crate) resolved_until: Option<Instant>,
     /// `true` if a segment of the connection has arrived since the neighbour was resolved.
-    pub(crate) is_heard: bool,
+    pub(crate) has_received: bool,
     /// The IPv4 ID of the connection's next packet.
     pub(crate) ids: u16,
     /// `true` while the connection waits for its neighbour to be resolved.

@@ -10,7 +10,7 @@ use rxo_frame::Instant;
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: Vec<(Instant, u32)>,
-    /// The position of each connection in the heap; [`NOWHERE`] if it has no entry.
+    /// The position of each connection in the heap; [`NO_INDEX`] if it has no entry.
     at: Vec<u32>,
 }
 
@@ -57,15 +57,15 @@ impl Timers {
     fn index(&mut self, place: u32) -> Option<usize> {
         let place = place as usize;
         if self.at.len() <= place {
-            self.at.resize(place + 1, NOWHERE);
+            self.at.resize(place + 1, NO_INDEX);
         }
         let index = self.at[place];
-        (index != NOWHERE).then_some(index as usize)
+        (index != NO_INDEX).then_some(index as usize)
     }
 
     fn remove(&mut self, index: usize) {
         let (_, place) = self.heap.swap_remove(index);
-        self.at[place as usize] = NOWHERE;
+        self.at[place as usize] = NO_INDEX;
         if index < self.heap.len() {
             self.sink(index);
             self.rise(index);
@@ -103,7 +103,7 @@ impl Timers {
     }
 }
 
-const NOWHERE: u32 = u32::MAX;
+const NO_INDEX: u32 = u32::MAX;
 
 #[cfg(test)]
 mod tests {

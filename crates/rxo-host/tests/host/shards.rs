@@ -15,7 +15,7 @@ use rxo_device::{
 };
 use rxo_frame::{Frame, Gather, Instant, LinkKind};
 use rxo_host::{
-    Host, HostConfig, HostCounters, HostError, ShardSeat, ShardedHost, TcpListener, TcpStream,
+    Host, HostConfig, HostCounters, HostError, ShardOpener, ShardedHost, TcpListener, TcpStream,
 };
 use rxo_wire::{FlowKey, parse, parse_ip, shard_of};
 
@@ -344,17 +344,17 @@ fn shards_run_on_threads_of_their_own() {
     let counters = thread::scope(|scope| {
         let stop = &stop;
         scope.spawn(move || peer.run(&mut Polling::start(), stop, |_, _| {}).unwrap());
-        let run = |seat: ShardSeat<Vec<u8>>| {
-            let (lane, back, opened) = (&lanes[seat.index() as usize], &back, opened.clone());
+        let run = |opener: ShardOpener<Vec<u8>>| {
+            let (lane, back, opened) = (&lanes[opener.index() as usize], &back, opened.clone());
             scope.spawn(move || {
-                let (mut shard, handle) = seat.open(lane.source(), back.sink()).unwrap();
+                let (mut shard, handle) = opener.open(lane.source(), back.sink()).unwrap();
                 opened.send(handle).unwrap();
                 shard.run(&mut Polling::start(), stop, |_, _| {}).unwrap();
                 shard.counters()
             })
         };
-        let seats = ShardSeat::all(SHARDS, &at_host).unwrap();
-        let shards: Vec<_> = seats.into_iter().map(run).collect();
+        let openers = ShardOpener::all(SHARDS, &at_host).unwrap();
+        let shards: Vec<_> = openers.into_iter().map(run).collect();
         let listener = opening.recv().unwrap().listen(server(), 64).unwrap();
         scope.spawn(move || {
             for _ in 0..8 {
@@ -393,9 +393,9 @@ fn shards_run_on_threads_of_their_own() {
 #[test]
 fn a_seat_that_is_given_up_ends_the_waiting_of_the_others() {
     let lane = MemoryLink::new(options());
-    let mut seats = ShardSeat::<Vec<u8>>::all(SHARDS, &config("10.0.0.2/24")).unwrap();
-    let other = seats.pop().unwrap();
-    let first = seats.pop().unwrap();
+    let mut openers = ShardOpener::<Vec<u8>>::all(SHARDS, &config("10.0.0.2/24")).unwrap();
+    let other = openers.pop().unwrap();
+    let first = openers.pop().unwrap();
     let waiting = thread::spawn({
         let lane = lane.clone();
         move || first.open(lane.source(), lane.sink()).map(|_| ())

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use super::*;
 use crate::PIECE_BYTES;
 use crate::READ_BYTES;
-use crate::files::{Opened, Pages, Patience, Root};
+use crate::files::{DiskWait, Opened, Pages, Root};
 use crate::scratch::Scratch;
 
 /// A directory with files, next to a secret file outside it.
@@ -74,7 +74,7 @@ fn conversed(mut text: &[u8], www: &Path, at_once: usize) -> Talk {
                 text = later;
             }
             Step::Find(lookup) => {
-                conversation.found(opened.find(&root, &lookup, Patience::Waits).unwrap());
+                conversation.found(opened.find(&root, &lookup, DiskWait::Waits).unwrap());
             }
             Step::List => {
                 talk.listed += 1;
@@ -86,7 +86,7 @@ fn conversed(mut text: &[u8], www: &Path, at_once: usize) -> Talk {
                 if let Some(part) = part {
                     let piece_bytes = PIECE_BYTES as u64;
                     let index = part.from / piece_bytes;
-                    let page = opened.page(&mut pages, index, SystemTime::now(), Patience::Waits);
+                    let page = opened.page(&mut pages, index, SystemTime::now(), DiskWait::Waits);
                     let page = page.unwrap().unwrap();
                     let from = (part.from % piece_bytes) as usize;
                     piece.extend_from_slice(&page[from..from + part.bytes]);

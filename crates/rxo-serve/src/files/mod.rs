@@ -23,7 +23,7 @@ use rustix::fs::{CWD, Dir, DirEntry, FileType, Mode, OFlags, ResolveFlags, opena
 use rustix::io::Errno;
 
 pub use self::pages::{Page, Pages};
-pub(crate) use self::readers::{Errand, Job, Readers, Reply};
+pub(crate) use self::readers::{FileTask, Job, Readers, Reply};
 use self::version::{FileVersion, Stamp};
 use crate::limits::PIECE_BYTES;
 use crate::lookup::{Facts, Found, Lookup, Problem};
@@ -80,7 +80,7 @@ pub struct Opened {
 
 /// Determines if a file system call may block on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub enum DiskWait {
     /// The call blocks until the disk has answered.
     Waits,
     /// The call returns `None` instead of blocking on the disk.
@@ -224,7 +224,7 @@ fn read(folder: &File) -> Result<Names, Problem> {
 
 impl Opened {
     /// Opens a path and keeps it open, as [`Step::Find`](crate::Step::Find) requires. `None` if the call would
-    /// have to wait for the disk and `patience` forbids it.
+    /// have to wait for the disk and `disk_wait` forbids it.
     ///
     /// # Errors
     /// If the path does not exist or leads out of the directory, or if the system refuses to open it.
@@ -232,12 +232,12 @@ impl Opened {
         &mut self,
         root: &Root,
         lookup: &Lookup,
-        patience: Patience,
+        disk_wait: DiskWait,
     ) -> Option<Result<Found, Problem>> {
         let flags = if lookup.is_folder { FOLDER } else { FILE };
-        let opened = match patience {
-            Patience::Waits => root.open_below(&lookup.path, flags),
-            Patience::None => root.open_cached(&lookup.path, flags)?,
+        let opened = match disk_wait {
+            DiskWait::Waits => root.open_below(&lookup.path, flags),
+            DiskWait::None => root.open_cached(&lookup.path, flags)?,
         };
         Some(opened.map_err(Problem::from).and_then(|file| self.keep(root, file.into(), lookup)))
     }
@@ -274,7 +274,7 @@ impl Opened {
 
     /// Returns page `index` of the file that was found last: [`PIECE_BYTES`] long, except the last page. The
     /// page comes from the cache `pages`, or is read and, if the file's version is settled at `now`
-    /// ([`Opened::unstable_for`]), cached. `None` if the call would have to wait for the disk and `patience`
+    /// ([`Opened::unstable_for`]), cached. `None` if the call would have to wait for the disk and `disk_wait`
     /// forbids it. The result is an error if the file cannot be read, or is no longer the version that was
     /// found.
     pub fn page(
@@ -282,26 +282,26 @@ impl Opened {
         pages: &mut Pages,
         index: u64,
         now: SystemTime,
-        patience: Patience,
+        disk_wait: DiskWait,
     ) -> Option<io::Result<Page>> {
         let known = self.file.as_ref().and_then(|(_, version)| pages.get(version, index));
         if known.is_some() {
             return known.map(Ok);
         }
-        let read = self.read_page(index, pages.spare(), patience)?;
+        let read = self.read_page(index, pages.spare(), disk_wait)?;
         Some(read.map(|bytes| self.keep_page(pages, index, bytes, now)))
     }
 
     /// Reads page `index` of the file that was found last into `buffer`; `None` if the call would have to
-    /// wait for the disk and `patience` forbids it.
+    /// wait for the disk and `disk_wait` forbids it.
     pub(crate) fn read_page(
         &self,
         index: u64,
         buffer: Vec<u8>,
-        patience: Patience,
+        disk_wait: DiskWait,
     ) -> Option<io::Result<Vec<u8>>> {
         match &self.file {
-            Some((file, version)) => version.read(file, index, buffer, patience),
+            Some((file, version)) => version.read(file, index, buffer, disk_wait),
             None => Some(Err(io::ErrorKind::NotFound.into())),
         }
     }

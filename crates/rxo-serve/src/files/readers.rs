@@ -10,13 +10,13 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use super::{Opened, Patience, Root, lock};
+use super::{DiskWait, Opened, Root, lock};
 use crate::lookup::{Found, Lookup, Problem};
 use crate::names::Names;
 
 /// A task in the file system that may have to wait for the disk.
 #[derive(Debug)]
-pub(crate) enum Errand {
+pub(crate) enum FileTask {
     Find(Lookup),
     List,
     Page(u64),
@@ -27,10 +27,10 @@ pub(crate) enum Errand {
 pub(crate) struct Job {
     pub(crate) token: u64,
     pub(crate) opened: Opened,
-    pub(crate) errand: Errand,
+    pub(crate) task: FileTask,
 }
 
-/// The result of a task in the file system ([`Errand`]), returned by the thread that ran it.
+/// The result of a task in the file system ([`FileTask`]), returned by the thread that ran it.
 #[derive(Debug)]
 pub(crate) enum Reply {
     Found(Result<Found, Problem>),
@@ -134,15 +134,15 @@ impl Readers {
 }
 
 fn run(job: Job, root: &Root) -> Done {
-    let Job { token, mut opened, errand } = job;
-    let reply = match errand {
-        Errand::Find(lookup) => {
-            let found = opened.find(root, &lookup, Patience::Waits);
+    let Job { token, mut opened, task } = job;
+    let reply = match task {
+        FileTask::Find(lookup) => {
+            let found = opened.find(root, &lookup, DiskWait::Waits);
             Reply::Found(found.unwrap_or(Err(Problem::Busy)))
         }
-        Errand::List => Reply::Listed(opened.names(root)),
-        Errand::Page(index) => {
-            let read = opened.read_page(index, Vec::new(), Patience::Waits);
+        FileTask::List => Reply::Listed(opened.names(root)),
+        FileTask::Page(index) => {
+            let read = opened.read_page(index, Vec::new(), DiskWait::Waits);
             Reply::Page(read.unwrap_or(Err(io::ErrorKind::WouldBlock.into())), index)
         }
     };

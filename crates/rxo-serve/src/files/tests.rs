@@ -14,7 +14,7 @@ fn a_directory_has_its_names_with_marks_and_is_closed_then() {
     let root = Root::open(path).unwrap();
     let mut opened = Opened::default();
     let lookup = Lookup { path: ".".into(), is_folder: true };
-    assert_eq!(opened.find(&root, &lookup, Patience::Waits), Some(Ok(Found::Folder)));
+    assert_eq!(opened.find(&root, &lookup, DiskWait::Waits), Some(Ok(Found::Folder)));
     let names = opened.names(&root).unwrap();
     assert!(names.after(None).eq([&b"file"[..], b"folder/"]) && !names.is_cut());
     assert_eq!(opened.names(&root).unwrap_err(), Problem::Unreadable);
@@ -29,7 +29,7 @@ fn an_index_that_is_a_directory_is_not_listed_in_place_of_its_own() {
     let mut opened = Opened::default();
     for (below, is_folder) in [(".", true), ("./index.html", false)] {
         let lookup = Lookup { path: below.into(), is_folder };
-        assert_eq!(opened.find(&root, &lookup, Patience::Waits), Some(Ok(Found::Folder)));
+        assert_eq!(opened.find(&root, &lookup, DiskWait::Waits), Some(Ok(Found::Folder)));
     }
     assert!(opened.names(&root).unwrap().after(None).eq([&b"index.html/"[..]]));
 }
@@ -42,7 +42,7 @@ fn a_list_is_shared_while_it_is_held_and_the_directory_is_the_same() {
     let list = || {
         let mut opened = Opened::default();
         let lookup = Lookup { path: ".".into(), is_folder: true };
-        opened.find(&root, &lookup, Patience::Waits).unwrap().unwrap();
+        opened.find(&root, &lookup, DiskWait::Waits).unwrap().unwrap();
         opened.names(&root).unwrap()
     };
     let now = SystemTime::now();

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
-use super::{CLOCK_TICK, PIECE_BYTES, Patience};
+use super::{CLOCK_TICK, DiskWait, PIECE_BYTES};
 
 /// Identifies a version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,7 +50,7 @@ impl FileVersion {
     }
 
     /// Reads page `index` of this version of `file` into `buffer`. `None` if the call would have to wait for
-    /// the disk and `patience` forbids it.
+    /// the disk and `disk_wait` forbids it.
     ///
     /// # Errors
     /// If the file cannot be read, or is another version now.
@@ -59,10 +59,10 @@ impl FileVersion {
         file: &File,
         index: u64,
         buffer: Vec<u8>,
-        patience: Patience,
+        disk_wait: DiskWait,
     ) -> Option<io::Result<Vec<u8>>> {
-        match self.read_and_check(file, index, buffer, patience) {
-            Err(error) if patience == Patience::None && would_wait(&error) => None,
+        match self.read_and_check(file, index, buffer, disk_wait) {
+            Err(error) if disk_wait == DiskWait::None && would_wait(&error) => None,
             read => Some(read),
         }
     }
@@ -72,7 +72,7 @@ impl FileVersion {
         file: &File,
         index: u64,
         mut buffer: Vec<u8>,
-        patience: Patience,
+        disk_wait: DiskWait,
     ) -> io::Result<Vec<u8>> {
         let from = index.saturating_mul(PIECE_BYTES as u64);
         let length = self.bytes.saturating_sub(from).min(PIECE_BYTES as u64) as usize;
@@ -81,7 +81,7 @@ impl FileVersion {
             buffer = Vec::new();
         }
         buffer.resize(length, 0);
-        fill(file, &mut buffer, from, patience)?;
+        fill(file, &mut buffer, from, disk_wait)?;
         if self.is_still(&file.metadata()?) { Ok(buffer) } else { Err(changed()) }
     }
 
@@ -113,10 +113,10 @@ impl FileVersion {
     }
 }
 
-fn fill(file: &File, into: &mut [u8], from: u64, patience: Patience) -> io::Result<()> {
-    let flags = match patience {
-        Patience::Waits => ReadWriteFlags::empty(),
-        Patience::None => ReadWriteFlags::NOWAIT,
+fn fill(file: &File, into: &mut [u8], from: u64, disk_wait: DiskWait) -> io::Result<()> {
+    let flags = match disk_wait {
+        DiskWait::Waits => ReadWriteFlags::empty(),
+        DiskWait::None => ReadWriteFlags::NOWAIT,
     };
     let mut filled = 0;
     while filled < into.len() {
@@ -184,7 +184,7 @@ mod tests {
         let file = File::open(&path).unwrap();
         let version = FileVersion::of(&file.metadata().unwrap());
         let spare = Vec::with_capacity(PIECE_BYTES);
-        let page = version.read(&file, 0, spare, Patience::Waits).unwrap().unwrap();
+        let page = version.read(&file, 0, spare, DiskWait::Waits).unwrap().unwrap();
         assert!(page == b"hello" && page.capacity() <= 64, "{}", page.capacity());
         std::fs::remove_file(path).unwrap();
     }

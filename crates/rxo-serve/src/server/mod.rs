@@ -11,7 +11,7 @@
 //! connection, the owner must limit that memory: see [`Text::is_most_of_its_page`].
 
 mod places;
-mod seat;
+mod session;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 pub use self::places::Places;
-pub use self::seat::{Client, Text};
-use self::seat::{Rest, Seat, Shared};
+pub use self::session::{Client, Text};
+use self::session::{Rest, Session, Shared};
 use crate::conversation::{Conversation, Exchange, Now};
 use crate::files::{Pages, Readers, Root};
 use crate::limits::{Limits, READ_BYTES};
@@ -50,7 +50,7 @@ pub struct Rules {
 pub struct Server<'c> {
     rules: Rules,
     shared: Shared,
-    seats: HashMap<u64, Seat<'c>>,
+    sessions: HashMap<u64, Session<'c>>,
     /// The number of clients that are being turned away, because their address has too many clients.
     turned_away: usize,
     places: Places,
@@ -70,7 +70,7 @@ impl<'c> Server<'c> {
     pub fn new(root: Arc<Root>, rules: Rules, wake: Arc<dyn Fn() + Send + Sync>) -> Self {
         let shared = Shared {
             readers: Readers::new(Arc::clone(&root), rules.readers, rules.clients, wake),
-            patience: rules.disk,
+            disk_timeout: rules.disk,
             root,
             pages: Pages::new(rules.cache_bytes),
             exchanges: Vec::new(),
@@ -79,7 +79,7 @@ impl<'c> Server<'c> {
         Self {
             rules,
             shared,
-            seats: HashMap::new(),
+            sessions: HashMap::new(),
             turned_away: 0,
             places: Places::default(),
             next_token: 0,
@@ -100,20 +100,20 @@ impl<'c> Server<'c> {
 
     /// Returns `true` if no further client should be admitted.
     pub fn is_full(&self) -> bool {
-        self.seats.len() - self.turned_away >= self.rules.clients
+        self.sessions.len() - self.turned_away >= self.rules.clients
     }
 
     /// Returns the number of clients, including those that are being turned away.
     pub fn clients(&self) -> usize {
-        self.seats.len()
+        self.sessions.len()
     }
 
     /// Returns `true` if there are no clients.
     pub fn is_empty(&self) -> bool {
-        self.seats.is_empty()
+        self.sessions.is_empty()
     }
 
-    /// Admits a client, which `seat` creates from its token. The client counts as ready at first. If the
+    /// Admits a client, which `client` creates from its token. The client counts as ready at first. If the
     /// client's address has too many clients, it gets status 503, and its bytes are read and ignored for a
     /// short time: closing at once would reset the connection, and the answer might be lost. If 64 clients are
     /// being turned away already, the client is dropped. O(log n).
@@ -121,7 +121,7 @@ impl<'c> Server<'c> {
         &mut self,
         peer: SocketAddr,
         now: (Instant, SystemTime),
-        seat: impl FnOnce(u64) -> C,
+        client: impl FnOnce(u64) -> C,
     ) {
         let has_place = self.places.take(peer.ip(), self.rules.per_peer);
         let conversation = if has_place {
@@ -136,14 +136,15 @@ impl<'c> Server<'c> {
         };
         let token = self.next_token;
         self.next_token += 1;
-        self.seats.insert(token, Seat::new(Box::new(seat(token)), peer, conversation, has_place));
+        self.sessions
+            .insert(token, Session::new(Box::new(client(token)), peer, conversation, has_place));
         self.ready(token);
     }
 
     /// Marks the client with this token as able to proceed. Does nothing if no client has this token.
     pub fn ready(&mut self, token: u64) {
-        if let Some(seat) = self.seats.get_mut(&token)
-            && !std::mem::replace(&mut seat.is_queued, true)
+        if let Some(session) = self.sessions.get_mut(&token)
+            && !std::mem::replace(&mut session.is_queued, true)
         {
             self.queue.push_back(token);
         }
@@ -162,8 +163,8 @@ impl<'c> Server<'c> {
         self.wake_due(clock());
         for _ in 0..self.queue.len().min(MOST_DRIVEN) {
             let Some(token) = self.queue.pop_front() else { break };
-            let Some(seat) = self.seats.get_mut(&token) else { continue };
-            seat.is_queued = false;
+            let Some(session) = self.sessions.get_mut(&token) else { continue };
+            session.is_queued = false;
             self.drive(token, date, clock);
         }
     }
@@ -189,8 +190,8 @@ impl<'c> Server<'c> {
     fn take_reply(&mut self, date: SystemTime, clock: &mut dyn FnMut() -> Instant) -> bool {
         let Some((token, opened, reply)) = self.shared.readers.next() else { return false };
         // The client may have gone.
-        if let Some(seat) = self.seats.get_mut(&token) {
-            seat.on_reply(opened, reply, &mut self.shared.pages, date);
+        if let Some(session) = self.sessions.get_mut(&token) {
+            session.on_reply(opened, reply, &mut self.shared.pages, date);
             self.drive(token, date, clock);
         }
         true
@@ -198,8 +199,8 @@ impl<'c> Server<'c> {
 
     fn drive(&mut self, token: u64, date: SystemTime, clock: &mut dyn FnMut() -> Instant) {
         let may_stay = !self.is_full() && !self.is_ending;
-        let Some(seat) = self.seats.get_mut(&token) else { return };
-        match seat.drive(token, &mut self.shared, date, may_stay, clock) {
+        let Some(session) = self.sessions.get_mut(&token) else { return };
+        match session.drive(token, &mut self.shared, date, may_stay, clock) {
             Rest::Until(until) => self.wait_until(token, until),
             Rest::Turn => self.ready(token),
             Rest::Over => self.remove(token),
@@ -211,8 +212,8 @@ impl<'c> Server<'c> {
             && at <= now
         {
             self.deadlines.pop_first();
-            if let Some(seat) = self.seats.get_mut(&token) {
-                seat.deadline = None;
+            if let Some(session) = self.sessions.get_mut(&token) {
+                session.deadline = None;
             }
             self.ready(token);
         }
@@ -221,23 +222,23 @@ impl<'c> Server<'c> {
     /// Sets the deadline of the client with this token. An entry with an earlier time stays and is renewed
     /// when it expires, because entries expire more rarely than deadlines change.
     fn wait_until(&mut self, token: u64, until: Instant) {
-        let Some(seat) = self.seats.get_mut(&token) else { return };
-        if seat.deadline.is_some_and(|earlier| earlier <= until) {
+        let Some(session) = self.sessions.get_mut(&token) else { return };
+        if session.deadline.is_some_and(|earlier| earlier <= until) {
             return;
         }
-        if let Some(later) = seat.deadline.replace(until) {
+        if let Some(later) = session.deadline.replace(until) {
             self.deadlines.remove(&(later, token));
         }
         self.deadlines.insert((until, token));
     }
 
     fn remove(&mut self, token: u64) {
-        let Some(seat) = self.seats.remove(&token) else { return };
-        if let Some(at) = seat.deadline {
+        let Some(session) = self.sessions.remove(&token) else { return };
+        if let Some(at) = session.deadline {
             self.deadlines.remove(&(at, token));
         }
-        if seat.has_place {
-            self.places.give_back(seat.peer.ip());
+        if session.has_place {
+            self.places.release(session.peer.ip());
         } else {
             self.turned_away -= 1;
         }
@@ -246,7 +247,7 @@ impl<'c> Server<'c> {
 
 impl fmt::Debug for Server<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("clients", &self.seats.len()).finish()
+        f.debug_struct("Server").field("clients", &self.sessions.len()).finish()
     }
 }
 

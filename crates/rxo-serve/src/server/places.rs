@@ -22,7 +22,7 @@ impl Places {
     }
 
     /// Counts the end of a client at the address `peer`.
-    pub(super) fn give_back(&self, peer: IpAddr) {
+    pub(super) fn release(&self, peer: IpAddr) {
         let (peer, mut of) = (holder(peer), self.lock());
         if let Some(count) = of.get_mut(&peer) {
             *count -= 1;
@@ -59,10 +59,10 @@ mod tests {
         assert!(take("10.0.0.8") && take("fd00::1") && take("fd00::2"));
         assert!(!take("fd00::3"), "they share 64 bits");
         assert!(take("fd00:0:0:1::1"));
-        places.give_back(ip("10.0.0.9"));
+        places.release(ip("10.0.0.9"));
         assert!(places.take(ip("10.0.0.9"), 2) && !places.take(ip("10.0.0.9"), 2));
         for gone in ["10.0.0.9", "10.0.0.9", "10.0.0.8", "fd00::3", "fd00::3", "fd00:0:0:1::2"] {
-            places.give_back(ip(gone));
+            places.release(ip(gone));
         }
         assert!(places.lock().is_empty(), "nothing is kept");
     }

@@ -28,7 +28,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.rcv.nxt = self.rcv.nxt + 1;
         self.acks.answer_alone();
         self.events |= Events::PEER_DONE;
-        self.give_back_receiving();
+        self.free_receiving();
         match self.state.after_fin_received(self.snd.has_sent_fin()) {
             State::TimeWait => self.enter_time_wait(now),
             next => self.state = next,

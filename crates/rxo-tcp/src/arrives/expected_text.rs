@@ -34,7 +34,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     pub(super) fn begin_run(&self, now: Instant) -> Run {
-        Run { now, may_expect: self.may_expect_text(), is_heard: false }
+        Run { now, may_expect: self.may_expect_text(), is_restarted: false }
     }
 
     #[inline(always)]
@@ -122,35 +122,35 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.restart_keep_alive_once(run);
         self.events |= Events::READABLE;
         self.take_timestamp(run.now, header);
-        let (mut seq, mut last, mut owed) = (header.seq, header.seq, 0);
+        let (mut seq, mut last, mut queued) = (header.seq, header.seq, 0);
         let mut may_move_edge = self.rcv.may_move_edge();
         for &(bytes, count) in parts.iter().filter(|(_, count)| *count > 0) {
             let mut left = count;
             while left > 0 {
                 // A timestamp is recorded only at the end of each ACK, and after the second
                 // ACK further timestamps would change nothing.
-                if owed == 1 {
+                if queued == 1 {
                     self.take_timestamp(run.now, Header { seq, ..header });
                 }
                 let is_settled =
-                    owed > 1 || self.timestamps.is_unchanged_by(header.timestamp, run.now);
+                    queued > 1 || self.timestamps.is_unchanged_by(header.timestamp, run.now);
                 if is_settled && !may_move_edge {
-                    let taken = self.owe_for_each(seq, bytes, left);
+                    let taken = self.queue_acks_of_run(seq, bytes, left);
                     (seq, left) = (seq + taken * bytes, left - taken);
                     if left == 0 {
                         break;
                     }
                 }
                 let full_segment = self.rcv.full_segment();
-                let (counted, is_owed) = self.acks.count_alike((bytes, left), full_segment);
+                let (counted, causes_ack) = self.acks.count_alike((bytes, left), full_segment);
                 (seq, left) = (seq + counted * bytes, left - counted);
-                if is_owed {
+                if causes_ack {
                     if may_move_edge {
                         self.rcv.move_edge(seq);
                         may_move_edge = self.rcv.may_move_edge();
                     }
-                    self.owe(seq);
-                    owed += 1;
+                    self.queue_ack(seq);
+                    queued += 1;
                 }
             }
             last = before(seq, bytes);
@@ -163,21 +163,21 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// begins at `seq`. The window edge must not move and no timestamp may change. Returns the number of
     /// segments covered, possibly 0; the caller counts the remaining segments one by one.
     #[inline(always)]
-    fn owe_for_each(&mut self, seq: SeqNumber, bytes: u32, count: u32) -> u32 {
+    fn queue_acks_of_run(&mut self, seq: SeqNumber, bytes: u32, count: u32) -> u32 {
         let Some(segments) = self.acks.segments_for_one(bytes, self.rcv.full_segment()) else {
             return 0;
         };
-        let owed = (count / segments).min(self.acks.room() as u32);
-        if owed > 0 {
-            self.owe_each(seq + segments * bytes, segments * bytes, owed);
+        let queued = (count / segments).min(self.acks.room() as u32);
+        if queued > 0 {
+            self.queue_acks(seq + segments * bytes, segments * bytes, queued);
         }
-        owed * segments
+        queued * segments
     }
 
     /// Restarts the keep-alive timer, once for the whole run.
     #[inline]
     fn restart_keep_alive_once(&mut self, run: &mut Run) {
-        if !core::mem::replace(&mut run.is_heard, true) {
+        if !core::mem::replace(&mut run.is_restarted, true) {
             self.restart_keep_alive(run.now);
         }
     }
@@ -204,7 +204,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.rcv.append_expected(payload, bytes);
         self.events |= Events::READABLE;
         if self.acks.count(bytes, self.rcv.full_segment()) {
-            self.owe_next();
+            self.acknowledge_all_plain();
         }
     }
 }
@@ -216,7 +216,7 @@ pub(super) struct Run {
     /// [`Connection::may_expect_text`].
     pub(super) may_expect: bool,
     /// `true` if the keep-alive timer has been restarted for this run.
-    is_heard: bool,
+    is_restarted: bool,
 }
 
 /// The header values of a data segment that the fast path compares and applies.

@@ -5,7 +5,7 @@ use core::ops::ControlFlow;
 use rxo_frame::Instant;
 use rxo_wire::{SeqNumber, TcpFlags};
 
-use crate::recovery::AckNews;
+use crate::recovery::AckEvent;
 use crate::segment::Segment;
 use crate::send::Fin;
 use crate::sequence::distance;
@@ -78,7 +78,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             self.recovery.on_ecn_echo(una, nxt, &mut self.congestion);
         }
         let timestamp = segment.options.timestamp;
-        let news = AckNews {
+        let event = AckEvent {
             now,
             arrived_at: segment.arrived_at.min(now),
             ack,
@@ -87,7 +87,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             sack: &segment.options.sack,
             echoed: timestamp.and_then(|timestamp| self.timestamps.echoed(timestamp.echo, now)),
         };
-        self.recovery.on_ack(&news, &mut self.congestion);
+        self.recovery.on_ack(&event, &mut self.congestion);
         self.note_reduction();
     }
 
@@ -100,7 +100,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             // An ACK in TIME-WAIT does not restart the TIME-WAIT timer.
             return ControlFlow::Continue(());
         }
-        self.give_back_sending();
+        self.free_sending();
         match next {
             State::Closed(closed) => {
                 self.close(closed);

@@ -172,18 +172,19 @@ impl Bbr {
     }
 
     /// Processes an ACK and sets the window and the pacing rate.
-    pub(super) fn on_delivered(&mut self, window: &mut Window, news: &Delivery) {
-        let sample = self.samples.arrived(news.now, news.bytes, news.sent_at, self.least_ns());
+    pub(super) fn on_delivered(&mut self, window: &mut Window, delivery: &Delivery) {
+        let sample =
+            self.samples.arrived(delivery.now, delivery.bytes, delivery.sent_at, self.least_ns());
         let is_new_round = sample.is_some_and(|sample| self.follow(&sample));
-        self.advance_phase(window, news);
+        self.advance_phase(window, delivery);
         if is_new_round && sample.is_some_and(|sample| !sample.is_limited) {
             self.full.observe(self.bandwidth.highest());
         }
-        self.leave_startup(window, news);
-        self.follow_least_rtt(window, news);
-        self.after_idle &= news.bytes == 0;
-        self.set_rate(window, news.now);
-        self.set_window(window, news);
+        self.leave_startup(window, delivery);
+        self.follow_least_rtt(window, delivery);
+        self.after_idle &= delivery.bytes == 0;
+        self.set_rate(window, delivery.now);
+        self.set_window(window, delivery);
     }
 
     /// Adds a rate sample to the model. Returns `true` if a round trip ends with it.
@@ -201,29 +202,29 @@ impl Bbr {
 
     /// Moves to the next phase of the cycle. A phase lasts one round trip, but the probing phase lasts until
     /// a queue or a loss is seen, and the draining phase ends as soon as the queue is gone.
-    fn advance_phase(&mut self, window: &Window, news: &Delivery) {
+    fn advance_phase(&mut self, window: &Window, delivery: &Delivery) {
         let Mode::ProbeBandwidth { phase, since } = self.mode else { return };
-        let is_over = news.now.nanos_since(since) > self.least_ns();
-        let (before, after) = news.in_flight;
+        let is_over = delivery.now.nanos_since(since) > self.least_ns();
+        let (before, after) = delivery.in_flight;
         let is_done = match PHASES[phase] {
             gain @ 101.. => {
-                is_over && (news.shows_loss || before >= self.in_flight_for(gain, window))
+                is_over && (delivery.shows_loss || before >= self.in_flight_for(gain, window))
             }
             100 => is_over,
             _ => is_over || after <= self.in_flight_for(100, window),
         };
         if is_done {
             let phase = (phase + 1) % PHASES.len();
-            self.mode = Mode::ProbeBandwidth { phase, since: news.now };
+            self.mode = Mode::ProbeBandwidth { phase, since: delivery.now };
         }
     }
 
-    fn leave_startup(&mut self, window: &Window, news: &Delivery) {
+    fn leave_startup(&mut self, window: &Window, delivery: &Delivery) {
         if self.mode == Mode::Startup && self.full.is_full {
             self.mode = Mode::Drain;
         }
-        if self.mode == Mode::Drain && news.in_flight.1 <= self.in_flight_for(100, window) {
-            self.probe_bandwidth(news.now);
+        if self.mode == Mode::Drain && delivery.in_flight.1 <= self.in_flight_for(100, window) {
+            self.probe_bandwidth(delivery.now);
         }
     }
 
@@ -237,46 +238,47 @@ impl Bbr {
 
     /// Updates the minimum round-trip time. A minimum that was not seen again for ten seconds may belong to
     /// another path, so it is measured anew.
-    fn follow_least_rtt(&mut self, window: &mut Window, news: &Delivery) {
-        let is_old = self.least_rtt.is_some_and(|least| news.now.since(least.seen_at) > RTT_LASTS);
-        if let Some(ns) = news.rtt_ns
+    fn follow_least_rtt(&mut self, window: &mut Window, delivery: &Delivery) {
+        let is_old =
+            self.least_rtt.is_some_and(|least| delivery.now.since(least.seen_at) > RTT_LASTS);
+        if let Some(ns) = delivery.rtt_ns
             && (is_old || self.least_rtt.is_none_or(|least| ns <= least.ns))
         {
-            self.least_rtt = Some(LeastRtt { ns, seen_at: news.now });
+            self.least_rtt = Some(LeastRtt { ns, seen_at: delivery.now });
         }
         if is_old && !self.after_idle && !self.is_measuring_rtt() {
             self.window_before = self.window.max(window.cwnd);
             self.mode = Mode::ProbeRtt { until: None, round: self.round };
         }
         if let Mode::ProbeRtt { until, round } = self.mode {
-            self.probe_rtt(window, news, until, round);
+            self.probe_rtt(window, delivery, until, round);
         }
     }
 
     fn probe_rtt(
         &mut self,
         window: &mut Window,
-        news: &Delivery,
+        delivery: &Delivery,
         until: Option<Instant>,
         round: u64,
     ) {
         // Data sent during PROBE-RTT does not show the delivery rate.
-        self.samples.limit(news.in_flight.1);
+        self.samples.limit(delivery.in_flight.1);
         match until {
-            None if news.in_flight.1 <= LEAST_SEGMENTS * window.mss => {
+            None if delivery.in_flight.1 <= LEAST_SEGMENTS * window.mss => {
                 self.round_end = self.samples.delivered;
-                let until = Some(news.now + PROBE_RTT_LASTS);
+                let until = Some(delivery.now + PROBE_RTT_LASTS);
                 self.mode = Mode::ProbeRtt { until, round: self.round };
             }
-            Some(until) if self.round > round && news.now > until => {
+            Some(until) if self.round > round && delivery.now > until => {
                 if let Some(least) = &mut self.least_rtt {
-                    least.seen_at = news.now;
+                    least.seen_at = delivery.now;
                 }
                 self.window = self.window.max(self.window_before);
                 window.cwnd = window.cwnd.max(self.window);
                 self.mode = Mode::Startup;
                 if self.full.is_full {
-                    self.probe_bandwidth(news.now);
+                    self.probe_bandwidth(delivery.now);
                 }
             }
             _ => {}
@@ -332,11 +334,11 @@ impl Bbr {
         bytes.saturating_add(self.pacer.quantum().saturating_mul(3)).min(MAX_WINDOW_BYTES)
     }
 
-    fn set_window(&mut self, window: &mut Window, news: &Delivery) {
+    fn set_window(&mut self, window: &mut Window, delivery: &Delivery) {
         let (least, initial) = (LEAST_SEGMENTS * window.mss, window.first());
         let target = self.in_flight_for(self.gains().1, window).max(least);
-        let cwnd = if news.is_recovering { self.window } else { window.cwnd };
-        let more = cwnd.saturating_add(news.bytes);
+        let cwnd = if delivery.is_recovering { self.window } else { window.cwnd };
+        let more = cwnd.saturating_add(delivery.bytes);
         let may_grow = cwnd < target || self.samples.delivered < initial.into();
         let grown = match self.full.is_full {
             true => more.min(target),

@@ -130,7 +130,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             return;
         }
         if self.takes_text() && self.rcv.wants_update() {
-            self.owe_update();
+            self.queue_window_update();
         }
     }
 }

@@ -184,9 +184,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if bytes == 0 {
             return;
         }
-        self.give_back_receiving();
+        self.free_receiving();
         if self.takes_text() && self.rcv.wants_update() {
-            self.owe_update();
+            self.queue_window_update();
         }
     }
 

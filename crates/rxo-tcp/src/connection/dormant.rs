@@ -29,8 +29,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// nothing, if the connection needs this record: data may be lost, an ACK is due, or the peer's
     /// window is closed.
     pub(crate) fn make_dormant(&mut self) -> bool {
-        let owes_acks = self.acks.is_delaying() || self.acks.count_owed() > 0;
-        if owes_acks || self.is_window_closed() || !self.may_expect_acks() {
+        let has_pending_acks = self.acks.is_delaying() || self.acks.count_pending() > 0;
+        if has_pending_acks || self.is_window_closed() || !self.may_expect_acks() {
             return false;
         }
         if !self.recovery.forget_sent() {
@@ -101,7 +101,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Returns the time that the group waits for an ACK before it wakes the connection: the time
     /// after which the connection would send a tail loss probe.
     #[inline]
-    pub(crate) fn dormant_patience(&self) -> Duration {
+    pub(crate) fn dormant_timeout(&self) -> Duration {
         Duration::from_nanos((self.round_trip_ns() * 2).max(RECEIVER_WAITS.as_nanos() as u64))
     }
 }

@@ -26,18 +26,18 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     /// Frees the memory of the sending direction. Call it when the peer has acknowledged our FIN or the
     /// connection is closed, so that nothing will be sent or retransmitted.
-    pub(crate) fn give_back_sending(&mut self) {
+    pub(crate) fn free_sending(&mut self) {
         self.snd.buffer = SendBuffer::with_capacity(0);
-        self.recovery.give_back();
+        self.recovery.free_memory();
         self.congestion.free();
         self.timers.stop(Timer::Pace);
     }
 
     /// Frees the memory of the receiving direction if no more data will be accepted. Data that has arrived in
     /// order stays until it is read.
-    pub(crate) fn give_back_receiving(&mut self) {
+    pub(crate) fn free_receiving(&mut self) {
         if self.is_peer_done() || self.is_closed() {
-            self.rcv.give_back();
+            self.rcv.free_memory();
             self.acks.free_unused();
         }
     }

@@ -6,6 +6,7 @@
 //! them.
 
 mod abandon;
+mod acknowledge;
 mod buffers;
 mod calls;
 mod dormant;
@@ -13,7 +14,6 @@ mod emit;
 mod group;
 mod memory;
 mod open;
-mod owe;
 mod plan;
 mod room;
 mod routers;

@@ -212,8 +212,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Closes the connection. Data that has arrived in order stays readable.
     pub(crate) fn close(&mut self, closed: Closed) {
         self.state = State::Closed(closed);
-        self.give_back_sending();
-        self.give_back_receiving();
+        self.free_sending();
+        self.free_receiving();
         self.timers.stop_all();
         self.acks.piggyback();
         self.events |= Events::CLOSED;

@@ -92,7 +92,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Returns a plan for lost data, or the reason why none may be sent. While a timeout may have been
     /// spurious, new data comes first (F-RTO, RFC 5682).
     fn lost_or_new_text(&self) -> Result<Plan, Held> {
-        let (prefers_new, waits) = self.recovery.asks_by_new();
+        let (prefers_new, waits) = self.recovery.frto_flags();
         let new = if prefers_new { self.new_text() } else { Err(Held::Nothing) };
         match new {
             Ok(range) => Ok(Plan::Text(range, SendReason::New)),
@@ -104,7 +104,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Returns a plan for a segment without new data: an ACK, a window probe or a keep-alive
     /// probe. If none is due, returns the reason.
     fn plan_bare(&self, held: Held) -> Result<Plan, Held> {
-        if self.acks.count_owed() > 0 {
+        if self.acks.count_pending() > 0 {
             return Ok(Plan::Acks);
         }
         if self.persist.is_due && self.state.sends_text() {

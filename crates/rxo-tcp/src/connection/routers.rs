@@ -7,7 +7,7 @@ use rxo_wire::SeqNumber;
 use super::Connection;
 use super::plan::{Range, SendReason};
 use crate::options::TIMESTAMP_BYTES;
-use crate::path::{Judgement, LEAST_MTU_V4, LEAST_MTU_V6, Path, TRY_AGAIN_AFTER};
+use crate::path::{LEAST_MTU_V4, LEAST_MTU_V6, Path, ReportVerdict, TRY_AGAIN_AFTER};
 use crate::sequence::distance;
 use crate::state::Failure;
 use crate::{Events, State};
@@ -23,7 +23,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             self.path.counts.too_big_ignored += 1;
             return;
         };
-        if let Judgement::Believed(mss) = self.path.judge(seq, mss, self.snd.mss) {
+        if let ReportVerdict::Applied(mss) = self.path.judge(seq, mss, self.snd.mss) {
             self.apply_mss(mss, now);
             self.update_timers(now);
         }

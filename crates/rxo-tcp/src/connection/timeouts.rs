@@ -41,7 +41,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             }
             Timer::DelayedAck => {
                 if self.acks.is_delaying() {
-                    self.owe_all(false);
+                    self.acknowledge_all(false);
                 }
             }
             Timer::KeepAlive => self.keep_alive_timeout(now),
@@ -147,7 +147,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             self.update_orphan_timers(now, abandoned);
         }
         self.set(Timer::Reorder, self.recovery.reorder_check_at());
-        if self.acks.take_news() {
+        if self.acks.take_has_queued() {
             self.timers.stop(Timer::DelayedAck);
         }
         let delays = self.acks.is_delaying() && self.state.is_synchronized();

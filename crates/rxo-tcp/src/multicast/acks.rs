@@ -86,7 +86,7 @@ impl Group {
         connection.take_dormant_ack(now, record, sends.when(una), outstanding);
         // A member that answers is not silent, and stays.
         (member.una, member.send, member.leaves) = (una, sends.next(), false);
-        member.sleep = Sleep::Dormant(connection.dormant_patience());
+        member.sleep = Sleep::Dormant(connection.dormant_timeout());
         if una >= member.progress.0 + u64::from(*mss) || una == all {
             member.progress = (una, now);
         }
@@ -147,11 +147,11 @@ impl Group {
         let mut waits = false;
         for (member, id) in members.iter_mut().zip(0..) {
             let Some(member) = member else { continue };
-            let Sleep::Dormant(patience) = member.sleep else { continue };
+            let Sleep::Dormant(timeout) = member.sleep else { continue };
             if member.una == *nxt {
                 continue;
             }
-            if sends.when(member.una + 1) + patience <= now {
+            if sends.when(member.una + 1) + timeout <= now {
                 member.sleep = Sleep::Wakes;
                 touched.push_back(id);
             } else {

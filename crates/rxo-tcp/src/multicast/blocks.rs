@@ -39,12 +39,12 @@ struct Block {
     sent: u8,
     /// The time at which parity packets of the block were last sent.
     sent_at: Instant,
-    lacks: BTreeMap<MemberId, Lack>,
+    losses: BTreeMap<MemberId, ReceiverLosses>,
 }
 
 /// The losses of one receiver in a block.
 #[derive(Clone, Copy, Debug, Default)]
-struct Lack {
+struct ReceiverLosses {
     /// One bit for each segment of the block, set if the receiver has requested the segment.
     segments: u64,
     /// The number of rounds in which the receiver has lost parity packets that it needed.
@@ -97,7 +97,7 @@ impl Blocks {
     /// Drops the losses of a receiver that is no longer a member.
     pub(super) fn forget_member(&mut self, id: MemberId) {
         for block in &mut self.blocks {
-            block.lacks.remove(&id);
+            block.losses.remove(&id);
         }
     }
 
@@ -131,13 +131,13 @@ impl Blocks {
             self.is_wanted = self.blocks.iter().any(|block| block.needed > block.sent);
             return None;
         };
-        let lack = leader.and_then(|id| block.lacks.get(&id)).filter(|_| block.sent == 0);
+        let losses = leader.and_then(|id| block.losses.get(&id)).filter(|_| block.sent == 0);
         let due = Due {
             start: block.start,
             end: block.end,
             segment_bytes: block.segment_bytes,
             packets: block.sent..block.needed,
-            leaders: lack.map_or(0, |lack| lack.segments.count_ones()),
+            leaders: losses.map_or(0, |losses| losses.segments.count_ones()),
         };
         (block.sent, block.sent_at, block.is_closed) = (block.needed, now, true);
         Some(due)
@@ -155,7 +155,7 @@ impl Block {
             needed: 0,
             sent: 0,
             sent_at: Instant::ZERO,
-            lacks: BTreeMap::new(),
+            losses: BTreeMap::new(),
         }
     }
 
@@ -167,10 +167,10 @@ impl Block {
             return false;
         }
         let bit = 1_u64 << (offset / size);
-        let lack = self.lacks.entry(wanted.id).or_default();
-        let is_new = lack.segments & bit == 0;
-        lack.segments |= bit;
-        let lost = lack.segments.count_ones();
+        let losses = self.losses.entry(wanted.id).or_default();
+        let is_new = losses.segments & bit == 0;
+        losses.segments |= bit;
+        let lost = losses.segments.count_ones();
         if is_new {
             return self.need(lost);
         }
@@ -179,13 +179,13 @@ impl Block {
         if is_on_its_way {
             return true;
         }
-        if is_over || lack.rounds == MOST_ROUNDS {
+        if is_over || losses.rounds == MOST_ROUNDS {
             return false;
         }
         // The number of packets that the receiver lost is not known: first few more are sent, then twice as
         // many.
-        let more = (lost >> (MOST_ROUNDS - lack.rounds)).max(1);
-        lack.rounds += 1;
+        let more = (lost >> (MOST_ROUNDS - losses.rounds)).max(1);
+        losses.rounds += 1;
         self.need(u32::from(self.sent) + more)
     }
 

@@ -92,7 +92,7 @@ pub enum Repairs {
     /// Lost data is repaired by parity packets to the group: for each block of the stream, as many as the
     /// worst receiver lacks segments. The owner computes the packets
     /// ([`Group::parity`](crate::Group::parity)), and each receiver restores its segments by a
-    /// [`Mender`](crate::Mender). A receiver without a `Mender` gets its segments as under `Group { least: 2
-    /// }`, some round trips later.
+    /// [`ParityCollector`](crate::ParityCollector). A receiver without a `ParityCollector` gets its segments as
+    /// under `Group { least: 2 }`, some round trips later.
     Parity,
 }

@@ -47,7 +47,7 @@ pub(super) struct Controller {
 
 /// The state of the path to one receiver, for congestion control.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PathNews {
+pub(super) struct PathState {
     /// The name of the receiver in the group's segments.
     name: u32,
     /// The number of loss events of the receiver's connection that have been counted.
@@ -61,7 +61,7 @@ pub(super) struct PathNews {
     /// The number of bytes that had reached the receiver at its last event, in order or not.
     pub(super) delivered: u64,
     /// The arrival time of the receiver's last segment other than an in-order ACK.
-    pub(super) heard_at: Instant,
+    pub(super) last_arrival_at: Instant,
 }
 
 /// The state of a receiver after an event of its connection, for congestion control.
@@ -74,7 +74,7 @@ pub(super) struct ReceiverReport {
     round_trip_ns: u64,
     has_timed_out: bool,
     /// The arrival time of the receiver's last segment that updated its timestamp.
-    heard_at: Instant,
+    last_arrival_at: Instant,
 }
 
 impl ReceiverReport {
@@ -87,12 +87,12 @@ impl ReceiverReport {
             loss_events: edge.loss_events,
             round_trip_ns: from.round_trip_ns(),
             has_timed_out: from.has_timed_out(),
-            heard_at: from.timestamps.recent_at(),
+            last_arrival_at: from.timestamps.recent_at(),
         }
     }
 }
 
-impl PathNews {
+impl PathState {
     pub(super) fn new(address: IpAddr) -> Self {
         let name = Connection::<&[u8]>::name(address);
         Self {
@@ -103,18 +103,18 @@ impl PathNews {
             round_trip_ns: 0,
             least_round_trip_ns: u64::MAX,
             delivered: 0,
-            heard_at: Instant::ZERO,
+            last_arrival_at: Instant::ZERO,
         }
     }
 
-    /// Counts a loss event of the receiver. `heard` is the report that shows the loss event.
-    fn note_loss(&mut self, heard: &ReceiverReport) {
-        let distance = heard.una.saturating_sub(self.lost_at).max(1);
+    /// Counts a loss event of the receiver. `report` is the report that shows the loss event.
+    fn note_loss(&mut self, report: &ReceiverReport) {
+        let distance = report.una.saturating_sub(self.lost_at).max(1);
         self.distance = match self.distance {
             0 => distance,
             mean => (mean * (WEIGHT - 1) + distance) / WEIGHT,
         };
-        self.lost_at = self.lost_at.max(heard.una);
+        self.lost_at = self.lost_at.max(report.una);
     }
 
     /// Returns `true` if this path is clearly worse than the path `other`. Then the receiver of this path must
@@ -216,8 +216,8 @@ impl Controller {
 
     /// Ends slow start at the first loss of any receiver once a queue has grown. At this time the worst
     /// receiver is not known yet. If the window doubled once more, repairs would wait behind a long queue.
-    fn end_slow_start(&mut self, heard: &ReceiverReport, nxt: u64) {
-        let is_starting = self.congestion.is_starting() && heard.una >= self.lowered_until;
+    fn end_slow_start(&mut self, report: &ReceiverReport, nxt: u64) {
+        let is_starting = self.congestion.is_starting() && report.una >= self.lowered_until;
         if is_starting && self.has_queue(self.congestion.flight()) {
             self.lower(nxt, None);
         }
@@ -232,11 +232,11 @@ impl Controller {
         queued >= least * u128::from(self.round_trip_ns)
     }
 
-    fn choose_leader(&mut self, id: MemberId, path: &PathNews, heard: &ReceiverReport) {
+    fn choose_leader(&mut self, id: MemberId, path: &PathState, report: &ReceiverReport) {
         (self.leader, self.name) = (Some(id), path.name);
         self.round_trip_ns = path.round_trip_ns;
         self.least_round_trip_ns = path.least_round_trip_ns;
-        (self.delivered, self.settled) = (heard.delivered, heard.settled);
+        (self.delivered, self.settled) = (report.delivered, report.settled);
     }
 
     /// Returns the number of bytes in flight to the leader before `nxt`, repairs of the last round trip
@@ -274,44 +274,44 @@ impl Controller {
 
 impl Group {
     /// Updates the group's congestion control from the report of a member that follows the group.
-    pub(super) fn control(&mut self, id: MemberId, heard: ReceiverReport, now: Instant) {
+    pub(super) fn control(&mut self, id: MemberId, report: ReceiverReport, now: Instant) {
         let Self { controller: Some(controller), members, nxt, mss, .. } = self else { return };
         let leaders = controller.leader.and_then(|id| members.get(id as usize)?.as_ref());
         let leaders = leaders.map(|leader| leader.path);
         let Some(Some(member)) = members.get_mut(id as usize) else { return };
         let path = &mut member.path;
-        (path.round_trip_ns, path.heard_at) = (heard.round_trip_ns, heard.heard_at);
-        path.delivered = heard.delivered;
-        path.least_round_trip_ns = path.least_round_trip_ns.min(heard.round_trip_ns);
-        let has_lost = path.loss_events != heard.loss_events;
-        path.loss_events = heard.loss_events;
+        (path.round_trip_ns, path.last_arrival_at) = (report.round_trip_ns, report.last_arrival_at);
+        path.delivered = report.delivered;
+        path.least_round_trip_ns = path.least_round_trip_ns.min(report.round_trip_ns);
+        let has_lost = path.loss_events != report.loss_events;
+        path.loss_events = report.loss_events;
         if has_lost {
-            path.note_loss(&heard);
+            path.note_loss(&report);
         }
         if !controller.is_led_by(id) {
             // A receiver that has timed out may be gone, so it does not become the leader; `silent.rs`
             // handles it.
-            let is_worse = |leader| path.is_worse_than(&leader, heard.una);
+            let is_worse = |leader| path.is_worse_than(&leader, report.una);
             let leads = match leaders {
-                Some(leader) => has_lost && !heard.has_timed_out && is_worse(leader),
+                Some(leader) => has_lost && !report.has_timed_out && is_worse(leader),
                 None => true,
             };
             if !leads {
                 if has_lost {
-                    controller.end_slow_start(&heard, *nxt);
+                    controller.end_slow_start(&report, *nxt);
                 }
                 return;
             }
             // The loss by which a receiver becomes the leader does not lower the window: among many
             // receivers, one has always just lost more than the others.
-            return controller.choose_leader(id, path, &heard);
+            return controller.choose_leader(id, path, &report);
         }
         // The window is lowered only once for all data sent within a round trip.
-        if has_lost && heard.una >= controller.lowered_until {
-            controller.lower(*nxt, heard.has_timed_out.then_some(*mss));
+        if has_lost && report.una >= controller.lowered_until {
+            controller.lower(*nxt, report.has_timed_out.then_some(*mss));
         }
-        let at = (heard.una, heard.delivered, heard.settled);
-        controller.advance(at, heard.round_trip_ns, (now, *nxt, *mss));
+        let at = (report.una, report.delivered, report.settled);
+        controller.advance(at, report.round_trip_ns, (now, *nxt, *mss));
     }
 
     /// Removes the member as the leader, if it is the leader. The next member with an event then becomes the leader.

@@ -51,7 +51,7 @@ impl Group {
                 self.wait_for(now);
             } else {
                 self.wait_no_more();
-                self.patience.forget_pace();
+                self.slow_check.forget_pace();
             }
             return None;
         };

@@ -90,7 +90,7 @@ impl Group {
         let runs = self.late.present > 0 && self.is_for_latecomers(waits);
         if runs && self.late.runs_since.is_none() {
             self.late.runs_since = Some(now);
-            self.patience.schedule_check(now + most.saturating_sub(self.late.used));
+            self.slow_check.schedule_check(now + most.saturating_sub(self.late.used));
         } else if !runs {
             self.late.used = self.late.used(now);
             self.late.runs_since = None;
@@ -117,7 +117,7 @@ impl Group {
         let (Some(most), Some(_)) = (self.config.late_time, self.late.runs_since) else { return };
         let used = self.late.used(now);
         if used < most {
-            return self.patience.schedule_check(now + most.saturating_sub(used));
+            return self.slow_check.schedule_check(now + most.saturating_sub(used));
         }
         (self.late.used, self.late.runs_since) = (used, Some(now));
         for id in 0..self.members.len() {

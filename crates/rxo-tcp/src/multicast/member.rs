@@ -4,9 +4,9 @@ use alloc::vec::Vec;
 use rxo_frame::{Duration, Instant, SharedBytes};
 
 use super::acks::Sleep;
-use super::control::{PathNews, ReceiverReport};
+use super::control::{PathState, ReceiverReport};
 use super::outcome::LEAST_SEGMENT_BYTES;
-use super::silent::FIRST_PATIENCE;
+use super::silent::FIRST_SILENCE_LIMIT;
 use super::tree::MemberMinimum;
 use super::{Group, GroupEvent, Late, Outcome, Progress, Refusal};
 use crate::{CallError, Connection, Failure, GroupSeed, State};
@@ -32,9 +32,9 @@ pub(super) struct Member {
     /// returns to the group only when it has acknowledged more. `None` if it has not left.
     pub(super) left_at: Option<u64>,
     /// The length of a silence after which the group no longer waits for the receiver.
-    pub(super) patience: Duration,
+    pub(super) silence_limit: Duration,
     /// The receiver's part in the congestion control of the group.
-    pub(super) path: PathNews,
+    pub(super) path: PathState,
     /// `true` if the receiver joined after the first byte was sent.
     pub(super) is_late: bool,
     /// The payload size of a full segment to the receiver, in bytes.
@@ -113,8 +113,8 @@ impl Group {
             is_led: false,
             leaves: false,
             left_at: None,
-            patience: FIRST_PATIENCE,
-            path: PathNews::new(connection.pair().destination()),
+            silence_limit: FIRST_SILENCE_LIMIT,
+            path: PathState::new(connection.pair().destination()),
             is_late: self.nxt > 0,
             mss: u32::MAX,
             is_shut: false,
@@ -153,7 +153,7 @@ impl Group {
             Late::FromNow => start,
             _ => connection.group_iss().filter(|iss| *iss == self.config.seed.iss).map(|_| 0),
         };
-        let start = start.ok_or(Refusal::Stranger)?;
+        let start = start.ok_or(Refusal::NotInGroup)?;
         let statistics = connection.statistics();
         if !statistics.sack {
             return Err(Refusal::NoSack);
@@ -314,11 +314,11 @@ impl Group {
         let send = self.sends.first_after(nxt);
         if let Some(Some(member)) = self.members.get_mut(id as usize) {
             (member.is_led, member.send) = (true, send);
-            member.be_patient();
+            member.double_silence_limit();
         }
         connection.follow_group(self.controller.is_some());
         // The acknowledged position of the slowest member may be lower now.
-        self.patience.forget_pace();
+        self.slow_check.forget_pace();
         self.before(id, connection, now);
         let edge = connection.group_edge();
         let una = self.position(edge.una, self.nxt).unwrap_or(self.nxt);
@@ -427,7 +427,7 @@ impl Group {
             _ => {
                 if has_all && member.confirm_by.is_none() {
                     member.confirm_by = Some(now + CONFIRMS_WITHIN);
-                    self.patience.schedule_check(now + CONFIRMS_WITHIN);
+                    self.slow_check.schedule_check(now + CONFIRMS_WITHIN);
                 }
                 return;
             }

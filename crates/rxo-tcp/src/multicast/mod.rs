@@ -17,7 +17,7 @@
 //! * `emit.rs`: the next segment to the group.
 //! * `repair.rs`: repairs to the group of data that several receivers miss.
 //! * `blocks.rs`: parity packets to the group; one packet repairs a different loss at each receiver;
-//!   `parity.rs` has their form, and `mend.rs` is a receiver's side.
+//!   `parity.rs` has their form, and `restore.rs` is a receiver's side.
 //! * `control.rs`: the congestion control of the group, led by its worst receiver.
 //! * `silent.rs`: releases the group from receivers that do not answer.
 //! * `slow.rs`: ejects receivers that delay the others for too long.
@@ -36,10 +36,10 @@ mod control;
 mod emit;
 mod late;
 mod member;
-mod mend;
 mod outcome;
 mod parity;
 mod repair;
+mod restore;
 mod sends;
 mod silent;
 mod slow;
@@ -58,13 +58,13 @@ use self::control::Controller;
 use self::late::Latecomers;
 use self::member::Member;
 pub use self::member::MemberId;
-pub use self::mend::{Mender, Torn};
 pub use self::outcome::{GroupEvent, Outcome, Progress, Refusal};
 pub use self::parity::{Parity, ParityBlock};
 pub use self::repair::Repair;
 use self::repair::{RepairRequest, Repaired};
+pub use self::restore::{IncompleteBlock, ParityCollector};
 use self::sends::Sends;
-use self::slow::Patience;
+use self::slow::SlowCheck;
 use self::text::GroupText;
 use self::tree::Tree;
 
@@ -90,7 +90,7 @@ pub struct Group {
     repairs: VecDeque<Repair>,
     repaired: Repaired,
     blocks: Blocks,
-    patience: Patience,
+    slow_check: SlowCheck,
     /// The time of the next check for silent members; `None` if no data waits.
     silence_check: Option<Instant>,
     late: Latecomers,
@@ -144,7 +144,7 @@ impl Group {
             repairs: VecDeque::new(),
             repaired: Repaired::default(),
             blocks: Blocks::default(),
-            patience: Patience::default(),
+            slow_check: SlowCheck::default(),
             silence_check: None,
             late: Latecomers::default(),
             touched: VecDeque::new(),
@@ -198,7 +198,7 @@ impl Group {
     pub fn poll_at(&self) -> Option<Instant> {
         let release = self.controller.as_ref().and_then(Controller::release_at);
         let parity = self.blocks.next_at(self.has_sent_all());
-        let checks = [self.sends.check_at(), self.silence_check, self.patience.next()];
+        let checks = [self.sends.check_at(), self.silence_check, self.slow_check.next()];
         checks.into_iter().chain([release, parity]).flatten().min()
     }
 
@@ -214,7 +214,7 @@ impl Group {
         if self.silence_check.take_if(|at| *at <= now).is_some() {
             self.release_from_silent(now);
         }
-        if self.patience.take_due(now) {
+        if self.slow_check.take_due(now) {
             self.eject_slow(now);
             self.end_late_time(now);
         }

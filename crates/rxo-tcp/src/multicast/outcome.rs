@@ -11,7 +11,7 @@ use crate::Failure;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The receiver's connection was not opened for this group.
-    Stranger,
+    NotInGroup,
     /// The receiver does not use SACK.
     NoSack,
     /// The receiver does not use timestamps.
@@ -30,7 +30,7 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Stranger => f.write_str("its connection is not one of this group"),
+            Self::NotInGroup => f.write_str("its connection is not one of this group"),
             Self::NoSack => f.write_str("it has no SACK; switch that on"),
             Self::NoTimestamps => f.write_str("it has no TCP timestamps; switch them on"),
             Self::SmallSegments(bytes) => {

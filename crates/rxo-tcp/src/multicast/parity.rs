@@ -3,8 +3,8 @@
 //! The sender cuts the stream into blocks of up to [`ParityBlock::MOST_SEGMENTS`] segments. An erasure code
 //! computes a parity packet from all segments of a block. A receiver that lacks n segments of a block,
 //! whichever these are, can restore the block from any n parity packets. This module defines the packet format,
-//! which the sender (`blocks.rs`) and the receivers (`mend.rs`) share. The owner of the connections implements
-//! the erasure code.
+//! which the sender (`blocks.rs`) and the receivers (`restore.rs`) share. The owner of the connections
+//! implements the erasure code.
 
 use alloc::vec::Vec;
 

@@ -62,13 +62,15 @@ impl Group {
     fn is_left_behind(&self, id: MemberId, half_have: u64, is_few: bool, now: Instant) -> bool {
         let Some(Some(member)) = self.members.get(id as usize) else { return false };
         let lacks = self.nxt.saturating_sub(member.una);
-        let patience = match self.is_leader(id) {
+        let limit = match self.is_leader(id) {
             true => LEADER_QUIET,
-            false if is_few && lacks >= u64::from(HIDDEN_SEGMENTS * self.mss) => member.patience,
+            false if is_few && lacks >= u64::from(HIDDEN_SEGMENTS * self.mss) => {
+                member.silence_limit
+            }
             false => SILENT_AFTER,
         };
         let half = self.nxt - lacks / 2;
-        self.is_silent(member, patience, now)
+        self.is_silent(member, limit, now)
             && member.path.delivered.max(member.una) <= half
             && half <= half_have
             && (self.is_blocking(id) || self.holds_buffer(id))
@@ -90,12 +92,12 @@ impl Group {
     /// one and a quarter round trips after the send.
     fn is_silent(&self, member: &Member, time: Duration, now: Instant) -> bool {
         let time = time.max(Duration::from_nanos(member.round_trip_ns / 2));
-        let heard_at = member.progress.1.max(member.path.heard_at);
+        let last_arrival_at = member.progress.1.max(member.path.last_arrival_at);
         let due_at = self.sends.when(member.una + 1).plus_nanos(member.round_trip_ns / 4 * 5);
         member.is_led
             && !member.leaves
             && member.una < self.nxt
-            && now >= heard_at.max(due_at) + time
+            && now >= last_arrival_at.max(due_at) + time
     }
 
     /// Returns `true` if the group's buffer has no space for data that could be sent.
@@ -145,9 +147,9 @@ impl Member {
     }
 
     /// Doubles the silence that is permitted to a member that has returned, because its ACK was only late.
-    pub(super) fn be_patient(&mut self) {
+    pub(super) fn double_silence_limit(&mut self) {
         if self.left_at.is_some() {
-            self.patience = (self.patience * 2).min(SILENT_AFTER);
+            self.silence_limit = (self.silence_limit * 2).min(SILENT_AFTER);
         }
     }
 }
@@ -156,7 +158,7 @@ impl Member {
 const LEADER_QUIET: Duration = Duration::from_millis(5);
 /// The silence that is allowed to a member at first: twice the longest delay of an ACK
 /// (`rxo cast receive`).
-pub(super) const FIRST_PATIENCE: Duration = Duration::from_millis(10);
+pub(super) const FIRST_SILENCE_LIMIT: Duration = Duration::from_millis(10);
 /// The number of segments of which a member acknowledges at least one, even if an ACK is lost.
 const HIDDEN_SEGMENTS: u32 = 32;
 /// The longest silence that is allowed to a member. A process on a busy machine often waits 50 ms for the

@@ -9,7 +9,7 @@ use super::{Group, MemberId, Outcome, Slow};
 
 /// The times that are needed to detect slow receivers.
 #[derive(Debug, Default)]
-pub(super) struct Patience {
+pub(super) struct SlowCheck {
     /// The time since which data has waited for receivers that accept less than a segment; `None` if no data waits.
     blocked_since: Option<Instant>,
     due: Option<Instant>,
@@ -18,7 +18,7 @@ pub(super) struct Patience {
     pace: Option<(Instant, u64)>,
 }
 
-impl Patience {
+impl SlowCheck {
     /// Returns the time of the next check for slow receivers; `None` if no receiver can be slow.
     pub(super) fn next(&self) -> Option<Instant> {
         self.due
@@ -43,22 +43,22 @@ impl Group {
     /// Records that data waits for receivers.
     pub(super) fn wait_for(&mut self, now: Instant) {
         if let Some(time) = self.config.slow.time()
-            && self.patience.due.is_none()
+            && self.slow_check.due.is_none()
         {
-            self.patience.due = Some(now + time);
+            self.slow_check.due = Some(now + time);
         }
-        self.patience.blocked_since.get_or_insert(now);
-        self.patience.pace.get_or_insert((now, self.tree.least().una));
+        self.slow_check.blocked_since.get_or_insert(now);
+        self.slow_check.pace.get_or_insert((now, self.tree.least().una));
     }
 
     /// Returns the time since which data has waited for receivers; `None` if no data waits.
     pub(super) fn blocked_since(&self) -> Option<Instant> {
-        self.patience.blocked_since
+        self.slow_check.blocked_since
     }
 
     /// Records that no data waits for receivers.
     pub(super) fn wait_no_more(&mut self) {
-        self.patience.blocked_since = None;
+        self.slow_check.blocked_since = None;
     }
 
     /// Ejects the members that have delayed the others for too long.
@@ -66,17 +66,17 @@ impl Group {
         self.keep_pace(now);
         for id in 0..self.members.len() as MemberId {
             let Some((since, outcome)) = self.waits_since(id) else { continue };
-            let patience = match outcome {
+            let limit = match outcome {
                 Outcome::Ejected(time) | Outcome::Unconfirmed(time) => time,
                 Outcome::Done
                 | Outcome::Failed(_)
                 | Outcome::TooSlow(..)
                 | Outcome::LateTimeOver(_) => continue,
             };
-            if now.since(since) >= patience {
+            if now.since(since) >= limit {
                 self.eject(id, outcome);
             } else {
-                self.patience.schedule_check(since + patience);
+                self.slow_check.schedule_check(since + limit);
             }
         }
     }
@@ -85,13 +85,13 @@ impl Group {
     /// less than the required number of bytes. Schedules the next check.
     fn keep_pace(&mut self, now: Instant) {
         let Slow::EjectBelow { time, bytes } = self.config.slow else { return };
-        let Some((since, una)) = self.patience.pace else { return };
+        let Some((since, una)) = self.slow_check.pace else { return };
         if now < since + time {
-            return self.patience.schedule_check(since + time);
+            return self.slow_check.schedule_check(since + time);
         }
         let least = self.tree.least();
-        self.patience.pace = Some((now, least.una));
-        self.patience.schedule_check(now + time);
+        self.slow_check.pace = Some((now, least.una));
+        self.slow_check.schedule_check(now + time);
         if least.una.saturating_sub(una) < bytes {
             for id in 0..self.members.len() as MemberId {
                 if self.is_blocking(id) && self.is_slowest(id, least) {
@@ -123,7 +123,7 @@ impl Group {
         if !member.is_led {
             return self.is_started.then_some((idle_since, Outcome::Ejected(time)));
         }
-        let blocked_since = self.patience.blocked_since?;
+        let blocked_since = self.slow_check.blocked_since?;
         self.is_blocking(id).then(|| (idle_since.max(blocked_since), Outcome::Ejected(time)))
     }
 

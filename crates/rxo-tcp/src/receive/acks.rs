@@ -16,7 +16,7 @@ use crate::AckPolicy;
 
 /// One ACK that is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AckOwed {
+pub struct PendingAck {
     /// SEG.ACK: the ACK number.
     pub ack: SeqNumber,
     /// TSecr, the echoed timestamp; meaningless without timestamps.
@@ -47,10 +47,10 @@ pub(crate) enum AckKind {
 /// The pending ACKs, oldest first. Allocates memory when needed.
 #[derive(Debug)]
 pub(crate) struct Acks {
-    owed: Vec<AckOwed>,
+    pending: Vec<PendingAck>,
     /// The SACK blocks of the pending ACKs that report any, in the order of the ACKs.
     sacks: Vec<SackBlocks>,
-    /// The number of ACKs at the front of `owed` that were sent. These ACKs are kept
+    /// The number of ACKs at the front of `pending` that were sent. These ACKs are kept
     /// until the next call of [`Acks::take`], for the caller to read.
     left: u32,
     /// The number of bytes of received data that no pending ACK covers.
@@ -64,8 +64,8 @@ pub(crate) struct Acks {
     spread: Option<Spread>,
     /// The number of further segments with data that are acknowledged at once.
     quick: u16,
-    /// `true` if an ACK was queued since the last call of [`Acks::take_news`].
-    has_news: bool,
+    /// `true` if an ACK was queued since the last call of [`Acks::take_has_queued`].
+    has_queued: bool,
 }
 
 /// The segment that is being processed, which causes at most one ACK.
@@ -87,7 +87,7 @@ impl Acks {
     /// `policy`.
     pub(crate) fn new(quick: u16, policy: AckPolicy) -> Self {
         Self {
-            owed: Vec::new(),
+            pending: Vec::new(),
             sacks: Vec::new(),
             left: 0,
             unacknowledged_bytes: 0,
@@ -96,7 +96,7 @@ impl Acks {
             segment: Within::Nothing,
             spread: Spread::of(policy),
             quick,
-            has_news: false,
+            has_queued: false,
         }
     }
 
@@ -140,9 +140,9 @@ impl Acks {
             None => self.unacknowledged_bytes >= full_segment.saturating_mul(2),
             Some(spread) => spread.count(bytes, full_segment),
         };
-        let is_owed = is_due || self.quick > 0;
+        let causes_ack = is_due || self.quick > 0;
         self.quick = self.quick.saturating_sub(1);
-        is_owed
+        causes_ack
     }
 
     /// Counts up to `count` segments of `bytes` bytes each, until one causes an ACK. Returns the
@@ -181,18 +181,18 @@ impl Acks {
 
     /// Returns `true` if an ACK was queued since the last call. In that case, any data that waits
     /// for a delayed ACK has arrived after the queued ACK.
-    pub(crate) fn take_news(&mut self) -> bool {
-        core::mem::take(&mut self.has_news)
+    pub(crate) fn take_has_queued(&mut self) -> bool {
+        core::mem::take(&mut self.has_queued)
     }
 
     /// Returns the ACKs that have not been sent.
     #[inline]
-    fn waiting(&self) -> &[AckOwed] {
-        self.owed.get(self.left as usize..).unwrap_or_default()
+    fn waiting(&self) -> &[PendingAck] {
+        self.pending.get(self.left as usize..).unwrap_or_default()
     }
 
     /// Returns the number of pending ACKs.
-    pub(crate) fn count_owed(&self) -> usize {
+    pub(crate) fn count_pending(&self) -> usize {
         self.waiting().len()
     }
 
@@ -201,24 +201,25 @@ impl Acks {
     /// gap at the very end of the queue is kept.
     pub(crate) fn stretch(&mut self) {
         let filled = match self.waiting() {
-            [.., last] if last.kind == AckKind::Filled => self.owed.pop(),
+            [.., last] if last.kind == AckKind::Filled => self.pending.pop(),
             _ => None,
         };
         self.stretch_plain();
-        self.owed.extend(filled);
+        self.pending.extend(filled);
     }
 
     #[inline]
     fn stretch_plain(&mut self) {
-        let owed = self.waiting();
-        let Some(last) = owed.last().copied() else { return };
-        let is_alike = |ack: &&AckOwed| (ack.kind, ack.has_mark) == (AckKind::Plain, last.has_mark);
-        let alike = owed.iter().rev().take_while(is_alike).count();
-        let first = self.owed.len() - alike;
-        if let Some(earliest) = self.owed.get(first).filter(|_| alike > 1) {
-            let one = AckOwed { echo: earliest.echo, ..last };
-            self.owed.truncate(first);
-            self.owed.push(one);
+        let pending = self.waiting();
+        let Some(last) = pending.last().copied() else { return };
+        let is_alike =
+            |ack: &&PendingAck| (ack.kind, ack.has_mark) == (AckKind::Plain, last.has_mark);
+        let alike = pending.iter().rev().take_while(is_alike).count();
+        let first = self.pending.len() - alike;
+        if let Some(earliest) = self.pending.get(first).filter(|_| alike > 1) {
+            let one = PendingAck { echo: earliest.echo, ..last };
+            self.pending.truncate(first);
+            self.pending.push(one);
         }
     }
 
@@ -226,14 +227,14 @@ impl Acks {
     /// the first.
     pub(crate) fn keep_last(&mut self) {
         let first = self.waiting().first().copied();
-        let (Some(first), true) = (first, self.count_owed() > 1) else { return };
-        let Some(last) = self.owed.pop() else { return };
+        let (Some(first), true) = (first, self.count_pending() > 1) else { return };
+        let Some(last) = self.pending.pop() else { return };
         // ACKs that were sent have already taken their blocks.
         let sack = self.sacks.pop().filter(|_| last.kind == AckKind::AloneWithSack);
         self.sacks.clear();
         self.sacks.extend(sack);
-        self.owed.truncate(self.left as usize);
-        self.owed.push(AckOwed {
+        self.pending.truncate(self.left as usize);
+        self.pending.push(PendingAck {
             echo: first.echo,
             has_mark: first.has_mark || last.has_mark,
             ..last
@@ -242,13 +243,13 @@ impl Acks {
 
     /// Returns `true` if a segment with data can carry all pending ACKs.
     pub(crate) fn can_piggyback(&self) -> bool {
-        let owed = self.waiting();
-        owed.len() < 2 && owed.iter().all(|ack| ack.kind == AckKind::Plain)
+        let pending = self.waiting();
+        pending.len() < 2 && pending.iter().all(|ack| ack.kind == AckKind::Plain)
     }
 
     /// Drops all pending ACKs, because a segment with SEG.ACK = RCV.NXT is sent or the connection ends.
     pub(crate) fn piggyback(&mut self) {
-        self.owed.clear();
+        self.pending.clear();
         self.sacks.clear();
         (self.left, self.unacknowledged_bytes) = (0, 0);
         if self.segment != Within::Nothing {
@@ -259,25 +260,25 @@ impl Acks {
     /// Removes the next ACKs that can be sent together: a single ACK, or a run of plain ACKs with equal ECE
     /// marks. Returns the first ACK with its SACK blocks; [`Acks::later`] returns the later ACKs. `None` if no
     /// ACK is pending.
-    pub(crate) fn take(&mut self) -> Option<(AckOwed, SackBlocks)> {
-        self.owed.drain(..self.left as usize);
+    pub(crate) fn take(&mut self) -> Option<(PendingAck, SackBlocks)> {
+        self.pending.drain(..self.left as usize);
         self.left = 0;
         // Memory grown by a flood is freed, so that it need not be counted for each connection.
-        if self.owed.len() < MOST_KEPT && self.owed.capacity() > MOST_KEPT {
-            self.owed.shrink_to(MOST_KEPT);
+        if self.pending.len() < MOST_KEPT && self.pending.capacity() > MOST_KEPT {
+            self.pending.shrink_to(MOST_KEPT);
         }
-        let first = self.owed.first().copied()?;
+        let first = self.pending.first().copied()?;
         let is_alike =
-            |ack: &&AckOwed| (ack.kind, ack.has_mark) == (AckKind::Plain, first.has_mark);
-        self.left = self.owed.iter().take_while(is_alike).count().max(1) as u32;
+            |ack: &&PendingAck| (ack.kind, ack.has_mark) == (AckKind::Plain, first.has_mark);
+        self.left = self.pending.iter().take_while(is_alike).count().max(1) as u32;
         let has_sack = first.kind == AckKind::AloneWithSack && !self.sacks.is_empty();
         let sack = if has_sack { self.sacks.remove(0) } else { SackBlocks::default() };
         Some((first, sack))
     }
 
     /// Returns the ACKs to send together with the ACK that the last call of [`Acks::take`] returned.
-    pub(crate) fn later(&self) -> &[AckOwed] {
-        self.owed.get(1..self.left as usize).unwrap_or_default()
+    pub(crate) fn later(&self) -> &[PendingAck] {
+        self.pending.get(1..self.left as usize).unwrap_or_default()
     }
 
     /// Returns `true` if the window of the last ACK may still be changed: the ACK has not been sent, and its
@@ -289,7 +290,7 @@ impl Acks {
 
     /// Changes the window of the last ACK to `window`.
     pub(crate) fn update(&mut self, window: u16) {
-        if let Some(last) = self.owed.last_mut() {
+        if let Some(last) = self.pending.last_mut() {
             last.window = window;
         }
     }
@@ -299,9 +300,9 @@ impl Acks {
     /// `ack` replaces the last queued ACK if `sack` repeats all blocks of that ACK and the peer needs no more
     /// duplicates. The condition matters because the peer would retransmit a block that no ACK reports. If the
     /// queue of SACK options is full, `ack` always replaces the last ACK with SACK blocks.
-    pub(crate) fn owe_with(&mut self, ack: AckOwed, sack: SackBlocks) {
+    pub(crate) fn queue_with_sack(&mut self, ack: PendingAck, sack: SackBlocks) {
         if sack.is_empty() {
-            return self.owe(ack);
+            return self.queue(ack);
         }
         let is_enough =
             self.repeats.count(ack.ack) && self.sacks.len() >= usize::from(self.brief_from);
@@ -312,8 +313,8 @@ impl Acks {
         {
             self.forget_last();
         }
-        self.owe(ack);
-        if let Some(last) = self.owed.last_mut().filter(|_| self.sacks.len() < MOST_SACKS) {
+        self.queue(ack);
+        if let Some(last) = self.pending.last_mut().filter(|_| self.sacks.len() < MOST_SACKS) {
             last.kind = AckKind::AloneWithSack;
             self.sacks.push(sack);
         }
@@ -321,23 +322,23 @@ impl Acks {
 
     /// Adds the ACK `ack` without SACK blocks.
     #[inline]
-    pub(crate) fn owe(&mut self, ack: AckOwed) {
-        (self.unacknowledged_bytes, self.has_news) = (0, true);
-        if self.owed.len() == MOST_OWED {
-            self.owed.drain(..self.left as usize);
+    pub(crate) fn queue(&mut self, ack: PendingAck) {
+        (self.unacknowledged_bytes, self.has_queued) = (0, true);
+        if self.pending.len() == MOST_PENDING {
+            self.pending.drain(..self.left as usize);
             self.left = 0;
         }
-        if self.owed.len() == MOST_OWED {
+        if self.pending.len() == MOST_PENDING {
             self.forget_last();
         }
-        self.owed.push(ack);
+        self.pending.push(ack);
     }
 
     /// Returns `true` if `ack` with the SACK blocks `sack` makes `last`, the last queued ACK,
     /// redundant: both have the same ACK number and ECE mark, and `sack` contains all SACK blocks of `last`.
     /// The last queued SACK option must belong to `last`. A D-SACK block is sent only once, so nothing makes
     /// it redundant.
-    fn is_repeated_by(&self, last: &AckOwed, ack: &AckOwed, sack: &SackBlocks) -> bool {
+    fn is_repeated_by(&self, last: &PendingAck, ack: &PendingAck, sack: &SackBlocks) -> bool {
         let is_alike = (last.ack, last.has_mark) == (ack.ack, ack.has_mark);
         is_alike
             && self.sacks.last().is_some_and(|own| !own.has_duplicate(ack.ack) && sack.cover(own))
@@ -355,20 +356,20 @@ impl Acks {
     /// Returns the number of ACKs that can be added before the last queued one must be dropped.
     #[inline]
     pub(crate) fn room(&self) -> usize {
-        MOST_OWED - self.owed.len()
+        MOST_PENDING - self.pending.len()
     }
 
     /// Adds all of `acks` without SACK blocks. The caller has checked that the queue has space for all.
     #[inline(always)]
-    pub(crate) fn owe_each(&mut self, acks: impl Iterator<Item = AckOwed>) {
-        (self.unacknowledged_bytes, self.has_news) = (0, true);
-        self.owed.extend(acks);
+    pub(crate) fn queue_each(&mut self, acks: impl Iterator<Item = PendingAck>) {
+        (self.unacknowledged_bytes, self.has_queued) = (0, true);
+        self.pending.extend(acks);
     }
 
     /// Drops the last pending ACK, because the queue is full: the owner has not sent for a long time. The next
     /// ACK acknowledges the same data.
     fn forget_last(&mut self) {
-        if self.owed.pop().is_some_and(|last| last.kind == AckKind::AloneWithSack) {
+        if self.pending.pop().is_some_and(|last| last.kind == AckKind::AloneWithSack) {
             self.sacks.pop();
         }
     }
@@ -376,7 +377,7 @@ impl Acks {
     /// Frees the memory of the queue if no ACK is pending. The memory is allocated again when needed.
     pub(crate) fn free_unused(&mut self) {
         if self.waiting().is_empty() {
-            (self.owed, self.left) = (Vec::new(), 0);
+            (self.pending, self.left) = (Vec::new(), 0);
         }
         if self.sacks.is_empty() {
             self.sacks = Vec::new();
@@ -420,7 +421,7 @@ impl Spread {
 
 /// Maximum number of pending ACKs: enough for 2,048 segments, several full batches. At the limit, a new ACK
 /// replaces the last pending one. No data stays unacknowledged, because ACKs are cumulative.
-const MOST_OWED: usize = 1_024;
+const MOST_PENDING: usize = 1_024;
 /// Maximum number of queued SACK options. A peer needs the newest option, and some duplicates.
 const MOST_SACKS: usize = 64;
 /// Maximum number of ACKs whose memory (3 KiB) is kept when none is pending. A full batch of frames

@@ -2,8 +2,8 @@
 //! read.
 //!
 //! Separate from ordinary reading, which returns each byte once. A receiver of a group needs all the data of a
-//! block to restore the block's lost segments (`multicast/mend.rs`), and the application may have read a part
-//! of this data.
+//! block to restore the block's lost segments (`multicast/restore.rs`), and the application may have read a
+//! part of this data.
 
 use alloc::boxed::Box;
 

@@ -17,7 +17,7 @@ use rxo_frame::{Chain, Frames};
 use rxo_wire::SeqNumber;
 use rxo_wire::tcp::{SackBlock, SackBlocks};
 
-pub use self::acks::AckOwed;
+pub use self::acks::PendingAck;
 pub(crate) use self::acks::{AckKind, Acks};
 use self::again::ReadText;
 pub(crate) use self::rate::{Progress, ReadRate};
@@ -52,9 +52,9 @@ pub(crate) struct Receive<B> {
     edge: SeqNumber,
     /// The furthest window edge in any ACK, including pending ones. This edge may be after the
     /// exact edge of the window, because windows are rounded up to whole units.
-    said: SeqNumber,
+    offered_edge: SeqNumber,
     /// The furthest window edge that was sent to the peer in an ACK.
-    told: SeqNumber,
+    advertised_edge: SeqNumber,
     capacity: u32,
     /// The limit for received data in bytes: the capacity, or more if a larger window was offered before the
     /// capacity shrank.
@@ -101,8 +101,8 @@ impl<B: AsRef<[u8]>> Receive<B> {
             knows_fin: false,
             sack: SackReport::default(),
             edge: zero,
-            said: zero,
-            told: zero,
+            offered_edge: zero,
+            advertised_edge: zero,
             capacity: config.receive_buffer_bytes,
             held: config.receive_buffer_bytes,
             ready: Chain::with_limit(config.receive_pieces.saturating_sub(PIECES_OF_A_RING)),
@@ -155,14 +155,14 @@ impl<B: AsRef<[u8]>> Receive<B> {
 
     /// Returns the right edge of the offered window, including pending ACKs.
     pub(crate) fn offered_edge(&self) -> SeqNumber {
-        self.said
+        self.offered_edge
     }
 
     /// Sets the peer's initial sequence number, `irs`, and clears the state that depends on it.
     pub(crate) fn start(&mut self, irs: SeqNumber) {
         (self.irs, self.nxt) = (irs, irs + 1);
         self.edge = self.nxt + u32::from(self.syn_window());
-        (self.said, self.told) = (self.edge, self.edge);
+        (self.offered_edge, self.advertised_edge) = (self.edge, self.edge);
         (self.knows_fin, self.sack) = (false, SackReport::default());
         self.waiting.clear();
     }
@@ -174,7 +174,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
 
     /// Returns RCV.WND, the window that the peer was offered, in bytes.
     pub(crate) fn wnd(&self) -> u32 {
-        distance(self.nxt, self.told)
+        distance(self.nxt, self.advertised_edge)
     }
 
     /// Returns the estimate of the peer's full segment, in bytes (RFC 5681, section 4.2).
@@ -290,7 +290,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
     }
 
     /// Frees all memory except the memory of unread data. Call this method when no more data will be accepted.
-    pub(crate) fn give_back(&mut self) {
+    pub(crate) fn free_memory(&mut self) {
         self.waiting = Reassembly::with_limits(0, 0);
         if self.is_spilling() {
             // The ring of copies stays until all of it has been read.

@@ -108,14 +108,15 @@ fn the_first_part_is_the_duplicate() {
     for at in [0, 200, 250, 400] {
         put(&mut receive, at, 50);
     }
-    let said = |from, to| receive.duplicate_in(receive.irs + 1 + from, receive.irs + 1 + to);
-    assert_eq!(said(0, 800), Some(block(&receive, 0, 50)));
-    assert_eq!(said(50, 800), Some(block(&receive, 200, 300)));
-    assert_eq!(said(220, 260), Some(block(&receive, 220, 260)));
-    assert_eq!(said(290, 410), Some(block(&receive, 290, 300)));
-    assert_eq!(said(50, 200), None);
-    assert_eq!(said(300, 400), None);
-    assert_eq!(said(450, 900), None);
+    let offered_edge =
+        |from, to| receive.duplicate_in(receive.irs + 1 + from, receive.irs + 1 + to);
+    assert_eq!(offered_edge(0, 800), Some(block(&receive, 0, 50)));
+    assert_eq!(offered_edge(50, 800), Some(block(&receive, 200, 300)));
+    assert_eq!(offered_edge(220, 260), Some(block(&receive, 220, 260)));
+    assert_eq!(offered_edge(290, 410), Some(block(&receive, 290, 300)));
+    assert_eq!(offered_edge(50, 200), None);
+    assert_eq!(offered_edge(300, 400), None);
+    assert_eq!(offered_edge(450, 900), None);
 }
 
 /// Text in order is always accepted; text out of order is dropped only if there are too many gaps.
@@ -179,9 +180,9 @@ fn a_scaled_edge_stays_near_the_true_one() {
     receive.scale = 7;
     for n in 0..60 {
         let field = receive.window_field();
-        let told = receive.nxt + (u32::from(field) << 7);
-        assert!((0..128).contains(&(told - receive.edge)));
-        assert!(receive.told.is_at_or_after(told));
+        let advertised_edge = receive.nxt + (u32::from(field) << 7);
+        assert!((0..128).contains(&(advertised_edge - receive.edge)));
+        assert!(receive.advertised_edge.is_at_or_after(advertised_edge));
         put(&mut receive, n * 13, 13);
         receive.consume(13);
     }
@@ -218,11 +219,11 @@ proptest! {
         let mut consumed = 0_usize;
         for (offset, bytes, reads, is_in_order, capacity) in steps {
             if capacity < 2_000 {
-                let (told, held) = (receive.told, receive.ready_bytes() as u32 + receive.wnd());
+                let (advertised_edge, held) = (receive.advertised_edge, receive.ready_bytes() as u32 + receive.wnd());
                 receive.resize(capacity, 8);
                 prop_assert!(receive.held_bytes() >= held.max(capacity));
                 let field = receive.window_field();
-                prop_assert!((receive.nxt + u32::from(field)).is_at_or_after(told));
+                prop_assert!((receive.nxt + u32::from(field)).is_at_or_after(advertised_edge));
             }
             let nxt = distance(receive.irs + 1, receive.nxt);
             let at = if is_in_order { nxt } else { nxt + offset };

@@ -17,7 +17,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
 
     /// Records that the furthest offered edge of the window is sent to the peer now.
     pub(crate) fn record_sent_edge(&mut self) {
-        self.told = self.said;
+        self.advertised_edge = self.offered_edge;
     }
 
     /// Moves the right edge of the window if the step is large enough (RFC 9293, section 3.8.6.2.2). The new
@@ -60,13 +60,13 @@ impl<B: AsRef<[u8]>> Receive<B> {
     pub(crate) fn window_fields<R>(&mut self, offering: impl FnOnce(&mut Offer) -> R) -> R {
         let mut offer = self.offer();
         let result = offering(&mut offer);
-        self.said = offer.said;
+        self.offered_edge = offer.offered_edge;
         result
     }
 
     #[inline]
     fn offer(&self) -> Offer {
-        Offer { edge: self.edge, said: self.said, scale: self.scale }
+        Offer { edge: self.edge, offered_edge: self.offered_edge, scale: self.scale }
     }
 
     /// Returns `true` if enough space has become free for a window update.
@@ -95,8 +95,8 @@ impl<B: AsRef<[u8]>> Receive<B> {
 pub(crate) struct Offer {
     /// The right edge of the window: the field `edge` of [`Receive`].
     edge: SeqNumber,
-    /// The furthest offered edge: the field `said` of [`Receive`].
-    said: SeqNumber,
+    /// The furthest offered edge: the field `offered_edge` of [`Receive`].
+    offered_edge: SeqNumber,
     scale: u8,
 }
 
@@ -105,7 +105,7 @@ impl Offer {
     #[inline]
     pub(crate) fn field_at(&mut self, ack: SeqNumber) -> u16 {
         let field = self.field_for(ack);
-        self.said = later(self.said, ack + (u32::from(field) << self.scale));
+        self.offered_edge = later(self.offered_edge, ack + (u32::from(field) << self.scale));
         field
     }
 
@@ -120,7 +120,7 @@ impl Offer {
     #[inline]
     pub(crate) fn fitting_field_at(&mut self, ack: SeqNumber) -> u16 {
         let units = self.units_at(ack);
-        self.said = later(self.said, ack + (units << self.scale));
+        self.offered_edge = later(self.offered_edge, ack + (units << self.scale));
         units as u16
     }
 

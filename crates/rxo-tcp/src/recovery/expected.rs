@@ -10,7 +10,7 @@ use rxo_wire::SeqNumber;
 use super::Recovery;
 use super::rack::Arrival;
 use super::rtt::{Estimate, MOST_SAMPLE_NS};
-use super::scoreboard::{Fate, Sent};
+use super::scoreboard::{RangeState, Sent};
 use crate::congestion::{Acked, Congestion, Delivery};
 use crate::sequence::distance;
 
@@ -192,8 +192,8 @@ impl Recovery {
         congestion: &mut Congestion,
     ) {
         let arrival = Arrival { at: arrived_at, echoed: None, least_rtt: Duration::ZERO };
-        let fate = Fate::InFlight;
-        let range = Sent { start, end: ack, sent_at, was_retransmitted: false, fate };
+        let state = RangeState::InFlight;
+        let range = Sent { start, end: ack, sent_at, was_retransmitted: false, state };
         self.rack.delivered(&range, &arrival);
         let delivered = (range.bytes(), sent_at);
         self.sample((now, arrived_at), ack, delivered, distance(ack, nxt), congestion);

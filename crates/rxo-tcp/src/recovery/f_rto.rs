@@ -23,13 +23,13 @@ pub(crate) enum Frto {
 
 /// The conclusion about the last timeout that an ACK permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Finding {
+pub(crate) enum FrtoVerdict {
     /// The ACK allows no conclusion yet, or no timeout is being examined.
     None,
     /// The timeout was spurious: no data was lost.
-    Needless,
+    Spurious,
     /// The timeout was justified; lost data is retransmitted.
-    Needed,
+    Justified,
 }
 
 impl Frto {
@@ -69,21 +69,21 @@ impl Frto {
         recover: SeqNumber,
         advances: bool,
         is_duplicate: bool,
-    ) -> Finding {
+    ) -> FrtoVerdict {
         let was = core::mem::take(self);
         match was {
-            Self::Off => Finding::None,
-            _ if is_duplicate => Finding::Needed,
+            Self::Off => FrtoVerdict::None,
+            _ if is_duplicate => FrtoVerdict::Justified,
             _ if !advances => {
                 *self = was;
-                Finding::None
+                FrtoVerdict::None
             }
             Self::First { end: Some(end) } if ack.is_at_or_after(end) && ack.is_before(recover) => {
                 *self = Self::Second { new_bytes: 0 };
-                Finding::None
+                FrtoVerdict::None
             }
-            Self::First { .. } | Self::Second { new_bytes: 0 } => Finding::Needed,
-            Self::Second { .. } => Finding::Needless,
+            Self::First { .. } | Self::Second { new_bytes: 0 } => FrtoVerdict::Justified,
+            Self::Second { .. } => FrtoVerdict::Spurious,
         }
     }
 }
@@ -104,24 +104,24 @@ mod tests {
     #[test]
     fn two_acknowledgements_tell() {
         let mut frto = asked();
-        assert_eq!(frto.on_ack(SeqNumber(1_000), RECOVER, true, false), Finding::None);
+        assert_eq!(frto.on_ack(SeqNumber(1_000), RECOVER, true, false), FrtoVerdict::None);
         assert!(frto.prefers_new() && !frto.waits());
         frto.sent_new(2_000);
         assert!(frto.waits());
         let mut lost = frto;
-        assert_eq!(frto.on_ack(SeqNumber(2_000), RECOVER, true, false), Finding::Needless);
-        assert_eq!(lost.on_ack(SeqNumber(1_000), RECOVER, false, true), Finding::Needed);
+        assert_eq!(frto.on_ack(SeqNumber(2_000), RECOVER, true, false), FrtoVerdict::Spurious);
+        assert_eq!(lost.on_ack(SeqNumber(1_000), RECOVER, false, true), FrtoVerdict::Justified);
         assert_eq!((frto, lost), (Frto::Off, Frto::Off));
     }
 
     #[test]
     fn it_was_needed() {
         // The cases: a duplicate first; all data at once; less than was retransmitted; no new data to send.
-        assert_eq!(asked().on_ack(SeqNumber(0), RECOVER, false, true), Finding::Needed);
-        assert_eq!(asked().on_ack(RECOVER, RECOVER, true, false), Finding::Needed);
-        assert_eq!(asked().on_ack(SeqNumber(999), RECOVER, true, false), Finding::Needed);
+        assert_eq!(asked().on_ack(SeqNumber(0), RECOVER, false, true), FrtoVerdict::Justified);
+        assert_eq!(asked().on_ack(RECOVER, RECOVER, true, false), FrtoVerdict::Justified);
+        assert_eq!(asked().on_ack(SeqNumber(999), RECOVER, true, false), FrtoVerdict::Justified);
         let mut frto = Frto::Second { new_bytes: 0 };
-        assert_eq!(frto.on_ack(SeqNumber(2_000), RECOVER, true, false), Finding::Needed);
+        assert_eq!(frto.on_ack(SeqNumber(2_000), RECOVER, true, false), FrtoVerdict::Justified);
         let mut twice = asked();
         twice.sent_again(SeqNumber(2_000));
         assert_eq!(twice, Frto::Off);

@@ -24,7 +24,7 @@ use rxo_wire::SeqNumber;
 pub(crate) use self::expected::{AckRun, Samples};
 use self::f_rto::Frto;
 use self::newreno::Duplicates;
-pub(crate) use self::on_ack::AckNews;
+pub(crate) use self::on_ack::AckEvent;
 use self::prr::{Arrived, Prr};
 use self::rack::Rack;
 use self::rtt::RoundTrip;
@@ -106,7 +106,7 @@ impl Recovery {
     }
 
     /// Drops all records and frees their memory. Nothing may be sent afterwards.
-    pub(crate) fn give_back(&mut self) {
+    pub(crate) fn free_memory(&mut self) {
         self.board = Scoreboard::with_limit(0);
         self.probe.cancel();
         (self.phase, self.suspect, self.look_again) = (Phase::Open, None, None);
@@ -159,7 +159,7 @@ impl Recovery {
     /// Returns two flags for F-RTO, which examines whether a timeout was spurious (RFC 5682). The first is
     /// `true` if new segments must be sent before lost ones; the second is `true` if these new segments have
     /// been sent.
-    pub(crate) fn asks_by_new(&self) -> (bool, bool) {
+    pub(crate) fn frto_flags(&self) -> (bool, bool) {
         (self.frto.prefers_new(), self.frto.waits())
     }
 
@@ -217,7 +217,7 @@ impl Recovery {
         } else {
             self.frto = Frto::Off;
         }
-        self.board.lose_all();
+        self.board.mark_all_lost();
         self.is_urgent = false;
         self.duplicates.reset();
         self.probe.cancel();
@@ -236,7 +236,7 @@ impl Recovery {
     /// begins again, and its threshold is the previous window (RFC 1191, section 6.5).
     pub(crate) fn on_packet_too_big(&mut self, nxt: SeqNumber, congestion: &mut Congestion) {
         let mss = self.mss;
-        let lost = self.board.lose(|range| range.bytes() > mss);
+        let lost = self.board.mark_lost(|range| range.bytes() > mss);
         self.frto = Frto::Off;
         if lost > 0 && self.phase == Phase::Open {
             self.duplicates.reset();

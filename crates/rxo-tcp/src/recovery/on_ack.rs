@@ -4,17 +4,17 @@ use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
 use rxo_wire::tcp::{SackBlock, SackBlocks};
 
-use super::f_rto::{Finding, Frto};
+use super::f_rto::{Frto, FrtoVerdict};
 use super::prr::Arrived;
 use super::rack::Arrival;
-use super::scoreboard::{Fate, Sent};
+use super::scoreboard::{RangeState, Sent};
 use super::tail_probe::ProbeAck;
 use super::{Phase, Recovery};
 use crate::congestion::{Acked, Before, Congestion, Delivery};
 
 /// The values of one ACK that loss recovery needs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AckNews<'a> {
+pub(crate) struct AckEvent<'a> {
     pub(crate) now: Instant,
     /// The arrival time of the ACK's frame; not after `now`.
     pub(crate) arrived_at: Instant,
@@ -71,63 +71,68 @@ impl Delivered {
 impl Recovery {
     /// Processes one ACK. The cost is proportional to the ranges that it covers, or to all ranges
     /// while data is out of order or lost.
-    pub(crate) fn on_ack(&mut self, news: &AckNews<'_>, congestion: &mut Congestion) {
+    pub(crate) fn on_ack(&mut self, event: &AckEvent<'_>, congestion: &mut Congestion) {
         let flight_before = self.board.in_flight();
-        let mut delivered = self.take_delivered(news);
-        self.sample_round_trip(news, &delivered, congestion.is_owners());
+        let mut delivered = self.take_delivered(event);
+        self.sample_round_trip(event, &delivered, congestion.is_owners());
         if delivered.acked > 0 {
             self.rtt.forget_backoff();
             self.probe.is_due = false;
-            self.check_spurious(news, congestion);
+            self.check_spurious(event, congestion);
         }
         if self.frto != Frto::Off {
-            self.ask_by_new(news, delivered.acked > 0, congestion);
+            self.update_frto(event, delivered.acked > 0, congestion);
         }
-        let reports_duplicate = news.sack.has_duplicate(news.ack);
+        let reports_duplicate = event.sack.has_duplicate(event.ack);
         if reports_duplicate {
-            self.rack.duplicate_arrived(news.nxt);
+            self.rack.duplicate_arrived(event.nxt);
         }
-        self.rack.acknowledged(news.ack);
+        self.rack.acknowledged(event.ack);
         let lost_before = self.board.lost();
-        self.find_losses(news, &delivered);
+        self.find_losses(event, &delivered);
         delivered.shows_loss = self.board.lost() > lost_before;
         delivered.after_timeout = self.is_after_timeout();
-        self.probe_answered(news, reports_duplicate, congestion);
-        if self.leave_phase(news.ack, congestion) {
+        self.probe_answered(event, reports_duplicate, congestion);
+        if self.leave_phase(event.ack, congestion) {
             // Data that the peer held before was counted during recovery. Without SACK it is unknown what the
             // peer held (RFC 6582, section 3.2, step 3).
             delivered.acked = if self.uses_sack { delivered.acked.min(delivered.bytes) } else { 0 };
         }
-        self.follow_phase(news, &delivered, congestion);
+        self.follow_phase(event, &delivered, congestion);
         if delivered.bytes > 0 {
-            congestion.on_delivered(|| self.delivery(news, &delivered, flight_before));
+            congestion.on_delivered(|| self.delivery(event, &delivered, flight_before));
         }
     }
 
-    fn delivery(&self, news: &AckNews<'_>, delivered: &Delivered, flight_before: u32) -> Delivery {
+    fn delivery(
+        &self,
+        event: &AckEvent<'_>,
+        delivered: &Delivered,
+        flight_before: u32,
+    ) -> Delivery {
         let sent_once_at = delivered.sent_at.filter(|_| !delivered.has_retransmitted);
         Delivery {
-            now: news.arrived_at,
+            now: event.arrived_at,
             bytes: delivered.bytes,
             sent_at: delivered.latest_at,
-            rtt_ns: sent_once_at.map(|sent_at| news.arrived_at.nanos_since(sent_at)),
+            rtt_ns: sent_once_at.map(|sent_at| event.arrived_at.nanos_since(sent_at)),
             in_flight: (flight_before, self.board.in_flight()),
             shows_loss: delivered.shows_loss,
             is_recovering: matches!(self.phase, Phase::Recovery { .. }),
         }
     }
 
-    fn take_delivered(&mut self, news: &AckNews<'_>) -> Delivered {
-        let (at, echoed, least_rtt) = (news.arrived_at, news.echoed, self.rtt.least());
+    fn take_delivered(&mut self, event: &AckEvent<'_>) -> Delivered {
+        let (at, echoed, least_rtt) = (event.arrived_at, event.echoed, self.rtt.least());
         let arrival = Arrival { at, echoed, least_rtt };
         let mut delivered = Delivered::default();
         let Self { board, rack, .. } = self;
-        board.acknowledge(news.ack, |range| {
+        board.acknowledge(event.ack, |range| {
             if delivered.acked == 0 && range.was_retransmitted {
                 delivered.first_again_at = Some(range.sent_at);
             }
             delivered.acked += range.bytes();
-            if range.fate != Fate::Sacked {
+            if range.state != RangeState::Sacked {
                 delivered.add(range);
                 rack.delivered(range, &arrival);
             }
@@ -138,8 +143,8 @@ impl Recovery {
             let arrival = Arrival { echoed: None, ..arrival };
             // The peer lists the block that changed last first. Sorted here, because RACK counts out-of-order
             // deliveries as reordering.
-            let blocks = news.sack.by_distance_from(news.ack);
-            for block in blocks.as_slice().iter().filter(|block| is_valid(block, news)) {
+            let blocks = event.sack.by_distance_from(event.ack);
+            for block in blocks.as_slice().iter().filter(|block| is_valid(block, event)) {
                 let sent_at = delivered.sent_at;
                 board.sack(*block, |range| {
                     delivered.add(range);
@@ -147,7 +152,7 @@ impl Recovery {
                 });
                 // Only the first block has just changed (RFC 2018, section 4). The others may report data that
                 // arrived long ago, while the peer listed other blocks.
-                if news.sack.as_slice().first() != Some(block) {
+                if event.sack.as_slice().first() != Some(block) {
                     delivered.sent_at = sent_at;
                 }
             }
@@ -167,7 +172,7 @@ impl Recovery {
     /// of order gives no sample during recovery.
     fn sample_round_trip(
         &mut self,
-        news: &AckNews<'_>,
+        event: &AckEvent<'_>,
         delivered: &Delivered,
         others_repair: bool,
     ) {
@@ -175,59 +180,59 @@ impl Recovery {
         let is_sample = |echoed: &Instant| {
             delivered.acked > 0 && again_at.is_none_or(|again_at| *echoed >= again_at)
         };
-        let by_timestamp = news.echoed.filter(is_sample);
+        let by_timestamp = event.echoed.filter(is_sample);
         let is_in_order = delivered.acked > 0 || self.phase == Phase::Open;
         let is_own = |at: &Instant| is_in_order && by_timestamp.is_none_or(|echoed| echoed <= *at);
         let may_sample =
             |at: &Instant| !delivered.has_retransmitted && (!others_repair || is_own(at));
         if let Some(sent_at) = delivered.sent_at.filter(may_sample) {
-            self.rtt.sample(news.arrived_at.since(sent_at));
+            self.rtt.sample(event.arrived_at.since(sent_at));
         } else if let Some(sent_at) = by_timestamp {
-            self.rtt.sample(news.arrived_at.since(sent_at).max(Duration::from_millis(1)));
+            self.rtt.sample(event.arrived_at.since(sent_at).max(Duration::from_millis(1)));
         }
     }
 
     /// Decides, at the first ACK after a retransmission, whether the retransmission was spurious
     /// (Eifel, RFC 3522).
-    fn check_spurious(&mut self, news: &AckNews<'_>, congestion: &mut Congestion) {
-        if news.echoed.is_none() && self.frto != Frto::Off {
+    fn check_spurious(&mut self, event: &AckEvent<'_>, congestion: &mut Congestion) {
+        if event.echoed.is_none() && self.frto != Frto::Off {
             return;
         }
         self.frto = Frto::Off;
         let Some(suspect) = self.suspect.take_if(|suspect| suspect.has_retransmitted()) else {
             return;
         };
-        if let Some(before) = suspect.check_spurious(news.echoed) {
-            self.was_needless(before, congestion);
+        if let Some(before) = suspect.check_spurious(event.echoed) {
+            self.undo_recovery(before, congestion);
         }
     }
 
     /// Decides, at the second ACK after a timeout, whether the timeout was spurious (F-RTO, RFC
     /// 5682).
-    fn ask_by_new(&mut self, news: &AckNews<'_>, advances: bool, congestion: &mut Congestion) {
+    fn update_frto(&mut self, event: &AckEvent<'_>, advances: bool, congestion: &mut Congestion) {
         let Phase::Loss { recover, .. } = self.phase else {
             self.frto = Frto::Off;
             return;
         };
         let was = self.frto;
-        match self.frto.on_ack(news.ack, recover, advances, news.is_duplicate) {
-            Finding::None => {}
-            Finding::Needed => {
+        match self.frto.on_ack(event.ack, recover, advances, event.is_duplicate) {
+            FrtoVerdict::None => {}
+            FrtoVerdict::Justified => {
                 self.suspect = None;
                 if was.waits() {
                     congestion.set_cwnd(SEGMENTS_AFTER_F_RTO * self.mss);
                 }
             }
-            Finding::Needless => {
+            FrtoVerdict::Spurious => {
                 if let Some(suspect) = self.suspect.take() {
-                    self.was_needless(suspect.into_before(), congestion);
+                    self.undo_recovery(suspect.into_before(), congestion);
                 }
             }
         }
     }
 
     /// Restores the state before the recovery, because nothing was lost (RFC 4015).
-    fn was_needless(&mut self, before: Before, congestion: &mut Congestion) {
+    fn undo_recovery(&mut self, before: Before, congestion: &mut Congestion) {
         congestion.restore(before);
         self.board.find_all();
         self.duplicates.reset();
@@ -235,37 +240,37 @@ impl Recovery {
         self.phase = Phase::Open;
     }
 
-    fn find_losses(&mut self, news: &AckNews<'_>, delivered: &Delivered) {
+    fn find_losses(&mut self, event: &AckEvent<'_>, delivered: &Delivered) {
         if self.uses_sack {
             let is_in_order = self.board.sacked() == 0 && !delivered.has_retransmitted;
             if is_in_order && self.phase == Phase::Open {
                 self.look_again = None;
             } else {
-                self.detect_loss(news.now);
+                self.detect_loss(event.now);
             }
-        } else if news.is_duplicate && !matches!(self.phase, Phase::Loss { .. }) {
+        } else if event.is_duplicate && !matches!(self.phase, Phase::Loss { .. }) {
             let is_third = self.duplicates.count(self.mss);
             if is_third && self.phase == Phase::Open {
-                self.lose_first();
+                self.mark_first_lost();
             }
         }
     }
 
-    fn lose_first(&mut self) {
-        self.board.lose_first(self.mss);
+    fn mark_first_lost(&mut self) {
+        self.board.mark_first_lost(self.mss);
         self.is_urgent = true;
     }
 
     fn probe_answered(
         &mut self,
-        news: &AckNews<'_>,
+        event: &AckEvent<'_>,
         reports_duplicate: bool,
         congestion: &mut Congestion,
     ) {
-        let is_duplicate = news.is_duplicate && news.sack.is_empty();
-        let answer = ProbeAck { ack: news.ack, reports_duplicate, is_duplicate };
+        let is_duplicate = event.is_duplicate && event.sack.is_empty();
+        let answer = ProbeAck { ack: event.ack, reports_duplicate, is_duplicate };
         if self.probe.on_ack(&answer) && self.phase == Phase::Open {
-            self.reduce(news.nxt, congestion);
+            self.reduce(event.nxt, congestion);
             congestion.set_cwnd(congestion.ssthresh());
         }
     }
@@ -301,13 +306,13 @@ impl Recovery {
 
     fn follow_phase(
         &mut self,
-        news: &AckNews<'_>,
+        event: &AckEvent<'_>,
         delivered: &Delivered,
         congestion: &mut Congestion,
     ) {
         match self.phase {
             Phase::Open if self.has_lost() => {
-                self.enter_recovery(news.nxt, delivered.bytes, congestion);
+                self.enter_recovery(event.nxt, delivered.bytes, congestion);
                 if self.uses_sack {
                     self.limit_by_prr(delivered.arrived(), congestion);
                 } else {
@@ -320,14 +325,14 @@ impl Recovery {
             Phase::Recovery { .. } if delivered.acked > 0 => {
                 // A partial ACK identifies the next loss (RFC 6582, section 3.2, step 3).
                 self.duplicates.partial(delivered.acked, self.mss);
-                self.lose_first();
+                self.mark_first_lost();
             }
             Phase::Recovery { .. } => {}
-            Phase::Open | Phase::Loss { .. } => self.grow(news, delivered, congestion),
+            Phase::Open | Phase::Loss { .. } => self.grow(event, delivered, congestion),
         }
     }
 
-    fn grow(&mut self, news: &AckNews<'_>, delivered: &Delivered, congestion: &mut Congestion) {
+    fn grow(&mut self, event: &AckEvent<'_>, delivered: &Delivered, congestion: &mut Congestion) {
         if delivered.acked == 0 {
             return;
         }
@@ -336,12 +341,12 @@ impl Recovery {
         }
         let sent_once_at = delivered.sent_at.filter(|_| !delivered.has_retransmitted);
         congestion.on_ack(&Acked {
-            now: news.now,
+            now: event.now,
             bytes: delivered.acked,
             rtt: self.rtt.smoothed().unwrap_or_default(),
-            ack: news.ack,
-            nxt: news.nxt,
-            sample_ns: sent_once_at.map(|sent_at| news.arrived_at.nanos_since(sent_at)),
+            ack: event.ack,
+            nxt: event.nxt,
+            sample_ns: sent_once_at.map(|sent_at| event.arrived_at.nanos_since(sent_at)),
             after_timeout: delivered.after_timeout,
         });
     }
@@ -352,8 +357,8 @@ impl Recovery {
 const SEGMENTS_AFTER_F_RTO: u32 = 3;
 
 /// Returns `true` if `block` lies within the outstanding data (RFC 2018, section 5).
-fn is_valid(block: &SackBlock, news: &AckNews<'_>) -> bool {
+fn is_valid(block: &SackBlock, event: &AckEvent<'_>) -> bool {
     block.start.is_before(block.end)
-        && block.start.is_at_or_after(news.ack)
-        && news.nxt.is_at_or_after(block.end)
+        && block.start.is_at_or_after(event.ack)
+        && event.nxt.is_at_or_after(block.end)
 }

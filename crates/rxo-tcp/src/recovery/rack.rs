@@ -137,7 +137,7 @@ impl Rack {
         let latest = self.latest?;
         let wait = latest.rtt() + self.reordering_window(has_evidence, least, srtt);
         let mut look_again: Option<Instant> = None;
-        board.lose(|range| {
+        board.mark_lost(|range| {
             if !was_sent_after(latest.key(), (range.sent_at, range.end)) {
                 return false;
             }

@@ -21,12 +21,12 @@ pub(crate) struct Sent {
     /// The time at which the range was last sent.
     pub(crate) sent_at: Instant,
     pub(crate) was_retransmitted: bool,
-    pub(crate) fate: Fate,
+    pub(crate) state: RangeState,
 }
 
 /// The state of a range that is not acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum RangeState {
     /// The range is in the network, as far as known.
     InFlight,
     /// The peer holds the range out of order.
@@ -107,8 +107,8 @@ impl Scoreboard {
 
     /// Records that the range `start` to `end` was sent for the first time.
     pub(crate) fn sent(&mut self, start: SeqNumber, end: SeqNumber, now: Instant) {
-        let fate = Fate::InFlight;
-        let range = Sent { start, end, sent_at: now, was_retransmitted: false, fate };
+        let state = RangeState::InFlight;
+        let range = Sent { start, end, sent_at: now, was_retransmitted: false, state };
         self.in_flight += range.bytes();
         match self.ranges.back_mut() {
             Some(last) if continues(last, &range) => last.end = end,
@@ -130,7 +130,7 @@ impl Scoreboard {
                 self.ranges.pop_front();
             }
             gone(&part);
-            *self.counter(part.fate) -= part.bytes();
+            *self.counter(part.state) -= part.bytes();
         }
     }
 
@@ -140,7 +140,8 @@ impl Scoreboard {
     pub(crate) fn acknowledge_in_flight(&mut self, ack: SeqNumber, mut gone: impl FnMut(&Sent)) {
         while let Some(first) = self.ranges.front_mut().filter(|it| it.start.is_before(ack)) {
             let end = earlier(first.end, ack);
-            let part = Sent { end, was_retransmitted: false, fate: Fate::InFlight, ..*first };
+            let part =
+                Sent { end, was_retransmitted: false, state: RangeState::InFlight, ..*first };
             let is_all = end == first.end;
             first.start = end;
             if is_all {
@@ -175,8 +176,8 @@ impl Scoreboard {
         before.all(|range| !range.was_retransmitted)
     }
 
-    /// Records that the peer holds `block`. Calls `news` for each range that was not yet known to be held.
-    pub(crate) fn sack(&mut self, block: SackBlock, mut news: impl FnMut(&Sent)) {
+    /// Records that the peer holds `block`. Calls `on_new` for each range that was not yet known to be held.
+    pub(crate) fn sack(&mut self, block: SackBlock, mut on_new: impl FnMut(&Sent)) {
         self.cut(block.start);
         self.cut(block.end);
         let first = self.ranges.partition_point(|range| range.start.is_before(block.start));
@@ -185,42 +186,43 @@ impl Scoreboard {
             if block.end.is_before(range.end) {
                 break;
             }
-            if range.fate != Fate::Sacked {
-                news(&range);
-                self.set(index, Fate::Sacked);
+            if range.state != RangeState::Sacked {
+                on_new(&range);
+                self.set(index, RangeState::Sacked);
             }
         }
     }
 
     /// Marks the ranges in flight for which `is_lost` is true as lost. Returns the number of bytes that were
     /// marked.
-    pub(crate) fn lose(&mut self, mut is_lost: impl FnMut(&Sent) -> bool) -> u32 {
+    pub(crate) fn mark_lost(&mut self, mut is_lost: impl FnMut(&Sent) -> bool) -> u32 {
         let before = self.lost;
         for index in 0..self.ranges.len() {
             let range = self.ranges[index];
-            if range.fate == Fate::InFlight && is_lost(&range) {
-                self.set(index, Fate::Lost);
+            if range.state == RangeState::InFlight && is_lost(&range) {
+                self.set(index, RangeState::Lost);
             }
         }
         self.lost - before
     }
 
     /// Marks the first `bytes` bytes as lost, if they are in flight.
-    pub(crate) fn lose_first(&mut self, bytes: u32) {
+    pub(crate) fn mark_first_lost(&mut self, bytes: u32) {
         let Some(start) = self.ranges.front().map(|first| first.start) else { return };
         self.cut(start + bytes);
-        if self.ranges.front().is_some_and(|first| first.fate == Fate::InFlight) {
-            self.set(0, Fate::Lost);
+        if self.ranges.front().is_some_and(|first| first.state == RangeState::InFlight) {
+            self.set(0, RangeState::Lost);
         }
     }
 
     /// Marks everything that the peer does not hold as lost. If the peer seems to have discarded data that it
     /// held (RFC 2018, section 8), marks that data as well.
-    pub(crate) fn lose_all(&mut self) {
-        let has_reneged = self.ranges.front().is_some_and(|first| first.fate == Fate::Sacked);
+    pub(crate) fn mark_all_lost(&mut self) {
+        let has_reneged =
+            self.ranges.front().is_some_and(|first| first.state == RangeState::Sacked);
         for index in 0..self.ranges.len() {
-            if has_reneged || self.ranges[index].fate != Fate::Sacked {
-                self.set(index, Fate::Lost);
+            if has_reneged || self.ranges[index].state != RangeState::Sacked {
+                self.set(index, RangeState::Lost);
             }
         }
     }
@@ -228,22 +230,22 @@ impl Scoreboard {
     /// Marks all lost data as in flight again, because the data proved not to be lost.
     pub(crate) fn find_all(&mut self) {
         for index in 0..self.ranges.len() {
-            if self.ranges[index].fate == Fate::Lost {
-                self.set(index, Fate::InFlight);
+            if self.ranges[index].state == RangeState::Lost {
+                self.set(index, RangeState::InFlight);
             }
         }
     }
 
     /// Returns the first lost range, cut to `bytes` bytes; `None` if nothing is lost.
     pub(crate) fn first_lost(&self, bytes: u32) -> Option<(SeqNumber, SeqNumber)> {
-        let first = self.ranges.iter().find(|range| range.fate == Fate::Lost)?;
+        let first = self.ranges.iter().find(|range| range.state == RangeState::Lost)?;
         Some((first.start, earlier(first.end, first.start + bytes)))
     }
 
     /// Returns the last range that the peer is not known to hold, cut to its last `bytes` bytes; `None` if
     /// there is none.
     pub(crate) fn last_unsacked(&self, bytes: u32) -> Option<(SeqNumber, SeqNumber)> {
-        let last = self.ranges.iter().rev().find(|range| range.fate != Fate::Sacked)?;
+        let last = self.ranges.iter().rev().find(|range| range.state != RangeState::Sacked)?;
         let start = SeqNumber(last.end.0.wrapping_sub(bytes));
         Some((later(last.start, start), last.end))
     }
@@ -256,27 +258,27 @@ impl Scoreboard {
         if index == self.ranges.len() {
             return;
         }
-        if self.ranges[index].fate == Fate::Lost {
-            self.set(index, Fate::InFlight);
+        if self.ranges[index].state == RangeState::Lost {
+            self.set(index, RangeState::InFlight);
         }
         let range = &mut self.ranges[index];
         (range.sent_at, range.was_retransmitted) = (now, true);
     }
 
-    fn set(&mut self, index: usize, fate: Fate) {
+    fn set(&mut self, index: usize, state: RangeState) {
         let range = self.ranges[index];
-        *self.counter(range.fate) -= range.bytes();
-        *self.counter(fate) += range.bytes();
-        self.ranges[index].fate = fate;
+        *self.counter(range.state) -= range.bytes();
+        *self.counter(state) += range.bytes();
+        self.ranges[index].state = state;
     }
 
-    /// Returns the counter of bytes whose state is `fate`.
+    /// Returns the counter of bytes whose state is `state`.
     #[inline]
-    fn counter(&mut self, fate: Fate) -> &mut u32 {
-        match fate {
-            Fate::InFlight => &mut self.in_flight,
-            Fate::Sacked => &mut self.sacked,
-            Fate::Lost => &mut self.lost,
+    fn counter(&mut self, state: RangeState) -> &mut u32 {
+        match state {
+            RangeState::InFlight => &mut self.in_flight,
+            RangeState::Sacked => &mut self.sacked,
+            RangeState::Lost => &mut self.lost,
         }
     }
 
@@ -298,7 +300,7 @@ impl Scoreboard {
 fn continues(last: &Sent, next: &Sent) -> bool {
     last.end == next.start
         && last.sent_at == next.sent_at
-        && last.fate == next.fate
+        && last.state == next.state
         && last.was_retransmitted == next.was_retransmitted
 }
 

@@ -2,7 +2,7 @@
 
 use rxo_frame::Duration;
 
-use super::scoreboard::Fate;
+use super::scoreboard::RangeState;
 use super::{Phase, Recovery};
 
 /// The state of loss recovery at one moment, for tests, logs and TCP_INFO.
@@ -52,7 +52,7 @@ impl Recovery {
         let again = self
             .board
             .ranges()
-            .filter(|range| range.was_retransmitted && range.fate == Fate::InFlight);
+            .filter(|range| range.was_retransmitted && range.state == RangeState::InFlight);
         let least = self.rtt.smoothed().map(|_| self.rtt.least());
         RecoveryStatistics {
             phase: self.public_phase(),

@@ -3,7 +3,7 @@
 //!
 //! Invariants: after each input both have the same state in every field and send the same segments. In every
 //! other script no side sends text, and the connection that takes the steps transmits after each segment,
-//! like a stack without aggregates. Then each owed acknowledgement of the other must equal the one sent at
+//! like a stack without aggregates. Then each pending acknowledgement of the other must equal the one sent at
 //! once; `transmits.rs` compares all of them.
 
 use std::num::NonZeroU16;
@@ -47,7 +47,7 @@ pub(crate) fn run(data: &[u8]) -> u64 {
         }
         twins.flush();
         if transmits_between && twins.fast.is_closed() {
-            // Closing has dropped owed acknowledgements and window updates.
+            // Closing has dropped pending acknowledgements and window updates.
             assert_eq!(twins.fast.state(), twins.slow.state());
             break;
         }
@@ -61,7 +61,7 @@ pub(crate) fn run(data: &[u8]) -> u64 {
 /// acknowledgements, for twins that do not send them together.
 fn state(connection: &Connection<Vec<u8>>, without_acks: bool) -> String {
     let whole = without(&format!("{connection:?}"), " bytes in ", " pieces");
-    if without_acks { without(&whole, " owed: [", " unacknowledged_bytes") } else { whole }
+    if without_acks { without(&whole, " pending: [", " unacknowledged_bytes") } else { whole }
 }
 
 /// Returns `whole` without the part from `start` to `end`.

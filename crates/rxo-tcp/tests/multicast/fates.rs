@@ -23,7 +23,7 @@ enum Fate {
 }
 
 const BYTES: usize = 3_000_000;
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn fate() -> impl Strategy<Value = Fate> {
     prop_oneof![
@@ -125,7 +125,7 @@ proptest! {
             let outcome = story.room.sides[number].outcome;
             let is_done = story.room.is_done(number);
             match fate {
-                Fate::Killed(_) => prop_assert!(is_done || outcome == Some(Outcome::Ejected(PATIENCE)), "{number}: {outcome:?}"),
+                Fate::Killed(_) => prop_assert!(is_done || outcome == Some(Outcome::Ejected(TIMEOUT)), "{number}: {outcome:?}"),
                 _ => prop_assert!(is_done, "{number}: {outcome:?}"),
             }
         }

@@ -14,7 +14,7 @@ pub(crate) enum To {
     Sender(usize),
     Receiver(usize, ByGroup),
     /// A parity packet to the group, for a receiver.
-    Mender(usize),
+    Collector(usize),
 }
 
 pub(crate) type ByGroup = bool;

@@ -37,7 +37,7 @@ fn without_loss_there_is_no_parity() {
 #[test]
 fn receivers_that_cannot_use_parity_get_the_segments() {
     let mut room = room(8, 700_000, 20);
-    room.receivers[..4].iter_mut().for_each(|receiver| receiver.mender = None);
+    room.receivers[..4].iter_mut().for_each(|receiver| receiver.collector = None);
     room.run();
     assert_eq!(room.done(), 8, "{:?}", room.outcomes());
     assert!(room.to_group[1] + room.to_one > 0, "segments are repeated");

@@ -16,7 +16,7 @@ impl Room {
         while let Some(arrived) = self.links.arrived(self.now) {
             match arrived {
                 (To::Sender(number), wire) => self.arrives(number, wire),
-                (to @ (To::Mender(number) | To::Receiver(number, _)), wire)
+                (to @ (To::Collector(number) | To::Receiver(number, _)), wire)
                     if self.receivers[number].absent_until > self.now =>
                 {
                     let Receiver { absent_until, keeps_segments, .. } = self.receivers[number];
@@ -24,7 +24,7 @@ impl Room {
                         self.links.keep(to, wire, absent_until);
                     }
                 }
-                (To::Mender(number), wire) => {
+                (To::Collector(number), wire) => {
                     come.entry(number).or_default();
                     parity.push((number, wire));
                 }
@@ -40,7 +40,7 @@ impl Room {
         for (number, wires) in come {
             self.receives(number, &wires);
             let own = parity.iter().filter(|(to, _)| *to == number);
-            self.mend(number, own.map(|(_, wire)| wire));
+            self.restore_lost(number, own.map(|(_, wire)| wire));
             self.read(number);
             self.flush_receiver(number);
         }
@@ -61,26 +61,36 @@ impl Room {
 
     /// Passes parity packets to receiver `number`, which restores what it can. The oracle for the erasure code:
     /// as many packets as lost segments restore the block, and the text is the stream's.
-    pub(super) fn mend<'a>(&mut self, number: usize, wires: impl Iterator<Item = &'a Wire>) {
+    pub(super) fn restore_lost<'a>(
+        &mut self,
+        number: usize,
+        wires: impl Iterator<Item = &'a Wire>,
+    ) {
         let Self { now, receivers, stream, .. } = self;
-        let Receiver { tcp, mender: Some(mender), .. } = &mut receivers[number] else { return };
+        let Receiver { tcp, collector: Some(collector), .. } = &mut receivers[number] else {
+            return;
+        };
         for wire in wires {
             let parity = Parity::read(&wire.text).expect("a parity packet");
-            mender.take(tcp, &parity, *now);
+            collector.take(tcp, &parity, *now);
         }
         let text_at = |block: &ParityBlock, index| {
             let (seq, bytes) = block.segment(index);
             let at = (seq - (ISS + 1)) as usize;
             (seq, stream[at..at + bytes].to_vec())
         };
-        while let Some(torn) = mender.next(tcp) {
-            assert!(torn.lost.len() <= torn.parity.len());
-            for index in 0..torn.block.segments() {
-                let (seq, text) = text_at(&torn.block, index);
+        while let Some(incomplete) = collector.next(tcp) {
+            assert!(incomplete.lost.len() <= incomplete.parity.len());
+            for index in 0..incomplete.block.segments() {
+                let (seq, text) = text_at(&incomplete.block, index);
                 let mut known = vec![0; text.len()];
-                let has_it = tcp.copy_segment(&torn.block, index, &mut known);
-                assert_eq!(has_it, !torn.lost.contains(&index), "segment {index} of {torn:?}");
-                assert!(!has_it || known == text, "segment {index} of {torn:?}");
+                let has_it = tcp.copy_segment(&incomplete.block, index, &mut known);
+                assert_eq!(
+                    has_it,
+                    !incomplete.lost.contains(&index),
+                    "segment {index} of {incomplete:?}"
+                );
+                assert!(!has_it || known == text, "segment {index} of {incomplete:?}");
                 if !has_it {
                     tcp.restore(*now, seq, text);
                 }

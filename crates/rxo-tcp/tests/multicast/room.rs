@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use rxo_frame::{Duration, Instant, SharedBytes};
 use rxo_tcp::{
-    Config, Connection, Ecn, Group, GroupConfig, GroupEvent, Late, MemberId, Mender, Outcome,
-    Parity, Refusal, Repair, Secret, SegmentOptions, State,
+    Config, Connection, Ecn, Group, GroupConfig, GroupEvent, Late, MemberId, Outcome, Parity,
+    ParityCollector, Refusal, Repair, Secret, SegmentOptions, State,
 };
 use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
 
@@ -25,7 +25,7 @@ pub(crate) struct Side {
 pub(crate) struct Receiver {
     pub(crate) tcp: Connection<Vec<u8>>,
     /// The parity packets of the receiver; `None` if it cannot use them.
-    pub(crate) mender: Option<Mender>,
+    pub(crate) collector: Option<ParityCollector>,
     /// The stream position at which the receiver begins: 0 unless it joined late ([`Late::FromNow`]).
     pub(crate) start: usize,
     /// The stream position up to which the receiver has read. Everything from `start` to here equals the
@@ -119,7 +119,7 @@ impl Room {
         let start = if is_from_now { self.group.progress().sent as usize } else { 0 };
         self.receivers.push(Receiver {
             tcp,
-            mender: Some(Mender::default()),
+            collector: Some(ParityCollector::default()),
             start,
             read: start,
             reads_at_most: usize::MAX,
@@ -315,7 +315,7 @@ impl Room {
                 let at = self.links.has_left(self.now, &wire);
                 self.parity_packets += 1;
                 for number in 0..self.receivers.len() {
-                    self.links.carry(To::Mender(number), wire.clone(), at);
+                    self.links.carry(To::Collector(number), wire.clone(), at);
                 }
                 continue;
             }

@@ -44,7 +44,7 @@ pub(crate) fn run(data: &[u8]) {
     room.links.loss = 0;
     room.finish();
     check_bounds(&room);
-    let keeps_to_the_rules = |number: &usize| !is_hostile[*number] && away[*number] < PATIENCE / 10;
+    let keeps_to_the_rules = |number: &usize| !is_hostile[*number] && away[*number] < TIMEOUT / 10;
     for number in (0..receivers).filter(keeps_to_the_rules) {
         let (side, receiver) = (&room.sides[number], &room.receivers[number]);
         assert_eq!(side.outcome, Some(Outcome::Done), "receiver {number}");
@@ -61,7 +61,7 @@ fn open(script: &mut Script<'_>) -> (Room, usize) {
         _ => Repairs::Parity,
     };
     let buffer_bytes = if settings & 4 == 0 { 1 << 20 } else { 64 << 10 };
-    let slow = Slow::Eject(PATIENCE);
+    let slow = Slow::Eject(TIMEOUT);
     let config = GroupConfig { late, repairs, buffer_bytes, slow, ..group_config() };
     let receivers = 1 + usize::from(settings >> 5);
     let mut room = Room::new(config, receivers, usize::from(script.byte()) * 2_000);
@@ -171,7 +171,7 @@ impl Script<'_> {
 
 /// Timeouts double: a receiver absent for a tenth of this time is repaired before it ends, even if some
 /// repairs are lost.
-const PATIENCE: Duration = Duration::from_secs(100);
+const TIMEOUT: Duration = Duration::from_secs(100);
 const MOST_RECEIVERS: usize = 12;
 /// The largest number of lost segments per 1000.
 const MOST_LOSS: u64 = 60;

@@ -68,7 +68,7 @@ impl Unicasts {
         while let Some((to, wire)) = self.links.arrived(self.now) {
             let (number, tcp) = match to {
                 To::Sender(number) => (number, &mut self.downloads[number].from),
-                To::Receiver(number, _) | To::Mender(number) => {
+                To::Receiver(number, _) | To::Collector(number) => {
                     (number, &mut self.downloads[number].to)
                 }
             };

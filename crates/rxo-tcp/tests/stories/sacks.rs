@@ -8,7 +8,7 @@ use rxo_wire::tcp::SackBlock;
 
 use crate::dsl::*;
 
-/// The number of segments in one poll: a packet ring holds more than the limit of owed acknowledgements.
+/// The number of segments in one poll: a packet ring holds more than the limit of pending acknowledgements.
 const TURN: u32 = 250;
 
 fn config(acks: AckPolicy) -> Config {

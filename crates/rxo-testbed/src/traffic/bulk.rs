@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::PATIENCE;
+use super::STALL_TIMEOUT;
 use super::connect::{self, Ends};
 use super::pattern::Pattern;
 use super::receiver::{ReceivingEnd, receive_all};
@@ -214,7 +214,7 @@ impl BulkTransfer {
         let (cpu, bytes, begin) = (meter.read()?, self.received_bytes(), Instant::now());
         thread::sleep(duration);
         while self.received_bytes() - bytes < least_bytes {
-            if begin.elapsed() > duration + PATIENCE {
+            if begin.elapsed() > duration + STALL_TIMEOUT {
                 let (arrived, seconds) = (self.received_bytes() - bytes, begin.elapsed().as_secs());
                 return Err(LabError::Transfer(format!(
                     "{arrived} bytes arrived in {seconds} s, too few to measure; run it when less \

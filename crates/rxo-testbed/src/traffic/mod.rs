@@ -28,4 +28,4 @@ pub use window_point::WindowPoint;
 use std::time::Duration;
 
 /// The time without progress after which a transfer fails.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const STALL_TIMEOUT: Duration = Duration::from_secs(10);

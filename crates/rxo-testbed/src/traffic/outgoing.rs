@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::PATIENCE;
+use super::STALL_TIMEOUT;
 use super::bulk::{BulkConfig, deal};
 use super::connect;
 use super::pattern::Pattern;
@@ -92,7 +92,7 @@ pub fn exchange(
     let client = from.run(|| connect::connect(to))??;
     client
         .set_nodelay(true)
-        .and_then(|()| client.set_read_timeout(Some(PATIENCE)))
+        .and_then(|()| client.set_read_timeout(Some(STALL_TIMEOUT)))
         .context(|| "cannot configure a socket".into())?;
     let work = move || ping_pong::ask(client, config.duration);
     Worker::start("lab-ask", config.client_core, work)?.finish()

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use super::PATIENCE;
+use super::STALL_TIMEOUT;
 use super::connect::{self, Ends};
 use crate::error::{Context, LabError, Result, usage};
 use crate::namespace::Namespace;
@@ -65,7 +65,7 @@ pub fn ping_pong(
     for socket in [&client, &server] {
         socket
             .set_nodelay(true)
-            .and_then(|()| socket.set_read_timeout(Some(PATIENCE)))
+            .and_then(|()| socket.set_read_timeout(Some(STALL_TIMEOUT)))
             .context(|| "cannot configure a socket".into())?;
     }
     let server = Worker::start("lab-answer", config.server_core, move || answer(server))?;
@@ -103,10 +103,10 @@ fn answer(mut socket: TcpStream) -> Result<()> {
     Ok(())
 }
 
-/// Creates a histogram of round-trip times from one nanosecond to [`PATIENCE`], with a precision of three
+/// Creates a histogram of round-trip times from one nanosecond to [`STALL_TIMEOUT`], with a precision of three
 /// significant digits.
 fn new_histogram() -> Result<Histogram<u64>> {
-    Histogram::new_with_bounds(1, PATIENCE.as_nanos() as u64, 3)
+    Histogram::new_with_bounds(1, STALL_TIMEOUT.as_nanos() as u64, 3)
         .map_err(|error| usage(error.to_string()))
 }
 

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::PATIENCE;
+use super::STALL_TIMEOUT;
 use super::pattern::{Mismatch, Pattern};
 use crate::error::{Context, LabError, Result};
 use crate::sys::{Epoll, Interest};
@@ -51,7 +51,7 @@ pub fn receive_all(mut ends: Vec<ReceivingEnd>, total: &AtomicU64) -> Result<Vec
             }
             last_progress = Instant::now();
         }
-        if last_progress.elapsed() > PATIENCE {
+        if last_progress.elapsed() > STALL_TIMEOUT {
             return Err(stalled(open, &ends));
         }
     }
@@ -100,7 +100,7 @@ fn stalled(open: usize, ends: &[ReceivingEnd]) -> LabError {
     let received: u64 = ends.iter().map(|end| end.received_bytes).sum();
     LabError::Transfer(format!(
         "nothing arrived for {} s with {open} of {} connections unfinished, after {received} bytes",
-        PATIENCE.as_secs(),
+        STALL_TIMEOUT.as_secs(),
         ends.len()
     ))
 }

@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::PATIENCE;
+use super::STALL_TIMEOUT;
 use super::pattern::Pattern;
 use crate::error::{Context, LabError, Result};
 use crate::sys::{Epoll, Interest};
@@ -50,7 +50,7 @@ pub(crate) fn send_all(mut ends: Vec<SendingEnd>, stop: &AtomicBool) -> Result<V
                 open -= 1;
             }
         }
-        if last_progress.elapsed() > PATIENCE {
+        if last_progress.elapsed() > STALL_TIMEOUT {
             return Err(stalled(&ends));
         }
     }
@@ -115,7 +115,7 @@ pub(super) fn stalled(ends: &[SendingEnd]) -> LabError {
     let sent: u64 = ends.iter().map(|end| end.sent_bytes).sum();
     LabError::Transfer(format!(
         "nothing could be sent for {} s, after {sent} bytes on {} connections",
-        PATIENCE.as_secs(),
+        STALL_TIMEOUT.as_secs(),
         ends.len()
     ))
 }

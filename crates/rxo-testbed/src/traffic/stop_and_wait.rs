@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::PATIENCE;
+use super::STALL_TIMEOUT;
 use super::sender::{SendingEnd, stalled};
 use crate::error::{Context, Result};
 use crate::sys;
@@ -27,7 +27,7 @@ pub(crate) fn send_one_at_a_time(
                 last_progress = Instant::now();
             }
         }
-        if last_progress.elapsed() > PATIENCE {
+        if last_progress.elapsed() > STALL_TIMEOUT {
             return Err(stalled(&ends));
         }
         thread::sleep(PAUSE);

@@ -55,11 +55,11 @@ pub(super) fn advice(outcome: &Outcome) -> Option<LinuxAdvice> {
 }
 
 fn frames_because(busy: u64) -> String {
-    let told = format!("rx-frames: 99 % of such polls have at most {busy} packets");
+    let text = format!("rx-frames: 99 % of such polls have at most {busy} packets");
     if busy > MOST_RX_FRAMES {
-        format!("{told}; {MOST_RX_FRAMES} is the most that every driver takes")
+        format!("{text}; {MOST_RX_FRAMES} is the most that every driver takes")
     } else {
-        format!("{told}, so the time decides")
+        format!("{text}, so the time decides")
     }
 }
 

@@ -45,7 +45,7 @@ impl Time {
     pub(super) fn of(record: &Record, clock: Clock) -> Self {
         match record.ticks {
             None => Self::Absent,
-            Some(ticks) if clock.comes_back(ticks) => Self::AsClock,
+            Some(ticks) if clock.is_exact(ticks) => Self::AsClock,
             Some(ticks) => Self::Ticks(ticks),
         }
     }

@@ -34,7 +34,7 @@ pub(super) struct Output<'w> {
     /// The sections and interfaces of the capture that was coalesced.
     described: Vec<Described>,
     /// The number of descriptions of sections and interfaces that the file already contains.
-    told: usize,
+    described_count: usize,
     /// The number of the capture's interfaces that the file already contains.
     interfaces: usize,
     last: Option<Written>,
@@ -60,7 +60,7 @@ impl<'w> Output<'w> {
             comment,
             file,
             described,
-            told: 0,
+            described_count: 0,
             interfaces: 0,
             last: None,
             remark_bytes: 0,
@@ -120,8 +120,8 @@ impl<'w> Output<'w> {
 
     /// Returns the descriptions of sections and interfaces that were recorded since the last call.
     fn take_new_descriptions(&mut self) -> Vec<Described> {
-        let told = std::mem::replace(&mut self.told, self.described.len());
-        self.described.get(told..).unwrap_or_default().to_vec()
+        let described_count = std::mem::replace(&mut self.described_count, self.described.len());
+        self.described.get(described_count..).unwrap_or_default().to_vec()
     }
 
     /// Writes the beginning of the file, unless it was written already. `of_no_packet` are the totals of a

@@ -74,7 +74,7 @@ impl Follower {
 
 /// Creates an engine for every follower whose result may differ in the poll of the frames `batch`. `runners`
 /// are the engines of the group, which have not processed that poll yet.
-pub(super) fn part_ways(
+pub(super) fn diverge(
     followers: &mut Vec<Follower>,
     runners: &mut Vec<Runner>,
     batch: &[Frame<Numbered>],

@@ -184,7 +184,7 @@ impl Group {
         self.waited = self.waited.saturating_sub(count);
         if !self.followers.is_empty() {
             let batch = &self.waiting[..count];
-            follower::part_ways(&mut self.followers, &mut self.runners, batch, &chosen.flows);
+            follower::diverge(&mut self.followers, &mut self.runners, batch, &chosen.flows);
         }
         let Some((last, others)) = self.runners.split_last_mut() else { return };
         for runner in others {

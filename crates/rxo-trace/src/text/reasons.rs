@@ -24,12 +24,12 @@ fn table(reasons: &[ReasonCount]) -> String {
     let mut table =
         Table::new(&["reason", "count", "share", "what it means; what would change it"]);
     for reason in reasons {
-        let told = if reason.share < MAIN_SHARE { String::new() } else { describe(reason) };
+        let description = if reason.share < MAIN_SHARE { String::new() } else { describe(reason) };
         table.row([
             reason.reason.clone(),
             grouped(reason.count),
             format!("{:.1} %", 100.0 * reason.share),
-            told,
+            description,
         ]);
     }
     table.render()

@@ -42,13 +42,13 @@ impl Facts {
     /// `offset` of its payload. Also returns the properties that only the inner segment has.
     fn hold(&self, offset: usize, inner: &Self) -> (bool, Option<(Last, TcpFlags)>) {
         match (self, inner) {
-            (Self::Tcp(merged), Self::Tcp(says)) => {
-                let is_next = says.seq == merged.seq.wrapping_add(offset as u32);
-                (is_next && says.steady == merged.steady, Some((says.last, says.ending)))
+            (Self::Tcp(merged), Self::Tcp(part)) => {
+                let is_next = part.seq == merged.seq.wrapping_add(offset as u32);
+                (is_next && part.steady == merged.steady, Some((part.last, part.ending)))
             }
-            (Self::Whole(merged), Self::Whole(says)) => {
-                let is_alike = says.traffic_class == merged.traffic_class;
-                (is_alike && merged.is_datagram && says.is_datagram, None)
+            (Self::Whole(merged), Self::Whole(part)) => {
+                let is_alike = part.traffic_class == merged.traffic_class;
+                (is_alike && merged.is_datagram && part.is_datagram, None)
             }
             _ => (false, None),
         }
@@ -107,7 +107,7 @@ pub(super) struct Inner {
     /// The offset in the aggregate's payload, in bytes, at which the segment or datagram ends.
     pub(super) end: usize,
     /// The properties of the segment that ends at this offset, with PSH and FIN; `None` for a datagram.
-    pub(super) says: Option<(Last, TcpFlags)>,
+    pub(super) part: Option<(Last, TcpFlags)>,
 }
 
 /// A packet as the comparison of two captures uses it: its flow, its properties and, with a note, its
@@ -163,10 +163,10 @@ impl ComparedPacket {
                 ..Record::default()
             };
             let seen = Self::read(&record, link);
-            let (fits, says) = self.facts.hold(end, &seen.facts);
+            let (fits, part) = self.facts.hold(end, &seen.facts);
             end += seen.bytes().len();
             let is_ours = fits && seen.name == self.name;
-            if is_ours { Ok(Inner { end, says }) } else { Err(OTHER_SEGMENTS) }
+            if is_ours { Ok(Inner { end, part }) } else { Err(OTHER_SEGMENTS) }
         };
         restored.iter().map(one).collect()
     }
@@ -206,7 +206,7 @@ impl ComparedPacket {
     /// the record are compared.
     fn unread(record: &Record, addresses: Option<FlowKey>) -> Self {
         let class = if addresses.is_some() { Class::Ip } else { Class::Link };
-        let key = addresses.unwrap_or(FlowKey::NOBODY);
+        let key = addresses.unwrap_or(FlowKey::NONE);
         let original_bytes = record.original_bytes;
         let whole = Whole { traffic_class: 0, original_bytes, is_datagram: false };
         Self {

@@ -65,7 +65,7 @@ impl<B: AsRef<[u8]>> Unit<B> {
     /// Returns `true` for a UDP packet without a note. Only the other capture shows whether such a packet is
     /// one datagram or several.
     fn is_unnoted_datagram(&self) -> bool {
-        let is_datagram = matches!(self.facts, Facts::Whole(says) if says.is_datagram);
+        let is_datagram = matches!(self.facts, Facts::Whole(part) if part.is_datagram);
         is_datagram && self.inner.is_empty()
     }
 
@@ -84,10 +84,10 @@ impl<B: AsRef<[u8]>> Unit<B> {
     fn step(&mut self, bytes: usize) -> Option<(Last, TcpFlags)> {
         self.done += bytes;
         if self.inner.last().is_some_and(|inner| inner.end == self.done) {
-            return self.inner.pop().and_then(|inner| inner.says);
+            return self.inner.pop().and_then(|inner| inner.part);
         }
         match self.facts {
-            Facts::Tcp(says) if self.rest().is_empty() => Some((says.last, says.ending)),
+            Facts::Tcp(part) if self.rest().is_empty() => Some((part.last, part.ending)),
             _ => None,
         }
     }
@@ -214,8 +214,8 @@ impl Flow {
             tally.undecided = Some(mismatch(front, unit, self.offset, found).seen_from(side));
         }
         tally.forgotten_segments += u64::from(front.split(step) | unit.split(step));
-        let said = [front.step(step), unit.step(step)];
-        let found = self.end_of_segments(side, said, tally);
+        let parts = [front.step(step), unit.step(step)];
+        let found = self.end_of_segments(side, parts, tally);
         let found = found.or_else(|| self.end_of_packets(side, front, unit));
         match found {
             None => Ok(()),
@@ -228,17 +228,17 @@ impl Flow {
     fn end_of_segments(
         &mut self,
         side: Side,
-        said: [Option<(Last, TcpFlags)>; 2],
+        parts: [Option<(Last, TcpFlags)>; 2],
         tally: &mut Tally,
     ) -> Option<DifferenceTexts> {
-        for (says, side) in said.iter().zip([side.other(), side]) {
-            if let Some((_, ending)) = says {
+        for (part, side) in parts.iter().zip([side.other(), side]) {
+            if let Some((_, ending)) = part {
                 let so_far = &mut self.segment_ending[side.index()];
                 *so_far = *so_far | *ending;
             }
         }
-        let [Some((there, _)), Some((here, _))] = said else {
-            tally.forgotten_segments += u64::from(said.iter().any(Option::is_some));
+        let [Some((there, _)), Some((here, _))] = parts else {
+            tally.forgotten_segments += u64::from(parts.iter().any(Option::is_some));
             return None;
         };
         let endings = std::mem::take(&mut self.segment_ending);
@@ -255,10 +255,10 @@ impl Flow {
     ) -> Option<DifferenceTexts> {
         let (Facts::Tcp(there), Facts::Tcp(here)) = (front.facts, unit.facts) else { return None };
         let (front_ends, unit_ends) = (front.rest().is_empty(), unit.rest().is_empty());
-        for (ends, says, side) in [(front_ends, there, side.other()), (unit_ends, here, side)] {
+        for (ends, part, side) in [(front_ends, there, side.other()), (unit_ends, here, side)] {
             if ends {
                 let so_far = &mut self.packet_ending[side.index()];
-                *so_far = *so_far | says.ending;
+                *so_far = *so_far | part.ending;
             }
         }
         if !(front_ends && unit_ends) {
@@ -274,7 +274,7 @@ impl Flow {
         let waiting = self.waiting.as_deref()?;
         let front = waiting.units.front()?;
         let text = match front.facts {
-            Facts::Tcp(says) => describe(&says, front),
+            Facts::Tcp(part) => describe(&part, front),
             Facts::Whole(_) => format!("a packet of {} bytes", front.bytes.len()),
         };
         let found = Mismatch {
@@ -343,9 +343,9 @@ fn compare<A: AsRef<[u8]>, B: AsRef<[u8]>>(
     offset: u64,
 ) -> Result<usize, Mismatch> {
     match (a.facts, b.facts) {
-        (Facts::Tcp(a_says), Facts::Tcp(b_says)) => segments(a, &a_says, b, &b_says, offset),
-        (Facts::Whole(a_says), Facts::Whole(b_says)) => {
-            wholes(a, a_says, b, b_says).map_err(|found| mismatch(a, b, offset, found))
+        (Facts::Tcp(a_part), Facts::Tcp(b_part)) => segments(a, &a_part, b, &b_part, offset),
+        (Facts::Whole(a_part), Facts::Whole(b_part)) => {
+            wholes(a, a_part, b, b_part).map_err(|found| mismatch(a, b, offset, found))
         }
         // Unreachable: the class is part of a flow's name, so both packets have the same one.
         _ => Err(mismatch(a, b, offset, (Kind::Packet, String::new(), String::new()))),
@@ -354,21 +354,21 @@ fn compare<A: AsRef<[u8]>, B: AsRef<[u8]>>(
 
 fn segments<A: AsRef<[u8]>, B: AsRef<[u8]>>(
     a: &Unit<A>,
-    a_says: &Segment,
+    a_part: &Segment,
     b: &Unit<B>,
-    b_says: &Segment,
+    b_part: &Segment,
     offset: u64,
 ) -> Result<usize, Mismatch> {
     let (a_rest, b_rest) = (a.segment(), b.segment());
     let at = |found| mismatch(a, b, offset, found);
-    let seq = |says: &Segment, done: usize| says.seq.wrapping_add(done as u32);
+    let seq = |part: &Segment, done: usize| part.seq.wrapping_add(done as u32);
     if a_rest.is_empty() != b_rest.is_empty() {
-        return Err(at((Kind::Order, describe(a_says, a), describe(b_says, b))));
+        return Err(at((Kind::Order, describe(a_part, a), describe(b_part, b))));
     }
-    if seq(a_says, a.done) != seq(b_says, b.done) {
-        return Err(at((Kind::Sequence, describe(a_says, a), describe(b_says, b))));
+    if seq(a_part, a.done) != seq(b_part, b.done) {
+        return Err(at((Kind::Sequence, describe(a_part, a), describe(b_part, b))));
     }
-    if let Some(found) = steady(a_says.steady, b_says.steady) {
+    if let Some(found) = steady(a_part.steady, b_part.steady) {
         return Err(at(found));
     }
     let step = a_rest.len().min(b_rest.len());
@@ -383,18 +383,18 @@ fn segments<A: AsRef<[u8]>, B: AsRef<[u8]>>(
 }
 
 /// Describes a segment in words, for readers.
-fn describe<B: AsRef<[u8]>>(says: &Segment, unit: &Unit<B>) -> String {
-    let seq = says.seq.wrapping_add(unit.done as u32);
+fn describe<B: AsRef<[u8]>>(part: &Segment, unit: &Unit<B>) -> String {
+    let seq = part.seq.wrapping_add(unit.done as u32);
     match unit.rest().len() {
-        0 => format!("no payload, {:?}, SEQ {seq}", says.steady.flags | says.ending),
+        0 => format!("no payload, {:?}, SEQ {seq}", part.steady.flags | part.ending),
         bytes => format!("{bytes} bytes from SEQ {seq}"),
     }
 }
 
 fn steady(a: Steady, b: Steady) -> Option<DifferenceTexts> {
     const ECN_BITS: u8 = 0b11;
-    let class = |says: Steady| format!("traffic class {:#04x}", says.traffic_class);
-    let flags = |says: Steady| format!("{:?}, urgent pointer {}", says.flags, says.urgent);
+    let class = |part: Steady| format!("traffic class {:#04x}", part.traffic_class);
+    let flags = |part: Steady| format!("{:?}, urgent pointer {}", part.flags, part.urgent);
     if a == b {
         None
     } else if (a.traffic_class ^ b.traffic_class) & ECN_BITS != 0 {
@@ -421,7 +421,7 @@ fn last(a: Last, b: Last) -> Option<DifferenceTexts> {
     } else if a.window != b.window {
         Some((Kind::Window, format!("window {}", a.window), format!("window {}", b.window)))
     } else if a.options() != b.options() {
-        let text = |says: &Last| format!("options {:02x?}", says.options());
+        let text = |part: &Last| format!("options {:02x?}", part.options());
         Some((Kind::Options, text(&a), text(&b)))
     } else {
         None
@@ -432,30 +432,30 @@ fn last(a: Last, b: Last) -> Option<DifferenceTexts> {
 /// equal bytes, or the difference.
 fn wholes<A: AsRef<[u8]>, B: AsRef<[u8]>>(
     a: &Unit<A>,
-    a_says: Whole,
+    a_part: Whole,
     b: &Unit<B>,
-    b_says: Whole,
+    b_part: Whole,
 ) -> Result<usize, DifferenceTexts> {
     let (a_rest, b_rest) = (a.segment(), b.segment());
-    if a_says.traffic_class != b_says.traffic_class {
-        let text = |says: Whole| format!("traffic class {:#04x}", says.traffic_class);
-        let is_ecn = (a_says.traffic_class ^ b_says.traffic_class) & 0b11 != 0;
+    if a_part.traffic_class != b_part.traffic_class {
+        let text = |part: Whole| format!("traffic class {:#04x}", part.traffic_class);
+        let is_ecn = (a_part.traffic_class ^ b_part.traffic_class) & 0b11 != 0;
         let kind = if is_ecn { Kind::Ecn } else { Kind::TrafficClass };
-        return Err((kind, text(a_says), text(b_says)));
+        return Err((kind, text(a_part), text(b_part)));
     }
     let step = a_rest.len().min(b_rest.len());
     let place = a_rest.iter().zip(b_rest).take_while(|(a, b)| a == b).count();
-    let is_one = a_says.is_datagram || a_says.original_bytes == b_says.original_bytes;
+    let is_one = a_part.is_datagram || a_part.original_bytes == b_part.original_bytes;
     // Each packet may be several datagrams, of a length that fits both captures.
     let is_undecided = a.is_unnoted_datagram() && b.is_unnoted_datagram() && step > 0;
     if is_one && place == step && (end_together(a, b, step) || is_undecided) {
         return Ok(step);
     }
-    let text = |bytes: &[u8], says: Whole| match bytes.get(place) {
+    let text = |bytes: &[u8], part: Whole| match bytes.get(place) {
         Some(byte) => format!("byte {place} is {byte:#04x}"),
-        None => format!("{} bytes of {}", bytes.len(), says.original_bytes),
+        None => format!("{} bytes of {}", bytes.len(), part.original_bytes),
     };
-    Err((Kind::Packet, text(a_rest, a_says), text(b_rest, b_says)))
+    Err((Kind::Packet, text(a_rest, a_part), text(b_rest, b_part)))
 }
 
 /// Returns `true` if datagrams of both packets may end after the next `bytes` bytes.

@@ -155,12 +155,12 @@ impl Browser {
 
     /// Returns the next message for which `wanted` returns true. The others are kept as events.
     fn until(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let Ok(message) = self.from.recv_timeout(left) else {
                 let said = fs::read_to_string(self.folder.join("stderr")).unwrap_or_default();
-                panic!("{PROGRAM} did not answer {what} within {PATIENCE:?}; it said: {said}");
+                panic!("{PROGRAM} did not answer {what} within {TIMEOUT:?}; it said: {said}");
             };
             if wanted(&message) {
                 return message;
@@ -174,7 +174,7 @@ impl Drop for Browser {
     fn drop(&mut self) {
         // The browser exits at the end of the pipe. The result does not depend on how long that takes.
         self.to = None;
-        let deadline = Instant::now() + FAREWELL;
+        let deadline = Instant::now() + EXIT_TIMEOUT;
         while Instant::now() < deadline && matches!(self.process.try_wait(), Ok(None)) {
             thread::sleep(Duration::from_millis(20));
         }
@@ -182,7 +182,7 @@ impl Drop for Browser {
         _ = self.process.wait();
         // The helper processes end with the browser. One that hangs is identified by our folder in its
         // command line.
-        while Instant::now() < deadline + FAREWELL && !helpers(&self.folder).is_empty() {
+        while Instant::now() < deadline + EXIT_TIMEOUT && !helpers(&self.folder).is_empty() {
             thread::sleep(Duration::from_millis(20));
         }
         for helper in helpers(&self.folder) {
@@ -226,5 +226,5 @@ const FLAGS: [&str; 11] = [
 ];
 
 /// Time limit for each answer; a busy machine may need long to start a browser.
-const PATIENCE: Duration = Duration::from_secs(60);
-const FAREWELL: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(60);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);

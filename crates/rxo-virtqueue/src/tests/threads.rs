@@ -11,7 +11,7 @@ use crate::{DeviceQueue, DriverQueue, Fit, Memory, Refused, Taken};
 const FRAMES: u32 = 20_000;
 const SIZE: u16 = 16;
 /// A timeout longer than any pause of a machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A simulated notification, like an eventfd between processes.
 #[derive(Default)]
@@ -29,7 +29,7 @@ impl Doorbell {
     fn wait(&self) {
         let rang = self.rang.lock().unwrap();
         let (mut rang, waited) =
-            self.changed.wait_timeout_while(rang, PATIENCE, |rang| !*rang).unwrap();
+            self.changed.wait_timeout_while(rang, TIMEOUT, |rang| !*rang).unwrap();
         assert!(!waited.timed_out(), "a notification was lost");
         *rang = false;
     }

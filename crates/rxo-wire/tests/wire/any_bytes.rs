@@ -36,7 +36,7 @@ fn check(frame: &[u8], result: Result<Parsed, Unparsed>) -> Result<(), TestCaseE
 fn check_elsewhere(frame: &[u8], [network, transport, payload, end]: [u32; 4]) {
     let at = Offsets { network, transport, payload, end };
     let _ = verify_ip_header(at, frame);
-    let _ = verify_tcp(&FlowKey::NOBODY, at, frame, Summer::detect());
+    let _ = verify_tcp(&FlowKey::NONE, at, frame, Summer::detect());
     let _ = FlowKey::read(frame, at);
 }
 

@@ -49,7 +49,7 @@ impl Alarm {
     /// Returns the lines to print at `now`, given the violations so far.
     pub(super) fn lines(&mut self, now: Duration, of: Violations) -> impl Iterator<Item = String> {
         let rows = self.0.iter_mut().zip(of.rows());
-        rows.filter_map(move |(said, (count, line))| said.is_due(now, count).then_some(line))
+        rows.filter_map(move |(notice, (count, line))| notice.is_due(now, count).then_some(line))
     }
 
     /// Returns the lines for all violations that were not reported yet, at the end of the run.
@@ -118,8 +118,8 @@ mod tests {
         );
         let other = lines(&mut alarm, 3, 9, 2);
         assert!(other.len() == 1 && other[0].contains("on 2 frames (engine 2)"), "{other:?}");
-        let said = (4..=600).map(|second| lines(&mut alarm, second, second * 10, 2).len());
-        assert_eq!(said.sum::<usize>(), 9);
+        let notice = (4..=600).map(|second| lines(&mut alarm, second, second * 10, 2).len());
+        assert_eq!(notice.sum::<usize>(), 9);
         // Without new violations there is no line, not even at the end.
         assert!(lines(&mut alarm, 700, 5_420, 2).is_empty());
         let of = Violations { unsent: 6_001, ..Violations::default() };

@@ -30,14 +30,14 @@ use crate::worker::{Crew, Misfit, Reading, Report, Worker, WorkerConfig};
 
 /// The queues of two devices, and the workers between them.
 pub struct Workers {
-    seats: Vec<Seat>,
+    setups: Vec<WorkerSetup>,
     /// The counter of turns that another process watches; `None` if no process does. The counter grows only
     /// when all workers have made a turn.
-    pulse: Option<&'static AtomicU64>,
+    heartbeat: Option<&'static AtomicU64>,
 }
 
 /// One worker before its start: its devices and its settings.
-struct Seat {
+struct WorkerSetup {
     nic: Device,
     host: Device,
     config: WorkerConfig,
@@ -83,29 +83,29 @@ impl Workers {
     /// ```
     #[must_use]
     pub fn new((nic, host): (Vec<Device>, Vec<Device>), config: WorkerConfig, crew: &Crew) -> Self {
-        let pulse = config.turns;
+        let heartbeat = config.turns;
         let config = WorkerConfig { look_every: Some(NOTICES_EVERY), ..config };
         let configs = crew.configs(&config).into_iter();
-        let seats = nic.into_iter().zip(host).zip(configs).map(|((nic, host), config)| {
+        let setups = nic.into_iter().zip(host).zip(configs).map(|((nic, host), config)| {
             let (logs, cpu) = ([None, None], None);
-            Seat { nic, host, config, logs, cpu }
+            WorkerSetup { nic, host, config, logs, cpu }
         });
-        Self { seats: seats.collect(), pulse }
+        Self { setups: setups.collect(), heartbeat }
     }
 
     /// Binds each worker to a processor: the first worker to the first of `cpus`, and so on. Workers beyond
     /// the last of `cpus` are not bound.
     #[must_use]
     pub fn on_cpus(mut self, cpus: &[u16]) -> Self {
-        self.seats.iter_mut().zip(cpus).for_each(|(seat, cpu)| seat.cpu = Some(*cpu));
+        self.setups.iter_mut().zip(cpus).for_each(|(setup, cpu)| setup.cpu = Some(*cpu));
         self
     }
 
     /// Logs the packets of the nic and of the host's device to two logs that all workers share.
     #[must_use]
     pub fn logged(mut self, nic: &FileLog, host: &FileLog) -> Self {
-        for seat in &mut self.seats {
-            seat.logs = [Some(nic.clone()), Some(host.clone())];
+        for setup in &mut self.setups {
+            setup.logs = [Some(nic.clone()), Some(host.clone())];
         }
         self
     }
@@ -137,21 +137,21 @@ impl Workers {
         stop: &AtomicBool,
         observe: Observer<'_>,
     ) -> Result<(Outcome, Remains), Misfit> {
-        let Self { seats, pulse } = self;
-        let turns: Vec<_> = seats.iter().filter_map(|seat| seat.config.turns).collect();
-        let (halt, (say, heard)) = (AtomicBool::new(false), channel());
+        let Self { setups, heartbeat } = self;
+        let turns: Vec<_> = setups.iter().filter_map(|setup| setup.config.turns).collect();
+        let (halt, (sender, messages)) = (AtomicBool::new(false), channel());
         // Without a bell an idle worker notices the end a little later.
         let bell = Bell::new().ok();
-        let mut watch = Watch::new(turns, pulse, heard);
+        let mut watch = Watch::new(turns, heartbeat, messages);
         thread::scope(|scope| {
             let (mut starts, mut threads) = (Vec::new(), Vec::new());
-            for (n, seat) in seats.into_iter().enumerate() {
+            for (n, setup) in setups.into_iter().enumerate() {
                 let (start, started) = channel();
-                let say = WorkerSender { n, say: say.clone() };
+                let sender = WorkerSender { n, sender: sender.clone() };
                 let end = (&halt, bell.as_ref());
                 let name = format!("rxo-worker-{}", n + 1);
                 let thread = thread::Builder::new().name(name);
-                match thread.spawn_scoped(scope, move || seat.work(&say, end, &started)) {
+                match thread.spawn_scoped(scope, move || setup.work(&sender, end, &started)) {
                     Ok(thread) => {
                         starts.push(start);
                         threads.push(thread);
@@ -162,7 +162,7 @@ impl Workers {
                     }
                 }
             }
-            drop(say);
+            drop(sender);
             if watch.all_fit(starts.len()) {
                 observe(Event::Ready);
                 starts.iter().for_each(|start| _ = start.send(()));
@@ -181,14 +181,14 @@ impl Workers {
 /// The state of the thread that watches the workers.
 struct Watch {
     turns: Vec<&'static AtomicU64>,
-    pulse: Option<&'static AtomicU64>,
-    heard: Receiver<(usize, Message)>,
+    heartbeat: Option<&'static AtomicU64>,
+    messages: Receiver<(usize, Message)>,
     reports: WorkerReports,
     call: TurnCounts,
     notices: Notices,
     /// The notices about devices that were reported so far, each with the number of the worker that reported
     /// it first.
-    said: Vec<(usize, String)>,
+    reported: Vec<(usize, String)>,
     misfit: Option<Misfit>,
     result: Result<(), DeviceError>,
     remains: Remains,
@@ -197,18 +197,18 @@ struct Watch {
 impl Watch {
     fn new(
         turns: Vec<&'static AtomicU64>,
-        pulse: Option<&'static AtomicU64>,
-        heard: Receiver<(usize, Message)>,
+        heartbeat: Option<&'static AtomicU64>,
+        messages: Receiver<(usize, Message)>,
     ) -> Self {
         let (reports, call) = (WorkerReports::new(turns.len()), TurnCounts::new(turns.len()));
         Self {
             turns,
-            pulse,
-            heard,
+            heartbeat,
+            messages,
             reports,
             call,
             notices: Notices::default(),
-            said: Vec::new(),
+            reported: Vec::new(),
             misfit: None,
             result: Ok(()),
             remains: Remains::default(),
@@ -226,7 +226,7 @@ impl Watch {
     /// if all devices fit.
     fn all_fit(&mut self, workers: usize) -> bool {
         for _ in 0..workers {
-            match self.heard.recv() {
+            match self.messages.recv() {
                 Ok((_, Message::Fits)) => {}
                 Ok((_, Message::Misfit(misfit))) => self.misfit = Some(misfit),
                 Ok((_, Message::Ended(.., result))) => self.note(result),
@@ -244,7 +244,7 @@ impl Watch {
         observe: Observer<'_>,
     ) {
         loop {
-            match self.heard.recv_timeout(BETWEEN_LOOKS) {
+            match self.messages.recv_timeout(CHECK_INTERVAL) {
                 Ok((n, message)) => self.receive(n, message, observe),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -258,10 +258,11 @@ impl Watch {
             }
             let turns = self.turns.iter().map(|turns| turns.load(Ordering::Relaxed));
             if self.call.is_complete(turns)
-                && let Some(pulse) = self.pulse
+                && let Some(heartbeat) = self.heartbeat
             {
                 // Only this thread writes the counter.
-                pulse.store(pulse.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+                heartbeat
+                    .store(heartbeat.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
             }
         }
     }
@@ -296,11 +297,12 @@ impl Watch {
     /// Returns `true` unless another worker has already reported `line`: all workers have the same devices, so
     /// several workers may report one event.
     fn is_new(&mut self, n: usize, line: &str) -> bool {
-        let said_by = self.said.iter().find(|(_, said)| said == line).map(|(worker, _)| *worker);
-        if said_by.is_none() && self.said.len() < MOST_SAID {
-            self.said.push((n, line.to_owned()));
+        let reported_by =
+            self.reported.iter().find(|(_, reported)| reported == line).map(|(worker, _)| *worker);
+        if reported_by.is_none() && self.reported.len() < MOST_NOTICES {
+            self.reported.push((n, line.to_owned()));
         }
-        said_by.is_none_or(|worker| worker == n)
+        reported_by.is_none_or(|worker| worker == n)
     }
 
     fn outcome(mut self, observe: Observer<'_>) -> Result<(Outcome, Remains), Misfit> {
@@ -316,13 +318,13 @@ impl Watch {
 /// The sending end of the channel on which worker `n` reports.
 struct WorkerSender {
     n: usize,
-    say: Sender<(usize, Message)>,
+    sender: Sender<(usize, Message)>,
 }
 
 impl WorkerSender {
     fn send(&self, message: Message) {
         // If nobody listens any more, the run is ending.
-        _ = self.say.send((self.n, message));
+        _ = self.sender.send((self.n, message));
     }
 }
 
@@ -335,7 +337,7 @@ impl Drop for EndsAll<'_> {
     }
 }
 
-impl Seat {
+impl WorkerSetup {
     /// Waits until `started` reports that all workers fit, then runs the worker on this thread until `halt` is
     /// set. Another thread that sets `halt` can ring `bell` to wake the worker.
     fn work(
@@ -387,7 +389,7 @@ fn lines(report: impl FnOnce(Observer<'_>)) -> Vec<String> {
 
 impl fmt::Debug for Workers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Workers({})", self.seats.len())
+        write!(f, "Workers({})", self.setups.len())
     }
 }
 
@@ -409,6 +411,6 @@ pub(super) fn panicked() -> DeviceError {
 }
 
 /// The maximum number of remembered lines about devices. Few different lines occur.
-const MOST_SAID: usize = 64;
+const MOST_NOTICES: usize = 64;
 /// Time between two checks of the workers, which make at least ten turns per second.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);

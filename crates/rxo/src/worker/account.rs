@@ -53,7 +53,7 @@ const COMPARISONS: usize = 3;
 #[derive(Debug, Default)]
 pub(super) struct Sendings {
     /// The time of the last comparison with the system's count of departed packets; `None` before the first.
-    looked_at: Option<Instant>,
+    checked_at: Option<Instant>,
     /// The number of packets that the interface had sent, minus the number that the worker had written, when
     /// both numbers were first known; `None` before that.
     before: Option<u64>,
@@ -68,10 +68,10 @@ impl Sendings {
     /// Compares the number of packets written a few checks ago with the number that the system has sent by
     /// now. Checks at most about once per second, because a check needs a system call.
     pub(super) fn compare_departures(&mut self, now: Instant, sink: &mut impl FrameSink) {
-        if self.looked_at.is_some_and(|at| now.since(at) < BETWEEN_LOOKS) {
+        if self.checked_at.is_some_and(|at| now.since(at) < CHECK_INTERVAL) {
             return;
         }
-        self.looked_at = Some(now);
+        self.checked_at = Some(now);
         let departed = sink.departed();
         self.compare(sink.counters().packets, departed);
     }
@@ -97,7 +97,7 @@ impl Sendings {
 /// The number of checks between writing and comparing: enough for drivers that read their counters from the
 /// card only occasionally.
 const LAG: usize = 3;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(900);
+const CHECK_INTERVAL: Duration = Duration::from_millis(900);
 
 #[cfg(test)]
 mod tests {
@@ -266,10 +266,10 @@ mod tests {
         let link = rxo_device::MemoryLink::new(rxo_device::MemoryOptions::default());
         let mut asked = 0;
         for step in 0..100 {
-            let before = sendings.looked_at;
+            let before = sendings.checked_at;
             let now = Instant::ZERO + Duration::from_millis(100) * step;
             sendings.compare_departures(now, &mut link.sink());
-            asked += u32::from(sendings.looked_at != before);
+            asked += u32::from(sendings.checked_at != before);
         }
         assert_eq!(asked, 12);
     }

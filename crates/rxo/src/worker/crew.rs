@@ -80,35 +80,35 @@ impl Crew {
     }
 
     /// Returns the counters of each worker, and their sum. `None` if a worker does not answer within
-    /// `patience`.
+    /// `timeout`.
     #[must_use]
-    pub fn counters(&self, patience: Duration) -> Option<Readings> {
-        self.ask(Question::Counters, patience).map(Readings::side_by_side)
+    pub fn counters(&self, timeout: Duration) -> Option<Readings> {
+        self.ask(Question::Counters, timeout).map(Readings::side_by_side)
     }
 
     /// Returns the policies of all engines, in the order of the workers. `None` as for
     /// [`Crew::counters`].
     #[must_use]
-    pub fn policies(&self, patience: Duration) -> Option<Vec<PolicyInForce>> {
-        self.ask(Question::Policies, patience).map(|all| all.concat())
+    pub fn policies(&self, timeout: Duration) -> Option<Vec<PolicyInForce>> {
+        self.ask(Question::Policies, timeout).map(|all| all.concat())
     }
 
     /// Changes the policy of all engines; see [`Question::ChangePolicy`]. `None` if a worker does not answer
-    /// within `patience`; the other workers have changed their policy nevertheless.
+    /// within `timeout`; the other workers have changed their policy nevertheless.
     pub fn change_policy(
         &self,
         policy: Policy,
-        patience: Duration,
+        timeout: Duration,
     ) -> Option<Result<Moment, Misfit>> {
-        let answers = self.ask(|reply| Question::ChangePolicy(policy, reply), patience)?;
+        let answers = self.ask(|reply| Question::ChangePolicy(policy, reply), timeout)?;
         let moments: Result<Vec<_>, _> = answers.into_iter().collect();
         Some(moments.map(|moments| Moment::together(moments.into_iter())))
     }
 
     /// Changes the mode of coalescing of all workers; see [`Question::Coalesce`]. `None` as for
     /// [`Crew::change_policy`].
-    pub fn coalesce(&self, when: Option<Coalesce>, patience: Duration) -> Option<Moment> {
-        let moments = self.ask(|reply| Question::Coalesce(when, reply), patience)?;
+    pub fn coalesce(&self, when: Option<Coalesce>, timeout: Duration) -> Option<Moment> {
+        let moments = self.ask(|reply| Question::Coalesce(when, reply), timeout)?;
         Some(Moment::together(moments.into_iter()))
     }
 
@@ -117,18 +117,14 @@ impl Crew {
     pub fn report_every(
         &self,
         time: Option<Duration>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Option<Result<(), Misfit>> {
-        let answers = self.ask(|reply| Question::ReportEvery(time, reply), patience)?;
+        let answers = self.ask(|reply| Question::ReportEvery(time, reply), timeout)?;
         Some(answers.into_iter().collect())
     }
 
-    fn ask<A>(
-        &self,
-        question: impl Fn(Reply<A>) -> Question,
-        patience: Duration,
-    ) -> Option<Vec<A>> {
-        Desk::ask_all(&self.desks, question, || {}, patience).into_iter().collect()
+    fn ask<A>(&self, question: impl Fn(Reply<A>) -> Question, timeout: Duration) -> Option<Vec<A>> {
+        Desk::ask_all(&self.desks, question, || {}, timeout).into_iter().collect()
     }
 }
 

@@ -55,7 +55,7 @@ pub use coalescing::{BadCoalesce, Coalesce, Coalescing};
 pub use config::{Directions, WorkerConfig};
 pub use crew::Crew;
 pub use fit::{Misfit, carried};
-pub use guests::{Bell, Budget, Guests, HubDoor, PortBuffer, PortSink, PortSource, Threads};
+pub use guests::{Bell, Budget, Guests, HubWakeUp, PortBuffer, PortSink, PortSource, Threads};
 pub use overload::Overload;
 pub use question::{Moment, PolicyInForce, Question};
 pub use reading::Reading;

@@ -135,7 +135,7 @@ struct CoDel {
 #[derive(Clone, Copy, Debug)]
 struct Dropping {
     /// The instant one interval after the start of this phase, by which its drops should have had an effect.
-    patience_ends_at: Instant,
+    evaluated_at: Instant,
     /// The instant at which the next drop of this phase is due (`drop_next` in RFC 8289).
     next_at: Instant,
     /// The number of drops in this phase, which determines the time to the next one. If the last phase ended
@@ -177,7 +177,7 @@ impl CoDel {
             self.end(dropping);
             return false;
         }
-        if now >= dropping.patience_ends_at && dropping.count > dropping.first_count {
+        if now >= dropping.evaluated_at && dropping.count > dropping.first_count {
             self.end(dropping);
             return self.cuts(now, sojourn);
         }
@@ -207,7 +207,7 @@ impl CoDel {
         let is_recent = now < self.last_drop_at + self.config.interval * MEMORY_INTERVALS;
         let count = if is_recent && self.last_count > 2 { self.last_count - 2 } else { 1 };
         Dropping {
-            patience_ends_at: now + self.config.interval,
+            evaluated_at: now + self.config.interval,
             next_at: now + self.gap(count),
             count,
             first_count: count,
@@ -300,7 +300,7 @@ mod tests {
         }
         let mut dropping = codel.begin(at_ms(100));
         // The interval is long, so that only the pace matters.
-        dropping.patience_ends_at = at_ms(1_000_000);
+        dropping.evaluated_at = at_ms(1_000_000);
         (codel.dropping, codel.standing_at) = (Some(dropping), Some(at_ms(100)));
         let seen = drops(&mut codel, (100, 500), ms(6));
         // 200, + 100/√2, + 100/√3, + 100/√4, ...

@@ -63,20 +63,20 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
 
     /// Receives a batch, coalesces it and sends the deliveries. Returns the number of frames in the batch. Calls
     /// `clock` once, after the batch was received, so that no frame arrives later than the poll; the clock also samples
-    /// the processor time. Receives no batch while the sink is blocked. If `is_worth_a_look` is `false`, only receives
-    /// frames that the source has delayed.
+    /// the processor time. Receives no batch while the sink is blocked. If `may_have_frames` is `false`, only
+    /// receives frames that the source has delayed.
     ///
     /// # Errors
     /// If a device failed. Frames received before that were sent.
     pub(super) fn turn(
         &mut self,
-        is_worth_a_look: bool,
+        may_have_frames: bool,
         mut splitting: Option<&mut Splitting>,
         clock: impl FnOnce(&mut WorkClock) -> Instant,
     ) -> Result<usize, DeviceError> {
         let resumed = self.outlet.resume();
-        let is_worth_a_look = is_worth_a_look || self.source.poll_at().is_some();
-        let reads = is_worth_a_look && !self.outlet.is_blocked();
+        let may_have_frames = may_have_frames || self.source.poll_at().is_some();
+        let reads = may_have_frames && !self.outlet.is_blocked();
         let received = if reads {
             self.source.receive(&mut self.batch, self.budget)
         } else {

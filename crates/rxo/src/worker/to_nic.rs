@@ -24,18 +24,18 @@ impl<S: FrameSource, K: FrameSink> ToNic<S, K> {
     }
 
     /// Receives a batch from the host and sends it. Returns the number of frames in the batch. Receives no batch while
-    /// the sink is blocked. If `is_worth_a_look` is `false`, only receives frames that the source has delayed.
+    /// the sink is blocked. If `may_have_frames` is `false`, only receives frames that the source has delayed.
     ///
     /// # Errors
     /// If a device failed. Frames received before that were sent.
     pub(super) fn turn(
         &mut self,
-        is_worth_a_look: bool,
+        may_have_frames: bool,
         splitting: Option<&mut Splitting>,
     ) -> Result<usize, DeviceError> {
         let resumed = self.outlet.resume();
-        let is_worth_a_look = is_worth_a_look || self.source.poll_at().is_some();
-        let received = if is_worth_a_look && !self.outlet.is_blocked() {
+        let may_have_frames = may_have_frames || self.source.poll_at().is_some();
+        let received = if may_have_frames && !self.outlet.is_blocked() {
             self.source.receive(&mut self.batch, self.budget)
         } else {
             self.source.attend();

@@ -56,7 +56,7 @@ impl Weights {
         let read = self.link.read(frame.bytes(), parse, parse_ip);
         let key = match read {
             Ok(parsed) => parsed.key,
-            Err(Unparsed { addresses, .. }) => addresses.unwrap_or(FlowKey::NOBODY),
+            Err(Unparsed { addresses, .. }) => addresses.unwrap_or(FlowKey::NONE),
         };
         self.hasher.hash(&key).0 as usize % COUNTERS
     }

@@ -20,7 +20,7 @@ use rxo::{
 
 use crate::world::{PEER, TRUNK, fixed, mac, plain};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const FRAMES: u32 = 5_000;
 
 /// A gate at which a device makes its thread wait while it is closed.
@@ -213,7 +213,7 @@ impl Run {
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = std::time::Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "{what}: not within a minute");
+        assert!(begun.elapsed() < TIMEOUT, "{what}: not within a minute");
         thread::sleep(Duration::from_micros(200));
     }
 }
@@ -222,9 +222,9 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 fn guests_on_threads_lose_nothing_and_count_all() {
     let run = Run::start();
     run.others_go_on();
-    let counters = run.desk.ask(Question::Counters, || {}, PATIENCE).unwrap();
+    let counters = run.desk.ask(Question::Counters, || {}, TIMEOUT).unwrap();
     assert_eq!(counters.guests[1].host_out.frames, u64::from(2 * FRAMES));
-    let policies = run.desk.ask(Question::Policies, || {}, PATIENCE).unwrap();
+    let policies = run.desk.ask(Question::Policies, || {}, TIMEOUT).unwrap();
     assert_eq!(policies.len(), 3);
     let (result, totals) = run.end();
     result.unwrap();
@@ -246,18 +246,18 @@ fn a_guest_whose_thread_is_blocked_delays_nobody_and_goes_on() {
         run.said("guest 1 of 3 hangs: its thread has made no turn for 1s")
     });
     // A question is answered, with what guest 0 told last, and a change reaches guest 0 later.
-    let counters = run.desk.ask(Question::Counters, || {}, PATIENCE).unwrap();
+    let counters = run.desk.ask(Question::Counters, || {}, TIMEOUT).unwrap();
     assert_eq!(counters.guests[1].host_out.frames, u64::from(2 * FRAMES));
     assert!(counters.guests[0].stalls > 0);
     let change = |reply| Question::ChangePolicy(Policy::none(), reply);
-    let moment = run.desk.ask(change, || {}, PATIENCE).unwrap().unwrap();
+    let moment = run.desk.ask(change, || {}, TIMEOUT).unwrap().unwrap();
     assert_eq!(moment, rxo::worker::Moment::WhenThereIsRoom(1));
     run.gates[0].set(false);
     wait_until("it goes on", || run.said("guest 1 of 3 goes on"));
     run.from_nic.push(&plain(mac(0), PEER, b"again"));
     wait_until("it gets its frames", || run.to_guests[0].packets() == 3);
     wait_until("it has the policy", || {
-        let policies = run.desk.ask(Question::Policies, || {}, PATIENCE).unwrap();
+        let policies = run.desk.ask(Question::Policies, || {}, TIMEOUT).unwrap();
         policies.iter().all(|it| it.policy.name == Policy::none().name && it.next.is_none())
     });
     let (result, totals) = run.end();
@@ -342,7 +342,7 @@ fn hubs_on_threads_keep_each_flow_in_order_and_count_all() {
     wait_until("guest 1 has all", || run.to_guests[1].packets() == 2 * total);
     let further = || run.further.iter().map(|[_, to]| to.packets()).sum::<usize>();
     wait_until("the nic has all", || run.to_nic.packets() + further() == total);
-    let counters = run.desk.ask(Question::Counters, || {}, PATIENCE).unwrap();
+    let counters = run.desk.ask(Question::Counters, || {}, TIMEOUT).unwrap();
     assert_eq!(counters.workers.len(), QUEUES);
     assert_eq!(counters.all.nic_in.frames, total as u64);
     let at_guest = run.to_guests[1].take_all();

@@ -15,7 +15,7 @@ use rxo::{DeviceError, Duplex, Frame, Instant, MemoryLink, MemoryOptions, Policy
 pub(crate) const READ: Duration = Duration::from_micros(1);
 
 /// The time that a run continues after its last event if a device stays blocked. No policy holds as long.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) const BROADCAST: MacAddress = MacAddress([0xff; 6]);
 /// The address of the peer behind the nic.
@@ -247,7 +247,7 @@ impl<NI, NO, HI, HO> Waiter<NI, NO, HI, HO> for World {
                 // All events have happened; a deadline may still come. The waits of a worker whose sink is
                 // blocked stay short for ever.
                 None if timeout >= Duration::from_millis(100)
-                    || now >= self.end.get() + PATIENCE =>
+                    || now >= self.end.get() + TIMEOUT =>
                 {
                     self.stop()
                 }

@@ -15,7 +15,7 @@ use rxo::driver::{
     wait,
 };
 use rxo::frame::Gather;
-use rxo::host::{Handle, HostCounters, ShardSeat};
+use rxo::host::{Handle, HostCounters, ShardOpener};
 use rxo::live::host::{self, HostThreads};
 use rxo_testbed::{Lab, LabOptions};
 
@@ -132,22 +132,23 @@ fn run(started: &Sender<Handle>, stop: &AtomicBool) -> Vec<HostCounters> {
     let addresses = [format!("{v4}/24"), format!("{v6}/64")].map(|cidr| cidr.parse().unwrap());
     let mut config = host::config(addresses.into());
     config.mac = Some(sources[0].interface().hardware_address().unwrap());
-    let seats = ShardSeat::all(sources.len(), &config).unwrap();
+    let openers = ShardOpener::all(sources.len(), &config).unwrap();
     thread::scope(|scope| {
-        let start = |(seat, source)| scope.spawn(move || run_shard(seat, source, started, stop));
-        let running: Vec<_> = seats.into_iter().zip(sources).map(start).collect();
+        let start =
+            |(opener, source)| scope.spawn(move || run_shard(opener, source, started, stop));
+        let running: Vec<_> = openers.into_iter().zip(sources).map(start).collect();
         running.into_iter().map(|shard| shard.join().unwrap()).collect()
     })
 }
 
 fn run_shard(
-    seat: ShardSeat<DeviceBuf>,
+    opener: ShardOpener<DeviceBuf>,
     source: PacketSource,
     started: &Sender<Handle>,
     stop: &AtomicBool,
 ) -> HostCounters {
     let sink = DeviceSink::packet(Lab::WIRE_INTERFACE).unwrap();
-    let (mut shard, handle) = seat.open(source, sink).unwrap();
+    let (mut shard, handle) = opener.open(source, sink).unwrap();
     // One handle is enough: the handle of each shard is that of the host.
     let _taken = started.send(handle);
     while !stop.load(Ordering::Relaxed) {

@@ -84,7 +84,7 @@ impl Rxo {
                     .collect()
             };
             let (mut kernel, mut rxo) = (of(kernel), of(&rxo));
-            if key == FlowKey::NOBODY {
+            if key == FlowKey::NONE {
                 // Frames that belong to no flow have no order among them.
                 kernel.sort_unstable();
                 rxo.sort_unstable();
@@ -239,7 +239,7 @@ pub(crate) fn without_unsaid(mut frame: Vec<u8>, applied: &[Difference]) -> Vec<
 pub(crate) fn key_of(bytes: &[u8]) -> FlowKey {
     match parse(bytes) {
         Ok(parsed) => parsed.key,
-        Err(unparsed) => unparsed.addresses.unwrap_or(FlowKey::NOBODY),
+        Err(unparsed) => unparsed.addresses.unwrap_or(FlowKey::NONE),
     }
 }
 

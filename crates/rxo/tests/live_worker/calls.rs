@@ -32,7 +32,7 @@ const CALLS_A_SECOND: u64 = 60;
 /// The time without frames at the beginning of a measurement.
 const SILENCE: Duration = Duration::from_millis(500);
 /// The longest time for which a worker may have to wait for its core.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The number of policies that are tested on each wire, one after the other.
 const EACH_WIRE: usize = 3;
@@ -125,7 +125,7 @@ impl Wire {
 fn reach(counter: &AtomicU64, least: u64) {
     let begin = time::Instant::now();
     while counter.load(Ordering::Relaxed) < least {
-        assert!(begin.elapsed() < PATIENCE, "{counter:?} of {least}");
+        assert!(begin.elapsed() < TIMEOUT, "{counter:?} of {least}");
         thread::sleep(Duration::from_millis(1));
     }
 }

@@ -19,7 +19,7 @@ use crate::rounds::Run;
 const PORT: u16 = 7_000;
 /// Number of requests per turn.
 const TURN: u32 = 500;
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The result of the measurement.
 #[derive(Debug, Serialize)]
@@ -101,10 +101,10 @@ fn hold_p99(said: &str) -> Option<f64> {
 
 /// Opens a connection to a guest that echoes everything.
 fn echo(system: &mut System) -> Result<TcpStream> {
-    system.guest().run(&format!("(nc -l -p {PORT} -e cat &)"), PATIENCE)?;
+    system.guest().run(&format!("(nc -l -p {PORT} -e cat &)"), TIMEOUT)?;
     let stream = system.connect(PORT)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     Ok(stream)
 }
 

@@ -14,7 +14,7 @@ use super::domain::{Domain, Running};
 use crate::process::processor_time;
 
 /// Timeout, longer than any machine needs.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 const SHORT: Duration = Duration::from_millis(20);
 /// Time without traffic after which the wire counts as idle.
 const QUIET: Duration = Duration::from_millis(300);
@@ -94,10 +94,10 @@ impl System {
     /// Connects from the peer, and retries until the guest listens.
     pub(super) fn connect(&self, port: u16) -> Result<TcpStream> {
         let address = SocketAddr::from((Lab::HOST_ADDRESSES.0, port));
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         self.lab.peer().run(|| {
             loop {
-                match TcpStream::connect_timeout(&address, PATIENCE) {
+                match TcpStream::connect_timeout(&address, TIMEOUT) {
                     Ok(stream) => return Ok(stream),
                     Err(error) if Instant::now() > deadline => bail!("cannot connect: {error}"),
                     Err(_) => thread::sleep(SHORT),
@@ -112,14 +112,14 @@ impl System {
         if self.stream.is_none() {
             // dd reads as much at once as it can, like a server; nc would read a kilobyte.
             let sink = format!("(nc -l -p {PORT} -e dd of=/dev/null bs=64k 2>/dev/null &)");
-            self.guest.run(&sink, PATIENCE)?;
+            self.guest.run(&sink, TIMEOUT)?;
             self.stream = Some(self.connect(PORT)?);
         }
         let packets = self.guest.received_packets()?;
         let (frames, used) = (self.wait_until_idle()?, self.used()?);
         let instructions = self.guest.instructions()?;
         let Some(stream) = &mut self.stream else { bail!("nothing is connected") };
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         stream.write_all(&vec![0; bytes]).context("cannot send to the guest")?;
         let frames = self.wait_until_idle()? - frames;
         let instructions = self.guest.instructions()? - instructions;
@@ -136,7 +136,7 @@ impl System {
     /// Waits until the wire is idle. Returns the number of frames that the peer has sent.
     fn wait_until_idle(&self) -> Result<u64> {
         let wire = self.lab.peer().interface(Lab::PEER_INTERFACE);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut last = wire.counters()?;
         let mut since = Instant::now();
         while since.elapsed() < QUIET {
@@ -146,7 +146,7 @@ impl System {
                 (last, since) = (now, Instant::now());
             }
             if Instant::now() > deadline {
-                bail!("the wire did not become quiet in {PATIENCE:?}");
+                bail!("the wire did not become quiet in {TIMEOUT:?}");
             }
         }
         Ok(last.sent_frames)

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::case::{Case, Direction, Net};
 use super::place::{Place, Stack};
-use super::transfer::{PATIENCE, PORT, accept, give, limit, pattern};
+use super::transfer::{PORT, TIMEOUT, accept, give, limit, pattern};
 use crate::process::{Process, resident_bytes};
 
 /// The memory of a connection.
@@ -73,7 +73,7 @@ fn rxo_with<T>(
 fn of_linux(place: &Place) -> Result<(u64, u64)> {
     let listener = place.listen()?;
     let address = SocketAddr::from((Lab::PEER_ADDRESSES.0, PORT));
-    let connect = || TcpStream::connect_timeout(&address, PATIENCE);
+    let connect = || TcpStream::connect_timeout(&address, TIMEOUT);
     let mut pairs = Vec::new();
     for _ in 0..CONNECTIONS {
         let own = place.namespace().run(connect)?.context("cannot connect")?;
@@ -129,7 +129,7 @@ fn most_while_receiving(streams: &[TcpStream], used: impl Fn() -> Result<u64>) -
 
 /// Returns the memory of a process once it has stopped changing.
 fn stable_memory(process: &Process) -> Result<u64> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let mut last = 0;
     loop {
         let now = resident_bytes(process.id())?;

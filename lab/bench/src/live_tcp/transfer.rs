@@ -53,7 +53,7 @@ pub(super) const PORT: u16 = 7_000;
 const BACKLOG: i32 = 4_096;
 const CALL_BYTES: usize = 256 << 10;
 /// Timeout, longer than any machine needs.
-pub(super) const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(120);
 
 impl Place {
     /// Transfers the bytes of `case`, and returns the cost.
@@ -203,7 +203,7 @@ fn connect_and_move(case: &Case, congestion: Congestion) -> Result<Vec<Sum>> {
     let address = SocketAddr::from((Lab::PEER_ADDRESSES.0, PORT));
     let pattern = &pattern()[..];
     let connect = || -> Result<TcpStream> {
-        let stream = TcpStream::connect_timeout(&address, PATIENCE).context("cannot connect")?;
+        let stream = TcpStream::connect_timeout(&address, TIMEOUT).context("cannot connect")?;
         limit(&stream)?;
         congestion.set(&stream)?;
         Ok(stream)
@@ -265,7 +265,7 @@ pub(super) fn accept(
     check: &mut impl FnMut() -> Result<()>,
 ) -> Result<TcpStream> {
     listener.set_nonblocking(true)?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         match listener.accept() {
             Ok((stream, _)) => {
@@ -274,7 +274,7 @@ pub(super) fn accept(
                 return Ok(stream);
             }
             Err(error) if error.kind() != ErrorKind::WouldBlock => bail!("cannot accept: {error}"),
-            Err(_) if Instant::now() > deadline => bail!("nobody has connected in {PATIENCE:?}"),
+            Err(_) if Instant::now() > deadline => bail!("nobody has connected in {TIMEOUT:?}"),
             Err(_) => thread::sleep(Duration::from_millis(1)),
         }
         check()?;
@@ -283,8 +283,8 @@ pub(super) fn accept(
 
 /// Sets timeouts on a stream, so that a stalled stack is detected.
 pub(super) fn limit(stream: &TcpStream) -> Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     Ok(())
 }
 

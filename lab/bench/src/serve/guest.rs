@@ -23,7 +23,7 @@ use crate::process::{Process, processor_time, wait_until, with_children};
 /// File sizes in bytes, with the number of requests in a span. An emulated guest takes some tens of
 /// milliseconds to connect.
 const FILES: [(usize, usize); 3] = [(64 << 10, 40), (1 << 20, 16), (8 << 20, 4)];
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 const TAP: &str = "guest0";
 const PREFIX_BITS: u8 = 24;
 
@@ -92,7 +92,7 @@ impl Served {
 
     /// Makes the guest fetch and hash a file, and compares the hash.
     fn compare(&mut self, image: &GuestImage, site: &Site, bytes: usize) -> Result<()> {
-        let said = self.guest.run(&format!("{} | sha256sum", fetch(bytes, "-")), PATIENCE)?;
+        let said = self.guest.run(&format!("{} | sha256sum", fetch(bytes, "-")), TIMEOUT)?;
         let wanted = image.hash(&fs::read(site.www().join(bytes.to_string()))?)?;
         ensure!(said.starts_with(&wanted), "of {bytes} bytes the guest has the hash {said:?}");
         Ok(())
@@ -104,7 +104,7 @@ impl Served {
         let before = self.used();
         let one = fetch(bytes, "/dev/null");
         let all = format!("for i in $(seq {times}); do {one} || echo failed; done");
-        let said = self.guest.run(&all, PATIENCE)?;
+        let said = self.guest.run(&all, TIMEOUT)?;
         ensure!(!said.contains("failed"), "the guest could not fetch {bytes} bytes");
         let used = self.used().saturating_sub(before);
         Ok((bytes * times) as f64 / 1e6 / used.as_secs_f64())

@@ -92,11 +92,11 @@ impl Running {
 
     /// Waits until the server answers, then fetches and compares every file.
     pub(super) fn check(&mut self, site: &Site) -> Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while self.fetch(SIZES[0], "2")?.is_none() {
             self.process.check()?;
             if Instant::now() > deadline {
-                bail!("no answer in {PATIENCE:?}");
+                bail!("no answer in {TIMEOUT:?}");
             }
             thread::sleep(Duration::from_millis(50));
         }
@@ -138,4 +138,4 @@ fn url(bytes: usize) -> String {
     format!("http://{}/{bytes}", Lab::HOST_ADDRESSES.0)
 }
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);

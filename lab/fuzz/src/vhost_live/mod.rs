@@ -23,7 +23,7 @@ use memory::{Scribbler, traces};
 use script::Script;
 
 /// Time for which a condition is waited for, which no machine reaches.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// The most frames that a call receives.
 const BUDGET: usize = 64;
 
@@ -166,7 +166,7 @@ fn large() -> Frame<Vec<u8>> {
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "not within a minute: {what}");
+        assert!(begun.elapsed() < TIMEOUT, "not within a minute: {what}");
         std::thread::yield_now();
     }
 }

@@ -18,7 +18,7 @@ use crate::process::{self, Process};
 /// Time between two pings, in seconds as `ping` takes it, and how long it waits for the last answers.
 const BETWEEN_PINGS: &str = "0.005";
 const PORT: u16 = 7_000;
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The service that the neighbours get.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ impl<'l> Neighbour<'l> {
             {
                 break stream;
             }
-            ensure!(begun.elapsed() < PATIENCE, "the guests of the experiment do not answer");
+            ensure!(begun.elapsed() < TIMEOUT, "the guests of the experiment do not answer");
         };
         Ok(Self { lab, _hosts, stream })
     }

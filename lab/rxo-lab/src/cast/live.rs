@@ -49,7 +49,8 @@ struct Case {
 /// The result of one transfer.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Sample {
-    /// The time from the start of all programs until the last receiver has the file; [`PATIENCE`] if one has not.
+    /// The time from the start of all programs until the last receiver has the file; [`TIMEOUT`] if one has
+    /// not.
     seconds: f64,
     /// The part of this time after the first data.
     transfer_s: f64,
@@ -88,7 +89,7 @@ pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
     let facts = vec![
         ("rounds", rounds.to_string()),
         ("mbit", (BITS_PER_S / 1_000_000).to_string()),
-        ("patience", PATIENCE.as_secs().to_string()),
+        ("patience", TIMEOUT.as_secs().to_string()),
     ];
     let missing = "udpcast was not run: udp-sender is missing; `apt-get install udpcast`";
     Ok(Study {
@@ -125,7 +126,7 @@ fn measure(case: Case) -> Result<Sample> {
     let mut running = (1..=receivers).map(start).collect::<Result<Vec<_>>>()?;
     let _sender = start(0)?;
     let (mut first_data_s, mut seconds, mut sent) = (None, 0.0, 0);
-    while !all_have_ended(&mut running)? && seconds < PATIENCE.as_secs_f64() {
+    while !all_have_ended(&mut running)? && seconds < TIMEOUT.as_secs_f64() {
         thread::sleep(BETWEEN_CHECKS);
         seconds = begun.elapsed().as_secs_f64();
         sent = bed.sent_bytes()? - sent_before;
@@ -144,7 +145,7 @@ fn measure(case: Case) -> Result<Sample> {
     }
     let mut transfer_s = seconds - first_data_s.unwrap_or(seconds);
     if right < receivers {
-        (seconds, transfer_s) = (PATIENCE.as_secs_f64(), PATIENCE.as_secs_f64());
+        (seconds, transfer_s) = (TIMEOUT.as_secs_f64(), TIMEOUT.as_secs_f64());
     }
     let copies = sent as f64 / (mb * 1_000_000) as f64;
     let all_right = right == receivers;
@@ -201,7 +202,7 @@ const MOST_ROUNDS: usize = 100;
 /// The rate of the sender's link. Twenty receivers and the sender share the machine.
 const BITS_PER_S: u64 = 100_000_000;
 /// A transfer that takes longer is not waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const BETWEEN_CHECKS: Duration = Duration::from_millis(2);
 /// More than greetings and handshakes take.
 const CONTROL_BYTES: u64 = 100_000;

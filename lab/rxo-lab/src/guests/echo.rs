@@ -9,7 +9,7 @@ use rxo_peers::Guest;
 use rxo_testbed::Namespace;
 use serde::Serialize;
 
-use super::{PATIENCE, PORT, address, connect};
+use super::{PORT, TIMEOUT, address, connect};
 
 /// Times of transactions in microseconds, and their rate per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -39,7 +39,7 @@ impl Echo {
         guest.start(&format!("nc -l -p {PORT} -e cat"))?;
         let stream = network.run(|| connect(address(n)))??;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         Ok(Self(stream))
     }
 
@@ -59,7 +59,7 @@ impl Echo {
     /// Closes the connection, and waits until the guest's program has ended.
     pub(crate) fn finish(self, guest: &mut Guest) -> Result<()> {
         drop(self);
-        guest.finish(PATIENCE)?;
+        guest.finish(TIMEOUT)?;
         Ok(())
     }
 }

@@ -19,7 +19,7 @@ use rxo_peers::{Folder, Guest, GuestImage, Processor};
 use rxo_testbed::{Lab, LabOptions, Namespace};
 
 use super::domain::{Treatment, switching};
-use super::{PATIENCE, boot};
+use super::{TIMEOUT, boot};
 use crate::card;
 
 /// A guest behind a card. Fields nearer to the wire are dropped later.
@@ -85,7 +85,7 @@ impl Machine {
     }
 
     fn ask<A>(&self, question: impl FnOnce(Reply<A>) -> Question) -> Result<A> {
-        self.desk.ask(question, || {}, PATIENCE).context("the driver domain does not answer")
+        self.desk.ask(question, || {}, TIMEOUT).context("the driver domain does not answer")
     }
 
     /// Stops the machine. Returns the engine's counters of the driver domain; `None` without

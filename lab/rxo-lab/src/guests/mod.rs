@@ -52,7 +52,7 @@ pub(crate) fn boot(
     };
     let mut guest = Guest::boot(image, &options)?;
     // Larger buffers would overflow the ring, and lost frames would break up aggregates.
-    guest.run(&format!("echo {BUFFER} >/proc/sys/net/ipv4/tcp_rmem"), PATIENCE)?;
+    guest.run(&format!("echo {BUFFER} >/proc/sys/net/ipv4/tcp_rmem"), TIMEOUT)?;
     Ok(guest)
 }
 
@@ -92,12 +92,12 @@ pub(crate) fn transfer(
     let sent = peer.run(|| -> Result<Instant> {
         let mut stream = connect(address(n))?;
         let begun = Instant::now();
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         stream.write_all(&content)?;
         Ok(begun)
     })?;
     let begun = sent.context("cannot send to the guest")?;
-    guest.finish(PATIENCE)?;
+    guest.finish(TIMEOUT)?;
     Ok(begun.elapsed())
 }
 
@@ -106,9 +106,9 @@ pub(crate) fn transfer(
 /// # Errors
 /// If the guest does not listen in time.
 pub(crate) fn connect(guest: Ipv4Addr) -> Result<TcpStream> {
-    let (address, deadline) = (SocketAddr::from((guest, PORT)), Instant::now() + PATIENCE);
+    let (address, deadline) = (SocketAddr::from((guest, PORT)), Instant::now() + TIMEOUT);
     loop {
-        match TcpStream::connect_timeout(&address, PATIENCE) {
+        match TcpStream::connect_timeout(&address, TIMEOUT) {
             Ok(stream) => return Ok(stream),
             Err(error) => {
                 ensure!(Instant::now() < deadline, "the guest does not listen: {error}");
@@ -144,5 +144,5 @@ pub(crate) const PORT: u16 = 5_001;
 /// Minimum, default and maximum of a receive buffer, in bytes. The resulting window fits into the ring.
 const BUFFER: &str = "4096 262144 262144";
 /// Timeout for a guest's actions, long because guests are emulated.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(180);
 const AGAIN: Duration = Duration::from_millis(50);

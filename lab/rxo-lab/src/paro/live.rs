@@ -93,7 +93,7 @@ impl Live {
         let address = (lab.host_address(), PORT).into();
         let load = Load { clients: count, files, file_bytes: PROFILED_BYTES, core: cores.sender };
         let clients = Clients::start(lab.peer(), address, load)?;
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while clients.progress()?.served < count as u64 {
             ensure!(Instant::now() < until, "not every client got an answer");
             thread::sleep(Duration::from_millis(10));
@@ -193,4 +193,4 @@ const PORT: u16 = 80;
 const SEGMENT_BYTES: f64 = 1_448.0;
 /// Pause between a change of the way and its window.
 const SETTLE: Duration = Duration::from_millis(100);
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);

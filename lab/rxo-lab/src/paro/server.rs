@@ -178,7 +178,7 @@ impl Serving {
         if tally.bytes > bytes {
             self.last_progress = self.turns;
         }
-        ensure!(self.turns - self.last_progress < PATIENCE_TURNS, "nothing arrives");
+        ensure!(self.turns - self.last_progress < TIMEOUT_TURNS, "nothing arrives");
         Ok(tally)
     }
 
@@ -212,6 +212,6 @@ pub(super) const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 /// Time between two turns, like the interval of a card that moderates its notifications.
 pub(super) const STEP: Duration = Duration::from_micros(50);
 /// Turns without progress after which the run fails: a second of virtual time.
-const PATIENCE_TURNS: u64 = 20_000;
+const TIMEOUT_TURNS: u64 = 20_000;
 const SHORT: Duration = Duration::from_micros(100);
 const BACKLOG: usize = 512;

@@ -99,8 +99,8 @@ fn record(packets: usize, stop: &AtomicBool) -> Result<Option<Captured>> {
             return Ok(None);
         }
         if source.receive(&mut batch, left.min(BATCH_FRAMES))? == 0 {
-            if last_arrival.elapsed() > PATIENCE {
-                bail!("nothing arrived for {} s; the senders stand still", PATIENCE.as_secs());
+            if last_arrival.elapsed() > TIMEOUT {
+                bail!("nothing arrived for {} s; the senders stand still", TIMEOUT.as_secs());
             }
             thread::sleep(PAUSE);
             continue;
@@ -130,4 +130,4 @@ const MTU: u32 = 1_500;
 const BLOCK_BYTES: usize = 60;
 const BATCH_FRAMES: usize = 64;
 const PAUSE: Duration = Duration::from_micros(300);
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);

@@ -117,7 +117,7 @@ fn measured(
 fn warn_if_busy() {
     let load = || {
         let before = MachineReading::now().ok()?;
-        std::thread::sleep(LOOK);
+        std::thread::sleep(CHECK_INTERVAL);
         Some(Load::of(MachineReading::now().ok()?.since(&before)))
     };
     if let Some(load) = load().filter(|load| !load.permits_verdict) {
@@ -153,4 +153,4 @@ fn write(document: &Document, out: &Path) -> Result<()> {
 /// One turn in so many may be repeated because the machine was busy.
 const REPEATED: usize = 2;
 /// The time for which the machine is watched before a run.
-const LOOK: Duration = Duration::from_millis(500);
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);

@@ -46,7 +46,7 @@ const CATEGORIES: Categories = Categories(
         ("block", Source::Files("rxo-tcp", "")),
         ("sync", Source::Files("rxo-host", "src/cell")),
         ("upkeep", Source::Files("rxo-host", "src/transmit")),
-        ("upkeep", Source::Files("rxo-host", "src/worker/give_back.rs")),
+        ("upkeep", Source::Files("rxo-host", "src/worker/copy_overdue.rs")),
         ("upkeep", Source::Files("rxo-host", "src/worker/reclaim.rs")),
         ("upkeep", Source::Files("rxo-host", "src/worker/rests.rs")),
         ("upkeep", Source::Files("rxo-host", "src/worker/serve.rs")),

@@ -164,7 +164,7 @@ fn send(socket: &Path, case: Case, bytes: u64, stop: &AtomicBool) -> Result<f64>
 
 fn check(begun: Instant, stop: &AtomicBool) -> Result<()> {
     ensure!(!stop.load(Ordering::Relaxed), "the modelled network has ended");
-    ensure!(begun.elapsed() < PATIENCE, "the cast takes more than {} s", PATIENCE.as_secs());
+    ensure!(begun.elapsed() < TIMEOUT, "the cast takes more than {} s", TIMEOUT.as_secs());
     Ok(())
 }
 
@@ -173,7 +173,7 @@ const FRAMES_AT_ONCE: usize = 4;
 /// Length of the longest answer, a SYN with its options, and some more.
 const ANSWER_BYTES: usize = 96;
 const ANSWERS_AT_ONCE: usize = 64;
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 #[cfg(test)]
 mod tests {

@@ -46,7 +46,7 @@ pub(super) fn cast(case: Case, bits_per_s: f64, bytes: u64, costs: Costs) -> Res
         scene.sender.feed(true);
         busy += scene.step(costs)?;
         scene.sender.process_events()?;
-        ensure!(scene.now.since(begun) < PATIENCE, "{} are done", scene.sender.done);
+        ensure!(scene.now.since(begun) < TIMEOUT, "{} are done", scene.sender.done);
     }
     let Counts { acks, bytes: came, repairs, .. } = scene.network.counts();
     ensure!((came, repairs) == (bytes, 0), "{came} bytes came, {repairs} repairs");
@@ -82,7 +82,7 @@ impl Scene {
         while scene.sender.joined < case.receivers {
             scene.step(free)?;
             scene.sender.process_events()?;
-            ensure!(scene.now < Instant::ZERO + PATIENCE, "the receivers do not come");
+            ensure!(scene.now < Instant::ZERO + TIMEOUT, "the receivers do not come");
         }
         Ok(scene)
     }
@@ -130,7 +130,7 @@ impl Scene {
 
 /// Minimum duration of a turn, so that time always advances.
 const LEAST_TURN: Duration = Duration::from_nanos(100);
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 #[cfg(test)]
 mod tests {

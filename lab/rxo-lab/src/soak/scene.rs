@@ -77,7 +77,7 @@ impl Asked {
         loop {
             match self.session.ask(&request)?.result {
                 Ok(answer) => return Ok(answer),
-                Err(why) if begun.elapsed() > PATIENCE => bail!("rxo refuses {name}: {why}"),
+                Err(why) if begun.elapsed() > TIMEOUT => bail!("rxo refuses {name}: {why}"),
                 Err(_) => self.late += 1,
             }
         }
@@ -169,7 +169,7 @@ impl Scene {
             let now = self.read()?;
             let base = *self.base.as_ref().unwrap_or(&now);
             let adds_up = || now.compare(&base).iter().all(|one| one.holds());
-            if now == before && adds_up() || begun.elapsed() > PATIENCE {
+            if now == before && adds_up() || begun.elapsed() > TIMEOUT {
                 self.base.get_or_insert(now);
                 return Ok(now);
             }
@@ -253,9 +253,9 @@ fn attach_server(lab: &Lab) -> Result<Namespace> {
 fn connect(lab: &Lab) -> Result<[TcpStream; 2]> {
     let listener = lab.host().run(|| TcpListener::bind((lab.host_address(), 0)))??;
     let at = listener.local_addr()?;
-    let client = lab.peer().run(|| TcpStream::connect_timeout(&at, PATIENCE))??;
+    let client = lab.peer().run(|| TcpStream::connect_timeout(&at, TIMEOUT))??;
     let ends = [client, listener.accept()?.0];
-    ends.iter().try_for_each(|end| end.set_read_timeout(Some(PATIENCE)))?;
+    ends.iter().try_for_each(|end| end.set_read_timeout(Some(TIMEOUT)))?;
     Ok(ends)
 }
 
@@ -288,4 +288,4 @@ const QUESTIONS: Duration = Duration::from_millis(500);
 /// Time without a changed counter after which no packet is in flight.
 const QUIET: Duration = Duration::from_millis(200);
 /// Timeout for anything that a busy machine does late.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);

@@ -154,7 +154,7 @@ fn poll_all(
 
 /// Waits until `is_so` returns `true`. Meanwhile receive calls keep the device's control socket served.
 fn wait_for_guest(source: &mut DeviceSource, is_so: impl Fn() -> bool) -> Result<()> {
-    let (deadline, mut batch) = (Instant::now() + PATIENCE, Vec::new());
+    let (deadline, mut batch) = (Instant::now() + TIMEOUT, Vec::new());
     loop {
         source.receive(&mut batch, 64)?;
         batch.clear();
@@ -167,7 +167,7 @@ fn wait_for_guest(source: &mut DeviceSource, is_so: impl Fn() -> bool) -> Result
 }
 
 const SHORT: Duration = Duration::from_micros(100);
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {

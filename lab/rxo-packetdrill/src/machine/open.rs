@@ -243,5 +243,5 @@ fn any_address(is_v6: bool) -> SocketAddr {
 /// Returns the flow key from `source` to `destination`. Addresses of different families give a key that
 /// matches nothing.
 pub(crate) fn flow_key(source: SocketAddr, destination: SocketAddr) -> FlowKey {
-    FlowKey::between(source, destination).unwrap_or(FlowKey::NOBODY)
+    FlowKey::between(source, destination).unwrap_or(FlowKey::NONE)
 }

@@ -39,7 +39,7 @@ const GUEST: &str = "guest0";
 const HOST: &str = "card0";
 
 /// The longest time after which the guest looks at its rings again. It does not ask them for notifications, so this is short.
-const LOOK: Duration = Duration::from_micros(200);
+const CHECK_INTERVAL: Duration = Duration::from_micros(200);
 
 /// The number of frames that the guest takes at once.
 const BUDGET: usize = 64;
@@ -124,7 +124,7 @@ fn guest(
             let mut list = WaitList::new();
             list.add(Some(&*from_card), Interest::Readable);
             list.add(Some(from_tap.source()), Interest::Readable);
-            list.wait(Some(LOOK)).map_err(|source| DeviceError::System {
+            list.wait(Some(CHECK_INTERVAL)).map_err(|source| DeviceError::System {
                 message: "the guest cannot wait".to_owned(),
                 source,
             })?;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rxo_testbed::PacketSocket;
 use rxo_testbed::error::{Context, LabError, Result, failed};
-use rxo_testbed::traffic::{PATIENCE, Pattern};
+use rxo_testbed::traffic::{Pattern, STALL_TIMEOUT};
 
 use super::WindowPoint;
 use super::model::{Model, ModelCounters};
@@ -61,8 +61,8 @@ pub(super) fn drive(
 fn check(model: &Model, last_ack: Instant) -> Result<()> {
     let what = if model.is_reset() {
         "was reset by the receiver".to_owned()
-    } else if last_ack.elapsed() > PATIENCE {
-        format!("got no answer for {} s", PATIENCE.as_secs())
+    } else if last_ack.elapsed() > STALL_TIMEOUT {
+        format!("got no answer for {} s", STALL_TIMEOUT.as_secs())
     } else {
         return Ok(());
     };

@@ -16,7 +16,7 @@ use rxo_testbed::error::{Context, Result, failed};
 use super::{AtReboot, Guest, GuestImage, GuestOptions, temporary_path};
 
 /// Timeout of a migration, which takes some seconds.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// Pause between two questions.
 const BETWEEN: Duration = Duration::from_millis(20);
 /// The time for which the first machine stops the guest, as it plans by the rate at which it has sent.
@@ -52,7 +52,7 @@ impl Monitor {
     fn ask(&self, command: &str) -> Result<String> {
         let ask = || -> std::io::Result<String> {
             let mut socket = UnixStream::connect(&self.0)?;
-            socket.set_read_timeout(Some(PATIENCE))?;
+            socket.set_read_timeout(Some(TIMEOUT))?;
             read_answer(&mut socket)?;
             writeln!(socket, "{command}")?;
             read_answer(&mut socket)
@@ -62,7 +62,7 @@ impl Monitor {
 
     /// Asks until the answer contains `wanted`. Returns the answer.
     fn ask_until(&self, command: &str, wanted: &str) -> Result<String> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             // The socket appears some time after the machine was started.
             let answer = self.ask(command);

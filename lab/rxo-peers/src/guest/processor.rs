@@ -11,7 +11,7 @@ use super::{GuestImage, Machine};
 const KVM: &str = "/dev/kvm";
 /// Timeout for a kernel to start and to fail because it has no file system; it takes a second if KVM works.
 const PROBE: Duration = Duration::from_secs(5);
-const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The processor of a guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,7 +63,7 @@ fn boots(image: &GuestImage) -> bool {
     while Instant::now() < deadline {
         match machine.0.try_wait() {
             Ok(Some(_)) => return says_panic(&mut machine),
-            Ok(None) => thread::sleep(BETWEEN_LOOKS),
+            Ok(None) => thread::sleep(CHECK_INTERVAL),
             Err(_) => return false,
         }
     }

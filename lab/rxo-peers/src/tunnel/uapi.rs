@@ -12,7 +12,7 @@ use rxo_testbed::until;
 const FOLDER: &str = "/var/run/wireguard";
 
 /// Timeout of an answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Sets keys, port and peer of the program of `end`.
 pub(super) fn configure(end: &End<'_>) -> Result<()> {
@@ -48,7 +48,7 @@ fn request(end: &End<'_>) -> String {
 /// Sends a request, and returns the answer. It ends with an empty line, because the connection may stay open.
 fn ask(path: &str, request: &str) -> io::Result<String> {
     let mut stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     stream.write_all(request.as_bytes())?;
     let (mut answer, mut piece) = (String::new(), [0; 512]);
     while !answer.ends_with("\n\n") {

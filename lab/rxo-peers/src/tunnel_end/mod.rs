@@ -221,7 +221,7 @@ impl Shared {
         while !self.is_stopped() {
             let bytes = match (&self.tun).read(&mut buffer) {
                 Err(error) if is_passing(&error) => {
-                    let waited = wait_readable(&self.tun, BETWEEN_LOOKS);
+                    let waited = wait_readable(&self.tun, CHECK_INTERVAL);
                     waited.context(|| "cannot wait for the TUN of a tunnel".into())?;
                     continue;
                 }
@@ -244,7 +244,7 @@ impl Shared {
             match self.below.send(&pieces) {
                 Ok(()) => break,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && !self.is_stopped() => {
-                    let waited = wait_writable(&self.below, BETWEEN_LOOKS);
+                    let waited = wait_writable(&self.below, CHECK_INTERVAL);
                     waited.context(|| "cannot wait for the interface below a tunnel".into())?;
                 }
                 // The interface's queue is full, or it refuses such a packet: the packet is lost, as on any network.
@@ -267,7 +267,7 @@ impl Shared {
             let received = self.below.receive(&mut buffer);
             let received = received.context(|| "cannot read below a tunnel".into())?;
             let Some(bytes) = received else {
-                let waited = wait_readable(&self.below, BETWEEN_LOOKS);
+                let waited = wait_readable(&self.below, CHECK_INTERVAL);
                 waited.context(|| "cannot wait for the interface below a tunnel".into())?;
                 continue;
             };
@@ -317,4 +317,4 @@ fn is_passing(error: &io::Error) -> bool {
 const LARGEST_BYTES: usize = 128 + (64 << 10);
 
 /// Time after which a waiting thread checks whether to end.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);

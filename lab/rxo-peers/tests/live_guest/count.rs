@@ -3,7 +3,7 @@
 use rxo_peers::{Guest, Processor};
 
 use super::start::Test;
-use super::tap::{PATIENCE, content, network_with};
+use super::tap::{TIMEOUT, content, network_with};
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_loop_counts_as_many_instructions_as_it_has", a_loop_counts_as_many_instructions_as_it_has),
@@ -38,9 +38,9 @@ fn countdown(rounds: u32) -> Vec<u8> {
 fn counted(guest: &mut Guest, rounds: u32) -> u64 {
     let bytes = countdown(rounds);
     let digits: String = bytes.iter().map(|byte| format!("\\{byte:03o}")).collect();
-    guest.run(&format!("printf '{digits}' >/tmp/count; chmod +x /tmp/count"), PATIENCE).unwrap();
+    guest.run(&format!("printf '{digits}' >/tmp/count; chmod +x /tmp/count"), TIMEOUT).unwrap();
     let before = guest.profile().unwrap();
-    guest.run("/tmp/count", PATIENCE).unwrap();
+    guest.run("/tmp/count", TIMEOUT).unwrap();
     guest.profile().unwrap().since(&before).user()
 }
 
@@ -58,7 +58,7 @@ fn a_transfer_is_counted_by_function() {
     let (before, total) = (guest.profile().unwrap(), guest.instructions().unwrap());
     let bytes_before = guest.received_bytes().unwrap();
     let content = content();
-    guest.send(&network, &content, PATIENCE).unwrap();
+    guest.send(&network, &content, TIMEOUT).unwrap();
     assert!(guest.received_bytes().unwrap() - bytes_before > content.len() as u64);
     let (after, total) =
         (guest.profile().unwrap().since(&before), guest.instructions().unwrap() - total);

@@ -24,7 +24,7 @@ const HOST: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
 const GUEST: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 2);
 const BYTES: usize = 8 << 20;
 /// Timeout, long enough for a slow, busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Makes a network with a guest on a TAP.
 fn network() -> (Namespace, Guest) {
@@ -52,10 +52,10 @@ fn a_hashed_file_goes_into_a_guest_and_back() {
     let (network, mut guest) = network();
     let content = content();
     let before = guest.received_packets().unwrap();
-    let hash = guest.send(&network, &content, PATIENCE).unwrap();
+    let hash = guest.send(&network, &content, TIMEOUT).unwrap();
     assert_eq!(hash, GuestImage::find().unwrap().hash(&content).unwrap());
     assert!(guest.received_packets().unwrap() > before);
-    let back = guest.fetch(&network, HOST, PATIENCE).unwrap();
+    let back = guest.fetch(&network, HOST, TIMEOUT).unwrap();
     assert!(back == content, "{} bytes came back, and not those that went in", back.len());
 }
 
@@ -79,9 +79,9 @@ fn a_dropped_guest_is_gone_also_after_a_panic() {
 
 fn a_command_that_fails_or_hangs_is_an_error() {
     let (_network, mut guest) = network();
-    let failed = guest.run("echo no; false", PATIENCE).unwrap_err().to_string();
+    let failed = guest.run("echo no; false", TIMEOUT).unwrap_err().to_string();
     assert_eq!(failed, "a command of the guest ended with 1: no");
-    assert_eq!(guest.run("echo yes", PATIENCE).unwrap().trim(), "yes");
+    assert_eq!(guest.run("echo yes", TIMEOUT).unwrap().trim(), "yes");
     let process = guest.process_id();
     let hung = guest.run("sleep 1000", Duration::from_secs(1)).unwrap_err().to_string();
     assert!(hung.starts_with("the guest did not end its command in 1s"), "{hung}");

@@ -398,7 +398,7 @@ pub(crate) const CIRCLES: &[(&str, &str)] = &[
         "buffer device fault finding interface link_watch listener lock packet statistics tap vhost virtio virtio_net xdp",
     ),
     ("rxo-testbed", "link namespace"),
-    ("rxo-host", "cast cell config fast ports post seats settings shards socket worker"),
+    ("rxo-host", "cast cell config fast ports post settings shard_openers shards socket worker"),
     ("rxo-tcp", "arrives config congestion connection receive recovery transmit"),
     ("rxo-trace", "advice projection report study sweep"),
 ];

@@ -16,7 +16,7 @@ use crate::control::Counters;
 /// Returns a function that reads the counters of the bridge between two devices, by a question on its `desk`.
 pub(super) fn asked_at(desk: Desk<Reply<Value>>) -> Counters {
     Arc::new(move || {
-        let answer = desk.ask(|reply| reply, || {}, PATIENCE);
+        let answer = desk.ask(|reply| reply, || {}, REQUEST_TIMEOUT);
         Ok(answer.ok_or("the join does not answer; it is ending")?)
     })
 }
@@ -47,4 +47,4 @@ impl Bridge {
 }
 
 /// Timeout of a request. The bridge runs its loop at least twenty times per second.
-const PATIENCE: Duration = Duration::from_secs(1);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);

@@ -24,7 +24,7 @@ use rxo_host::join::{FrameDecision, Join};
 use serde_json::Value;
 
 use super::addresses;
-use crate::control::{Doors, serve_metrics};
+use crate::control::{ControlAddresses, serve_metrics};
 use crate::exit::usage;
 use crate::flags::CastJoinFlags;
 use crate::numbers::grouped;
@@ -37,16 +37,16 @@ use crate::stop;
 /// # Errors
 /// If a flag is invalid, a device cannot be opened, or fails while in use.
 pub(crate) fn command(flags: &CastJoinFlags) -> Result<()> {
-    let doors = Doors::of_metrics(&flags.metrics)?;
-    with_files_removed(&flags.user, doors.paths().collect(), || join(flags, &doors))
+    let addresses = ControlAddresses::of_metrics(&flags.metrics)?;
+    with_files_removed(&flags.user, addresses.paths().collect(), || join(flags, &addresses))
 }
 
-fn join(flags: &CastJoinFlags, doors: &Doors) -> Result<()> {
+fn join(flags: &CastJoinFlags, addresses: &ControlAddresses) -> Result<()> {
     let (sender, group) = addresses::channel(&flags.source, &flags.group)?;
     let join = Join::new(sender, group).map_err(|error| usage(error.to_string()))?;
     let channel = join.channel();
     let sandbox = Sandbox::from_user_flags(&flags.user)?;
-    let sockets = doors.bind()?;
+    let sockets = addresses.bind()?;
     let stop = stop::on_request()?;
     let nic = open("--nic", &flags.nic)?;
     let host = open("--host", &flags.host)?;
@@ -169,9 +169,9 @@ impl Bridge {
     }
 
     fn wait(&self, now: Instant) -> Result<()> {
-        let due = self.join.poll_at().map_or(LOOK, |at| at.since(now));
+        let due = self.join.poll_at().map_or(CHECK_INTERVAL, |at| at.since(now));
         let is_blocked = self.nic_sink.is_blocked() || self.host_sink.is_blocked();
-        let timeout = if is_blocked { SHORT } else { due.min(LOOK) };
+        let timeout = if is_blocked { SHORT } else { due.min(CHECK_INTERVAL) };
         let mut list = WaitList::new();
         list.add(Some(&self.nic), Interest::Readable);
         list.add(Some(&self.host), Interest::Readable);
@@ -183,6 +183,6 @@ impl Bridge {
 /// Maximum number of frames that are received from a device at once.
 const BUDGET: usize = 256;
 /// Pause between two checks of the flag that ends the command.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Pause before sending to a full device again.
 const SHORT: Duration = Duration::from_millis(1);

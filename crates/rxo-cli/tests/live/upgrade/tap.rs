@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use rxo_driver::custody::Successor;
-use rxo_driver::succession::{self, Estate};
+use rxo_driver::succession::{self, Handover};
 use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
 use rxo_testbed::{Lab, LabOptions};
 use serde_json::Value;
@@ -216,10 +216,10 @@ pub(super) fn a_silent_heir() {
         let datagrams = run.datagrams();
         for is_silent in [true, false] {
             datagrams.iter().for_each(|one| one.await_more(50));
-            let mut heir = stopped(&run);
+            let mut successor = stopped(&run);
             if is_silent {
-                thread::sleep(succession::PATIENCE + Duration::from_millis(200));
-                succession::claim(&mut heir).unwrap_err();
+                thread::sleep(succession::SUCCESSOR_TIMEOUT + Duration::from_millis(200));
+                succession::claim(&mut successor).unwrap_err();
             }
         }
         datagrams.iter().for_each(|one| one.await_more(50));
@@ -238,11 +238,11 @@ pub(super) fn a_silent_heir() {
 fn stopped(run: &Replaced) -> UnixStream {
     let successor = Successor::find(&run.socket()).unwrap().expect("it listens");
     let mut asked = successor.ask().unwrap();
-    Estate::receive(&asked.estate, LONG).unwrap();
-    succession::prepared(&mut asked.estate).unwrap();
-    Estate::receive(&asked.estate, LONG).unwrap();
+    Handover::receive(&asked.handover, LONG).unwrap();
+    succession::prepared(&mut asked.handover).unwrap();
+    Handover::receive(&asked.handover, LONG).unwrap();
     // The channel to the keeper closes, and the worker's socket stays.
-    asked.estate
+    asked.handover
 }
 
 /// Each process writes a capture of its own, and each packet is in one of them.

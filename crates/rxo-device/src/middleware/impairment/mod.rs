@@ -1,7 +1,7 @@
 //! An impaired network: loses, delays, reorders and duplicates frames, and limits their rate.
 //!
 //! ```text
-//!  push -> segment -> fate (lost? doubled? reordered?) -> limit -> link of a rate -> delay -> gather -> pop
+//!  push -> segment -> decisions (lost? doubled? reordered?) -> limit -> link of a rate -> delay -> gather -> pop
 //! ```
 //!
 //! Loss, duplication and reordering are drawn from the seed, with the same number of draws for every frame. So,
@@ -16,7 +16,7 @@
 //! called. Memory is bounded by [`ImpairmentSettings::limit_frames`] and [`ImpairmentSettings::limit_bytes`];
 //! frames beyond a limit are dropped, and counted for each limit.
 
-mod fate;
+mod decisions;
 mod settings;
 mod source;
 #[cfg(test)]
@@ -30,7 +30,7 @@ use rxo_wire::checksum::Summer;
 use rxo_wire::segmentation::Checksums;
 
 use super::cut::cut;
-use fate::{Dice, Fate};
+use decisions::{Decisions, Dice};
 
 pub use settings::{Displacement, ImpairmentCounters, ImpairmentError, ImpairmentSettings};
 pub use source::ImpairedSource;
@@ -48,7 +48,7 @@ pub struct Impairment {
     queue: VecDeque<Waiting>,
     /// Reordered frames, which later frames overtake, in the order in which they were set aside. All of them wait
     /// for the same number of frames and the same time, so the first frame set aside is also released first.
-    aside: VecDeque<Aside>,
+    reordered: VecDeque<Reordered>,
     stored_bytes: usize,
     /// The number of frames released in order so far.
     passed: u64,
@@ -68,7 +68,7 @@ struct Waiting {
 }
 
 #[derive(Clone, Debug)]
-struct Aside {
+struct Reordered {
     frame: Frame<Vec<u8>>,
     due_at: Instant,
     /// The number of frames released in order after which this frame is released, unless `deadline` comes
@@ -81,7 +81,7 @@ struct Aside {
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Queue,
-    Aside,
+    Reordered,
 }
 
 impl Impairment {
@@ -105,7 +105,7 @@ impl Impairment {
             dice: Dice::new(settings.seed),
             counters: ImpairmentCounters::default(),
             queue: VecDeque::new(),
-            aside: VecDeque::new(),
+            reordered: VecDeque::new(),
             stored_bytes: 0,
             passed: 0,
             entered_at: Instant::ZERO,
@@ -137,11 +137,11 @@ impl Impairment {
         loop {
             let (at, place) = self.next().filter(|(at, _)| *at <= now)?;
             let frame = match place {
-                Place::Aside => self.aside.pop_front()?.frame,
+                Place::Reordered => self.reordered.pop_front()?.frame,
                 Place::Queue => {
                     let waiting = self.queue.pop_front()?;
                     if waiting.is_reordered {
-                        self.set_aside(waiting);
+                        self.store_reordered(waiting);
                         continue;
                     }
                     self.passed += 1;
@@ -162,7 +162,7 @@ impl Impairment {
     /// Returns `true` if no frame is in the network.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.queue.is_empty() && self.aside.is_empty()
+        self.queue.is_empty() && self.reordered.is_empty()
     }
 
     /// Returns the counters of the network since its creation.
@@ -173,21 +173,21 @@ impl Impairment {
 
     fn enter(&mut self, frame: Frame<&[u8]>) {
         self.counters.taken += 1;
-        let fate = self.dice.fate(&self.settings);
-        if fate.is_lost {
+        let decisions = self.dice.decisions(&self.settings);
+        if decisions.is_lost {
             self.counters.lost += 1;
             return;
         }
-        self.store(frame, fate);
-        if fate.is_doubled {
+        self.store(frame, decisions);
+        if decisions.is_doubled {
             self.counters.doubled += 1;
-            self.store(frame, Fate { is_reordered: false, ..fate });
+            self.store(frame, Decisions { is_reordered: false, ..decisions });
         }
     }
 
-    fn store(&mut self, frame: Frame<&[u8]>, fate: Fate) {
+    fn store(&mut self, frame: Frame<&[u8]>, decisions: Decisions) {
         let bytes = frame.bytes.len();
-        if self.queue.len() + self.aside.len() >= self.settings.limit_frames {
+        if self.queue.len() + self.reordered.len() >= self.settings.limit_frames {
             self.counters.over_frames += 1;
             return;
         }
@@ -196,9 +196,9 @@ impl Impairment {
             return;
         }
         self.stored_bytes += bytes;
-        let due_at = self.due_at(frame.arrived_at, bytes, fate.jitter);
+        let due_at = self.due_at(frame.arrived_at, bytes, decisions.jitter);
         let frame = frame.with_bytes(frame.bytes.to_vec());
-        self.queue.push_back(Waiting { frame, due_at, is_reordered: fate.is_reordered });
+        self.queue.push_back(Waiting { frame, due_at, is_reordered: decisions.is_reordered });
     }
 
     /// Returns the time at which a frame that arrives at `arrived_at` is released: after the frames before it,
@@ -228,24 +228,24 @@ impl Impairment {
         self.gathered_until
     }
 
-    fn set_aside(&mut self, waiting: Waiting) {
+    fn store_reordered(&mut self, waiting: Waiting) {
         self.counters.reordered += 1;
         let Displacement { frames, time } = self.settings.displacement;
         let after = frames.map_or(u64::MAX, |frames| self.passed.saturating_add(frames.into()));
         let Waiting { frame, due_at, .. } = waiting;
-        self.aside.push_back(Aside { frame, due_at, after, deadline: due_at + time });
+        self.reordered.push_back(Reordered { frame, due_at, after, deadline: due_at + time });
     }
 
     /// Returns the place of the frame that is released next, and the time of its release; `None` if no frame is
     /// stored.
     fn next(&self) -> Option<(Instant, Place)> {
-        let aside = self.aside.front().map(|aside| {
-            let is_overtaken = aside.after <= self.passed;
-            (if is_overtaken { aside.due_at } else { aside.deadline }, Place::Aside)
+        let reordered = self.reordered.front().map(|reordered| {
+            let is_overtaken = reordered.after <= self.passed;
+            (if is_overtaken { reordered.due_at } else { reordered.deadline }, Place::Reordered)
         });
         let queued = self.queue.front().map(|waiting| (waiting.due_at, Place::Queue));
         // At equal times the frame that was set aside goes first, because it was added first.
-        aside.into_iter().chain(queued).min_by_key(|(at, _)| *at)
+        reordered.into_iter().chain(queued).min_by_key(|(at, _)| *at)
     }
 
     fn give(&mut self, mut frame: Frame<Vec<u8>>, at: Instant) -> Frame<Vec<u8>> {

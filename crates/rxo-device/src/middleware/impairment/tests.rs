@@ -388,7 +388,7 @@ proptest! {
             for (gap, bytes) in &frames {
                 now = now + Duration::from_micros(*gap);
                 network.push(&Frame::new(bytes, now));
-                assert!(network.queue.len() + network.aside.len() <= settings.limit_frames);
+                assert!(network.queue.len() + network.reordered.len() <= settings.limit_frames);
                 assert!(network.stored_bytes <= settings.limit_bytes);
                 given.extend(std::iter::from_fn(|| network.pop(now)));
                 assert!(network.poll_at().is_none_or(|due_at| due_at > now));

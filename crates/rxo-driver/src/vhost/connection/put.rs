@@ -63,7 +63,7 @@ impl PacketRing for Connection {
                         continue;
                     }
                     let is_in_vain = matches!(refused, Refused::TooFew { is_all, .. }
-                        if is_all || now.since(since) >= IN_VAIN);
+                        if is_all || now.since(since) >= BUFFER_TIMEOUT);
                     let code = if is_in_vain { libc::ENOBUFS } else { libc::EAGAIN };
                     return Err(io::Error::from_raw_os_error(code));
                 }
@@ -75,7 +75,7 @@ impl PacketRing for Connection {
 
 /// The time without enough buffers after which a GSO frame is segmented. Needed because without the event index,
 /// the device cannot know whether the guest will post further buffers.
-const IN_VAIN: Duration = Duration::from_millis(10);
+const BUFFER_TIMEOUT: Duration = Duration::from_millis(10);
 
 /// Maximum number of attempts to find buffers for a packet. If a guest posts more invalid chains than that,
 /// the packet waits.

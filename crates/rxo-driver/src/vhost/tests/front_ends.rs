@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use super::{PATIENCE, Stage, region, start};
+use super::{Stage, TIMEOUT, region, start};
 use crate::vhost_user::features::{PROTOCOL_FEATURES, VERSION_1};
 use crate::vhost_user::{Channel, Request, RingNumber, SharedRegion};
 
@@ -145,7 +145,7 @@ fn files_that_cannot_be_closed_use_up_no_descriptors() {
     front.request(&Request::<OwnedFd>::GetFeatures, false).unwrap();
     let begun = std::time::Instant::now();
     while front.receive().unwrap().is_none() {
-        assert!(begun.elapsed() < PATIENCE, "no front end is accepted any more");
+        assert!(begun.elapsed() < TIMEOUT, "no front end is accepted any more");
         std::thread::sleep(Duration::from_millis(1));
         stage.turn();
     }
@@ -166,7 +166,7 @@ fn files_that_cannot_be_closed_delay_those_of_no_other_guest() {
     front.request(&Request::<OwnedFd>::GetFeatures, false).unwrap();
     let begun = std::time::Instant::now();
     while front.receive().unwrap().is_none() {
-        assert!(begun.elapsed() < PATIENCE, "files of another guest are in the way");
+        assert!(begun.elapsed() < TIMEOUT, "files of another guest are in the way");
         std::thread::sleep(Duration::from_millis(1));
         other.turn();
     }

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::Duration;
 
-use super::{GuestMemory, MEMORY_BYTES, PATIENCE, Stage, USER, region, start};
+use super::{GuestMemory, MEMORY_BYTES, Stage, TIMEOUT, USER, region, start};
 use crate::vhost_user::features::VERSION_1;
 use crate::vhost_user::{Channel, Region, Request, SharedRegion};
 use crate::virtio_net::mapping::{memory_file, unsealed_file};
@@ -83,7 +83,7 @@ fn mapped_times(file: &OwnedFd, times: usize) -> Vec<String> {
         if mapped.len() == times {
             return mapped;
         }
-        assert!(begun.elapsed() < PATIENCE, "{mapped:?}");
+        assert!(begun.elapsed() < TIMEOUT, "{mapped:?}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -75,7 +75,7 @@ impl Drop for Stage {
 const MEMORY_BYTES: u64 = 1 << 16;
 const USER: u64 = 1 << 40;
 /// Maximum time for which a test waits; no machine is so slow.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn region() -> Region {
     Region { guest_address: 0, bytes: MEMORY_BYTES, user_address: USER, file_offset: 0 }
@@ -216,7 +216,7 @@ fn wait_for_reply(front: &mut Channel, mut meanwhile: impl FnMut()) {
     let begun = std::time::Instant::now();
     front.request(&Request::<OwnedFd>::GetFeatures, false).unwrap();
     while front.receive().unwrap().is_none() {
-        assert!(begun.elapsed() < PATIENCE, "no reply came");
+        assert!(begun.elapsed() < TIMEOUT, "no reply came");
         meanwhile();
     }
 }
@@ -260,7 +260,7 @@ fn one_change_of_memory_is_served_at_a_time() {
     let _others = [(); 8].map(|()| stage.connect());
     let (begun, mut replies) = (std::time::Instant::now(), 0);
     while replies < 5 {
-        assert!(begun.elapsed() < PATIENCE, "{replies} replies");
+        assert!(begun.elapsed() < TIMEOUT, "{replies} replies");
         stage.device.source.attend();
         let at_once = std::iter::from_fn(|| front.receive().unwrap()).count();
         assert!(at_once <= 1, "{at_once} at once");

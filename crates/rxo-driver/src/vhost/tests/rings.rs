@@ -9,7 +9,7 @@ use rxo_device::{FrameSink, FrameSource, SourceCounters};
 use rxo_frame::{Frame, Instant};
 
 use super::{
-    MEMORY_BYTES, PATIENCE, Stage, USER, addresses, memory_event, region, start, wait_for_reply,
+    MEMORY_BYTES, Stage, TIMEOUT, USER, addresses, memory_event, region, start, wait_for_reply,
 };
 use crate::vhost_user::features::{
     DEVICE_OFFERS_PROTOCOL, EVENT_IDX, MQ, PROTOCOL_FEATURES, VERSION_1,
@@ -248,7 +248,7 @@ fn a_notification_that_comes_while_nobody_wants_frames_is_remembered() {
     kick.notify();
     let begun = std::time::Instant::now();
     while source.poll_at().is_none() {
-        assert!(begun.elapsed() < PATIENCE, "the notification is lost");
+        assert!(begun.elapsed() < TIMEOUT, "the notification is lost");
         source.attend();
     }
     stage.turn();

@@ -23,7 +23,7 @@ use crate::virtio_net::samples::tcp;
 use crate::wait::{Interest, WaitList};
 
 /// Maximum time for which a test waits; no machine is so slow.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_millis(20);
 
 /// A path in a folder of its own, which is removed when it is dropped.
@@ -66,7 +66,7 @@ impl Echo {
         let thread = thread::spawn(move || work(&asked));
         let begun = Instant::now();
         while !path.exists() {
-            assert!(begun.elapsed() < PATIENCE);
+            assert!(begun.elapsed() < TIMEOUT);
             thread::yield_now();
         }
         Self { stop, thread: Some(thread) }
@@ -109,17 +109,17 @@ fn guest(path: &Path, wanted: u64) -> Device {
     guest_with(path, DriverSettings { features: wanted, pairs: 1, mtu: 1_500 })
 }
 
-fn guest_with(path: &Path, wishes: DriverSettings) -> Device {
-    device(Frontend::open("virtio:test", path, wishes).unwrap(), "virtio:test", 1_500)
+fn guest_with(path: &Path, settings: DriverSettings) -> Device {
+    device(Frontend::open("virtio:test", path, settings).unwrap(), "virtio:test", 1_500)
 }
 
 /// Receives until there are `count` frames.
 fn receive(source: &mut DeviceSource, count: usize) -> Vec<Frame<crate::DeviceBuf>> {
     let (mut frames, begun) = (Vec::new(), Instant::now());
     while frames.len() < count {
-        assert!(begun.elapsed() < PATIENCE, "{} of {count} frames came", frames.len());
+        assert!(begun.elapsed() < TIMEOUT, "{} of {count} frames came", frames.len());
         if source.receive(&mut frames, 64).unwrap() == 0 {
-            assert!(wait(source, PATIENCE), "no notification came");
+            assert!(wait(source, TIMEOUT), "no notification came");
         }
     }
     frames
@@ -167,7 +167,7 @@ fn load_is_what_the_back_end_has_not_taken() {
         receive(&mut guest.source, 3);
         let begun = Instant::now();
         while unread(&guest) > 0 {
-            assert!(begun.elapsed() < PATIENCE, "{} are left", unread(&guest));
+            assert!(begun.elapsed() < TIMEOUT, "{} are left", unread(&guest));
             thread::yield_now();
         }
         drop(echo);
@@ -220,8 +220,8 @@ fn several_pairs_of_queues_carry_every_flow_in_order() {
     let socket = Socket::new("pairs");
     let _echo = Echo::start(&socket.0);
     for wanted in rings() {
-        let wishes = DriverSettings { features: wanted | MQ, pairs: 4, mtu: 1_500 };
-        let mut guest = guest_with(&socket.0, wishes);
+        let settings = DriverSettings { features: wanted | MQ, pairs: 4, mtu: 1_500 };
+        let mut guest = guest_with(&socket.0, settings);
         let of_flow = |n: u16| {
             let mut bytes = tcp(usize::from(n / 8) + 1);
             bytes[34..36].copy_from_slice(&(n % 8).to_be_bytes());
@@ -253,7 +253,7 @@ fn a_back_end_is_agreed_with_while_other_work_goes_on() {
     silent.set_nonblocking(true).unwrap();
     let mut silent_end = None;
     while silent_end.is_none() {
-        assert!(begun.elapsed() < PATIENCE, "the driver does not look for a back end");
+        assert!(begun.elapsed() < TIMEOUT, "the driver does not look for a back end");
         guest.source.receive(&mut came, 64).unwrap();
         silent_end = silent.accept().ok();
     }
@@ -263,7 +263,7 @@ fn a_back_end_is_agreed_with_while_other_work_goes_on() {
     let name: DeviceName = format!("vhost:{}", socket.0.display()).parse().unwrap();
     let mut device = Device::open(&name, DeviceOptions::default()).unwrap();
     while came.is_empty() {
-        assert!(begun.elapsed() < PATIENCE, "nothing came");
+        assert!(begun.elapsed() < TIMEOUT, "nothing came");
         guest.source.receive(&mut came, 64).unwrap();
         let frame = Frame::new(&bytes[..], rxo_frame::Instant::ZERO);
         device.source.receive(&mut Vec::new(), 64).unwrap();
@@ -286,11 +286,11 @@ fn frames_left_behind_are_worth_a_look_at_once() {
             .unwrap();
         let (mut came, begun) = (Vec::new(), Instant::now());
         while came.len() < sent.len() {
-            assert!(begun.elapsed() < PATIENCE, "{} of 10 frames came", came.len());
+            assert!(begun.elapsed() < TIMEOUT, "{} of 10 frames came", came.len());
             let is_full = guest.source.receive(&mut came, 1).unwrap() == 1;
             let at_once = guest.source.poll_at() == Some(rxo_frame::Instant::ZERO);
             assert!(!is_full || at_once, "a call that was stopped by its budget");
-            assert!(wait(&guest.source, PATIENCE), "no notification came");
+            assert!(wait(&guest.source, TIMEOUT), "no notification came");
         }
     }
 }
@@ -300,7 +300,7 @@ fn echoes(guest: &mut Device) {
     let (bytes, begun) = (tcp(100), Instant::now());
     let mut came = Vec::new();
     while came.is_empty() {
-        assert!(begun.elapsed() < PATIENCE, "nothing comes back");
+        assert!(begun.elapsed() < TIMEOUT, "nothing comes back");
         let frame = Frame::new(&bytes[..], rxo_frame::Instant::ZERO);
         guest.sink.transmit([frame].into_iter()).unwrap();
         wait(&guest.source, SHORT);
@@ -332,8 +332,8 @@ fn either_side_may_end_and_come_again() {
 #[test]
 fn nobody_there_is_one_line() {
     let socket = Socket::new("nobody");
-    let wishes = DriverSettings { features: WANTED, pairs: 1, mtu: 1_500 };
-    let opened = Frontend::open("virtio:x", &socket.0, wishes);
+    let settings = DriverSettings { features: WANTED, pairs: 1, mtu: 1_500 };
+    let opened = Frontend::open("virtio:x", &socket.0, settings);
     let line = opened.unwrap_err().to_string();
     assert!(line.starts_with("cannot open virtio:x; nobody listens there; start"), "{line}");
 }
@@ -349,7 +349,7 @@ fn a_stalled_ring_is_bounded_and_counted() {
     let driver = thread::spawn(move || {
         let begun = Instant::now();
         while !path.exists() {
-            assert!(begun.elapsed() < PATIENCE);
+            assert!(begun.elapsed() < TIMEOUT);
             thread::yield_now();
         }
         let mut guest = guest(&path, WANTED);
@@ -358,7 +358,7 @@ fn a_stalled_ring_is_bounded_and_counted() {
         }
         let (mut frames, mut count, begun) = (Vec::new(), 0, Instant::now());
         while count < usize::from(super::layout::ENTRIES) + 100 {
-            assert!(begun.elapsed() < PATIENCE, "{count} frames came");
+            assert!(begun.elapsed() < TIMEOUT, "{count} frames came");
             count += guest.source.receive(&mut frames, 64).unwrap();
             frames.clear();
         }
@@ -368,7 +368,7 @@ fn a_stalled_ring_is_bounded_and_counted() {
     let mut batch = Vec::new();
     let mut given = 0;
     while !stalled.sink.is_blocked() {
-        assert!(begun.elapsed() < PATIENCE);
+        assert!(begun.elapsed() < TIMEOUT);
         stalled.source.receive(&mut batch, 64).unwrap();
         stalled
             .sink
@@ -388,7 +388,7 @@ fn a_stalled_ring_is_bounded_and_counted() {
     assert!(stalled.sink.counters().dropped > 0, "more than the backlog holds");
     stop.store(true, Ordering::Relaxed);
     while stalled.sink.is_blocked() {
-        assert!(begun.elapsed() < PATIENCE);
+        assert!(begun.elapsed() < TIMEOUT);
         stalled.source.receive(&mut batch, 64).unwrap();
         stalled.sink.resume().unwrap();
     }

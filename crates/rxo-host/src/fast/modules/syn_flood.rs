@@ -31,7 +31,7 @@ impl Detector {
             self.change(over, -1);
         }
         let is_syn = flags.contains(TcpFlags::SYN) && !flags.contains(TcpFlags::ACK);
-        let is_known = self.half_open.get_mut(&key).is_some() || key == FlowKey::NOBODY;
+        let is_known = self.half_open.get_mut(&key).is_some() || key == FlowKey::NONE;
         let gone = match (is_syn, is_known) {
             (true, false) => self.half_open.insert(key, (), now + HALF_OPEN_FOR),
             (false, true) => self.half_open.remove(&key).then_some(key),

@@ -22,7 +22,7 @@ fn ten_thousand_slow_readers_share_the_cache() {
     assert!(guests.iter().all(|guest| guest.heard().starts_with("HTTP/1.1 200 OK")));
     let shared = &hall.server.shared;
     assert!(shared.pages.is_within_bounds());
-    assert!(hall.server.seats.values().all(Seat::holds_no_page));
+    assert!(hall.server.sessions.values().all(Session::holds_no_page));
     hall.later(Duration::from_secs(31));
     assert!(guests.iter().all(Guest::is_gone) && hall.server.is_empty());
     assert!(hall.server.deadlines.is_empty() && hall.server.queue.is_empty());

@@ -1,4 +1,4 @@
-//! Tests of the owed acknowledgements, for single segments and for runs.
+//! Tests of the pending acknowledgements, for single segments and for runs.
 
 use rxo_wire::tcp::SackBlock;
 
@@ -6,16 +6,16 @@ use super::*;
 
 const FULL: u32 = 1000;
 
-fn plain(number: u32) -> AckOwed {
+fn plain(number: u32) -> PendingAck {
     let ack = SeqNumber(number);
-    AckOwed { ack, echo: number, window: 7, has_mark: false, kind: AckKind::Plain }
+    PendingAck { ack, echo: number, window: 7, has_mark: false, kind: AckKind::Plain }
 }
 
-fn alone(number: u32) -> AckOwed {
-    AckOwed { kind: AckKind::Alone, ..plain(number) }
+fn alone(number: u32) -> PendingAck {
+    PendingAck { kind: AckKind::Alone, ..plain(number) }
 }
 
-fn taken(acks: &mut Acks) -> Vec<AckOwed> {
+fn taken(acks: &mut Acks) -> Vec<PendingAck> {
     let first = acks.take().map(|(first, _)| first);
     first.into_iter().chain(acks.later().iter().copied()).collect()
 }
@@ -35,14 +35,14 @@ fn blocks(start: u32) -> SackBlocks {
 #[test]
 fn every_second_full_segment_owes_one() {
     let mut acks = Acks::new(0, AckPolicy::EverySecondSegment);
-    let owed = [1, 2, 3, 4, 5].map(|number| {
-        let is_owed = acks.count(FULL, FULL);
-        if is_owed {
-            acks.owe(plain(number));
+    let pending = [1, 2, 3, 4, 5].map(|number| {
+        let causes_ack = acks.count(FULL, FULL);
+        if causes_ack {
+            acks.queue(plain(number));
         }
-        is_owed
+        causes_ack
     });
-    assert_eq!(owed, [false, true, false, true, false]);
+    assert_eq!(pending, [false, true, false, true, false]);
     assert_eq!(numbers(&mut acks), [2, 4]);
     assert!(acks.is_delaying());
     assert!(numbers(&mut acks).is_empty());
@@ -66,13 +66,13 @@ fn alike_ones_are_counted_as_each_alone_would_be() {
         }
         let mut left = 40;
         while left > 0 {
-            let (counted, is_owed) = together.count_alike((bytes, left), FULL);
+            let (counted, causes_ack) = together.count_alike((bytes, left), FULL);
             let each: Vec<_> = (0..counted).map(|_| alone.count(bytes, FULL)).collect();
-            let first = each.iter().position(|is_owed| *is_owed);
-            assert_eq!(first, is_owed.then_some(each.len() - 1), "{bytes} bytes, {quick} quick");
-            if is_owed {
-                alone.owe(plain(left));
-                together.owe(plain(left));
+            let first = each.iter().position(|causes_ack| *causes_ack);
+            assert_eq!(first, causes_ack.then_some(each.len() - 1), "{bytes} bytes, {quick} quick");
+            if causes_ack {
+                alone.queue(plain(left));
+                together.queue(plain(left));
             }
             left -= counted;
         }
@@ -85,12 +85,12 @@ fn alike_ones_are_counted_as_each_alone_would_be() {
 #[test]
 fn duplicates_leave_one_by_one_in_their_place() {
     let mut acks = Acks::new(0, AckPolicy::EverySecondSegment);
-    acks.owe(plain(1));
-    acks.owe(plain(2));
-    acks.owe_with(alone(2), blocks(5));
-    acks.owe(alone(2));
-    acks.owe_with(alone(2), blocks(6));
-    acks.owe(plain(9));
+    acks.queue(plain(1));
+    acks.queue(plain(2));
+    acks.queue_with_sack(alone(2), blocks(5));
+    acks.queue(alone(2));
+    acks.queue_with_sack(alone(2), blocks(6));
+    acks.queue(plain(9));
     let mut next = || acks.take().map(|(_, sack)| (sack, acks.later().len()));
     let none = SackBlocks::default();
     let expected = [(none, 1), (blocks(5), 0), (none, 0), (blocks(6), 0), (none, 0)];
@@ -102,11 +102,11 @@ fn duplicates_leave_one_by_one_in_their_place() {
 #[test]
 fn a_stretch_ack_is_the_last_one_with_the_echo_of_the_first() {
     let mut acks = Acks::new(0, AckPolicy::EverySecondSegment);
-    acks.owe(plain(1));
+    acks.queue(plain(1));
     acks.take();
-    (2..9).for_each(|n| acks.owe(plain(n)));
+    (2..9).for_each(|n| acks.queue(plain(n)));
     acks.stretch();
-    (9..12).for_each(|n| acks.owe(plain(n)));
+    (9..12).for_each(|n| acks.queue(plain(n)));
     acks.stretch();
     let said: Vec<_> = taken(&mut acks).iter().map(|ack| (ack.ack.0, ack.echo)).collect();
     assert_eq!(said, [(11, 2)], "one until it is sent, and not the one that was");
@@ -117,9 +117,9 @@ fn a_stretch_ack_is_the_last_one_with_the_echo_of_the_first() {
 #[test]
 fn a_stretch_ack_replaces_neither_duplicates_nor_marks() {
     let mut acks = Acks::new(0, AckPolicy::EverySecondSegment);
-    let marked = |number| AckOwed { has_mark: true, ..plain(number) };
+    let marked = |number| PendingAck { has_mark: true, ..plain(number) };
     for ack in [plain(1), alone(1), plain(2), plain(3), marked(4), marked(5)] {
-        acks.owe(ack);
+        acks.queue(ack);
         acks.stretch();
     }
     let said = core::iter::from_fn(|| acks.take()).map(|(ack, _)| (ack.ack.0, ack.has_mark));
@@ -136,7 +136,7 @@ fn spread_ones_are_due_at_the_offset() {
         let due: Vec<u16> = (1..=24)
             .filter(|number| {
                 if *number == 13 {
-                    acks.owe(plain(13));
+                    acks.queue(plain(13));
                 }
                 acks.count(FULL, FULL)
             })
@@ -148,27 +148,27 @@ fn spread_ones_are_due_at_the_offset() {
 #[test]
 fn the_last_one_is_kept_with_its_blocks() {
     let mut acks = Acks::new(0, AckPolicy::Spread { segments: 8, offset: 0 });
-    acks.owe_with(alone(1), blocks(3));
+    acks.queue_with_sack(alone(1), blocks(3));
     acks.take();
-    (2..5).for_each(|n| acks.owe_with(alone(n), blocks(n)));
+    (2..5).for_each(|n| acks.queue_with_sack(alone(n), blocks(n)));
     acks.keep_last();
     let (last, sack) = acks.take().expect("one is owed");
     assert_eq!((last.ack.0, last.echo, sack), (4, 2, blocks(4)));
     assert!(acks.take().is_none());
-    acks.owe_with(alone(6), blocks(6));
-    acks.owe(plain(7));
+    acks.queue_with_sack(alone(6), blocks(6));
+    acks.queue(plain(7));
     acks.keep_last();
     let (last, sack) = acks.take().expect("one is owed");
     assert_eq!((last.ack.0, sack), (7, SackBlocks::default()));
 }
 
-/// Acknowledgements owed before the mark do not echo it (RFC 3168, section 6.1.3).
+/// Acknowledgements queued before the mark do not echo it (RFC 3168, section 6.1.3).
 #[test]
 fn marked_ones_leave_apart() {
     let mut acks = Acks::new(0, AckPolicy::EverySecondSegment);
-    acks.owe(plain(1));
-    acks.owe(plain(2));
-    acks.owe(AckOwed { has_mark: true, ..plain(3) });
+    acks.queue(plain(1));
+    acks.queue(plain(2));
+    acks.queue(PendingAck { has_mark: true, ..plain(3) });
     assert_eq!(numbers(&mut acks), [1, 2]);
     assert_eq!(numbers(&mut acks), [3]);
 }
@@ -176,10 +176,10 @@ fn marked_ones_leave_apart() {
 #[test]
 fn what_has_no_room_is_covered_by_the_last() {
     let mut acks = Acks::new(0, AckPolicy::EverySecondSegment);
-    (0..2_000).for_each(|n| acks.owe(plain(n)));
+    (0..2_000).for_each(|n| acks.queue(plain(n)));
     let many = numbers(&mut acks);
-    assert_eq!((many.len(), many.last()), (MOST_OWED, Some(&1_999)));
-    (0..2_000).for_each(|n| acks.owe_with(alone(n), blocks(n)));
+    assert_eq!((many.len(), many.last()), (MOST_PENDING, Some(&1_999)));
+    (0..2_000).for_each(|n| acks.queue_with_sack(alone(n), blocks(n)));
     let all: Vec<_> = core::iter::from_fn(|| acks.take()).collect();
     let last = all.last().map(|(ack, sack)| (ack.ack.0, *sack));
     assert_eq!((all.len(), last), (MOST_SACKS, Some((1_999, blocks(1_999)))));
@@ -188,9 +188,9 @@ fn what_has_no_room_is_covered_by_the_last() {
 #[test]
 fn memory_for_a_flood_is_given_back() {
     let mut acks = Acks::new(0, AckPolicy::EverySecondSegment);
-    (0..1_000).for_each(|n| acks.owe(plain(n)));
+    (0..1_000).for_each(|n| acks.queue(plain(n)));
     acks.take();
-    acks.owe(plain(1_000));
+    acks.queue(plain(1_000));
     assert_eq!(numbers(&mut acks), [1_000]);
-    assert!(acks.owed.capacity() < 2 * MOST_KEPT, "{}", acks.owed.capacity());
+    assert!(acks.pending.capacity() < 2 * MOST_KEPT, "{}", acks.pending.capacity());
 }

@@ -1,7 +1,7 @@
 //! Tests of the evidence that RACK accepts, and of its wait for reordering.
 
 use super::*;
-use crate::recovery::scoreboard::Fate;
+use crate::recovery::scoreboard::RangeState;
 
 const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -13,7 +13,7 @@ fn at(millis: u64) -> Instant {
 
 fn sent(sent_at: u64, end: u32, was_retransmitted: bool) -> Sent {
     let (start, end) = (SeqNumber(end - 100), SeqNumber(end));
-    Sent { start, end, sent_at: at(sent_at), was_retransmitted, fate: Fate::InFlight }
+    Sent { start, end, sent_at: at(sent_at), was_retransmitted, state: RangeState::InFlight }
 }
 
 fn arrival(millis: u64, echoed: Option<u64>) -> Arrival {

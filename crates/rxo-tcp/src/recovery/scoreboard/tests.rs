@@ -20,7 +20,7 @@ fn a_sack_cuts_a_large_send() {
     board.sack(block(40, 60), |range| news += range.bytes());
     board.sack(block(40, 60), |range| news += range.bytes());
     assert_eq!((news, board.in_flight(), board.sacked()), (20, 80, 20));
-    assert_eq!(board.lose(|range| range.start == SeqNumber(0)), 40);
+    assert_eq!(board.mark_lost(|range| range.start == SeqNumber(0)), 40);
     assert_eq!(board.first_lost(30), Some((SeqNumber(0), SeqNumber(30))));
     board.sent_again(SeqNumber(0), SeqNumber(30), Instant::ZERO);
     assert_eq!((board.in_flight(), board.lost()), (70, 10));
@@ -41,10 +41,10 @@ fn no_room_forgets_the_sack_only() {
 fn a_peer_that_reneged_is_not_believed() {
     let mut board = board(32);
     board.sack(block(50, 100), |_| {});
-    board.lose_all();
+    board.mark_all_lost();
     assert_eq!((board.lost(), board.sacked()), (50, 50));
     board.acknowledge(SeqNumber(50), |_| {});
-    board.lose_all();
+    board.mark_all_lost();
     assert_eq!((board.lost(), board.sacked()), (50, 0));
 }
 
@@ -55,7 +55,7 @@ proptest! {
         operations in prop::collection::vec((0_u8..4, 0_u32..100, 1_u32..40), 0..40),
     ) {
         let mut board = board(256);
-        let mut bytes = [Fate::InFlight; 100];
+        let mut bytes = [RangeState::InFlight; 100];
         let mut una = 0;
         for (operation, at, length) in operations {
             let end = (at + length).min(100);
@@ -67,23 +67,23 @@ proptest! {
                 1 => {
                     board.sack(block(at.max(una), end.max(una)), |_| {});
                     let from = at.max(una) as usize;
-                    bytes[from..(end as usize).max(from)].fill(Fate::Sacked);
+                    bytes[from..(end as usize).max(from)].fill(RangeState::Sacked);
                 }
                 2 => {
-                    board.lose(|_| true);
-                    let is_in_flight = |fate: &&mut Fate| **fate == Fate::InFlight;
-                    bytes.iter_mut().filter(is_in_flight).for_each(|fate| *fate = Fate::Lost);
+                    board.mark_lost(|_| true);
+                    let is_in_flight = |state: &&mut RangeState| **state == RangeState::InFlight;
+                    bytes.iter_mut().filter(is_in_flight).for_each(|state| *state = RangeState::Lost);
                 }
                 _ => {
                     let Some((start, end)) = board.first_lost(length) else { continue };
                     board.sent_again(start, end, Instant::ZERO);
-                    bytes[start.0 as usize..end.0 as usize].fill(Fate::InFlight);
+                    bytes[start.0 as usize..end.0 as usize].fill(RangeState::InFlight);
                 }
             }
             let left = &bytes[una as usize..];
-            let count = |fate| left.iter().filter(|is| **is == fate).count() as u32;
+            let count = |state| left.iter().filter(|is| **is == state).count() as u32;
             let counted = [board.in_flight(), board.sacked(), board.lost()];
-            let expected = [count(Fate::InFlight), count(Fate::Sacked), count(Fate::Lost)];
+            let expected = [count(RangeState::InFlight), count(RangeState::Sacked), count(RangeState::Lost)];
             prop_assert_eq!(counted, expected);
             prop_assert_eq!(board.ranges.iter().map(Sent::bytes).sum::<u32>(), 100 - una);
         }

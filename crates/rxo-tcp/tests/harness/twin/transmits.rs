@@ -40,7 +40,7 @@ impl Twins {
         while let Some(transmit) = self.fast.poll_transmit(self.now) {
             self.clock = clock(&transmit, self.now).unwrap_or(self.clock);
             for said in says(&transmit) {
-                // An input that closes a connection drops owed acknowledgements, and answers the rest of an
+                // An input that closes a connection drops pending acknowledgements, and answers the rest of an
                 // aggregate once.
                 if self.fast.is_closed() {
                     left.drain(..left.iter().position(|alone| *alone == said).unwrap_or(0));

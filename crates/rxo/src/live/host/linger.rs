@@ -43,7 +43,7 @@ pub fn linger(host: &HostAsker, is_over: impl Fn() -> bool, still: impl FnOnce(L
         if let Some(still) = still.take_if(|_| begun.elapsed() >= QUIET) {
             still(why);
         }
-        wait::pause(if why.closing > 0 { SHORT } else { why.last_acks_left.min(LOOK) });
+        wait::pause(if why.closing > 0 { SHORT } else { why.last_acks_left.min(CHECK_INTERVAL) });
     }
 }
 
@@ -51,5 +51,5 @@ pub fn linger(host: &HostAsker, is_over: impl Fn() -> bool, still: impl FnOnce(L
 /// minute of TIME-WAIT.
 const LONGEST: Duration = Duration::from_secs(3);
 const QUIET: Duration = Duration::from_millis(500);
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 const SHORT: Duration = Duration::from_millis(2);

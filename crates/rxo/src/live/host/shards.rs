@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use rxo_device::DeviceError;
 use rxo_driver::{Device, DeviceBuf, bind_to_cpu, clock};
-use rxo_host::{Handle, Host, HostConfig, HostCounters, ShardSeat};
+use rxo_host::{Handle, Host, HostConfig, HostCounters, ShardOpener};
 
 use super::asker::Question;
 use super::{Opened, StartError};
@@ -97,7 +97,7 @@ pub(super) struct Started {
 
 /// A shard that is ready to run on its thread.
 struct Shard {
-    seat: ShardSeat<DeviceBuf>,
+    opener: ShardOpener<DeviceBuf>,
     device: Device,
     log: Option<FileLog>,
     cpu: Option<u16>,
@@ -122,15 +122,15 @@ pub(super) fn run(
     }
     let mac = devices.first().and_then(|device| device.source.hardware_address());
     let config = HostConfig { mac: config.mac.or(mac), ..config };
-    let seats = match ShardSeat::all(devices.len(), &config) {
-        Ok(seats) => seats,
+    let openers = match ShardOpener::all(devices.len(), &config) {
+        Ok(openers) => openers,
         Err(error) => return Outcome::of_all([failed(error, orders)]),
     };
-    let shards = seats.into_iter().zip(devices).zip(orders.desks.iter().cloned());
+    let shards = openers.into_iter().zip(devices).zip(orders.desks.iter().cloned());
     let mut cpus = cpus.iter().copied();
     let shards: Vec<_> = shards
-        .map(|((seat, device), desk)| Shard {
-            seat,
+        .map(|((opener, device), desk)| Shard {
+            opener,
             device,
             log: log.clone(),
             cpu: cpus.next(),
@@ -141,7 +141,7 @@ pub(super) fn run(
         let mut shards = shards.into_iter();
         let first = shards.next();
         let start = |shard: Shard| {
-            let name = format!("rxo-host-{}", shard.seat.index() + 1);
+            let name = format!("rxo-host-{}", shard.opener.index() + 1);
             thread::Builder::new().name(name).spawn_scoped(scope, move || shard.run(orders))
         };
         let others: Vec<_> = shards.map(start).collect();
@@ -163,13 +163,13 @@ impl Shard {
     /// other shards end, too.
     fn run(self, orders: &Orders) -> Ended {
         let _ends_all = EndsAll(&orders.stop);
-        let Self { seat, mut device, log, cpu, desk } = self;
+        let Self { opener, mut device, log, cpu, desk } = self;
         let notice = device.sink.take_opening_notice();
         if let Some((cpu, Err(error))) = cpu.map(|cpu| (cpu, bind_to_cpu(cpu))) {
             return failed(cannot_bind(cpu, error), orders);
         }
-        let (number, ends) = (seat.index(), ends(device, log));
-        let (mut host, of_host) = match seat.open(ends.source, ends.sink) {
+        let (number, ends) = (opener.index(), ends(device, log));
+        let (mut host, of_host) = match opener.open(ends.source, ends.sink) {
             Ok(opened) => opened,
             Err(error) => return failed(error, orders),
         };

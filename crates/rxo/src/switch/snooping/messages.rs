@@ -59,8 +59,8 @@ pub(super) fn read<'m>(packet: &Packet<'m>) -> Option<MembershipMessage<'m>> {
         }
         _ => return None,
     };
-    let heard = read_message(family, bytes)?;
-    (pseudo_header.plus(Sum::of(bytes)).fold() == u16::MAX).then_some(heard)
+    let message = read_message(family, bytes)?;
+    (pseudo_header.plus(Sum::of(bytes)).fold() == u16::MAX).then_some(message)
 }
 
 fn read_message(family: Family, message: &[u8]) -> Option<MembershipMessage<'_>> {

@@ -106,7 +106,7 @@ impl Snooping {
             None => {}
         }
         let is_asked = |asked: &Instant| now.since(*asked) <= QUERIER;
-        if goes_everywhere(group) || !self.queries.get(&(vlan, family)).is_some_and(is_asked) {
+        if is_always_flooded(group) || !self.queries.get(&(vlan, family)).is_some_and(is_asked) {
             return Receivers::All;
         }
         Receivers::Members(self.members((vlan, group), now))
@@ -134,7 +134,7 @@ impl Snooping {
 
     fn note(&mut self, port: Port, vlan: u16, member: Member, now: Instant) {
         let group = (vlan, member.group);
-        if goes_everywhere(member.group) {
+        if is_always_flooded(member.group) {
             return;
         }
         let members = self.groups.get_mut(&group);
@@ -186,7 +186,7 @@ pub(super) const fn family(group: MacAddress) -> Option<Family> {
 
 /// Returns `true` for a group that no host reports although all hosts are in it: 224.0.0.0/24 (RFC 4541,
 /// section 2.1.2), all nodes (section 3), and groups of a narrower scope.
-const fn goes_everywhere(group: MacAddress) -> bool {
+const fn is_always_flooded(group: MacAddress) -> bool {
     matches!(group.0, [0x01, 0x00, 0x5e, 0, 0, _] | [0x33, 0x33, 0, 0, 0, 1])
 }
 

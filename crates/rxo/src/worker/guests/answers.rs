@@ -108,16 +108,16 @@ where
                 reply.give(self.readings());
             }
             Gathering::Policies(reply, asked) => {
-                for (guest, told) in self.guests.iter_mut().zip(asked.into_answers()) {
+                for (guest, answer) in self.guests.iter_mut().zip(asked.into_answers()) {
                     guest.policy =
-                        told.and_then(|told| told.first().copied()).unwrap_or(guest.policy);
+                        answer.and_then(|answer| answer.first().copied()).unwrap_or(guest.policy);
                 }
                 reply.give(self.guests.iter().map(|guest| guest.policy).collect());
             }
             Gathering::Change(reply, asked) => {
                 // The capabilities of the devices were checked before. A silent guest changes once it runs
                 // again.
-                let moments = asked.into_answers().map(|told| told.and_then(Result::ok));
+                let moments = asked.into_answers().map(|answer| answer.and_then(Result::ok));
                 reply.give(Ok(Moment::together(moments.map(or_later))));
             }
             Gathering::Coalesce(reply, asked) => {
@@ -129,8 +129,8 @@ where
     fn note(&mut self, asked: Asked<Readings>) {
         let guests = self.guests.iter_mut().map(|guest| &mut guest.last);
         let all = guests.chain(self.hubs.iter_mut().map(|hub| &mut hub.last));
-        let told = all.zip(asked.into_answers());
-        told.for_each(|(last, told)| *last = told.unwrap_or_else(|| std::mem::take(last)));
+        let answer = all.zip(asked.into_answers());
+        answer.for_each(|(last, answer)| *last = answer.unwrap_or_else(|| std::mem::take(last)));
     }
 
     fn report(&mut self, due: Due) {

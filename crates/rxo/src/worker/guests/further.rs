@@ -14,11 +14,11 @@ use std::time::Duration;
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::Instant;
 
-use super::bell::Door;
 use super::gather::Place;
 use super::hub::Hub;
-use super::hub_turns::HubDoor;
+use super::hub_turns::HubWakeUp;
 use super::threads::{BETWEEN_ANSWERS, Bind, LONGEST_END};
+use super::wake_up::WakeUp;
 use crate::desk::{Desk, Reply};
 use crate::worker::balance::Balance;
 use crate::worker::looped::{self, Looped};
@@ -60,7 +60,7 @@ pub(super) struct OnHubThread<NI: FrameSource, NO> {
     /// The hub, once its thread has ended; `None` before.
     pub(super) ended: Option<Further<NI, NO>>,
     desk: Desk<Question>,
-    door: Arc<Door>,
+    wake_up: Arc<WakeUp>,
     shared: Arc<Shared>,
     /// The number of turns at the last check that found all hubs running.
     turns: u64,
@@ -96,7 +96,7 @@ struct Running<NI: FrameSource, NO> {
     ending: Arc<Ending>,
     shared: Arc<Shared>,
     /// The sending end of the channel for lines about guests.
-    say: SyncSender<String>,
+    notice_sender: SyncSender<String>,
 }
 
 impl<NI: FrameSource, NO> Running<NI, NO> {
@@ -105,7 +105,7 @@ impl<NI: FrameSource, NO> Running<NI, NO> {
     }
 }
 
-impl<NI: FrameSource, NO: FrameSink> Looped<NI, NO, HubDoor, HubDoor> for Running<NI, NO> {
+impl<NI: FrameSource, NO: FrameSink> Looped<NI, NO, HubWakeUp, HubWakeUp> for Running<NI, NO> {
     fn config(&self) -> &WorkerConfig {
         &self.further.config
     }
@@ -114,7 +114,7 @@ impl<NI: FrameSource, NO: FrameSink> Looped<NI, NO, HubDoor, HubDoor> for Runnin
         &mut self.further.times
     }
 
-    fn take_turn<W: Waiter<NI, NO, HubDoor, HubDoor>>(
+    fn take_turn<W: Waiter<NI, NO, HubWakeUp, HubWakeUp>>(
         &mut self,
         waiter: &mut W,
         awake: Awake,
@@ -123,7 +123,7 @@ impl<NI: FrameSource, NO: FrameSink> Looped<NI, NO, HubDoor, HubDoor> for Runnin
         let turn = self.further.hub.take_turn(waiter, awake)?;
         // A line for which there is no space is one of very many.
         let lines = self.further.hub.watch().into_iter().flatten();
-        lines.for_each(|line| _ = self.say.try_send(line));
+        lines.for_each(|line| _ = self.notice_sender.try_send(line));
         Ok(turn)
     }
 
@@ -133,7 +133,7 @@ impl<NI: FrameSource, NO: FrameSink> Looped<NI, NO, HubDoor, HubDoor> for Runnin
         self.further.hub.next_turn().into_iter().chain(ends).min()
     }
 
-    fn wait<W: Waiter<NI, NO, HubDoor, HubDoor>>(
+    fn wait<W: Waiter<NI, NO, HubWakeUp, HubWakeUp>>(
         &self,
         waiter: &mut W,
         timeout: Duration,
@@ -145,7 +145,7 @@ impl<NI: FrameSource, NO: FrameSink> Looped<NI, NO, HubDoor, HubDoor> for Runnin
     fn judge(&mut self, _now: Instant, _cpu: Duration) {}
 
     /// Passes on the frames that the guests still send, until they have ended.
-    fn empty_queues<W: Waiter<NI, NO, HubDoor, HubDoor>>(
+    fn empty_queues<W: Waiter<NI, NO, HubWakeUp, HubWakeUp>>(
         &mut self,
         waiter: &mut W,
     ) -> Result<(), DeviceError> {
@@ -195,18 +195,18 @@ where
     ///
     /// # Errors
     /// If the system cannot start a thread.
-    pub(super) fn start<W: Waiter<NI, NO, HubDoor, HubDoor> + 'static>(
+    pub(super) fn start<W: Waiter<NI, NO, HubWakeUp, HubWakeUp> + 'static>(
         further: Further<NI, NO>,
         name: String,
-        (ending, say): (Arc<Ending>, SyncSender<String>),
+        (ending, notice_sender): (Arc<Ending>, SyncSender<String>),
         (waiter, bind): (fn() -> W, Option<Bind>),
     ) -> io::Result<Self> {
-        let (shared, door) = (Arc::<Shared>::default(), Arc::clone(&further.hub.door.0));
+        let (shared, wake_up) = (Arc::<Shared>::default(), Arc::clone(&further.hub.wake_up.0));
         let desk = further.config.desk.clone().unwrap_or_default();
         let seen = Arc::clone(&shared);
         let work = move || {
             let stop = Arc::clone(&ending);
-            let mut running = Running { further, ending, shared: Arc::clone(&seen), say };
+            let mut running = Running { further, ending, shared: Arc::clone(&seen), notice_sender };
             let bound = bind.map_or(Ok(()), |(bind, cpu)| bind(cpu));
             let ended = bound
                 .and_then(|()| looped::run(&mut running, &mut waiter(), &stop.stop, |_, _| {}));
@@ -215,7 +215,7 @@ where
         };
         let thread = Some(thread::Builder::new().name(name).spawn(work)?);
         let (ended, turns, last) = (None, 0, Readings::default());
-        Ok(Self { thread, ended, desk, door, shared, turns, last })
+        Ok(Self { thread, ended, desk, wake_up, shared, turns, last })
     }
 }
 
@@ -226,13 +226,13 @@ impl<NI: FrameSource, NO> OnHubThread<NI, NO> {
         if self.desk.post(Question::Counters(reply)).is_some() {
             return Place::Silent;
         }
-        self.door.ring();
+        self.wake_up.ring();
         Place::Awaited(answer)
     }
 
     /// Wakes the hub, so that it sees that the run ends.
     pub(super) fn ring(&self) {
-        self.door.ring();
+        self.wake_up.ring();
     }
 
     /// Returns `true` if the hub receives no more from the nic: it was stopped, or has failed.

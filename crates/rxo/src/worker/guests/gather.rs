@@ -2,7 +2,7 @@
 //! continues to run.
 //!
 //! This module is separate because the hub is asked one question, and each guest knows a part of the answer.
-//! Contract: no thread blocks. A guest that has not answered within [`PATIENCE`] counts as silent.
+//! Contract: no thread blocks. A guest that has not answered within [`ANSWER_TIMEOUT`] counts as silent.
 
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::worker::{Misfit, Moment, PolicyInForce, Readings};
 
 /// Maximum time to wait for the answers. A guest's worker answers in its next turn, which begins at once when
 /// it is asked.
-pub(super) const PATIENCE: Duration = Duration::from_millis(50);
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// A question that was sent to each guest, and the answers so far.
 pub(super) struct Asked<A> {
@@ -41,7 +41,7 @@ pub(super) enum Gathering {
 
 impl<A> Asked<A> {
     pub(super) fn new(places: Vec<Place<A>>, now: Instant) -> Self {
-        Self { places, until: now + PATIENCE }
+        Self { places, until: now + ANSWER_TIMEOUT }
     }
 
     /// Receives the answers that have arrived. Returns `true` if the answer to the whole question can be
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn whoever_is_silent_delays_the_others_for_a_bounded_time() {
-        let (now, later) = (Instant::from_micros(5), Instant::from_micros(5) + PATIENCE);
+        let (now, later) = (Instant::from_micros(5), Instant::from_micros(5) + ANSWER_TIMEOUT);
         let ((reply, answer), (_silent, never)) = (Reply::new(), Reply::new());
         let places = vec![Place::Awaited(answer), Place::Silent, Place::Awaited(never)];
         let mut asked = Asked::new(places, now);

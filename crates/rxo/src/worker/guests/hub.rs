@@ -18,13 +18,13 @@ use std::time::Duration;
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::{Frame, FrameBuffer, Instant};
 
-use super::bell::Door;
 use super::departures::Departures;
 use super::fair::FairTurns;
-use super::hub_turns::HubDoor;
+use super::hub_turns::HubWakeUp;
 use super::lane::Copied;
 use super::port::HubEnds;
 use super::side::Side;
+use super::wake_up::WakeUp;
 use super::watch::LATE;
 use crate::switch::{Forward, Port, PortSet, Switch};
 use crate::worker::account::{Account, Sendings};
@@ -47,7 +47,7 @@ pub(super) struct Hub<I: FrameSource, O> {
     /// The state that the hub keeps of each guest: the ends of its lanes, and its budget.
     pub(super) sides: Vec<Side>,
     /// The hub's wake-up: guests knock on it when they have queued a frame.
-    pub(super) door: HubDoor,
+    pub(super) wake_up: HubWakeUp,
     /// `true` after the hub has announced that it may wait, so that a guest wakes it after queuing a frame.
     pub(super) is_armed: Cell<bool>,
     /// The number of frames dropped because more arrived than the hub could process.
@@ -69,11 +69,11 @@ pub(super) struct Hub<I: FrameSource, O> {
     guests_budget: usize,
     now: Instant,
     /// The time at which the guests' threads are checked next.
-    next_look: Instant,
+    next_check: Instant,
 }
 
 /// Time between two checks of the guests' threads while frames wait for them.
-const BETWEEN_LOOKS: Duration = LATE;
+const CHECK_INTERVAL: Duration = LATE;
 
 /// Returns the ports for a frame to several others that exceeds its guest's budget. A broadcast goes to none.
 /// A frame to an unknown address may belong to a stream without answers, so it leaves only by the nic, where
@@ -87,7 +87,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
     pub(super) fn new(
         (number, (source, sink)): (usize, (I, O)),
         switch: Switch,
-        (door, ends): (Arc<Door>, Vec<HubEnds>),
+        (wake_up, ends): (Arc<WakeUp>, Vec<HubEnds>),
         config: &WorkerConfig,
     ) -> Self {
         let link = source.capabilities().link;
@@ -100,7 +100,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
             fair: FairTurns::new(ends.len()),
             departures: Departures::new(ends.len()),
             sides: ends.into_iter().map(Side::new).collect(),
-            door: HubDoor(door),
+            wake_up: HubWakeUp(wake_up),
             is_armed: Cell::new(false),
             overload_drops: 0,
             ring: Ring::new(),
@@ -113,29 +113,29 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
             leaving: Vec::with_capacity(config.host_budget_frames),
             guests_budget: config.host_budget_frames,
             now: Instant::ZERO,
-            next_look: Instant::ZERO,
+            next_check: Instant::ZERO,
         }
     }
 
     /// Receives a batch from the nic and puts each frame into the queues (lanes) to the guests that receive it.
-    /// Returns the number of frames in the batch. If `is_worth_a_look` is `false`, only receives frames that
+    /// Returns the number of frames in the batch. If `may_have_frames` is `false`, only receives frames that
     /// the source has delayed.
     ///
     /// # Errors
     /// If the nic failed. Frames received before that are in the lanes.
     pub(super) fn receive(
         &mut self,
-        is_worth_a_look: bool,
+        may_have_frames: bool,
         clock: impl FnOnce(&mut WorkClock) -> Instant,
     ) -> Result<usize, DeviceError> {
         let resumed = self.outlet.resume();
-        let is_worth_a_look = is_worth_a_look || self.source.poll_at().is_some();
+        let may_have_frames = may_have_frames || self.source.poll_at().is_some();
         let received =
-            if is_worth_a_look { self.source.receive(&mut self.batch, self.budget) } else { Ok(0) };
+            if may_have_frames { self.source.receive(&mut self.batch, self.budget) } else { Ok(0) };
         self.now = clock(&mut self.ring.work);
         let is_all = self.batch.len() < self.budget;
         self.ring.attribute_losses(is_all, &mut self.source);
-        if is_worth_a_look && is_all && !self.source.is_starved() {
+        if may_have_frames && is_all && !self.source.is_starved() {
             self.account.compare_arrivals(&mut self.source);
         }
         if let Some(codel) = &mut self.codel {
@@ -163,7 +163,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
             let tagging = self.switch.tagging(from, port, frame);
             let (tagged, side) = (tagging.apply(frame), &mut self.sides[port.index() - 1]);
             if side.is_cut_off {
-                side.lose();
+                side.record_loss();
             } else if ports.len() == 1 {
                 let is_put = side.to_guest.push(&tagged);
                 side.note(is_put, tagged.byte_len());
@@ -174,7 +174,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
                 let is_put = side.to_guest.push_shared(tagged.facts.with_bytes(Arc::clone(bytes)));
                 side.note(is_put, copied_bytes);
             } else {
-                side.lose();
+                side.record_loss();
             }
         }
     }
@@ -325,10 +325,10 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
     /// not yet time for a check.
     pub(super) fn watch(&mut self) -> Option<Vec<String>> {
         let (now, count) = (self.now, self.sides.len());
-        if now < self.next_look {
+        if now < self.next_check {
             return None;
         }
-        self.next_look = now + BETWEEN_LOOKS;
+        self.next_check = now + CHECK_INTERVAL;
         let lines = self.sides.iter_mut().enumerate().filter_map(|(n, side)| {
             let said = side.watch_guest(now)?;
             Some(format!("guest {} of {count} {said}", n + 1))
@@ -340,7 +340,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
     pub(super) fn looks_at(&self) -> Option<Instant> {
         let mut sides = self.sides.iter();
         let is_awaited = sides.any(|side| !side.is_cut_off && !side.to_guest.is_empty());
-        is_awaited.then_some(self.next_look)
+        is_awaited.then_some(self.next_check)
     }
 
     /// Returns the counters of the nic's queue and of the switch, and the numbers of frames that were passed on to and

@@ -10,16 +10,16 @@ use std::time::Duration;
 use rxo_device::{Descriptors, DeviceError, FrameSink, FrameSource};
 use rxo_frame::Instant;
 
-use super::bell::Door;
 use super::hub::Hub;
+use super::wake_up::WakeUp;
 use crate::worker::next::Turn;
 use crate::worker::waiter::{timed, wait};
 use crate::worker::{Awake, Waiter, Wanted, WantedHost};
 
 /// The hub's wake-up, as the source for which the hub waits in addition to its nic.
-pub struct HubDoor(pub(super) Arc<Door>);
+pub struct HubWakeUp(pub(super) Arc<WakeUp>);
 
-impl Descriptors for HubDoor {
+impl Descriptors for HubWakeUp {
     fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
         self.0.visit_descriptors(visit);
     }
@@ -30,13 +30,13 @@ impl<NI: FrameSource, NO: FrameSink> Hub<NI, NO> {
     ///
     /// # Errors
     /// If the nic failed.
-    pub(super) fn take_turn<W: Waiter<NI, NO, HubDoor, HubDoor>>(
+    pub(super) fn take_turn<W: Waiter<NI, NO, HubWakeUp, HubWakeUp>>(
         &mut self,
         waiter: &mut W,
         awake: Awake,
     ) -> Result<Turn, DeviceError> {
         if self.is_armed.take() {
-            self.door.0.disarm();
+            self.wake_up.0.disarm();
         }
         let received = self.receive(awake.nic, |work| timed(waiter, work));
         let now = self.now();
@@ -54,12 +54,12 @@ impl<NI: FrameSource, NO: FrameSink> Hub<NI, NO> {
     ///
     /// # Errors
     /// If the system refuses to wait.
-    pub(super) fn wait<W: Waiter<NI, NO, HubDoor, HubDoor>>(
+    pub(super) fn wait<W: Waiter<NI, NO, HubWakeUp, HubWakeUp>>(
         &self,
         waiter: &mut W,
         timeout: Duration,
     ) -> Result<Awake, DeviceError> {
-        self.door.0.arm();
+        self.wake_up.0.arm();
         self.is_armed.set(true);
         if self.deadline().is_some_and(|at| at <= self.now()) {
             return Ok(Awake::ALL);
@@ -68,7 +68,7 @@ impl<NI: FrameSource, NO: FrameSink> Hub<NI, NO> {
         let wanted = Wanted {
             nic_source: (!is_starved).then_some(&self.source),
             nic_sink: self.outlet.wanted(),
-            hosts: &[WantedHost { source: Some(&self.door), sink: None }],
+            hosts: &[WantedHost { source: Some(&self.wake_up), sink: None }],
         };
         let mut awake = wait(waiter, wanted, timeout, is_starved || self.outlet.is_blocked())?;
         awake.nic |= is_starved;

@@ -29,7 +29,6 @@
 //! second; after that, its frames are dropped and counted.
 
 mod answers;
-mod bell;
 mod budget;
 mod departures;
 mod fair;
@@ -42,6 +41,7 @@ mod port;
 mod side;
 mod thread;
 mod threads;
+mod wake_up;
 mod watch;
 
 use std::sync::Arc;
@@ -63,17 +63,17 @@ use super::{
 };
 use crate::switch::{MAX_PORTS, Switch};
 
-use bell::Door;
 use budget::Meters;
 use further::Further;
 use hub::Hub;
+use wake_up::WakeUp;
 
-pub use bell::Bell;
 pub use budget::Budget;
-pub use hub_turns::HubDoor;
+pub use hub_turns::HubWakeUp;
 pub use lane::PortBuffer;
 pub use port::{PortSink, PortSource};
 pub use threads::Threads;
+pub use wake_up::Bell;
 
 /// The worker of one guest. `B` is the type of its frames' memory.
 type GuestWorker<B, HI, HO> = Worker<PortSource<B>, PortSink, HI, HO>;
@@ -170,7 +170,7 @@ where
             ..config.clone()
         };
         let capable = (nic.source.capabilities(), nic.sink.capabilities());
-        let doors: Vec<_> = (0..=further.len()).map(|_| Arc::<Door>::default()).collect();
+        let doors: Vec<_> = (0..=further.len()).map(|_| Arc::<WakeUp>::default()).collect();
         let mut ends: Vec<_> = doors.iter().map(|_| Vec::with_capacity(guests.len())).collect();
         let workers = guests.into_iter().map(|guest| {
             // Creating the memory of many guests takes a while on a busy machine, which must not count as a

@@ -19,16 +19,16 @@ use rxo_device::{
 use rxo_frame::{Frame, Gather, Instant};
 use rxo_wire::queue_of;
 
-use super::bell::Door;
 use super::budget::{Budget, Meters};
 use super::lane::{LaneIn, LaneOut, LaneSize, PortBuffer, lane};
+use super::wake_up::WakeUp;
 use crate::switch::Tagged;
 
 /// The state that the hubs and a guest's worker share about the guest's port. Each number is written by one
 /// thread only.
 pub(super) struct PortState {
     /// The wake-up of the guest's worker: a hub knocks when the worker waits for frames or for free space.
-    pub(super) door: Door,
+    pub(super) wake_up: WakeUp,
     /// The number of times that the guest's worker has checked its port.
     pub(super) turns: AtomicU64,
     /// `true` if the user was told that the guest's thread hangs, and not yet that it goes on.
@@ -107,7 +107,7 @@ pub struct PortSink {
     lanes: Vec<LaneIn>,
     state: Arc<PortState>,
     /// The wake-ups of the hubs.
-    hubs: Vec<Arc<Door>>,
+    hubs: Vec<Arc<WakeUp>>,
     /// For each hub, `true` if it has got a frame since it was last woken.
     news: Vec<bool>,
     capabilities: SinkCapabilities,
@@ -137,17 +137,17 @@ pub(super) const MOST_FRAMES: usize = 1_024;
 /// could not see the length of a longer queue.
 pub(super) const MOST_FROM_GUEST: usize = 256;
 /// Maximum number of times that a call checks again for frames that arrived while it prepared to wait.
-const MOST_LOOKS: usize = 4;
+const MOST_CHECKS: usize = 4;
 
 /// Creates a port with lanes to and from each of the hubs that have these wake-ups. Returns the ends of each
 /// hub, and those of the guest's worker. `nic` has the capabilities of the nic.
 pub(super) fn port<B>(
-    hubs: &[Arc<Door>],
+    hubs: &[Arc<WakeUp>],
     nic: (SourceCapabilities, SinkCapabilities),
 ) -> (Vec<HubEnds>, PortSource<B>, PortSink) {
     let (of_source, of_sink) = nic;
     let state = Arc::new(PortState {
-        door: Door::default(),
+        wake_up: WakeUp::default(),
         turns: AtomicU64::new(0),
         is_said_to_hang: AtomicBool::new(false),
         gone: AtomicU64::new(0),
@@ -220,7 +220,7 @@ impl<B> PortSource<B> {
 
     fn disarm(&mut self) {
         if std::mem::take(&mut self.is_armed) {
-            self.state.door.disarm();
+            self.state.wake_up.disarm();
         }
     }
 }
@@ -235,13 +235,13 @@ impl<B: PortBuffer> FrameSource for PortSource<B> {
     fn receive(&mut self, batch: &mut Vec<Frame<B>>, budget: usize) -> Result<usize, DeviceError> {
         add(&self.state.turns, 1);
         let before = batch.len();
-        for _ in 0..MOST_LOOKS {
+        for _ in 0..MOST_CHECKS {
             self.disarm();
             self.take(batch, before + budget);
             if batch.len() - before == budget {
                 break;
             }
-            self.state.door.arm();
+            self.state.wake_up.arm();
             self.is_armed = true;
             if self.is_empty() {
                 break;
@@ -276,7 +276,7 @@ impl<B: PortBuffer> FrameSource for PortSource<B> {
 
 impl<B> Descriptors for PortSource<B> {
     fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
-        self.state.door.visit_descriptors(visit);
+        self.state.wake_up.visit_descriptors(visit);
     }
 }
 

@@ -11,7 +11,7 @@ use rxo_frame::{Frame, Instant};
 use super::budget::Meters;
 use super::lane::{Copied, LaneIn, LaneOut};
 use super::port::{HubEnds, LaneState, PortState, add};
-use super::watch::{GuestState, HANGS, Watch};
+use super::watch::{GuestState, HANGS_AFTER, Watch};
 
 /// The state that the hub, the loop with the nic and the switch, keeps of one guest: the ends of its lanes,
 /// and its budget.
@@ -30,7 +30,7 @@ pub(super) struct Side {
     pub(super) watch: Watch,
     /// `true` if the hub has put a frame into a lane of this guest, or taken one out, since it last woke the
     /// guest's worker.
-    has_news: bool,
+    has_changes: bool,
     /// Number of machines that had left the guest's device when the switch last forgot the addresses of the
     /// guest's port.
     pub(super) forgotten: u64,
@@ -49,7 +49,7 @@ impl Side {
             meters,
             due_at: None,
             watch: Watch::default(),
-            has_news: false,
+            has_changes: false,
             forgotten: 0,
             is_cut_off: false,
         }
@@ -81,7 +81,7 @@ impl Side {
     pub(super) fn take(&mut self) -> Option<Frame<Copied>> {
         let frame = self.from_guest.pop()?;
         self.due_at = None;
-        self.has_news |= self.lane.wants_room.load(Ordering::Relaxed);
+        self.has_changes |= self.lane.wants_room.load(Ordering::Relaxed);
         Some(frame)
     }
 
@@ -113,7 +113,7 @@ impl Side {
         let is_said = self.state.is_said_to_hang.swap(hangs, Ordering::Relaxed) == hangs;
         (!is_said).then(|| match hangs {
             true => format!(
-                "hangs: its thread has made no turn for {HANGS:?}; what is for it is dropped"
+                "hangs: its thread has made no turn for {HANGS_AFTER:?}; what is for it is dropped"
             ),
             false => "goes on".to_owned(),
         })
@@ -124,23 +124,23 @@ impl Side {
         add(&self.lane.refused_bytes, bytes as u64);
     }
 
-    pub(super) fn lose(&self) {
+    pub(super) fn record_loss(&self) {
         add(&self.lane.lost, 1);
     }
 
     /// Records a frame for the guest: copied if `is_put` is `true`, otherwise lost.
     pub(super) fn note(&mut self, is_put: bool, copied_bytes: usize) {
         if is_put {
-            self.has_news = true;
+            self.has_changes = true;
             add(&self.lane.copied_bytes, copied_bytes as u64);
         } else {
-            self.lose();
+            self.record_loss();
         }
     }
 
     pub(super) fn wake(&mut self) {
-        if std::mem::take(&mut self.has_news) {
-            self.state.door.wake();
+        if std::mem::take(&mut self.has_changes) {
+            self.state.wake_up.wake();
         }
     }
 }

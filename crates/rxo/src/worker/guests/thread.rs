@@ -15,24 +15,24 @@ use std::thread::{self, JoinHandle};
 use rxo_device::{DeviceError, FrameSink, FrameSource, SinkCapabilities};
 
 use super::GuestWorker;
-use super::bell::Door;
 use super::gather::Place;
 use super::lane::PortBuffer;
 use super::port::{PortSink, PortSource, PortState};
 use super::threads::Threads;
+use super::wake_up::WakeUp;
 use crate::desk::{Desk, Reply};
 use crate::worker::{PolicyInForce, Question, Readings, Waiter};
 
 /// Maximum number of changes that are stored for a silent guest, to be sent later.
-const MOST_OWED: usize = 8;
+const MOST_PENDING: usize = 8;
 
 /// The state that a guest's thread shares with the hub and the other guests.
 #[derive(Clone)]
 pub(super) struct Common {
-    pub(super) hub: Arc<Door>,
+    pub(super) hub: Arc<WakeUp>,
     pub(super) stop: Arc<AtomicBool>,
     /// The sending end of the channel for notices of the guests' devices.
-    pub(super) say: SyncSender<String>,
+    pub(super) notice_sender: SyncSender<String>,
 }
 
 /// A guest that has a thread of its own, as the hub sees it. `T` is the guest's worker.
@@ -48,7 +48,7 @@ pub(super) struct OnThread<T> {
     /// The capabilities of the guest's device as a sink.
     pub(super) takes: SinkCapabilities,
     /// The changes that could not be sent because the desk of the guest's worker was full. They are sent later.
-    owed: VecDeque<Question>,
+    pending: VecDeque<Question>,
 }
 
 impl<T> OnThread<T> {
@@ -56,8 +56,8 @@ impl<T> OnThread<T> {
     /// question and counts the guest as silent.
     pub(super) fn ask<A>(&mut self, question: impl FnOnce(Reply<A>) -> Question) -> Place<A> {
         let (reply, answer) = Reply::new();
-        if self.owed.is_empty() && self.desk.post(question(reply)).is_none() {
-            self.state.door.ring();
+        if self.pending.is_empty() && self.desk.post(question(reply)).is_none() {
+            self.state.wake_up.ring();
             Place::Awaited(answer)
         } else {
             Place::Silent
@@ -68,20 +68,20 @@ impl<T> OnThread<T> {
     pub(super) fn change<A>(&mut self, question: impl Fn(Reply<A>) -> Question) -> Place<A> {
         let place = self.ask(&question);
         if matches!(place, Place::Silent) {
-            if self.owed.len() == MOST_OWED {
-                self.owed.pop_front();
+            if self.pending.len() == MOST_PENDING {
+                self.pending.pop_front();
             }
-            self.owed.push_back(question(Reply::new().0));
+            self.pending.push_back(question(Reply::new().0));
         }
         place
     }
 
     /// Sends the oldest stored change to the guest's worker, if the desk of the worker is free.
     pub(super) fn send_pending(&mut self) {
-        if let Some(question) = self.owed.pop_front()
+        if let Some(question) = self.pending.pop_front()
             && let Some(question) = self.desk.post(question)
         {
-            self.owed.push_front(question);
+            self.pending.push_front(question);
         }
     }
 
@@ -138,13 +138,13 @@ where
                 let sinks = report.host_sinks.into_iter();
                 let lines = sinks.flat_map(|sink| from_fn(move || notice(sink)));
                 // A line for which there is no space is one of very many.
-                lines.for_each(|line| _ = common.say.try_send(line));
+                lines.for_each(|line| _ = common.notice_sender.try_send(line));
             });
             common.hub.ring();
             (worker, result)
         };
         let thread = Some(thread::Builder::new().name(name).spawn(work)?);
-        let (ended, owed) = (None, VecDeque::new());
-        Ok(Self { thread, ended, desk, state, last, policy, takes, owed })
+        let (ended, pending) = (None, VecDeque::new());
+        Ok(Self { thread, ended, desk, state, last, policy, takes, pending })
     }
 }

@@ -16,14 +16,14 @@ use std::time::Duration;
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::Instant;
 
-use super::bell::Bell;
 use super::further::{Ending, Further, OnHubThread};
 use super::gather::Gathering;
 use super::hub::Hub;
-use super::hub_turns::HubDoor;
+use super::hub_turns::HubWakeUp;
 use super::lane::PortBuffer;
 use super::port::{PortSink, PortSource};
 use super::thread::{Common, OnThread};
+use super::wake_up::Bell;
 use super::{GuestWorker, Guests};
 use crate::worker::balance::Balance;
 use crate::worker::looped::{self, Looped};
@@ -79,14 +79,14 @@ where
         observe: impl FnMut(Report<'_, NO, HO>),
     ) -> Result<(), DeviceError>
     where
-        W: Waiter<NI, NO, HubDoor, HubDoor>,
+        W: Waiter<NI, NO, HubWakeUp, HubWakeUp>,
         GW: Waiter<PortSource<NI::Buffer>, PortSink, HI, HO>
-            + Waiter<NI, NO, HubDoor, HubDoor>
+            + Waiter<NI, NO, HubWakeUp, HubWakeUp>
             + 'static,
     {
         let Self { hub, further, lost_hubs, cpus, workers, lost, lines, config, times, balance } =
             self;
-        let (say, heard) = sync_channel(MOST_LINES);
+        let (notice_sender, notices) = sync_channel(MOST_LINES);
         // The turns of several hubs count as one.
         let turns = if further.is_empty() { None } else { config.turns.take() };
         let mut all = Threaded {
@@ -100,16 +100,16 @@ where
             balance,
             guests: Vec::new(),
             stop_guests: Arc::default(),
-            heard,
+            notices,
             lines: Vec::new(),
             due: None,
             question: None,
             gathering: None,
             observe,
         };
-        let begun = all.begin(std::mem::take(workers), threads, say.clone());
-        let begun =
-            begun.and_then(|()| all.begin_hubs(std::mem::take(further), cpus, threads, say));
+        let begun = all.begin(std::mem::take(workers), threads, notice_sender.clone());
+        let begun = begun
+            .and_then(|()| all.begin_hubs(std::mem::take(further), cpus, threads, notice_sender));
         let ending = Arc::clone(&all.ending);
         // Several hubs also end because one of them does.
         let stop = if all.hubs.is_empty() { stop } else { &ending.stop };
@@ -155,7 +155,7 @@ pub(super) struct Threaded<'g, NI: FrameSource<Buffer: PortBuffer>, NO, HI: Fram
     pub(super) balance: &'g mut Balance,
     pub(super) guests: Vec<OnThread<GuestWorker<NI::Buffer, HI, HO>>>,
     stop_guests: Arc<AtomicBool>,
-    heard: Receiver<String>,
+    notices: Receiver<String>,
     lines: Vec<String>,
     /// The reason for which the observer must be called; `None` if no call is due.
     pub(super) due: Option<Due>,
@@ -180,7 +180,7 @@ where
         &mut self,
         workers: Vec<GuestWorker<NI::Buffer, HI, HO>>,
         threads: &Threads<GW, HO>,
-        say: SyncSender<String>,
+        notice_sender: SyncSender<String>,
     ) -> Result<(), DeviceError>
     where
         GW: Waiter<PortSource<NI::Buffer>, PortSink, HI, HO> + 'static,
@@ -190,13 +190,13 @@ where
                 .to_owned(),
             source,
         };
-        self.hub.door.0.hang((threads.bell)().map_err(refused)?);
-        let (hub, stop) = (Arc::clone(&self.hub.door.0), Arc::clone(&self.stop_guests));
-        let common = Common { hub, stop, say };
+        self.hub.wake_up.0.set_bell((threads.bell)().map_err(refused)?);
+        let (hub, stop) = (Arc::clone(&self.hub.wake_up.0), Arc::clone(&self.stop_guests));
+        let common = Common { hub, stop, notice_sender };
         for (n, mut worker) in workers.into_iter().enumerate() {
             worker.config.look_every = self.config.look_every.map(|every| every.min(BETWEEN_LINES));
             let state = Arc::clone(&self.hub.sides[n].state);
-            state.door.hang((threads.bell)().map_err(refused)?);
+            state.wake_up.set_bell((threads.bell)().map_err(refused)?);
             let known_as = (format!("rxo-guest-{}", n + 1), state);
             let guest = OnThread::start(worker, known_as, threads, common.clone());
             self.guests.push(guest.map_err(refused).inspect_err(|_| self.stop_all())?);
@@ -214,19 +214,19 @@ where
         further: Vec<Further<NI, NO>>,
         cpus: &[u16],
         threads: &Threads<GW, HO>,
-        say: SyncSender<String>,
+        notice_sender: SyncSender<String>,
     ) -> Result<(), DeviceError>
     where
-        GW: Waiter<NI, NO, HubDoor, HubDoor> + 'static,
+        GW: Waiter<NI, NO, HubWakeUp, HubWakeUp> + 'static,
     {
         let refused = |source| DeviceError::System {
             message: "cannot start a thread for each worker; use fewer workers".to_owned(),
             source,
         };
         let begun = further.into_iter().enumerate().try_for_each(|(n, further)| {
-            further.hub.door.0.hang((threads.bell)().map_err(refused)?);
+            further.hub.wake_up.0.set_bell((threads.bell)().map_err(refused)?);
             let (name, with) =
-                (format!("rxo-worker-{}", n + 2), (self.ending.clone(), say.clone()));
+                (format!("rxo-worker-{}", n + 2), (self.ending.clone(), notice_sender.clone()));
             let bind = cpus.get(n + 1).map(|cpu| (threads.bind, *cpu));
             let hub = OnHubThread::start(further, name, with, (threads.waiter, bind));
             self.hubs.push(hub.map_err(refused)?);
@@ -243,7 +243,7 @@ where
     /// Makes all guests end.
     fn stop_all(&self) {
         self.stop_guests.store(true, Ordering::Relaxed);
-        self.guests.iter().for_each(|guest| guest.state.door.ring());
+        self.guests.iter().for_each(|guest| guest.state.wake_up.ring());
     }
 
     /// Makes all hubs receive what they have, and no more.
@@ -284,7 +284,7 @@ where
 
     pub(super) fn take_lines(&mut self) -> Vec<String> {
         let mut lines = std::mem::take(&mut self.lines);
-        lines.extend(self.heard.try_iter());
+        lines.extend(self.notices.try_iter());
         lines
     }
 
@@ -302,7 +302,7 @@ where
     ///
     /// # Errors
     /// The first failure of the nic, or that `is_over` returns.
-    fn serve_until<W: Waiter<NI, NO, HubDoor, HubDoor>>(
+    fn serve_until<W: Waiter<NI, NO, HubWakeUp, HubWakeUp>>(
         &mut self,
         waiter: &mut W,
         drains: bool,
@@ -327,7 +327,7 @@ where
     }
 }
 
-impl<NI, NO, HI, HO, F> Looped<NI, NO, HubDoor, HubDoor> for Threaded<'_, NI, NO, HI, HO, F>
+impl<NI, NO, HI, HO, F> Looped<NI, NO, HubWakeUp, HubWakeUp> for Threaded<'_, NI, NO, HI, HO, F>
 where
     NI: FrameSource<Buffer: PortBuffer> + Send + 'static,
     NO: FrameSink + Send + 'static,
@@ -343,7 +343,7 @@ where
         self.times
     }
 
-    fn take_turn<W: Waiter<NI, NO, HubDoor, HubDoor>>(
+    fn take_turn<W: Waiter<NI, NO, HubWakeUp, HubWakeUp>>(
         &mut self,
         waiter: &mut W,
         awake: Awake,
@@ -364,7 +364,7 @@ where
         self.hub.next_turn().into_iter().chain(answers).chain(ends).min()
     }
 
-    fn wait<W: Waiter<NI, NO, HubDoor, HubDoor>>(
+    fn wait<W: Waiter<NI, NO, HubWakeUp, HubWakeUp>>(
         &self,
         waiter: &mut W,
         timeout: Duration,
@@ -376,7 +376,7 @@ where
     fn judge(&mut self, _now: Instant, _cpu: Duration) {}
 
     /// Ends the further hubs and the guests' threads, and passes on the frames that the guests still send.
-    fn empty_queues<W: Waiter<NI, NO, HubDoor, HubDoor>>(
+    fn empty_queues<W: Waiter<NI, NO, HubWakeUp, HubWakeUp>>(
         &mut self,
         waiter: &mut W,
     ) -> Result<(), DeviceError> {

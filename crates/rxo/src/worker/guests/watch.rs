@@ -14,7 +14,7 @@ use rxo_frame::Instant;
 pub(super) const LATE: Duration = Duration::from_millis(5);
 /// The time without a turn of its thread after which a guest counts as hanging. The user is then notified, and
 /// frames for the guest are dropped until the thread runs again.
-pub(super) const HANGS: Duration = Duration::from_secs(1);
+pub(super) const HANGS_AFTER: Duration = Duration::from_secs(1);
 /// The maximum time that is counted between two checks.
 const LONGEST_STEP: Duration = Duration::from_millis(10);
 
@@ -46,7 +46,7 @@ impl Watch {
     /// the guest.
     pub(super) fn check(&mut self, turns: u64, is_awaited: bool, now: Instant) -> GuestState {
         let before = self.silent;
-        let hung = before >= HANGS;
+        let hung = before >= HANGS_AFTER;
         let has_turned = std::mem::replace(&mut self.turns, turns) != turns;
         if has_turned || (!is_awaited && !hung) {
             *self = Self { turns, silent: Duration::ZERO, last: is_awaited.then_some(now) };
@@ -56,7 +56,7 @@ impl Watch {
         self.last = Some(now);
         self.silent += passed;
         let passes = |limit| before < limit && self.silent >= limit;
-        match (passes(HANGS), passes(LATE)) {
+        match (passes(HANGS_AFTER), passes(LATE)) {
             (true, _) => GuestState::Hangs,
             (_, true) => GuestState::IsLate,
             _ => GuestState::Nothing,

@@ -90,8 +90,8 @@ impl Emitter {
         let mut later = transmit.later_acks.iter();
         loop {
             self.send(pair, &one.header(pair), port);
-            let Some(owed) = later.next() else { return };
-            one.set_acknowledgement(owed);
+            let Some(pending) = later.next() else { return };
+            one.set_acknowledgement(pending);
         }
     }
 
@@ -108,9 +108,9 @@ impl Emitter {
         let frame = Frame { checksum: self.checksum(), ..Frame::new(first, Instant::ZERO) };
         let mut writer =
             AckWriter::new(frame, LinkKind::RawIp, IdRule::Increment).expect("a pure ACK");
-        port.send_each(transmit.later_acks.iter(), |owed, buffer| {
-            let timestamp = Timestamp { value, echo: owed.echo };
-            let numbers = AckNumbers { ack: owed.ack, window: owed.window, timestamp };
+        port.send_each(transmit.later_acks.iter(), |pending, buffer| {
+            let timestamp = Timestamp { value, echo: pending.echo };
+            let numbers = AckNumbers { ack: pending.ack, window: pending.window, timestamp };
             writer.write(&numbers, buffer.room(bytes));
         });
         self.id = self.id.wrapping_add(transmit.later_acks.len() as u16);

@@ -285,9 +285,9 @@ fn send(
 /// Sends `requests` one-byte requests, each after the previous answer.
 fn ask(from: &Namespace, address: SocketAddr, requests: u64) -> Result<()> {
     from.run(|| -> Result<()> {
-        let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         let pattern = Pattern::of_port(stream.local_addr()?.port());
         let mut answer = [0];
         for request in 0..requests {
@@ -302,7 +302,7 @@ fn ask(from: &Namespace, address: SocketAddr, requests: u64) -> Result<()> {
     .context("the requests were not answered")
 }
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[cfg(test)]
 mod tests {

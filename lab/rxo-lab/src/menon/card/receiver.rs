@@ -231,8 +231,8 @@ impl<'s> Receiver<'s> {
             self.last_progress = (bytes, Instant::now());
         }
         ensure!(!self.stop.load(Ordering::Relaxed), "stopped by a signal");
-        if self.last_progress.1.elapsed() > PATIENCE {
-            bail!("nothing came for {} s after {bytes} bytes", PATIENCE.as_secs());
+        if self.last_progress.1.elapsed() > TIMEOUT {
+            bail!("nothing came for {} s after {bytes} bytes", TIMEOUT.as_secs());
         }
         Ok(())
     }
@@ -346,4 +346,4 @@ pub(super) const PORT: u16 = 5_000;
 const PREFIX_BITS: u8 = 24;
 const BACKLOG: usize = 512;
 const READ_BYTES: usize = 128 << 10;
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);

@@ -249,8 +249,8 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 fn wait_until(is_so: impl Fn() -> bool) -> Result<()> {
     let begin = Instant::now();
     while !is_so() {
-        if begin.elapsed() > PATIENCE {
-            bail!("connections did not come or end within {} s", PATIENCE.as_secs());
+        if begin.elapsed() > TIMEOUT {
+            bail!("connections did not come or end within {} s", TIMEOUT.as_secs());
         }
         thread::sleep(Duration::from_millis(1));
     }
@@ -265,7 +265,7 @@ const STACK_BYTES: usize = 256 << 10;
 /// During measurement every 16th read is compared; comparing all would dominate the cost of a byte. Before
 /// and after, all reads are compared.
 const COMPARED: u32 = 16;
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Name of the guest's interface.
 const TAP: &str = "guest0";
 /// Prefix length of the lab's IPv4 network, in bits.

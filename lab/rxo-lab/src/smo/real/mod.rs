@@ -174,7 +174,7 @@ fn strike(unlucky: Vec<Process>, bed: &Bed, bytes: u64) -> Result<Vec<Process>> 
     let (Some(killed), Some(stopped)) = (unlucky.next(), unlucky.next()) else {
         return Ok(Vec::new());
     };
-    for _ in 0..PATIENCE_S * 100 {
+    for _ in 0..TIMEOUT_S * 100 {
         if bed.sent_bytes()? > bytes / 4 {
             break;
         }
@@ -190,4 +190,4 @@ fn strike(unlucky: Vec<Process>, bed: &Bed, bytes: u64) -> Result<Vec<Process>> 
 
 const LOSS_PPM: u32 = 10_000;
 const STOPPED: Duration = Duration::from_secs(3);
-const PATIENCE_S: u32 = 120;
+const TIMEOUT_S: u32 = 120;

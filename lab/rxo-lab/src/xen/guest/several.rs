@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::{all, mbit_per_s};
 use crate::guests::domain::{Treatment, switching};
 use crate::guests::echo::{Echo, Latency};
-use crate::guests::{PATIENCE, at_once, boot, receive};
+use crate::guests::{TIMEOUT, at_once, boot, receive};
 use crate::xen::SeveralCase;
 
 /// The results of guests that received at the same time.
@@ -102,7 +102,7 @@ fn is_intact(
     (n, bytes): (usize, usize),
 ) -> Result<bool> {
     let content: Vec<u8> = (0..bytes).map(|at| (at % 251 + at / 251 + n) as u8).collect();
-    Ok(guest.send(peer, &content, PATIENCE)? == image.hash(&content)?)
+    Ok(guest.send(peer, &content, TIMEOUT)? == image.hash(&content)?)
 }
 
 /// Measures requests to the first guest: `count` while the other guests are idle, then as many as fit while

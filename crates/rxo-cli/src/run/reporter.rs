@@ -19,7 +19,7 @@ use crate::output;
 
 /// Prints the output of a run (configuration, intervals, notices, totals) as text or JSON.
 #[derive(Debug)]
-pub(super) struct Sayer {
+pub(super) struct Reporter {
     printer: Printer,
     form: Form,
     nic: String,
@@ -67,7 +67,7 @@ struct Skipped {
     intervals: u64,
 }
 
-impl Sayer {
+impl Reporter {
     /// Starts the printing thread. The thread sets `stop` if the run is in the foreground of a terminal that is closed.
     ///
     /// # Errors

@@ -22,19 +22,19 @@ pub(super) struct Keeps {
 impl Upkeep {
     /// Copies data that has been kept in the device's buffers for too long; if `is_urgent` is `true`, copies
     /// all data.
-    pub(super) fn give_back<B: AsRef<[u8]>>(&mut self, slots: &mut Slots<B>, is_urgent: bool) {
+    pub(super) fn copy_overdue<B: AsRef<[u8]>>(&mut self, slots: &mut Slots<B>, is_urgent: bool) {
         // A connection with newer frames is queued again, but not visited in this round.
         for _ in 0..self.kept.len() {
             let Some(entry) = self.kept.pop(is_urgent) else { return };
-            if !self.give_back_one(slots, entry, is_urgent) {
-                self.kept.put_back(entry);
+            if !self.copy_entry(slots, entry, is_urgent) {
+                self.kept.push_front(entry);
                 return;
             }
         }
     }
 
     /// Processes one entry of the queue. Returns `false` if an application holds the lock.
-    fn give_back_one<B: AsRef<[u8]>>(
+    fn copy_entry<B: AsRef<[u8]>>(
         &mut self,
         slots: &mut Slots<B>,
         entry: Entry,

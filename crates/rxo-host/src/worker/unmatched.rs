@@ -1,4 +1,4 @@
-//! Strangers: segments that belong to no connection. Such a segment opens a connection, or is answered with a
+//! Unmatched: segments that belong to no connection. Such a segment opens a connection, or is answered with a
 //! reset.
 //!
 //! A SYN opens a connection while its listener's backlog has space. While too many connections are half-open,
@@ -25,7 +25,7 @@ use crate::socket::Listening;
 use crate::transmit::Path;
 
 /// The parts of the worker that a segment without a connection may change.
-pub(super) struct Strangers<'a, B> {
+pub(super) struct Unmatched<'a, B> {
     pub(super) connections: &'a mut Connections<B>,
     pub(super) clock: &'a mut Clock,
     pub(super) network: &'a mut Network<B>,
@@ -33,7 +33,7 @@ pub(super) struct Strangers<'a, B> {
     pub(super) now: Instant,
 }
 
-impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Unmatched<'_, B> {
     /// Processes an arrival without a connection. Once a segment has opened a connection, the remaining
     /// segments are passed to that connection. If no segment opens a connection, the last segment is answered
     /// with a reset, which must carry the sequence number that the peer expects.
@@ -45,7 +45,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         }
         let mut refused = None;
         while let Some(segment) = arrival.next() {
-            refused = self.stranger(key, segment);
+            refused = self.process_segment(key, segment);
             if let Some(place) = self.connections.demux.find(key) {
                 let Self { connections, cast, now, .. } = self;
                 cast.before_arrival(&connections.slots, place, now);
@@ -58,7 +58,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
     }
 
     /// Processes one segment. Returns the segment if it must be answered with a reset.
-    fn stranger(
+    fn process_segment(
         &mut self,
         key: &FlowKey,
         segment: Segment<Buffer<B>>,
@@ -71,8 +71,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
                 {
                     reuse = Some(next);
                 }
-                heard => {
-                    self.answer_in_time_wait(key, heard);
+                outcome => {
+                    self.answer_in_time_wait(key, outcome);
                     return None;
                 }
             }
@@ -92,13 +92,13 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         self.open_by_cookie(key, segment)
     }
 
-    fn answer_in_time_wait(&mut self, key: &FlowKey, heard: InTimeWait) {
-        match heard {
+    fn answer_in_time_wait(&mut self, key: &FlowKey, outcome: InTimeWait) {
+        match outcome {
             // There is no listener any more, or its backlog is full: the peer retransmits its SYN.
             InTimeWait::Ignored | InTimeWait::Reused(_) => {}
             InTimeWait::Over => self.connections.remove_time_wait(key, self.clock),
             InTimeWait::Answered { ack, restarts } => {
-                self.send_to_stranger(key, &ack);
+                self.send_reply(key, &ack);
                 if restarts {
                     self.clock.last_acks.repeated(self.now);
                     let until = self.now + self.connections.post.settings.time_wait;
@@ -153,7 +153,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         let share = self.take_place(|memory| memory.reserve(post.settings.tcp(&pair)))?;
         let connection = self.connections.post.settings.connection(pair, share).ok();
         if connection.is_none() {
-            self.give_back_place(share);
+            self.release_place(share);
         }
         connection.zip(Some(share))
     }
@@ -167,14 +167,14 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         let share = reserve(self.connections.post.memory());
         if share.is_none() {
             self.connections.counters.tcp.syns_without_memory += 1;
-            self.connections.post.give_back_socket();
+            self.connections.post.release_socket();
         }
         share
     }
 
-    fn give_back_place(&self, share: Share) {
-        self.connections.post.memory().give_back(share);
-        self.connections.post.give_back_socket();
+    fn release_place(&self, share: Share) {
+        self.connections.post.memory().release(share);
+        self.connections.post.release_socket();
     }
 
     fn answer_by_cookie(
@@ -191,7 +191,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         };
         listener.expect_cookies(self.now + COOKIES_COME_WITHIN);
         self.connections.counters.tcp.cookies_sent += 1;
-        self.send_to_stranger(key, &answer);
+        self.send_reply(key, &answer);
     }
 
     /// Opens a connection if `segment` returns a valid SYN cookie. Returns the segment if it must be answered
@@ -241,13 +241,13 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         self.connections.counters.tcp.strangers += 1;
         if self.network.may_reset.take(self.now) {
             self.connections.counters.tcp.resets += 1;
-            self.send_to_stranger(key, &reset.transmit());
+            self.send_reply(key, &reset.transmit());
         }
     }
 
     /// Sends `transmit` to the source of `key`. If the neighbour's link-layer address is unknown, the packet is
     /// dropped; the peer then retransmits its segment.
-    fn send_to_stranger(&mut self, key: &FlowKey, transmit: &Transmit<'_>) {
+    fn send_reply(&mut self, key: &FlowKey, transmit: &Transmit<'_>) {
         if let Resolve::Resolved(neighbour) = self.network.link.resolve(key.source(), self.now) {
             let mut path = Path::new(key.reversed(), &self.network.shape);
             path.set_destination(neighbour);

@@ -1,5 +1,5 @@
-//! Pulse: a counter in shared memory, by which one process of a run detects whether another process of the run
-//! still works (heartbeat).
+//! Heartbeat: a counter in shared memory, by which one process of a run detects whether another process of the
+//! run still works (heartbeat).
 //!
 //! This module is separate because no other module maps memory that the processes of a run share. Contract:
 //! the memory stays mapped as long as the process lives.
@@ -16,7 +16,7 @@ use crate::sys::check;
 /// The counter that a worker increments in each turn of its loop. A process that is forked later shares the
 /// counter. Copies of this value refer to the same counter.
 #[derive(Clone, Copy, Debug)]
-pub struct Pulse {
+pub struct Heartbeat {
     page: &'static Page,
     /// The memory file, which can be sent to a process that was not forked from this one. `None` if only forked
     /// processes can share the memory.
@@ -26,7 +26,7 @@ pub struct Pulse {
 #[derive(Debug)]
 #[repr(C)]
 struct Page {
-    beats: AtomicU64,
+    turns: AtomicU64,
     /// The current [`Duty`], encoded as an integer.
     duty: AtomicU8,
 }
@@ -35,15 +35,15 @@ struct Page {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Duty {
     /// No process has to show that it works, because nothing is changed on the interfaces.
-    Nobody,
+    None,
     /// The worker must show that it works, by counting its turns.
     Worker,
     /// The keeper must show that it works, because it is changing or restoring the interfaces.
     Keeper,
 }
 
-impl Pulse {
-    /// Creates a pulse in memory that processes forked later share. The memory is never unmapped.
+impl Heartbeat {
+    /// Creates a heartbeat in memory that processes forked later share. The memory is never unmapped.
     ///
     /// # Errors
     /// If the system has no memory left.
@@ -51,8 +51,8 @@ impl Pulse {
         Ok(Self { page: map(libc::MAP_ANONYMOUS, -1)?, file: None })
     }
 
-    /// Creates a pulse whose memory can also be sent to a process that was not forked from this one. The memory
-    /// is a file, and a limit on the size of files (`RLIMIT_FSIZE`) may forbid it.
+    /// Creates a heartbeat whose memory can also be sent to a process that was not forked from this one. The
+    /// memory is a file, and a limit on the size of files (`RLIMIT_FSIZE`) may forbid it.
     ///
     /// # Errors
     /// If the system has no memory left, or permits no file.
@@ -65,7 +65,7 @@ impl Pulse {
         Self::inherit(file.into())
     }
 
-    /// Maps the memory of a pulse that another process has created and sent.
+    /// Maps the memory of a heartbeat that another process has created and sent.
     ///
     /// # Errors
     /// If the system refuses.
@@ -82,12 +82,12 @@ impl Pulse {
     /// Returns the counter that the worker increments in each turn.
     #[must_use]
     pub const fn turns(self) -> &'static AtomicU64 {
-        &self.page.beats
+        &self.page.turns
     }
 
     /// Returns the current count of the worker's turns.
-    pub(crate) fn beats(self) -> u64 {
-        self.page.beats.load(Ordering::Relaxed)
+    pub(crate) fn count(self) -> u64 {
+        self.page.turns.load(Ordering::Relaxed)
     }
 
     /// Sets the process that must show from now on that it works, because the host depends on it.
@@ -100,7 +100,7 @@ impl Pulse {
         match self.page.duty.load(Ordering::Relaxed) {
             1 => Duty::Worker,
             2 => Duty::Keeper,
-            _ => Duty::Nobody,
+            _ => Duty::None,
         }
     }
 }
@@ -124,14 +124,14 @@ mod tests {
 
     #[test]
     fn a_duty_is_read_as_it_was_written() {
-        assert!(Pulse::new().unwrap().file().is_none());
-        let pulse = Pulse::to_be_sent().unwrap();
-        let other = pulse.file().unwrap().try_clone_to_owned().unwrap();
-        let other = Pulse::inherit(other).unwrap();
-        assert_eq!((pulse.duty(), pulse.beats()), (Duty::Nobody, 0));
-        for duty in [Duty::Worker, Duty::Keeper, Duty::Nobody] {
-            pulse.set_duty(duty);
-            assert_eq!((pulse.duty(), other.duty()), (duty, duty));
+        assert!(Heartbeat::new().unwrap().file().is_none());
+        let heartbeat = Heartbeat::to_be_sent().unwrap();
+        let other = heartbeat.file().unwrap().try_clone_to_owned().unwrap();
+        let other = Heartbeat::inherit(other).unwrap();
+        assert_eq!((heartbeat.duty(), heartbeat.count()), (Duty::None, 0));
+        for duty in [Duty::Worker, Duty::Keeper, Duty::None] {
+            heartbeat.set_duty(duty);
+            assert_eq!((heartbeat.duty(), other.duty()), (duty, duty));
         }
     }
 }

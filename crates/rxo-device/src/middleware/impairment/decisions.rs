@@ -1,4 +1,4 @@
-//! Fate: the random decisions about each frame, drawn from a seed.
+//! Decisions: the random decisions about each frame, drawn from a seed.
 
 use rxo_frame::Duration;
 
@@ -6,7 +6,7 @@ use super::ImpairmentSettings;
 
 /// The random decisions about one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fate {
+pub(super) struct Decisions {
     pub(super) is_lost: bool,
     pub(super) is_doubled: bool,
     pub(super) is_reordered: bool,
@@ -23,8 +23,8 @@ impl Dice {
     }
 
     /// Draws the decisions about the next frame. Always draws four random numbers, whatever the settings.
-    pub(super) fn fate(&mut self, settings: &ImpairmentSettings) -> Fate {
-        Fate {
+    pub(super) fn decisions(&mut self, settings: &ImpairmentSettings) -> Decisions {
+        Decisions {
             is_lost: self.is_one_of(settings.loss_ppm),
             is_doubled: self.is_one_of(settings.duplicate_ppm),
             is_reordered: self.is_one_of(settings.reorder_ppm),

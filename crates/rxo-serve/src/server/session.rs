@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::conversation::{Conversation, Exchange, Now, Step};
-use crate::files::{Errand, Job, Opened, Page, Pages, Patience, Readers, Reply, Root};
+use crate::files::{DiskWait, FileTask, Job, Opened, Page, Pages, Readers, Reply, Root};
 use crate::limits::{PIECE_BYTES, READ_BYTES};
 use crate::sending::Part;
 
@@ -70,14 +70,14 @@ impl AsRef<[u8]> for Text {
 }
 
 /// A client with its conversation and its state in the server.
-pub(super) struct Seat<'c> {
+pub(super) struct Session<'c> {
     client: Box<dyn Client + 'c>,
     pub(super) peer: SocketAddr,
     conversation: Conversation,
-    /// The client's open files; `None` while a reader thread has these files, at most until the time `errand`.
+    /// The client's open files; `None` while a reader thread has these files, at most until `task_deadline`.
     opened: Option<Opened>,
     /// The deadline of the job that a reader thread does for this client; `None` without a job.
-    errand: Option<Instant>,
+    task_deadline: Option<Instant>,
     /// The page that is being sent, and its index; `None` while the server waits for the client, so that a
     /// slow client keeps no page.
     page: Option<(u64, Page)>,
@@ -95,7 +95,7 @@ pub(super) struct Shared {
     pub(super) pages: Pages,
     pub(super) readers: Readers,
     /// The maximum time for a reader thread to finish a job.
-    pub(super) patience: Duration,
+    pub(super) disk_timeout: Duration,
     pub(super) exchanges: Vec<(SocketAddr, Exchange)>,
     pub(super) scratch: Box<[u8; READ_BYTES]>,
 }
@@ -116,7 +116,7 @@ pub(super) enum Rest {
 /// once.
 type Progress = io::Result<Option<Rest>>;
 
-impl<'c> Seat<'c> {
+impl<'c> Session<'c> {
     pub(super) fn new(
         client: Box<dyn Client + 'c>,
         peer: SocketAddr,
@@ -128,7 +128,7 @@ impl<'c> Seat<'c> {
             peer,
             conversation,
             opened: Some(Opened::default()),
-            errand: None,
+            task_deadline: None,
             page: None,
             deadline: None,
             is_queued: false,
@@ -171,9 +171,9 @@ impl<'c> Seat<'c> {
     }
 
     fn step(&mut self, token: u64, shared: &mut Shared, now: Now) -> Progress {
-        // Whatever the client does, its own errand must be finished first.
+        // Whatever the client does, its own task must be finished first.
         let Some(opened) = &mut self.opened else { return Ok(self.wait_for_reader(now.instant)) };
-        let errand = match self.conversation.next(now) {
+        let task = match self.conversation.next(now) {
             Step::Read { until } => {
                 let read = unless_blocked(self.client.read(&mut shared.scratch[..]))?;
                 let Some(bytes) = read else { return Ok(Some(Rest::Until(until))) };
@@ -189,7 +189,7 @@ impl<'c> Seat<'c> {
                 let pages = &mut shared.pages;
                 let text = part.map(|part| text(opened, &mut self.page, pages, part, now.date));
                 match text.transpose()? {
-                    Some(None) => Errand::Page(part.map_or(0, index)),
+                    Some(None) => FileTask::Page(part.map_or(0, index)),
                     text => {
                         let written = self.client.write(bytes, text.flatten().as_ref());
                         let Some(bytes) = unless_blocked(written)? else {
@@ -203,14 +203,14 @@ impl<'c> Seat<'c> {
                     }
                 }
             }
-            Step::Find(lookup) => match opened.find(&shared.root, &lookup, Patience::None) {
+            Step::Find(lookup) => match opened.find(&shared.root, &lookup, DiskWait::None) {
                 Some(found) => {
                     self.conversation.found(found);
                     return Ok(None);
                 }
-                None => Errand::Find(lookup),
+                None => FileTask::Find(lookup),
             },
-            Step::List => Errand::List,
+            Step::List => FileTask::List,
             Step::Answered(exchange) => {
                 opened.close();
                 // The next answer may be about another file, whose pages have the same indices.
@@ -229,24 +229,24 @@ impl<'c> Seat<'c> {
             }
             Step::Close => return Ok(Some(Rest::Over)),
         };
-        Ok(self.send_reader(token, errand, shared, now.instant))
+        Ok(self.send_reader(token, task, shared, now.instant))
     }
 
     fn send_reader(
         &mut self,
         token: u64,
-        errand: Errand,
+        task: FileTask,
         shared: &mut Shared,
         now: Instant,
     ) -> Option<Rest> {
         let opened = self.opened.take().unwrap_or_default();
-        if let Err(job) = shared.readers.send(Job { token, opened, errand }) {
+        if let Err(job) = shared.readers.send(Job { token, opened, task }) {
             self.opened = Some(job.opened);
             self.reset();
             return None;
         }
-        let until = now + shared.patience;
-        self.errand = Some(until);
+        let until = now + shared.disk_timeout;
+        self.task_deadline = Some(until);
         Some(Rest::Until(until))
     }
 
@@ -271,7 +271,7 @@ impl<'c> Seat<'c> {
     }
 
     fn wait_for_reader(&mut self, now: Instant) -> Option<Rest> {
-        if let Some(until) = self.errand.filter(|until| now < *until) {
+        if let Some(until) = self.task_deadline.filter(|until| now < *until) {
             return Some(Rest::Until(until));
         }
         // The files that the reader has open will be dropped when it is done.
@@ -317,7 +317,7 @@ fn text(
     let index = index(part);
     let page = match current.take().filter(|(number, _)| *number == index) {
         Some((_, page)) => page,
-        None => match opened.page(pages, index, date, Patience::None) {
+        None => match opened.page(pages, index, date, DiskWait::None) {
             Some(page) => page?,
             None => return Ok(None),
         },

@@ -8,7 +8,7 @@ use std::io;
 
 use rxo_device::DeviceError;
 
-use super::held::give;
+use super::held::restore_on;
 use super::link;
 use super::names::Names;
 use super::record::{self, RecordLookup};
@@ -18,7 +18,7 @@ use crate::{DeviceName, Finding, Interface, State, fault};
 
 /// The changes to restore on one interface.
 #[derive(Debug)]
-pub(super) struct Owed<'a> {
+pub(super) struct PendingRestore<'a> {
     pub(super) holdings: &'a Holdings,
     pub(super) settings: &'a Settings,
     /// The nic's names, which the TAP has; `None` if the interface keeps its names.
@@ -30,7 +30,7 @@ pub(super) struct Owed<'a> {
 const GRO: &str = "gro";
 const TAKEN_OVER: &str = "taken_over";
 
-impl Owed<'_> {
+impl PendingRestore<'_> {
     /// Writes the record for `link`; the file is replaced atomically.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ pub(super) fn lock_and_restore(
     record::remove_unfinished(index);
     record::remove_lost();
     match record::find(index) {
-        Ok(RecordLookup::Whole(text)) => give_owed(device, index, &text, note)?,
+        Ok(RecordLookup::Whole(text)) => restore_recorded(device, index, &text, note)?,
         Ok(RecordLookup::Damaged) => note(&record::keep_damaged(device, index)),
         // A record that cannot be read cannot be used; the run that failed to write it has reported that.
         Ok(RecordLookup::Nothing) | Err(_) => {}
@@ -110,7 +110,9 @@ pub(super) fn restore_here(
         fault::system(format!("cannot read what {device} is owed; run as root"), error)
     })?;
     match found {
-        RecordLookup::Whole(text) => give_owed(device, index, &text, &mut note).map(|()| true),
+        RecordLookup::Whole(text) => {
+            restore_recorded(device, index, &text, &mut note).map(|()| true)
+        }
         RecordLookup::Damaged => Err(DeviceError::Usage(record::keep_damaged(device, index))),
         RecordLookup::Nothing => Ok(false),
     }
@@ -125,13 +127,15 @@ pub fn recover(device: &DeviceName, mut note: impl FnMut(&str)) -> Result<bool, 
     let Some((index, _)) = renamed(device) else { return Ok(false) };
     let _lock = InterfaceLock::take(&device.to_string(), index)?;
     match record::find(index) {
-        Ok(RecordLookup::Whole(text)) => give_owed(device, index, &text, &mut note).map(|()| true),
+        Ok(RecordLookup::Whole(text)) => {
+            restore_recorded(device, index, &text, &mut note).map(|()| true)
+        }
         _ => Ok(false),
     }
 }
 
 /// Returns `true` if a record says that something on the nic of `device` must be restored.
-pub(super) fn is_owed(device: &DeviceName) -> bool {
+pub(super) fn is_pending(device: &DeviceName) -> bool {
     record::all_here().into_iter().any(|(index, text)| {
         let had_name = Names::from_lines(&text).is_some_and(|names| names.name == device.name());
         let has_name = || {
@@ -221,7 +225,7 @@ fn renamed(device: &DeviceName) -> Option<(u32, String)> {
     is_left.then_some((index, name))
 }
 
-fn give_owed(
+fn restore_recorded(
     device: &DeviceName,
     index: u32,
     text: &str,
@@ -234,14 +238,14 @@ fn give_owed(
         if let Some(tap) = names.as_ref().and_then(Names::take_from_left) {
             holdings.take_from(&tap);
         }
-        let owed = Owed {
+        let pending = PendingRestore {
             holdings: &holdings,
             settings: &Settings::from_lines(text),
             names: names.as_ref(),
             has_gro: text.lines().any(|line| line == GRO),
             was_taken_over: text.lines().any(|line| line == TAKEN_OVER),
         };
-        let given = give(&owed, &link);
+        let given = restore_on(&pending, &link);
         // A second attempt would be refused too, and the record must not keep later runs from the nic.
         remove_record(index);
         given?;

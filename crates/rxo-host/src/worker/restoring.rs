@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use rxo_frame::Instant;
-use rxo_tcp::{Mender, Parity};
+use rxo_tcp::{Parity, ParityCollector};
 
 use super::connections::Connections;
 use crate::buffer::Buffer;
@@ -16,14 +16,14 @@ use crate::erasure::{Decoder, IS_BUILT};
 
 /// The parity packets for one connection.
 #[derive(Debug, Default)]
-pub(super) struct Mending {
+pub(super) struct Restoring {
     /// The payloads of parity packets that the connection has not processed yet, at most [`MOST_WAITING`].
     waiting: VecDeque<Vec<u8>>,
-    mender: Mender,
+    collector: ParityCollector,
     decoder: Decoder,
 }
 
-impl Mending {
+impl Restoring {
     /// Stores the payload of a datagram to the group. Drops the payload if [`MOST_WAITING`] payloads wait.
     pub(super) fn collect(&mut self, payload: &[u8]) {
         if IS_BUILT && self.waiting.len() < MOST_WAITING {
@@ -33,40 +33,41 @@ impl Mending {
 
     /// Restores the segments that the connection at index `place` lacks, as far as the parity packets that
     /// have arrived permit. Does nothing while an application holds the connection's lock.
-    pub(super) fn mend<B: AsRef<[u8]> + Default + Send + Sync + 'static>(
+    pub(super) fn restore_lost<B: AsRef<[u8]> + Default + Send + Sync + 'static>(
         &mut self,
         connections: &mut Connections<B>,
         place: u32,
         now: Instant,
     ) {
-        if self.waiting.is_empty() && self.mender.is_empty() {
+        if self.waiting.is_empty() && self.collector.is_empty() {
             return;
         }
         let Some(slot) = connections.slots.get(place) else { return };
-        if slot.cell.serve(|inner| self.mend_locked(inner, now)) == Some(true) {
+        if slot.cell.serve(|inner| self.restore_locked(inner, now)) == Some(true) {
             connections.touch(place);
         }
     }
 
     /// Restores the segments that a connection lacks, while its lock is held. Returns `true` if at least one
     /// segment was restored.
-    fn mend_locked<B: AsRef<[u8]>>(&mut self, inner: &mut Inner<B>, now: Instant) -> bool {
-        let Self { waiting, mender, decoder } = self;
+    fn restore_locked<B: AsRef<[u8]>>(&mut self, inner: &mut Inner<B>, now: Instant) -> bool {
+        let Self { waiting, collector, decoder } = self;
         let connection = &mut inner.connection;
         for payload in waiting.drain(..) {
             if let Some(parity) = Parity::read(&payload) {
-                mender.take(connection, &parity, now);
+                collector.take(connection, &parity, now);
             }
         }
         let mut has_restored = false;
-        while let Some(torn) = mender.next(connection) {
+        while let Some(incomplete) = collector.next(connection) {
             let mut restored = Vec::new();
             let copy =
-                |index: usize, to: &mut [u8]| connection.copy_segment(&torn.block, index, to);
-            decoder.restore(&torn, copy, |index, text| restored.push((index, Box::from(text))));
+                |index: usize, to: &mut [u8]| connection.copy_segment(&incomplete.block, index, to);
+            decoder
+                .restore(&incomplete, copy, |index, text| restored.push((index, Box::from(text))));
             has_restored |= !restored.is_empty();
             for (index, text) in restored {
-                let (seq, _) = torn.block.segment(index);
+                let (seq, _) = incomplete.block.segment(index);
                 connection.restore(now, seq, Buffer::Owned(text));
             }
         }

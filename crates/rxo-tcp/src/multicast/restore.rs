@@ -22,13 +22,13 @@ use crate::{Arrival, Connection, Segment};
 
 /// The parity packets that a receiver keeps for blocks with missing segments.
 #[derive(Debug, Default)]
-pub struct Mender {
-    torn: VecDeque<Torn>,
+pub struct ParityCollector {
+    incomplete: VecDeque<IncompleteBlock>,
 }
 
 /// A block with lost segments, and its parity packets.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Torn {
+pub struct IncompleteBlock {
     /// The block.
     pub block: ParityBlock,
     /// The parity packets of the block: for each its number among all packets of the block, and its symbol.
@@ -37,11 +37,11 @@ pub struct Torn {
     pub lost: Vec<usize>,
 }
 
-impl Mender {
+impl ParityCollector {
     /// Returns `true` if no parity packets are kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.torn.is_empty()
+        self.incomplete.is_empty()
     }
 
     /// Stores a parity packet that has arrived at `now` for `connection`. Copies its symbol. Returns `false`
@@ -57,15 +57,19 @@ impl Mender {
         if !connection.may_restore(&block, time_value, now) {
             return false;
         }
-        let known = self.torn.iter().position(|torn| torn.block == block);
+        let known = self.incomplete.iter().position(|incomplete| incomplete.block == block);
         let at = known.unwrap_or_else(|| {
-            if self.torn.len() == MOST_BLOCKS {
-                self.torn.pop_front();
+            if self.incomplete.len() == MOST_BLOCKS {
+                self.incomplete.pop_front();
             }
-            self.torn.push_back(Torn { block, parity: Vec::new(), lost: Vec::new() });
-            self.torn.len() - 1
+            self.incomplete.push_back(IncompleteBlock {
+                block,
+                parity: Vec::new(),
+                lost: Vec::new(),
+            });
+            self.incomplete.len() - 1
         });
-        let packets = &mut self.torn[at].parity;
+        let packets = &mut self.incomplete[at].parity;
         let is_new = packets.iter().all(|(known, _)| *known != index);
         if is_new {
             packets.push((index, symbol.to_vec()));
@@ -76,18 +80,18 @@ impl Mender {
     /// Removes and returns a block that can be restored: at least as many of its parity packets have arrived
     /// as it has lost segments. `None` if no block can be restored. Drops blocks that are complete. Costs
     /// O(number of kept segments).
-    pub fn next<B: AsRef<[u8]>>(&mut self, connection: &Connection<B>) -> Option<Torn> {
+    pub fn next<B: AsRef<[u8]>>(&mut self, connection: &Connection<B>) -> Option<IncompleteBlock> {
         let mut at = 0;
-        while let Some(torn) = self.torn.get_mut(at) {
-            torn.lost.clear();
-            if connection.may_lack(&torn.block) {
-                let is_lost = |index: &usize| !connection.has_segment(&torn.block, *index);
-                torn.lost.extend((0..torn.block.segments()).filter(is_lost));
+        while let Some(incomplete) = self.incomplete.get_mut(at) {
+            incomplete.lost.clear();
+            if connection.may_lack(&incomplete.block) {
+                let is_lost = |index: &usize| !connection.has_segment(&incomplete.block, *index);
+                incomplete.lost.extend((0..incomplete.block.segments()).filter(is_lost));
             }
-            if torn.lost.is_empty() {
-                self.torn.remove(at);
-            } else if torn.lost.len() <= torn.parity.len() {
-                return self.torn.remove(at);
+            if incomplete.lost.is_empty() {
+                self.incomplete.remove(at);
+            } else if incomplete.lost.len() <= incomplete.parity.len() {
+                return self.incomplete.remove(at);
             } else {
                 at += 1;
             }

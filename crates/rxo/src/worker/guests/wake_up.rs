@@ -1,9 +1,9 @@
-//! Wake-up of a thread (its door). Other threads wake the thread (they knock) after they have queued something for it.
+//! Wake-up of a thread. Other threads wake the thread after they have queued something for it.
 //!
-//! This module is separate because each guest has a door, and so does the hub, the loop with the nic and the
-//! switch. A knock costs a system call only if the thread has found nothing to do and may be waiting. Contract:
-//! a knock never blocks. A frame that was queued before a knock is found by the check that follows
-//! [`Door::arm`], or the bell wakes the thread.
+//! This module is separate because each guest has a wake-up, and so does the hub, the loop with the nic and the
+//! switch. A wake-up costs a system call only if the thread has found nothing to do and may be waiting.
+//! Contract: a wake-up never blocks. A frame that was queued before a wake-up is found by the check that
+//! follows [`WakeUp::arm`], or the bell wakes the thread.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -22,15 +22,15 @@ pub trait Bell: Descriptors + Send + Sync {
 
 /// The wake-up of one thread. Without a bell, the thread needs no wake-up, because that thread does all work itself.
 #[derive(Default)]
-pub(super) struct Door {
+pub(super) struct WakeUp {
     /// `true` if the thread has found nothing to do, and may be waiting.
     is_armed: AtomicBool,
     bell: OnceLock<Arc<dyn Bell>>,
 }
 
-impl Door {
+impl WakeUp {
     /// Sets the bell that wakes the thread.
-    pub(super) fn hang(&self, bell: Arc<dyn Bell>) {
+    pub(super) fn set_bell(&self, bell: Arc<dyn Bell>) {
         _ = self.bell.set(bell);
     }
 
@@ -40,7 +40,8 @@ impl Door {
         fence(Ordering::SeqCst);
     }
 
-    /// Ends the state that [`Door::arm`] announced. The thread calls this function before it checks for work again.
+    /// Ends the state that [`WakeUp::arm`] announced. The thread calls this function before it checks for work
+    /// again.
     pub(super) fn disarm(&self) {
         self.is_armed.store(false, Ordering::Relaxed);
         self.bell.get().into_iter().for_each(|bell| bell.clear());
@@ -62,7 +63,7 @@ impl Door {
     }
 }
 
-impl Descriptors for Door {
+impl Descriptors for WakeUp {
     fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
         self.bell.get().into_iter().for_each(|bell| bell.visit_descriptors(visit));
     }
@@ -93,20 +94,20 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_not_about_to_wait_is_not_woken() {
-        let (door, bell) = (Door::default(), Arc::new(Rings::default()));
+        let (wake_up, bell) = (WakeUp::default(), Arc::new(Rings::default()));
         let rings = || bell.0.load(Ordering::Relaxed);
-        door.hang(Arc::clone(&bell) as Arc<dyn Bell>);
-        door.wake();
+        wake_up.set_bell(Arc::clone(&bell) as Arc<dyn Bell>);
+        wake_up.wake();
         assert_eq!(rings(), 0);
-        door.arm();
-        door.wake();
-        door.wake();
+        wake_up.arm();
+        wake_up.wake();
+        wake_up.wake();
         assert_eq!(rings(), 1, "once");
-        door.disarm();
+        wake_up.disarm();
         assert_eq!(rings(), 0);
-        door.wake();
+        wake_up.wake();
         assert_eq!(rings(), 0);
-        door.ring();
+        wake_up.ring();
         assert_eq!(rings(), 1);
     }
 }

@@ -35,22 +35,22 @@ impl<B: AsRef<[u8]>> Inner<B> {
     /// cell as having work for the worker.
     pub(super) fn pending_changes(&mut self) -> &mut PendingChanges {
         self.has_work = true;
-        self.wishes.get_or_insert_default()
+        self.pending_changes.get_or_insert_default()
     }
 
     /// Applies the changes that the application has requested. Called whenever the connection is served,
     /// usually without any changes to apply.
     #[inline]
-    pub(super) fn apply_wishes(&mut self, now: Instant) {
-        if self.wishes.is_some() {
+    pub(super) fn apply_pending_changes(&mut self, now: Instant) {
+        if self.pending_changes.is_some() {
             self.apply_them(now);
         }
     }
 
     #[cold]
     fn apply_them(&mut self, now: Instant) {
-        if let Some(wishes) = self.wishes.take() {
-            wishes.apply(&mut self.connection, now);
+        if let Some(pending_changes) = self.pending_changes.take() {
+            pending_changes.apply(&mut self.connection, now);
         }
     }
 }

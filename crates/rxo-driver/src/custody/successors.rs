@@ -1,4 +1,4 @@
-//! Heirs: the keeper's replacement of its worker by a successor, such as a new version of rxo.
+//! Successors: the keeper's replacement of its worker by a successor, such as a new version of rxo.
 //!
 //! The successor connects to a socket of the keeper and sends its request: a handle on its process, and one end
 //! of a socket. The keeper passes that end to the worker. The worker offers its devices, hands them over once the
@@ -15,23 +15,23 @@ use std::time::Duration;
 
 use super::channel::{Order, Report};
 use crate::guard::{Process, Worker};
+use crate::heartbeat::Heartbeat;
 use crate::listener::Listener;
-use crate::pulse::Pulse;
 use crate::succession::VERSION;
 use crate::vhost_user::connect;
 
 /// The keeper's side of a handover: the socket for successors, the current successor, and former workers.
 #[derive(Debug)]
-pub(super) struct Heirs {
+pub(super) struct Successors {
     listener: Listener,
-    heir: Option<Heir>,
+    successor: Option<SuccessorState>,
     /// The former workers that have handed over their devices, and may not have ended yet.
     retired: Vec<Worker>,
 }
 
 /// The successor, a process that has connected to replace the worker, in one of two phases.
 #[derive(Debug)]
-enum Heir {
+enum SuccessorState {
     /// The process has not sent its request yet.
     Silent(UnixStream),
     /// The process has requested the handover, but has not reported yet that it uses the devices.
@@ -50,37 +50,39 @@ pub(super) enum KeeperTask {
     Failed,
 }
 
-impl Heirs {
+impl Successors {
     pub(super) const fn new(listener: Listener) -> Self {
-        Self { listener, heir: None, retired: Vec::new() }
+        Self { listener, successor: None, retired: Vec::new() }
     }
 
     /// Returns the descriptors to wait for: the socket for connections, and the channel to the successor, if
     /// there is one.
     pub(super) fn streams(&self) -> [Option<BorrowedFd<'_>>; 2] {
-        let heir = self.heir.as_ref().map(|heir| heir.channel().as_fd());
-        [Some(self.listener.as_fd()), heir]
+        let successor = self.successor.as_ref().map(|successor| successor.channel().as_fd());
+        [Some(self.listener.as_fd()), successor]
     }
 
     /// Accepts the connection of a successor. Drops further connections while there is a successor.
     pub(super) fn accept(&mut self) {
         while let Ok(Some(stream)) = self.listener.accept() {
             let is_prepared = stream.set_nonblocking(false).is_ok()
-                && stream.set_read_timeout(Some(PATIENCE)).is_ok();
-            if self.heir.is_none() && is_prepared {
-                self.heir = Some(Heir::Silent(stream));
+                && stream.set_read_timeout(Some(MESSAGE_TIMEOUT)).is_ok();
+            if self.successor.is_none() && is_prepared {
+                self.successor = Some(SuccessorState::Silent(stream));
             }
         }
     }
 
-    /// Handles a message of the heir. `pulse` is the counter that the heir increments once it is the worker.
-    pub(super) fn listen(&mut self, pulse: Option<Pulse>) -> KeeperTask {
-        let Some(heir) = self.heir.take() else { return KeeperTask::Nothing };
-        match (Report::receive(heir.channel()), heir) {
-            (Ok((Report::Succeeds { version, process }, files)), Heir::Silent(channel)) => {
-                self.ask(channel, (version, process), (files, pulse))
-            }
-            (Ok((Report::Succeeded, _)), Heir::Asks(worker)) => {
+    /// Handles a message of the successor. `heartbeat` is the counter that the successor increments once it is
+    /// the worker.
+    pub(super) fn listen(&mut self, heartbeat: Option<Heartbeat>) -> KeeperTask {
+        let Some(successor) = self.successor.take() else { return KeeperTask::Nothing };
+        match (Report::receive(successor.channel()), successor) {
+            (
+                Ok((Report::Succeeds { version, process }, files)),
+                SuccessorState::Silent(channel),
+            ) => self.ask(channel, (version, process), (files, heartbeat)),
+            (Ok((Report::Succeeded, _)), SuccessorState::Asks(worker)) => {
                 KeeperTask::Succeeded(Box::new(worker))
             }
             _ => KeeperTask::Failed,
@@ -91,23 +93,24 @@ impl Heirs {
         &mut self,
         channel: UnixStream,
         (version, process): (u32, u32),
-        (files, pulse): (Vec<OwnedFd>, Option<Pulse>),
+        (files, heartbeat): (Vec<OwnedFd>, Option<Heartbeat>),
     ) -> KeeperTask {
         let (Ok([handle, end]), VERSION) = (<[OwnedFd; 2]>::try_from(files), version) else {
             _ = Order::Quit.send(&channel);
             return KeeperTask::Failed;
         };
-        let pulse: Vec<_> = pulse.and_then(Pulse::file).into_iter().collect();
-        if Order::Welcome.send_with(&channel, &pulse).is_err() {
+        let heartbeat: Vec<_> = heartbeat.and_then(Heartbeat::file).into_iter().collect();
+        if Order::Welcome.send_with(&channel, &heartbeat).is_err() {
             return KeeperTask::Failed;
         }
-        self.heir = Some(Heir::Asks(Worker::adopt(channel, Process::from(handle), process)));
+        self.successor =
+            Some(SuccessorState::Asks(Worker::adopt(channel, Process::from(handle), process)));
         KeeperTask::HandOver(end)
     }
 
     /// Returns `true` if a successor has requested the handover.
     pub(super) const fn is_asked(&self) -> bool {
-        matches!(self.heir, Some(Heir::Asks(_)))
+        matches!(self.successor, Some(SuccessorState::Asks(_)))
     }
 
     /// Keeps a former worker, which has handed over its devices, in a list until that process has ended.
@@ -127,7 +130,7 @@ impl Heirs {
     }
 }
 
-impl Heir {
+impl SuccessorState {
     const fn channel(&self) -> &UnixStream {
         match self {
             Self::Silent(channel) => channel,
@@ -137,7 +140,7 @@ impl Heir {
 }
 
 /// The maximum time that a successor may take to send a complete message.
-const PATIENCE: Duration = Duration::from_secs(3);
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A successor that has connected to the keeper of a run, and may ask for the handover.
 #[derive(Debug)]
@@ -150,10 +153,10 @@ pub struct Successor {
 pub struct Succeeding {
     /// The channel to the keeper, to be passed to [`Control::new`](super::Control::new).
     pub channel: UnixStream,
-    /// The end of a socket from which the [`Estate`](crate::succession::Estate) comes.
-    pub estate: UnixStream,
-    /// The pulse of the run; `None` if the worker is not watched.
-    pub pulse: Option<Pulse>,
+    /// The end of a socket from which the [`Handover`](crate::succession::Handover) comes.
+    pub handover: UnixStream,
+    /// The heartbeat of the run; `None` if the worker is not watched.
+    pub heartbeat: Option<Heartbeat>,
 }
 
 impl Successor {
@@ -182,7 +185,7 @@ impl Successor {
     /// version.
     pub fn ask(self) -> io::Result<Succeeding> {
         let Self { channel } = self;
-        let (estate, end) = UnixStream::pair()?;
+        let (handover, end) = UnixStream::pair()?;
         let handle = Process::own().ok_or(ErrorKind::Unsupported)?;
         let report = Report::Succeeds { version: VERSION, process: std::process::id() };
         report.send(&channel, &[handle.as_fd(), end.as_fd()])?;
@@ -196,8 +199,8 @@ impl Successor {
             return Err(refused());
         }
         channel.set_read_timeout(None)?;
-        let pulse = files.into_iter().next().map(Pulse::inherit).transpose()?;
-        Ok(Succeeding { channel, estate, pulse })
+        let heartbeat = files.into_iter().next().map(Heartbeat::inherit).transpose()?;
+        Ok(Succeeding { channel, handover, heartbeat })
     }
 }
 

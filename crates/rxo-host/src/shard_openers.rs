@@ -1,7 +1,7 @@
-//! The shards of a host before their device queues are open. Each shard is represented by a seat, which is
+//! The shards of a host before their device queues are open. Each shard is represented by an opener, which is
 //! moved to the thread that runs the shard.
 //!
-//! Seats exist because a device may be usable only by the thread that opened it. So each thread opens its own
+//! Openers exist because a device may be usable only by the thread that opened it. So each thread opens its own
 //! queue. All threads meet once, before the first packet, to exchange their command queues; afterwards the
 //! threads share no lock.
 
@@ -12,20 +12,20 @@ use rxo_device::{FrameSink, FrameSource};
 use rxo_frame::ConfigError;
 
 use crate::post::{Listeners, Post};
-use crate::shards::{Seat, Shard};
+use crate::shards::{Shard, ShardRole};
 use crate::socket::Shards;
 use crate::{Handle, Host, HostConfig, HostError};
 
-/// The right to run one shard of a host, created by [`ShardSeat::all`]. It can be sent to a thread, which
+/// The right to run one shard of a host, created by [`ShardOpener::all`]. It can be sent to a thread, which
 /// opens a queue of the device and runs the shard on it.
-pub struct ShardSeat<B> {
+pub struct ShardOpener<B> {
     config: Arc<HostConfig>,
-    seat: Seat,
-    meeting: Arc<Meeting<B>>,
+    role: ShardRole,
+    rendezvous: Arc<Rendezvous<B>>,
 }
 
-impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> ShardSeat<B> {
-    /// Creates the seats of a host with `count` shards, which divide the limits of `config` equally. `B` is
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> ShardOpener<B> {
+    /// Creates the openers of a host with `count` shards, which divide the limits of `config` equally. `B` is
     /// the buffer type of their queues.
     ///
     /// # Errors
@@ -34,15 +34,15 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> ShardSeat<B> {
     /// # Examples
     /// ```
     /// use rxo_device::{MemoryLink, MemoryOptions};
-    /// use rxo_host::{HostConfig, ShardSeat};
+    /// use rxo_host::{HostConfig, ShardOpener};
     ///
     /// let config = HostConfig::new(vec!["10.0.0.1/24".parse()?], [1, 2]);
-    /// let threads: Vec<_> = ShardSeat::all(2, &config)?
+    /// let threads: Vec<_> = ShardOpener::all(2, &config)?
     ///     .into_iter()
-    ///     .map(|seat| {
+    ///     .map(|opener| {
     ///         std::thread::spawn(move || {
     ///             let queue = MemoryLink::new(MemoryOptions::default());
-    ///             let (shard, handle) = seat.open(queue.source(), queue.sink())?;
+    ///             let (shard, handle) = opener.open(queue.source(), queue.sink())?;
     ///             // Here it would run the shard; any thread may use the handle.
     ///             drop((shard, handle));
     ///             Ok::<_, rxo_host::HostError>(())
@@ -59,30 +59,30 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> ShardSeat<B> {
         let queues = ("the number of queues", count as u64, 1, MOST_SHARDS as u64);
         ConfigError::check([queues]).map_err(HostError::Number)?;
         let (config, listeners) = (Arc::new(config.part_of(count)), Arc::<Listeners>::default());
-        let meeting = Meeting::new(count);
-        let seats = (0..count as u32).map(|index| Self {
+        let rendezvous = Rendezvous::new(count);
+        let openers = (0..count as u32).map(|index| Self {
             config: Arc::clone(&config),
-            seat: Seat {
+            role: ShardRole {
                 shard: Shard::new(index, count as u32),
                 listeners: Arc::clone(&listeners),
             },
-            meeting: Arc::clone(&meeting),
+            rendezvous: Arc::clone(&rendezvous),
         });
-        Ok(seats.collect())
+        Ok(openers.collect())
     }
 
     /// Returns the number of this shard: its queue must deliver the connections for which
     /// [`shard_of`](rxo_wire::shard_of()) returns this number.
     #[must_use]
     pub const fn index(&self) -> u32 {
-        self.seat.shard.index()
+        self.role.shard.index()
     }
 
-    /// Opens the shard on the queue with this source and sink, and blocks until all other seats are open.
+    /// Opens the shard on the queue with this source and sink, and blocks until all other openers are open.
     /// Returns the shard, and a handle to the whole host.
     ///
     /// # Errors
-    /// [`HostError`] if the queue is unsuitable; [`HostError::OtherShard`] if another seat was dropped or its
+    /// [`HostError`] if the queue is unsuitable; [`HostError::OtherShard`] if another opener was dropped or its
     /// queue is unsuitable.
     pub fn open<I, O>(self, source: I, sink: O) -> Result<(Host<I, O>, Handle), HostError>
     where
@@ -90,26 +90,29 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> ShardSeat<B> {
         O: FrameSink,
     {
         let mut shard = self.join(source, sink)?;
-        let posts = self.meeting.wait()?;
+        let posts = self.rendezvous.wait()?;
         self.connect_shards(&mut shard, &posts);
         Ok((shard, Handle::new(Shards::new(posts))))
     }
 
     /// Opens all shards on this thread, without blocking.
     pub(crate) fn open_all<I, O>(
-        seats: Vec<Self>,
+        openers: Vec<Self>,
         queues: Vec<(I, O)>,
     ) -> Result<(Vec<Host<I, O>>, Handle), HostError>
     where
         I: FrameSource<Buffer = B>,
         O: FrameSink,
     {
-        let mut shards = Vec::with_capacity(seats.len());
-        for (seat, (source, sink)) in seats.iter().zip(queues) {
-            shards.push(seat.join(source, sink)?);
+        let mut shards = Vec::with_capacity(openers.len());
+        for (opener, (source, sink)) in openers.iter().zip(queues) {
+            shards.push(opener.join(source, sink)?);
         }
         let posts: Vec<_> = shards.iter().map(|shard| Arc::clone(shard.post())).collect();
-        seats.iter().zip(&mut shards).for_each(|(seat, shard)| seat.connect_shards(shard, &posts));
+        openers
+            .iter()
+            .zip(&mut shards)
+            .for_each(|(opener, shard)| opener.connect_shards(shard, &posts));
         Ok((shards, Handle::new(Shards::new(posts))))
     }
 
@@ -118,8 +121,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> ShardSeat<B> {
         I: FrameSource<Buffer = B>,
         O: FrameSink,
     {
-        let shard = Host::shard(source, sink, &self.config, self.seat.clone())?;
-        self.meeting.register(self.index(), Arc::clone(shard.post()));
+        let shard = Host::shard(source, sink, &self.config, self.role.clone())?;
+        self.rendezvous.register(self.index(), Arc::clone(shard.post()));
         Ok(shard)
     }
 
@@ -133,66 +136,66 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> ShardSeat<B> {
     }
 }
 
-/// If this shard was not opened, opening the other seats fails with [`HostError::OtherShard`].
-impl<B> Drop for ShardSeat<B> {
+/// If this shard was not opened, the other openers fail with [`HostError::OtherShard`].
+impl<B> Drop for ShardOpener<B> {
     fn drop(&mut self) {
-        self.meeting.cancel(self.seat.shard.index());
+        self.rendezvous.cancel(self.role.shard.index());
     }
 }
 
-impl<B> fmt::Debug for ShardSeat<B> {
+impl<B> fmt::Debug for ShardOpener<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ShardSeat({})", self.seat.shard.index())
+        write!(f, "ShardOpener({})", self.role.shard.index())
     }
 }
 
 /// A rendezvous at which the shards exchange their command queues before they run.
-struct Meeting<B> {
-    guests: Mutex<Guests<B>>,
+struct Rendezvous<B> {
+    registered: Mutex<Registered<B>>,
     changed: Condvar,
 }
 
 /// The command queues of the shards that are open, by shard number.
-struct Guests<B> {
+struct Registered<B> {
     posts: Vec<Option<Arc<Post<B>>>>,
     is_cancelled: bool,
 }
 
-impl<B> Meeting<B> {
+impl<B> Rendezvous<B> {
     fn new(count: usize) -> Arc<Self> {
         let posts = (0..count).map(|_| None).collect();
-        let guests = Mutex::new(Guests { posts, is_cancelled: false });
-        Arc::new(Self { guests, changed: Condvar::new() })
+        let registered = Mutex::new(Registered { posts, is_cancelled: false });
+        Arc::new(Self { registered, changed: Condvar::new() })
     }
 
     fn register(&self, index: u32, post: Arc<Post<B>>) {
-        self.guests().posts[index as usize] = Some(post);
+        self.registered().posts[index as usize] = Some(post);
         self.changed.notify_all();
     }
 
     fn cancel(&self, index: u32) {
-        let mut guests = self.guests();
-        guests.is_cancelled |= guests.posts[index as usize].is_none();
+        let mut registered = self.registered();
+        registered.is_cancelled |= registered.posts[index as usize].is_none();
         self.changed.notify_all();
     }
 
     /// Blocks until all shards are open, and returns their command queues.
     fn wait(&self) -> Result<Vec<Arc<Post<B>>>, HostError> {
-        let mut guests = self.guests();
+        let mut registered = self.registered();
         loop {
-            if guests.is_cancelled {
+            if registered.is_cancelled {
                 return Err(HostError::OtherShard);
             }
-            let all: Option<Vec<_>> = guests.posts.iter().cloned().collect();
+            let all: Option<Vec<_>> = registered.posts.iter().cloned().collect();
             if let Some(all) = all {
                 return Ok(all);
             }
-            guests = self.changed.wait(guests).unwrap_or_else(PoisonError::into_inner);
+            registered = self.changed.wait(registered).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    fn guests(&self) -> MutexGuard<'_, Guests<B>> {
-        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    fn registered(&self) -> MutexGuard<'_, Registered<B>> {
+        self.registered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -7,9 +7,9 @@ use crate::sys;
 
 /// A socket that loses every arriving segment until this value is dropped. The socket can still send.
 #[derive(Debug)]
-pub struct Deaf<'a>(&'a TcpStream);
+pub struct DropIncoming<'a>(&'a TcpStream);
 
-impl<'a> Deaf<'a> {
+impl<'a> DropIncoming<'a> {
     /// Makes `socket` lose every segment that arrives from now on.
     ///
     /// # Errors
@@ -20,7 +20,7 @@ impl<'a> Deaf<'a> {
     }
 }
 
-impl Drop for Deaf<'_> {
+impl Drop for DropIncoming<'_> {
     fn drop(&mut self) {
         // The filter was attached, so detaching it cannot fail.
         _ = sys::take_arrivals(self.0);
