@@ -14,7 +14,8 @@ class Costs:
     packet_ns: float
     #: The cost of each byte on the wire, in nanoseconds.
     byte_ns: float
-    #: The cost of each packet that coalescing examines, in nanoseconds; 0 if a card does it.
+    #: The cost of each packet that coalescing examines, in nanoseconds; 0 if a card does it, and in the costs of a
+    #: kernel, whose measurement cannot distinguish it from ``device_ns``.
     coalesce_ns: float
     #: The cost of each packet from the device, coalesced or not, in nanoseconds. Menon's figures call it the
     #: driver.
