@@ -98,6 +98,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if self.terms.allow_owner_text() {
             self.ahead = None;
             if controls {
+                self.recovery.forget_suspicion();
                 self.congestion.leave_to_owner();
             }
         }
@@ -108,6 +109,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     pub(crate) fn leave_group(&mut self) {
         self.terms.send_again();
         self.ahead = Some(Box::new(Ahead { sent: self.snd.nxt, acked: self.snd.una }));
+        self.recovery.forget_suspicion();
         self.congestion = Congestion::new(&self.config, self.snd.mss);
     }
 

@@ -317,11 +317,13 @@ impl Group {
             member.double_silence_limit();
         }
         connection.follow_group(self.controller.is_some());
-        // The acknowledged position of the slowest member may be lower now.
-        self.slow_check.forget_pace();
         self.before(id, connection, now);
         let edge = connection.group_edge();
         let una = self.position(edge.una, self.nxt).unwrap_or(self.nxt);
+        if una < self.tree.least().una {
+            // The slowest member is another one now, and its pace is not known.
+            self.slow_check.forget_pace();
+        }
         let limit = self.position(edge.limit, una).unwrap_or(una);
         let has_all = self.text.length().is_some_and(|all| una > all);
         self.set_least(

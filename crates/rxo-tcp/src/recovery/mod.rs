@@ -227,6 +227,12 @@ impl Recovery {
         self.rtt.back_off();
     }
 
+    /// Forgets that the recovery may be spurious, because its congestion control is replaced: an undo would bring the old
+    /// one back.
+    pub(crate) fn forget_suspicion(&mut self) {
+        (self.suspect, self.frto) = (None, Frto::Off);
+    }
+
     /// Returns `true` until the data that was outstanding at the last timeout is acknowledged.
     pub(crate) fn is_after_timeout(&self) -> bool {
         matches!(self.phase, Phase::Loss { by_timeout: true, .. })

@@ -130,7 +130,7 @@ fn receivers_that_wait_for_the_processor_are_sent_little_again() {
         for receiver in &mut room.receivers {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             // Each runs for 100 ms on average, and then waits for up to 60 ms.
-            if receiver.absent_until <= room.now && (random >> 33) % 100 == 0 {
+            if receiver.absent_until <= room.now && (random >> 33).is_multiple_of(100) {
                 receiver.absent_until = room.now + STEP * ((random >> 40) % 60) as u32;
                 receiver.keeps_segments = true;
             }

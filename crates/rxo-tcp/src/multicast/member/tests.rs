@@ -1,11 +1,14 @@
 //! Tests of receivers in catch-up: the interpretation of their sequence numbers.
 
 use alloc::vec::Vec;
+use rxo_frame::Duration;
+use rxo_wire::tcp::SackBlock;
 use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
 
 use super::*;
 use crate::{
-    Config, Control, Ecn, GroupConfig, Repairs, Secret, Segment, SegmentOptions, Slow, Transmit,
+    Config, Control, Ecn, GroupConfig, Repairs, Secret, Segment, SegmentOptions, Slow, Statistics,
+    Transmit,
 };
 
 const NOW: Instant = Instant::from_micros(1_000_000);
@@ -119,4 +122,42 @@ fn whoever_is_ahead_of_what_was_lent_is_believed_and_reset_where_it_is() {
     let reset = side.poll_transmit(NOW).map(|it| (it.flags, it.seq));
     let flags = TcpFlags::RST | TcpFlags::ACK;
     assert_eq!(reset, Some((flags, before.snd_una + 60_000)));
+}
+
+/// A member may be led, or left behind, in the middle of a recovery that proves spurious. The undo must not bring its former
+/// congestion control back.
+#[test]
+fn a_spurious_recovery_does_not_undo_the_change_of_congestion_control() {
+    type Change = fn(&mut Connection<Vec<u8>>);
+    let later = |ms| NOW + Duration::from_millis(ms);
+    let gap_before = |ack: &Segment<Vec<u8>>, una, (start, end), ms| {
+        let mut gap = Segment { ack: una, arrived_at: later(ms), ..ack.clone() };
+        gap.options.sack.push(SackBlock { start: una + start, end: una + end });
+        gap
+    };
+    // Returns whether only the receiver's window limits the group, beside a loss after the undo.
+    let is_led_after = |first: Change, then: Change| {
+        let group = group();
+        let (mut side, ack) = opened(&group);
+        let _ = side.send_shared(&mut SharedBytes::from(alloc::vec![7; 50_000]));
+        while side.poll_transmit(NOW).is_some() {}
+        first(&mut side);
+        let una = side.statistics().snd_una;
+        side.on_arrival(later(1), gap_before(&ack, una, (4_000, 12_000), 1).into());
+        assert!(side.poll_transmit(later(10)).is_some_and(|it| it.seq == una), "the lost segment");
+        while side.poll_transmit(later(10)).is_some() {}
+        then(&mut side);
+        // The echo is that of the first transmission.
+        let old = Segment { ack: una + 12_000, arrived_at: later(12), ..ack.clone() };
+        side.on_arrival(later(12), old.into());
+        let Statistics { snd_una, snd_nxt, .. } = side.statistics();
+        side.sent_by_group([(snd_nxt + 9_000, later(13))], later(13));
+        let sent = side.statistics().snd_nxt - snd_una;
+        let gap = gap_before(&ack, snd_una, (4_000, sent as u32), 20);
+        side.on_arrival(later(20), gap.into());
+        side.group_edge().limit == snd_una + side.statistics().snd_wnd
+    };
+    let led: Change = |side| side.follow_group(true);
+    assert!(is_led_after(|_| (), led), "led");
+    assert!(!is_led_after(led, Connection::leave_group), "left behind");
 }
