@@ -93,7 +93,7 @@ mod xdp;
 
 pub use bell::Bell;
 pub use buffer::DeviceBuf;
-pub use cpus::{bind_to_cpu, may_use_cpu};
+pub use cpus::{CpuSet, bind_to_cpu, may_use_cpu};
 pub use device::{
     Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, DeviceSource, KINDS,
     Origin, SystemSource, on_wire,

@@ -10,7 +10,7 @@ use rxo_ack::expand_packed;
 use rxo_coalesce::Policy;
 use rxo_device::DeviceError;
 use rxo_device::middleware::Expand;
-use rxo_driver::{Bell, bind_to_cpu, on_wire};
+use rxo_driver::{Bell, CpuSet, bind_to_cpu, on_wire};
 
 use super::middleware::{Ends, LiveSink, ends, notice, wrap};
 use super::notices::Notices;
@@ -261,7 +261,10 @@ impl Station {
                 let mut guests = Box::new(guests.limited(&budgets).on_cpus(&cpus));
                 observe(Event::Ready);
                 let report = |report: Report<'_, _, _>| notices.report(report, observe);
+                // A later run of this thread would start its guests' threads where this one is bound.
+                let before = CpuSet::of_this_thread().ok().filter(|_| !cpus.is_empty());
                 let result = guests.run_on_threads(&mut waiter, stop, &THREADS, report);
+                before.inspect(|set| _ = set.apply());
                 let totals = guests.reading();
                 guests.report(false, &mut |Report { nic_sink, host_sinks, lines, .. }| {
                     lines.into_iter().for_each(|line| observe(Event::Notice(line)));

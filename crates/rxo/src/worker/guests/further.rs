@@ -150,14 +150,19 @@ impl<NI: FrameSource, NO: FrameSink> Looped<NI, NO, HubWakeUp, HubWakeUp> for Ru
         waiter: &mut W,
     ) -> Result<(), DeviceError> {
         self.shared.is_quiet.store(true, Ordering::Release);
-        let (begun, mut result) = (waiter.now(), Ok(()));
+        let (begun, mut result, mut ends_at) = (waiter.now(), Ok(()), None);
         loop {
             self.count_turn();
             let have_ended = self.ending.guests_have_ended.load(Ordering::Acquire);
             let now = waiter.now();
             result = result.and(self.further.hub.serve(now).map(|_| ()));
+            if have_ended {
+                // Half of the time for which the first hub waits for this one. Frames of a guest with a rate may wait longer.
+                ends_at.get_or_insert(now + LONGEST_END / 2);
+            }
             // The first hub waits for the others first, and then for the guests.
-            let is_late = now.since(begun) >= 3 * LONGEST_END;
+            let is_late =
+                now.since(begun) >= 3 * LONGEST_END || ends_at.is_some_and(|at| at <= now);
             if is_late || have_ended && self.further.hub.is_drained() {
                 break;
             }

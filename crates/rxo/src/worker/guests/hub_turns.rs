@@ -1,7 +1,8 @@
 //! Turns and waits of a hub that has a thread: the first one, and those beyond it.
 //!
 //! Separate from the hub's work on frames, which runs without threads too. Contract: a hub on a thread waits for its
-//! queue of the nic and for its door, never for a guest or another hub.
+//! queue of the nic and for its wake-up, never for a guest. Hubs wait for each other only for the locks of the common memory
+//! and of the budgets.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;

@@ -134,6 +134,9 @@ where
             }
         }
         *lines = all.take_lines();
+        if let Some(turns) = all.turns.take() {
+            self.config.turns = Some(turns);
+        }
         self.check_balance();
         ended
     }
