@@ -27,8 +27,11 @@ fn is_address(word: &str) -> bool {
     let hex = word.strip_prefix("0x").unwrap_or(word);
     let is_hex = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_hexdigit());
     let parts: Vec<&str> = word.split([':', '-', '.']).collect();
-    let is_mac =
-        matches!(parts.len(), 3 | 6) && parts.iter().all(|part| is_hex(part) && part.len() <= 4);
+    let groups = |count, digits: core::ops::RangeInclusive<usize>| {
+        parts.len() == count
+            && parts.iter().all(|part| is_hex(part) && digits.contains(&part.len()))
+    };
+    let is_mac = groups(6, 1..=2) || groups(3, 4..=4);
     // An index and a length in a header have a colon.
     let has_colon = word.contains(':') && parts.iter().all(|part| part.is_empty() || is_hex(part));
     word.chars().all(is_number)
@@ -40,9 +43,45 @@ fn is_address(word: &str) -> bool {
 
 /// Returns `true` for the named values of fields, such as `tcp-syn`.
 fn is_constant(word: &str) -> bool {
-    ["icmp-", "icmp6-", "tcp-"].iter().any(|begin| word.starts_with(begin))
+    CONSTANTS.contains(&word)
 }
 
+/// The named values of fields (pcap-filter(7)).
+const CONSTANTS: [&str; 33] = [
+    "icmp-echoreply",
+    "icmp-unreach",
+    "icmp-sourcequench",
+    "icmp-redirect",
+    "icmp-echo",
+    "icmp-routeradvert",
+    "icmp-routersolicit",
+    "icmp-timxceed",
+    "icmp-paramprob",
+    "icmp-tstamp",
+    "icmp-tstampreply",
+    "icmp-ireq",
+    "icmp-ireqreply",
+    "icmp-maskreq",
+    "icmp-maskreply",
+    "icmp6-destinationunreach",
+    "icmp6-packettoobig",
+    "icmp6-timeexceeded",
+    "icmp6-parameterproblem",
+    "icmp6-echo",
+    "icmp6-echoreply",
+    "icmp6-routersolicit",
+    "icmp6-routeradvert",
+    "icmp6-neighborsolicit",
+    "icmp6-neighboradvert",
+    "tcp-fin",
+    "tcp-syn",
+    "tcp-rst",
+    "tcp-push",
+    "tcp-ack",
+    "tcp-urg",
+    "tcp-ece",
+    "tcp-cwr",
+];
 /// Words before names of something other than a host.
 const OTHERS: [&str; 15] = [
     "port",
@@ -169,6 +208,9 @@ mod tests {
             ("port http and dst host 3com.com", Some("3com.com")),
             ("(src cafe)", Some("cafe")),
             ("ether host gate", Some("gate")),
+            ("dst tcp-proxy", Some("tcp-proxy")),
+            ("host icmp-gw.example.org", Some("icmp-gw.example.org")),
+            ("host ab.cd.ef", Some("ab.cd.ef")),
             ("", None),
             ("tcp port http or https", None),
             ("dst 10.0.0.1 and (port 445 or portrange 80-90)", None),
