@@ -40,11 +40,12 @@ fn the_calibration_finds_costs_and_saves_them() {
     // The kernel's own path is measured where it polls in a thread.
     if let Some(rows) = result["host_basis"]["measurements"].as_array() {
         let cost = |name: &str| result["host"][name].as_f64().unwrap();
-        assert!(["packet_ns", "device_ns", "wake_ns"].iter().all(|name| cost(name) >= 0.0));
+        assert!(cost("packet_ns") > 0.0, "{result}");
+        assert!(["device_ns", "wake_ns"].iter().all(|name| cost(name) >= 0.0));
         let k = |row: usize| rows[row]["packets_per_delivery"].as_f64().unwrap();
         assert_eq!(rows.len(), 9);
         assert!(k(0) > 2.0, "the kernel merges: {rows:?}");
-        assert!(rows.iter().all(|row| row["packets_per_wake"].as_f64().unwrap() > 0.0));
+        assert!(rows.iter().all(|row| row["packets_per_wake"].as_f64().is_none_or(|it| it > 0.0)));
     } else {
         assert!(result["host"].is_null() && result["costs"]["wake_ns"] == 0.0, "{result}");
     }

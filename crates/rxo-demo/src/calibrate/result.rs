@@ -71,7 +71,7 @@ struct Row {
     /// The number of packets in a window.
     packets: f64,
     packets_per_delivery: f64,
-    /// The number of packets for each sleep of the kernel's polling thread; `None` through rxo.
+    /// The number of packets for each sleep of the kernel's polling thread; `None` through rxo, and if it did not sleep.
     packets_per_wake: Option<f64>,
     wire_bytes_per_packet: f64,
     ns_per_packet: Spread,
@@ -96,7 +96,9 @@ impl Calibration {
         let rxo = Path::of(measured, &measured.coalesce_ns, |setting| !setting.is_kernel())?;
         let free = vec![0.0; measured.coalesce_ns.len()];
         let kernel = Path::of(measured, &free, |setting| setting.is_kernel());
+        // A delivery without a cost would mean that coalescing can save nothing: then the fit is wrong.
         let kernel = kernel.and_then(|path| Some((path.fit.costs(0.0).checked().ok()?, path)));
+        let kernel = kernel.filter(|(costs, _)| costs.packet_ns > 0.0);
         let host = kernel.as_ref().map(|(costs, _)| tidy(*costs));
         let mut costs = rxo.fit.costs(coalesce_ns.median);
         costs.wake_ns = host.map_or(0.0, |host| host.wake_ns);
@@ -265,7 +267,9 @@ impl Row {
             bytes_per_s,
             packets: Spread::over(samples, |sample| sample.packets as f64)?.median,
             packets_per_delivery: rounded(1.0 / median.deliveries, 2),
-            packets_per_wake: bytes_per_s.map(|_| rounded(1.0 / median.wakes, 2)),
+            packets_per_wake: bytes_per_s
+                .filter(|_| median.wakes > 0.0)
+                .map(|_| rounded(1.0 / median.wakes, 2)),
             wire_bytes_per_packet: rounded(median.wire_bytes, 0),
             ns_per_packet: ns.rounded(1),
             fitted_ns_per_packet: rounded(fit.predict(&median), 1),
