@@ -5,8 +5,8 @@
 //! 3. [`custody`] examines the changes that the run will make to interfaces.
 //! 4. The [`configuration`] is the result. [`mod@dry`] prints it together with all findings.
 //! 5. The process becomes two: a [`session`] opens the devices and works; a [`Keeper`] restores the interfaces, however
-//!   the session ends. A third process, which was started earlier, restores the interfaces if the session and the
-//!   keeper are killed at once.
+//!    the session ends. A third process, which was started earlier, restores the interfaces if the session and the
+//!    keeper are killed at once.
 //! 6. With `--upgrade`, a later rxo takes over: it is a [session](succession) under the same keeper.
 //! 7. While the session works, [`say`] prints its readings as [figures](rxo::figures).
 

@@ -137,7 +137,6 @@ fn whoever_is_confined_becomes_nobody_else() {
     assert!(said.starts_with("cannot become user 54321:12345: "), "{said}");
 }
 
-/// A worker that may open `xdp:IF` again can load its own program, but cannot access the programs of others.
 /// A caller with `CAP_SETUID` need not be root, and the kernel takes capabilities away only from root.
 #[test]
 fn a_caller_that_is_not_root_loses_its_capabilities_with_its_user() {
@@ -166,6 +165,7 @@ fn a_caller_that_is_not_root_loses_its_capabilities_with_its_user() {
     assert_eq!(kept.join().unwrap(), rustix::thread::CapabilitySet::empty());
 }
 
+/// A worker that may open `xdp:IF` again can load its own program, but cannot access the programs of others.
 #[test]
 fn what_attaches_programs_opens_their_sockets_and_no_others_do() {
     if !Needs::Root.are_met() {
