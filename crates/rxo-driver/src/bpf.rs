@@ -119,9 +119,21 @@ pub(crate) fn load(program: &[Instruction], kind: Kind) -> io::Result<OwnedFd> {
         interface,
         attach,
     };
-    // SAFETY: the kernel reads the instructions that the attributes count, and a text that ends with a zero byte.
-    unsafe { make(PROG_LOAD, &mut attributes) }
+    // The kernel stops checking a program when a signal or other work for the thread is pending.
+    let mut attempts = MOST_ATTEMPTS;
+    loop {
+        // SAFETY: the kernel reads the instructions that the attributes count, and a text that ends with a zero byte.
+        match unsafe { make(PROG_LOAD, &mut attributes) } {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && attempts > 0 => {
+                attempts -= 1
+            }
+            loaded => return loaded,
+        }
+    }
 }
+
+/// Maximum number of further attempts to load a program that the kernel has not finished checking. libbpf makes five.
+const MOST_ATTEMPTS: u32 = 20;
 
 /// Creates a map from queue numbers below `queues` to AF_XDP sockets.
 pub(crate) fn map_of_sockets(queues: u32) -> io::Result<OwnedFd> {
