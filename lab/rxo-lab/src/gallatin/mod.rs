@@ -2,7 +2,7 @@
 //! behind rxo.
 //!
 //! A case is a [`peer`] (a receiver that acknowledges rarely, every eight segments, or each segment) and a way
-//! of [`sending`](rxo_demo::sending). The paper's values, the figures and the claims stand in `claims/gallatin.json`.
+//! of [`sending`]. The paper's values, the figures and the claims stand in `claims/gallatin.json`.
 
 mod peer;
 
