@@ -8,7 +8,7 @@
 //!    the session ends. A third process, which was started earlier, restores the interfaces if the session and the
 //!    keeper are killed at once.
 //! 6. With `--upgrade`, a later rxo takes over: it is a [session](succession) under the same keeper.
-//! 7. While the session works, [`say`] prints its readings as [figures](rxo::figures).
+//! 7. While the session works, [`reporter`] prints its readings as [figures](rxo::figures).
 
 mod acks;
 mod card;

@@ -13,7 +13,7 @@ pub(super) struct SlowCheck {
     /// The time since which data has waited for receivers that accept less than a segment; `None` if no data waits.
     blocked_since: Option<Instant>,
     due: Option<Instant>,
-    /// The start of the measurement for [`Slow::EjectBelow`](super::Slow::EjectBelow), and the position that
+    /// The start of the measurement for [`Slow::EjectBelow`], and the position that
     /// all receivers had reached at that time; `None` before the first measurement.
     pace: Option<(Instant, u64)>,
 }
@@ -28,7 +28,7 @@ impl SlowCheck {
         self.due.take_if(|at| *at <= now).is_some()
     }
 
-    /// Restarts the measurement for [`Slow::EjectBelow`](super::Slow::EjectBelow).
+    /// Restarts the measurement for [`Slow::EjectBelow`].
     pub(super) fn forget_pace(&mut self) {
         self.pace = None;
     }
