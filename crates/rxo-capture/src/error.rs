@@ -26,7 +26,7 @@ pub enum Fault {
     Open(io::Error),
     /// The system cannot read the file further.
     Read(io::Error),
-    /// The file is not a capture. The string names the format of which the file seems to be, and the remedy.
+    /// The file is not a capture. The string names the format that the file seems to have, and the remedy.
     Foreign(String),
     /// The file ends too early. The string names the incomplete part.
     Truncated(String),

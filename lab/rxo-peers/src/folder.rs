@@ -17,7 +17,7 @@ pub struct Folder(PathBuf);
 static MADE: AtomicU32 = AtomicU32::new(0);
 
 impl Folder {
-    /// Makes a folder with a unique name, of which `purpose` is part.
+    /// Makes a folder with a unique name that contains `purpose`.
     ///
     /// # Errors
     /// If the folder cannot be made.

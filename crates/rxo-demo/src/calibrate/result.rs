@@ -141,7 +141,7 @@ impl Calibration {
             range(self.basis.spreads.byte_ns, 3),
             range(self.basis.spreads.device_ns, 0),
             coalescing.map_or(String::new(), |spread| range(spread, 1)),
-            self.basis.doubt(),
+            self.basis.accuracy_note(),
             self.of_kernel(),
             option(self.costs),
             self.host.map_or(String::new(), |host| format!("kernel  {}", option(host)))
@@ -165,7 +165,7 @@ impl Calibration {
             range(byte, 3),
             range(device, 0),
             wake.map_or(String::new(), |spread| range(spread, 0)),
-            basis.doubt(),
+            basis.accuracy_note(),
             if basis.ignores_limits() {
                 " This kernel ignores limits on its aggregates, so the costs are told apart by bursts and packet sizes alone."
             } else {
@@ -239,7 +239,7 @@ impl<'a> Path<'a> {
 
 impl Basis {
     /// Returns a sentence on how well the costs explain the measurements.
-    fn doubt(&self) -> String {
+    fn accuracy_note(&self) -> String {
         let doubt = if self.worst_error > 0.2 {
             " That is much: the machine is busy. Measure again when less runs, or for longer."
         } else {

@@ -86,7 +86,7 @@ fn containers(holdings: &Holdings, elsewhere: &Elsewhere) -> Finding {
     Finding::fine(CONTAINERS, format!("nothing in {namespaces} other networks is made of it"))
 }
 
-/// Checks whether the interface has addresses because of which the host would receive each frame twice.
+/// Checks whether the interface has addresses. With one, the host would receive each frame twice.
 fn addresses(holdings: &Holdings, takes_over: bool) -> Finding {
     let name = &holdings.link().name;
     let (count, routes) = (holdings.addresses().count(), holdings.routes().count());

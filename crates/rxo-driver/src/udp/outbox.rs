@@ -13,7 +13,7 @@ pub struct Outbox {
     /// The number of bytes of datagrams that were sent or dropped.
     sent: usize,
     trains: Vec<Laid>,
-    /// The index of the first train of which a part is still to be sent.
+    /// The index of the first train that is not sent completely.
     first: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Notices: lines for the user, each of which is shown once.
+//! Notices: lines for the user. Each is shown once.
 
 use std::collections::VecDeque;
 

@@ -159,7 +159,7 @@ const LEADER_QUIET: Duration = Duration::from_millis(5);
 /// The silence that is allowed to a member at first: twice the longest delay of an ACK
 /// (`rxo cast receive`).
 pub(super) const FIRST_SILENCE_LIMIT: Duration = Duration::from_millis(10);
-/// The number of segments of which a member acknowledges at least one, even if an ACK is lost.
+/// A member acknowledges at least one in this number of segments, even if an ACK is lost.
 const HIDDEN_SEGMENTS: u32 = 32;
 /// The longest silence that is allowed to a member. A process on a busy machine often waits 50 ms for the
 /// processor.

@@ -163,7 +163,7 @@ fn packet_from_peer() -> [u8; 28] {
     bytes
 }
 
-/// A whole batch of GSO frames of which each segment carries 8 bytes, the least that Linux's TCP sends.
+/// A whole batch of GSO frames. Each segment carries 8 bytes, the least that Linux's TCP sends.
 #[test]
 fn tiny_segments_have_room_in_the_outbox() {
     const HEADER_BYTES: usize = 20 + 60;

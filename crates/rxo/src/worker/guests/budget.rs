@@ -80,7 +80,7 @@ pub(super) struct Meters {
 }
 
 impl Meters {
-    /// Creates the buckets of a guest with this budget, all of which is available at first.
+    /// Creates the buckets of a guest with this budget. The whole budget is available at first.
     pub(super) fn new(Budget { rate, burst, storm }: Budget) -> Self {
         Self {
             rate: rate.map(|rate| SharedBucket::new(rate, burst)),

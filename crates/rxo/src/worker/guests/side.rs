@@ -26,7 +26,7 @@ pub(super) struct Side {
     /// The time from which the first frame from the guest may be passed on, once its tokens are reserved; `None` if the
     /// guest has no `rate`, or no frame was at the front since the last one.
     pub(super) due_at: Option<Instant>,
-    /// Whether the guest's thread takes the frames that wait for it.
+    /// The check that the guest's thread takes the frames that wait for it.
     pub(super) watch: Watch,
     /// `true` if the hub has put a frame into a lane of this guest, or taken one out, since it last woke the
     /// guest's worker.
