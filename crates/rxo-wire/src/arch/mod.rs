@@ -15,8 +15,6 @@ pub use prefetch::{CACHE_LINE_BYTES, prefetch, prefetch_all};
 pub(crate) mod avx2;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub(crate) mod avx512;
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-pub(crate) mod vnni;
 
 #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
 pub(crate) mod neon;
@@ -28,10 +26,6 @@ pub(crate) mod avx2 {
 #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
 pub(crate) mod avx512 {
     pub(crate) use super::absent::Absent as Avx512;
-}
-#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
-pub(crate) mod vnni {
-    pub(crate) use super::absent::Absent as Vnni;
 }
 #[cfg(not(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little")))]
 pub(crate) mod neon {

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::{Sum, portable};
-use crate::arch::{avx2::Avx2, avx512::Avx512, neon::Neon, vnni::Vnni};
+use crate::arch::{avx2::Avx2, avx512::Avx512, neon::Neon};
 
 /// An implementation that sums bytes, selected once and then kept. One byte long and `Copy`.
 ///
@@ -25,7 +25,6 @@ enum Way {
     Neon(Neon),
     Avx2(Avx2),
     Avx512(Avx512),
-    Vnni(Vnni),
 }
 
 /// The length in bytes up to which the portable implementation is the fastest on every processor, because a vector
@@ -54,7 +53,6 @@ impl Summer {
             Neon::detect().map(Way::Neon),
             Avx2::detect().map(Way::Avx2),
             Avx512::detect().map(Way::Avx512),
-            Vnni::detect().map(Way::Vnni),
         ]
         .into_iter()
         .flatten()
@@ -68,8 +66,7 @@ impl Summer {
             Way::Portable => "portable",
             Way::Neon(_) => "neon",
             Way::Avx2(_) => "avx2",
-            Way::Avx512(_) => "avx512",
-            Way::Vnni(_) => "avx512-vnni",
+            Way::Avx512(_) => "avx512-vnni",
         }
     }
 
@@ -85,7 +82,6 @@ impl Summer {
             Way::Neon(neon) => neon.sum(bytes),
             Way::Avx2(avx2) => avx2.sum(bytes),
             Way::Avx512(avx512) => avx512.sum(bytes),
-            Way::Vnni(vnni) => vnni.sum(bytes),
         }
     }
 }
