@@ -140,9 +140,9 @@ impl Restorer {
                 return false;
             }
             Duty::Worker => (SLACK, heartbeat.count()),
-            Duty::Keeper => (2 * SLACK, keeper().map_or(0, Activity::ran_ns)),
+            Duty::Keeper => (2 * SLACK, keeper().map_or(0, |keeper| keeper.ran_ns())),
         };
-        if watch.is_none_or(|(before, _)| before != duty) {
+        if watch.as_ref().is_none_or(|(before, _)| *before != duty) {
             let new = Watch::new(limit, turns, clock::now()).with_grace(grace);
             *watch = Some((duty, new));
         }

@@ -12,7 +12,7 @@ use rxo_frame::Instant;
 use super::activity::Activity;
 
 /// Measures the silence of one process: the time since the process last incremented its counter.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Watch {
     limit: Duration,
     /// Extra time beyond the limit, for a process that is not stopped (SIGSTOP).
@@ -72,11 +72,10 @@ impl Watch {
             *self = Self { grace: self.grace, ..Self::new(self.limit, turns, now) };
             return false;
         }
-        let does = activity();
-        let before = std::mem::replace(&mut self.did, does);
-        let counted =
-            does.zip(before).map_or(passed, |(does, before)| does.worked_since(before, passed));
-        let is = |test: fn(Activity) -> bool| does.is_some_and(test);
+        let before = std::mem::replace(&mut self.did, activity());
+        let counted = self.did.as_ref().zip(before.as_ref());
+        let counted = counted.map_or(passed, |(does, before)| does.worked_since(before, passed));
+        let is = |test: fn(&Activity) -> bool| self.did.as_ref().is_some_and(test);
         if is(Activity::is_uninterruptible) {
             self.locked += passed;
         } else {
@@ -88,7 +87,7 @@ impl Watch {
 
     /// Describes the state of the process at the last sample, for a message to the user.
     pub(super) fn words(&self) -> &'static str {
-        self.did.map_or("it is gone", Activity::words)
+        self.did.as_ref().map_or("it is gone", Activity::words)
     }
 }
 
@@ -103,13 +102,13 @@ mod tests {
     }
 
     fn hangs() -> Option<Activity> {
-        Activity::parse("7 (rxo) S 1", "100 0 0")
+        Some(Activity::with_threads(&[('S', 100)]))
     }
 
     #[test]
     fn a_worker_that_gets_no_processor_does_not_hang() {
         let mut watch = Watch::new(LIMIT, 5, at(0));
-        let waits = || Activity::parse("7 (rxo) R 1", "100 0 0");
+        let waits = || Some(Activity::with_threads(&[('R', 100)]));
         assert!((1..1_000).all(|n| !watch.check(5, at(n * 70), waits)));
         // The first sample, which has none before it, has counted in full.
         assert_eq!(looks_at_one_that_spins(&mut watch, 70), Some(9));
@@ -125,9 +124,7 @@ mod tests {
 
     /// Returns the number of samples until a worker is found that uses `ran_ms` of 70 ms of processor time.
     fn looks_at_one_that_spins(watch: &mut Watch, ran_ms: u64) -> Option<u64> {
-        let spins = |n: u64| {
-            Activity::parse("7 (rxo) R 1", &format!("{} 0 0", 100 + n * ran_ms * 1_000_000))
-        };
+        let spins = |n: u64| Some(Activity::with_threads(&[('R', 100 + n * ran_ms * 1_000_000)]));
         (1..1_000).find(|&n| watch.check(5, at(70_000 + n * 70), || spins(n)))
     }
 
@@ -146,7 +143,7 @@ mod tests {
 
     #[test]
     fn one_that_is_stopped_is_waited_for_less() {
-        let stopped = || Activity::parse("7 (rxo) T 1", "100 0 0");
+        let stopped = || Some(Activity::with_threads(&[('T', 100)]));
         let looks = |activity: fn() -> Option<Activity>| {
             let mut watch = Watch::new(LIMIT, 5, at(0)).with_grace(LIMIT);
             (1..).find(|&n| watch.check(5, at(n * 70), activity)).unwrap()
@@ -156,7 +153,7 @@ mod tests {
 
     #[test]
     fn one_that_waits_for_a_lock_of_the_kernel_is_waited_for_longer() {
-        let locked = || Activity::parse("7 (rxo) D 1", "100 0 0");
+        let locked = || Some(Activity::with_threads(&[('D', 100)]));
         let mut watch = Watch::new(LIMIT, 5, at(0));
         let looks = (1..).find(|&n| watch.check(5, at(n * 70), locked)).unwrap();
         assert_eq!(u128::from(looks) * 70, (LIMIT + LOCKED).as_millis().next_multiple_of(70));

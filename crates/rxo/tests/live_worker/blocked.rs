@@ -86,12 +86,12 @@ fn shaped() {
         let outgoing =
             BulkTransfer::start(lab.host(), lab.peer(), lab.peer_address(), &bulk).unwrap();
         arrived.store(datagrams(lab, DATAGRAMS), Ordering::Relaxed);
-        // The test does not wait until all data has passed such a slow link.
-        drop(outgoing);
         lab.host()
             .interface(Lab::WIRE_INTERFACE)
             .limit_rate(RateLimit { bytes_per_s: 1 << 30, burst_bytes: 1 << 20, ..limit })
             .unwrap();
+        // Otherwise the host would go on sending what its sockets hold, until the worker has stopped.
+        outgoing.stop().unwrap();
         // A frame that the worker still keeps when it stops is dropped. Frames leave in order, so once an answer has
         // come through, none is kept.
         median_us(lab);
