@@ -10,8 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-use rxo::device::SinkCounters;
-use rxo::driver::DeviceSink;
+use rxo::device::{Descriptors, SinkCounters};
 use rxo::driver::udp::{Outbox, Train, UdpSocket, UdpSource};
 use rxo::driver::wait::Interest;
 use rxo::frame::{Pool, PoolBuf};
@@ -37,6 +36,9 @@ const MOST_PACKETS: usize = MESSAGES * MOST_IN_MESSAGE;
 /// of 1,500 bytes.
 const LEAST_MTU: u32 = 1_500;
 
+/// The number of bytes of a buffer beyond the MTU, for the padding and the authentication tag of a datagram.
+const SPARE_BYTES: usize = 64;
+
 /// The size of an outbox in bytes: enough for handshake messages, and for packets that waited for a handshake.
 const OUTBOX_BYTES: usize = 1 << 20;
 
@@ -46,18 +48,16 @@ pub(crate) const fn messages(threads: usize) -> usize {
 }
 
 /// The state of the direction from the peers to the TUN, which its threads share.
-pub(crate) struct Inward {
+pub(crate) struct Inward<S> {
     /// The lock that the leader holds while it receives.
     entry: Mutex<()>,
-    /// The MTU for which the buffers are large enough, in bytes, and the pool of these buffers.
-    buffers: Mutex<(u32, Pool)>,
-    pub(crate) exit: Ordered<Exit>,
-}
-
-/// The output of the direction: the TUN, and the totals of written batches.
-pub(crate) struct Exit {
-    pub(crate) tun: PacketWriter<DeviceSink>,
-    totals: Totals,
+    /// The buffers into which all threads decrypt.
+    buffers: Mutex<Pool>,
+    /// The TUN.
+    pub(crate) exit: Ordered<PacketWriter<S>>,
+    /// The totals of the batches, and the counters of the TUN. Apart from the exit, which a thread holds while it waits
+    /// for the TUN.
+    figures: Mutex<(Totals, SinkCounters)>,
 }
 
 /// Totals, in this order: datagrams, messages, system calls, bytes, and refused datagrams.
@@ -117,27 +117,23 @@ impl Batch {
     }
 }
 
-impl Inward {
+impl<S: FrameSink + Descriptors> Inward<S> {
     /// Creates the direction for packets of at most `mtu` bytes, or 1,500 bytes if `mtu` is smaller. Packets
     /// are coalesced if `coalesces` is set.
-    pub(crate) fn new(tun: DeviceSink, mtu: u32, coalesces: bool) -> Result<Self> {
+    pub(crate) fn new(tun: S, mtu: u32, coalesces: bool) -> Result<Self> {
         let policy = if coalesces { Policy::linux_gro() } else { Policy::none() };
-        let tun = PacketWriter::with_policy(tun, MOST_PACKETS, policy)?;
-        let buffers = Mutex::new((0, tun.pool().clone()));
-        let exit = Ordered::new(Exit { tun, totals: Totals::default() });
-        let inward = Self { entry: Mutex::new(()), buffers, exit };
-        inward.follow_mtu(mtu);
-        Ok(inward)
+        let mut tun = PacketWriter::with_policy(tun, MOST_PACKETS, policy)?;
+        tun.set_mtu(mtu.max(LEAST_MTU));
+        let (entry, buffers) = (Mutex::new(()), Mutex::new(tun.pool().clone()));
+        Ok(Self { entry, buffers, exit: Ordered::new(tun), figures: Mutex::default() })
     }
 
     /// Allocates larger buffers if `mtu`, the current MTU of the TUN in bytes, exceeds the former one. Other
-    /// programs may change the MTU.
+    /// programs may change the MTU. Does not wait for the TUN.
     pub(crate) fn follow_mtu(&self, mtu: u32) {
-        let (mtu, mut buffers) = (mtu.max(LEAST_MTU), lock(&self.buffers));
-        if mtu > buffers.0 {
-            let mut exit = self.exit.lock();
-            exit.tun.set_mtu(mtu);
-            *buffers = (mtu, exit.tun.pool().clone());
+        let (bytes, mut buffers) = (mtu as usize + SPARE_BYTES, lock(&self.buffers));
+        if bytes > buffers.bytes_each() {
+            *buffers = Pool::new(MOST_PACKETS, bytes);
         }
     }
 
@@ -154,11 +150,11 @@ impl Inward {
         if let Some(socket) = shared.read().outside.renewed(&mut own.generation) {
             own.udp = socket.source();
         }
-        if stop.is_none() && self.exit.lock().tun.sink().is_blocked() {
-            return Ok(self.exit.lock().tun.sink_mut().resume()?);
+        if stop.is_none() && self.exit.lock().sink().is_blocked() {
+            return self.write(&mut self.exit.lock()).map(drop);
         }
         wait_for(&own.udp, Interest::Readable, stop)?;
-        let (pool, interface) = (lock(&self.buffers).1.clone(), shared.read());
+        let (pool, interface) = (lock(&self.buffers).clone(), shared.read());
         let Decryptor { udp, batch, .. } = own;
         let mut ticket = None;
         udp.receive(|train| {
@@ -173,23 +169,27 @@ impl Inward {
         }
         drop((entry, interface));
         let Some(ticket) = ticket else { return Ok(()) };
-        let mut exit = ticket.wait();
+        let mut tun = ticket.wait();
         batch.totals[2] += 1;
-        add(&mut exit.totals, std::mem::take(&mut batch.totals));
-        batch.packets.drain(..).for_each(|packet| exit.tun.push(packet));
-        exit.tun.flush()?;
-        while exit.tun.sink().is_blocked() && wait_for(exit.tun.sink(), Interest::Writable, stop)? {
-            exit.tun.sink_mut().resume()?;
-        }
+        add(&mut lock(&self.figures).0, std::mem::take(&mut batch.totals));
+        batch.packets.drain(..).for_each(|packet| tun.push(packet));
+        while !self.write(&mut tun)? && wait_for(tun.sink(), Interest::Writable, stop)? {}
         Ok(())
+    }
+
+    /// Passes the held packets to the TUN, and records its counters. Returns `false` if the TUN is full.
+    fn write(&self, tun: &mut PacketWriter<S>) -> Result<bool> {
+        let written = tun.sink_mut().resume().and_then(|()| tun.flush());
+        lock(&self.figures).1 = tun.sink().counters();
+        written?;
+        Ok(!tun.sink().is_blocked())
     }
 }
 
-impl fmt::Display for Inward {
+impl<S> fmt::Display for Inward<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let exit = self.exit.lock();
-        let [datagrams, messages, calls, bytes, refused] = exit.totals;
-        let SinkCounters { frames, packets, dropped_frames, .. } = exit.tun.sink().counters();
+        let ([datagrams, messages, calls, bytes, refused], written) = *lock(&self.figures);
+        let SinkCounters { frames, packets, dropped_frames, .. } = written;
         write!(
             f,
             "in: {datagrams} datagrams in {messages} messages, {calls} calls, {bytes} bytes, \

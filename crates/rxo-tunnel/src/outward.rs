@@ -32,6 +32,9 @@ const OUTBOX_BYTES: usize = BUDGET * (1 << 16) / 8 * HANDSHAKE_BYTES;
 pub(crate) struct Outward<S: FrameSource> {
     pub(crate) entry: Mutex<Entry<S>>,
     pub(crate) exit: Ordered<Exit>,
+    /// The totals of the batches, and the counters of the socket. Apart from the exit, which a thread holds while it
+    /// waits for the socket.
+    figures: Mutex<(Totals, UdpSinkCounters)>,
 }
 
 /// The input of the direction, which the leader locks: the TUN, and frames that were read from it.
@@ -46,7 +49,6 @@ pub(crate) struct Exit {
     pub(crate) udp: UdpSink,
     /// The generation of the socket; see [`Outside::renewed`](crate::outside::Outside::renewed).
     generation: u64,
-    totals: Totals,
 }
 
 /// Numbers of frames from the TUN, of packets made from them, and of dropped packets.
@@ -92,8 +94,8 @@ impl<B: AsRef<[u8]>> Encryptor<B> {
 impl<S: FrameSource + Descriptors> Outward<S> {
     pub(crate) fn new(tun: S, socket: &UdpSocket) -> Self {
         let entry = Mutex::new(Entry { tun, waiting: Vec::with_capacity(BUDGET) });
-        let exit = Exit { udp: socket.sink(), generation: 0, totals: Totals::default() };
-        Self { entry, exit: Ordered::new(exit) }
+        let exit = Ordered::new(Exit { udp: socket.sink(), generation: 0 });
+        Self { entry, exit, figures: Mutex::default() }
     }
 
     /// Reads frames from the TUN, at most [`BUDGET`], and sends those for one peer. Returns `true` if frames for other
@@ -106,7 +108,7 @@ impl<S: FrameSource + Descriptors> Outward<S> {
         shared: &Shared,
         stop: Option<&AtomicBool>,
     ) -> Result<bool> {
-        if own.is_blocked() && !self.exit.lock().udp.send(&mut own.outbox) {
+        if own.is_blocked() && !self.send(&mut self.exit.lock(), own) {
             return Ok(false);
         }
         let mut entry = lock(&self.entry);
@@ -125,9 +127,16 @@ impl<S: FrameSource + Descriptors> Outward<S> {
         if let Some(socket) = shared.read().outside.renewed(&mut exit.generation) {
             exit.udp = socket.sink();
         }
-        add(&mut exit.totals, totals);
-        while !exit.udp.send(&mut own.outbox) && wait_for(&exit.udp, Interest::Writable, stop)? {}
+        add(&mut lock(&self.figures).0, totals);
+        while !self.send(&mut exit, own) && wait_for(&exit.udp, Interest::Writable, stop)? {}
         Ok(have_others)
+    }
+
+    /// Sends the datagrams of `own`, and records the counters of the socket. Returns `false` if the socket is full.
+    fn send(&self, exit: &mut Exit, own: &mut Encryptor<S::Buffer>) -> bool {
+        let is_sent = exit.udp.send(&mut own.outbox);
+        lock(&self.figures).1 = exit.udp.counters();
+        is_sent
     }
 }
 
@@ -154,8 +163,7 @@ impl<S: FrameSource> Entry<S> {
 
 impl<S: FrameSource> fmt::Display for Outward<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let exit = self.exit.lock();
-        let ([frames, packets, dropped], sent) = (exit.totals, exit.udp.counters());
+        let ([frames, packets, dropped], sent) = *lock(&self.figures);
         let UdpSinkCounters { datagrams, messages, calls, bytes, refused_trains, .. } = sent;
         let dropped = dropped + sent.dropped;
         write!(

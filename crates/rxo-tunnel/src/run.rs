@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use rxo::driver::default_route::{self, DefaultRoutes};
 use rxo::driver::udp::{Outbox, UdpOptions};
 use rxo::driver::wait::{self, Interest, WaitList};
-use rxo::driver::{DeviceBuf, SubmitMode, Tap, TapKind, TapSource};
+use rxo::driver::{DeviceBuf, DeviceSink, SubmitMode, Tap, TapKind, TapSource};
 use rxo::{DeviceError, FrameSink};
 use signal_hook::{consts, flag};
 
@@ -106,7 +106,7 @@ struct Turning<'t> {
     tun: &'t Tap,
     shared: Arc<Shared>,
     outward: Outward<TapSource>,
-    inward: Inward,
+    inward: Inward<DeviceSink>,
     stop: &'t AtomicBool,
     /// `true` if more than errors is printed (`LOG_LEVEL`).
     is_verbose: bool,
@@ -229,7 +229,7 @@ impl<'t> Turning<'t> {
     fn wait(&self, out: &Out, into: &Decryptor) -> Result<()> {
         let (entry, exit) = (lock(&self.outward.entry), self.outward.exit.lock());
         let (mut list, other_exit) = (WaitList::new(), self.inward.exit.lock());
-        let (sink, is_blocked) = (other_exit.tun.sink(), out.is_blocked());
+        let (sink, is_blocked) = (other_exit.sink(), out.is_blocked());
         list.add(is_blocked.then_some(&exit.udp), Interest::Writable);
         list.add((!is_blocked).then_some(&entry.tun), Interest::Readable);
         list.add(sink.is_blocked().then_some(sink), Interest::Writable);

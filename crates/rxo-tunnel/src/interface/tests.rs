@@ -2,6 +2,8 @@
 
 use std::mem;
 use std::net::UdpSocket;
+use std::sync::mpsc;
+use std::thread::Scope;
 use std::time::Duration;
 
 use boringtun::x25519::{PublicKey, StaticSecret};
@@ -50,6 +52,16 @@ pub(crate) fn bind(address: &str) -> UdpSocket {
     let socket = UdpSocket::bind((address, 0)).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     socket
+}
+
+/// Returns `true` if `work` ends, and `false` if it waits for something.
+pub(crate) fn ends<'s>(scope: &'s Scope<'s, '_>, work: impl FnOnce() + Send + 's) -> bool {
+    let (sender, receiver) = mpsc::channel();
+    scope.spawn(move || {
+        work();
+        _ = sender.send(());
+    });
+    receiver.recv_timeout(Duration::from_secs(60)).is_ok()
 }
 
 impl Pair {

@@ -1,13 +1,19 @@
-//! Threads that decrypt on a virtual schedule, compared with one that does all in order.
+//! Threads that decrypt on a virtual schedule, compared with one that does all in order; a TUN that is full.
 
 use std::collections::VecDeque;
+use std::io::{PipeReader, PipeWriter, pipe};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::Ordering;
+use std::thread;
 
 use boringtun::noise::TunnResult;
 use proptest::prelude::*;
+use rxo::device::SinkCapabilities;
 use rxo::io::Ticket;
+use rxo::{DeviceError, Gather, LinkKind};
 
 use super::*;
-use crate::interface::tests::{Pair, bind};
+use crate::interface::tests::{Pair, bind, ends};
 
 const THREADS: usize = 4;
 
@@ -119,4 +125,72 @@ proptest! {
     ) {
         assert_in_order(&run(1_000, most, schedule.into_iter()), 1_000);
     }
+}
+
+/// A TUN that is full from its first packet on.
+struct Full {
+    packets: u64,
+    /// This end of a pipe is never writable.
+    pipe: (PipeReader, PipeWriter),
+}
+
+impl Descriptors for Full {
+    fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
+        visit(self.pipe.0.as_fd());
+    }
+}
+
+impl FrameSink for Full {
+    fn capabilities(&self) -> SinkCapabilities {
+        SinkCapabilities::with_gso(LinkKind::RawIp, 1_420)
+    }
+
+    fn transmit<'a, G: Gather<'a>>(
+        &mut self,
+        batch: impl ExactSizeIterator<Item = G>,
+    ) -> Result<(), DeviceError> {
+        self.packets += batch.len() as u64;
+        Ok(())
+    }
+
+    fn counters(&self) -> SinkCounters {
+        SinkCounters { packets: self.packets, ..SinkCounters::default() }
+    }
+
+    fn is_blocked(&self) -> bool {
+        self.packets > 0
+    }
+}
+
+/// The thread that waits for the TUN holds the exit.
+#[test]
+fn while_the_tun_is_full_figures_are_printed_and_buffers_grow() {
+    let socket = bind("127.0.0.1");
+    let mut pair = Pair::with_session(&socket);
+    let tun = Full { packets: 0, pipe: pipe().unwrap() };
+    let (inward, stop) = (Inward::new(tun, 1_420, true).unwrap(), AtomicBool::new(false));
+    let mut own = Decryptor::new(pair.shared.read().outside.socket());
+    let mut bytes = [0; 256];
+    let TunnResult::WriteToNetwork(datagram) = pair.peer.encapsulate(&packet(0), &mut bytes) else {
+        panic!("no session");
+    };
+    let port = pair.shared.read().outside.port();
+    socket.send_to(datagram, ("127.0.0.1", port)).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                inward.turn(&mut own, &pair.shared, Some(&stop)).unwrap();
+            }
+        });
+        while lock(&inward.figures).1.packets == 0 {
+            thread::yield_now();
+        }
+        let have_ended = ends(scope, || {
+            inward.follow_mtu(9_000);
+            assert!(inward.to_string().starts_with("in: 1 datagrams in 1 messages, 1 calls"));
+        });
+        stop.store(true, Ordering::Relaxed);
+        assert!(have_ended, "the timers wait for the TUN");
+    });
+    assert!(lock(&inward.buffers).bytes_each() >= 9_000);
 }

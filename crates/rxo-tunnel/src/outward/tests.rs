@@ -12,7 +12,7 @@ use rxo::frame::{ChecksumStatus, Gso, GsoKind};
 use rxo::{DeviceError, Instant};
 
 use super::*;
-use crate::interface::tests::{Pair, bind};
+use crate::interface::tests::{Pair, bind, ends};
 use crate::peer::Origin;
 use crate::uapi::Settings;
 
@@ -117,12 +117,12 @@ fn each_peer_gets_its_packets_in_order_from_four_threads() {
         assert!(received(&sockets[1], &mut second).into_iter().eq(all(1)));
     }
     let (each, lost) = (u64::from(PACKETS), all(2).count() as u64);
-    assert_eq!(outward.exit.lock().totals, [each, each - lost, lost].map(|n| n * ROUNDS as u64));
+    assert_eq!(lock(&outward.figures).0, [each, each - lost, lost].map(|n| n * ROUNDS as u64));
 }
 
 /// Both threads have encrypted a batch for one peer and wait for the exit, as they do while the socket is full.
 #[test]
-fn while_the_socket_is_full_settings_change_and_datagrams_are_decrypted() {
+fn while_the_socket_is_full_settings_change_figures_are_printed_and_datagrams_are_decrypted() {
     let socket = bind("127.0.0.1");
     let mut pair = Pair::with_session(&socket);
     let mut datagram = [0; 256];
@@ -149,7 +149,9 @@ fn while_the_socket_is_full_settings_change_and_datagrams_are_decrypted() {
         let (mut packet, mut answers) = ([0; 256], Outbox::new(1 << 10));
         let outcome = pair.shared.read().decrypt(origin, datagram, &mut packet, &mut answers);
         assert_eq!(outcome, Outcome::Packet(28, [10, 0, 0, 1].into()));
+        let have_ended = ends(scope, || assert!(outward.to_string().starts_with("out: 0 frames")));
         drop(exit);
+        assert!(have_ended, "the figures wait for the socket");
     });
     let expected = numbers.into_iter().map(packet);
     assert!(received(&socket, &mut pair.peer).into_iter().eq(expected));
