@@ -80,7 +80,8 @@ pub enum CastEvent {
         /// Time since the receiver joined.
         time: Duration,
     },
-    /// The progress of all receivers. Sent at most ten times a second, and only when something changed.
+    /// The progress of all receivers. Sent at most ten times a second, only when something changed, and before the end
+    /// of the last receiver.
     Progress(CastProgress),
 }
 

@@ -82,7 +82,7 @@ impl<B> Post<B> {
             ports: Ports::new(Secret(config.secret)),
             memory: Memory::new(
                 config.memory_bytes,
-                Queue::new(settings.queue_frames, settings.mtu),
+                Queue::new(settings.queue_frames, settings.mtu, settings.sockets),
             ),
             is_closed: AtomicBool::new(false),
             sockets: AtomicUsize::new(0),

@@ -27,6 +27,9 @@ pub(crate) struct Queue {
     /// Number of frames that the queue holds; `None` if that is unknown.
     frames: Option<u64>,
     mtu: u32,
+    /// One connection may take the free part of the queue divided by this number in one step: [`MOST_PARTS`], or the
+    /// maximum number of connections if that is smaller.
+    parts: u64,
     recent: RecentFrames,
     /// The sum of the receive windows of all connections, in bytes. The sum is only approximate: two threads
     /// may both use the last free part.
@@ -36,10 +39,17 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Creates the state of a queue that holds `frames` frames of up to `mtu` bytes; `None` sets no limit.
-    pub(crate) fn new(frames: Option<usize>, mtu: u32) -> Self {
-        let (frames, recent) = (frames.map(|frames| frames as u64), RecentFrames::new(mtu));
-        Self { frames, mtu, recent, offered: AtomicU64::new(0), has_lost: AtomicBool::new(false) }
+    /// Creates the state of a queue that holds `frames` frames of up to `mtu` bytes, for at most `sockets` connections;
+    /// `None` sets no limit.
+    pub(crate) fn new(frames: Option<usize>, mtu: u32, sockets: usize) -> Self {
+        Self {
+            frames: frames.map(|frames| frames as u64),
+            mtu,
+            parts: (sockets as u64).clamp(1, MOST_PARTS),
+            recent: RecentFrames::new(mtu),
+            offered: AtomicU64::new(0),
+            has_lost: AtomicBool::new(false),
+        }
     }
 
     /// Returns the recent frame size of the device.
@@ -109,7 +119,7 @@ impl Queue {
     /// Returns the maximum part of the free queue, in bytes, that one connection may take in one step.
     fn part(&self) -> u32 {
         let left = self.room().saturating_sub(self.offered.load(Ordering::Relaxed));
-        u32::try_from(left / PARTS).unwrap_or(u32::MAX)
+        u32::try_from(left / self.parts).unwrap_or(u32::MAX)
     }
 
     /// Returns `true` if a link of 10 Gbit/s takes no longer than `time` to fill the queue.
@@ -122,7 +132,7 @@ impl Queue {
 const LEAST_WINDOW_BYTES: u32 = 16 << 10;
 /// The window in bytes to which each connection may grow if peers send large GSO frames.
 const LEAST_LARGE_WINDOW: u32 = 64 << 10;
-const PARTS: u64 = 64;
+const MOST_PARTS: u64 = 64;
 /// The maximum number of data bytes in flight as frames larger than a slot. Such frames wait in a socket's
 /// queue of 64 MiB (the kernel doubles the requested size), which also includes the kernel's overhead per
 /// frame.
@@ -146,7 +156,7 @@ mod tests {
 
     /// Returns the default ring of a packet socket: 8,192 slots.
     fn ring() -> Queue {
-        Queue::new(Some(8_192), 1_500)
+        Queue::new(Some(8_192), 1_500, 16_384)
     }
 
     fn gso_frame(bytes: usize) -> Frame<Vec<u8>> {
@@ -186,7 +196,7 @@ mod tests {
         assert_eq!(queue.room(), 2 * slots);
         (0..100).for_each(|_| queue.recent.record(&Frame::new(vec![0; 66], Instant::ZERO)));
         assert_eq!(queue.room(), slots, "never less than for full frames");
-        let larger = Queue::new(Some(1 << 20), 1_500);
+        let larger = Queue::new(Some(1 << 20), 1_500, 16_384);
         assert!(larger.room() > MOST_LARGE_BYTES);
     }
 
@@ -220,6 +230,14 @@ mod tests {
         assert_eq!(queue.grown(LEAST_LARGE_WINDOW, 6 << 20, near), LEAST_LARGE_WINDOW);
         queue.lost(near);
         assert_eq!(grown(), LEAST_WINDOW_BYTES);
+    }
+
+    /// Such as a receiver of a cast: its window is what it asks for, and not a share for connections that cannot exist.
+    #[test]
+    fn a_host_of_few_connections_gives_each_more() {
+        for (sockets, window) in [(1, 2 << 20), (4, 1_536_000), (64, 96_000), (16_384, 96_000)] {
+            assert_eq!(Queue::new(Some(8_192), 1_500, sockets).first(2 << 20), window, "{sockets}");
+        }
     }
 
     #[test]
@@ -260,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_device_without_a_limit_sets_none() {
-        let queue = Queue::new(None, 1_500);
+        let queue = Queue::new(None, 1_500, 16_384);
         queue.changed(0, 6 << 20);
         assert_eq!(queue.first(64 << 10), 64 << 10);
         assert_eq!(queue.grown(64 << 10, 6 << 20, None), 6 << 20);

@@ -51,7 +51,7 @@ impl Plan {
             slow: slow(&flags.slow)?,
             late,
             late_time,
-            repairs: repairs(&flags.repair)?,
+            repairs: repairs(&flags.repair, flags)?,
             control: pace(&flags.pace)?,
             buffer_bytes: CAST_BUFFER_BYTES,
         };
@@ -119,16 +119,27 @@ fn late_time(bytes: u64) -> Duration {
     Duration::from_secs(60 + bytes / LATE_BYTES_A_SECOND)
 }
 
-/// Parses `--repair`.
-fn repairs(text: &str) -> Result<Repairs> {
+/// Parses `--repair`. With `auto` the other flags decide.
+fn repairs(text: &str, flags: &CastSendFlags) -> Result<Repairs> {
     let least = text.strip_prefix("group:").and_then(|least| least.parse().ok());
     match (text, least.filter(|least| *least >= 2)) {
+        ("auto", _) => Ok(best_repairs(flags)),
         ("parity", _) => Ok(Repairs::Parity),
         ("each", _) => Ok(Repairs::Each),
         (_, Some(least)) => Ok(Repairs::Group { least }),
         _ => Err(usage(format!(
-            "--repair {text}: choose parity, each, or group:N with N of at least 2"
+            "--repair {text}: choose auto, parity, each, or group:N with N of at least 2"
         ))),
+    }
+}
+
+/// Returns the way of repair that takes the least time. Receivers of a raw stream are mostly behind `rxo cast join`,
+/// and cannot use parity packets; the paper has none.
+fn best_repairs(flags: &CastSendFlags) -> Repairs {
+    if flags.raw || flags.pace == "paper" {
+        Repairs::Group { least: 2 }
+    } else {
+        Repairs::best_for(flags.receivers)
     }
 }
 
@@ -188,6 +199,24 @@ mod tests {
     }
 
     #[test]
+    fn parity_is_for_many_receivers_that_can_use_it() {
+        let repairs = |rest: &str| plan(&format!("--receivers {rest}")).unwrap().config.repairs;
+        let segments = Repairs::Group { least: 2 };
+        for (flags, expected) in [
+            ("31", segments),
+            ("32", Repairs::Parity),
+            ("168", Repairs::Parity),
+            ("168 --raw", segments),
+            ("168 --pace paper", segments),
+            ("168 --repair each", Repairs::Each),
+            ("168 --repair group:3", Repairs::Group { least: 3 }),
+            ("2 --raw --repair parity", Repairs::Parity),
+        ] {
+            assert_eq!(repairs(flags), expected, "{flags}");
+        }
+    }
+
+    #[test]
     fn words_are_read_and_mistakes_named() {
         assert_eq!(slow("wait").unwrap(), Slow::Wait);
         assert_eq!(slow("eject:3s").unwrap(), Slow::Eject(Duration::from_secs(3)));
@@ -204,9 +233,6 @@ mod tests {
                 "{said}"
             );
         }
-        assert_eq!(repairs("parity").unwrap(), Repairs::Parity);
-        assert_eq!(repairs("each").unwrap(), Repairs::Each);
-        assert_eq!(repairs("group:3").unwrap(), Repairs::Group { least: 3 });
         assert_eq!(pace("leader").unwrap(), Control::default());
         assert_eq!(pace("paper").unwrap(), Control::Paper);
         let said = pace("tcp").unwrap_err().to_string();
@@ -220,7 +246,7 @@ mod tests {
         assert!(said.starts_with("--slow eject:0s: choose wait, or eject:TIME"), "{said}");
         let said = late("from-now", false).unwrap_err().to_string();
         assert!(said.contains("use it with --raw"), "{said}");
-        let said = repairs("group:1").unwrap_err().to_string();
+        let said = plan("--receivers 2 --repair group:1").err().unwrap().to_string();
         assert!(said.contains("N of at least 2"), "{said}");
     }
 }

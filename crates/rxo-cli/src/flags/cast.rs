@@ -63,9 +63,9 @@ pub(crate) struct CastSendFlags {
     pub(crate) late: String,
 
     /// Repair of lost data: parity, by packets to the group that each mend a different loss at each receiver; each, by
-    /// unicast to each receiver; or group:N, to the group if at least N receivers miss the same data within a round
-    /// trip.
-    #[arg(long, value_name = "HOW", default_value = "group:2")]
+    /// unicast to each receiver; group:N, to the group if at least N receivers miss the same data within a round trip;
+    /// or auto, which is parity for 32 or more receivers, and group:2 for fewer, with --raw, or with --pace paper.
+    #[arg(long, value_name = "HOW", default_value = "auto")]
     pub(crate) repair: String,
 
     /// Congestion control of the group: leader, one window for all, led by the receiver with the worst path; or paper,

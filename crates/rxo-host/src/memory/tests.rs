@@ -2,7 +2,7 @@ use super::*;
 
 /// Returns the memory of a host over a device whose queue has no limit.
 fn memory(bytes: u64) -> Memory {
-    Memory::new(bytes, Queue::new(None, 1_500))
+    Memory::new(bytes, Queue::new(None, 1_500, 16_384))
 }
 
 /// Returns the share of a connection that holds data in both directions; `None` if there is not enough

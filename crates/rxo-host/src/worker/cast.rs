@@ -454,6 +454,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
     }
 
     fn note_events(&mut self, connections: &mut Connections<B>, now: Instant) {
+        let mut none_is_left = self.group.receivers() == 0;
         while let Some(event) = self.group.poll_event() {
             match event {
                 GroupEvent::Abort(id) => self.abort_member(connections, self.place(id), now),
@@ -462,6 +463,10 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
                 }
                 GroupEvent::Ended { id, outcome, bytes, repaired_bytes, time } => {
                     let Some(peer) = self.end_member(id) else { continue };
+                    if std::mem::take(&mut none_is_left) {
+                        let group = self.group.progress();
+                        self.emit(CastEvent::Progress(CastProgress { group, ..self.counts }));
+                    }
                     self.emit(CastEvent::Ended { peer, outcome, bytes, repaired_bytes, time });
                 }
             }

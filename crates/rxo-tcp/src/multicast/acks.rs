@@ -73,7 +73,7 @@ impl Group {
             return false;
         }
         let Some(una) = self.position(record.ack, all) else { return false };
-        let Self { members, sends, tree, late, text, mss, .. } = self;
+        let Self { members, sends, tree, late, text, blocks, mss, .. } = self;
         let Some(Some(member)) = members.get_mut(id as usize) else { return false };
         // A member that has caught up may have outstanding data that the group has dropped.
         let may_sleep = member.is_led && una >= text.first();
@@ -93,7 +93,7 @@ impl Group {
         let limit = una + u64::from(connection.dormant_allowance(nxt));
         tree.set(id as usize, MemberMinimum { limit, una });
         late.set(id, member.is_late, MemberMinimum { limit, una });
-        text.advance(tree.least().una);
+        text.advance(blocks.advance(tree.least().una));
         if una < all {
             // The connection's own timers are off. No further send may come to start the group's timer, so
             // start it here.

@@ -87,11 +87,13 @@ impl Blocks {
         }
     }
 
-    /// Drops the blocks before `una`, which all receivers have acknowledged.
-    fn forget_before(&mut self, una: u64) {
+    /// Drops the blocks before `una`, which all receivers have acknowledged. Returns the position of the first byte
+    /// that repairs may need: a parity packet is computed from the whole block, also from the part before `una`.
+    pub(super) fn advance(&mut self, una: u64) -> u64 {
         while self.blocks.front().is_some_and(|block| block.end <= una) {
             self.blocks.pop_front();
         }
+        self.blocks.front().map_or(una, |block| block.start.min(una))
     }
 
     /// Drops the losses of a receiver that is no longer a member.
@@ -225,7 +227,6 @@ impl Group {
     /// Queues the parity packets that are due.
     pub(super) fn queue_parity(&mut self, now: Instant) {
         let is_over = self.has_sent_all();
-        self.blocks.forget_before(self.text.start());
         let leader = self.controller.as_ref().and_then(|it| it.leader());
         while let Some(due) = self.blocks.take_due(is_over, leader, now) {
             let Due { start, end, segment_bytes, packets, leaders } = due;
@@ -241,7 +242,7 @@ impl Group {
 
     /// Returns the parity packet for `repair`, without its symbol; `None` if `repair` is a segment. The owner
     /// computes the symbol from the block's data ([`Group::sent_text`]), which is empty if all receivers have
-    /// acknowledged the block in the meantime.
+    /// acknowledged the whole block in the meantime.
     #[must_use]
     pub fn parity(&self, repair: &Repair, now: Instant) -> Option<Parity<'static>> {
         let (segment_bytes, index) = repair.parity()?;

@@ -96,3 +96,16 @@ pub enum Repairs {
     /// under `Group { least: 2 }`, some round trips later.
     Parity,
 }
+
+impl Repairs {
+    /// Returns the method by which a stream to this number of receivers takes the least time: `Parity` for 32 or
+    /// more, if all of them have a [`ParityCollector`](crate::ParityCollector), otherwise `Group { least: 2 }`.
+    ///
+    /// A parity packet repairs a different loss at each receiver, but waits for the end of its block.
+    #[must_use]
+    pub const fn best_for(receivers: usize) -> Self {
+        // On virtual time, where receivers answer at once, parity takes no longer for 8 receivers. 20 processes that
+        // share two processors answer milliseconds later, and got segments sooner than parity packets.
+        if receivers < 32 { Self::Group { least: 2 } } else { Self::Parity }
+    }
+}

@@ -185,7 +185,7 @@ impl Controller {
         let bytes = delivered.saturating_sub(self.delivered);
         (self.delivered, self.settled) = (self.delivered.max(delivered), settled);
         self.round_trip_ns = round_trip_ns;
-        self.least_round_trip_ns = self.least_round_trip_ns.min(round_trip_ns);
+        self.least_round_trip_ns = shorter(self.least_round_trip_ns, round_trip_ns);
         if bytes == 0 || una < self.lowered_until {
             return;
         }
@@ -282,7 +282,7 @@ impl Group {
         let path = &mut member.path;
         (path.round_trip_ns, path.last_arrival_at) = (report.round_trip_ns, report.last_arrival_at);
         path.delivered = report.delivered;
-        path.least_round_trip_ns = path.least_round_trip_ns.min(report.round_trip_ns);
+        path.least_round_trip_ns = shorter(path.least_round_trip_ns, report.round_trip_ns);
         let has_lost = path.loss_events != report.loss_events;
         path.loss_events = report.loss_events;
         if has_lost {
@@ -367,7 +367,25 @@ impl Group {
     }
 }
 
+/// Returns the shorter of two round trips. `sample_ns` is 0 if the connection has not measured any.
+fn shorter(least_ns: u64, sample_ns: u64) -> u64 {
+    if sample_ns == 0 { least_ns } else { least_ns.min(sample_ns) }
+}
+
 /// The minimum number of queued segments with which a loss counts as congestion (Veno's beta).
 const QUEUED_SEGMENTS: u32 = 3;
 /// The reciprocal of the weight (1/8) of the latest distance between losses in the moving average.
 const WEIGHT: u64 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With 0 as the shortest round trip, every loss would look like congestion.
+    #[test]
+    fn a_round_trip_that_was_not_measured_is_not_the_shortest() {
+        let samples = [0, 900, 0, 400, 700];
+        let least = samples.iter().fold(u64::MAX, |least, sample| shorter(least, *sample));
+        assert_eq!(least, 400);
+    }
+}

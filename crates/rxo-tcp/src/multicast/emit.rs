@@ -127,6 +127,12 @@ impl Group {
         Timestamps::new(self.config.seed.timestamp_offset).clock(now)
     }
 
+    /// Drops the data that all receivers have acknowledged, and that no parity packet may need.
+    pub(super) fn drop_acknowledged(&mut self) {
+        let una = self.tree.least().una.min(self.nxt);
+        self.text.advance(self.blocks.advance(una));
+    }
+
     /// Returns the data of an earlier segment to the group, for owners that send several segments at once:
     /// `bytes` bytes starting at the sequence number `seq`.
     #[must_use]

@@ -1,15 +1,13 @@
-//! One receiver of a group: how it joins, the data that its connection gets, and its outcome.
+//! One receiver of a group: its position, whether the group leads it, and its outcome.
 
 use alloc::vec::Vec;
-use rxo_frame::{Duration, Instant, SharedBytes};
+use rxo_frame::{Duration, Instant};
 
 use super::acks::Sleep;
 use super::control::{PathState, ReceiverReport};
-use super::outcome::LEAST_SEGMENT_BYTES;
-use super::silent::FIRST_SILENCE_LIMIT;
 use super::tree::MemberMinimum;
-use super::{Group, GroupEvent, Late, Outcome, Progress, Refusal};
-use crate::{CallError, Connection, Failure, GroupSeed, State};
+use super::{Group, GroupEvent, Outcome, Progress};
+use crate::{Connection, Failure, State};
 
 /// The number of a receiver while it is a member; later another receiver may get it.
 pub type MemberId = u32;
@@ -38,13 +36,13 @@ pub(super) struct Member {
     /// `true` if the receiver joined after the first byte was sent.
     pub(super) is_late: bool,
     /// The payload size of a full segment to the receiver, in bytes.
-    mss: u32,
+    pub(super) mss: u32,
     /// `true` if the receiver's connection has been closed for sending.
-    is_shut: bool,
+    pub(super) is_shut: bool,
     /// `true` while the owner has not yet answered a request for earlier data.
-    has_asked: bool,
-    joined_at: Instant,
-    start: u64,
+    pub(super) has_asked: bool,
+    pub(super) joined_at: Instant,
+    pub(super) start: u64,
     /// The acknowledged position at the receiver's last progress, and the time of that progress.
     pub(super) progress: (u64, Instant),
     /// The smoothed round-trip time of the receiver's connection in nanoseconds, at the last update.
@@ -54,12 +52,12 @@ pub(super) struct Member {
     /// `true` if the connection was retransmitting after a timeout at the last update.
     pub(super) is_after_timeout: bool,
     /// The number of bytes that the receiver's connection has retransmitted.
-    repaired_bytes: u64,
+    pub(super) repaired_bytes: u64,
     /// The time by which the receiver must confirm that it has received everything; `None` before it has
     /// acknowledged everything.
     pub(super) confirm_by: Option<Instant>,
     /// The reason why the receiver was ejected; `None` if the receiver was not ejected.
-    ejected: Option<Outcome>,
+    pub(super) ejected: Option<Outcome>,
 }
 
 impl Member {
@@ -76,98 +74,6 @@ impl Member {
 }
 
 impl Group {
-    /// Returns the seed to give to a new connection by [`Connection::join_group`] before its SYN, unless
-    /// [`Group::is_too_late`].
-    #[must_use]
-    pub fn seed(&self) -> GroupSeed {
-        let GroupSeed { iss, timestamp_offset } = self.config.seed;
-        let from = if self.config.late == Late::FromNow { self.nxt as u32 } else { 0 };
-        GroupSeed { iss: iss + from, timestamp_offset }
-    }
-
-    /// Returns `true` if a receiver that joins now is refused: because it joins after the first byte
-    /// ([`Late::Refuse`]), or because late receivers have used up their time
-    /// ([`GroupConfig::late_time`](super::GroupConfig::late_time)). Do not pass the seed to the connection of
-    /// such a receiver: with the sequence number and timestamp offset in the seed, the receiver could forge
-    /// segments to the group.
-    #[must_use]
-    pub fn is_too_late(&self) -> bool {
-        self.lateness().is_some()
-    }
-
-    /// Makes the receiver at the other end of `connection`, which has just been opened, a member.
-    ///
-    /// # Errors
-    /// Returns the reason for a refusal. The caller must then abort the connection.
-    pub fn join<B: AsRef<[u8]>>(
-        &mut self,
-        connection: &mut Connection<B>,
-        now: Instant,
-    ) -> Result<MemberId, Refusal> {
-        let start = self.admit(connection)?;
-        let member = Member {
-            una: start,
-            given: start,
-            send: self.sends.next(),
-            sleep: Sleep::Awake,
-            is_led: false,
-            leaves: false,
-            left_at: None,
-            silence_limit: FIRST_SILENCE_LIMIT,
-            path: PathState::new(connection.pair().destination()),
-            is_late: self.nxt > 0,
-            mss: u32::MAX,
-            is_shut: false,
-            has_asked: false,
-            joined_at: now,
-            start,
-            progress: (start, now),
-            round_trip_ns: 0,
-            has_timed_out: false,
-            is_after_timeout: false,
-            repaired_bytes: 0,
-            confirm_by: None,
-            ejected: None,
-        };
-        let id = self.free.pop().unwrap_or_else(|| {
-            self.members.push(None);
-            (self.members.len() - 1) as MemberId
-        });
-        self.members[id as usize] = Some(member);
-        if self.nxt > 0 {
-            self.count_latecomer();
-        }
-        self.wait_for(now);
-        self.before(id, connection, now);
-        self.after(id, connection, now);
-        Ok(id)
-    }
-
-    /// Returns the position at which the stream begins for a receiver, or the reason to refuse it.
-    fn admit<B: AsRef<[u8]>>(&self, connection: &Connection<B>) -> Result<u64, Refusal> {
-        if let Some(why) = self.lateness() {
-            return Err(why);
-        }
-        let start = connection.group_iss().and_then(|iss| self.position(iss + 1, self.nxt));
-        let start = match self.config.late {
-            Late::FromNow => start,
-            _ => connection.group_iss().filter(|iss| *iss == self.config.seed.iss).map(|_| 0),
-        };
-        let start = start.ok_or(Refusal::NotInGroup)?;
-        let statistics = connection.statistics();
-        if !statistics.sack {
-            return Err(Refusal::NoSack);
-        }
-        if !statistics.timestamps {
-            return Err(Refusal::NoTimestamps);
-        }
-        if statistics.mss < LEAST_SEGMENT_BYTES {
-            return Err(Refusal::SmallSegments(statistics.mss));
-        }
-        let is_full = self.receivers() >= self.config.most_receivers;
-        if is_full { Err(Refusal::Full) } else { Ok(start) }
-    }
-
     /// Reports the sends of the group to a member's connection. Call this method before any other event of the
     /// connection: a segment, a timeout, or a poll for segments.
     #[inline]
@@ -215,34 +121,6 @@ impl Group {
         self.members.get(id as usize).is_some_and(|it| it.as_ref().is_some_and(Member::is_dormant))
     }
 
-    /// Passes to a connection the data that it may send. After the last byte, closes the connection for
-    /// sending.
-    fn send_available<B: AsRef<[u8]>>(&mut self, id: MemberId, connection: &mut Connection<B>) {
-        let Self { members, text, nxt, .. } = self;
-        let Some(Some(member)) = members.get_mut(id as usize) else { return };
-        // A member in catch-up must not overtake the group.
-        let until = if member.is_led { text.end() } else { text.end().min(*nxt) };
-        while member.given < until
-            && let Some(mut piece) = text.piece(member.given, until)
-        {
-            match connection.send_shared(&mut piece) {
-                Ok(lent) => member.given += lent as u64,
-                Err(CallError::NotYet) => return,
-                // The connection is over.
-                Err(_) => return,
-            }
-            if !piece.is_empty() {
-                return;
-            }
-        }
-        let has_all = text.length() == Some(member.given);
-        if has_all && !member.is_shut && *nxt > member.given {
-            // An error means that the connection is over.
-            let _ = connection.shutdown();
-            member.is_shut = true;
-        }
-    }
-
     /// Updates the group after an event of a member's connection. Costs O(log n), usually less.
     #[inline]
     pub fn after<B: AsRef<[u8]>>(
@@ -286,7 +164,7 @@ impl Group {
         } else {
             self.ask_for_text(id, connection);
         }
-        self.text.advance(self.tree.least().una.min(self.nxt));
+        self.drop_acknowledged();
         self.check_end(id, connection, now);
     }
 
@@ -360,48 +238,6 @@ impl Group {
         }
     }
 
-    /// Asks the owner for data that the group has dropped.
-    fn ask_for_text<B: AsRef<[u8]>>(&mut self, id: MemberId, connection: &Connection<B>) {
-        let first = self.text.first();
-        let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
-        // Without this check, the same data would be requested again at once while the receiver reads
-        // nothing.
-        let has_room = connection.send_room() > 0
-            && connection.has_much_send_room()
-            && connection.unacknowledged_bytes() < CATCH_UP_BYTES / 2;
-        if member.given < first && has_room && !member.has_asked && !connection.is_closed() {
-            member.has_asked = true;
-            let (from, missing) = (member.given, first - member.given);
-            let bytes = missing.min(CATCH_UP_BYTES as u64);
-            self.events.push_back(GroupEvent::WantsText { id, from, bytes });
-        }
-    }
-
-    /// Passes requested data to a member's connection, in order; an empty `text` ends the answer. Afterwards
-    /// the caller must let the connection send.
-    pub fn provide<B: AsRef<[u8]>>(
-        &mut self,
-        id: MemberId,
-        connection: &mut Connection<B>,
-        mut text: SharedBytes,
-        now: Instant,
-    ) {
-        let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
-        if member.is_led || !member.has_asked {
-            return;
-        }
-        if text.is_empty() {
-            (member.has_asked, member.progress.1) = (false, now);
-            return;
-        }
-        while let Ok(lent) = connection.send_shared(&mut text) {
-            member.given += lent as u64;
-            if text.is_empty() {
-                return;
-            }
-        }
-    }
-
     /// Counts `bytes` that a member's connection retransmits.
     #[inline]
     pub fn count_repair(&mut self, id: MemberId, bytes: usize) {
@@ -459,7 +295,7 @@ impl Group {
         self.touched.retain(|touched| *touched != id);
         self.wanted.retain(|wanted| wanted.id != id);
         self.blocks.forget_member(id);
-        self.text.advance(self.tree.least().una.min(self.nxt));
+        self.drop_acknowledged();
     }
 
     /// Asks the owner to abort the connection of a member, unless it has been asked already.
@@ -502,8 +338,6 @@ impl Group {
 /// Maximum number of bytes that a receiver in catch-up can have received from the group: the largest window
 /// (RFC 7323, section 2.3).
 const MOST_AHEAD: u64 = 1 << 30;
-/// The number of bytes that are passed at a time to the connection of a receiver in catch-up.
-const CATCH_UP_BYTES: usize = 1 << 20;
 /// The time within which a receiver must confirm that it has received everything. The receiver may need this
 /// time to check and store the data.
 pub(super) const CONFIRMS_WITHIN: Duration = Duration::from_secs(60);

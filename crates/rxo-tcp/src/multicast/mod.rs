@@ -11,7 +11,8 @@
 //!   ACK.
 //! * `sends.rs`: the times of the last sends. A connection is informed of the times at its next event, so that
 //!   the cost of a send does not grow with the number of receivers.
-//! * `member.rs`: one receiver: its joining, its data, and the calls before and after each event.
+//! * `member.rs`: one receiver: the calls before and after each event. `join.rs`: who may join; `given.rs`: the data that
+//!   a receiver's connection gets.
 //! * `outcome.rs`: the events for the owner.
 //! * `text.rs`: the data that not all receivers have acknowledged.
 //! * `emit.rs`: the next segment to the group.
@@ -34,6 +35,8 @@ mod blocks;
 mod config;
 mod control;
 mod emit;
+mod given;
+mod join;
 mod late;
 mod member;
 mod outcome;

@@ -1,6 +1,7 @@
 //! A cast under independent losses, beside as many unicasts over the same links. `rxo-lab cast` measures more of it.
 
 use rxo_frame::Duration;
+use rxo_tcp::Repairs;
 
 use crate::costs::Case;
 use crate::room::{group_config, parity_config};
@@ -27,6 +28,17 @@ fn joins_and_farewells_take_less_than_300_ms() {
             let cast = case.cast(config);
             assert!(cast.around < Duration::from_millis(300), "{case:?}: {cast:?}");
         }
+    }
+}
+
+/// Five receivers get segments sooner than parity packets, which wait for the end of their block; many do not.
+#[test]
+fn the_best_repairs_take_less_time_than_others() {
+    for receivers in [5, 32] {
+        let case = Case { receivers, bytes: 10_000_000, loss: 30, stops: None };
+        let mut ways = [parity_config(), group_config()];
+        ways.sort_by_key(|config| case.cast(*config).time);
+        assert_eq!(ways[0].repairs, Repairs::best_for(receivers.into()), "{case:?}");
     }
 }
 

@@ -55,6 +55,22 @@ fn a_slow_link_repairs_before_timers_expire() {
     assert!(time < Duration::from_millis(1_400), "{time:?}, and the link needs 0.84 s");
 }
 
+/// A block is kept until all receivers have it, and the send buffer has room for half of one.
+#[test]
+fn a_buffer_smaller_than_a_block_does_not_stop_the_cast() {
+    for loss in [0, 30] {
+        let mut room =
+            Room::new(GroupConfig { buffer_bytes: 45_000, ..parity_config() }, 0, 700_000);
+        (room.links.loss, room.links.lossy_from) = (loss, room.now + Duration::from_millis(2));
+        (0..8).for_each(|number| {
+            room.come(spread_config(number));
+        });
+        room.run();
+        assert_eq!(room.done(), 8, "{loss} of 1000: {:?}", room.outcomes());
+        assert_eq!(room.parity_packets > 0, loss > 0);
+    }
+}
+
 /// The application reads slowly, so the segments of a block are partly read, in order, and out of order.
 #[test]
 fn what_the_application_has_read_counts() {

@@ -351,10 +351,15 @@ impl Room {
     /// Returns the datagram of a parity packet; `None` if `repair` is a segment.
     fn parity(&self, repair: &Repair) -> Option<Wire> {
         let parity = self.group.parity(repair, self.now)?;
-        let symbol = vec![0; parity.block.symbol_bytes()];
+        // The owner computes the symbol from all segments of the block.
+        let (block, text) =
+            (parity.block, self.group.sent_text(parity.block.seq, parity.block.bytes));
+        let start = (block.seq - (ISS + 1)) as usize;
+        assert!(text.to_vec() == self.stream[start..start + block.bytes as usize], "{block:?}");
+        let symbol = vec![0; block.symbol_bytes()];
         let mut text = Vec::new();
         Parity { symbol: &symbol, ..parity }.write(&mut text);
-        let (seq, ack) = (parity.block.seq, SeqNumber(0));
+        let (seq, ack) = (block.seq, SeqNumber(0));
         let options = SegmentOptions::default();
         let flags = TcpFlags::default();
         Some(Wire { seq, ack, flags, window: 0, options, text, ecn: Ecn::NotCapable })

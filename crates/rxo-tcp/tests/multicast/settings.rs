@@ -21,7 +21,7 @@ pub(crate) fn group_config() -> GroupConfig {
     }
 }
 
-/// Repairs losses by parity packets, as `rxo cast send` does.
+/// Repairs losses by parity packets, as `rxo cast send` does for many receivers.
 pub(crate) fn parity_config() -> GroupConfig {
     GroupConfig { repairs: Repairs::Parity, ..group_config() }
 }

@@ -101,8 +101,21 @@ fn what_no_block_has_is_repeated() {
     }
     assert!((0..32).all(|number| blocks.ask(&wanted(1, number), false, at(300))));
     assert!(!blocks.ask(&wanted(1, 32), false, at(300)), "more than parity packets");
-    blocks.forget_before(64_000);
+    assert_eq!(blocks.advance(64_000), 64_000);
     assert!(blocks.blocks.is_empty());
+}
+
+#[test]
+fn a_block_is_kept_whole_until_all_receivers_have_all_of_it() {
+    let mut blocks = blocks(70);
+    assert_eq!(
+        [0, 9_000, 63_999, 64_000, 69_999].map(|una| blocks.advance(una)),
+        [0, 0, 0, 64_000, 64_000]
+    );
+    assert_eq!(blocks.advance(70_000), 70_000);
+    // What follows is another block, because the data of the last one is gone.
+    blocks.sent((70_000, 75_000), SIZE, at(2_000));
+    assert_eq!(blocks.advance(71_000), 70_000);
 }
 
 proptest! {

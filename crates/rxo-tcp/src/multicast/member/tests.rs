@@ -1,14 +1,14 @@
 //! Tests of receivers in catch-up: the interpretation of their sequence numbers.
 
 use alloc::vec::Vec;
-use rxo_frame::Duration;
+use rxo_frame::{Duration, SharedBytes};
 use rxo_wire::tcp::SackBlock;
 use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
 
 use super::*;
 use crate::{
-    Config, Control, Ecn, GroupConfig, Repairs, Secret, Segment, SegmentOptions, Slow, Statistics,
-    Transmit,
+    Config, Control, Ecn, GroupConfig, GroupSeed, Late, Repairs, Secret, Segment, SegmentOptions,
+    Slow, Statistics, Transmit,
 };
 
 const NOW: Instant = Instant::from_micros(1_000_000);

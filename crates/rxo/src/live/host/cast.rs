@@ -34,6 +34,7 @@ pub fn cast_receiver(config: &mut HostConfig) {
     config.tcp.receive_buffer_bytes = CAST_WINDOW_BYTES;
     config.tcp.receive_pieces = PIECES;
     config.tcp.largest_buffers = None;
+    config.sockets = RECEIVER_CONNECTIONS;
     config.tcp.ecn = false;
     config.tcp.keep_alive = Some(KEEP_ALIVE);
     join_soon(config);
@@ -54,9 +55,12 @@ pub const CAST_QUICK_ACKS: u16 = 32;
 /// The maximum time for which a receiver delays an ACK. This time matters if the sender's window is smaller than
 /// [`CAST_SEGMENTS_FOR_AN_ACK`] segments.
 pub const CAST_DELAYED_ACK: Duration = Duration::from_millis(5);
-/// The receive window of each receiver in bytes, 16 ms at 1 Gbit/s. The smallest window of all receivers limits the
-/// group.
+/// The largest receive window of a receiver in bytes, 16 ms at 1 Gbit/s; memory and the device's receive queue may leave
+/// less. The smallest window of all receivers limits the group.
 pub const CAST_WINDOW_BYTES: u32 = 2 << 20;
+/// The maximum number of connections of a receiver: that of the cast, and some that ask for blocks again or are closing.
+/// A host with few connections gives each a larger part of the device's receive queue as its first window.
+const RECEIVER_CONNECTIONS: usize = 4;
 /// The sender's buffer for data that not all receivers have acknowledged, in bytes: more than the window of any
 /// receiver.
 pub const CAST_BUFFER_BYTES: u32 = 4 << 20;
