@@ -12,7 +12,8 @@ use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
 use rxo_testbed::{CpuMeter, KernelGro, Lab, LabOptions, times_slept};
 
 use super::plan::{Pace, Plan, Setting};
-use super::run::{Sample, counts, wire_bytes};
+use super::run::Sample;
+use super::window::{Counted, Counts, Reserve};
 
 /// A private network in which a thread of the kernel polls the receiving interface.
 #[derive(Debug)]
@@ -38,7 +39,13 @@ impl KernelPath {
     ///
     /// # Errors
     /// If the interface refuses the MTU, or the transfer fails or delivers wrong bytes.
-    pub(super) fn measure(&self, setting: Setting, pace: Pace, plan: &Plan) -> Result<Sample> {
+    pub(super) fn measure(
+        &self,
+        setting: Setting,
+        pace: Pace,
+        plan: &Plan,
+        reserve: &Reserve,
+    ) -> Result<Sample> {
         let Self { lab, poller } = self;
         self.apply(setting, pace)?;
         let limit_bytes_per_s = Some(pace.bytes_per_s);
@@ -47,27 +54,16 @@ impl KernelPath {
         let meter =
             CpuMeter::new().threads(READER, transfer.receiver_threads()).process(POLLER, *poller);
         transfer.measure(plan.warm_up, &meter)?;
-        let before = (counts(lab)?, self.sleeps()?);
-        let window = transfer.measure(plan.kernel_window, &meter)?;
-        let after = (counts(lab)?, self.sleeps()?);
+        let counted = reserve.filled(plan.kernel_window, FEWEST_PACKETS, |time| {
+            Counted::of(&transfer, &meter, time, || self.counts())
+        });
         if !transfer.stop()?.is_intact() {
             bail!("bytes arrived that were not sent; please report this");
         }
-        let packets = after.0.packets - before.0.packets;
-        if packets < FEWEST_PACKETS {
-            bail!("only {packets} packets crossed the wire; try a larger --seconds");
-        }
-        let each = |all: u64| all as f64 / packets as f64;
-        let used: Option<Duration> =
-            [READER, POLLER].iter().map(|part| window.cpu.part(part)).sum();
-        Ok(Sample {
-            packets,
-            deliveries: each(after.0.deliveries - before.0.deliveries),
-            wire_bytes: wire_bytes(&window, packets),
-            wakes: each(after.1 - before.1),
-            ns: used.context("the receiver was not measured")?.as_nanos() as f64 / packets as f64,
-            gbit_per_s: window.gbit_per_s(),
-        })
+        let counted = counted?;
+        let parts = [READER, POLLER].iter().map(|part| counted.window.cpu.part(part));
+        let used: Option<Duration> = parts.sum();
+        Ok(counted.sample(used.context("the receiver was not measured")?))
     }
 
     /// Sets the MTU, the limit on aggregates and the sender's bursts. Old kernels know no limit, and have fine bursts always; the
@@ -85,9 +81,9 @@ impl KernelPath {
         Ok(host.set_coalesced_bytes(bytes.min(MOST_BYTES))?)
     }
 
-    /// Returns how often the polling thread has slept so far.
-    fn sleeps(&self) -> Result<u64> {
-        times_slept(self.poller).context("the kernel's polling thread has ended")
+    fn counts(&self) -> Result<Counts> {
+        let sleeps = times_slept(self.poller).context("the kernel's polling thread has ended")?;
+        Ok(Counts { sleeps, ..Counts::now(&self.lab)? })
     }
 }
 

@@ -11,6 +11,7 @@ mod kernel;
 mod plan;
 mod result;
 mod run;
+mod window;
 
 use anyhow::{Context, Result, bail};
 
@@ -20,6 +21,7 @@ pub(crate) use self::plan::Plan;
 use self::plan::Setting;
 use self::result::{Calibration, Measured};
 use self::run::Sample;
+use self::window::Reserve;
 use crate::experiment::{Experiment, Output};
 use crate::turns::{Cases, Turns};
 
@@ -32,25 +34,26 @@ impl Experiment for Plan {
 
     fn measure(&self, turns: &Turns<'_>) -> Result<Calibration> {
         let (workload, kernel) = (Workload::new(), KernelPath::open()?);
+        let plan = if kernel.is_some() { self.clone() } else { self.without_kernel() };
+        let reserve = Reserve::of(plan.duration);
         let mut coalesce_ns = Vec::new();
         let measure = |setting: Setting, round: usize| {
             if coalesce_ns.len() <= round {
-                coalesce_ns.push(workload.ns_per_packet(self.engine));
+                coalesce_ns.push(workload.ns_per_packet(plan.engine));
             }
             match setting.kernel_pace().zip(kernel.as_ref()) {
-                Some((pace, kernel)) => kernel.measure(setting, pace, self),
-                None => run::measure(setting, self),
+                Some((pace, kernel)) => kernel.measure(setting, pace, &plan, &reserve),
+                None => run::measure(setting, &plan, &reserve),
             }
         };
-        let mut settings = self.settings.to_vec();
-        settings.retain(|one| kernel.is_some() || !one.is_kernel());
-        let cases = Cases { cases: &settings, rounds: self.rounds, rotated: settings.len() };
+        let settings = plan.settings;
+        let cases = Cases { cases: settings, rounds: plan.rounds, rotated: settings.len() };
         let samples = turns.measure(cases, |setting| setting.to_string(), measure, line)?;
         if samples.iter().any(Vec::is_empty) {
             bail!("stopped by a signal before every setting was measured once");
         }
-        let samples = settings.into_iter().zip(samples).collect();
-        Calibration::of(&Measured { samples, coalesce_ns }, self).context(
+        let samples = settings.iter().copied().zip(samples).collect();
+        Calibration::of(&Measured { samples, coalesce_ns }, &plan).context(
             "the measurements do not tell the costs of packets and bytes apart: the machine is too \
              busy; run it when less else runs, or with a larger --seconds",
         )
@@ -66,9 +69,13 @@ impl Experiment for Plan {
 }
 
 fn line(sample: &Sample) -> String {
-    let Sample { ns, gbit_per_s, deliveries, .. } = sample;
+    let Sample { ns, gbit_per_s, deliveries, waited, .. } = sample;
+    let waited = match waited.is_zero() {
+        true => String::new(),
+        false => format!("  after {:.1} s with too few packets", waited.as_secs_f64()),
+    };
     format!(
-        "{:>5.1} packets per delivery  {ns:>6.0} ns per packet  {gbit_per_s:>5.1} Gbit/s",
+        "{:>5.1} packets per delivery  {ns:>6.0} ns per packet  {gbit_per_s:>5.1} Gbit/s{waited}",
         1.0 / deliveries
     )
 }

@@ -15,6 +15,8 @@ use crate::machine::Cores;
 /// The work of `rxo calibrate`: the settings to measure, and the time for each.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
+    /// The approximate duration of all measurements.
+    pub(super) duration: Duration,
     pub(super) settings: &'static [Setting],
     pub(super) rounds: usize,
     /// Time for which one transfer through rxo is measured, after the warm-up.
@@ -96,26 +98,45 @@ impl Plan {
             .filter(|time| (SHORTEST..=LONGEST).contains(time))
             .ok_or_else(|| usage(format!("--seconds {seconds}: choose 6 to 600")))?;
         let save = save.as_deref().map(|path| paths::for_file("--save", path)).transpose()?;
-        let rounds = (all.as_secs_f64() / ROUND.as_secs_f64()).round().clamp(1.0, 25.0);
-        let each = all.div_f64(rounds * SETTINGS.len() as f64);
-        Ok(Self {
+        let plan = Self {
+            duration: all,
             settings: &SETTINGS,
-            rounds: rounds as usize,
-            window: each.saturating_sub(SET_UP + WARM_UP).max(SHORTEST_WINDOW),
-            kernel_window: each.saturating_sub(WARM_UP).max(SHORTEST_WINDOW),
+            rounds: (all.as_secs_f64() / ROUND.as_secs_f64()).round().clamp(1.0, 25.0) as usize,
+            window: SHORTEST_WINDOW,
+            kernel_window: SHORTEST_WINDOW,
             warm_up: WARM_UP,
             engine: ENGINE,
             cores: Cores::choose(),
             output: Output { json: *json, save },
-        })
+        };
+        Ok(plan.with_windows())
+    }
+
+    /// Returns the plan without the kernel's own path, for a machine on which that path cannot be measured. All of the time is
+    /// then for the settings through rxo.
+    pub(super) fn without_kernel(&self) -> Self {
+        let all = self.settings;
+        let settings = all.split_at(all.partition_point(|one| !one.is_kernel())).0;
+        Self { settings, ..self.clone() }.with_windows()
+    }
+
+    /// Divides the time among the settings of all rounds.
+    fn with_windows(self) -> Self {
+        let each = self.duration.div_f64((self.rounds * self.settings.len()) as f64);
+        Self {
+            window: each.saturating_sub(SET_UP + WARM_UP).max(SHORTEST_WINDOW),
+            kernel_window: each.saturating_sub(WARM_UP).max(SHORTEST_WINDOW),
+            ..self
+        }
     }
 }
 
 /// The settings to measure. Through rxo: from 1 to 1/32 delivery per packet at one packet size, and other packet sizes
 /// with equal delivery counts. Without both, the fit could not distinguish the cost of a packet from that of
 /// a byte. Through the kernel: limits on its aggregates, for deliveries, and bursts of several lengths, for wake-ups.
-/// Two rates, because a wake-up costs more after a longer sleep.
-const SETTINGS: [Setting; 19] = [
+/// Several rates, because a wake-up costs more after a longer sleep; at the highest there are so few that deliveries
+/// matter. Those of the kernel are last.
+const SETTINGS: [Setting; 21] = [
     through_rxo(1_500, 1),
     through_rxo(1_500, 2),
     through_rxo(1_500, 4),
@@ -126,13 +147,15 @@ const SETTINGS: [Setting; 19] = [
     through_rxo(9_000, 1),
     through_rxo(9_000, 2),
     through_rxo(9_000, 6),
+    through_kernel(1_500, 45, pace(5)),
     through_kernel(1_500, 45, pace(20)),
     through_kernel(1_500, 45, pace(100)),
+    through_kernel(1_500, 45, pace(300)),
     through_kernel(1_500, 45, fine(5)),
     through_kernel(1_500, 45, fine(20)),
     through_kernel(1_500, 8, pace(60)),
     through_kernel(1_500, 2, pace(20)),
-    through_kernel(1_500, 2, pace(100)),
+    through_kernel(1_500, 2, pace(300)),
     through_kernel(9_000, 7, pace(20)),
     through_kernel(9_000, 7, pace(100)),
 ];
@@ -177,6 +200,24 @@ mod tests {
         assert_eq!((rounds("6"), rounds("30"), rounds("90s")), (1, 3, 9));
     }
 
+    #[test]
+    fn the_time_is_used_with_and_without_the_kernels_path() {
+        for seconds in ["10", "30", "95"] {
+            let whole = Plan::from_flags(&flags(seconds)).unwrap();
+            let rxo = whole.without_kernel();
+            assert_eq!((whole.settings.len(), rxo.settings.len()), (21, 10));
+            assert!(!rxo.settings.iter().any(Setting::is_kernel));
+            for plan in [whole, rxo] {
+                let each = |one: &Setting| match one.is_kernel() {
+                    true => WARM_UP + plan.kernel_window,
+                    false => SET_UP + WARM_UP + plan.window,
+                };
+                let all = plan.settings.iter().map(each).sum::<Duration>() * plan.rounds as u32;
+                assert!(all.abs_diff(plan.duration) < Duration::from_millis(1), "{plan:?}");
+            }
+        }
+    }
+
     /// One delivery for each wake-up, and one length of packets for each, would not distinguish their costs.
     #[test]
     fn the_kernels_path_is_measured_with_several_of_everything() {
@@ -189,9 +230,9 @@ mod tests {
         };
         assert_eq!(kinds(|(one, _)| one.max_segments.into()), 4);
         assert_eq!(kinds(|(one, _)| one.mtu.into()), 2);
-        assert_eq!(kinds(|(_, pace)| pace.bytes_per_s), 4);
+        assert_eq!(kinds(|(_, pace)| pace.bytes_per_s), 5);
         assert_eq!(kinds(|(_, pace)| pace.is_fine.into()), 2);
-        assert_eq!(SETTINGS[12].to_string(), "kernel 5 MB/s fine, MTU 1500, up to 45");
+        assert_eq!(SETTINGS[14].to_string(), "kernel 5 MB/s fine, MTU 1500, up to 45");
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(super) struct Measured {
 /// The fitted costs of receiving through rxo, and of the kernel's own path.
 #[derive(Debug, Serialize)]
 pub(crate) struct Calibration {
-    /// The costs of receiving through rxo, fitted to the medians over all rounds. The cost of a wake-up is the kernel's.
+    /// The costs of receiving through rxo, fitted to the medians over all rounds. The costs of a wake-up are the kernel's.
     pub(super) costs: Costs,
     #[serde(flatten)]
     basis: Basis,
@@ -57,8 +57,9 @@ struct Spreads {
     device_ns: Spread,
     /// `None` for the kernel, whose merging is part of `device_ns`.
     coalesce_ns: Option<Spread>,
-    /// `None` if it was not measured.
+    /// `None` if waking was not measured.
     wake_ns: Option<Spread>,
+    cold_ns: Option<Spread>,
 }
 
 /// The medians of one setting over all rounds, as a row of the table.
@@ -101,14 +102,17 @@ impl Calibration {
         let kernel = kernel.filter(|(costs, _)| costs.packet_ns > 0.0);
         let host = kernel.as_ref().map(|(costs, _)| tidy(*costs));
         let mut costs = rxo.fit.costs(coalesce_ns.median);
-        costs.wake_ns = host.map_or(0.0, |host| host.wake_ns);
+        (costs.wake_ns, costs.cold_ns) =
+            host.map_or((0.0, 0.0), |host| (host.wake_ns, host.cold_ns));
         if costs.checked().is_err() || costs.packet_ns <= 0.0 {
             return None;
         }
         let host_basis = kernel.and_then(|(_, path)| path.basis());
         let mut basis = rxo.basis()?;
         basis.spreads.coalesce_ns = Some(coalesce_ns.rounded(1));
-        basis.spreads.wake_ns = host_basis.as_ref().and_then(|basis| basis.spreads.wake_ns);
+        if let Some(Basis { spreads: Spreads { wake_ns, cold_ns, .. }, .. }) = host_basis {
+            (basis.spreads.wake_ns, basis.spreads.cold_ns) = (wake_ns, cold_ns);
+        }
         Some(Self {
             costs: tidy(costs),
             basis,
@@ -155,16 +159,19 @@ impl Calibration {
                     that can be seen here, or the machine is too busy."
                 .to_owned();
         };
-        let Costs { packet_ns, byte_ns, device_ns, wake_ns, .. } = costs;
-        let Spreads { packet_ns: packet, byte_ns: byte, device_ns: device, wake_ns: wake, .. } =
-            basis.spreads;
+        let Costs { packet_ns, byte_ns, device_ns, wake_ns, cold_ns, .. } = costs;
+        let spreads = &basis.spreads;
+        let waking =
+            |spread: Option<Spread>| spread.map_or(String::new(), |spread| range(spread, 0));
         format!(
             "The kernel alone: a delivery costs {packet_ns:.0} ns {}, a byte {byte_ns:.3} ns {}, each packet from the \
-             device, with merging it, {device_ns:.0} ns {}, and waking the side that receives {wake_ns:.0} ns {}. {}{}",
-            range(packet, 0),
-            range(byte, 3),
-            range(device, 0),
-            wake.map_or(String::new(), |spread| range(spread, 0)),
+             device, with merging it, {device_ns:.0} ns {}, and waking the side that receives {wake_ns:.0} ns {}, with up to \
+             {cold_ns:.0} ns more {} the longer it slept. {}{}",
+            range(spreads.packet_ns, 0),
+            range(spreads.byte_ns, 3),
+            range(spreads.device_ns, 0),
+            waking(spreads.wake_ns),
+            waking(spreads.cold_ns),
             basis.accuracy_note(),
             if basis.ignores_limits() {
                 " This kernel ignores limits on its aggregates, so the costs are told apart by bursts and packet sizes alone."
@@ -230,6 +237,7 @@ impl<'a> Path<'a> {
                 device_ns: spread(|costs| costs.device_ns)?,
                 coalesce_ns: None,
                 wake_ns: spread(|costs| costs.wake_ns),
+                cold_ns: spread(|costs| costs.cold_ns),
             },
             worst_error: rounded(self.fit.worst_error, 3),
             measurements: rows.collect::<Option<_>>()?,
@@ -302,9 +310,10 @@ fn range(spread: Spread, digits: usize) -> String {
 
 /// Formats `costs` as a user would type them.
 fn option(costs: Costs) -> String {
-    let Costs { packet_ns, byte_ns, coalesce_ns, device_ns, wake_ns } = costs;
+    let Costs { packet_ns, byte_ns, coalesce_ns, device_ns, wake_ns, cold_ns } = costs;
     format!(
-        "--costs packet={packet_ns}ns,byte={byte_ns}ns,device={device_ns}ns,coalesce={coalesce_ns}ns,wake={wake_ns}ns"
+        "--costs packet={packet_ns}ns,byte={byte_ns}ns,device={device_ns}ns,coalesce={coalesce_ns}ns,wake={wake_ns}ns,\
+         cold={cold_ns}ns"
     )
 }
 
@@ -315,13 +324,14 @@ fn median(samples: &[Sample]) -> Option<Observation> {
         deliveries: of(|sample| sample.deliveries)?,
         wire_bytes: of(|sample| sample.wire_bytes)?,
         wakes: of(|sample| sample.wakes)?,
+        idle_ns: of(|sample| sample.idle_ns)?,
         ns: of(|sample| sample.ns)?,
     })
 }
 
 const fn observation(sample: &Sample) -> Observation {
-    let Sample { deliveries, wire_bytes, wakes, ns, .. } = *sample;
-    Observation { deliveries, wire_bytes, wakes, ns }
+    let Sample { deliveries, wire_bytes, wakes, idle_ns, ns, .. } = *sample;
+    Observation { deliveries, wire_bytes, wakes, idle_ns, ns }
 }
 
 /// Returns `costs` rounded to the digits that the measurement justifies.
@@ -332,6 +342,7 @@ fn tidy(costs: Costs) -> Costs {
         device_ns: rounded(costs.device_ns, 1),
         coalesce_ns: rounded(costs.coalesce_ns, 1),
         wake_ns: rounded(costs.wake_ns, 0),
+        cold_ns: rounded(costs.cold_ns, 0),
     }
 }
 
@@ -349,46 +360,64 @@ const KERNEL_HEAD: [&str; 7] = [
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::super::plan::Pace;
     use super::*;
     use crate::flags::CalibrateFlags;
+
+    /// The costs of waking, at once and after a long idle time, in nanoseconds.
+    const WAKING: [f64; 2] = [6_000.0, 60_000.0];
 
     fn plan() -> Plan {
         let flags = CalibrateFlags { seconds: "30".into(), save: None, json: false };
         Plan::from_flags(&flags).unwrap()
     }
 
-    /// Returns what a machine with these costs would show: rxo's path costs 900 ns a delivery, the kernel's 500 ns.
-    fn measured(plan: &Plan, has_kernel: bool) -> Measured {
+    /// Returns what a machine with these costs would show: rxo's path costs 900 ns a delivery, the kernel's 500 ns. If waking
+    /// costs nothing, the kernel's thread never sleeps.
+    fn measured(plan: &Plan, [wake_ns, cold_ns]: [f64; 2]) -> Measured {
         let sample = |setting: &Setting| {
             let wire_bytes = f64::from(setting.mtu) + 14.0;
-            let (burst, packet_ns, wake_ns) = match setting.kernel_pace() {
+            let (burst, packet_ns, idle_ns) = match setting.kernel_pace() {
                 Some(Pace { bytes_per_s, is_fine }) => {
-                    let bytes = if is_fine { bytes_per_s as f64 / 1_000.0 } else { 65_536.0 };
-                    ((bytes / wire_bytes).ceil(), 500.0, 6_000.0)
+                    let rate = bytes_per_s as f64;
+                    let bytes = if is_fine { rate / 1_000.0 } else { 65_536.0 };
+                    ((bytes / wire_bytes).ceil(), 500.0, bytes / rate * 1e9)
                 }
                 None => (1_000.0, 900.0, 0.0),
             };
             let deliveries = (burst / f64::from(setting.max_segments)).ceil() / burst;
-            let wakes = if wake_ns > 0.0 { 1.0 / burst } else { 0.0 };
-            let ns = packet_ns * deliveries + wake_ns * wakes + 0.2 * wire_bytes + 200.0;
-            Sample { packets: 5_000, deliveries, wire_bytes, wakes, ns, gbit_per_s: 1.0 }
+            let wakes = if wake_ns * idle_ns > 0.0 { 1.0 / burst } else { 0.0 };
+            let waking = wakes * (wake_ns + cold_ns * Costs::coldness(idle_ns));
+            let ns = packet_ns * deliveries + waking + 0.2 * wire_bytes + 200.0;
+            let (gbit_per_s, waited) = (1.0, Duration::ZERO);
+            Sample {
+                packets: 5_000,
+                deliveries,
+                wire_bytes,
+                wakes,
+                idle_ns,
+                ns,
+                gbit_per_s,
+                waited,
+            }
         };
-        let settings = plan.settings.iter().filter(|one| has_kernel || !one.is_kernel());
-        let samples = settings.map(|one| (*one, vec![sample(one); plan.rounds])).collect();
-        Measured { samples, coalesce_ns: vec![50.0; plan.rounds] }
+        let samples = plan.settings.iter().map(|one| (*one, vec![sample(one); plan.rounds]));
+        Measured { samples: samples.collect(), coalesce_ns: vec![50.0; plan.rounds] }
     }
 
     #[test]
     fn both_paths_have_costs_of_their_own() {
         let plan = plan();
-        let found = Calibration::of(&measured(&plan, true), &plan).unwrap();
+        let found = Calibration::of(&measured(&plan, WAKING), &plan).unwrap();
         let rxo = Costs {
             packet_ns: 900.0,
             byte_ns: 0.2,
             coalesce_ns: 50.0,
             device_ns: 150.0,
-            wake_ns: 6_000.0,
+            wake_ns: WAKING[0],
+            cold_ns: WAKING[1],
         };
         let host = Costs { packet_ns: 500.0, coalesce_ns: 0.0, device_ns: 200.0, ..rxo };
         assert_eq!((found.costs, found.host), (rxo, Some(host)));
@@ -398,23 +427,34 @@ mod tests {
         let json = serde_json::to_value(&found).unwrap();
         assert_eq!(json["measurements"].as_array().unwrap().len(), 10);
         let rows = json["host_basis"]["measurements"].as_array().unwrap();
-        assert_eq!((rows.len(), &rows[2]["packets_per_wake"]), (9, &4.0.into()));
+        assert_eq!((rows.len(), &rows[4]["packets_per_wake"]), (11, &4.0.into()));
     }
 
     #[test]
     fn a_kernel_that_cannot_be_measured_is_called_so() {
-        let plan = plan();
-        let found = Calibration::of(&measured(&plan, false), &plan).unwrap();
-        assert_eq!((found.host, found.costs.wake_ns), (None, 0.0));
+        let plan = plan().without_kernel();
+        let found = Calibration::of(&measured(&plan, WAKING), &plan).unwrap();
+        assert_eq!((found.host, found.costs.wake_ns, found.costs.cold_ns), (None, 0.0, 0.0));
         assert!(found.sentences().contains("The kernel alone was not measured"));
         assert_eq!(found.paragraphs().len(), 1);
         assert!(serde_json::to_value(&found).unwrap()["host"].is_null());
     }
 
+    /// As on a busy machine, where packets always wait when the thread looks for them.
+    #[test]
+    fn a_thread_that_never_sleeps_has_costs_without_waking() {
+        let plan = plan();
+        let found = Calibration::of(&measured(&plan, [0.0; 2]), &plan).unwrap();
+        let host = found.host.unwrap();
+        assert_eq!((host.packet_ns, host.wake_ns, host.cold_ns), (500.0, 0.0, 0.0));
+        let json = serde_json::to_value(&found).unwrap();
+        assert!(json["host_basis"]["measurements"][0]["packets_per_wake"].is_null());
+    }
+
     #[test]
     fn a_kernel_that_ignores_limits_is_called_so() {
         let plan = plan();
-        let mut all = measured(&plan, true);
+        let mut all = measured(&plan, WAKING);
         let free = all.samples.iter().find(|(one, _)| one.max_segments == 45).unwrap().1.clone();
         for (setting, samples) in &mut all.samples {
             if setting.is_kernel() && setting.max_segments < 7 {

@@ -5,12 +5,15 @@
 //! the stream once. The sender's thread is not counted, and neither is the cost of the wire, which the sender's
 //! kernel pays on the sender's core.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, bail};
 use rxo_coalesce::Policy;
-use rxo_testbed::traffic::{BulkConfig, BulkTransfer, Window};
+use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
 use rxo_testbed::{CpuMeter, Lab, LabOptions};
 
 use super::plan::{Plan, Setting};
+use super::window::{Counted, Counts, Reserve};
 use crate::through::{self, Manner};
 
 /// The result of one measurement, per packet on the wire.
@@ -24,17 +27,21 @@ pub(super) struct Sample {
     pub(super) wire_bytes: f64,
     /// Number of times per packet that the kernel's polling thread slept and was woken; 0 where rxo polls.
     pub(super) wakes: f64,
+    /// Mean idle time before such a sleep ended, in nanoseconds; 0 where rxo polls.
+    pub(super) idle_ns: f64,
     /// Processor time of the receiving side per packet, in nanoseconds.
     pub(super) ns: f64,
     /// Goodput, in 10^9 bits of payload per second.
     pub(super) gbit_per_s: f64,
+    /// The time of the windows before, which had too few packets.
+    pub(super) waited: Duration,
 }
 
 /// Measures `setting` once, in a network that is built for it. Returns the sample.
 ///
 /// # Errors
 /// If the network cannot be built, or the transfer fails or delivers wrong bytes.
-pub(super) fn measure(setting: Setting, plan: &Plan) -> Result<Sample> {
+pub(super) fn measure(setting: Setting, plan: &Plan, reserve: &Reserve) -> Result<Sample> {
     let Setting { mtu, max_segments, .. } = setting;
     let options = LabOptions { mtu, peer_core: plan.cores.sender, ..LabOptions::default() };
     let lab = Lab::through_with(options)?;
@@ -50,52 +57,21 @@ pub(super) fn measure(setting: Setting, plan: &Plan) -> Result<Sample> {
         .threads(SENDER, transfer.sender_threads())
         .threads(RECEIVER, transfer.receiver_threads());
     transfer.measure(plan.warm_up, &meter)?;
-    let before = counts(&lab)?;
-    let window = transfer.measure(plan.window, &meter)?;
-    let after = counts(&lab)?;
+    let counted = reserve.filled(plan.window, FEWEST_PACKETS, |time| {
+        Counted::of(&transfer, &meter, time, || Counts::now(&lab))
+    });
     let is_intact = transfer.stop()?.is_intact();
     through.finish()?;
     if !is_intact {
         bail!("bytes arrived that were not sent; please report this");
     }
-    let packets = after.packets - before.packets;
-    if packets < FEWEST_PACKETS {
-        bail!("only {packets} packets crossed the wire; try a larger --seconds");
-    }
-    let receiver = window.cpu.part(RECEIVER).context("the receiver was not measured")?;
-    Ok(Sample {
-        packets,
-        deliveries: (after.deliveries - before.deliveries) as f64 / packets as f64,
-        wire_bytes: wire_bytes(&window, packets),
-        wakes: 0.0,
-        ns: (receiver + window.cpu.rest).as_nanos() as f64 / packets as f64,
-        gbit_per_s: window.gbit_per_s(),
-    })
-}
-
-/// The kernel's counters of the receiving side at one instant.
-pub(super) struct Counts {
-    pub(super) packets: u64,
-    pub(super) deliveries: u64,
-}
-
-/// Returns the number of packets that the peer has sent, and of deliveries to the host's IP layer.
-///
-/// # Errors
-/// If the kernel's counters cannot be read.
-pub(super) fn counts(lab: &Lab) -> Result<Counts> {
-    let packets = lab.peer().interface(Lab::PEER_INTERFACE).counters()?.sent_frames;
-    Ok(Counts { packets, deliveries: lab.host().stack_counters()?.deliveries })
-}
-
-/// Returns the number of bytes on the wire per packet, for `packets` packets that carried the bytes of `window`.
-pub(super) fn wire_bytes(window: &Window, packets: u64) -> f64 {
-    window.received_bytes as f64 / packets as f64 + HEADER_BYTES
+    let counted = counted?;
+    let cpu = &counted.window.cpu;
+    let receiver = cpu.part(RECEIVER).context("the receiver was not measured")?;
+    Ok(counted.sample(receiver + cpu.rest))
 }
 
 const SENDER: &str = "sender";
 const RECEIVER: &str = "receiver";
-/// The length of the Ethernet, IPv4 and TCP headers of a segment, with timestamps, in bytes.
-const HEADER_BYTES: f64 = 14.0 + 20.0 + 32.0;
 /// The number of packets below which no cost per packet is computed.
 const FEWEST_PACKETS: u64 = 1_000;

@@ -7,7 +7,7 @@ use clap::Args;
 /// The flags of `rxo calibrate`.
 #[derive(Args, Debug)]
 pub struct CalibrateFlags {
-    /// Approximate duration in seconds, 6 to 600; a longer one allows more rounds.
+    /// Approximate duration in seconds, 6 to 600; a longer one allows more rounds. A busy machine takes longer.
     #[arg(long, value_name = "N", default_value = "30", allow_hyphen_values = true)]
     pub(crate) seconds: String,
 

@@ -87,12 +87,12 @@ fn receiver(course: &RateCourse, steps: usize, step_ns: u64, costs: Costs) -> Li
 }
 
 fn at_rate(name: &str, step: RateStep, step_ns: u64, costs: Costs) -> LiveRate {
-    let RateStep { packets, bytes, frames, deliveries, wakes } = step;
+    let RateStep { packets, bytes, frames, deliveries, wakes, coldness } = step;
     let traffic = Traffic { packets, bytes, active_ns: step_ns, ..Traffic::default() };
     let Some(load) = Load::of(&traffic, costs) else {
         return LiveRate { rate: name.to_owned(), ..LiveRate::default() };
     };
-    let woken = costs.wake_ns * wakes as f64 / step_ns as f64;
+    let woken = (costs.wake_ns * wakes as f64 + costs.cold_ns * coldness) / step_ns as f64;
     let each = |deliveries: u64| {
         load.cores_at(packets as f64 / deliveries.clamp(1, packets) as f64).plus(woken)
     };
@@ -227,7 +227,7 @@ mod tests {
             bytes: 1_000 * packets,
             frames: packets.div_ceil(merged),
             deliveries: packets.div_ceil(10),
-            wakes: 0,
+            ..RateStep::default()
         };
         RateCourse { address: None, steps: packets.iter().map(step).collect(), last: None }
     }
@@ -261,18 +261,19 @@ mod tests {
     fn wake_ups_cost_the_same_with_and_without_coalescing() {
         let mut course = course(&[9_000], 1);
         course.steps[0].wakes = 100;
-        let costs = Costs { wake_ns: 8_000.0, ..Costs::ASSUMED };
+        course.steps[0].coldness = 10.0;
+        let costs = Costs { wake_ns: 8_000.0, cold_ns: 20_000.0, ..Costs::ASSUMED };
         let rate = |course: &RateCourse| receiver(course, 1, 100_000_000, costs).rates[2].clone();
         let woken = rate(&course);
-        course.steps[0].wakes = 0;
+        (course.steps[0].wakes, course.steps[0].coldness) = (0, 0.0);
         let rate = rate(&course);
-        // 100 times 8 us in 100 ms.
+        // 100 times 8 us and 10 times 20 us in 100 ms.
         for (woken, one) in [
             (woken.cores_without, rate.cores_without),
             (woken.cores_today, rate.cores_today),
             (woken.cores_with, rate.cores_with),
         ] {
-            assert!((woken - one - 0.008).abs() < 1e-9, "{woken} {one}");
+            assert!((woken - one - 0.01).abs() < 1e-9, "{woken} {one}");
         }
     }
 
@@ -351,7 +352,7 @@ mod tests {
                 bytes: 50_000_000,
                 frames: 2_500,
                 deliveries: 5_000,
-                wakes: 0,
+                ..RateStep::default()
             };
         }
         let decision = decided(mixed, 1).decision;

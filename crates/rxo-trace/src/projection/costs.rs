@@ -22,6 +22,10 @@ pub struct Costs {
     /// waking whoever reads. It matters at low rates.
     #[serde(default)]
     pub wake_ns: f64,
+    /// The largest additional cost of such a time, in nanoseconds, after a long idle time: caches are cold then, and the
+    /// processor has slept. After 5 ms without packets it is half of that, and after 0.1 ms almost nothing.
+    #[serde(default)]
+    pub cold_ns: f64,
 }
 
 /// The origin of [`Costs::ASSUMED`], as reports name it.
@@ -35,8 +39,22 @@ pub struct CostsError(pub(super) String);
 impl Costs {
     /// Approximate costs of a current Linux server, for use without a measurement. A full-size packet costs
     /// 1.35 µs. Coalescing divides 0.8 µs of this cost by the number of packets per delivery.
-    pub const ASSUMED: Self =
-        Self { packet_ns: 800.0, byte_ns: 0.3, coalesce_ns: 30.0, device_ns: 100.0, wake_ns: 0.0 };
+    pub const ASSUMED: Self = Self {
+        packet_ns: 800.0,
+        byte_ns: 0.3,
+        coalesce_ns: 30.0,
+        device_ns: 100.0,
+        wake_ns: 0.0,
+        cold_ns: 0.0,
+    };
+    /// The idle time after which a wake-up costs half of [`Costs::cold_ns`] more, in nanoseconds.
+    pub const HALF_COLD_NS: f64 = 5_000_000.0;
+
+    /// Returns the share of [`Costs::cold_ns`] that a wake-up costs after `idle_ns` nanoseconds without packets, from 0 to 1.
+    #[must_use]
+    pub fn coldness(idle_ns: f64) -> f64 {
+        idle_ns / (idle_ns + Self::HALF_COLD_NS)
+    }
 
     /// Returns the processor time of a packet with `packet_bytes` bytes, in nanoseconds: first without
     /// coalescing, then with `k` packets per delivery.
@@ -57,6 +75,7 @@ impl Costs {
             ("coalesce", self.coalesce_ns),
             ("device", self.device_ns),
             ("wake", self.wake_ns),
+            ("cold", self.cold_ns),
         ];
         for (name, ns) in all {
             if !(ns.is_finite() && (0.0..=MOST_NS).contains(&ns)) {
@@ -75,10 +94,10 @@ impl Costs {
 impl FromStr for Costs {
     type Err = CostsError;
 
-    /// Parses `packet=800ns,byte=0.3ns,coalesce=30ns,device=100ns,wake=5us`. The last three are optional and
-    /// default to 0.
+    /// Parses `packet=800ns,byte=0.3ns,coalesce=30ns,device=100ns,wake=5us,cold=20us`. All but the first two are optional
+    /// and default to 0.
     fn from_str(text: &str) -> Result<Self, CostsError> {
-        let [mut packet, mut byte, mut coalesce, mut device, mut wake] = [None; 5];
+        let [mut packet, mut byte, mut coalesce, mut device, mut wake, mut cold] = [None; 6];
         for part in text.split(',') {
             let (name, time) = part.split_once('=').ok_or_else(|| unreadable(part))?;
             let place = match name.trim() {
@@ -87,6 +106,7 @@ impl FromStr for Costs {
                 "coalesce" => &mut coalesce,
                 "device" => &mut device,
                 "wake" => &mut wake,
+                "cold" => &mut cold,
                 _ => return Err(unreadable(part)),
             };
             let ns = nanoseconds(time.trim()).ok_or_else(|| unreadable(part))?;
@@ -101,6 +121,7 @@ impl FromStr for Costs {
             coalesce_ns: coalesce.unwrap_or(0.0),
             device_ns: device.unwrap_or(0.0),
             wake_ns: wake.unwrap_or(0.0),
+            cold_ns: cold.unwrap_or(0.0),
         }
         .checked()
     }
@@ -130,12 +151,13 @@ mod tests {
     #[test]
     fn costs_are_read_with_their_units() {
         let rows = [
-            ("packet=800ns,byte=0.3ns,coalesce=30ns", (800.0, 0.3, 30.0, 0.0, 0.0)),
-            ("byte=0.3ns, packet=1.2us", (1_200.0, 0.3, 0.0, 0.0, 0.0)),
-            ("packet=0ns,byte=1ns,device=5ns,wake=4us", (0.0, 1.0, 0.0, 5.0, 4_000.0)),
+            ("packet=800ns,byte=0.3ns,coalesce=30ns", [800.0, 0.3, 30.0, 0.0, 0.0, 0.0]),
+            ("byte=0.3ns, packet=1.2us", [1_200.0, 0.3, 0.0, 0.0, 0.0, 0.0]),
+            ("packet=0ns,byte=1ns,device=5ns,wake=4us", [0.0, 1.0, 0.0, 5.0, 4_000.0, 0.0]),
+            ("packet=9ns,byte=1ns,cold=20us,wake=4us", [9.0, 1.0, 0.0, 0.0, 4_000.0, 20_000.0]),
         ];
-        for (text, (packet_ns, byte_ns, coalesce_ns, device_ns, wake_ns)) in rows {
-            let costs = Costs { packet_ns, byte_ns, coalesce_ns, device_ns, wake_ns };
+        for (text, [packet_ns, byte_ns, coalesce_ns, device_ns, wake_ns, cold_ns]) in rows {
+            let costs = Costs { packet_ns, byte_ns, coalesce_ns, device_ns, wake_ns, cold_ns };
             assert_eq!(text.parse(), Ok(costs), "{text}");
         }
     }

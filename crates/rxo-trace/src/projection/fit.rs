@@ -1,5 +1,6 @@
 //! Derives the costs of receiving from measurements, by least squares. The model of the processor time per
-//! packet is `fixed + byte × bytes + packet × deliveries + wake × wakes`.
+//! packet is `fixed + byte × bytes + packet × deliveries + (wake + cold × coldness) × wakes`. The coldness grows with the idle
+//! time before a wake-up ([`Costs::coldness`]).
 
 use super::costs::Costs;
 
@@ -12,6 +13,8 @@ pub struct Observation {
     pub wire_bytes: f64,
     /// The number of times per packet that the receiving side slept and was woken; 0 where wake-ups are not counted.
     pub wakes: f64,
+    /// The mean idle time before a wake-up, in nanoseconds; 0 if it is unknown.
+    pub idle_ns: f64,
     /// The processor time per packet, in nanoseconds.
     pub ns: f64,
 }
@@ -27,6 +30,8 @@ pub struct Fit {
     pub fixed_ns: f64,
     /// The cost of each wake-up, in nanoseconds; 0 if no measurement counts wake-ups.
     pub wake_ns: f64,
+    /// The largest additional cost of a wake-up after an idle time, in nanoseconds; 0 if all idle times are equal or unknown.
+    pub cold_ns: f64,
     /// The largest difference between a measurement and its prediction, as a fraction of the measurement.
     pub worst_error: f64,
 }
@@ -45,8 +50,8 @@ impl Fit {
     /// let seen = seen.map(|(deliveries, wire_bytes)| Observation {
     ///     deliveries,
     ///     wire_bytes,
-    ///     wakes: 0.0,
     ///     ns: ns(deliveries, wire_bytes),
+    ///     ..Observation::default()
     /// });
     /// let fit = Fit::of(&seen).ok_or("cannot tell the costs apart")?;
     /// assert!((fit.packet_ns - 800.0).abs() < 0.1 && fit.worst_error < 0.001);
@@ -57,10 +62,16 @@ impl Fit {
         if observations.iter().any(|one| !(one.ns.is_finite() && one.ns > 0.0)) {
             return None;
         }
-        let counts_wakes = observations.iter().any(|one| one.wakes > 0.0);
-        let mut is_used = [true, true, true, counts_wakes];
+        let counts = |place: usize| observations.iter().any(|one| row(one)[place] > 0.0);
+        let mut is_used = [true, true, true, counts(WAKE), counts(COLD)];
         let costs = loop {
-            let costs = solve(&normal_equations(observations, is_used))?;
+            let Some(costs) = solve(&normal_equations(observations, is_used)) else {
+                // With equal idle times every wake-up costs the same.
+                if core::mem::take(&mut is_used[COLD]) {
+                    continue;
+                }
+                return None;
+            };
             let least = (0..COSTS)
                 .filter(|&i| is_used[i])
                 .min_by(|&a, &b| costs[a].total_cmp(&costs[b]))?;
@@ -69,8 +80,8 @@ impl Fit {
             }
             is_used[least] = false;
         };
-        let [packet_ns, byte_ns, fixed_ns, wake_ns] = costs;
-        let fit = Self { packet_ns, byte_ns, fixed_ns, wake_ns, worst_error: 0.0 };
+        let [packet_ns, byte_ns, fixed_ns, wake_ns, cold_ns] = costs;
+        let fit = Self { packet_ns, byte_ns, fixed_ns, wake_ns, cold_ns, worst_error: 0.0 };
         let errors = observations.iter().map(|one| (fit.predict(one) - one.ns).abs() / one.ns);
         Some(Self { worst_error: errors.fold(0.0, f64::max), ..fit })
     }
@@ -78,7 +89,7 @@ impl Fit {
     /// Returns the processor time per packet in nanoseconds that the costs predict for the counts of `one`.
     #[must_use]
     pub fn predict(&self, one: &Observation) -> f64 {
-        let costs = [self.packet_ns, self.byte_ns, self.fixed_ns, self.wake_ns];
+        let costs = [self.packet_ns, self.byte_ns, self.fixed_ns, self.wake_ns, self.cold_ns];
         row(one).iter().zip(costs).map(|(count, cost)| count * cost).sum()
     }
 
@@ -92,15 +103,20 @@ impl Fit {
             coalesce_ns,
             device_ns: (self.fixed_ns - coalesce_ns).max(0.0),
             wake_ns: self.wake_ns,
+            cold_ns: self.cold_ns,
         }
     }
 }
 
 /// The number of costs in the model.
-const COSTS: usize = 4;
+const COSTS: usize = 5;
+/// The places of the costs that not every set of measurements tells.
+const WAKE: usize = 3;
+const COLD: usize = 4;
 
-const fn row(one: &Observation) -> [f64; COSTS] {
-    [one.deliveries, one.wire_bytes, 1.0, one.wakes]
+fn row(one: &Observation) -> [f64; COSTS] {
+    let coldness = Costs::coldness(one.idle_ns);
+    [one.deliveries, one.wire_bytes, 1.0, one.wakes, one.wakes * coldness]
 }
 
 /// Returns the equations of least squares with their right sides. Relative errors are minimized,
@@ -157,6 +173,9 @@ fn solve(equations: &[[f64; COSTS + 1]; COSTS]) -> Option<[f64; COSTS]> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
 
     fn observed(costs: (f64, f64, f64), noise: f64) -> Vec<Observation> {
@@ -168,7 +187,7 @@ mod tests {
         all.map(|((k, wire_bytes), sign)| {
             let ns: f64 = packet_ns / k + byte_ns * wire_bytes + fixed_ns;
             let ns = ns * (1.0 + sign * noise);
-            Observation { deliveries: 1.0 / k, wire_bytes, wakes: 0.0, ns }
+            Observation { deliveries: 1.0 / k, wire_bytes, ns, ..Observation::default() }
         })
         .collect()
     }
@@ -197,14 +216,18 @@ mod tests {
 
     #[test]
     fn what_cannot_be_told_apart_is_not_guessed() {
-        let one = Observation { deliveries: 1.0, wire_bytes: 1_514.0, wakes: 0.0, ns: 900.0 };
+        let one = Observation {
+            deliveries: 1.0,
+            wire_bytes: 1_514.0,
+            ns: 900.0,
+            ..Observation::default()
+        };
         let same = [one; 5];
         assert_eq!(Fit::of(&same), None);
         let one_size = [1.0, 0.5, 0.25].map(|deliveries| Observation {
             deliveries,
-            wire_bytes: 1_514.0,
-            wakes: 0.0,
             ns: 500.0 + 800.0 * deliveries,
+            ..one
         });
         assert_eq!(Fit::of(&one_size), None, "bytes and fixed are one with one size");
         assert_eq!(Fit::of(&[]), None);
@@ -231,7 +254,7 @@ mod tests {
             let (deliveries, wakes) = ((burst / limit).ceil() / burst, 1.0 / burst);
             let fixed = fixed_ns + byte_ns * wire_bytes;
             let ns = packet_ns * deliveries + wake_ns * wakes + fixed;
-            Observation { deliveries, wire_bytes, wakes, ns }
+            Observation { deliveries, wire_bytes, wakes, idle_ns: 1e6, ns }
         })
         .collect()
     }
@@ -260,6 +283,59 @@ mod tests {
         };
         assert_eq!(Fit::of(&each(true)), None);
         assert_eq!(Fit::of(&each(false)).unwrap().wake_ns, 0.0);
+    }
+
+    /// Returns what receiving `mb_per_s` MB/s in bursts of `burst` packets costs.
+    fn paced(costs: [f64; COSTS], mb_per_s: f64, packet: (f64, f64), burst: f64) -> Observation {
+        let (wire_bytes, limit) = packet;
+        let idle_ns = burst * wire_bytes / mb_per_s * 1e3;
+        let (deliveries, wakes) = ((burst / limit).ceil() / burst, 1.0 / burst);
+        let one = Observation { deliveries, wire_bytes, wakes, idle_ns, ns: 0.0 };
+        let [packet_ns, byte_ns, fixed_ns, wake_ns, cold_ns] = costs;
+        let fit = Fit { packet_ns, byte_ns, fixed_ns, wake_ns, cold_ns, worst_error: 0.0 };
+        Observation { ns: fit.predict(&one), ..one }
+    }
+
+    /// Returns what the kernel's settings of `rxo calibrate` show: several limits, lengths, bursts and idle times.
+    fn calibrated(costs: [f64; COSTS]) -> Vec<Observation> {
+        let (whole, eight, pair, large) =
+            ((1_514.0, 45.0), (1_514.0, 8.0), (1_514.0, 2.0), (9_014.0, 7.0));
+        let whole = [(5.0, 45.0), (20.0, 45.0), (100.0, 45.0), (5.0, 3.0), (20.0, 13.0)]
+            .map(|(mb_per_s, burst)| (mb_per_s, whole, burst));
+        let others = [
+            (60.0, eight, 45.0),
+            (20.0, pair, 45.0),
+            (100.0, pair, 45.0),
+            (20.0, large, 7.0),
+            (100.0, large, 7.0),
+        ];
+        let all = whole.into_iter().chain(others);
+        all.map(|(mb_per_s, packet, burst)| paced(costs, mb_per_s, packet, burst)).collect()
+    }
+
+    #[test]
+    fn a_wake_up_after_a_longer_idle_time_costs_more() {
+        let costs = [900.0, 0.3, 250.0, 7_000.0, 60_000.0];
+        let fit = Fit::of(&calibrated(costs)).unwrap();
+        assert!((fit.wake_ns / 7e3 - 1.0).abs() < 1e-6 && (fit.cold_ns / 6e4 - 1.0).abs() < 1e-6);
+        assert_eq!(fit.costs(0.0).cold_ns, fit.cold_ns);
+    }
+
+    proptest! {
+        /// Any machine, measured with errors of 3 %: other rates than the measured ones are predicted.
+        #[test]
+        fn the_fit_predicts_what_was_not_measured(
+            costs in [200.0..2e3, 0.05..0.5, 50.0..500.0, 2e3..40e3, 0.0..200e3],
+            errors in vec(-0.03..0.03, 10),
+        ) {
+            let mut seen = calibrated(costs);
+            seen.iter_mut().zip(errors).for_each(|(one, error)| one.ns *= 1.0 + error);
+            let fit = Fit::of(&seen).unwrap();
+            for mb_per_s in [10.0, 40.0, 60.0, 120.0] {
+                let truth = paced(costs, mb_per_s, (1_514.0, 45.0), 45.0);
+                prop_assert!((fit.predict(&truth) / truth.ns - 1.0).abs() < 0.06, "{mb_per_s} {fit:?}");
+            }
+        }
     }
 
     #[test]

@@ -152,6 +152,7 @@ mod tests {
         let newer = format!("{}{host}", CALIBRATION.strip_suffix('}').unwrap());
         let newer = Given::from_json(&newer, "").unwrap();
         assert_eq!((newer.host_costs().packet_ns, newer.costs.packet_ns), (400.0, 900.0));
+        assert_eq!((newer.host_costs().wake_ns, newer.host_costs().cold_ns), (7_000.0, 0.0));
         let one = Given::read("packet=800ns,byte=0.3ns", "by hand").unwrap();
         assert_eq!(one.host, Some(one.costs), "costs that are typed are both");
         let one = Given::from_json(r#"{"packet_ns":800,"byte_ns":0.3,"coalesce_ns":30}"#, "");

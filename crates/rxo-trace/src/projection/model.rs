@@ -85,7 +85,7 @@ impl Projection {
         let packet_bytes = ratio(traffic.bytes, traffic.packets)?;
         let k = ratio(outcome.packets, outcome.deliveries)?;
         // At the rates of a projection the receiving side has no idle time from which packets would wake it.
-        let Costs { packet_ns, byte_ns, coalesce_ns, device_ns, wake_ns: _ } = *costs;
+        let Costs { packet_ns, byte_ns, coalesce_ns, device_ns, wake_ns: _, cold_ns: _ } = *costs;
         let fixed_ns = byte_ns * packet_bytes + device_ns + coalesce_ns;
         let divided_ns = packet_ns;
         let (without_ns, with_ns) = costs.of_packet(packet_bytes, k);
@@ -137,8 +137,14 @@ const STEPS: [f64; 14] =
 mod tests {
     use super::*;
 
-    const COSTS: Costs =
-        Costs { packet_ns: 800.0, byte_ns: 0.2, coalesce_ns: 50.0, device_ns: 0.0, wake_ns: 0.0 };
+    const COSTS: Costs = Costs {
+        packet_ns: 800.0,
+        byte_ns: 0.2,
+        coalesce_ns: 50.0,
+        device_ns: 0.0,
+        wake_ns: 0.0,
+        cold_ns: 0.0,
+    };
 
     fn studied(packets: u64, deliveries: u64) -> Option<Projection> {
         let traffic = Traffic { packets: 1_000, bytes: 1_500_000, ..Traffic::default() };
@@ -198,8 +204,7 @@ mod tests {
     #[test]
     fn of_no_packets_nothing_is_said() {
         assert_eq!(studied(0, 0), None);
-        let free =
-            Costs { packet_ns: 0.0, byte_ns: 0.0, coalesce_ns: 1.0, device_ns: 0.0, wake_ns: 0.0 };
+        let free = Costs { coalesce_ns: 1.0, ..Costs::default() };
         let traffic = Traffic { packets: 1, bytes: 60, ..Traffic::default() };
         let outcome = Outcome { packets: 1, deliveries: 1, ..Outcome::default() };
         assert_eq!(Projection::of(&free, "", &traffic, &outcome), None);

@@ -12,6 +12,7 @@ use rxo_frame::Instant;
 use rxo_wire::FlowKey;
 
 use super::flows::NO_FLOW;
+use crate::projection::Costs;
 
 /// The maximum number of receiving addresses with steps of their own. Packets for other addresses count only in
 /// the total.
@@ -29,7 +30,7 @@ const IDLE_NS: u64 = 50_000;
 const UNKNOWN: u8 = u8::MAX;
 
 /// The traffic in one step of time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct RateStep {
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
@@ -39,10 +40,12 @@ pub(crate) struct RateStep {
     pub(crate) deliveries: u64,
     /// The number of times that packets arrived after an idle time.
     pub(crate) wakes: u64,
+    /// The sum of [`Costs::coldness`] over these times.
+    pub(crate) coldness: f64,
 }
 
 /// The counts per time step, for all packets or for the packets to one address.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RateCourse {
     /// The receiving address; `None` for all packets.
     pub(crate) address: Option<IpAddr>,
@@ -82,10 +85,13 @@ impl Rates {
         let frames = u64::from(core::mem::take(&mut self.begins_frame));
         let course = self.course_of(flow, key);
         self.step(course, at, |course, step| {
-            let is_idle = course.last.is_none_or(|last| at.nanos_since(last) > IDLE_NS);
+            let idle_ns = course.last.map(|last| at.nanos_since(last));
             course.last = Some(at);
             let step = &mut course.steps[step];
-            step.wakes += u64::from(is_idle);
+            if idle_ns.is_none_or(|idle_ns| idle_ns > IDLE_NS) {
+                step.wakes += 1;
+                step.coldness += Costs::coldness(idle_ns.unwrap_or_default() as f64);
+            }
             step.packets += 1;
             step.bytes += bytes;
             step.frames += frames;
@@ -172,6 +178,11 @@ mod tests {
         assert_eq!(steps(0), [[2, 200, 1, 1, 2], [0; 5], [2, 160, 2, 1, 2]]);
         assert_eq!(steps(1), [[2, 200, 1, 1, 2]]);
         assert_eq!(steps(2), [[0; 5], [0; 5], [1, 100, 1, 0, 1]]);
+        // Nothing is known of the time before the first packet.
+        let coldness = |course: usize, step: usize| rates.courses[course].steps[step].coldness;
+        assert_eq!(coldness(0, 0), Costs::coldness(1e6));
+        assert_eq!(coldness(0, 2), Costs::coldness(249e6) + Costs::coldness(49e6));
+        assert_eq!(coldness(2, 2), 0.0);
     }
 
     /// A filter may leave out the first packets of a frame.

@@ -84,10 +84,11 @@ fn cores(decision: &Decision) -> String {
 }
 
 fn costs(decision: &Decision) -> String {
-    let Costs { packet_ns, byte_ns, coalesce_ns, device_ns, wake_ns } = decision.costs;
-    let wake = if wake_ns > 0.0 { format!(",wake={wake_ns}ns") } else { String::new() };
+    let Costs { packet_ns, byte_ns, coalesce_ns, device_ns, wake_ns, cold_ns } = decision.costs;
+    let waking = [("wake", wake_ns), ("cold", cold_ns)].into_iter().filter(|&(_, ns)| ns > 0.0);
+    let waking: String = waking.map(|(name, ns)| format!(",{name}={ns}ns")).collect();
     format!(
-        "packet={packet_ns}ns,byte={byte_ns}ns,coalesce={coalesce_ns}ns,device={device_ns}ns{wake} ({})",
+        "packet={packet_ns}ns,byte={byte_ns}ns,coalesce={coalesce_ns}ns,device={device_ns}ns{waking} ({})",
         decision.costs_from
     )
 }
