@@ -31,7 +31,10 @@ fn the_calibration_finds_costs_and_saves_them() {
     }
     let cost = |name: &str| result["costs"][name].as_f64().unwrap();
     assert!(cost("packet_ns") > 0.0 && cost("coalesce_ns") > 0.0, "{result}");
-    assert!(["byte_ns", "device_ns", "wake_ns"].iter().all(|name| cost(name) >= 0.0), "{result}");
+    assert!(
+        ["byte_ns", "device_ns", "wake_ns", "cold_ns"].iter().all(|name| cost(name) >= 0.0),
+        "{result}"
+    );
     let rows = result["measurements"].as_array().unwrap();
     assert_eq!(rows.len(), 10);
     // The settings had their effect: one packet a delivery, or many.
@@ -41,9 +44,9 @@ fn the_calibration_finds_costs_and_saves_them() {
     if let Some(rows) = result["host_basis"]["measurements"].as_array() {
         let cost = |name: &str| result["host"][name].as_f64().unwrap();
         assert!(cost("packet_ns") > 0.0, "{result}");
-        assert!(["device_ns", "wake_ns"].iter().all(|name| cost(name) >= 0.0));
+        assert!(["device_ns", "wake_ns", "cold_ns"].iter().all(|name| cost(name) >= 0.0));
         let k = |row: usize| rows[row]["packets_per_delivery"].as_f64().unwrap();
-        assert_eq!(rows.len(), 9);
+        assert_eq!(rows.len(), 11);
         assert!(k(0) > 2.0, "the kernel merges: {rows:?}");
         assert!(rows.iter().all(|row| row["packets_per_wake"].as_f64().is_none_or(|it| it > 0.0)));
     } else {

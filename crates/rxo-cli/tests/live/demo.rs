@@ -1,12 +1,10 @@
 //! A short demo: every path works, and the JSON is complete.
 
-use std::process::{Child, Command, Stdio};
-
 use rxo_testbed::Namespace;
 use serde_json::Value;
 
 use crate::Test;
-use crate::process::run_within;
+use crate::process::{Busy, run_within};
 use crate::report::{LONG, assert_sentence, report};
 
 pub(crate) const TESTS: &[Test] = &[
@@ -52,31 +50,16 @@ fn the_demo_measures_every_path() {
     assert_sentence(&report);
 }
 
-/// A process that keeps a third of a core busy until it is dropped.
-struct Busy(Child);
-
-impl Busy {
-    fn start() -> Self {
-        // The loop ends after 120 s of processor time, in case this process is killed.
-        let mut command = Command::new("sh");
-        let work = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done";
-        command.args(["-c", &format!("ulimit -t 120; while :; do {work}; sleep 0.03; done")]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Self(command.spawn().unwrap())
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
+/// Returns a process that keeps a third of a core busy.
+fn a_third_busy() -> Busy {
+    let work = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done";
+    Busy::start("sh", &["-c", &format!("ulimit -t 120; while :; do {work}; sleep 0.03; done")])
 }
 
 fn no_verdict_beside_other_work() {
     let namespace = Namespace::new("demo").unwrap();
     let cores = std::thread::available_parallelism().unwrap().get();
-    let busy: Vec<Busy> = (0..cores).map(|_| Busy::start()).collect();
+    let busy: Vec<Busy> = (0..cores).map(|_| a_third_busy()).collect();
     let report = demo("", |_| true);
     // The sender's side has fewer rows and the same wording.
     let output = run_within(&namespace, "demo --reverse --rounds 1 --seconds 0.2s", LONG);

@@ -1,20 +1,22 @@
 //! The host is never offline for long: processes of a run are stopped, killed alone or together at random
 //! instants, and the host answers again by itself.
 
+use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
 use rxo_testbed::{Lab, LabOptions};
 
 use crate::Test;
 use crate::manager::Manager;
 use crate::owed::Place;
-use crate::process::{LONG, Rxo, command, signal, wait_until, worker_of};
+use crate::process::{Busy, LONG, Rxo, command, signal, wait_until, worker_of};
 use crate::setup::SetUp;
 use crate::takeover::{becomes, facts};
 
@@ -28,6 +30,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_suspended_machine_ends_no_run", suspended),
     ("systemd_is_told_that_a_run_works_and_ends", told_to_systemd),
     ("a_watchdog_that_is_off_ends_no_run", watchdog_off),
+    ("a_worker_that_gets_no_processor_is_not_ended", starved),
 ];
 
 /// A host with a run, and a server on it that answers.
@@ -242,4 +245,65 @@ fn watchdog_off() {
     let (code, _, said) = rxo.end();
     assert_eq!((code, said.as_str()), (Some(0), ""));
     scene.is_as_before("at the end");
+}
+
+/// One of two workers is a thread of the lowest priority, on a processor that other programs use, so it waits
+/// seconds for the processor. Its process's first thread waits for it, and does not hang.
+fn starved() {
+    let scene = Scene::new();
+    let mut rxo = scene.start("--workers 2");
+    let worker = WorkerThread::find(rxo.worker(), "rxo-worker-2");
+    worker.starve();
+    let busy = "ulimit -t 60; while :; do :; done";
+    let taskset = ["--cpu-list", PROCESSOR, "sh", "-c", busy];
+    let busy = [(); 3].map(|()| Busy::start("taskset", &taskset));
+    let (peer, host) = (scene.lab.peer(), scene.lab.host());
+    let config = BulkConfig { connections: 16, ..BulkConfig::default() };
+    let bulk = BulkTransfer::start(peer, host, scene.lab.host_address(), &config).unwrap();
+    let before = worker.waited();
+    wait_until("the worker has waited for a processor for three seconds", || {
+        worker.waited() - before > Duration::from_secs(3)
+    });
+    rxo.assert_running();
+    drop(busy);
+    bulk.stop().unwrap();
+    scene.answers("it goes on");
+    rxo.signal("TERM");
+    let (code, _, said) = rxo.end();
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    scene.is_as_before("at the end");
+}
+
+/// The processor on which a worker starves.
+const PROCESSOR: &str = "0";
+
+/// A thread of a worker, by its folder in `/proc`.
+struct WorkerThread(PathBuf);
+
+impl WorkerThread {
+    fn find(process: u32, name: &str) -> Self {
+        let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+        let mut threads = threads.map(|thread| thread.unwrap().path());
+        let is_named = |thread: &PathBuf| {
+            fs::read_to_string(thread.join("comm")).is_ok_and(|comm| comm.trim_end() == name)
+        };
+        Self(threads.find(is_named).expect(name))
+    }
+
+    /// Gives the thread the lowest priority, and one processor.
+    fn starve(&self) {
+        let id = self.0.file_name().unwrap().to_str().unwrap();
+        for line in
+            [["chrt", "--idle", "-p", "0", id], ["taskset", "--cpu-list", "-p", PROCESSOR, id]]
+        {
+            let output = Command::new(line[0]).args(&line[1..]).output().unwrap();
+            assert!(output.status.success(), "{line:?}: {output:?}");
+        }
+    }
+
+    /// Returns for how long the thread has waited for a processor since its start.
+    fn waited(&self) -> Duration {
+        let schedule = fs::read_to_string(self.0.join("schedstat")).unwrap();
+        Duration::from_nanos(schedule.split(' ').nth(1).unwrap().parse().unwrap())
+    }
 }

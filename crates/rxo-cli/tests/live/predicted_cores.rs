@@ -28,6 +28,9 @@ const WINDOW: Duration = Duration::from_secs(2);
 const MOST_ERROR: f64 = 0.15;
 /// The use of the machine by other processes, in percent of all cores, from which there is no verdict.
 const BUSY_PERCENT: f64 = 10.0;
+/// The [`spread`] from which there is no verdict: on a machine shared with other virtual machines the same work takes
+/// several times as long at times, which no counter shows.
+const MOST_SPREAD: f64 = 1.5;
 
 /// One window of one load: the cores predicted as the host is, and with the advised wait, and those measured.
 struct Window {
@@ -83,7 +86,8 @@ impl Case {
                 range(windows)
             );
             println!("{line}");
-            (line, error.abs() > MOST_ERROR && busy < BUSY_PERCENT)
+            let has_verdict = busy < BUSY_PERCENT && spread(windows) < MOST_SPREAD;
+            (line, error.abs() > MOST_ERROR && has_verdict)
         })
     }
 }
@@ -93,6 +97,12 @@ fn median(windows: &[Window], value: fn(&Window) -> f64) -> f64 {
     let mut values: Vec<f64> = windows.iter().map(value).collect();
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
+}
+
+/// Returns how many times as much processor time the most expensive window took as the cheapest.
+fn spread(windows: &[Window]) -> f64 {
+    let cores = || windows.iter().map(|one| one.cores);
+    cores().fold(0.0, f64::max) / cores().fold(f64::INFINITY, f64::min)
 }
 
 /// Formats the cores of all windows.

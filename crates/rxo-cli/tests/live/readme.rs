@@ -161,6 +161,7 @@ const NOT_HERE: &[(&str, &str)] = &[
         "cargo run --release -p rxo --example live_loops",
         "a release build; tests/embedding of rxo runs its loops",
     ),
+    ("python3 -m venv", "makes a folder; the step python of cargo xtask test makes its own"),
     ("pip install", "needs the registry of Python; the step python of cargo xtask test does it"),
     ("rxo analyze --live", "tests/live/watching watches interfaces of private networks"),
     ("cargo xtask dist --wheels", "takes minutes; the step dist of cargo xtask test does it"),

@@ -146,9 +146,9 @@ fn sent_by_command() {
     assert_eq!(counts, [4, 3, 1], "{said:?}");
     assert!(total["fast_path"]["consumed"].as_u64().unwrap() > 0, "{total}");
     // One ACK of 66 bytes for 16 segments of each receiver is 0.9 % of the bytes; one for each segment would
-    // make it 14 %.
+    // make it 14 %. Here a receiver often gets 64 KB at a time, for one ACK.
     let share = total["return_share"].as_f64().unwrap();
-    assert!((0.002..0.1).contains(&share), "{total}");
+    assert!((0.000_5..0.1).contains(&share), "{total}");
     // Three receivers acknowledge at most one of 16 segments each, fewer by one ACK for all that arrives together,
     // and more while one of them catches up.
     let acks = total["acks_a_segment"].as_f64().unwrap();
@@ -266,7 +266,9 @@ fn receivers() {
         assert!(figures["acks_a_segment"].as_f64().unwrap() < 0.5, "{figures}");
     }
     let fared = cast.join().unwrap().unwrap();
-    assert!(fared.len() == 3 && fared.iter().all(|(_, is_done, _)| *is_done), "{fared:?}");
+    assert!(fared.len() == 3 && fared.iter().all(|one| one.is_done), "{fared:?}");
+    // The smallest window limits the group: it must not be a share of the ring for connections that do not exist.
+    assert!(fared.iter().all(|one| one.window >= 512 << 10), "{fared:?}");
     let seen = rack.hosts[4].interface("eth0").counters().unwrap().received_bytes - before;
     assert!(seen < 1_000_000, "the bridge floods the group: {seen} bytes reach a host beside");
 }
@@ -312,7 +314,7 @@ fn received_by_linux(rack: &Rack, device: &str, receiver: &Namespace, interface:
     });
     assert!(got.unwrap().unwrap() == file, "what was sent");
     let fared = cast.join().unwrap().unwrap();
-    assert!(fared.len() == 1 && fared[0].1, "{fared:?}");
+    assert!(fared.len() == 1 && fared[0].is_done, "{fared:?}");
     let page = socket_page(&metrics);
     assert!(page["rxo_nic_in_packets_total"] > 5_000.0, "{page:?}");
     let stop = format!("kill -INT {}", filter.id());

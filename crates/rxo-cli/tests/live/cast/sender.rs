@@ -24,8 +24,18 @@ const SYN: u8 = 2;
 const RST: u8 = 4;
 const ACK: u8 = 16;
 
-/// The result for a receiver: its address, `true` if it has closed, and the number of repairs sent to it.
-pub(crate) type Fared = (Ipv4Addr, bool, u32);
+/// The result for a receiver.
+#[derive(Debug)]
+#[allow(dead_code, reason = "a failed test shows all of it")]
+pub(crate) struct Fared {
+    pub(crate) ip: Ipv4Addr,
+    /// `true` if the receiver has closed its connection.
+    pub(crate) is_done: bool,
+    /// Number of repairs that were sent to it.
+    pub(crate) repairs: u32,
+    /// The largest receive window that it offered, in bytes.
+    pub(crate) window: u32,
+}
 
 /// The settings of a cast.
 #[derive(Clone)]
@@ -57,6 +67,8 @@ struct Receiver {
     is_gone: bool,
     repairs: u32,
     heard_at: Instant,
+    window_scale: u8,
+    window: u32,
 }
 
 struct Sender {
@@ -96,7 +108,11 @@ impl Sender {
 
     fn fared(&self) -> Vec<Fared> {
         let all = self.receivers.iter().filter(|(_, it)| !it.is_gone);
-        all.map(|((ip, _), it)| (*ip, it.is_done, it.repairs)).collect()
+        let fared = |((ip, _), it): (&(Ipv4Addr, u16), &Receiver)| {
+            let Receiver { is_done, repairs, window, .. } = *it;
+            Fared { ip: *ip, is_done, repairs, window }
+        };
+        all.map(fared).collect()
     }
 
     /// Returns the offset after the FIN, which follows the stream.
@@ -190,14 +206,27 @@ impl Sender {
         if flags & SYN != 0 {
             let nxt = seq.wrapping_add(1);
             let options = bytes.get(tcp + 20..tcp + usize::from(bytes[tcp + 12] >> 4) * 4);
-            let echo = options.and_then(stamp).expect("a receiver uses timestamps");
-            let new =
-                Receiver { mac, nxt, una: 0, is_done: false, is_gone: false, repairs: 0, heard_at };
+            let value = |kind| options.and_then(|options| option(options, kind));
+            let stamps = value(8).expect("a receiver uses timestamps");
+            let echo = u32::from_be_bytes(stamps[..4].try_into().unwrap());
+            let new = Receiver {
+                mac,
+                nxt,
+                una: 0,
+                is_done: false,
+                is_gone: false,
+                repairs: 0,
+                heard_at,
+                window_scale: value(3).map_or(0, |scale| scale[0]),
+                window: 0,
+            };
             self.receivers.insert(key, new);
             let answer = self.frame(mac, key, (ISS, nxt, SYN | ACK), (&[], echo));
             return self.put(&answer);
         }
         let Some(receiver) = self.receivers.get_mut(&key) else { return };
+        let window = u32::from(u16::from_be_bytes([bytes[tcp + 14], bytes[tcp + 15]]));
+        receiver.window = receiver.window.max(window << receiver.window_scale);
         receiver.is_gone |= flags & RST != 0 && !receiver.is_done;
         let acked = ack.wrapping_sub(ISS + 1) as usize;
         if acked > receiver.una && acked < 1 << 31 {
@@ -248,15 +277,18 @@ impl Sender {
     }
 }
 
-/// Returns TSval from TCP options; `None` if there is no timestamp.
-fn stamp(mut options: &[u8]) -> Option<u32> {
-    while let [kind, rest @ ..] = options {
-        options = match (kind, rest) {
-            (8, [_, a, b, c, d, ..]) => return Some(u32::from_be_bytes([*a, *b, *c, *d])),
-            (1, _) => rest,
-            (_, [length, ..]) => options.get(usize::from(*length).max(2)..)?,
-            _ => return None,
-        };
+/// Returns the value of the TCP option `kind`; `None` if it is not among `options`.
+fn option(mut options: &[u8], kind: u8) -> Option<&[u8]> {
+    while let [first, rest @ ..] = options {
+        if *first == 1 {
+            options = rest;
+            continue;
+        }
+        let length = usize::from(*rest.first()?).max(2);
+        if *first == kind {
+            return options.get(2..length);
+        }
+        options = options.get(length..)?;
     }
     None
 }
