@@ -14,7 +14,7 @@ DOCS = pathlib.Path(__file__).parents[2] / "docs/python.md"
 block = re.search(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)[1]
 with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as said:
     os.chdir(folder)
-    pathlib.Path("trace.pcapng.zst").write_bytes(traffic.pcap(traffic.frames()))
+    pathlib.Path("trace.pcap").write_bytes(traffic.pcap(traffic.frames()))
     exec(compile(block, str(DOCS), "exec"), {})
     os.chdir("/")
 sentence, share = said.getvalue().splitlines()

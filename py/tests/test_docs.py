@@ -1,6 +1,5 @@
 """docs/python.md: every block of Python runs as it stands, in order, in one program."""
 
-import json
 import pathlib
 import re
 
@@ -13,19 +12,13 @@ def blocks(path, language):
     return re.findall(rf"```{language}\n(.*?)```", path.read_text(), re.DOTALL)
 
 
-def prepare(folder, capture):
-    for name in ("trace.pcapng.zst", "trace.pcap", "trace.pcapng"):
-        (folder / name).write_bytes(capture)
-    (folder / "captures").mkdir()
-    (folder / "captures/monday.pcap").write_bytes(capture)
-    (folder / "mine.toml").write_text('base = "linux-gro"\nmax_segments = 4\n')
-    costs = {"packet_ns": 900, "byte_ns": 0.2, "coalesce_ns": 20, "device_ns": 50}
-    (folder / "costs.json").write_text(json.dumps({"costs": costs}))
+def prepare(folder, capture, monkeypatch):
+    (folder / "trace.pcap").write_bytes(capture)
+    monkeypatch.chdir(folder)
 
 
 def run(path, folder, capture, monkeypatch):
-    prepare(folder, capture)
-    monkeypatch.chdir(folder)
+    prepare(folder, capture, monkeypatch)
     names = {}
     for number, block in enumerate(blocks(path, "python")):
         exec(compile(block, f"{path.name}, block {number}", "exec"), names)
@@ -43,8 +36,7 @@ def test_every_block_runs(capture, tmp_path, monkeypatch, capsys):
 def test_the_first_block_has_four_lines_and_a_right_decision(capsys, capture, tmp_path, monkeypatch):
     first = blocks(DOCS, "python")[0]
     assert len(first.splitlines()) <= 4
-    prepare(tmp_path, capture)
-    monkeypatch.chdir(tmp_path)
+    prepare(tmp_path, capture, monkeypatch)
     exec(compile(first, str(DOCS), "exec"), {})
     sentence, share = capsys.readouterr().out.splitlines()
     assert float(share) == 0.9375 and sentence
@@ -54,3 +46,9 @@ def test_the_readme_of_the_package_runs_and_links_only_outside(capture, tmp_path
     run(README, tmp_path, capture, monkeypatch)
     links = re.findall(r"\]\(([^)]*)\)", README.read_text())
     assert all(link.startswith("https://") for link in links), links
+
+
+def test_the_page_names_the_packages_that_its_blocks_import():
+    imported = set(re.findall(r"^import (\w+)", "".join(blocks(DOCS, "python")), re.MULTILINE))
+    named = re.search(r"`pip install ([\w ]+)`", DOCS.read_text())[1].split()
+    assert "polars" in imported <= {"rxo", *named}

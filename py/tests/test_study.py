@@ -47,7 +47,7 @@ def test_costs_are_text_or_a_file_or_a_dictionary(capture, tmp_path, form):
         "text": "packet=1600ns,byte=0.5ns,coalesce=30ns",
         "file": file,
         "dictionary": saved["costs"],
-        "costs": rxo.Costs(1600.0, 0.5, 30.0, 0.0, 0.0),
+        "costs": rxo.Costs(1600.0, 0.5, 30.0, 0.0, 0.0, 0.0),
         "loaded": saved,
     }[form]
     study = rxo.analyze(capture, costs=costs)

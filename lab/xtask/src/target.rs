@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::sh::{self, Program};
 
@@ -22,4 +22,16 @@ pub(crate) fn is_there(root: &Path, triple: &str) -> Result<bool> {
         }
     }
     Ok(library.is_dir())
+}
+
+/// Installs a missing target.
+///
+/// # Errors
+/// The compiler cannot build for `triple`; the error names the command to run.
+pub(crate) fn ensure(root: &Path, triple: &str) -> Result<()> {
+    ensure!(
+        is_there(root, triple)?,
+        "the target {triple} is not installed: run `rustup target add {triple}`"
+    );
+    Ok(())
 }

@@ -23,6 +23,9 @@ class Costs:
     #: The cost of each time that packets arrive after the receiving side had nothing to do, in nanoseconds: the
     #: interrupt, and waking whoever reads. It matters at low rates.
     wake_ns: float
+    #: The largest additional cost of such a time, in nanoseconds, after a long idle time: caches are cold then, and
+    #: the processor has slept. After 5 ms without packets it is half of that, and after 0.1 ms almost nothing.
+    cold_ns: float
 
 
 @dataclass(frozen=True)

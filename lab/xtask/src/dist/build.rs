@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::{Architecture, Place};
 use crate::sh::Program;
@@ -53,9 +53,7 @@ fn built(place: &Place, architecture: &Architecture, name: &str) -> PathBuf {
 
 fn compile(place: &Place, architecture: &Architecture, what: &str) -> Result<()> {
     let triple = architecture.triple();
-    if !target::is_there(&place.root, &triple)? {
-        bail!("the target {triple} is not installed: run `rustup target add {triple}`");
-    }
+    target::ensure(&place.root, &triple)?;
     let arguments = format!("build --locked --quiet --profile {PROFILE} --target {triple} {what}");
     Program::cargo(&place.root, &arguments)
         .env("CARGO_TARGET_DIR", &place.target.to_string_lossy())
@@ -69,9 +67,15 @@ fn compile(place: &Place, architecture: &Architecture, what: &str) -> Result<()>
 /// compiler, not the machine's. Symbols are stripped by a flag, because cargo forgets `strip` of the profile
 /// for a package with settings of its own.
 fn flags(place: &Place) -> Result<Vec<String>> {
-    let mut flags: Vec<String> = ["-Clinker=rust-lld", "-Clinker-flavor=ld.lld", "-Cstrip=symbols"]
-        .map(str::to_owned)
-        .into();
+    let mut flags = replaced_paths(place)?;
+    let linker = ["-Clinker=rust-lld", "-Clinker-flavor=ld.lld", "-Cstrip=symbols"];
+    flags.extend(linker.map(str::to_owned));
+    Ok(flags)
+}
+
+/// Returns the compiler flags that replace the paths of this machine.
+pub(super) fn replaced_paths(place: &Place) -> Result<Vec<String>> {
+    let mut flags = Vec::new();
     // If several prefixes match, the last applies.
     let mut replace = |from: PathBuf, to: &str| {
         flags.push(format!("--remap-path-prefix={}={to}", from.display()));

@@ -139,7 +139,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if kinds.is_empty() {
         print!("{}", table("target/dist", &make(&place, &architectures)?));
     } else {
-        print!("{}", table("target/wheels", &wheels::make(&place, &kinds, &architectures)?));
+        let (made, not_run) = wheels::make(&place, &kinds, &architectures)?;
+        print!("{}", table("target/wheels", &made));
+        not_run.iter().for_each(|wheel| println!("{wheel}"));
     }
     Ok(())
 }
@@ -155,6 +157,7 @@ struct Chosen {
 impl Chosen {
     fn parse(arguments: &[String]) -> Result<Self> {
         let mut chosen = Self::default();
+        let mut all_wheels = false;
         let mut arguments = arguments.iter().map(String::as_str);
         while let Some(argument) = arguments.next() {
             let (option, value) = match argument.split_once('=') {
@@ -166,13 +169,18 @@ impl Chosen {
                 "--architecture" => chosen.architectures.push(
                     Architecture::named(value).map_err(|error| UsageError(format!("{error}")))?,
                 ),
-                "--wheels" => chosen.add_wheels(value)?,
+                "--wheels" => {
+                    chosen.add_wheels(value)?;
+                    all_wheels |= value == "all";
+                }
                 _ => bail!(UsageError(format!(
                     "dist {argument}: no option but --architecture NAME and --wheels KIND"
                 ))),
             }
         }
-        if chosen.architectures.is_empty() {
+        if chosen.architectures.is_empty() && all_wheels {
+            chosen.architectures.extend(ARCHITECTURES);
+        } else if chosen.architectures.is_empty() {
             chosen.architectures.push(Architecture::here()?);
         }
         Ok(chosen)
@@ -290,9 +298,9 @@ fn sums(folder: &Path) -> Result<Vec<Made>> {
 }
 
 fn table(folder: &str, made: &[Made]) -> String {
-    let row = |one: &Made| format!("{:<60}{:>12}  {}\n", one.name, one.bytes, one.sha256);
+    let row = |one: &Made| format!("{:<72}{:>12}  {}\n", one.name, one.bytes, one.sha256);
     let rows: String = made.iter().map(row).collect();
-    format!("{folder:<60}{:>12}  sha256\n{rows}", "bytes")
+    format!("{folder:<72}{:>12}  sha256\n{rows}", "bytes")
 }
 
 #[cfg(test)]
@@ -323,6 +331,8 @@ mod tests {
         assert_eq!(names("--wheels manylinux").unwrap(), [here, "manylinux"]);
         let all = "--architecture aarch64 --wheels=all";
         assert_eq!(names(all).unwrap(), ["aarch64", "manylinux", "musllinux"]);
+        let all = ["x86_64", "aarch64", "manylinux", "musllinux"];
+        assert_eq!(names("--wheels all").unwrap(), all);
     }
 
     #[test]

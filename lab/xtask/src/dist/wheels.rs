@@ -3,19 +3,22 @@
 //! A wheel works on every Linux whose C library is at least as old as its tag says: `manylinux` for glibc,
 //! `musllinux` for musl. Zig, which comes as a Python package, links against the old glibc.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 
+use super::build::replaced_paths;
 use super::{Architecture, Made, Place, sums};
 use crate::venv::Venv;
-use crate::{apt, target};
+use crate::{apt, sh, target};
 
 /// Upper limit of the size of a wheel, in bytes.
 const MOST_BYTES: u64 = 5_000_000;
-/// Packages that build wheels.
-const TOOLS: [&str; 2] = ["maturin==1.16.0", "ziglang==0.17.1"];
+/// Packages that build and check wheels.
+const TOOLS: [&str; 3] = ["auditwheel==6.8.2", "maturin==1.16.0", "ziglang==0.17.1"];
 /// Files that every wheel must contain: the licences, and the types.
 const INSIDE: [&str; 4] =
     ["/licenses/LICENSE-APACHE", "/licenses/LICENSE-MIT", "rxo/py.typed", "rxo/_rxo.pyi"];
@@ -41,15 +44,17 @@ pub(crate) fn folder(place: &Place) -> std::path::PathBuf {
     place.target.join("wheels")
 }
 
-/// Makes the wheels of these kinds for the architectures, and the source distribution. Returns all files in the folder.
+/// Makes the wheels of these kinds for the architectures, and the source distribution. Returns all files in the folder,
+/// and a line for each wheel whose target cannot be installed, with the remedy.
 ///
 /// # Errors
-/// Python or a target is missing, a build fails, a wheel is too large, or lacks a file.
+/// Python is missing, a build fails, a wheel fails its check, or no wheel can be made; or, under `CI=true`, a target
+/// is missing.
 pub(crate) fn make(
     place: &Place,
     kinds: &[&Kind],
     architectures: &[&'static Architecture],
-) -> Result<Vec<Made>> {
+) -> Result<(Vec<Made>, Vec<String>)> {
     apt::ensure(&[apt::PYTHON])?;
     let (folder, package) = (folder(place), place.root.join("py"));
     if folder.exists() {
@@ -58,21 +63,27 @@ pub(crate) fn make(
     let venv = Venv::create(place.target.join("wheel-tools"), &package, &[])?;
     venv.pip(&TOOLS)?;
     let out = folder.to_string_lossy().into_owned();
+    let mut not_run = Vec::new();
     for architecture in architectures {
         for kind in kinds {
             let triple = format!("{}-unknown-linux-{}", architecture.name, kind.libc);
-            if !target::is_there(&place.root, &triple)? {
-                bail!("the target {triple} is not installed: run `rustup target add {triple}`");
+            match target::ensure(&place.root, &triple) {
+                Ok(()) => wheel(place, &venv, (&triple, kind.tag), &out)?,
+                Err(obstacle) if sh::is_ci() => return Err(obstacle),
+                Err(obstacle) => {
+                    not_run
+                        .push(format!("{}_{}: not run: {obstacle}", kind.tag, architecture.name));
+                }
             }
-            wheel(place, &venv, (&triple, kind.tag), &out)?;
         }
     }
-    venv.python(["-m", "maturin", "sdist", "--quiet", "--out", &out]).run_aside()?;
+    ensure!(not_run.len() < kinds.len() * architectures.len(), not_run.join("\n"));
+    venv.python(["-m", "maturin", "sdist", "--out", &out]).run_aside()?;
     let made = sums(&folder)?;
     for one in made.iter().filter(|one| one.name.ends_with(".whl")) {
-        check(&venv, &folder.join(&one.name), one.bytes)?;
+        check(place, &venv, &folder.join(&one.name), one.bytes)?;
     }
-    Ok(made)
+    Ok((made, not_run))
 }
 
 fn wheel(place: &Place, venv: &Venv, (triple, tag): (&str, &str), out: &str) -> Result<()> {
@@ -82,17 +93,45 @@ fn wheel(place: &Place, venv: &Venv, (triple, tag): (&str, &str), out: &str) -> 
     venv.python(build.iter().chain(&to))
         // Maturin finds Zig by the Python that stands first.
         .env("PATH", &venv.path())
+        .env("CARGO_ENCODED_RUSTFLAGS", &replaced_paths(place)?.join("\u{1f}"))
         .env("SOURCE_DATE_EPOCH", &place.epoch_s.to_string())
         .run_aside()
 }
 
-/// Checks that a wheel is small enough, and has the files that users need.
-fn check(venv: &Venv, wheel: &Path, bytes: u64) -> Result<()> {
+/// Fails if a file in the wheel `argv[1]` contains one of the other arguments.
+const FIND_PATHS: &str = r#"
+import sys, zipfile
+wheel = zipfile.ZipFile(sys.argv[1])
+for name in wheel.namelist():
+    for path in sys.argv[2:]:
+        if path.encode() in wheel.read(name):
+            sys.exit(f"{name} contains {path}")
+"#;
+
+/// Checks that a wheel is small enough, has the files that users need, and no path of this machine.
+fn check(place: &Place, venv: &Venv, wheel: &Path, bytes: u64) -> Result<()> {
+    let paths = [&place.root, &place.target, &place.cargo_home].map(|path| path.as_os_str());
+    let find = [OsStr::new("-c"), OsStr::new(FIND_PATHS), wheel.as_os_str()];
+    venv.python(find.iter().chain(&paths)).output()?;
     let name = wheel.display();
     ensure!(bytes < MOST_BYTES, "{name} has {bytes} bytes, and may have {MOST_BYTES}");
     let listing = venv.python(["-m", "zipfile", "--list", &wheel.to_string_lossy()]).output()?;
     for file in INSIDE {
         ensure!(listing.contains(file), "{name} lacks {file}:\n{listing}");
     }
+    audit(venv, wheel)
+}
+
+/// Checks with auditwheel that the library needs the C library of the tag in the wheel's name, and nothing else.
+fn audit(venv: &Venv, wheel: &Path) -> Result<()> {
+    let path = wheel.to_string_lossy();
+    // No folder is searched: auditwheel fails at libraries of this machine that are of another C library.
+    let show = ["-m", "auditwheel", "show", "--json", "--ldpaths=", &path];
+    let found: Value = serde_json::from_str(&venv.python(show).output()?)?;
+    let has_tag = found["sym_tag"].as_str().is_some_and(|tag| path.contains(tag));
+    // The name that musl gives itself; auditwheel expects that of Alpine, for which musl takes this one, too.
+    let is_libc = |library: &String| library == "libc.so";
+    let is_alone = found["external_libs"].as_object().is_some_and(|all| all.keys().all(is_libc));
+    ensure!(has_tag && is_alone && found["unsupported_isa"] == false, "{path}: {found}");
     Ok(())
 }

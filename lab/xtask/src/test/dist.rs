@@ -4,7 +4,9 @@
 //! * `twice`: the second build, in other folders and with another `CARGO_HOME`.
 //! * `root`: a folder that serves as the root of a system, with a shell and dpkg's database.
 //! * `look`: checks of the files by shells, man, lintian and a schema.
+//! * `emulated`: the wheel for another processor, in that processor's Python.
 
+mod emulated;
 mod look;
 mod root;
 mod twice;
@@ -43,20 +45,29 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
         report.note("the package was neither installed nor used: that needs root".to_owned());
     }
     twice::compare(&place, here, &made)?;
-    wheels(&place, here)?;
+    wheels(&place, here, report)?;
     foreign(&place, here, report)
 }
 
-/// Makes the wheel for this machine, and uses it without a compiler.
-fn wheels(place: &Place, here: &'static Architecture) -> Result<()> {
-    let kinds: Vec<_> =
-        dist::wheels::KINDS.iter().filter(|kind| kind.name == "manylinux").collect();
-    let made = dist::wheels::make(place, &kinds, &[here])?;
-    let wheel = made.iter().find(|one| one.name.ends_with(".whl")).context("no wheel")?;
-    let wheel = dist::wheels::folder(place).join(&wheel.name);
-    let fresh =
-        Venv::create(place.target.join("dist-fresh"), &place.root.join("py"), &["--clear"])?;
-    python::installs(&fresh, &wheel.to_string_lossy())
+/// Makes all wheels, and uses those for glibc without a compiler: this machine's, and the other under emulation.
+fn wheels(place: &Place, here: &Architecture, report: &mut Report) -> Result<()> {
+    let kinds: Vec<_> = dist::wheels::KINDS.iter().collect();
+    let architectures: Vec<_> = dist::ARCHITECTURES.iter().collect();
+    let (made, not_run) = dist::wheels::make(place, &kinds, &architectures)?;
+    not_run.into_iter().for_each(|wheel| report.note(wheel));
+    for one in made.iter().filter(|one| one.name.contains("manylinux")) {
+        let wheel = dist::wheels::folder(place).join(&one.name);
+        let is_for = |architecture: &&Architecture| one.name.contains(architecture.name);
+        let architecture = architectures.iter().copied().find(is_for).context("no such wheel")?;
+        if architecture == here {
+            let folder = place.target.join("dist-fresh");
+            let fresh = Venv::create(folder, &place.root.join("py"), &["--clear"])?;
+            python::installs(&fresh, &wheel.to_string_lossy())?;
+        } else {
+            emulated::run(place, architecture, &wheel, report)?;
+        }
+    }
+    Ok(())
 }
 
 /// Installs, runs, upgrades, removes and purges the package. Afterwards the root must be as before.
