@@ -20,7 +20,7 @@ use rxo_testkit::{Traffic, Workload};
 
 use crate::acks::{self, Case};
 use crate::bounds::Bound;
-use crate::contender::{Acks, Contender, Rxo};
+use crate::contender::{Contender, Rxo};
 use crate::engine::{WORKLOADS, workload};
 use crate::lineup::{Checksum, Course, PURE_ACKS};
 use crate::stages;
@@ -41,102 +41,100 @@ pub struct InstructionsArgs {
     #[arg(long, conflicts_with_all = ["update", "stages"])]
     cache: bool,
     /// Only these workloads or cases of ACK offload.
-    #[arg(long, value_delimiter = ',', value_parser = subject)]
-    only: Vec<Subject>,
+    #[arg(long, value_delimiter = ',', value_parser = known)]
+    only: Vec<String>,
 }
 
 /// Options of the process that runs under callgrind.
 #[derive(Args, Debug)]
 pub struct CountedArgs {
     /// The workload, or the case of ACK offload.
-    #[arg(value_parser = subject)]
-    subject: Subject,
+    #[arg(value_parser = known)]
+    subject: String,
     /// The number of passes; a sampling profiler needs many.
     #[arg(long, default_value_t = 1)]
     passes: u32,
 }
 
 /// A counted case.
-#[derive(Clone, Copy, Debug)]
-enum Subject {
-    /// Packets through the engine.
-    Workload(Workload),
-    /// Packets through the engine, in pool buffers that are returned.
-    Pooled(Workload),
-    /// Packets through the engine, with each delivery moved out of it.
-    Owned(Workload),
-    /// W8 with pure ACKs aggregated; the text names the variant.
-    Aggregated(&'static str, Acks),
-    /// Expansion or splitting of ACKs.
-    Acks(Case),
-    /// Work that must not grow with the held flows or with the poll.
-    Bound(Bound),
-    /// Frames chosen to cost as much as possible.
-    Worst(Worst),
-    /// Frames through several workers, each on a thread.
-    Flat(Flat),
-    /// Segments through the TCP endpoint.
-    Tcp(Counted),
-    /// ACKs that a sending host receives.
-    HostAcks(AckCase),
-    /// ACKs that the sender of a group receives.
-    Cast(CastCase),
+struct Subject {
+    name: String,
+    /// Runs so many passes inside [`counted_pass`]. Returns the number of packets, ACKs or segments in all of them.
+    run: Box<dyn Fn(u32) -> usize>,
 }
 
 impl Subject {
+    fn new(name: impl Into<String>, run: impl Fn(u32) -> usize + 'static) -> Self {
+        Self { name: name.into(), run: Box::new(run) }
+    }
+
     fn all() -> Vec<Self> {
-        let workloads = WORKLOADS.into_iter().map(Self::Workload);
-        let pooled = POOLED.map(Self::Pooled);
-        let owned = POOLED.map(Self::Owned);
-        let aggregated = PURE_ACKS.map(|(variant, acks)| Self::Aggregated(variant, acks));
-        let acks = acks::cases().into_iter().map(Self::Acks);
-        let tcp = Counted::ALL.map(Self::Tcp);
-        let bounds = Bound::ALL.map(Self::Bound);
-        let host_acks = AckCase::ALL.map(Self::HostAcks);
-        let engine = workloads.chain(pooled).chain(owned).chain(aggregated).chain(acks);
-        let cast = CastCase::ALL.map(Self::Cast);
-        let flat = Flat::ALL.map(Self::Flat);
-        let bounds = bounds.into_iter().chain(Worst::all().map(Self::Worst));
-        engine.chain(bounds).chain(flat).chain(tcp).chain(host_acks).chain(cast).collect()
-    }
-
-    fn name(self) -> String {
-        match self {
-            Self::Workload(workload) => workload.name().to_owned(),
-            Self::Pooled(workload) => format!("{}-pool", workload.name()),
-            Self::Owned(workload) => format!("{}-owned", workload.name()),
-            Self::Aggregated(variant, _) => format!("W8, {variant}"),
-            Self::Acks(case) => case.name(),
-            Self::Bound(bound) => bound.name(),
-            Self::Worst(worst) => worst.name(),
-            Self::Flat(flat) => flat.name(),
-            Self::Tcp(counted) => counted.name.to_owned(),
-            Self::HostAcks(case) => case.name.to_owned(),
-            Self::Cast(case) => case.name.to_owned(),
-        }
+        let workloads = WORKLOADS.map(|it| {
+            Self::new(it.name(), move |passes| {
+                run_contender(Rxo::borrowed(headers(&Course::new(it)), None), passes)
+            })
+        });
+        let pooled = POOLED.map(|it| {
+            Self::new(format!("{}-pool", it.name()), move |passes| {
+                run_contender(Rxo::pooled(headers(&Course::new(it))), passes)
+            })
+        });
+        let owned = POOLED.map(|it| {
+            Self::new(format!("{}-owned", it.name()), move |passes| {
+                run_contender(Rxo::owned(headers(&Course::new(it))), passes)
+            })
+        });
+        let aggregated = PURE_ACKS.map(|(variant, acks)| {
+            Self::new(format!("W8, {variant}"), move |passes| {
+                run_contender(Rxo::with_acks(headers(&Course::new(Workload::W8)), acks), passes)
+            })
+        });
+        let acks =
+            acks::cases().into_iter().map(|it| Self::new(it.name(), move |n| run_case(it, n)));
+        let bounds = Bound::ALL.map(|it| {
+            let run = move |n| n as usize * it.run(n, |pass| counted_pass(pass));
+            Self::new(it.name(), run)
+        });
+        let worst = Worst::all()
+            .map(|it| Self::new(it.name(), move |n| it.run(n, |pass| counted_pass(pass))));
+        let flat =
+            Flat::ALL.map(|it| Self::new(it.name(), move |n| it.run(n, |run| counted_pass(run))));
+        let tcp = Counted::ALL
+            .map(|it| Self::new(it.name, move |n| it.run(n, |turn| counted_pass(turn))));
+        let host_acks = AckCase::ALL
+            .map(|it| Self::new(it.name, move |n| it.run(n, |turn| counted_pass(turn))));
+        let cast = CastCase::ALL
+            .map(|it| Self::new(it.name, move |n| it.run(n, |acks| counted_pass(acks))));
+        let engine = workloads.into_iter().chain(pooled).chain(owned).chain(aggregated).chain(acks);
+        engine
+            .chain(bounds)
+            .chain(worst)
+            .chain(flat)
+            .chain(tcp)
+            .chain(host_acks)
+            .chain(cast)
+            .collect()
     }
 }
 
-impl Subject {
-    /// Returns the counted instructions of a profile: all of them, or for `HostAcks` those inside the host's
-    /// receive function.
-    fn instructions(self, profile: &str) -> Option<f64> {
-        if !matches!(self, Self::HostAcks(_)) {
-            return total(profile);
-        }
-        let receives = |name: &str| name.contains("rxo_host") && name.ends_with("::receive");
-        let sum = stages::inclusive(profile, receives);
-        (sum > 0.0).then_some(sum)
+/// Returns the counted instructions of the profile of `subject`: all of them, or for ACKs of hosts those inside the
+/// host's receive function.
+fn instructions(subject: &str, profile: &str) -> Option<f64> {
+    if !subject.starts_with("host-acks") {
+        return total(profile);
     }
+    let receives = |name: &str| name.contains("rxo_host") && name.ends_with("::receive");
+    let sum = stages::inclusive(profile, receives);
+    (sum > 0.0).then_some(sum)
 }
 
 /// Workloads that are also counted with pool buffers: long aggregates and single frames.
 const POOLED: [Workload; 2] = [Workload::W1, Workload::W2];
 
-/// Returns the workload or case `name`.
-fn subject(name: &str) -> Result<Subject, String> {
-    let known = Subject::all().into_iter().find(|subject| subject.name() == name);
-    known.map_or_else(|| workload(name).map(Subject::Workload), Ok)
+/// Returns the name of the workload or case `name`.
+fn known(name: &str) -> Result<String, String> {
+    let is_known = Subject::all().iter().any(|subject| subject.name == name);
+    if is_known { Ok(name.to_owned()) } else { workload(name).map(|it| it.name().to_owned()) }
 }
 
 /// Instructions by name: per packet of a workload, per ACK or segment of a case.
@@ -147,18 +145,21 @@ const TOLERATED_GROWTH: f64 = 0.02;
 
 /// Counts all subjects, then compares the counts with the kept ones or keeps the new ones.
 pub(crate) fn run(args: &InstructionsArgs) -> Result<()> {
-    let subjects = if args.only.is_empty() { Subject::all() } else { args.only.clone() };
+    let mut subjects = args.only.clone();
+    if subjects.is_empty() {
+        subjects.extend(Subject::all().into_iter().map(|subject| subject.name));
+    }
     let mut counts = Counts::new();
     if args.cache {
         return cache::print(profiles(&subjects, &cache::SIMULATION));
     }
     for (subject, profile) in profiles(&subjects, &[]) {
         let (profile, items) = profile?;
-        let total = subject.instructions(&profile).context("a profile without a total")?;
+        let total = instructions(&subject, &profile).context("a profile without a total")?;
         if args.stages {
-            println!("{}\n{}", subject.name(), stages::table(&profile, items));
+            println!("{subject}\n{}", stages::table(&profile, items));
         }
-        counts.insert(subject.name(), total / items);
+        counts.insert(subject, total / items);
     }
     let kept_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("instructions.json");
     if args.update {
@@ -178,33 +179,8 @@ pub(crate) fn run(args: &InstructionsArgs) -> Result<()> {
 
 /// Runs one workload or case; callgrind counts inside [`counted_pass`].
 pub(crate) fn run_counted(args: &CountedArgs) -> Result<()> {
-    let each = args.passes as usize;
-    let items = match args.subject {
-        Subject::Workload(workload) => {
-            let course = Course::new(workload);
-            each * run_contender(Rxo::borrowed(headers(&course), None), args.passes)
-        }
-        Subject::Pooled(workload) => {
-            let course = Course::new(workload);
-            each * run_contender(Rxo::pooled(headers(&course)), args.passes)
-        }
-        Subject::Owned(workload) => {
-            let course = Course::new(workload);
-            each * run_contender(Rxo::owned(headers(&course)), args.passes)
-        }
-        Subject::Aggregated(_, acks) => {
-            let course = Course::new(Workload::W8);
-            each * run_contender(Rxo::with_acks(headers(&course), acks), args.passes)
-        }
-        Subject::Acks(case) => each * run_case(case, args.passes),
-        Subject::Bound(bound) => each * bound.run(args.passes, |pass| counted_pass(pass)),
-        Subject::Worst(worst) => worst.run(args.passes, |pass| counted_pass(pass)),
-        Subject::Flat(flat) => flat.run(args.passes, |run| counted_pass(run)),
-        Subject::Tcp(counted) => counted.run(args.passes, |turn| counted_pass(turn)),
-        Subject::HostAcks(case) => case.run(args.passes, |turn| counted_pass(turn)),
-        Subject::Cast(case) => case.run(args.passes, |acks| counted_pass(acks)),
-    };
-    println!("{items}");
+    let subject = Subject::all().into_iter().find(|subject| subject.name == args.subject);
+    println!("{}", (subject.context("there is no such case")?.run)(args.passes));
     Ok(())
 }
 
@@ -212,7 +188,7 @@ const fn headers(course: &Course) -> &Traffic {
     course.traffic(Checksum::Trusted)
 }
 
-/// Runs `passes` passes. Returns the number of packets in each pass.
+/// Runs `passes` passes. Returns the number of packets in all of them.
 fn run_contender(mut contender: impl Contender, passes: u32) -> usize {
     // The first pass initializes lazily created state; all later passes are alike.
     contender.prepare();
@@ -221,7 +197,7 @@ fn run_contender(mut contender: impl Contender, passes: u32) -> usize {
         contender.prepare();
         counted_pass(|| contender.pass());
     }
-    contender.outcome().frames as usize
+    contender.outcome().frames as usize * passes as usize
 }
 
 fn run_case(case: Case, passes: u32) -> usize {
@@ -232,7 +208,7 @@ fn run_case(case: Case, passes: u32) -> usize {
         work.prepare();
         counted_pass(|| work.pass());
     }
-    work.items()
+    work.items() * passes as usize
 }
 
 #[inline(never)]
@@ -242,12 +218,12 @@ fn counted_pass(pass: impl FnOnce()) {
 
 /// Profiles `subjects`, and returns the result of [`profile`] for each, in their order. Runs as many at once
 /// as there are cores, which does not change the counts.
-fn profiles(subjects: &[Subject], simulation: &[&str]) -> Vec<(Subject, Result<(String, f64)>)> {
+fn profiles(subjects: &[String], simulation: &[&str]) -> Vec<(String, Result<(String, f64)>)> {
     let next = AtomicUsize::new(0);
     let work = || {
         let take = || {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            subjects.get(at).map(|subject| (at, profile(*subject, simulation)))
+            subjects.get(at).map(|subject| (at, profile(subject, simulation)))
         };
         std::iter::from_fn(take).collect::<Vec<_>>()
     };
@@ -257,19 +233,18 @@ fn profiles(subjects: &[Subject], simulation: &[&str]) -> Vec<(Subject, Result<(
         threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
     });
     done.sort_by_key(|(at, _)| *at);
-    subjects.iter().copied().zip(done.into_iter().map(|(_, profile)| profile)).collect()
+    subjects.iter().cloned().zip(done.into_iter().map(|(_, profile)| profile)).collect()
 }
 
 /// Runs `subject` under callgrind with these options of its caches. Returns the profile, and its number of
 /// packets or ACKs.
-fn profile(subject: Subject, simulation: &[&str]) -> Result<(String, f64)> {
-    let name = subject.name();
+fn profile(name: &str, simulation: &[&str]) -> Result<(String, f64)> {
     let folder = Folder::new("callgrind")?;
     let out = folder.file("profile");
     let output = rxo_peers::callgrind("counted_pass", &out)
         .args(simulation)
         .arg(std::env::current_exe().context("the path of this program")?)
-        .args(["bench", "counted", &name])
+        .args(["bench", "counted", name])
         .output()
         .context("valgrind does not start: install it (apt-get install valgrind)")?;
     let profile = std::fs::read_to_string(&out).unwrap_or_default();

@@ -1,16 +1,6 @@
 //! Measures the speed of the engine, compared with its rivals and with its own past.
 //!
-//! * `engine` times rxo, DPDK's `rte_gro` and tun-rs on the same workloads in the same run.
-//! * `tun` times writes into a real TUN, beside tun-rs.
-//! * `acks` times ACK offload, per ACK.
-//! * `tcp` measures the endpoint's goodput per CPU second, compared with smoltcp.
-//! * `live-tcp` times rxo's own TCP beside Linux's over real interfaces.
-//! * `serve` requests files from `rxo serve` and nginx in the same network.
-//! * `tunnel` measures WireGuard tunnels: rxo-tunnel and other implementations.
-//! * `guests` counts the instructions of Linux guests behind rxo, and measures the cost of rxo and QEMU.
-//! * `workers` times several workers between simulated queues, beside one.
-//! * `instructions` counts rxo's instructions per packet under callgrind, which are free of noise, and
-//!   compares them with those kept in `instructions.json`.
+//! [`Command`] says what each benchmark measures.
 //!
 //! A separate crate, so that only the laboratory depends on the rivals, one of which is in C. README.md
 //! describes how each figure is made.

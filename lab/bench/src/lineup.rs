@@ -42,6 +42,17 @@ impl EngineName {
     }
 }
 
+/// The cache level of the packets when a pass begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Cache {
+    /// First- or second-level cache: a pass over the same packets has just ended.
+    Warm,
+    /// No cache: every line of every packet was flushed. The engine's tables stay warm, and so does the array
+    /// of frames or mbufs that a driver has just filled.
+    Cold,
+}
+
 /// The treatment of checksums, which decides whether payloads are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -3,70 +3,56 @@
 
 use std::time::Instant;
 
-use anyhow::Result;
-use clap::ValueEnum;
+use anyhow::{Result, ensure};
 use rxo_demo::stats::Quartiles;
-use serde::Serialize;
 
 use crate::contender::{Contender, Outcome};
-use crate::lineup::{Course, EngineName, Entry};
+use crate::expected::expected;
+use crate::lineup::{Cache, Course, EngineName, Entry};
+use crate::report::Row;
 use crate::rounds::Run;
 
-/// The cache level of the packets when a pass begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Cache {
-    /// First- or second-level cache: a pass over the same packets has just ended.
-    Warm,
-    /// No cache: every line of every packet was flushed. The engine's tables stay warm, and so does the array
-    /// of frames or mbufs that a driver has just filled.
-    Cold,
-}
-
-/// The engines and cache states of a race.
-#[derive(Clone, Debug)]
-pub(crate) struct Plan {
-    /// Engines that take part.
-    pub(crate) engines: Vec<EngineName>,
-    /// Cache states to measure.
-    pub(crate) caches: Vec<Cache>,
-}
-
-/// The result of one contender in one cache state.
-pub(crate) struct Lap<'a> {
-    /// The contender and its labels.
-    pub(crate) entry: &'a Entry<'a>,
-    /// The cache state of the packets.
-    pub(crate) cache: Cache,
-    /// Nanoseconds per packet.
-    pub(crate) ns_per_packet: Quartiles,
-    /// The outcome of the contender's last pass.
-    pub(crate) outcome: Outcome,
-}
-
-/// Races all contenders of `plan` over `course`, and passes each result to `finish`.
+/// Races all contenders of `engines` over `course`, in each of these cache states. Returns a row for each contender
+/// and state.
 ///
 /// # Errors
-/// If the machine's load cannot be read, or `finish` fails.
+/// If the machine's load cannot be read, an engine loses a packet, or rxo coalesces more or less than it may.
 pub(crate) fn race(
     course: &Course,
-    plan: &Plan,
+    (engines, caches): (&[EngineName], &[Cache]),
     run: &Run,
-    mut finish: impl FnMut(Lap<'_>) -> Result<()>,
-) -> Result<()> {
-    let mut entries = course.entries(&plan.engines);
+) -> Result<Vec<Row>> {
+    let mut entries = course.entries(engines);
     let name = |entry: &Entry<'_>| format!("{} {}", entry.engine.name(), entry.variant);
     let turns = run.measure(&mut entries, name, |entry| {
         let packets = course.traffic(entry.checksum).len() as f64;
-        let turns = plan.caches.iter().map(|cache| turn(entry.contender.as_mut(), *cache, packets));
+        let turns = caches.iter().map(|cache| turn(entry.contender.as_mut(), *cache, packets));
         Ok(turns.collect::<Vec<_>>())
     })?;
+    let mut rows = Vec::new();
     for (entry, turns) in entries.iter().zip(&turns) {
-        for (place, cache) in plan.caches.iter().enumerate() {
+        check(course, entry)?;
+        for (place, cache) in caches.iter().enumerate() {
             let timings = turns.iter().flat_map(|turn| turn[place].iter().copied());
-            let (ns_per_packet, outcome) = (Quartiles::of(timings), entry.contender.outcome());
-            finish(Lap { entry, cache: *cache, ns_per_packet, outcome })?;
+            rows.push(Row::new(course.name(), entry, *cache, Quartiles::of(timings)));
         }
+    }
+    Ok(rows)
+}
+
+/// Checks that the engine has lost no packet, and that rxo has coalesced exactly as much as the workload permits.
+fn check(course: &Course, entry: &Entry<'_>) -> Result<()> {
+    let traffic = course.traffic(entry.checksum);
+    let (engine, variant, workload) = (entry.engine.name(), entry.variant, course.name());
+    let Outcome { frames, deliveries } = entry.contender.outcome();
+    let count = traffic.len();
+    ensure!(frames == count as u64, "{engine} delivered {frames} of {count} packets of {workload}");
+    if entry.engine == EngineName::Rxo {
+        let allowed = expected(traffic, entry.checksum, entry.acks).deliveries;
+        ensure!(
+            deliveries == allowed,
+            "{engine} ({variant}) made {deliveries} deliveries of {workload}, which allows {allowed}"
+        );
     }
     Ok(())
 }

@@ -27,6 +27,12 @@ impl Rounds {
     }
 }
 
+/// A report of rows alone.
+#[derive(Debug, Serialize)]
+pub(crate) struct Rows<R> {
+    pub(crate) rows: Vec<R>,
+}
+
 /// A run of a benchmark.
 pub(crate) struct Run {
     turns: Turns<'static>,

@@ -16,7 +16,7 @@ use rxo_testbed::Namespace;
 use serde::Serialize;
 use tun_rs::{DeviceBuilder, GROTable, SyncDevice};
 
-use crate::rounds::{Rounds, Run};
+use crate::rounds::{Rounds, Rows, Run};
 
 /// Options of `rxo-lab bench tun`.
 #[derive(Args, Debug)]
@@ -42,11 +42,6 @@ const OURS: [(&str, usize, SubmitMode); 4] = [
     ("rxo, flushed after 1,024, io_uring", 1_024, SubmitMode::Uring),
 ];
 
-#[derive(Debug, Serialize)]
-struct Report {
-    rows: Vec<Row>,
-}
-
 /// The result of one variant with one number of flows.
 #[derive(Debug, Serialize)]
 struct Row {
@@ -66,7 +61,7 @@ pub(crate) fn run(args: &TunArgs) -> Result<()> {
     // A run belongs to the thread that measures, which is another one in a namespace.
     Namespace::new("tun")?.run(|| {
         let run = args.rounds.begin(ROUNDS);
-        run.print(&Report { rows: measure(&run)? })
+        run.print(&Rows { rows: measure(&run)? })
     })?
 }
 

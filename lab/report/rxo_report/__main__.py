@@ -1,6 +1,8 @@
 """The command: writes the report, or the pages of docs/, or checks that those are up to date."""
 
 import argparse
+import json
+import re
 import sys
 from pathlib import Path
 
@@ -9,7 +11,8 @@ from rxo_report.fault import Fault
 from rxo_report.pages import Listing
 
 ROOT = Path(__file__).parents[3]
-RESULTS = "docs/repro/results.json"
+RESULTS = "docs/repro/results"
+FIGURE = r"docs/repro/[^/]+/[^/]+\.svg"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -18,6 +21,8 @@ def main(arguments: list[str] | None = None) -> int:
     path = options.results or options.root / RESULTS
     try:
         papers = bibliography.read()
+        if options.keep:
+            path = keep(path, options.root / RESULTS)
         if options.out:
             found = results.read(path)
             report = {"report.html": html.render(found, papers)}
@@ -27,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
         listing = pages.overview(papers) | {"CITATION.cff": citation.render(papers)}
         listing |= scale.render(options.root)
         if path.exists() or options.results or has_generated(options.root):
-            listing |= pages.render(results.read(path), papers)
+            listing |= pages.render(results.read(path), papers, only_whole=True)
         else:
             print(f"no results are kept: {path} is not there, and no page is made of results")
         if options.check:
@@ -47,16 +52,37 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         nargs="?",
         default=None,
-        help="what `rxo-lab all` wrote; docs/repro/results.json without it",
+        help="what `rxo-lab all` wrote, or a folder of such files; docs/repro/results without it",
     )
     what = flags.add_argument_group("at least one of").add_mutually_exclusive_group(required=True)
     what.add_argument(
         "--out", type=Path, metavar="DIR", help="writes report.html, pages and figures"
     )
     what.add_argument("--docs", action="store_true", help="writes the pages and figures of docs/")
+    what.add_argument(
+        "--keep",
+        action="store_true",
+        help=f"puts the experiments into {RESULTS}, in place of their older results, and writes docs/",
+    )
     what.add_argument("--check", action="store_true", help="fails if a page or figure is stale")
     flags.add_argument("--root", type=Path, default=ROOT, metavar="DIR", help=argparse.SUPPRESS)
     return flags
+
+
+def keep(path: Path, folder: Path) -> Path:
+    """Writes each experiment of the document `path` into a file of `folder`, and returns `folder`.
+
+    The rows of which figures and claims were made are left out: pages need none, and they can have
+    millions of bytes.
+    """
+    results.read(path)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    folder.mkdir(parents=True, exist_ok=True)
+    for experiment in document["experiments"]:
+        kept = document | {"experiments": [experiment | {"measured": {}}]}
+        text = json.dumps(kept, indent=1, ensure_ascii=False) + "\n"
+        (folder / f"{experiment['id']}.json").write_text(text, encoding="utf-8")
+    return folder
 
 
 def write(listing: Listing, folder: Path) -> None:
@@ -92,11 +118,10 @@ def read(path: Path) -> str | None:
 
 
 def unshown(listing: Listing, root: Path) -> list[str]:
-    """Returns the figures of experiments that are not in `listing`, if that has pages of results."""
-    if not any(path.startswith("docs/repro/") and path.endswith(".md") for path in listing):
-        return []
-    figures = (path.relative_to(root).as_posix() for path in root.glob("docs/repro/*/*.svg"))
-    return sorted(path for path in figures if path not in listing)
+    """Returns the figures beside those of `listing` that are not in it."""
+    folders = {Path(path).parent for path in listing if re.fullmatch(FIGURE, path)}
+    figures = (path for folder in folders for path in (root / folder).glob("*.svg"))
+    return sorted({path.relative_to(root).as_posix() for path in figures} - set(listing))
 
 
 def has_generated(root: Path) -> bool:

@@ -14,9 +14,12 @@ from rxo_report.bibliography import Bibliography
 from rxo_report.claims import BASES, STATUSES, Tally, our_value, papers_value, rule, tallies
 from rxo_report.fault import Fault
 from rxo_report.numbers import duration, interval, number
-from rxo_report.results import Claim, Experiment, Figure, Results, Series
+from rxo_report.results import Claim, Experiment, Figure, Results, Run, Series, runs_of
 
 FOLDER = Path(__file__).parent.parent / "pages"
+
+BOOKS = Path(__file__).parents[2] / "rxo-lab" / "claims"
+"""The claims of each experiment, a file for each."""
 
 OVERVIEW, SCALE = "repro.md.j2", "scale.md.j2"
 """The templates of docs/repro.md and docs/scale.md, which need no results. All others are of docs/repro/."""
@@ -39,8 +42,13 @@ def environment(folder: Path) -> Environment:
     )
 
 
-def render(results: Results, bibliography: Bibliography, folder: Path = FOLDER) -> Listing:
-    """Returns every page of docs/repro/ and the figures that pages show."""
+def render(
+    results: Results, bibliography: Bibliography, folder: Path = FOLDER, *, only_whole: bool = False
+) -> Listing:
+    """Returns every page of docs/repro/ and the figures that pages show.
+
+    With `only_whole` a page is left out if the results lack one of its experiments.
+    """
     templates = environment(folder)
     listing: Listing = {}
     for name in sorted(templates.list_templates(extensions=["j2"])):
@@ -48,6 +56,8 @@ def render(results: Results, bibliography: Bibliography, folder: Path = FOLDER) 
             continue
         voice = Voice(results, bibliography)
         text = templates.get_template(name).render(voice.functions())
+        if only_whole and voice.absent:
+            continue
         listing[f"docs/repro/{name.removesuffix('.j2')}"] = HEAD.format(name) + text
         for path, figure in voice.shown.items():
             listing[f"docs/repro/{path}"] = draw.svg(figure, description(figure, results))
@@ -77,18 +87,33 @@ def description(figure: Figure, results: Results) -> str:
 
 
 class Voice:
-    """What templates can say of the results. `shown` has the figures of the page, by their paths."""
+    """What templates can say of the results.
+
+    `shown` has the figures of the page by their paths, `absent` the experiments that the results lack.
+    """
 
     def __init__(self, results: Results, bibliography: Bibliography) -> None:
         """Speaks of `results`."""
         self.results = results
         self.bibliography = bibliography
         self.shown: dict[str, Figure] = {}
+        self.absent: set[str] = set()
         self.experiments = {experiment.id: experiment for experiment in results.experiments}
 
     def functions(self) -> dict[str, Callable[..., str]]:
         """Returns the functions of templates, by name."""
-        names = ("cite", "short", "run", "claims", "figure", "others", "notes", "ours", "verdicts")
+        names = [
+            "cite",
+            "short",
+            "run",
+            "claims",
+            "figure",
+            "others",
+            "notes",
+            "ours",
+            "verdicts",
+            "missing",
+        ]
         return {name: getattr(self, name) for name in names}
 
     def cite(self, key: str) -> str:
@@ -99,16 +124,11 @@ class Voice:
         """Returns the citation of the paper `key` in a text."""
         return self.bibliography[key].short()
 
-    def run(self) -> str:
-        """Returns when, where and with what the results were measured."""
-        results = self.results
-        commit = f", commit {results.commit}" if results.commit else ""
-        text = (
-            f"Measured by `{' '.join(results.command)}` ({results.extent}), rxo {results.version}"
-            f"{commit}, on {results.started[:10]} in {duration(results.seconds)}: "
-            f"{results.machine_line()}."
-        )
-        return text + (f" The run is incomplete: {results.partial}." if results.partial else "")
+    def run(self, *experiment_ids: str) -> str:
+        """Returns when, where and with what experiments were measured; all of them without an id."""
+        wanted = experiment_ids or tuple(self.experiments)
+        found = filter(None, map(self._experiment, wanted))
+        return "\n\n".join(map(line_of, runs_of(found)))
 
     def ours(self, claim_id: str) -> str:
         """Returns the value measured here for a claim, with its unit."""
@@ -191,22 +211,42 @@ class Voice:
         ]
         return table(["paper", *names], rows)
 
+    def missing(self) -> str:
+        """Returns the experiments of which there are no results."""
+        names = sorted(
+            book.stem for book in BOOKS.glob("*.json") if book.stem not in self.experiments
+        )
+        return (
+            f"No results are kept of {', '.join(f'`{name}`' for name in names)}." if names else ""
+        )
+
     def _link(self, tally: Tally) -> str:
         work = self.bibliography.get(tally.anchor)
         return f"[{tally.name}]({work.page}.md)" if work else tally.name
 
     def _experiment(self, experiment_id: str) -> Experiment | None:
         if experiment_id not in self.experiments:
-            self._absent(experiment_id)
+            self.absent.add(experiment_id)
         return self.experiments.get(experiment_id)
 
     def _absent(self, what: str) -> str:
-        """Says that the results lack `what`, which is an error if they are complete."""
-        if self.results.is_complete:
+        """Says that the results lack `what`, which is an error if its experiment is there and complete."""
+        if self.results.is_complete and not self.absent:
             raise Fault(
                 f"{what} is not in the results, though they are complete; a template names it"
             )
         return ABSENT.format(what)
+
+
+def line_of(run: Run) -> str:
+    """Returns when, where and with what a run measured."""
+    commit = f", commit {run.commit}" if run.commit else ""
+    text = (
+        f"Measured by `{' '.join(run.command)}` ({run.extent}), rxo {run.version}"
+        f"{commit}, on {run.started[:10]} in {duration(run.seconds)}: "
+        f"{run.machine_line()}."
+    )
+    return text + (f" The run is incomplete: {run.partial}." if run.partial else "")
 
 
 def table_of_claims(some: Iterable[Claim]) -> str:

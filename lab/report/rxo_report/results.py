@@ -1,6 +1,7 @@
-"""Reads results.json: validates it against the schema and returns it as typed values."""
+"""Reads the documents of `rxo-lab`: validates them against the schema and returns them as typed values."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -138,24 +139,8 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Experiment:
-    """An experiment: the claims and figures of a paper, or of a part of one."""
-
-    id: str
-    paper: str | None
-    title: str
-    seconds: float
-    load: tuple[Turn, ...]
-    claims: tuple[Claim, ...]
-    figures: tuple[Figure, ...]
-    notes: tuple[str, ...]
-    missing: tuple[str, ...]
-    measured: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Results:
-    """The results of a run of `rxo-lab`."""
+class Run:
+    """When, where and with what `rxo-lab` measured: the head of a document."""
 
     version: str
     commit: str | None
@@ -166,7 +151,6 @@ class Results:
     started: str
     seconds: float
     partial: str | None
-    experiments: tuple[Experiment, ...]
 
     @property
     def is_complete(self) -> bool:
@@ -184,11 +168,69 @@ class Results:
         return ", ".join(parts)
 
 
-def read(path: Path) -> Results:
-    """Reads and validates the file `path`.
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment: the claims and figures of a paper, or of a part of one."""
 
-    Raises `Fault` if the file cannot be read, is no JSON, or does not follow the schema.
+    run: Run
+    id: str
+    paper: str | None
+    title: str
+    seconds: float
+    load: tuple[Turn, ...]
+    claims: tuple[Claim, ...]
+    figures: tuple[Figure, ...]
+    notes: tuple[str, ...]
+    missing: tuple[str, ...]
+    measured: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results of one or several runs of `rxo-lab`, each experiment once."""
+
+    experiments: tuple[Experiment, ...]
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The runs, each once, in the order of their experiments."""
+        return runs_of(self.experiments)
+
+    @property
+    def is_complete(self) -> bool:
+        """`True` if every run is complete."""
+        return all(run.is_complete for run in self.runs)
+
+
+def runs_of(experiments: Iterable[Experiment]) -> tuple[Run, ...]:
+    """Returns the runs of `experiments`, each once."""
+    found: list[Run] = []
+    for experiment in experiments:
+        if experiment.run not in found:
+            found.append(experiment.run)
+    return tuple(found)
+
+
+def read(path: Path) -> Results:
+    """Reads and validates the file `path`, or every `.json` file of the folder `path`.
+
+    Raises `Fault` if a file cannot be read, is no JSON, or does not follow the schema, if an experiment
+    is in two files, or if there is no file.
     """
+    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    parts = [(file, _read_file(file)) for file in files]
+    if not parts:
+        raise Fault(f"{path} has no .json file; `rxo-lab all --out DIR` writes one")
+    places: dict[str, Path] = {}
+    for file, part in parts:
+        for experiment in part.experiments:
+            other = places.setdefault(experiment.id, file)
+            if other != file:
+                raise Fault(f"{experiment.id} is in {other} and {file}; remove the older one")
+    return Results(tuple(experiment for _, part in parts for experiment in part.experiments))
+
+
+def _read_file(path: Path) -> Results:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -229,8 +271,8 @@ def check(figure: Figure, known: set[str], name: str) -> None:
 
 def of(document: dict[str, Any]) -> Results:
     """Returns a valid document as typed values."""
-    experiments = tuple(_experiment(value) for value in document["experiments"])
-    return _made(Results, document | document["rxo"], experiments=experiments)
+    run = _made(Run, document | document["rxo"])
+    return Results(tuple(_experiment(value, run) for value in document["experiments"]))
 
 
 def _made(kind: type[T], value: dict[str, Any], **parts: object) -> T:
@@ -245,10 +287,11 @@ def _fixed(value: object) -> object:
     return tuple(map(_fixed, value)) if isinstance(value, list) else value
 
 
-def _experiment(value: dict[str, Any]) -> Experiment:
+def _experiment(value: dict[str, Any], run: Run) -> Experiment:
     return _made(
         Experiment,
         value,
+        run=run,
         load=tuple(_made(Turn, turn) for turn in value["load"]),
         claims=tuple(_claim(claim) for claim in value["claims"]),
         figures=tuple(_figure(figure) for figure in value["figures"]),

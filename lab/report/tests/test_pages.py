@@ -1,13 +1,13 @@
 """Pages say what the results say, and a stale page is found."""
 
-from dataclasses import replace
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rxo_report import __main__ as command
-from rxo_report import citation, pages
+from rxo_report import citation, pages, results
 from rxo_report.bibliography import Bibliography
 from rxo_report.fault import Fault
 from rxo_report.results import Results
@@ -57,7 +57,7 @@ def test_a_page_shows_each_figure_once_with_its_values(
 
 
 def test_what_a_quick_run_lacks_is_said_and_in_a_full_run_it_is_an_error(
-    example: Results, papers: Bibliography, template: Path
+    example: Results, document: dict[str, Any], papers: Bibliography, template: Path
 ) -> None:
     (template / "xen.md.j2").write_text("{{ figure('xen', 'table-vii') }}")
     assert (
@@ -65,7 +65,34 @@ def test_what_a_quick_run_lacks_is_said_and_in_a_full_run_it_is_an_error(
         in pages.render(example, papers, template)["docs/repro/xen.md"]
     )
     with pytest.raises(Fault, match="xen/table-vii is not in the results"):
-        pages.render(replace(example, extent="full"), papers, template)
+        pages.render(results.of(document | {"extent": "full"}), papers, template)
+
+
+def test_a_page_names_the_runs_of_its_experiments(
+    document: dict[str, Any], papers: Bibliography, template: Path, tmp_path: Path
+) -> None:
+    xen, other = document["experiments"][:2]
+    folder = tmp_path / "results"
+    folder.mkdir()
+    for day, experiment in [("2026-01-02", xen), ("2026-03-04", other)]:
+        part = document | {"started": f"{day}T00:00:00Z", "experiments": [experiment]}
+        (folder / f"{experiment['id']}.json").write_text(json.dumps(part))
+    (template / "xen.md.j2").write_text("{{ run('xen') }}")
+    (template / "summary.md.j2").write_text("{{ run() }}")
+    listing = pages.render(results.read(folder), papers, template)
+    assert "2026-01-02" in listing["docs/repro/xen.md"]
+    assert "2026-03-04" not in listing["docs/repro/xen.md"]
+    assert listing["docs/repro/summary.md"].count("Measured by") == 2
+
+
+def test_only_pages_whose_experiments_are_there_are_kept(
+    example: Results, papers: Bibliography, template: Path
+) -> None:
+    (template / "menon.md.j2").write_text("{{ claims('xen') }}{{ claims('menon') }}")
+    made = pages.render(example, papers, template, only_whole=True)
+    assert "docs/repro/xen.md" in made
+    assert "docs/repro/menon.md" not in made
+    assert "No results are kept of `cast`, `cast-live`" in pages.Voice(example, papers).missing()
 
 
 def test_every_page_of_the_project_can_be_made(example: Results, papers: Bibliography) -> None:
@@ -117,7 +144,7 @@ def test_without_results_only_what_needs_none_is_written_and_checked(
     assert files == {"CITATION.cff", "docs/repro.md"}
     assert run(tmp_path, "--docs") == 0
     assert command.main(["--root", str(tmp_path), "--check"]) == 1
-    assert "results.json: No such file" in capsys.readouterr().err
+    assert "results: No such file" in capsys.readouterr().err
 
 
 def test_the_report_is_written_beside_pages_and_figures(tmp_path: Path) -> None:
@@ -154,3 +181,19 @@ def test_only_the_bibliography_has_authors_who_are_cited(papers: Bibliography) -
     assert papers["makineni-2006"].short() == "Makineni et al. 2006"
     assert papers["gallatin-2007"].full().startswith(r"Andrew Gallatin: “\[PATCH] LRO ack")
     assert "Hitoshi Oi and Fumio Nakajima: “Optimizations of Large" in papers["oi-2009"].full()
+
+
+def test_results_are_kept_by_experiment_and_newer_ones_replace_them(
+    document: dict[str, Any], tmp_path: Path
+) -> None:
+    first, second = document["experiments"]
+    assert run(tmp_path, "--keep") == 0
+    folder = tmp_path / "docs/repro/results"
+    assert sorted(path.stem for path in folder.iterdir()) == sorted([first["id"], second["id"]])
+    newer = tmp_path / "newer.json"
+    newer.write_text(json.dumps(document | {"experiments": [second], "seconds": 77}))
+    assert command.main([str(newer), "--root", str(tmp_path), "--keep"]) == 0
+    kept = {one.id: one for one in results.read(folder).experiments}
+    assert (kept[second["id"]].run.seconds, kept[second["id"]].measured) == (77, {})
+    assert kept[first["id"]].run.seconds == document["seconds"]
+    assert command.main(["--root", str(tmp_path), "--check"]) == 0

@@ -26,7 +26,8 @@ def test_the_example_is_read() -> None:
     assert xen.figures[1].series[1].is_invalid(0)
     assert xen.figures[1].series[0].range(0) is None
     assert (
-        found.machine_line() == "Example processor, 2 cores, 23 GiB, Linux 6.12.0, virtual machine"
+        found.runs[0].machine_line()
+        == "Example processor, 2 cores, 23 GiB, Linux 6.12.0, virtual machine"
     )
 
 
@@ -50,6 +51,20 @@ def test_what_no_schema_can_say_is_checked(document: dict[str, Any], tmp_path: P
     document["experiments"][0]["figures"][0]["claims"] = ["xen.no-such"]
     with pytest.raises(Fault, match=r"xen/table-vi: no claim 'xen.no-such'"):
         results.read(written(tmp_path, document))
+
+
+def test_a_folder_has_each_experiment_once(document: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(Fault, match=r"has no \.json file; `rxo-lab all --out DIR`"):
+        results.read(tmp_path)
+    first, second = document["experiments"][:2]
+    for name, experiments in [("a", [first]), ("b", [second])]:
+        text = json.dumps(document | {"experiments": experiments})
+        (tmp_path / f"{name}.json").write_text(text, encoding="utf-8")
+    found = results.read(tmp_path)
+    assert [one.id for one in found.experiments] == [first["id"], second["id"]]
+    (tmp_path / "c.json").write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(Fault, match=rf"{first['id']} is in .*a\.json and .*c\.json; remove"):
+        results.read(tmp_path)
 
 
 def test_a_missing_file_names_the_command_that_writes_it(tmp_path: Path) -> None:

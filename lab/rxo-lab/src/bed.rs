@@ -16,9 +16,6 @@ impl Bed {
     pub(crate) const INTERFACE: &'static str = "eth0";
 
     /// Makes a network of a sender, whose link carries `bits_per_s`, and `others` other hosts.
-    ///
-    /// # Errors
-    /// If the process may not make namespaces or interfaces.
     pub(crate) fn new(others: usize, bits_per_s: u64) -> Result<Self> {
         let switch = Namespace::new("switch")?;
         let bridge = switch.interface("br0");

@@ -32,9 +32,6 @@ pub(crate) fn check() -> Result<()> {
 
 /// Returns a command that runs this program under callgrind, counts inside functions whose names contain
 /// `counted`, and writes the profile to `profile`. `simulation` holds callgrind's cache options.
-///
-/// # Errors
-/// If this program cannot be found.
 pub(crate) fn command(counted: &str, profile: &Path, simulation: &[&str]) -> Result<Command> {
     let mut command = rxo_peers::callgrind(counted, profile);
     command.arg("--quiet").args(simulation).arg(process::program()?);
@@ -73,9 +70,6 @@ pub(crate) fn counted_phase<T>(work: impl FnOnce() -> T) -> T {
 pub(crate) const COUNTED: &str = "counted_phase";
 
 /// Returns the number of misses of the last simulated cache; 0 if none was simulated.
-///
-/// # Errors
-/// If there is no profile.
 pub(crate) fn last_misses(profile: &Path) -> Result<f64> {
     Ok(costs(&text(profile)?, last_miss, |_| ()).into_values().sum())
 }

@@ -23,9 +23,6 @@ pub(crate) enum Expansion {
 
 /// Starts `rxo card` on a thread, on the sender's core. The card expands templates, and notifies the host at
 /// most once per `moderation`.
-///
-/// # Errors
-/// If a device cannot be opened.
 pub(crate) fn start(
     lab: &Lab,
     (socket, moderation): (PathBuf, Duration),
@@ -35,9 +32,6 @@ pub(crate) fn start(
 }
 
 /// Starts `rxo card` as [`start`] does, with templates expanded by `expansion`.
-///
-/// # Errors
-/// The errors of [`start`].
 pub(crate) fn start_for(
     expansion: Expansion,
     lab: &Lab,
@@ -58,9 +52,6 @@ pub(crate) fn start_for(
 }
 
 /// Opens the card's side of the ring as a device.
-///
-/// # Errors
-/// If the device cannot be opened.
 pub(crate) fn ring(socket: &Path, moderation: Duration, expansion: Expansion) -> Result<Device> {
     let guest = GuestOptions {
         aggregates: false,
@@ -74,9 +65,6 @@ pub(crate) fn ring(socket: &Path, moderation: Duration, expansion: Expansion) ->
 
 /// Opens the host's side of a ring as a device. The other side answers late under valgrind and on a busy
 /// machine, and the driver waits for some seconds only, so an attempt that fails is repeated.
-///
-/// # Errors
-/// If the last attempt fails.
 pub(crate) fn host_side(ring: &DeviceName) -> Result<Device> {
     let open = || Device::open(ring, DeviceOptions::default());
     let opened = (1..ATTEMPTS).find_map(|_| open().ok());

@@ -91,9 +91,6 @@ impl Clients {
     }
 
     /// Ends the clients. Returns their progress.
-    ///
-    /// # Errors
-    /// If a client has failed.
     pub(crate) fn finish(mut self) -> Result<Progress> {
         self.end();
         self.progress()

@@ -11,9 +11,6 @@ use anyhow::{Context, Result};
 
 /// Makes `count` sparse files of `bytes` bytes in `folder`, named by their numbers. Only the page marks take
 /// disk space.
-///
-/// # Errors
-/// If a file cannot be written.
 pub(crate) fn make(folder: &Path, count: u32, bytes: u64) -> Result<()> {
     (0..count).try_for_each(|number| {
         let path = folder.join(number.to_string());

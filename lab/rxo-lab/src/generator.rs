@@ -29,9 +29,6 @@ use crate::modelled::{CLIENT_MAC, Ends, Said, WINDOW, arp_answer, arp_request, m
 
 /// Starts the generator on `core`, on the card's side of `socket`. It sends to the receiver at `address`,
 /// whose templates are expanded by `expansion`, until it is stopped.
-///
-/// # Errors
-/// If the ring cannot be opened.
 pub(crate) fn generator(
     lab: &Lab,
     (socket, expansion): (PathBuf, Expansion),

@@ -16,7 +16,7 @@ use rxo_testkit::{Random, seg};
 use serde::Serialize;
 
 use crate::flags::{Part, RunFlags};
-use crate::study::{Study, Table};
+use crate::study::{Study, Table, by_fields};
 
 pub(crate) const PARTS: &[Part] = &[Part::counted("batching")];
 
@@ -53,9 +53,6 @@ const PACKET_NS: f64 = 1_230.4;
 const BEGINNING: u32 = 10;
 
 /// Makes the experiment from the flags.
-///
-/// # Errors
-/// If `--only` names no part.
 pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
     flags.chosen(PARTS)?;
     let frames: Vec<Vec<u8>> = (0..PACKETS)
@@ -66,13 +63,10 @@ pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
         .collect();
     let cases = DELAYS_US.iter().flat_map(|us| INSEQ_US.map(|inseq| (*us, inseq)));
     let cases = cases.map(|(delay_us, inseq_us)| Case { delay_us, inseq_us });
-    let name = |Case { delay_us, inseq_us }: Case| {
-        format!("paths {delay_us} us apart, inseq_timeout {inseq_us} us")
-    };
     let table = Table::counted(
         "batching",
         cases.collect(),
-        name,
+        by_fields,
         move |case| transfer(&frames, case),
         ("packets_per_delivery", "packets a delivery"),
     );

@@ -7,7 +7,7 @@ use rxo_testkit::{Traffic, Workload};
 use serde::Serialize;
 
 use crate::flags::{Part, RunFlags};
-use crate::study::{Study, Table};
+use crate::study::{Study, Table, by_fields};
 
 pub(crate) const PARTS: &[Part] = &[Part::counted("engine")];
 
@@ -25,16 +25,12 @@ struct Eliminated {
 }
 
 /// Makes the experiment from the flags.
-///
-/// # Errors
-/// If `--only` names no part.
 pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
     flags.chosen(PARTS)?;
     let policies = ["linux-gro", "menon-2008", "gallatin-2007", "rsc-2006", "xen-delayed"];
     let of = |policy| Workload::COMPARED.map(|traffic| Case { policy, traffic: traffic.name() });
-    let name = |Case { policy, traffic }: Case| format!("{policy}, {traffic}");
     let cases = policies.into_iter().flat_map(of).collect();
-    let table = Table::counted("counts", cases, name, eliminated, ("of_10_000", "of 10,000"));
+    let table = Table::counted("counts", cases, by_fields, eliminated, ("of_10_000", "of 10,000"));
     Ok(Study::of("policies", vec![Box::new(table)]))
 }
 

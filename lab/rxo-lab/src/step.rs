@@ -5,9 +5,6 @@ use anyhow::Result;
 use serde::Serialize;
 
 /// Returns the arguments for the step `name`, a variant of [`Step`](crate::steps::Step).
-///
-/// # Errors
-/// If a path is no text.
 pub(crate) fn arguments(name: &str, parameters: &impl Serialize) -> Result<[String; 2]> {
     let step = serde_json::json!({ name: serde_json::to_value(parameters)? });
     Ok(["step".to_owned(), step.to_string()])

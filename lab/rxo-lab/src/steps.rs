@@ -30,9 +30,6 @@ pub(crate) enum Step {
 }
 
 /// Runs the step that `text` describes, which prints its measurements as JSON.
-///
-/// # Errors
-/// If `text` describes no step, a device cannot be opened, or the other end fails.
 pub(crate) fn run(text: &str, stop: &AtomicBool) -> Result<()> {
     match serde_json::from_str(text).context("no step of an experiment")? {
         Step::Domain(parameters) => domain::run(&parameters),

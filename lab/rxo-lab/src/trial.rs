@@ -43,9 +43,6 @@ struct Outcome {
 }
 
 /// Boots guests, transfers a file into each and back, and prints the results.
-///
-/// # Errors
-/// If a program is missing, a guest does not start, or a hash is wrong.
 pub(crate) fn run(flags: &TryFlags, stop: &AtomicBool) -> Result<()> {
     let count = flags.guests;
     if !(1..=MOST_GUESTS).contains(&count) {
@@ -127,9 +124,6 @@ fn ends_early(stop: &AtomicBool) -> Result<()> {
 }
 
 /// Prints the table, or a JSON document.
-///
-/// # Errors
-/// If a file arrived changed.
 fn report(outcomes: &[Outcome], is_json: bool) -> Result<()> {
     if is_json {
         output::json_document(&outcomes)?;

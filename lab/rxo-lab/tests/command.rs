@@ -65,8 +65,26 @@ fn the_xen_experiment_on_virtual_time_needs_no_privilege() {
     let kept = format!("{out}/kept.json");
     assert!(lab(&format!("check {results} {kept} --renew")).status.success());
     assert!(lab(&format!("check {results} {kept}")).status.success());
+    the_documents_of_a_folder_are_one(&document, &folder);
     changed_results_are_a_difference(&document, &folder);
     fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Results are compared with a folder that has a document for each experiment. One too many is a difference.
+fn the_documents_of_a_folder_are_one(document: &Value, folder: &std::path::Path) {
+    let (results, kept) = (folder.join("results.json"), folder.join("kept"));
+    let check = || lab(&format!("check {} {}", results.display(), kept.display()));
+    fs::create_dir(&kept).unwrap();
+    assert_eq!(check().status.code(), Some(2), "an empty folder has no results");
+    fs::copy(&results, kept.join("xen.json")).unwrap();
+    assert!(check().status.success(), "{}", stderr(&check()));
+    let mut other = document.clone();
+    other["experiments"][0]["claims"][0]["id"] = "other.claim".into();
+    fs::write(kept.join("other.json"), other.to_string()).unwrap();
+    let output = check();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.starts_with("other.claim status: nothing, expected "), "{text}");
 }
 
 /// A changed value on virtual time is a difference: code 1, and a line that names it.

@@ -13,7 +13,7 @@ use clap::Args;
 use rxo_demo::stats::Quartiles;
 use serde::Serialize;
 
-use crate::rounds::{Rounds, Run};
+use crate::rounds::{Rounds, Rows, Run};
 
 pub(crate) use expand::Expand;
 pub(crate) use split::Split;
@@ -78,12 +78,6 @@ pub(crate) fn cases() -> Vec<Case> {
     Expand::all().map(Case::Expand).chain(Split::ALL.map(Case::Split)).collect()
 }
 
-/// The report of a run.
-#[derive(Debug, Serialize)]
-struct Report {
-    rows: Vec<Row>,
-}
-
 /// The result of one case.
 #[derive(Debug, Serialize)]
 struct Row {
@@ -98,7 +92,7 @@ pub(crate) fn run(args: &AcksArgs) -> Result<()> {
     run.print(&measure(&run)?)
 }
 
-fn measure(run: &Run) -> Result<Report> {
+fn measure(run: &Run) -> Result<Rows<Row>> {
     let mut works: Vec<_> = cases().into_iter().map(|case| (case, case.work())).collect();
     let samples =
         run.measure(&mut works, |(case, _)| case.name(), |(_, work)| Ok(turn(work.as_mut())))?;
@@ -106,7 +100,7 @@ fn measure(run: &Run) -> Result<Report> {
         let ns = Quartiles::of(timings.into_iter().flatten());
         Row { case: case.name(), ns, target_ns: case.target_ns() }
     };
-    Ok(Report { rows: works.iter().zip(samples).map(row).collect() })
+    Ok(Rows { rows: works.iter().zip(samples).map(row).collect() })
 }
 
 /// Returns the nanoseconds for an item of each timed pass.

@@ -6,22 +6,20 @@
 
 use anyhow::{Context, Result};
 
-use super::Subject;
-
 /// The options that make callgrind simulate caches. Its last level stands for a core's second.
 pub(super) const SIMULATION: [&str; 4] =
     ["--cache-sim=yes", "--I1=32768,8,64", "--D1=49152,12,64", "--LL=1048576,16,64"];
 
 /// Prints instructions and misses of data per item.
 pub(super) fn print(
-    profiles: impl IntoIterator<Item = (Subject, Result<(String, f64)>)>,
+    profiles: impl IntoIterator<Item = (String, Result<(String, f64)>)>,
 ) -> Result<()> {
     println!("{:<21} {:>9} {:>9} {:>9}", "workload", "executed", "L1 misses", "L2 misses");
     for (subject, profile) in profiles {
         let (profile, items) = profile?;
         let counts = sums(&profile).context("a profile without simulated caches")?;
         let [executed, first, last] = counts.map(|count| count / items);
-        println!("{:<21} {executed:>9.1} {first:>9.2} {last:>9.2}", subject.name());
+        println!("{subject:<21} {executed:>9.1} {first:>9.2} {last:>9.2}");
     }
     Ok(())
 }

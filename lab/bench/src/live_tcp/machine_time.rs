@@ -13,8 +13,8 @@ use anyhow::{Context, Result};
 const TICK: Duration = Duration::from_millis(10);
 /// Indices of user, nice, system, irq and softirq among the fields of a cpu line (proc(5)).
 const BUSY_FIELDS: [usize; 5] = [0, 1, 2, 5, 6];
-/// Indices of utime and stime, counted after the name (proc(5)).
-const OWN_FIELDS: [usize; 2] = [11, 12];
+/// Indices of utime and stime, and of those of ended children, counted after the name (proc(5)).
+const OWN_FIELDS: [usize; 4] = [11, 12, 13, 14];
 
 /// Processor time used since the start, with a resolution of 10 ms.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn the_name_of_a_process_may_be_anything() {
         let stat = "7 (a b) c) S 1 7 7 0 -1 4194560 100 200 0 0 10 20 3 4 20 0 1 0";
-        assert_eq!(own(stat), Some(Duration::from_millis(300)));
+        assert_eq!(own(stat), Some(Duration::from_millis(370)));
         assert_eq!(own("7 (a) S 1"), None);
     }
 }

@@ -5,8 +5,7 @@ mod targets;
 use rxo_demo::stats::Quartiles;
 use serde::Serialize;
 
-use crate::lineup::{Checksum, EngineName, READS_TYPES};
-use crate::race::{Cache, Lap};
+use crate::lineup::{Cache, Checksum, EngineName, Entry, READS_TYPES};
 
 /// The result of a run.
 #[derive(Clone, Debug, Serialize)]
@@ -48,11 +47,14 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Makes the row of a lap.
-    pub(crate) fn new(workload: &'static str, lap: &Lap<'_>) -> Self {
-        let (entry, cache) = (lap.entry, lap.cache);
+    /// Makes the row of an entry in one cache state.
+    pub(crate) fn new(
+        workload: &'static str,
+        entry: &Entry<'_>,
+        cache: Cache,
+        ns_per_packet: Quartiles,
+    ) -> Self {
         let is_rxo = entry.engine == EngineName::Rxo;
-        let target = is_rxo.then(|| targets::target(workload, cache, entry)).flatten();
         Self {
             engine: entry.engine,
             variant: entry.variant,
@@ -60,37 +62,35 @@ impl Row {
             workload,
             cache,
             checksum: entry.checksum,
-            ns_per_packet: lap.ns_per_packet,
-            packets_per_aggregate: lap.outcome.packets_per_aggregate(),
-            target_ns: target,
+            ns_per_packet,
+            packets_per_aggregate: entry.contender.outcome().packets_per_aggregate(),
+            target_ns: is_rxo.then(|| targets::target(workload, cache, entry)).flatten(),
             times_faster_than_dpdk: None,
             target_times: None,
         }
     }
 }
 
-impl Report {
-    /// Sets the ratio of rxo's default row with trusted checksums to DPDK's best row of the same kind. Rows
-    /// with pool buffers are not compared: they return every buffer, which DPDK's do not.
-    pub(crate) fn compare(&mut self) {
-        for index in 0..self.rows.len() {
-            let row = &self.rows[index];
-            let is_ours = row.engine == EngineName::Rxo && row.is_default;
-            if is_ours && row.checksum == Checksum::Trusted {
-                let best = self.best_dpdk(row.workload, row.cache);
-                let row = &mut self.rows[index];
-                row.times_faster_than_dpdk = best.map(|best| best / row.ns_per_packet.median);
-                row.target_times = targets::times_faster(row.workload, row.cache);
-            }
+/// Sets the ratio of rxo's default row with trusted checksums to DPDK's best row of the same kind. Rows
+/// with pool buffers are not compared: they return every buffer, which DPDK's do not.
+pub(crate) fn compare(rows: &mut [Row]) {
+    for index in 0..rows.len() {
+        let row = &rows[index];
+        let is_ours = row.engine == EngineName::Rxo && row.is_default;
+        if is_ours && row.checksum == Checksum::Trusted {
+            let best = best_dpdk(rows, row.workload, row.cache);
+            let row = &mut rows[index];
+            row.times_faster_than_dpdk = best.map(|best| best / row.ns_per_packet.median);
+            row.target_times = targets::times_faster(row.workload, row.cache);
         }
     }
+}
 
-    fn best_dpdk(&self, workload: &str, cache: Cache) -> Option<f64> {
-        let reads_types = workload == targets::READING;
-        let comparable = |row: &&Row| {
-            let is_dpdk = row.engine == EngineName::Dpdk && row.workload == workload;
-            is_dpdk && row.cache == cache && (row.variant == READS_TYPES) == reads_types
-        };
-        self.rows.iter().filter(comparable).map(|row| row.ns_per_packet.median).reduce(f64::min)
-    }
+fn best_dpdk(rows: &[Row], workload: &str, cache: Cache) -> Option<f64> {
+    let reads_types = workload == targets::READING;
+    let comparable = |row: &&Row| {
+        let is_dpdk = row.engine == EngineName::Dpdk && row.workload == workload;
+        is_dpdk && row.cache == cache && (row.variant == READS_TYPES) == reads_types
+    };
+    rows.iter().filter(comparable).map(|row| row.ns_per_packet.median).reduce(f64::min)
 }

@@ -1,6 +1,5 @@
 //! Runs the client `wrk`, and parses its output.
 
-use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -33,12 +32,11 @@ pub(super) fn ask(
     command.args(["--connections", &connections.to_string()]);
     command.args(["--duration", &format!("{seconds}s"), url]);
     command.stdin(Stdio::null()).stderr(Stdio::inherit());
-    let read = || Ok::<_, anyhow::Error>((Used::read(&[server])?, of_children()?));
-    let (begun, (before, children)) = (Instant::now(), read()?);
+    let (begun, before) = (Instant::now(), Used::read(&[server])?);
     let output = from.run(|| command.output())?.context("cannot run wrk (Debian: wrk)")?;
-    let (time, (after, grown)) = (begun.elapsed(), read()?);
+    let (time, after) = (begun.elapsed(), Used::read(&[server])?);
     let processor = after.by_all.saturating_sub(before.by_all);
-    let own = after.by_own.saturating_sub(before.by_own) + grown.saturating_sub(children);
+    let own = after.by_own.saturating_sub(before.by_own);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     ensure!(output.status.success(), "wrk has failed: {said}");
     // wrk prints these lines only after errors.
@@ -46,20 +44,6 @@ pub(super) fn ask(
     let requests = requests(&said).with_context(|| format!("wrk says {said:?}"))?;
     ensure!(requests > 0, "wrk got no answer: {said}");
     Ok(Asked { requests, time, processor, own })
-}
-
-/// Returns the processor time of ended children, reported in hundredths of a second (proc(5)).
-fn of_children() -> Result<Duration> {
-    let stat = fs::read_to_string("/proc/self/stat").context("cannot read /proc/self/stat")?;
-    let behind_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let ticks: Vec<u64> = behind_name
-        .split_whitespace()
-        .skip(13)
-        .take(2)
-        .filter_map(|tick| tick.parse().ok())
-        .collect();
-    ensure!(ticks.len() == 2, "/proc/self/stat has no times of children: {stat}");
-    Ok(Duration::from_millis(10 * ticks.iter().sum::<u64>()))
 }
 
 /// Parses the number from a line such as `  12345 requests in 3.00s, 48.11MB read`.

@@ -16,9 +16,10 @@ use rxo_testbed::{Lab, Namespace};
 use serde::Serialize;
 
 use super::servers::{Site, rxo_serve};
-use super::{ROUNDS, Report, ServeArgs};
+use super::{ROUNDS, ServeArgs};
 use crate::guests::GUEST_PROCESSOR;
 use crate::process::{Process, processor_time, wait_until, with_children};
+use crate::rounds::Rows;
 
 /// File sizes in bytes, with the number of requests in a span. An emulated guest takes some tens of
 /// milliseconds to connect.
@@ -65,7 +66,7 @@ pub(super) fn run(args: &ServeArgs, image: &GuestImage, rxo: &Path, site: &Site)
         let [nginx, rxo] = [0, 1].map(|server| Quartiles::of(rates[server].clone()).median);
         rows.push(Row { bytes, nginx, rxo, ratio: rxo / nginx });
     }
-    run.print(&Report { rows })
+    run.print(&Rows { rows })
 }
 
 impl Served {

@@ -20,7 +20,7 @@ use serde::Serialize;
 use self::client::Asked;
 use self::servers::{Running, Site};
 use crate::live_tcp::{Net, Place, Stack};
-use crate::rounds::{Rounds, Run};
+use crate::rounds::{Rounds, Rows, Run};
 use crate::subject::Subject;
 
 /// Options of `rxo-lab bench serve`.
@@ -70,12 +70,6 @@ struct Figures {
     requests_per_second: Quartiles,
 }
 
-/// The report of a run, with a row for each file.
-#[derive(Debug, Serialize)]
-struct Report<R> {
-    rows: Vec<R>,
-}
-
 /// Measures both servers, and prints the report.
 ///
 /// # Errors
@@ -101,7 +95,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
         eprintln!("serve: {bytes} bytes");
         rows.push(row(&mut servers, bytes, args, &run)?);
     }
-    run.print(&Report { rows })
+    run.print(&Rows { rows })
 }
 
 fn row(servers: &mut [Running; 2], bytes: usize, args: &ServeArgs, run: &Run) -> Result<Row> {

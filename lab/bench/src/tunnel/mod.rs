@@ -11,7 +11,6 @@ mod contender;
 mod datagrams;
 mod floor;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -34,9 +33,6 @@ pub struct TunnelArgs {
     /// Seconds that each tunnel is measured in a round.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
-    /// Folder of the programs of others. Without it, where `cargo xtask` installs them.
-    #[arg(long, value_name = "FOLDER")]
-    foreign: Option<PathBuf>,
 }
 
 const ROUNDS: u32 = 5;
@@ -113,7 +109,8 @@ pub(crate) fn run(args: &TunnelArgs) -> Result<()> {
     rxo_testbed::become_root_in_user_namespace()?;
     let here = std::env::current_exe()?;
     let beside = here.parent().and_then(std::path::Path::parent).context("no target directory")?;
-    let foreign = args.foreign.clone().unwrap_or_else(|| beside.join("tunnels/bin"));
+    // `cargo xtask` installs the programs of others there.
+    let foreign = beside.join("tunnels/bin");
     let contenders = contender::start(&here.with_file_name("rxo-tunnel"), &foreign)?;
     let run = args.rounds.begin(ROUNDS);
     let mut workloads = Vec::new();

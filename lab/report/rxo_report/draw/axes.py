@@ -62,6 +62,9 @@ class Layout:
         places, labels = zip(*self.ticks, strict=True) if self.ticks else ((), ())
         is_crowded = not self.is_numeric and crowded(labels)
         slant = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if is_crowded else {}
+        if is_crowded:
+            # Slanted lines of one label would touch those of the next.
+            labels = tuple(label.replace("\n", " ") for label in labels)
         plot.set_xticks(places, labels, **slant)
         if not self.is_numeric:
             plot.set_xlim(-0.6, len(self.positions) - 0.4)
@@ -125,10 +128,13 @@ def thinned(ticks: list[tuple[float, str]], scale: str) -> list[tuple[float, str
 
 
 def wrapped(label: str, count: int) -> str:
-    """Returns a label of a category in lines that fit beside `count - 1` others."""
+    """Returns a label of a category in lines that fit beside `count - 1` others.
+
+    Lines end at spaces, not at no-break spaces.
+    """
     room = max(8, PLOT_CHARACTERS // max(count, 1) - 2)
     lines: list[str] = []
-    for word in label.split():
+    for word in label.split(" "):
         if lines and len(lines[-1]) + len(word) < room:
             lines[-1] += f" {word}"
         else:

@@ -56,9 +56,6 @@ struct Row {
 }
 
 /// Measures every attack, and prints the results.
-///
-/// # Errors
-/// If a process does not start, or the network cannot be made.
 pub(crate) fn run(flags: &AttackFlags, stop: &AtomicBool) -> Result<()> {
     become_root_in_user_namespace()?;
     let time = Duration::from_secs_f64(flags.seconds.clamp(0.2, 60.0));

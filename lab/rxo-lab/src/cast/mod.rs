@@ -25,6 +25,7 @@ mod unicasts;
 mod wire;
 
 use anyhow::Result;
+use rxo_tcp::{GroupConfig, Repairs};
 use serde::Serialize;
 
 use self::room::{group_config, parity_config};
@@ -37,12 +38,12 @@ pub(crate) const PARTS: &[Part] = &[Part::counted("loss")];
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Way {
-    /// A cast that repairs losses by parity packets: the default of `rxo cast`.
+    /// A cast that repairs losses by parity packets.
     Parity,
     /// A cast that repeats lost segments to the group.
     Repeats,
     Unicasts,
-    /// A cast with parity, whose first receiver, the leader, stops for ever.
+    /// A cast as `rxo cast` does it by default, whose first receiver, the leader, stops for ever.
     Stopped,
 }
 
@@ -50,6 +51,8 @@ enum Way {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct Case {
     way: Way,
+    /// `true` if `rxo cast` does it this way by default.
+    is_default: bool,
     receivers: u16,
     /// Lost segments of 1,000.
     loss: u64,
@@ -67,6 +70,21 @@ struct Cost {
     around_ms: f64,
 }
 
+impl Case {
+    fn new(way: Way, receivers: u16, loss: u64, mb: usize) -> Self {
+        Self { way, is_default: way == Way::default_for(receivers), receivers, loss, mb }
+    }
+}
+
+impl Way {
+    fn default_for(receivers: u16) -> Self {
+        match Repairs::best_for(receivers.into()) {
+            Repairs::Parity => Self::Parity,
+            _ => Self::Repeats,
+        }
+    }
+}
+
 const RECEIVERS: [u16; 3] = [5, 20, 168];
 const LOSSES: [u64; 4] = [0, 1, 10, 30];
 
@@ -79,14 +97,15 @@ pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
     let mb = if flags.is_quick() { QUICK_MB } else { MB };
     let all = RECEIVERS.iter().flat_map(|count| LOSSES.map(|loss| (*count, loss)));
     let ways = |(receivers, loss)| {
-        [Way::Parity, Way::Repeats, Way::Unicasts].map(|way| Case { way, receivers, loss, mb })
+        [Way::Parity, Way::Repeats, Way::Unicasts].map(|way| Case::new(way, receivers, loss, mb))
     };
     let mut cases: Vec<Case> = all.flat_map(ways).collect();
     for (receivers, mb) in SIZES {
-        let stops = [Way::Parity, Way::Stopped].map(|way| Case { way, receivers, loss: 0, mb });
+        let ways = [Way::default_for(receivers), Way::Stopped];
+        let stops = ways.map(|way| Case::new(way, receivers, 0, mb));
         cases.extend(stops.into_iter().filter(|case| !cases.contains(case)).collect::<Vec<_>>());
     }
-    let name = |Case { way, receivers, loss, mb }: Case| {
+    let name = |Case { way, receivers, loss, mb, .. }: Case| {
         format!("{way:?}, {receivers}, {mb} MB, {} %", loss as f64 / 10.0)
     };
     let table = Table::counted("casts", cases, name, |case| Ok(measure(case)), ("ms", "ms"));
@@ -96,14 +115,18 @@ pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
     })
 }
 
-fn measure(Case { way, receivers, loss, mb }: Case) -> Cost {
+fn measure(Case { way, receivers, loss, mb, .. }: Case) -> Cost {
     let bytes = mb * 1_000_000;
     let stops = (way == Way::Stopped).then_some(0);
     let case = costs::Case { receivers, bytes, loss, stops };
     let cost = match way {
         Way::Unicasts => case.unicasts(),
         Way::Repeats => case.cast(group_config()),
-        Way::Parity | Way::Stopped => case.cast(parity_config()),
+        Way::Parity => case.cast(parity_config()),
+        Way::Stopped => {
+            let repairs = Repairs::best_for(receivers.into());
+            case.cast(GroupConfig { repairs, ..group_config() })
+        }
     };
     let ms = |time: core::time::Duration| time.as_secs_f64() * 1e3;
     Cost { ms: ms(cost.time), copies: cost.bytes as f64 / bytes as f64, around_ms: ms(cost.around) }

@@ -3,8 +3,8 @@
 //! The basis of a value decides: a count may differ by 2 %, virtual time not at all. Processor time and live
 //! measurements are reported, and not judged.
 
-use std::fs;
 use std::path::Path;
+use std::{fs, io};
 
 use anyhow::{Context, Result, bail};
 use rxo_console::fault::usage;
@@ -59,7 +59,32 @@ pub(crate) fn run(flags: &CheckFlags) -> Result<()> {
     }
 }
 
+/// Reads a document, or all those of a folder as one.
 fn read(path: &Path) -> Result<Value> {
+    if !path.is_dir() {
+        return read_file(path);
+    }
+    let entries = fs::read_dir(path)?.collect::<io::Result<Vec<_>>>()?;
+    let files = entries.iter().map(fs::DirEntry::path);
+    let mut files: Vec<_> = files.filter(|it| it.extension() == Some("json".as_ref())).collect();
+    files.sort();
+    let [first, others @ ..] = &*files else {
+        return Err(usage(format!("{}: no .json file; name a folder of results", path.display())));
+    };
+    let mut all = read_file(first)?;
+    for file in others {
+        let mut part = read_file(file)?;
+        comparable(&part, &all)?;
+        if let [Value::Array(list), Value::Array(more)] =
+            [&mut all["experiments"], &mut part["experiments"]]
+        {
+            list.append(more);
+        }
+    }
+    Ok(all)
+}
+
+fn read_file(path: &Path) -> Result<Value> {
     let failed = |error: &dyn std::fmt::Display| {
         usage(format!("{}: {error}; name a results.json of rxo-lab all", path.display()))
     };

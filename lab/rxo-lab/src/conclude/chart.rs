@@ -13,9 +13,6 @@ use crate::figure::{Bracket, Figure, Guide, Series, Shape};
 type At<'m> = (String, Scope<'m>);
 
 /// Draws `drawing` without claims; `None` if its measurements are missing.
-///
-/// # Errors
-/// If an expression cannot be evaluated.
 pub(super) fn draw(scope: &Scope<'_>, drawing: &'static Drawing) -> Result<Option<Figure>> {
     for needed in &drawing.needs {
         let found = scope.point(needed)?;

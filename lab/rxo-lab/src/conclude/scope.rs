@@ -45,17 +45,11 @@ impl<'m> Scope<'m> {
     }
 
     /// Returns the number that the expression `text` is; `None` if it is missing.
-    ///
-    /// # Errors
-    /// The errors of [`values`](Self::values).
     pub(super) fn point(&self, text: &str) -> Result<Option<Point>> {
         Ok(point(&self.values(text)?).filter(|point| point.value.is_finite()))
     }
 
     /// Returns the numbers that the expression `text` is.
-    ///
-    /// # Errors
-    /// The errors of [`values`](Self::values).
     pub(super) fn numbers(&self, text: &str) -> Result<Vec<f64>> {
         Ok(self.values(text)?.iter().filter_map(Point::of).map(|point| point.value).collect())
     }

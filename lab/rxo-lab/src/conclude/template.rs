@@ -11,9 +11,6 @@ use super::functions::text;
 use super::scope::Scope;
 
 /// Returns `template` with its values; `None` if one is missing.
-///
-/// # Errors
-/// If an expression cannot be evaluated.
 pub(super) fn fill(scope: &Scope<'_>, template: &str) -> Result<Option<String>> {
     let (mut filled, mut rest) = (String::new(), template);
     while let Some((before, after)) = rest.split_once('{') {

@@ -10,9 +10,9 @@ use super::scope::Scope;
 use super::template::fill;
 use super::*;
 use crate::claim::{Column, Status, book};
-use crate::flags::{AcksFlags, GallatinFlags, RscFlags, RunFlags, typed};
+use crate::experiments;
+use crate::flags::typed;
 use crate::study::Study;
-use crate::{cast, gallatin, juggler, menon, paro, policies, rsc, smo, xen};
 
 fn rows(value: Value) -> Map<String, Value> {
     serde_json::from_value(value).unwrap()
@@ -20,7 +20,7 @@ fn rows(value: Value) -> Map<String, Value> {
 
 /// Returns the figures and the measured claims of a study over `tables`; its other tables are empty.
 pub(crate) fn concluded(id: &str, tables: Value) -> (Vec<Figure>, Vec<Claim>) {
-    let all = studies("");
+    let all = studies();
     let study = all.iter().find(|study| study.id == id).unwrap();
     let mut rows: Map<_, _> =
         study.tables.iter().map(|it| (it.name().to_owned(), json!([]))).collect();
@@ -118,23 +118,8 @@ fn the_bars_of_the_driver_domain_are_judged() {
 }
 
 /// Returns every study.
-fn studies(flags: &str) -> [Study; 12] {
-    let flags: RunFlags = typed(flags).unwrap();
-    [
-        policies::study(&flags),
-        juggler::study(&flags),
-        cast::study(&flags),
-        cast::live::study(&flags),
-        gallatin::study(&GallatinFlags::with(&flags)),
-        paro::study(&flags),
-        smo::study(&flags),
-        rsc::study(&RscFlags::with(&flags)),
-        xen::study(&flags),
-        menon::receive::study(&flags),
-        menon::card::study(&flags),
-        menon::acks::study(&AcksFlags::with(&flags)),
-    ]
-    .map(Result::unwrap)
+fn studies() -> Vec<Study> {
+    experiments::all(&typed("").unwrap()).unwrap()
 }
 
 /// Returns the rows of `study` without a measurement.
@@ -146,7 +131,7 @@ fn unmeasured(study: &Study) -> Map<String, Value> {
 
 #[test]
 fn nothing_measured_is_no_figure_and_no_claim() {
-    for study in studies("") {
+    for study in studies() {
         let (figures, claims) = conclude(book(study.id).unwrap(), &unmeasured(&study)).unwrap();
         assert!(
             figures.is_empty() && !claims.iter().any(is_measured),
@@ -215,7 +200,7 @@ fn every_expression_of_every_book_names_what_there_is() {
     for file in sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")) {
         code += &std::fs::read_to_string(file).unwrap();
     }
-    for study in studies("") {
+    for study in studies() {
         let (book, rows) = (book(study.id).unwrap(), unmeasured(&study));
         let tables = serde_json::to_string(&book.tables).unwrap();
         let (scope, mut seen) = (Scope::new(book, &rows), BTreeSet::new());

@@ -1,10 +1,8 @@
 //! `rxo-lab gallatin`: Gallatin, "LRO ack aggregation" (netdev, 2007), repeated with a bulk Linux sender
 //! behind rxo.
 //!
-//! A case is a [`peer`] (a receiver that acknowledges rarely, every eight segments, or each segment) and a way
-//! of [`sending`]. The paper's values, the figures and the claims stand in `claims/gallatin.json`.
-
-mod peer;
+//! A case is a receiver (that acknowledges rarely, every eight segments, or each segment) and a way of
+//! [`sending`]. The paper's values, the figures and the claims stand in `claims/gallatin.json`.
 
 use std::time::Duration;
 
@@ -13,22 +11,32 @@ use rxo_coalesce::Hold;
 use rxo_demo::limits::within;
 use rxo_demo::machine::Cores;
 use rxo_demo::sending::{self, Setup, Way};
+use rxo_testbed::AckRate;
 use serde::Serialize;
 
-use self::peer::Peer;
 use crate::claim::Fact;
 use crate::flags::{GallatinFlags, Part};
 use crate::limits::{Effort, Limits};
-use crate::study::{Study, Table};
+use crate::study::{Study, Table, by_fields};
 
 pub(crate) const PARTS: &[Part] = &[];
 
 /// A receiver, and the way of its ACKs to the sender.
 #[derive(Clone, Copy, Serialize)]
 struct Case {
-    peer: Peer,
+    peer: &'static str,
+    #[serde(skip)]
+    acks: AckRate,
     way: Way,
 }
+
+/// The receivers, by their ACK rate: Linux's own (the paper's first receiver also coalesces); one ACK for eight
+/// segments, like the paper's second; one for each segment, as without coalescing, which the paper did not measure.
+const PEERS: [(&str, AckRate); 3] = [
+    ("rarely", AckRate::Default),
+    ("every-eight", AckRate::Groups(8)),
+    ("each-segment", AckRate::EachSegment),
+];
 
 /// The figures of one transfer.
 #[derive(Serialize)]
@@ -44,21 +52,18 @@ struct Sample {
 }
 
 /// Makes the experiment from the flags.
-///
-/// # Errors
-/// If a number or a time is invalid; the message describes valid values.
 pub(crate) fn study(flags: &GallatinFlags) -> Result<Study> {
     let GallatinFlags { run, connections } = flags;
     run.chosen(PARTS)?;
     within("--connections", *connections, 1..=MOST_CONNECTIONS)?;
     let (connections, effort) = (*connections, LIMITS.effort(run)?);
-    let cases = Peer::ALL.iter().flat_map(|peer| Way::ALL.map(|way| Case { peer: *peer, way }));
-    let name = |Case { peer, way }: Case| format!("{}, {}", peer.name(), way.name());
-    let measure = move |Case { peer, way }, _| {
-        Ok(Sample::of(sending::measure(way, &setup(peer, connections, effort))?))
+    let cases =
+        PEERS.into_iter().flat_map(|(peer, acks)| Way::ALL.map(|way| Case { peer, acks, way }));
+    let measure = move |Case { acks, way, .. }, _| {
+        Ok(Sample::of(sending::measure(way, &setup(acks, connections, effort))?))
     };
     let cases = ("transfers", cases.collect());
-    let table = Table::timed(cases, effort.rounds, name, measure, ("us_per_kb", "us/KB"));
+    let table = Table::timed(cases, effort.rounds, by_fields, measure, ("us_per_kb", "us/KB"));
     Ok(Study {
         facts: Box::new(move |_| facts(connections, effort)),
         ..Study::of("gallatin", vec![Box::new(table.in_groups_of(Way::ALL.len()))])
@@ -79,13 +84,13 @@ impl Sample {
 }
 
 /// Returns the setup of one measurement with this receiver.
-fn setup(peer: Peer, connections: usize, Effort { duration: bulk, .. }: Effort) -> Setup {
+fn setup(acks: AckRate, connections: usize, Effort { duration: bulk, .. }: Effort) -> Setup {
     Setup {
         connections,
         bulk,
         warm_up: WARM_UP.min(bulk),
         cores: Cores::choose(),
-        acks: peer.acks(),
+        acks,
         hold: Hold::EndOfPoll,
         moderation: MODERATION,
     }
@@ -130,25 +135,23 @@ mod tests {
     fn without_flags_it_is_the_papers_ten_iterations() {
         assert_eq!((steps("").unwrap(), steps("--quick").unwrap()), (90, 9));
         let effort = LIMITS.effort(&typed("").unwrap()).unwrap();
-        let moderated = Peer::ALL.map(|peer| setup(peer, 1, effort).moderation.as_micros());
+        let moderated = PEERS.map(|(_, acks)| setup(acks, 1, effort).moderation.as_micros());
         assert_eq!(moderated, [75; 3], "alike with every receiver");
     }
 
     /// Returns the verdicts for the rates and costs of each receiver, without aggregation and with it.
     fn verdicts(peers: [[(f64, f64); 2]; 3]) -> Vec<Status> {
-        let row = |peer: Peer, way, (gbit_per_s, us_per_kb): (f64, f64)| {
+        let row = |peer: &str, way, (gbit_per_s, us_per_kb): (f64, f64)| {
             let spread = |value| json!({ "median": value, "min": value, "max": value });
             json!({
                 "peer": peer, "way": way, "gbit_per_s": spread(gbit_per_s), "us_per_kb": spread(us_per_kb),
                 "acks_per_segment": 0.5,
             })
         };
-        let of = |(peer, [without, with]): (Peer, [(f64, f64); 2])| {
+        let of = |((peer, _), [without, with]): ((&str, AckRate), [(f64, f64); 2])| {
             [row(peer, "no-aggregation", without), row(peer, "ack-aggregate", with)]
         };
-        statuses(
-            json!({ "transfers": Vec::from_iter(Peer::ALL.into_iter().zip(peers).flat_map(of)) }),
-        )
+        statuses(json!({ "transfers": Vec::from_iter(PEERS.into_iter().zip(peers).flat_map(of)) }))
     }
 
     fn statuses(rows: Value) -> Vec<Status> {

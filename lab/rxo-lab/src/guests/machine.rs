@@ -37,9 +37,6 @@ pub(crate) struct Machine {
 impl Machine {
     /// Starts the machine, with a guest whose instructions are not counted. Without a treatment there is no
     /// driver domain.
-    ///
-    /// # Errors
-    /// If the network cannot be built, or the guest does not start.
     pub(crate) fn start(image: &GuestImage, treatment: Option<Treatment>) -> Result<Self> {
         let (cores, folder) = (Cores::choose(), Folder::new("xen")?);
         let lab =
@@ -67,18 +64,12 @@ impl Machine {
     }
 
     /// Changes the driver domain's policy.
-    ///
-    /// # Errors
-    /// If the driver domain does not answer.
     pub(crate) fn follow(&self, policy: Policy) -> Result<()> {
         let changed = self.ask(|reply| Question::ChangePolicy(policy, reply))?;
         changed.map(drop).map_err(|misfit| anyhow!("{misfit}"))
     }
 
     /// Returns the engine's counters of the driver domain.
-    ///
-    /// # Errors
-    /// If the driver domain does not answer.
     pub(crate) fn engine(&self) -> Result<Counters> {
         let mut readings = self.ask(Question::Counters)?;
         Ok(readings.guests.pop().context("rxo says nothing of its guest")?.engine)
@@ -90,9 +81,6 @@ impl Machine {
 
     /// Stops the machine. Returns the engine's counters of the driver domain; `None` without
     /// one.
-    ///
-    /// # Errors
-    /// If the driver domain failed.
     pub(crate) fn finish(self) -> Result<Option<Counters>> {
         let Self { guest, domain, .. } = self;
         drop(guest);

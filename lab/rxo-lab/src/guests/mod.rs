@@ -35,9 +35,6 @@ pub(crate) fn image() -> Result<GuestImage> {
 }
 
 /// Boots the `n`-th guest, counted from 0, with its card at `socket`.
-///
-/// # Errors
-/// If the guest does not start.
 pub(crate) fn boot(
     image: &GuestImage,
     processor: Processor,
@@ -63,9 +60,6 @@ pub(crate) fn address(n: usize) -> Ipv4Addr {
 }
 
 /// Sends `bytes` bytes to the `n`-th guest. Returns the instructions that the guest executed meanwhile.
-///
-/// # Errors
-/// If the transfer breaks.
 pub(crate) fn receive(
     guest: &mut Guest,
     peer: &Namespace,
@@ -78,9 +72,6 @@ pub(crate) fn receive(
 }
 
 /// Sends `bytes` bytes to the `n`-th guest. Returns the time from the connection to the end of the transfer.
-///
-/// # Errors
-/// If the transfer breaks.
 pub(crate) fn transfer(
     guest: &mut Guest,
     peer: &Namespace,

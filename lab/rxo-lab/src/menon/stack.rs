@@ -6,33 +6,31 @@ use serde::{Serialize, Serializer};
 
 /// Settings of the host's receive path and of its ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::menon) struct Stack {
+pub(crate) struct Stack {
     /// The Aggregation Limit; `None` delivers each frame separately.
-    pub(in crate::menon) limit: Option<u16>,
+    pub(crate) limit: Option<u16>,
     /// `true` if several ACKs leave the stack as one template.
-    pub(in crate::menon) ack_offload: bool,
+    pub(crate) ack_offload: bool,
 }
 
 impl Stack {
     /// No optimization: frames are delivered separately, with an ACK for every second segment.
-    pub(in crate::menon) const ORIGINAL: Self = Self { limit: None, ack_offload: false };
+    pub(crate) const ORIGINAL: Self = Self { limit: None, ack_offload: false };
     /// Receive Aggregation with the paper's limit.
-    pub(in crate::menon) const AGGREGATION: Self =
-        Self { limit: Some(PAPERS_LIMIT), ack_offload: false };
+    pub(crate) const AGGREGATION: Self = Self { limit: Some(PAPERS_LIMIT), ack_offload: false };
     /// Receive Aggregation and Acknowledgment Offload: the paper's optimized system.
-    pub(in crate::menon) const OPTIMIZED: Self = Self { ack_offload: true, ..Self::AGGREGATION };
+    pub(crate) const OPTIMIZED: Self = Self { ack_offload: true, ..Self::AGGREGATION };
 
     /// The stacks of the paper's bars.
-    pub(in crate::menon) const ALL: [Self; 3] =
-        [Self::ORIGINAL, Self::AGGREGATION, Self::OPTIMIZED];
+    pub(crate) const ALL: [Self; 3] = [Self::ORIGINAL, Self::AGGREGATION, Self::OPTIMIZED];
 
     /// The optimized system with another limit.
-    pub(in crate::menon) const fn limited(limit: u16) -> Self {
+    pub(crate) const fn limited(limit: u16) -> Self {
         Self { limit: Some(limit), ..Self::OPTIMIZED }
     }
 
     /// Returns its name in the book of claims.
-    pub(in crate::menon) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match (self.limit, self.ack_offload) {
             (None, _) => "original",
             (Some(PAPERS_LIMIT), false) => "aggregation",
@@ -41,16 +39,8 @@ impl Stack {
         }
     }
 
-    /// Returns its name, with the limit if that is not the paper's.
-    pub(in crate::menon) fn label(self) -> String {
-        match self.limit {
-            Some(limit) if limit != PAPERS_LIMIT => format!("Aggregation Limit {limit}"),
-            _ => self.name().to_owned(),
-        }
-    }
-
     /// Returns the policy of the receive engine.
-    pub(in crate::menon) fn policy(self) -> Policy {
+    pub(crate) fn policy(self) -> Policy {
         match self.limit {
             None => Policy::none(),
             // More flows than connections, so that none is evicted.
@@ -70,7 +60,7 @@ impl Serialize for Stack {
 }
 
 /// Aggregation Limit from which the paper measured no further gain (section 5.2).
-pub(in crate::menon) const PAPERS_LIMIT: u16 = 20;
+pub(crate) const PAPERS_LIMIT: u16 = 20;
 const FLOWS: u16 = 1_024;
 
 #[cfg(test)]
@@ -84,6 +74,5 @@ mod tests {
         assert_eq!(Stack::AGGREGATION.policy(), Stack::OPTIMIZED.policy());
         assert_eq!(Stack::limited(20), Stack::OPTIMIZED);
         assert_eq!(Stack::ALL.map(Stack::name), ["original", "aggregation", "optimized"]);
-        assert_eq!(Stack::limited(4).label(), "Aggregation Limit 4");
     }
 }

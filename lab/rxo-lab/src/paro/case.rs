@@ -21,16 +21,6 @@ pub(super) enum Way {
 impl Way {
     pub(super) const ALL: [Self; 4] = [Self::Stack, Self::FastPath, Self::Records, Self::Batches];
 
-    /// Returns the way's name in tables.
-    pub(super) const fn title(self) -> &'static str {
-        match self {
-            Self::Stack => "stack",
-            Self::FastPath => "fast path",
-            Self::Records => "records",
-            Self::Batches => "fast path in batches",
-        }
-    }
-
     /// Configures `config` for this way.
     pub(super) fn apply(self, config: &mut HostConfig) {
         if self != Self::Records {
@@ -57,13 +47,6 @@ pub(super) enum AckRate {
 
 impl AckRate {
     pub(super) const ALL: [Self; 2] = [Self::Second, Self::Merged];
-
-    pub(super) const fn title(self) -> &'static str {
-        match self {
-            Self::Second => "an ACK for two segments",
-            Self::Merged => "an ACK for what GRO has merged",
-        }
-    }
 }
 
 /// The parameters of one count.
@@ -72,21 +55,6 @@ pub(super) struct Case {
     pub(super) way: Way,
     pub(super) file_bytes: u64,
     pub(super) acks: AckRate,
-}
-
-impl Case {
-    pub(super) fn name(self) -> String {
-        let Self { way, file_bytes, acks } = self;
-        format!("{}, {}, {}", size(file_bytes), way.title(), acks.title())
-    }
-}
-
-/// Returns the file size in the notation of the paper's table.
-fn size(file_bytes: u64) -> String {
-    match file_bytes >> 20 {
-        0 => format!("{} KB", file_bytes >> 10),
-        mb => format!("{mb} MB"),
-    }
 }
 
 /// The file sizes of the paper's Table 1.

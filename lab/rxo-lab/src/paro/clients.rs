@@ -102,9 +102,6 @@ impl Clients {
     }
 
     /// Receives everything that the server has sent until `now`, and sends the answers that are due by then.
-    ///
-    /// # Errors
-    /// If the ring breaks, or the server sends invalid data.
     pub(super) fn step(&mut self, now: Instant) -> Result<Tally> {
         let mut received = Vec::new();
         while self.device.source.receive(&mut received, MOST_FRAMES)? > 0 {}

@@ -22,30 +22,13 @@ const APPLICATION: &str = "application";
 const PARTS: Categories = Categories(
     &[
         (MEMORY, Source::Copies),
-        (
-            MEMORY,
-            Source::Functions(&[
-                "malloc",
-                "calloc",
-                "realloc",
-                "free",
-                "memset",
-                "_int_",
-                "unlink_chunk",
-            ]),
-        ),
+        (MEMORY, Source::Functions("malloc calloc realloc free memset _int_ unlink_chunk")),
         (MEMORY, Source::Files("rxo-frame", "src/pool")),
-        ("driver", Source::Files("rxo-driver", "")),
-        ("driver", Source::Files("rxo-virtqueue", "")),
-        ("driver", Source::Files("rxo-vnet", "")),
-        ("driver", Source::Files("rxo-device", "")),
+        ("driver", Source::Files("rxo-driver rxo-virtqueue rxo-vnet rxo-device", "")),
         (APPLICATION, Source::Files("rxo-lab", "src/paro/app.rs")),
         (APPLICATION, Source::Files("rxo-serve", "")),
         (APPLICATION, Source::Files("rxo-host", "src/socket")),
-        ("network", Source::Files("rxo-host", "")),
-        ("network", Source::Files("rxo-tcp", "")),
-        ("network", Source::Files("rxo-coalesce", "")),
-        ("network", Source::Files("rxo-ack", "")),
+        ("network", Source::Files("rxo-host rxo-tcp rxo-coalesce rxo-ack", "")),
         ("measuring", Source::Files("rxo-lab", "")),
     ],
     APPLICATION,
@@ -68,9 +51,6 @@ pub(super) struct Cost {
 }
 
 /// Counts `case`. With `is_simulated`, callgrind simulates caches too, and costs are estimated cycles.
-///
-/// # Errors
-/// If valgrind is missing, or the process under it fails.
 pub(super) fn count(case: Case, scale: Scale, is_simulated: bool) -> Result<Cost> {
     let forget = format!("--zero-before=*{WINDOW}*");
     let mut options = vec![forget.as_str()];

@@ -71,9 +71,6 @@ struct Moment {
 
 impl Live {
     /// Starts the server, the card and the clients, and waits until every client has received data.
-    ///
-    /// # Errors
-    /// If one of them does not start.
     pub(super) fn start(scale: LiveScale) -> Result<Self> {
         let LiveScale { clients: count, files, window_ms } = scale;
         let cores = Cores::choose();
@@ -103,9 +100,6 @@ impl Live {
     }
 
     /// Measures a window of `way`.
-    ///
-    /// # Errors
-    /// If the server does not answer, or a client receives wrong bytes.
     pub(super) fn measure(&mut self, way: Way) -> Result<Window> {
         let bypass = if way == Way::Records { "record" } else { "bypass" };
         self.ask("policy", None, &[("pure_acks", bypass)])?;

@@ -26,7 +26,7 @@ use self::server::Scale;
 use crate::callgrind;
 use crate::claim::{Fact, if_so};
 use crate::flags::{Part, RunFlags};
-use crate::study::{Measured, Study, Table};
+use crate::study::{Measured, Study, Table, by_fields};
 
 /// Table 1, figures 1 and 4: instructions of requests; figure 3: cycles, as callgrind estimates them with
 /// simulated caches; a live server with Linux clients.
@@ -34,9 +34,6 @@ pub(crate) const PARTS: &[Part] =
     &[Part::counted("requests"), Part::counted("cycles"), Part::timed("live")];
 
 /// Makes the experiment from the flags.
-///
-/// # Errors
-/// If a number is invalid; the message describes valid values.
 pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
     let (parts, quick) = (flags.chosen(PARTS)?, flags.is_quick());
     let rounds = flags.rounds.unwrap_or(if quick { 1 } else { ROUNDS });
@@ -82,7 +79,7 @@ fn count(
     is_simulated: bool,
 ) -> Table<Case, Cost> {
     let measure = move |case| cost::count(case, scale, is_simulated);
-    Table::counted(name, cases, Case::name, measure, ("total", "instructions or cycles a request"))
+    Table::counted(name, cases, by_fields, measure, ("total", "instructions or cycles a request"))
 }
 
 /// Measures all ways with one server, which starts with the first window.
@@ -98,9 +95,8 @@ fn measure_live(
             none => none.insert(Live::start(scale)?).measure(way),
         }
     };
-    let name = |way: Way| format!("live, {}", way.title());
     let shown = ("us_a_request", "us a request");
-    let table = Table::timed(("windows", cases), rounds, name, measure, shown);
+    let table = Table::timed(("windows", cases), rounds, by_fields, measure, shown);
     table.by("way").rotated().row_by_row()
 }
 

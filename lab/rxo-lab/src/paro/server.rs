@@ -54,9 +54,6 @@ pub(crate) struct Parameters {
 }
 
 /// Serves, and prints the counts as a line of JSON.
-///
-/// # Errors
-/// If the ring or the files cannot be opened, or a client receives wrong bytes.
 pub(crate) fn run(parameters: &Parameters) -> Result<()> {
     let Parameters { case, scale } = *parameters;
     let folder = Folder::new("paro-ring")?;

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::WARM_UP;
 use crate::limits::Effort;
-use crate::study::{Rows, Table};
+use crate::study::{Rows, Table, by_fields};
 
 /// Rate limit of the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -76,13 +76,9 @@ pub(super) fn table(payloads_kb: &[usize], effort: Effort) -> Table<Case, Sample
         payloads_kb.iter().flat_map(levels)
     };
     let cases = [Pace::OneGbit, Pace::Unlimited].into_iter().flat_map(of).collect();
-    let name = |Case { pace, payload_kb, level }| {
-        let pace = if pace == Pace::OneGbit { "1 Gbit/s" } else { "unlimited" };
-        format!("{pace}, {payload_kb} KB, {level}")
-    };
     let measure = move |case, _| measure(case, effort);
     let shown = ("ns_per_byte", "ns/byte");
-    let table = Table::timed(("costs", cases), effort.rounds, name, measure, shown);
+    let table = Table::timed(("costs", cases), effort.rounds, by_fields, measure, shown);
     table.rotated().row_by_row()
 }
 

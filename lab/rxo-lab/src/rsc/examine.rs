@@ -76,9 +76,6 @@ pub(super) struct Examined {
 }
 
 /// Reads the capture to its end, or to its first damaged record.
-///
-/// # Errors
-/// If a setting is invalid, which would be a bug.
 pub(super) fn examine(
     mut capture: Capture,
     name: &str,

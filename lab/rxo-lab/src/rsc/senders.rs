@@ -43,9 +43,6 @@ pub(super) struct Captured {
 
 /// Starts the senders of `condition` and captures the arriving frames. Returns `None` if `stop` is set before
 /// enough frames arrived.
-///
-/// # Errors
-/// If the network cannot be built, a connection breaks or stalls, or wrong bytes arrive.
 pub(super) fn capture(
     condition: Condition,
     link: Link,

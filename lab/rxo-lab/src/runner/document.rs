@@ -138,10 +138,18 @@ impl Document {
     }
 }
 
-/// Returns the command line without the folder of the program.
+/// Returns the command line without the folders of the program and of the results, which mean nothing elsewhere.
 fn command(mut arguments: impl Iterator<Item = String>) -> Vec<String> {
     arguments.next();
-    std::iter::once("rxo-lab".to_owned()).chain(arguments).collect()
+    let mut kept = vec!["rxo-lab".to_owned()];
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--out" => _ = arguments.next(),
+            it if it.starts_with("--out=") => {}
+            _ => kept.push(argument),
+        }
+    }
+    kept
 }
 
 /// Returns the commit of the sources that this program was built from; `None` if git or they are not here.
@@ -151,4 +159,18 @@ fn commit() -> Option<String> {
     let output = git.stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     Some(text.trim().to_owned()).filter(|commit| output.status.success() && !commit.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_has_no_folder_of_this_machine() {
+        let shown = |line: &str| command(line.split(' ').map(str::to_owned)).join(" ");
+        for line in ["/here/rxo-lab all --out /there --quick", "./rxo-lab all --quick --out=/there"]
+        {
+            assert_eq!(shown(line), "rxo-lab all --quick");
+        }
+    }
 }

@@ -27,41 +27,23 @@ use crate::counted::{Categories, Costs, Counted, MEMORY, Source, counted};
 const CATEGORIES: Categories = Categories(
     &[
         (MEMORY, Source::Copies),
-        (
-            MEMORY,
-            Source::Functions(&[
-                "malloc",
-                "calloc",
-                "realloc",
-                "free",
-                "__rust_alloc",
-                "__rust_dealloc",
-            ]),
-        ),
-        ("sync", Source::Path("core/src/sync/atomic")),
-        ("sync", Source::Path("std/src/sync/")),
-        ("sync", Source::Path("std/src/sys/sync/")),
+        (MEMORY, Source::Functions("malloc calloc realloc free __rust_alloc __rust_dealloc")),
+        ("sync", Source::Path("core/src/sync/atomic std/src/sync/ std/src/sys/sync/")),
         ("aggregate", Source::Files("rxo-tcp", "src/multicast")),
         ("aggregate", Source::Files("rxo-host", "src/worker/cast.rs")),
         ("block", Source::Files("rxo-tcp", "")),
         ("sync", Source::Files("rxo-host", "src/cell")),
-        ("upkeep", Source::Files("rxo-host", "src/transmit")),
-        ("upkeep", Source::Files("rxo-host", "src/worker/copy_overdue.rs")),
-        ("upkeep", Source::Files("rxo-host", "src/worker/reclaim.rs")),
-        ("upkeep", Source::Files("rxo-host", "src/worker/rests.rs")),
-        ("upkeep", Source::Files("rxo-host", "src/worker/serve.rs")),
-        ("upkeep", Source::Files("rxo-host", "src/worker/shares.rs")),
-        ("upkeep", Source::Files("rxo-host", "src/worker/timers.rs")),
+        ("upkeep", Source::Files("rxo-host", UPKEEP)),
         (MEMORY, Source::Files("rxo-host", "src/buffer.rs")),
-        (MEMORY, Source::Files("rxo-frame", "src/pool")),
-        (MEMORY, Source::Files("rxo-frame", "src/chain")),
-        ("RX", Source::Files("rxo-host", "")),
-        ("RX", Source::Files("rxo-device", "")),
-        ("RX", Source::Files("rxo-coalesce", "")),
+        (MEMORY, Source::Files("rxo-frame", "src/pool src/chain")),
+        ("RX", Source::Files("rxo-host rxo-device rxo-coalesce", "")),
         ("RX", Source::Files("rxo-lab", "src/smo/card.rs")),
     ],
     "other",
 );
+
+const UPKEEP: &str = "src/transmit src/worker/copy_overdue.rs src/worker/reclaim.rs src/worker/rests.rs \
+                      src/worker/serve.rs src/worker/shares.rs src/worker/timers.rs";
 
 /// Instructions of an acknowledgement, and of a segment to the group.
 #[derive(Clone, Debug, Serialize)]
@@ -88,9 +70,6 @@ struct Done {
 }
 
 /// Counts `rounds` rounds.
-///
-/// # Errors
-/// If valgrind is missing, or the process under it fails.
 pub(super) fn count(case: Case, rounds: usize) -> Result<Cost> {
     let run = |function, caches: &[&str]| -> Result<Counted<Done>> {
         counted(("Sender", &Parameters { case, rounds }), (function, caches), &CATEGORIES)
@@ -123,9 +102,6 @@ pub(crate) struct Parameters {
 }
 
 /// Runs the rounds under callgrind, and prints their counts as JSON.
-///
-/// # Errors
-/// If a receiver fails.
 pub(crate) fn run(parameters: &Parameters) -> Result<()> {
     let Parameters { case, rounds } = *parameters;
     rxo_console::output::json_line(&in_rounds(case, rounds)?)

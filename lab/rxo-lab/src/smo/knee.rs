@@ -37,9 +37,6 @@ pub(super) struct Timed {
 }
 
 /// Sends `bytes` to `receivers` over a link of `bits_per_s`.
-///
-/// # Errors
-/// If a device cannot be opened, or a receiver fails.
 pub(super) fn cast(case: Case, bits_per_s: f64, bytes: u64, cores: Cores) -> Result<Timed> {
     let folder = Folder::new("smo-knee")?;
     let socket = folder.guest(0);

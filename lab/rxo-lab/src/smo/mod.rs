@@ -31,7 +31,7 @@ use self::virtual_time::{Cast, Costs};
 use crate::callgrind;
 use crate::claim::Fact;
 use crate::flags::{Part, RunFlags};
-use crate::study::{Measured, Rows, Study, Table, rows_of};
+use crate::study::{Measured, Rows, Study, Table, by_fields, rows_of};
 
 /// Figures 6 and 8 by callgrind, and figure 5 on virtual time from these counts; figure 5 with the sender alone
 /// on a core; casts to 168 receivers in eight namespaces.
@@ -42,9 +42,6 @@ pub(crate) const PARTS: &[Part] =
 type Ledger = Rc<RefCell<Vec<(Case, Cost)>>>;
 
 /// Makes the experiment from the flags.
-///
-/// # Errors
-/// If a number is invalid, or `--only` names no part.
 pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
     let (parts, quick) = (flags.chosen(PARTS)?, flags.is_quick());
     let rounds = flags.rounds.unwrap_or(if quick { 1 } else { ROUNDS });
@@ -111,7 +108,7 @@ fn costs(cases: Vec<Case>, rounds: usize, ledger: Ledger) -> Table<Case, Cost> {
         ledger.borrow_mut().push((case, cost.clone()));
         Ok(cost)
     };
-    Table::counted("costs", cases, Case::name, measure, ("ack", "instructions an ACK"))
+    Table::counted("costs", cases, by_fields, measure, ("ack", "instructions an ACK"))
 }
 
 /// Simulates figure 5 on virtual time, at the knee of the sender without the fast path.
@@ -126,8 +123,7 @@ fn simulation(cases: Vec<Case>, bytes: u64, ledger: Ledger) -> Table<Case, Cast>
         })?;
         virtual_time::cast(case, rate, bytes, costs(case)?)
     };
-    let name = |case: Case| format!("virtual time, {}", case.name());
-    Table::counted("simulated", cases, name, measure, SECONDS)
+    Table::counted("simulated", cases, by_fields, measure, SECONDS)
 }
 
 /// Measures figure 5 between cores, at the knee's rate, which the first cast finds.
@@ -143,8 +139,7 @@ fn at_knee(cases: Vec<Case>, bytes: u64, rounds: usize) -> Table<Case, Timed> {
         })?;
         knee::cast(case, rate, bytes, cores)
     };
-    let name = |case: Case| format!("knee, {}", case.name());
-    Table::timed(("knee", cases), rounds, name, measure, SECONDS).rotated().row_by_row()
+    Table::timed(("knee", cases), rounds, by_fields, measure, SECONDS).rotated().row_by_row()
 }
 
 /// Measures casts in namespaces.
@@ -153,10 +148,8 @@ fn in_namespaces(
     bytes: u64,
     (rounds, fate): (usize, Fate),
 ) -> Table<Case, Sample> {
-    let kind = if fate == Fate::Hardship { "hardship, " } else { "" };
-    let name = move |case: Case| format!("namespaces, {kind}{}", case.name());
     let measure = move |case, _| real::cast(case, fate, bytes);
-    Table::timed(cases, rounds, name, measure, SECONDS).rotated().row_by_row()
+    Table::timed(cases, rounds, by_fields, measure, SECONDS).rotated().row_by_row()
 }
 
 const SECONDS: (&str, &str) = ("seconds", "s");

@@ -31,14 +31,6 @@ impl Way {
     pub(crate) const ALL: [Self; 3] = [Self::Stack, Self::Mechanism, Self::Fast];
     /// The ways whose casts are timed.
     pub(crate) const TIMED: [Self; 2] = [Self::Stack, Self::Fast];
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Stack => "without the fast path",
-            Self::Mechanism => "the paper's change alone",
-            Self::Fast => "with the fast path",
-        }
-    }
 }
 
 /// Fewest and most receivers of the paper.
@@ -50,12 +42,6 @@ pub(crate) const MOST: usize = 168;
 pub(crate) struct Case {
     pub(crate) way: Way,
     pub(crate) receivers: usize,
-}
-
-impl Case {
-    pub(crate) fn name(self) -> String {
-        format!("{} receivers, {}", self.receivers, self.way.name())
-    }
 }
 
 /// The host, and the application's side of the cast.
@@ -79,9 +65,6 @@ where
     O: FrameSink,
 {
     /// Makes a host that waits for `receivers`.
-    ///
-    /// # Errors
-    /// If the device does not fit the configuration.
     pub(crate) fn new((source, sink): (I, O), Case { way, receivers }: Case) -> Result<Self> {
         let network = IpCidr::new(IpAddr::V4(SENDER), 8)?;
         let mut config = HostConfig::new(vec![network], [1, 2]);
@@ -121,9 +104,6 @@ where
     }
 
     /// Runs a turn of the host.
-    ///
-    /// # Errors
-    /// If the device fails.
     pub(crate) fn turn(&mut self, now: Instant) -> Result<Turn> {
         Ok(self.host.turn(now)?)
     }

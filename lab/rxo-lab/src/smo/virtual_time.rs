@@ -34,9 +34,6 @@ pub(super) struct Cast {
 }
 
 /// Sends `bytes` to `receivers` over a link of `bits_per_s`.
-///
-/// # Errors
-/// If a receiver fails.
 pub(super) fn cast(case: Case, bits_per_s: f64, bytes: u64, costs: Costs) -> Result<Cast> {
     let mut scene = Scene::open(case, bits_per_s)?;
     let (begun, before) = (scene.now, scene.network.counts().acks);

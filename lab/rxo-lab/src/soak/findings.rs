@@ -85,9 +85,6 @@ impl Findings {
     }
 
     /// Prints tables, or a JSON document.
-    ///
-    /// # Errors
-    /// If the output is closed.
     pub(super) fn print(&self, is_json: bool) -> Result<()> {
         if is_json {
             return output::json_document(&json!({

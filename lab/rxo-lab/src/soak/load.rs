@@ -94,9 +94,6 @@ fn ways(lab: &Lab) -> [Way<'_>; 2] {
 
 impl Traffic {
     /// Starts the traffic, and clients of `server` at the host.
-    ///
-    /// # Errors
-    /// If a connection cannot be opened.
     pub(super) fn start(lab: &Lab, server: SocketAddr, load: Load) -> Result<Self> {
         let [to_host, to_peer] = ways(lab);
         let bulk = |(from, to, address): Way<'_>| {
@@ -122,9 +119,6 @@ impl Traffic {
     }
 
     /// Ends all traffic except the datagram receivers, because datagrams may still be in flight.
-    ///
-    /// # Errors
-    /// If a byte arrived wrong, or a connection broke.
     pub(super) fn stop(self, carried: &mut Carried) -> Result<[DatagramFlow; 2]> {
         self.datagrams.iter().for_each(DatagramFlow::stop_sending);
         let progress = self.clients.finish()?;

@@ -78,9 +78,6 @@ pub(super) fn courses(samples: &[Sample]) -> Vec<Course> {
 pub(super) const LEAST_ROUNDS: usize = LEAST_POINTS * 3 / 2;
 
 /// Samples the resources of a process.
-///
-/// # Errors
-/// If the process has ended.
 pub(super) fn sample(process: &'static str, number: u32, at_s: f64) -> Result<Sample> {
     let status = fs::read_to_string(format!("/proc/{number}/status"))
         .with_context(|| format!("{process} has ended"))?;
@@ -102,9 +99,6 @@ pub(super) fn sample(process: &'static str, number: u32, at_s: f64) -> Result<Sa
 }
 
 /// Returns the three processes of `rxo run` with the keeper's id `keeper`: keeper, worker and restorer.
-///
-/// # Errors
-/// If one of them is not running.
 pub(super) fn of_run(keeper: u32) -> Result<[(&'static str, u32); 3]> {
     let mut found = [("keeper", Some(keeper)), ("worker", None), ("restorer", None)];
     let entries = fs::read_dir("/proc").context("/proc")?;

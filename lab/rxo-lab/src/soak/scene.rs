@@ -86,9 +86,6 @@ impl Asked {
 
 impl Scene {
     /// Makes the networks and starts the processes.
-    ///
-    /// # Errors
-    /// If a network cannot be made or a process does not start.
     pub(super) fn start() -> Result<Self> {
         let folder = Folder::new("soak")?;
         let served = folder.file("files");
@@ -122,9 +119,6 @@ impl Scene {
     }
 
     /// Runs traffic for `time`.
-    ///
-    /// # Errors
-    /// If a byte arrives wrong, a connection breaks, or a process does not answer.
     pub(super) fn carry(&mut self, time: Duration) -> Result<Carried> {
         let (mut carried, mut short) = (Carried::default(), Carried::default());
         self.rounds += 1;
@@ -158,9 +152,6 @@ impl Scene {
 
     /// Waits until no packet is in flight, and returns the counts. If they do not add up, it returns them
     /// after a timeout.
-    ///
-    /// # Errors
-    /// If a process or an interface has gone.
     pub(super) fn counts(&mut self) -> Result<Counts> {
         let begun = Instant::now();
         let mut before = self.read()?;
@@ -196,9 +187,6 @@ impl Scene {
     }
 
     /// Samples every process.
-    ///
-    /// # Errors
-    /// If a process has ended.
     pub(super) fn sample(&self, at_s: f64) -> Result<Vec<Sample>> {
         let of = self.processes.iter();
         of.map(|&(process, number)| resources::sample(process, number, at_s)).collect()
@@ -206,9 +194,6 @@ impl Scene {
 
     /// Ends the processes. Checks that the host has its interface back, and that the lasting connection still
     /// works.
-    ///
-    /// # Errors
-    /// If a check or a process fails.
     pub(super) fn finish(self) -> Result<()> {
         let Self { run, serve, lab, mut lasting, .. } = self;
         run.process.end()?;

@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::outcome::Outcome;
+pub(crate) use self::rows::by_fields;
 use self::rows::{joined, summed_up};
 use crate::claim::{Fact, book};
 use crate::conclude::conclude;
@@ -232,7 +233,8 @@ impl<C: Copy + Serialize, S: Serialize> Measured for Table<C, S> {
             Some(sample) => self.line(sample),
             None => NOT_MEASURED.to_owned(),
         };
-        let Self { cases, rounds, label, rotated, .. } = self;
+        let Self { cases, rounds, rotated, .. } = self;
+        let label = |case: C| format!("{}: {}", self.name, (self.label)(case));
         let samples = match *rounds {
             Some(rounds) => {
                 turns.measure(Cases { cases, rounds, rotated: *rotated }, label, measure, line)?

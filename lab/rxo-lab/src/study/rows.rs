@@ -1,6 +1,7 @@
 //! Makes rows of cases and samples. Pure.
 
 use rxo_demo::stats::Spread;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// Returns a row: the fields of `case` and of `measured`. A case without fields is none of the row.
@@ -11,6 +12,21 @@ pub(super) fn joined(case: &Value, measured: Value) -> Value {
         }
         (_, measured) => measured,
     }
+}
+
+/// Returns a name for a case: the values of its fields, numbers behind the names of theirs. What is not there or not so
+/// is left out.
+pub(crate) fn by_fields<C: Serialize>(case: C) -> String {
+    fn parts(name: &str, value: &Value) -> Vec<String> {
+        match value {
+            Value::Object(fields) => fields.iter().flat_map(|(name, it)| parts(name, it)).collect(),
+            Value::String(text) => vec![text.clone()],
+            Value::Number(number) => vec![format!("{name} {number}")],
+            Value::Bool(true) => vec![name.to_owned()],
+            _ => Vec::new(),
+        }
+    }
+    parts("", &serde_json::to_value(case).unwrap_or_default()).join(", ").trim_start().to_owned()
 }
 
 /// Returns one row for several samples: the spread of each measured number, the sum of each integer, which is a
@@ -50,6 +66,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_case_is_named_by_its_fields() {
+        let case = json!({ "way": "fast", "receivers": 8, "stack": { "limit": null, "echo": true, "gro": false } });
+        assert_eq!(by_fields(case), "receivers 8, echo, fast");
+        assert_eq!((by_fields("da"), by_fields(7)), ("da".to_owned(), "7".to_owned()));
+    }
 
     #[test]
     fn numbers_have_spreads_counts_have_sums_and_what_is_inside_has_medians() {

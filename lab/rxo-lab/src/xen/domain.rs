@@ -18,9 +18,6 @@ pub(super) struct Domain<'f, K> {
 
 impl<'f, K: FrameSink> Domain<'f, K> {
     /// Makes the domain of `system` in front of `sink`.
-    ///
-    /// # Errors
-    /// If the engine rejects the system's policy.
     pub(super) fn new(system: System, sink: K) -> Result<Self> {
         let engine = Engine::new(Config::new(system.policy(), 1))?;
         Ok(Self { engine, batch: Vec::with_capacity(MOST_FRAMES), sink })
@@ -28,9 +25,6 @@ impl<'f, K: FrameSink> Domain<'f, K> {
 
     /// Processes the frames of a poll, which ends when the last of them has arrived. `load` is the guest's
     /// unread data.
-    ///
-    /// # Errors
-    /// If the sink fails.
     pub(super) fn poll(
         &mut self,
         frames: impl Iterator<Item = Frame<&'f [u8]>>,
@@ -42,9 +36,6 @@ impl<'f, K: FrameSink> Domain<'f, K> {
     }
 
     /// Runs the engine's timeouts that are due at `now`, as a worker does.
-    ///
-    /// # Errors
-    /// If the sink fails.
     pub(super) fn look(&mut self, load: Option<Load>, now: Instant) -> Result<()> {
         let (engine, sink) = (&mut self.engine, &mut self.sink);
         let mut result = Ok(());
@@ -60,6 +51,14 @@ impl<'f, K: FrameSink> Domain<'f, K> {
     pub(super) fn counters(&self) -> &Counters {
         self.engine.counters()
     }
+}
+
+/// Returns the packets of a delivery: an aggregate, or a packet that could have been one. `None` before the first, so
+/// also if nothing is coalesced.
+pub(super) fn packets_an_aggregate(counters: &Counters) -> Option<f64> {
+    let deliveries = counters.aggregates + counters.singles;
+    let packets = (counters.aggregated_segments + counters.singles) as f64;
+    (deliveries > 0).then(|| packets / deliveries as f64)
 }
 
 /// Runs one poll. Callgrind counts inside this function, whose name is in its arguments.

@@ -48,9 +48,6 @@ struct Sent {
 }
 
 /// Counts `frames` frames through the system of `case`.
-///
-/// # Errors
-/// If valgrind is missing, or the process under it fails.
 pub(super) fn count(case: Case, frames: usize) -> Result<Cost> {
     callgrind::check()?;
     let step = ("Driver", &Parameters { case, frames });
@@ -81,9 +78,6 @@ pub(crate) struct Parameters {
 }
 
 /// Runs under callgrind: forwards frames, and prints the sent packets as JSON.
-///
-/// # Errors
-/// If the ring cannot be made, or the guest does not take its packets.
 pub(crate) fn run(Parameters { case, frames }: &Parameters) -> Result<()> {
     let folder = Folder::new("xen-ring")?;
     let sent = pass_on(*case, *frames, &folder.guest(0))?;

@@ -27,7 +27,7 @@ use self::traffic::{SEGMENT_BYTES, Traffic};
 use self::virtual_time::{Exchange, Paced, Rate, Reader};
 use crate::claim::Fact;
 use crate::flags::{Part, RunFlags};
-use crate::study::{Measured, Rows, Study, Table};
+use crate::study::{Measured, Rows, Study, Table, by_fields};
 
 /// Tables I and IV; the instructions of driver domain (counted) and guest of Table V; Table VI; Table VII on
 /// virtual time; live guests.
@@ -117,9 +117,6 @@ const QUICK: Extent = Extent {
 };
 
 /// Makes the experiment from the flags.
-///
-/// # Errors
-/// If `--only` names no part.
 pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
     let parts = flags.chosen(PARTS)?;
     let extent = if flags.is_quick() { &QUICK } else { &FULL };
@@ -155,15 +152,11 @@ fn each(systems: &[System], polls: &[f64]) -> Vec<Case> {
     systems.iter().flat_map(of).collect()
 }
 
-fn name(Case { system, frames_a_poll }: Case) -> String {
-    format!("{}, {frames_a_poll} a poll", system.name())
-}
-
 /// Table VI.
 fn rates() -> Table<Case, Rate> {
     let traffic = Traffic::new(FRAMES, SEGMENT_BYTES);
     let measure = move |case| virtual_time::rate(case, &traffic);
-    Table::counted("rates", each(&System::SWEPT, &POLLS), name, measure, AGGREGATES)
+    Table::counted("rates", each(&System::SWEPT, &POLLS), by_fields, measure, AGGREGATES)
 }
 
 /// `auto` on a link that is ten times as fast.
@@ -173,25 +166,29 @@ fn paced() -> Table<PacedCase, Paced> {
     let of = |(system, guest)| {
         each(&[system], &PACED_POLLS).into_iter().map(move |case| PacedCase { case, guest })
     };
-    let label = |it: PacedCase| format!("{}, a guest that is {}", name(it.case), it.guest.name());
     let traffic = Traffic::new(FRAMES, SEGMENT_BYTES);
     let measure = move |it: PacedCase| virtual_time::paced(it.case, it.guest, &traffic);
-    Table::counted("paced", loads.into_iter().flat_map(of).collect(), label, measure, AGGREGATES)
+    Table::counted(
+        "paced",
+        loads.into_iter().flat_map(of).collect(),
+        by_fields,
+        measure,
+        AGGREGATES,
+    )
 }
 
 /// Requests, on virtual time.
 fn exchanges() -> Table<System, Exchange> {
     let requests = Traffic::new(REQUESTS, 1);
-    let label = |system: System| format!("{}, requests", system.name());
     let measure = move |system| virtual_time::exchange(system, &requests);
     let shown = ("per_second", "a second");
-    Table::counted("exchanges", System::DOMAINS.to_vec(), label, measure, shown).by("system")
+    Table::counted("exchanges", System::DOMAINS.to_vec(), by_fields, measure, shown).by("system")
 }
 
 fn costs(extent: &'static Extent) -> Table<Case, Cost> {
     let measure = |case| driver::count(case, extent.counted_frames);
     let cases = each(&System::COUNTED, extent.polls);
-    Table::counted("costs", cases, name, measure, INSTRUCTIONS).optional()
+    Table::counted("costs", cases, by_fields, measure, INSTRUCTIONS).optional()
 }
 
 /// Guests whose instructions are counted: with GRO as today's kernels use it, at the paper's frames per poll
@@ -203,19 +200,15 @@ fn guests(extent: &'static Extent, is_quick: bool) -> Table<GuestCase, GuestCost
     let today = by_poll.chain(linux()).map(case(true));
     let as_then = each(&System::DOMAINS, &[FRAMES_A_POLL]).into_iter().chain(linux());
     let cases = today.chain(as_then.filter(|_| !is_quick).map(case(false))).collect();
-    let label = |GuestCase { case, gro }| {
-        format!("guest, {}{}", name(case), if gro { "" } else { ", GRO off" })
-    };
     let measure = |case, _| guest::cost(case, extent.guest_bytes);
-    Table::timed(("guests", cases), 1, label, measure, INSTRUCTIONS).row_by_row().optional()
+    Table::timed(("guests", cases), 1, by_fields, measure, INSTRUCTIONS).row_by_row().optional()
 }
 
 /// The rates on the paper's machine.
 fn machines(extent: &'static Extent) -> Table<System, GuestRate> {
     let cases = ("machines", System::RECEIVERS.to_vec());
-    let label = |system: System| format!("one core, {}", system.name());
     let measure = |system, _| rate::measure(system, extent.machine_bytes);
-    let table = Table::timed(cases, extent.rounds, label, measure, ("mbit_per_s", "Mbit/s"));
+    let table = Table::timed(cases, extent.rounds, by_fields, measure, ("mbit_per_s", "Mbit/s"));
     table.by("system").rotated().row_by_row().optional()
 }
 
@@ -232,9 +225,8 @@ fn several(extent: &'static Extent) -> Table<SeveralCase, Several> {
     let (systems, counts) = extent.several;
     let of = |&system| counts.iter().map(move |&guests| SeveralCase { system, guests });
     let cases = ("several", systems.iter().flat_map(of).collect());
-    let label = |it: SeveralCase| format!("{} guests, {}", it.guests, it.system.name());
     let measure = |it, _| several::measure(it, extent.several_bytes, extent.transactions);
-    Table::timed(cases, 1, label, measure, ("each", "")).row_by_row().optional()
+    Table::timed(cases, 1, by_fields, measure, ("each", "")).row_by_row().optional()
 }
 
 /// Adds the payload's places in the guest's memory, by the path of packets into it: the percent of the payload at

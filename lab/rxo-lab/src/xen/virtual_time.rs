@@ -9,7 +9,7 @@ use rxo::{Gather, LinkKind, Load};
 use serde::Serialize;
 
 use super::Case;
-use super::domain::Domain;
+use super::domain::{Domain, packets_an_aggregate};
 use super::system::System;
 use super::traffic::{FAST_FRAME_TIME, FRAME_TIME, Traffic};
 use crate::source::Polls;
@@ -50,13 +50,6 @@ impl Reader {
             Self::Idle => IDLE,
         }
     }
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Busy => "busy",
-            Self::Idle => "idle",
-        }
-    }
 }
 
 /// The result of single requests through a driver domain.
@@ -70,18 +63,12 @@ pub(super) struct Exchange {
 }
 
 /// Sends `traffic` through the system of `case` to a busy guest.
-///
-/// # Errors
-/// If the engine rejects the policy.
 pub(super) fn rate(case: Case, traffic: &Traffic) -> Result<Rate> {
     Ok(pass(case, Reader::Busy, (traffic, FRAME_TIME))?.rate)
 }
 
 /// Sends `traffic` at ten times the paper's rate. At this rate the next poll comes soon enough for `auto` to
 /// wait for it.
-///
-/// # Errors
-/// If the engine rejects the policy.
 pub(super) fn paced(case: Case, guest: Reader, traffic: &Traffic) -> Result<Paced> {
     pass(case, guest, (traffic, FAST_FRAME_TIME))
 }
@@ -109,15 +96,11 @@ fn pass(
         next = end;
     }
     let counters = domain.counters();
-    let deliveries = counters.aggregates + counters.singles;
     let hold_us = |share| counters.hold_ns.quantile(share) as f64 / 1e3;
     let passed = domain.sink.0;
     let rate = Rate {
-        packets_an_aggregate: match deliveries {
-            // Without coalescing no delivery is counted as held.
-            0 => passed.frames as f64 / passed.packets as f64,
-            _ => (counters.aggregated_segments + counters.singles) as f64 / deliveries as f64,
-        },
+        packets_an_aggregate: packets_an_aggregate(counters)
+            .unwrap_or(passed.frames as f64 / passed.packets as f64),
         hold_p50_us: hold_us(0.5),
         hold_p99_us: hold_us(0.99),
     };
@@ -125,9 +108,6 @@ fn pass(
 }
 
 /// Sends requests one at a time to an idle guest, each in its own poll, after the previous one was answered.
-///
-/// # Errors
-/// If the engine rejects the policy.
 pub(super) fn exchange(system: System, requests: &Traffic) -> Result<Exchange> {
     let mut domain = Domain::new(system, Discard::default())?;
     let (mut now, mut held) = (rxo::Instant::ZERO, Vec::new());

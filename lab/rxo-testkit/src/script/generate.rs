@@ -1,24 +1,19 @@
 //! Turns any bytes into a script.
 //!
-//! Eight bytes configure the engine; every six bytes after them are one event. Most events are the
-//! next segment of a flow, usually unchanged, because traffic that never merges tests little.
+//! Most events are the next segment of a flow, usually unchanged, because traffic that never merges tests little.
 
 use core::num::NonZeroU16;
 
-use rxo_frame::{Duration, Frame, Instant, LinkKind, Load, VlanTag};
+use rxo_frame::{Duration, LinkKind, Load, VlanTag};
 
 use super::change::{changed, changed_outer};
 use super::flow::Flow;
+use super::maker::{Event, Maker, SETUP_BYTES};
 use super::setup::POLICIES;
 use super::{Form, Script, Setup, Step};
 use crate::rules::HoldRule;
 use crate::{Outer, Packet, arp, udp};
 
-const SETUP_BYTES: usize = 8;
-const EVENT_BYTES: usize = 6;
-/// Most events in a script, because the work of the checks grows with the square.
-const MOST_EVENTS: usize = 400;
-const MOST_FRAMES: usize = 600;
 /// Payload sizes by number, in bytes. Numbers beyond the list mean the usual size; otherwise segments would
 /// rarely merge.
 const SIZES: [usize; 12] = [1, 50, 99, 101, 536, 536, 1448, 1448, 1448, 1448, 9000, 30_000];
@@ -30,21 +25,10 @@ const ECE: u16 = 0x040;
 /// Number of the change that leaves a segment unchanged.
 const NO_CHANGE: u8 = u8::MAX;
 
-/// An event, not yet decoded.
-#[derive(Clone, Copy)]
-struct Event {
-    kind: u8,
-    flow: u8,
-    change: u8,
-    size: u8,
-    value: u8,
-    time: u8,
-}
-
 impl Event {
     /// Returns the payload length, in bytes.
     fn size(self) -> usize {
-        SIZES.get(usize::from(self.size % 64)).copied().unwrap_or(USUAL_SIZE)
+        SIZES.get(usize::from(self.count % 64)).copied().unwrap_or(USUAL_SIZE)
     }
 }
 
@@ -53,30 +37,11 @@ impl Script {
     /// its frames, so a lack of memory never ends an aggregate.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
-        let mut head = [0; SETUP_BYTES];
-        let taken = bytes.len().min(SETUP_BYTES);
-        head[..taken].copy_from_slice(&bytes[..taken]);
-        let setup = setup(head);
-        let flows = FLOWS[usize::from(head[6] % 8)];
-        let mut maker = Maker {
-            link: setup.link,
-            flows: (0..flows).map(|number| flow(number, head)).collect(),
-            now: Instant::ZERO,
-            script: Self {
-                setup,
-                steps: Vec::new(),
-                all_frames: Vec::new(),
-                source: bytes.to_vec(),
-            },
+        let begin = |head: [u8; SETUP_BYTES]| {
+            let flows = FLOWS[usize::from(head[6] % 8)];
+            (setup(head), (0..flows).map(|number| flow(number, head)).collect())
         };
-        let (events, _) = bytes[taken..].as_chunks::<EVENT_BYTES>();
-        for [kind, flow, change, size, value, time] in events.iter().copied().take(MOST_EVENTS) {
-            if maker.script.all_frames.len() < MOST_FRAMES {
-                maker.event(Event { kind, flow, change, size, value, time });
-            }
-        }
-        maker.script.setup.batch_frames = maker.script.all_frames.len().max(1);
-        maker.script
+        Maker::script(bytes, begin, Maker::<Flow>::event)
     }
 }
 
@@ -162,14 +127,7 @@ pub(super) fn load_step(setup: &Setup, value: u8) -> Option<Step> {
     }))
 }
 
-struct Maker {
-    link: LinkKind,
-    flows: Vec<Flow>,
-    now: Instant,
-    script: Script,
-}
-
-impl Maker {
+impl Maker<Flow> {
     fn event(&mut self, event: Event) {
         match event.kind % 64 {
             0..=44 => self.next_segment(event),
@@ -177,7 +135,7 @@ impl Maker {
             46 | 47 => self.run(event),
             48 | 49 => self.pure_ack(event),
             50 => self.out_of_order(event),
-            51 => self.repeat(event),
+            51 => self.repeat(usize::from(event.value) + 1),
             52 => self.damaged(event),
             53 => self.truncated(event),
             54 => self.other(event),
@@ -190,30 +148,12 @@ impl Maker {
         }
     }
 
-    fn step(&mut self, step: Step) {
-        self.script.steps.push(step);
-    }
-
-    /// Ends a poll, with a chosen load.
-    fn poll(&mut self, event: Event) {
-        self.script.steps.extend(load_step(&self.script.setup, event.value));
-        self.step(Step::Poll);
-    }
-
-    /// Adds a frame that arrives slightly later than the last. Long gaps are separate events.
-    fn add(&mut self, mut frame: Frame<Vec<u8>>) {
-        frame.arrived_at = self.now;
-        self.script.steps.push(Step::Frame(self.script.all_frames.len()));
-        self.script.all_frames.push(frame);
-    }
-
-    fn flow(&mut self, event: Event) -> &mut Flow {
-        let index = usize::from(event.flow) % self.flows.len();
-        &mut self.flows[index]
+    fn link(&self) -> LinkKind {
+        self.script.setup.link
     }
 
     fn next_segment(&mut self, event: Event) {
-        let link = self.link;
+        let link = self.link();
         let len = event.size();
         let flow = self.flow(event);
         match event.change {
@@ -246,7 +186,7 @@ impl Maker {
     /// them. Some of the ACKs may belong to the same flow.
     fn in_turn(&mut self, event: Event) {
         for turn in 0..event.value % MOST_IN_RUN {
-            let other = event.flow.wrapping_add(turn % 4 + event.size / 64 % 4);
+            let other = event.flow.wrapping_add(turn % 4 + event.count / 64 % 4);
             self.next_segment(Event { change: NO_CHANGE, ..event });
             self.pure_ack(Event { flow: other, change: NO_CHANGE, value: turn, ..event });
         }
@@ -267,7 +207,7 @@ impl Maker {
     }
 
     fn pure_ack(&mut self, event: Event) {
-        let link = self.link;
+        let link = self.link();
         let flow = self.flow(event);
         if event.value.is_multiple_of(2) {
             flow.ack = flow.ack.wrapping_add(2896);
@@ -280,7 +220,7 @@ impl Maker {
 
     /// Adds a segment from another position in the stream: earlier, later, or overlapping.
     fn out_of_order(&mut self, event: Event) {
-        let link = self.link;
+        let link = self.link();
         let len = event.size();
         let distance = i32::from(event.value as i8) * 50;
         let flow = self.flow(event);
@@ -288,16 +228,6 @@ impl Maker {
         let packet = flow.segment(len, link).seq(seq);
         let packet = within(packet, flow.outer(), event);
         self.add(packet.frame());
-    }
-
-    /// Repeats an earlier frame.
-    fn repeat(&mut self, event: Event) {
-        let back = usize::from(event.value) + 1;
-        let frames = &self.script.all_frames;
-        if let Some(frame) = frames.len().checked_sub(back).and_then(|index| frames.get(index)) {
-            let frame = frame.clone();
-            self.add(frame);
-        }
     }
 
     /// Adds the flow's next segment with one byte of its header changed.
@@ -317,7 +247,7 @@ impl Maker {
     }
 
     fn other(&mut self, event: Event) {
-        let link = self.link;
+        let link = self.link();
         let flow = u32::from(event.flow);
         let frame = match event.value % 4 {
             0 => udp().flow(flow).frame(),
@@ -330,18 +260,6 @@ impl Maker {
             }
         };
         self.add(frame);
-    }
-
-    /// Swaps the last two frames, as a path with two routes does.
-    fn swap(&mut self) {
-        let count = self.script.all_frames.len();
-        if count >= 2 {
-            let frames = &mut self.script.all_frames;
-            let (earlier, later) = (frames[count - 2].arrived_at, frames[count - 1].arrived_at);
-            frames.swap(count - 2, count - 1);
-            frames[count - 2].arrived_at = earlier;
-            frames[count - 1].arrived_at = later;
-        }
     }
 
     fn advance(&mut self, event: Event) {

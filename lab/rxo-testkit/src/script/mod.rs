@@ -7,6 +7,7 @@ mod acks;
 mod change;
 mod flow;
 mod generate;
+mod maker;
 mod setup;
 mod show;
 mod strategy;

@@ -23,7 +23,7 @@ use self::connection::{Behind, Network, observe};
 use crate::claim::Fact;
 use crate::flags::{AcksFlags, Part};
 use crate::limits::{Effort, Limits};
-use crate::study::{Rows, Study, Table, rows_of};
+use crate::study::{Rows, Study, Table, by_fields, rows_of};
 
 /// Receivers that coalesce data, and their ACKs split again; senders whose pure ACKs are aggregated.
 pub(crate) const PARTS: &[Part] = &[Part::timed("split"), Part::timed("keep-every")];
@@ -91,9 +91,6 @@ struct Setting {
 }
 
 /// Makes the experiment from the flags.
-///
-/// # Errors
-/// If a number or a time is invalid; the message describes valid values.
 pub(crate) fn study(AcksFlags { run, rate }: &AcksFlags) -> Result<Study> {
     let (parts, quick) = (run.chosen(PARTS)?, run.is_quick());
     let bytes_per_s = bytes_per_s(rate.unwrap_or(if quick { QUICK_MBIT } else { MBIT }))?;
@@ -104,7 +101,7 @@ pub(crate) fn study(AcksFlags { run, rate }: &AcksFlags) -> Result<Study> {
     let split = Table::timed(
         ("split", split),
         rounds,
-        |case| format!("{}, {:?}, {:?}", case.sender.name(), case.network, case.treatment),
+        by_fields,
         move |case: SplitCase, round| {
             observe(case.sender, case.network, Behind::Receiver(case.treatment), (setting, round))
         },
@@ -113,7 +110,7 @@ pub(crate) fn study(AcksFlags { run, rate }: &AcksFlags) -> Result<Study> {
     let keep = Table::timed(
         ("keep", keep),
         rounds,
-        |case| format!("{}, keep_every {:?}", case.sender.name(), case.keep_every),
+        by_fields,
         move |case: KeepCase, round| {
             observe(case.sender, Network::Delay, Behind::Sender(case.keep_every), (setting, round))
         },

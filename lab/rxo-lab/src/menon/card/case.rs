@@ -1,6 +1,5 @@
 //! A case: a stack, its source of frames, and the thread that runs the application.
 
-use rxo_demo::wrap::count;
 use serde::Serialize;
 
 use crate::card::Expansion;
@@ -55,19 +54,6 @@ impl Case {
             traffic: Traffic::Bulk,
             expansion: Expansion::Host,
         }
-    }
-
-    pub(super) fn name(self) -> String {
-        let Self { stack, connections, poll_frames, application, traffic, expansion } = self;
-        let by = if application == Application::Threads { " by a thread" } else { "" };
-        let from = match traffic {
-            Traffic::Bulk => "",
-            Traffic::Saturation => ", saturated",
-            Traffic::Requests => ", requests",
-        };
-        let polls = if poll_frames == 1 { ", polls of one frame" } else { "" };
-        let card = if expansion == Expansion::Card { ", expanded by the card" } else { "" };
-        format!("{}{by}{from}, {}{card}{polls}", count(connections, "connection"), stack.label())
     }
 }
 

@@ -17,7 +17,7 @@ use rxo_demo::limits::within;
 use rxo_demo::machine::Cores;
 use rxo_peers::GuestImage;
 
-use self::case::{Case, cases};
+use self::case::cases;
 use self::linux::Feed;
 use self::network::Prefetch;
 use super::add_fit;
@@ -25,7 +25,7 @@ use crate::callgrind;
 use crate::claim::{Fact, if_so};
 use crate::flags::{Part, RunFlags};
 use crate::guests;
-use crate::study::{Rows, Study, Table};
+use crate::study::{Rows, Study, Table, by_fields};
 
 /// One connection, read on the worker's thread (figures 7 and 8) and on a thread of its own (figures 7 and 9);
 /// both with a generator that sends more than the receiver takes; the Aggregation Limit (figure 11); 1 to 400
@@ -56,9 +56,6 @@ struct Scale {
 }
 
 /// Makes the experiment from the flags.
-///
-/// # Errors
-/// If a number is invalid; the message describes valid values.
 pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
     let (parts, quick) = (flags.chosen(PARTS)?, flags.is_quick());
     let rounds = flags.rounds.unwrap_or(if quick { 1 } else { ROUNDS });
@@ -72,21 +69,21 @@ pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
     let rows = Table::timed(
         ("rows", cases),
         rounds,
-        Case::name,
+        by_fields,
         move |case, _| network::measure(case, scale),
         ("per_packet", "instructions a packet"),
     );
     let linux = Table::timed(
         ("linux", feeds),
         1,
-        |feed: Feed| format!("Linux in a guest, {}", feed.name()),
+        by_fields,
         move |feed, _| linux::cost(feed, scale),
         ("guest_per_byte", "instructions a byte of the guest"),
     );
     let simulated = Table::counted(
         "simulated",
         simulated,
-        |prefetch: Prefetch| format!("simulation, prefetching {}", prefetch.name()),
+        by_fields,
         move |prefetch| network::simulate(prefetch, scale),
         ("per_packet", "cycles a packet"),
     );

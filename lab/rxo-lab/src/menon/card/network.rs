@@ -29,15 +29,12 @@ use crate::step;
 const CATEGORIES: Categories = Categories(
     &[
         ("per-byte", Source::Copies),
-        ("driver, expansion", Source::Functions(&["write_like", "AckWriter"])),
+        ("driver, expansion", Source::Functions("write_like AckWriter")),
         ("protocol", Source::Files("rxo-tcp", "")),
         ("transmit", Source::Files("rxo-ack", "")),
         ("transmit", Source::Files("rxo-host", "src/transmit")),
         ("non-proto", Source::Files("rxo-host", "")),
-        ("driver", Source::Files("rxo-driver", "")),
-        ("driver", Source::Files("rxo-virtqueue", "")),
-        ("driver", Source::Files("rxo-vnet", "")),
-        ("driver", Source::Files("rxo-device", "")),
+        ("driver", Source::Files("rxo-driver rxo-virtqueue rxo-vnet rxo-device", "")),
         ("aggr", Source::Files("rxo-coalesce", "")),
     ],
     "misc",
@@ -113,14 +110,6 @@ pub(super) enum Prefetch {
 impl Prefetch {
     pub(super) const ALL: [Self; 3] = [Self::None, Self::Adjacent, Self::Full];
 
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Adjacent => "adjacent lines",
-            Self::Full => "adjacent lines, streams",
-        }
-    }
-
     /// Returns callgrind's options: the first-level data cache of the paper's processor, and a last one. A line
     /// with its neighbour is simulated as a line of twice the size.
     const fn options(self) -> &'static [&'static str] {
@@ -144,9 +133,6 @@ pub(super) struct Simulated {
 }
 
 /// Simulates the cost of a packet in cycles, with the stack Original on a processor with this `prefetch`.
-///
-/// # Errors
-/// The errors of [`measure`].
 pub(super) fn simulate(prefetch: Prefetch, scale: Scale) -> Result<Simulated> {
     let folder = Folder::new("menon")?;
     let case = Case::one_processor(Stack::ORIGINAL);

@@ -75,9 +75,6 @@ pub(super) struct Measured {
 }
 
 /// Prints "ready", receives, and prints the measurements as a line of JSON.
-///
-/// # Errors
-/// If the card is missing or disconnects, or data is lost or wrong.
 pub(crate) fn run(parameters: &Parameters, stop: &AtomicBool) -> Result<()> {
     if let Some(core) = parameters.core {
         rxo_testbed::pin_to_core(core)?;

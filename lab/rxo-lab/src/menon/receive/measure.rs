@@ -43,9 +43,6 @@ pub(super) struct Exchange {
 }
 
 /// Measures bulk receiving in `case`.
-///
-/// # Errors
-/// If the network cannot be built, a connection breaks, or data is lost.
 pub(super) fn bulk(case: Case, setting: Setting) -> Result<Bulk> {
     let lab = Lab::through_with(wire(setting))?;
     let station = Station::start(&lab, case, Service::Read, setting.cores.receiver)?;
@@ -70,9 +67,6 @@ pub(super) fn bulk(case: Case, setting: Setting) -> Result<Bulk> {
 }
 
 /// Measures the exchange of single bytes with `stack`.
-///
-/// # Errors
-/// If the network cannot be built or the connection breaks.
 pub(super) fn request_response(stack: Stack, setting: Setting) -> Result<Exchange> {
     let lab = Lab::through_with(wire(setting))?;
     let station =

@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 use rxo_demo::machine::Cores;
-use rxo_demo::wrap::count;
 use serde::Serialize;
 use serde_json::json;
 
@@ -21,7 +20,7 @@ use super::{add_fit, once};
 use crate::claim::Fact;
 use crate::flags::{Chosen, Part, RunFlags};
 use crate::limits::{Effort, Limits};
-use crate::study::{Rows, Study, Table};
+use crate::study::{Rows, Study, Table, by_fields};
 
 /// One connection, five, and one of a guest (figures 3 and 7 to 10); the Aggregation Limit (figure 11); 1 to 400
 /// connections (figure 12); requests (table 1).
@@ -63,17 +62,9 @@ impl Case {
     const fn wire(connections: usize, stack: Stack) -> Self {
         Self { place: Place::Wire, connections, stack }
     }
-
-    fn name(self) -> String {
-        let guest = if self.place == Place::Guest { " of a guest" } else { "" };
-        format!("{}{guest}, {}", count(self.connections, "connection"), self.stack.label())
-    }
 }
 
 /// Makes the experiment from the flags.
-///
-/// # Errors
-/// If a number or a time is invalid; the message describes valid values.
 pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
     let (parts, effort) = (flags.chosen(PARTS)?, LIMITS.effort(flags)?);
     let warm_up = Duration::from_millis(if flags.is_quick() { 150 } else { 500 });
@@ -81,7 +72,7 @@ pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
     let bulk = Table::timed(
         ("bulk", cases(&parts, flags.is_quick())),
         effort.rounds,
-        Case::name,
+        by_fields,
         move |case, _| measure::bulk(case, setting),
         ("scaled_gbit_per_s", "Gbit/CPU s"),
     );
@@ -89,7 +80,7 @@ pub(crate) fn study(flags: &RunFlags) -> Result<Study> {
     let exchange = Table::timed(
         ("exchange", stacks.collect()),
         effort.rounds,
-        |stack: Stack| format!("exchange, {}", stack.label()),
+        by_fields,
         move |stack, _| measure::request_response(stack, setting),
         ("per_s", "a second"),
     );

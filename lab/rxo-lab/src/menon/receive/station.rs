@@ -55,9 +55,6 @@ struct Shared {
 impl Station {
     /// Starts the host, which starts a thread for each incoming connection. Some turns of a host that reads are
     /// timed.
-    ///
-    /// # Errors
-    /// If the device cannot be opened or the host cannot be made.
     pub(super) fn start(
         lab: &Lab,
         case: Case,
@@ -93,18 +90,12 @@ impl Station {
     }
 
     /// Waits for `connections` connections. Returns the ids of their threads.
-    ///
-    /// # Errors
-    /// If they do not arrive in time.
     pub(super) fn threads(&self, connections: usize) -> Result<Vec<u32>> {
         wait_until(|| locked(&self.shared.threads).len() >= connections)?;
         Ok(locked(&self.shared.threads).clone())
     }
 
     /// Returns the host's current counters.
-    ///
-    /// # Errors
-    /// If the host has ended.
     pub(super) fn counters(&self) -> Result<HostCounters> {
         self.host.counters().context("the host has ended before its time")
     }

@@ -106,9 +106,6 @@ pub(crate) fn here_is(number: usize) -> Vec<u8> {
 }
 
 /// Builds the SYN of receiver `number`.
-///
-/// # Errors
-/// Never: the options fit.
 pub(crate) fn syn(number: usize, clock: u32) -> Result<Vec<u8>> {
     let timestamp = Timestamp { value: clock, echo: 0 };
     Said { seq: ISS, flags: TcpFlags::SYN, timestamp, ..SAID }.frame(&ends(number))
@@ -120,9 +117,6 @@ pub(crate) struct Ack(Vec<u8>);
 
 impl Ack {
     /// Makes the acknowledgement frame of receiver `number`, with a FIN if `is_last`.
-    ///
-    /// # Errors
-    /// Never: the options fit.
     pub(crate) fn new(number: usize, is_last: bool) -> Result<Self> {
         let fin = if is_last { TcpFlags::FIN } else { TcpFlags::default() };
         let said = Said { seq: ISS + 1, flags: TcpFlags::ACK | fin, ..SAID };

@@ -42,9 +42,6 @@ impl Network {
     }
 
     /// Takes a frame that the card has held since `since`; its headers suffice. Passes answers to `send`.
-    ///
-    /// # Errors
-    /// If the sender's frame is invalid.
     pub(crate) fn take(
         &mut self,
         frame: &[u8],
@@ -63,9 +60,6 @@ impl Network {
     }
 
     /// Passes everything that is due by `now` to `send`: ACKs, and SYNs of receivers that have not joined.
-    ///
-    /// # Errors
-    /// Never: a SYN fits into its frame.
     #[inline]
     pub(crate) fn on_time(&mut self, now: Instant, mut send: impl FnMut(&[u8])) -> Result<()> {
         while let Some(segment) = self.wire.arrived(now) {

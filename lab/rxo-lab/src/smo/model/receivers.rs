@@ -68,9 +68,6 @@ impl Receivers {
     }
 
     /// Returns the SYN of the next receiver, if all earlier receivers have been answered; otherwise `None`.
-    ///
-    /// # Errors
-    /// Never: a SYN fits into its frame.
     pub(crate) fn next_syn(&mut self, now: Instant) -> Result<Option<Vec<u8>>> {
         if self.asked == self.members.len() || self.joined() < self.asked {
             return Ok(None);
@@ -80,9 +77,6 @@ impl Receivers {
     }
 
     /// Processes a frame that is not group data, and passes answers to `send`.
-    ///
-    /// # Errors
-    /// If the frame is invalid in this state.
     pub(crate) fn receive(
         &mut self,
         received: Received,

@@ -81,9 +81,6 @@ struct Total {
 }
 
 /// Sends a file of `bytes` bytes to `receivers`.
-///
-/// # Errors
-/// If the network cannot be built, or a process fails.
 pub(super) fn cast(Case { way, receivers }: Case, fate: Fate, bytes: u64) -> Result<Sample> {
     let (bed, folder) = (Bed::new(RACKS, BITS_PER_S)?, Folder::new("smo-real")?);
     let file = folder.file("image");

@@ -51,9 +51,6 @@ pub(super) struct Copied {
 }
 
 /// Receives until all receivers have the file, and prints the result of each as JSON.
-///
-/// # Errors
-/// If the interface cannot be opened, or a receiver fails.
 pub(crate) fn run(parameters: &Parameters, stop: &AtomicBool) -> Result<()> {
     let name = format!("packet:{}", parameters.interface).parse()?;
     let Device { mut source, sink } = Device::open(&name, DeviceOptions::default())?;

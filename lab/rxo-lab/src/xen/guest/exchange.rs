@@ -48,9 +48,6 @@ const SIDES: [&[System]; 3] = [
 ];
 
 /// Measures `count` rounds of `transactions` with the guests of the `boot`-th boot, counted from 0.
-///
-/// # Errors
-/// If a guest's requirement is missing, which one line names, or a connection breaks.
 pub(crate) fn rounds(count: usize, transactions: usize, boot: usize) -> Result<Requests> {
     let image = GuestImage::find()?;
     let mut sides =

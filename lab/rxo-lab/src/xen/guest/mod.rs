@@ -22,6 +22,7 @@ use rxo_peers::{Folder, GuestImage, Processor, Profile, Symbols};
 use rxo_testbed::Lab;
 use serde::{Serialize, Serializer};
 
+use super::domain::packets_an_aggregate;
 use super::{Case, GuestCase};
 use crate::guests::domain::{Treatment, polling};
 use crate::guests::{boot, receive};
@@ -72,14 +73,11 @@ pub(super) fn cost(case: GuestCase, bytes: usize) -> Result<GuestCost> {
         count(&long.profile).saturating_sub(count(&short.profile)) as f64 / (many - few) as f64
     };
     let hold_us = |share| engine.hold_ns.quantile(share) as f64 / 1e3;
-    let deliveries = engine.aggregates + engine.singles;
     Ok(GuestCost {
         instructions_a_byte: a_byte(&all),
         copying_a_byte: a_byte(&|profile| copying(profile, &symbols)),
-        packets_an_aggregate: match deliveries {
-            0 => host_out.frames as f64 / host_out.packets as f64,
-            _ => (engine.aggregated_segments + engine.singles) as f64 / deliveries as f64,
-        },
+        packets_an_aggregate: packets_an_aggregate(&engine)
+            .unwrap_or(host_out.frames as f64 / host_out.packets as f64),
         copies: host_out.bytes_copied as f64 / host_out.bytes as f64,
         hold_p50_us: hold_us(0.5),
         hold_p99_us: hold_us(0.99),

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::guests::machine::Machine;
 use crate::guests::transfer;
+use crate::xen::domain::packets_an_aggregate;
 use crate::xen::system::System;
 
 /// Rate of a transfer with everything except the card and the sender on one core.
@@ -18,9 +19,6 @@ pub(crate) struct GuestRate {
 
 /// Sends a quarter of `bytes` bytes to a guest, then all of them; the difference gives the rate. Polls are
 /// those of `rxo guest`.
-///
-/// # Errors
-/// If a guest's requirement is missing, which one line names, or the transfer breaks.
 pub(crate) fn measure(system: System, bytes: usize) -> Result<GuestRate> {
     let mut machine = Machine::start(&GuestImage::find()?, system.treatment())?;
     let (guest, peer) = machine.ends();
@@ -28,14 +26,7 @@ pub(crate) fn measure(system: System, bytes: usize) -> Result<GuestRate> {
     let short = transfer(guest, peer, 0, few)?;
     let long = transfer(guest, peer, 0, bytes)?;
     let engine = machine.finish()?;
-    // An engine that coalesces nothing counts no deliveries.
-    let packets_an_aggregate = engine.map_or(1.0, |engine| {
-        let deliveries = engine.aggregates + engine.singles;
-        if deliveries == 0 {
-            return 1.0;
-        }
-        (engine.aggregated_segments + engine.singles) as f64 / deliveries as f64
-    });
+    let packets_an_aggregate = engine.as_ref().and_then(packets_an_aggregate).unwrap_or(1.0);
     let more = long.saturating_sub(short).as_secs_f64();
     ensure!(more > 0.0, "{bytes} bytes took no longer than {few}");
     let mbit_per_s = (bytes - few) as f64 * 8.0 / 1e6 / more;

@@ -51,9 +51,6 @@ struct Seen {
 }
 
 /// Boots the guests of `case`, sends `bytes` bytes to each at the same time, and requests to the first.
-///
-/// # Errors
-/// If a guest's requirement is missing, which one line names, or a transfer breaks.
 pub(crate) fn measure(case: SeveralCase, bytes: usize, requests: usize) -> Result<Several> {
     let SeveralCase { system, guests: count } = case;
     let (image, lab, folder) = (GuestImage::find()?, Lab::through()?, Folder::new("xen")?);

@@ -2,12 +2,12 @@
 
 use core::num::NonZeroU16;
 
-use rxo_frame::{Duration, Frame, Instant, LinkKind, VlanTag};
+use rxo_frame::{Duration, LinkKind, VlanTag};
 
 use super::flow::AckFlow;
+use crate::script::Step;
 use crate::script::change::changed;
-use crate::script::generate::load_step;
-use crate::script::{Script, Step};
+use crate::script::maker::{Event, Maker};
 use crate::{Packet, arp, udp};
 
 const ECE: u16 = 0x040;
@@ -20,24 +20,7 @@ const ODD: [u8; 31] = [
     49, 50, 51, 52, 53, 54,
 ];
 
-/// An event, not yet decoded.
-#[derive(Clone, Copy)]
-pub(super) struct Event {
-    pub(super) kind: u8,
-    pub(super) flow: u8,
-    pub(super) change: u8,
-    pub(super) count: u8,
-    pub(super) value: u8,
-    pub(super) time: u8,
-}
-
-pub(super) struct Maker {
-    pub(super) flows: Vec<AckFlow>,
-    pub(super) now: Instant,
-    pub(super) script: Script,
-}
-
-impl Maker {
+impl Maker<AckFlow> {
     pub(super) fn event(&mut self, event: Event) {
         match event.kind % 64 {
             0..=17 => self.advance(event),
@@ -53,34 +36,16 @@ impl Maker {
             44..=46 => self.odd(event),
             47 => self.shape(event),
             48 => self.tag(event),
-            49 => self.repeat(event),
+            49 => self.repeat(usize::from(event.value % 8) + 1),
             50 => self.swap(),
             51 => self.other(event),
             52 => self.step(Step::Push),
-            53..=57 => {
-                self.script.steps.extend(load_step(&self.script.setup, event.value));
-                self.step(Step::Poll);
-            }
+            53..=57 => self.poll(event),
             58 => self.step(Step::EndOfPoll),
             59 => self.wait(event),
             60 => self.step([Step::Flush, Step::Poll][usize::from(event.value > 40)]),
             _ => self.advance(event),
         }
-    }
-
-    fn step(&mut self, step: Step) {
-        self.script.steps.push(step);
-    }
-
-    fn add(&mut self, mut frame: Frame<Vec<u8>>) {
-        frame.arrived_at = self.now;
-        self.script.steps.push(Step::Frame(self.script.all_frames.len()));
-        self.script.all_frames.push(frame);
-    }
-
-    fn flow(&mut self, event: Event) -> &mut AckFlow {
-        let index = usize::from(event.flow) % self.flows.len();
-        &mut self.flows[index]
     }
 
     fn link(&self) -> LinkKind {
@@ -239,24 +204,6 @@ impl Maker {
         self.advance(event);
         if let Some(frame) = self.script.all_frames.last_mut() {
             frame.vlan = tagged(u16::from(event.value % 2) << 13 | 5);
-        }
-    }
-
-    /// Repeats an earlier frame.
-    fn repeat(&mut self, event: Event) {
-        let back = usize::from(event.value % 8) + 1;
-        let frames = &self.script.all_frames;
-        if let Some(frame) = frames.len().checked_sub(back).and_then(|index| frames.get(index)) {
-            let frame = frame.clone();
-            self.add(frame);
-        }
-    }
-
-    /// Swaps the last two frames, as a path with two routes does.
-    fn swap(&mut self) {
-        if let [.., one, other] = &mut self.script.all_frames[..] {
-            std::mem::swap(one, other);
-            std::mem::swap(&mut one.arrived_at, &mut other.arrived_at);
         }
     }
 

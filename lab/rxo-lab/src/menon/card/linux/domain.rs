@@ -48,9 +48,6 @@ pub(crate) struct Parameters {
 }
 
 /// Forwards frames, first uncounted, then under callgrind's count.
-///
-/// # Errors
-/// If a device cannot be opened, or fails.
 pub(crate) fn run(parameters: &Parameters) -> Result<()> {
     let mut domain = start(parameters)?;
     output::json_line(&"ready")?;

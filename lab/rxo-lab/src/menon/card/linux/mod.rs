@@ -40,15 +40,6 @@ pub(super) enum Feed {
 
 impl Feed {
     pub(super) const ALL: [Self; 4] = [Self::Plain, Self::Aggregates, Self::Split, Self::OwnGro];
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "Original",
-            Self::Aggregates => "+ Receive Aggregation",
-            Self::Split => "+ ACKs split",
-            Self::OwnGro => "Original, GRO on",
-        }
-    }
 }
 
 /// The categories of the domain's instructions. Inserting ACKs counts for the driver, as expanding templates does in
@@ -59,15 +50,10 @@ const DOMAIN: Categories = Categories(
         ("per-byte", Source::Copies),
         ("non-proto", Source::Files("rxo", "")),
         ("driver", Source::Files("rxo-ack", "")),
-        ("aggr", Source::Files("rxo-coalesce", "")),
-        ("aggr", Source::Files("rxo-wire", "")),
-        ("driver", Source::Files("rxo-driver", "src/virtio/")),
+        ("aggr", Source::Files("rxo-coalesce rxo-wire", "")),
+        ("driver", Source::Files("rxo-driver", "src/virtio/ src/virtio_net/source")),
         ("driver", Source::Files("rxo-virtqueue", "src/driver")),
-        ("driver", Source::Files("rxo-driver", "src/virtio_net/source")),
-        ("netback", Source::Files("rxo-driver", "")),
-        ("netback", Source::Files("rxo-virtqueue", "")),
-        ("netback", Source::Files("rxo-vnet", "")),
-        ("netback", Source::Files("rxo-device", "")),
+        ("netback", Source::Files("rxo-driver rxo-virtqueue rxo-vnet rxo-device", "")),
     ],
     "misc",
 );
@@ -90,9 +76,6 @@ pub(super) struct Cost {
 }
 
 /// Measures the cost of receiving in a guest with this feed.
-///
-/// # Errors
-/// If QEMU, a kernel for the guest or a C compiler is missing, which one line names, or a transfer breaks.
 pub(super) fn cost(feed: Feed, scale: Scale) -> Result<Cost> {
     let image = GuestImage::find()?;
     let (folder, core) = (Folder::new("menon")?, scale.cores.sender);
