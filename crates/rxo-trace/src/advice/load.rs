@@ -53,23 +53,44 @@ impl Load {
     }
 }
 
-/// Returns the effect of coalescing on an address that receives `packets` packets with `bytes` bytes in
-/// `deliveries` deliveries during `traffic`. The fields `address` and `is_host` keep their defaults.
-pub(crate) fn receiver(
-    traffic: &Traffic,
-    costs: Costs,
-    packets: u64,
-    bytes: u64,
-    deliveries: u64,
-) -> Receiver {
-    let own = Traffic { packets, bytes, active_ns: traffic.active_ns, ..Traffic::default() };
-    let cores = Load::of(&own, costs)
-        .map(|load| load.cores_at(packets.max(1) as f64 / deliveries.max(1) as f64));
+/// Packets of a capture, and their deliveries under one poll rule.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delivered {
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    pub(crate) deliveries: u64,
+}
+
+impl Delivered {
+    /// Returns the share of the packets that never reach the host's stack, from 0 to 1.
+    pub(super) fn fewer_packets(&self) -> f64 {
+        self.packets.saturating_sub(self.deliveries) as f64 / self.packets.max(1) as f64
+    }
+
+    /// Returns the number of packets per delivery; 1 if there are no packets.
+    pub(super) fn packets_per_delivery(&self) -> f64 {
+        self.packets.max(1) as f64 / self.deliveries.max(1) as f64
+    }
+
+    /// Returns the number of cores that are busy with receiving the packets during `traffic`; `None` if no time
+    /// passes.
+    pub(super) fn cores(&self, traffic: &Traffic, costs: Costs) -> Option<Cores> {
+        let Self { packets, bytes, .. } = *self;
+        let own = Traffic { packets, bytes, active_ns: traffic.active_ns, ..Traffic::default() };
+        Load::of(&own, costs).map(|load| load.cores_at(self.packets_per_delivery()))
+    }
+}
+
+/// Returns the effect of coalescing on an address that receives the packets `received` during `traffic`. The fields
+/// `address` and `is_host` keep their defaults.
+pub(crate) fn receiver(traffic: &Traffic, costs: Costs, received: Delivered) -> Receiver {
+    let cores = received.cores(traffic, costs);
+    let Delivered { packets, bytes, deliveries } = received;
     Receiver {
         packets,
         bytes,
         deliveries,
-        fewer_packets: packets.saturating_sub(deliveries) as f64 / packets.max(1) as f64,
+        fewer_packets: received.fewer_packets(),
         cores_without: cores.map(|cores| cores.without),
         cores_with: cores.map(|cores| cores.with),
         ..Receiver::default()

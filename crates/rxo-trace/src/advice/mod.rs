@@ -18,12 +18,13 @@ mod scope;
 
 pub(crate) use self::decide::decision;
 pub(crate) use self::live::decide_live;
-pub(crate) use self::load::receiver;
+pub(crate) use self::load::{Delivered, receiver};
+pub(crate) use self::polls::MOST_POLLS;
+pub(crate) use self::scope::is_for_first;
 
 use self::choose::Candidates;
-use self::load::Load;
 use crate::projection::Costs;
-use crate::report::{Advice, Outcome, Sweep, Traffic};
+use crate::report::{Advice, LinuxAdvice, Outcome, Sweep, Traffic};
 use crate::study::{Point, PollRule};
 use crate::sweep::SweepAxis;
 
@@ -72,14 +73,13 @@ pub(crate) struct Attempts {
 }
 
 /// Returns advice from settings that were tried one at a time; all other settings were the settings of the
-/// first outcome in `outcomes`. `limited` are the outcomes of the limits on segments per aggregate. `None` if
-/// nothing was tried.
+/// first outcome in `outcomes`. `limited` are the outcomes of the limits on segments per aggregate, and `delivered` the
+/// packets that the decision is for, under each poll rule of `attempts`. `None` if nothing was tried.
 pub(crate) fn from_tried(
     attempts: &Attempts,
-    outcomes: &[Outcome],
-    limited: &[Outcome],
-    traffic: &Traffic,
-    costs: Costs,
+    (outcomes, limited): (&[Outcome], &[Outcome]),
+    delivered: &[Delivered],
+    (traffic, costs): (&Traffic, Costs),
 ) -> Option<Advice> {
     let chosen = outcomes.first()?;
     let at = |places: &[usize]| -> Vec<&Outcome> {
@@ -97,13 +97,17 @@ pub(crate) fn from_tried(
     if axes.is_empty() {
         return None;
     }
-    let load = Load::of(traffic, costs);
-    let polls = polls::tried(&at(&attempts.polls), &chosen.poll, load.as_ref());
+    let polls = polls::tried(&at(&attempts.polls), delivered, &chosen.poll, (traffic, costs));
+    let fewer_packets = polls.iter().find(|poll| poll.is_chosen).map(|poll| poll.fewer_packets);
+    let linux = linux::advice(chosen).map(|linux| LinuxAdvice {
+        fewer_packets: fewer_packets.unwrap_or(linux.fewer_packets),
+        ..linux
+    });
     let expected_share = choose::enough(&mut axes, WANTED_SHARE);
     Some(Advice {
         better_poll: polls::better(&polls),
         polls,
-        linux: linux::advice(chosen),
+        linux,
         ..advice(chosen, &axes, expected_share, false)
     })
 }

@@ -2,8 +2,9 @@
 //! longer waits.
 
 use super::decide::WORTH_CORES;
-use super::load::{Load, fewer_packets, packets_per_delivery};
-use crate::report::{Outcome, TriedPoll};
+use super::load::Delivered;
+use crate::projection::Costs;
+use crate::report::{Outcome, Traffic, TriedPoll};
 use crate::study::PollRule;
 
 /// The poll rule of most hosts today: a poll does not wait, and delivers all packets that have arrived since
@@ -14,6 +15,9 @@ const TODAY: &str = "host:1us";
 /// acceptable for interactive traffic. There are only a few, because computing each one takes as much processor
 /// time as the report itself.
 const RULES: [&str; 5] = [TODAY, "time:20us", "time:50us", "time:100us", "time:500us"];
+
+/// The largest number of poll rules that are compared, the chosen one included.
+pub(crate) const MOST_POLLS: usize = RULES.len() + 1;
 
 /// Returns the poll rules to try, including `chosen`, shortest wait first.
 pub(super) fn rules(chosen: PollRule) -> Vec<PollRule> {
@@ -28,13 +32,19 @@ pub(super) fn rules(chosen: PollRule) -> Vec<PollRule> {
     rules
 }
 
-/// Returns the result of each poll rule. `chosen` is the rule of the report.
-pub(super) fn tried(outcomes: &[&Outcome], chosen: &str, load: Option<&Load>) -> Vec<TriedPoll> {
-    let tried = outcomes.iter().map(|outcome| TriedPoll {
+/// Returns the result of each poll rule. `chosen` is the rule of the report. `delivered` are the packets that the
+/// decision is for, under each rule.
+pub(super) fn tried(
+    outcomes: &[&Outcome],
+    delivered: &[Delivered],
+    chosen: &str,
+    (traffic, costs): (&Traffic, Costs),
+) -> Vec<TriedPoll> {
+    let tried = outcomes.iter().zip(delivered).map(|(outcome, delivered)| TriedPoll {
         poll: outcome.poll.clone(),
-        fewer_packets: fewer_packets(outcome),
-        packets_per_delivery: packets_per_delivery(outcome),
-        cores_with: load.map(|load| load.cores(outcome).with),
+        fewer_packets: delivered.fewer_packets(),
+        packets_per_delivery: delivered.packets_per_delivery(),
+        cores_with: delivered.cores(traffic, costs).map(|cores| cores.with),
         hold_p99_ns: outcome.hold_ns.p99,
         is_chosen: outcome.poll == chosen,
         is_hypothetical: is_hypothetical(&outcome.poll),

@@ -30,8 +30,8 @@ impl Scope {
         costs: Costs,
         receivers: &[Receiver],
     ) -> Self {
-        match receivers {
-            [host, ..] if host.is_host && !is_all(host, outcome) => {
+        match receivers.first().filter(|_| is_for_first(receivers, outcome)) {
+            Some(host) if host.is_host => {
                 let others = count(outcome.packets.saturating_sub(host.packets));
                 Self::one(
                     host,
@@ -42,7 +42,7 @@ impl Scope {
                     ),
                 )
             }
-            [only] if !only.is_host && !is_all(only, outcome) => {
+            Some(only) => {
                 let share = percent(only.packets as f64 / outcome.packets.max(1) as f64);
                 Self::one(
                     only,
@@ -52,7 +52,7 @@ impl Scope {
                     ),
                 )
             }
-            _ => Self {
+            None => Self {
                 packets: outcome.packets,
                 deliveries: outcome.deliveries,
                 cores: Load::of(traffic, costs).map(|load| load.cores(outcome)),
@@ -70,6 +70,13 @@ impl Scope {
     pub(super) fn fewer_packets(&self) -> f64 {
         self.packets.saturating_sub(self.deliveries) as f64 / self.packets.max(1) as f64
     }
+}
+
+/// Returns `true` if a decision is for the first of the `receivers` only: for the host on which the capture was taken,
+/// or for the only address that receives many packets. `false` if it is for all packets.
+pub(crate) fn is_for_first(receivers: &[Receiver], outcome: &Outcome) -> bool {
+    let is_one = |first: &Receiver| first.is_host || receivers.len() == 1;
+    receivers.first().is_some_and(|first| is_one(first) && !is_all(first, outcome))
 }
 
 /// Returns `true` if at least 99 % of the packets are for the receiver.

@@ -18,8 +18,7 @@ pub(super) fn section(report: &Report) -> Option<Section> {
             "A capture says when packets came, not when a host took them. `host:T` is a host that is \
              busy so long with each packet and takes what came meanwhile; `time:T` one whose card \
              waits so long after the first, as with `rx-usecs`; `packets:N` waits for so many however \
-             long that takes, which no host does. The shares are of all packets in the capture, those included \
-             that the capturing host sent."
+             long that takes, which no host does. Shares and cores are of the packets that the decision is for."
                 .to_owned(),
             costs(&report.decision),
         ],
@@ -52,7 +51,7 @@ fn ranking(polls: &[TriedPoll]) -> Ranking {
     });
     let most = polls.iter().filter(|poll| !poll.is_hypothetical).map(|poll| poll.fewer_packets);
     Ranking {
-        title: "Fewer packets, of all in the capture".to_owned(),
+        title: "Fewer packets for the host's stack".to_owned(),
         description: format!(
             "A host would be spared {} at most.",
             percent(most.fold(0.0, f64::max))

@@ -48,7 +48,7 @@ impl Costs {
         cold_ns: 0.0,
     };
     /// The idle time after which a wake-up costs half of [`Costs::cold_ns`] more, in nanoseconds.
-    pub const HALF_COLD_NS: f64 = 5_000_000.0;
+    const HALF_COLD_NS: f64 = 5_000_000.0;
 
     /// Returns the share of [`Costs::cold_ns`] that a wake-up costs after `idle_ns` nanoseconds without packets, from 0 to 1.
     #[must_use]

@@ -37,11 +37,12 @@ impl Advice {
 pub struct TriedPoll {
     /// The poll rule, as the user would type it.
     pub poll: String,
-    /// The share of packets that never reach the host's stack under this rule, from 0 to 1.
+    /// The share of the packets that the decision is for that never reach the host's stack under this rule, from 0 to 1.
     pub fewer_packets: f64,
-    /// The number of packets per delivery under this rule.
+    /// The number of these packets per delivery under this rule.
     pub packets_per_delivery: f64,
-    /// The number of cores that are busy with receiving at the capture's mean rate; `None` if the capture has no rate.
+    /// The number of cores that are busy with receiving these packets at the capture's mean rate; `None` if the capture
+    /// has no rate.
     pub cores_with: Option<f64>,
     /// The time that 99 % of the first segments of aggregates wait at most, in nanoseconds.
     pub hold_p99_ns: u64,
@@ -82,7 +83,8 @@ pub struct Tried {
 /// Settings of a Linux host for interrupts and polling.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LinuxAdvice {
-    /// The share of packets that never reach the host's stack with the advised settings, from 0 to 1.
+    /// The share of the packets that the decision is for that never reach the host's stack with the advised settings,
+    /// from 0 to 1.
     pub fewer_packets: f64,
     /// The value for `ethtool -C IF rx-usecs`, in microseconds.
     pub rx_usecs: u64,

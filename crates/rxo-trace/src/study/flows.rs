@@ -14,9 +14,10 @@ use serde::{Deserialize, Serialize};
 use super::merges::Merges;
 use super::packet_kind::Segment;
 use super::part::Numbering;
+use super::point::{CHOSEN_SLOT, SLOTS};
 use crate::report::{FlowReport, Protocol};
 
-/// The maximum number of flows that are counted individually. This number of flows takes about 240 MB.
+/// The maximum number of flows that are counted individually. This number of flows takes about 260 MB.
 pub const MAX_FLOWS: usize = 1_500_000;
 /// The flow number for packets whose flow is not counted individually.
 pub(super) const NO_FLOW: u32 = u32::MAX;
@@ -39,8 +40,9 @@ pub(super) struct Flow {
     payload_bytes: u64,
     data_segments: u64,
     pure_acks: u64,
-    /// The number of packets of the flow minus the number of their deliveries.
-    eliminated: u64,
+    /// The number of packets of the flow minus the number of their deliveries, under each poll rule with a
+    /// [`super::point::slot`]. Saturates.
+    eliminated: [u32; SLOTS],
     aggregates: u64,
     /// The time of the flow's earliest packet in nanoseconds, as in its record. The next field is the time of
     /// the latest packet.
@@ -106,7 +108,7 @@ impl Flow {
             payload_bytes: 0,
             data_segments: 0,
             pure_acks: 0,
-            eliminated: 0,
+            eliminated: [0; SLOTS],
             aggregates: 0,
             first_ns: at_ns,
             last_ns: at_ns,
@@ -201,10 +203,12 @@ impl Flow {
             (&mut self.payload_bytes, payload_bytes),
             (&mut self.data_segments, data_segments),
             (&mut self.pure_acks, pure_acks),
-            (&mut self.eliminated, &other.eliminated),
             (&mut self.aggregates, &other.aggregates),
         ] {
             *mine = mine.saturating_add(*theirs);
+        }
+        for (mine, theirs) in self.eliminated.iter_mut().zip(other.eliminated) {
+            *mine = mine.saturating_add(theirs);
         }
         self.unfinished = self.unfinished.saturating_add(other.unfinished);
         self.hops = self.hops.min(other.hops);
@@ -229,7 +233,7 @@ impl Flow {
     /// Returns the largest of the flow's counts.
     pub(super) fn most(&self) -> u64 {
         let traffic = [self.packets, self.bytes, self.payload_bytes, self.data_segments];
-        let others = [self.pure_acks, self.eliminated, self.aggregates];
+        let others = [self.pure_acks, self.aggregates];
         traffic.into_iter().chain(others).fold(0, u64::max)
     }
 
@@ -245,11 +249,13 @@ impl Flow {
         self.unfinished = self.unfinished.saturating_add(1);
     }
 
-    /// Counts an aggregate of `segments` segments of the flow.
+    /// Counts an aggregate of `segments` segments of the flow under the poll rule with this slot.
     #[inline]
-    pub(super) const fn coalesced(&mut self, segments: u64) {
-        self.aggregates += 1;
-        self.eliminated += segments - 1;
+    pub(super) fn coalesced(&mut self, slot: usize, segments: u64) {
+        self.aggregates += u64::from(slot == CHOSEN_SLOT);
+        if let Some(eliminated) = self.eliminated.get_mut(slot) {
+            *eliminated = eliminated.saturating_add((segments - 1) as u32);
+        }
     }
 
     pub(super) fn unfinished(&self) -> u64 {
@@ -270,8 +276,9 @@ impl Flow {
         self.bytes
     }
 
-    pub(super) const fn eliminated(&self) -> u64 {
-        self.eliminated
+    /// Returns the number of eliminated packets under the poll rule of each slot.
+    pub(super) fn eliminated(&self) -> [u64; SLOTS] {
+        self.eliminated.map(u64::from)
     }
 
     /// Returns the flow's entry in a report that begins at `start_ns`. `names` are the names of the captures, by
@@ -281,6 +288,7 @@ impl Flow {
             core::net::SocketAddr::new(address, port).to_string()
         };
         let name = |file: u32| names.get(file as usize).cloned().unwrap_or_default();
+        let eliminated = u64::from(self.eliminated[CHOSEN_SLOT]);
         FlowReport {
             source: side(self.key.source(), self.key.source_port()),
             destination: side(self.key.destination(), self.key.destination_port()),
@@ -291,10 +299,10 @@ impl Flow {
             payload_bytes: self.payload_bytes,
             data_segments: self.data_segments,
             pure_acks: self.pure_acks,
-            deliveries: self.packets.saturating_sub(self.eliminated),
+            deliveries: self.packets.saturating_sub(eliminated),
             aggregates: self.aggregates,
             // Every aggregate has one delivery, which was not eliminated.
-            aggregated_segments: self.eliminated.saturating_add(self.aggregates),
+            aggregated_segments: eliminated.saturating_add(self.aggregates),
             first_ns: self.first_ns.saturating_sub(start_ns),
             last_ns: self.last_ns.saturating_sub(start_ns),
             first_file: name(self.files[0]),

@@ -88,7 +88,7 @@ pub(super) fn diverge(
         }
         let Follower { number, ref point, ref config, .. } = *follower;
         let (Some(first), Ok(mut own)) =
-            (runners.first(), Runner::new(number, point, config.clone()))
+            (runners.first(), Runner::new(number, None, point, config.clone()))
         else {
             return true;
         };

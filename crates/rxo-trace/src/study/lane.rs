@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::chosen::Chosen;
 use super::follower::{self, Follower};
 use super::part::saved_histogram;
-use super::point::{Point, Runner, Tally};
+use super::point::{Point, Runner, Tally, slot};
 use super::poll::{Poll, Polls};
 use crate::numbered::Numbered;
 
@@ -71,13 +71,14 @@ impl Lane {
         let mut groups: Vec<(Point, Group)> = Vec::new();
         for (number, point) in points.iter().enumerate() {
             let config = point.config(link, trust_checksums, seed);
+            let slot = slot(points, number);
             match groups.iter_mut().find(|(first, _)| first.poll == point.poll) {
                 Some((first, group)) => match Follower::of(first, number, point, config.clone()) {
                     Some(follower) => group.followers.push(follower),
-                    None => group.runners.push(Runner::new(number, point, config)?),
+                    None => group.runners.push(Runner::new(number, slot, point, config)?),
                 },
                 None => {
-                    let runner = Runner::new(number, point, config)?;
+                    let runner = Runner::new(number, slot, point, config)?;
                     groups.push((*point, Group::new(point, runner)));
                 }
             }

@@ -53,7 +53,7 @@ impl Lanes {
             let config = point.config(LinkKind::Ethernet, trust_checksums, settings.seed);
             needed_bytes += memory_bytes(point);
             // Only the configuration can be invalid, and it is checked here, so later errors are impossible.
-            Runner::new(0, point, config).map_err(StudyError::Config)?;
+            Runner::new(0, None, point, config).map_err(StudyError::Config)?;
         }
         if needed_bytes > BUDGET_BYTES {
             return Err(StudyError::Memory { needed_bytes, most_bytes: BUDGET_BYTES });

@@ -7,11 +7,11 @@ use rxo_coalesce::{BypassReason, FlushReason};
 
 use super::flows::Flows;
 use super::part::{Part, PointSums, Sums, Terms};
-use super::point::{CHOSEN, Point};
+use super::point::{CHOSEN, CHOSEN_SLOT, Point, slot};
 use super::points::Points;
 use super::receivers::{Received, Receivers};
 use super::{Count, LIMITS, Settings, notes};
-use crate::advice::{self, Attempts};
+use crate::advice::{self, Attempts, Delivered};
 use crate::projection::Costs;
 use crate::report::{
     Checksums, Distribution, Encapsulation, Outcome, Protocol, ReasonCount, Receiver, Report,
@@ -35,17 +35,23 @@ pub(super) fn report(part: &Part, settings: &Settings, terms: &Terms) -> Report 
     });
     let traffic = traffic(sums, settings);
     let costs = terms.costs;
+    let listed = listed(sums);
+    let receivers = receivers(&listed, &traffic, costs);
     let mut advice = match &sweep {
         Some(sweep) => advice::from_sweep(sweep, &outcomes[CHOSEN]),
         None => {
+            let first = listed.listed.first();
+            let first = first.filter(|_| advice::is_for_first(&receivers, &outcomes[CHOSEN]));
+            let delivered = delivered(&points, &outcomes, traffic.bytes, first);
             let limited = limited(&sums.count, &points.attempts, &outcomes[CHOSEN]);
-            advice::from_tried(&points.attempts, &outcomes, &limited, &traffic, costs)
+            let counts = (&outcomes[..], &limited[..]);
+            advice::from_tried(&points.attempts, counts, &delivered, (&traffic, costs))
         }
     };
     let better_poll = advice.as_ref().and_then(|advice| advice.better_poll.as_deref());
     let costs = (costs, terms.costs_from.as_str());
     let is_untagged = sums.flows.iter().all(|flow| !flow.is_tagged());
-    let receivers = (receivers(sums, &traffic, terms.costs), is_untagged);
+    let receivers = (receivers, is_untagged);
     let decision = advice::decision(&traffic, &outcomes[CHOSEN], costs, better_poll, receivers);
     if decision.is_worth_it == Some(false)
         && let Some(advice) = &mut advice
@@ -117,27 +123,43 @@ fn traffic(sums: &Sums, settings: &Settings) -> Traffic {
     }
 }
 
-/// Returns the receiving addresses with the effect of the chosen policy. The list is empty if most records
-/// state whether the host sent their packets, because then all counted packets were received by the host. The
-/// list is also empty if too many flows have no figures.
-fn receivers(sums: &Sums, traffic: &Traffic, costs: Costs) -> Vec<Receiver> {
+/// Returns the receiving addresses. There are none if most records state whether the host sent their packets, because
+/// then all counted packets were received by the host; and none if too many flows have no figures.
+fn listed(sums: &Sums) -> Receivers {
     let count = &sums.count;
     if count.marked_packets > count.packets / 2 || count.untracked_packets > count.packets / 20 {
-        return Vec::new();
+        return Receivers::default();
     }
-    let Receivers { host, listed } = Receivers::of(&sums.flows);
-    let report = |one: &Received| {
-        let deliveries = one.packets.saturating_sub(one.eliminated);
-        advice::receiver(traffic, costs, one.packets, one.bytes, deliveries)
+    Receivers::of(&sums.flows)
+}
+
+/// Returns the receiving addresses with the effect of the chosen policy.
+fn receivers(receivers: &Receivers, traffic: &Traffic, costs: Costs) -> Vec<Receiver> {
+    let report = |one: &Received| Receiver {
+        address: one.address.to_string(),
+        is_host: receivers.host == Some(one.address),
+        ..advice::receiver(traffic, costs, one.delivered(CHOSEN_SLOT))
     };
-    listed
-        .iter()
-        .map(|one| Receiver {
-            address: one.address.to_string(),
-            is_host: host == Some(one.address),
-            ..report(one)
-        })
-        .collect()
+    receivers.listed.iter().map(report).collect()
+}
+
+/// Returns the packets that the decision is for, under each poll rule that was tried: those of the receiver `first`, or
+/// all packets of the capture, which have `bytes` bytes.
+fn delivered(
+    points: &Points,
+    outcomes: &[Outcome],
+    bytes: u64,
+    first: Option<&Received>,
+) -> Vec<Delivered> {
+    let all = |outcome: &Outcome| {
+        let Outcome { packets, deliveries, .. } = *outcome;
+        Delivered { packets, bytes, deliveries }
+    };
+    let under = |place: &usize| match first {
+        Some(first) => slot(&points.all, *place).map(|slot| first.delivered(slot)),
+        None => outcomes.get(*place).map(all),
+    };
+    points.attempts.polls.iter().filter_map(under).collect()
 }
 
 /// Returns the encapsulations of the traffic, beginning with the encapsulation that has the most packets.

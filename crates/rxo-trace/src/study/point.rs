@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::chosen::Chosen;
 use super::part::saved_histogram;
 use super::poll::PollRule;
+use crate::advice::MOST_POLLS;
 use crate::numbered::Numbered;
 
 /// A point of a study: one combination of policy and poll rule.
@@ -94,10 +95,12 @@ impl Aggregates {
         &mut self,
         deliveries: &Deliveries<'_, Numbered>,
         at: Instant,
-        mut chosen: Option<&mut Chosen>,
+        slot: Option<usize>,
+        chosen: &mut Chosen,
     ) {
         for delivery in deliveries.iter() {
-            if let Some(rates) = chosen.as_mut().and_then(|chosen| chosen.rates.as_mut())
+            if slot == Some(CHOSEN_SLOT)
+                && let Some(rates) = &mut chosen.rates
                 && let Some(first) = delivery.frames().next()
             {
                 rates.deliver(first.bytes.number, at);
@@ -112,11 +115,11 @@ impl Aggregates {
                 }
                 Delivery::Acks(acks) => acks.count() as u64,
             };
-            if let Some(chosen) = &mut chosen
+            if let Some(slot) = slot
                 && let Some(first) = delivery.frames().next()
                 && let Some(flow) = chosen.flows.get_mut(first.bytes.number)
             {
-                flow.coalesced(segments);
+                flow.coalesced(slot, segments);
             }
         }
     }
@@ -144,6 +147,8 @@ pub(super) struct Tally {
 pub(super) struct Runner {
     /// The index of the engine's point in the study.
     point: usize,
+    /// The place of the point's counts in each flow; `None` if flows do not count it.
+    slot: Option<usize>,
     config: Config,
     /// The engine. Its packets carry the numbers of their flows.
     engine: Engine<Numbered>,
@@ -162,13 +167,34 @@ pub(super) struct Runner {
 
 /// The index of the chosen point, whose flows are counted individually.
 pub(super) const CHOSEN: usize = 0;
+/// The number of poll rules for which each flow counts its eliminated packets: the chosen one, and those that the
+/// advice compares with it.
+pub(super) const SLOTS: usize = MOST_POLLS;
+/// The slot of the chosen point.
+pub(super) const CHOSEN_SLOT: usize = 0;
+
+/// Returns the place of a point's counts in each flow; `None` if flows do not count it. Flows count the points that
+/// differ from the chosen one in the poll rule only.
+pub(super) fn slot(points: &[Point], number: usize) -> Option<usize> {
+    let (chosen, point) = (points.get(CHOSEN)?, points.get(number)?);
+    let earlier = points.iter().take(number).filter(|point| point.policy == chosen.policy);
+    let slot = earlier.count();
+    (point.policy == chosen.policy && slot < SLOTS).then_some(slot)
+}
 
 impl Runner {
-    pub(super) fn new(number: usize, point: &Point, config: Config) -> Result<Self, ConfigError> {
+    /// Creates the engine of the point with this number. Its flows count it at `slot`.
+    pub(super) fn new(
+        number: usize,
+        slot: Option<usize>,
+        point: &Point,
+        config: Config,
+    ) -> Result<Self, ConfigError> {
         let is_by_boundaries =
             point.policy.hold == Hold::EndOfPoll && !matches!(point.poll, PollRule::Host(_));
         Ok(Self {
             point: number,
+            slot,
             engine: Engine::new(config.clone())?,
             config,
             past: Counters::default(),
@@ -316,6 +342,7 @@ impl Runner {
         run: impl FnOnce(&mut Engine<Numbered>, &mut dyn FnMut(Deliveries<'_, Numbered>)),
     ) {
         let is_chosen = self.point == CHOSEN;
+        let slot = self.slot;
         let before = self.engine.counters().deliveries;
         let aggregates = &mut self.aggregates;
         let most_bytes = self.config.policy.max_bytes;
@@ -323,7 +350,7 @@ impl Runner {
             if is_chosen && let Some(runs) = &mut chosen.runs {
                 runs.note(&deliveries, most_bytes);
             }
-            aggregates.note(&deliveries, at, is_chosen.then_some(&mut *chosen));
+            aggregates.note(&deliveries, at, slot, chosen);
         });
         if is_chosen {
             chosen.deliver(at, self.engine.counters().deliveries - before);

@@ -14,6 +14,8 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use super::flows::{Flow, Flows};
+use super::point::SLOTS;
+use crate::advice::Delivered;
 
 /// The number of addresses that are counted. Every address with more than one 33rd of the packets is among
 /// them.
@@ -31,7 +33,17 @@ pub(super) struct Received {
     pub(super) address: IpAddr,
     pub(super) packets: u64,
     pub(super) bytes: u64,
-    pub(super) eliminated: u64,
+    /// The number of eliminated packets under the poll rule of each [`super::point::slot`].
+    pub(super) eliminated: [u64; SLOTS],
+}
+
+impl Received {
+    /// Returns the packets and their deliveries under the poll rule of the slot.
+    pub(super) fn delivered(&self, slot: usize) -> Delivered {
+        let eliminated = self.eliminated.get(slot).copied().unwrap_or_default();
+        let deliveries = self.packets.saturating_sub(eliminated);
+        Delivered { packets: self.packets, bytes: self.bytes, deliveries }
+    }
 }
 
 /// The receiving addresses of a capture.
@@ -87,15 +99,21 @@ fn frequent(packets: impl Iterator<Item = (IpAddr, u64)>) -> Vec<IpAddr> {
 
 /// Counts the packets that each of the sorted `addresses` receives.
 fn received(flows: &Flows, addresses: &[IpAddr]) -> Vec<Received> {
-    let none =
-        |address: &IpAddr| Received { address: *address, packets: 0, bytes: 0, eliminated: 0 };
+    let none = |address: &IpAddr| Received {
+        address: *address,
+        packets: 0,
+        bytes: 0,
+        eliminated: [0; SLOTS],
+    };
     let mut received: Vec<Received> = addresses.iter().map(none).collect();
     for flow in flows.iter() {
         if let Ok(place) = addresses.binary_search(&flow.key.destination()) {
             let one = &mut received[place];
             one.packets = one.packets.saturating_add(flow.packets);
             one.bytes = one.bytes.saturating_add(flow.bytes());
-            one.eliminated = one.eliminated.saturating_add(flow.eliminated());
+            for (mine, theirs) in one.eliminated.iter_mut().zip(flow.eliminated()) {
+                *mine = mine.saturating_add(theirs);
+            }
         }
     }
     received

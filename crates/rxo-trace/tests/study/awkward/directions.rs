@@ -4,7 +4,9 @@ use rxo_capture::{Capture, CaptureWriter, Direction, Interface, LinkType, Packet
 use rxo_trace::study::Study;
 
 use super::transfer::{HOUR_NS, both_ways, clean, unfinished, unmarked, with_hops};
-use super::{assert_cannot_say, assert_same_answer, at, chosen, cut, studied};
+use super::{
+    advised, assert_cannot_say, assert_same_answer, assert_same_polls, at, chosen, cut, studied,
+};
 use crate::traffic::{ethernet, record};
 
 /// Returns the record as a Linux cooked capture has it.
@@ -78,6 +80,12 @@ fn the_host_is_found_if_it_takes_part_in_all_packets() {
         assert!(decision.receivers[0].is_host && decision.packets == 20_000, "{decision:?}");
         assert!(decision.sentence.contains("on which the capture was taken"), "{decision:?}");
     }
+}
+
+/// What a host sends must not count for the other poll rules either, of which one is the host today.
+#[test]
+fn every_poll_rule_is_about_what_the_host_receives() {
+    assert_same_polls(&advised(&unmarked(both_ways(64))));
 }
 
 #[test]
